@@ -1,0 +1,8 @@
+import { createHash } from 'node:crypto'
+
+/** The one channel of a sandbox node has names that look real and stay the same. */
+const nameOf = (nodeId: string, what: string): string => createHash('sha256').update(`${what} of ${nodeId}`).digest('hex')
+
+export const channelIdOf = (nodeId: string): string => nameOf(nodeId, 'channel')
+export const fundingTxIdOf = (nodeId: string): string => nameOf(nodeId, 'funding transaction')
+export const lightningAddressOf = (nodeId: string): string => `₿${nameOf(nodeId, 'address').slice(0, 12)}@sandbox.invalid`

@@ -1,0 +1,17 @@
+import type { IncomingMessage } from 'node:http'
+
+export const MAX_BODY_BYTES = 1024 * 1024
+
+export class BodyTooLarge extends Error {}
+
+/** Reads no further than the limit: the rest of a hostile body is never held in memory. */
+export async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request) {
+    size += (chunk as Buffer).length
+    if (size > MAX_BODY_BYTES) throw new BodyTooLarge()
+    chunks.push(chunk as Buffer)
+  }
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,39 @@
+import { appendFileSync, readFileSync } from 'node:fs'
+import { newSecret } from './secret.ts'
+import { reasonOf, StartFault } from './start-fault.ts'
+
+export type ConfFile = Map<string, string[]>
+
+/**
+ * phoenixd's parser, traps included: the key is what stands before the first "=", the value what stands after the LAST one, nothing is
+ * trimmed and nothing is a comment. A value with "=" inside is cut there as well, because it would be cut in production.
+ */
+export function parseConf(text: string): ConfFile {
+  const conf: ConfFile = new Map()
+  for (const line of text.split(/\r?\n/)) {
+    if (!line.includes('=')) continue
+    const key = line.slice(0, line.indexOf('='))
+    conf.set(key, [...(conf.get(key) ?? []), line.slice(line.lastIndexOf('=') + 1)])
+  }
+  return conf
+}
+
+export function readConf(path: string): ConfFile {
+  try {
+    return parseConf(readFileSync(path, 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new Map()
+    throw new StartFault(`cannot read ${path}: ${reasonOf(error)}`)
+  }
+}
+
+/** A secret that nobody chose is made once and kept in the file, so that the next start and the file's owner know it. */
+export function generateSecret(path: string, key: string): string {
+  const secret = newSecret()
+  try {
+    appendFileSync(path, `\n${key}=${secret}`, { mode: 0o600, flush: true })
+  } catch (error) {
+    throw new StartFault(`cannot write ${key} to ${path}: ${reasonOf(error)}`)
+  }
+  return secret
+}

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+
+/** One payment on its way from a payer (a node, or the hub's wallet) to the node that made the invoice. */
+export type Delivery = {
+  paymentId: string
+  recipient: string
+  paymentHash: string
+  paymentSecret: string
+  amountMsat: number
+  /**
+   * The payer asked before and does not know what became of it. The recipient then writes down a refusal before it answers one:
+   * an earlier copy of the same delivery may still be on its way, and must find the door closed.
+   */
+  again: boolean
+}
+
+export type DeliveryAnswer =
+  | { outcome: 'paid'; preimage: string }
+  | { outcome: 'refused'; reason: string }
+  | { outcome: 'unreachable' }
+  | { outcome: 'unknown' }
+
+export type Settlement = { preimage: string } | { reason: string }
+
+export const RECIPIENT_OFFLINE = 'recipient node is offline or unreachable'
+
+const FIRST_PAUSE_MS = 20
+const LONGEST_PAUSE_MS = 1_000
+
+/** final: the other side's word. unreachable: this attempt certainly did not get there. unknown: it may have. */
+export type Attempt<T> = { final: T } | 'unreachable' | 'unknown'
+
+/**
+ * Asks until the answer is final. Nobody may call a thing failed that can still arrive: at once if the very first attempt never
+ * left, otherwise on the other side's word alone, however long that takes.
+ */
+export async function askUntilFinal<T>(
+  attempt: (again: boolean) => Promise<Attempt<T>>,
+  askedBefore: boolean,
+  whenNeverSent: T,
+  stop: AbortSignal,
+): Promise<T> {
+  let again = askedBefore
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    const answer = await attempt(again)
+    if (typeof answer === 'object') return answer.final
+    if (answer === 'unreachable' && !again) return whenNeverSent
+    again = true
+    await pause(pauseMs, undefined, { signal: stop, ref: false })
+  }
+}
+
+export function settle(
+  delivery: Omit<Delivery, 'again'>,
+  askedBefore: boolean,
+  deliver: (delivery: Delivery) => Promise<DeliveryAnswer>,
+  stop: AbortSignal,
+): Promise<Settlement> {
+  const attempt = async (again: boolean): Promise<Attempt<Settlement>> => {
+    const answer = await deliver({ ...delivery, again })
+    if (answer.outcome === 'refused') return { final: { reason: answer.reason } }
+    if (answer.outcome !== 'paid') return answer.outcome
+    return proves(answer.preimage, delivery.paymentHash) ? { final: { preimage: answer.preimage } } : 'unknown'
+  }
+  return askUntilFinal(attempt, askedBefore, { reason: RECIPIENT_OFFLINE }, stop)
+}
+
+function proves(preimage: string, paymentHash: string): boolean {
+  return createHash('sha256').update(Buffer.from(preimage, 'hex')).digest('hex') === paymentHash
+}

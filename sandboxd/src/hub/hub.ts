@@ -1,0 +1,169 @@
+import { randomUUID } from 'node:crypto'
+import { crashpoint } from '../crashpoint.ts'
+import { type Attempt, askUntilFinal, type Delivery, type DeliveryAnswer, type Settlement, settle } from '../delivery.ts'
+import type { Journal } from '../journal.ts'
+import { CallFailed, JsonClient, type Target } from '../json-client.ts'
+import { RequestFault } from '../json-server.ts'
+import { decodeInvoice, type Invoice } from '../lightning/bolt11.ts'
+import { deliverOver } from '../node/hub-link.ts'
+import type { GrantRecord, HubLedger, HubRecord, PayingRecord } from './ledger.ts'
+
+/** Shorter than a payer waits for us, so that it hears "unknown" instead of nothing. */
+const DELIVER_TIMEOUT_MS = 10_000
+const CONTROL_TIMEOUT_MS = 10_000
+
+/** The network between sandbox nodes: knows where they are, carries payments to them, and has a wallet that never runs dry. */
+export class Hub {
+  readonly #ledger: HubLedger
+  readonly #journal: Journal<HubRecord>
+  readonly #client = new JsonClient()
+  readonly #stop = new AbortController()
+  /** Payments of the wallet that have not ended, by hash: whoever asks for the same one waits for the same answer. */
+  readonly #paying = new Map<string, Promise<Settlement>>()
+
+  constructor(ledger: HubLedger, journal: Journal<HubRecord>) {
+    this.#ledger = ledger
+    this.#journal = journal
+  }
+
+  async register(nodeId: string, address: Target): Promise<void> {
+    const known = this.#ledger.nodes.get(nodeId)
+    if (known && known.host === address.host && known.port === address.port && known.token === address.token) return
+    await this.#journal.append({ t: 'node', nodeId, ...address })
+  }
+
+  async relay(delivery: Delivery): Promise<DeliveryAnswer> {
+    crashpoint('hub: before relaying')
+    const node = this.#ledger.nodes.get(delivery.recipient)
+    if (!node) return { outcome: 'unreachable' }
+    const answer = await deliverOver(this.#client, node, '/receive', delivery, DELIVER_TIMEOUT_MS)
+    crashpoint('hub: after relaying')
+    return answer
+  }
+
+  /** Pays as a customer would. The same invoice again is the same answer, never a second payment. */
+  async pay(text: string, amountSat: number | undefined): Promise<{ paymentHash: string } & Settlement> {
+    const invoice = readInvoice(text)
+    const { paymentHash } = invoice
+    const amountMsat = amountSat === undefined ? invoice.amountMsat : amountSat * 1000
+    if (amountMsat === undefined) throw new RequestFault(400, 'the invoice has no amount: amountSat is needed')
+    const earlier = this.#ledger.paidByHash.get(paymentHash)
+    if (earlier) return { paymentHash, preimage: earlier.preimage }
+    const running = this.#paying.get(paymentHash) ?? this.#startPaying(invoice, amountMsat)
+    return { paymentHash, ...(await running) }
+  }
+
+  #startPaying(invoice: Invoice, amountMsat: number): Promise<Settlement> {
+    const payment: PayingRecord = {
+      t: 'paying',
+      paymentId: randomUUID(),
+      recipient: invoice.nodeId,
+      paymentHash: invoice.paymentHash,
+      paymentSecret: invoice.paymentSecret,
+      amountMsat,
+    }
+    return this.#track(payment, async () => {
+      await this.#journal.append(payment)
+      crashpoint('hub: paying is durable')
+      return this.#completePayment(payment, false)
+    })
+  }
+
+  #track(payment: PayingRecord, work: () => Promise<Settlement>): Promise<Settlement> {
+    const running = work().finally(() => this.#paying.delete(payment.paymentHash))
+    this.#paying.set(payment.paymentHash, running)
+    return running
+  }
+
+  async #completePayment(payment: PayingRecord, askedBefore: boolean): Promise<Settlement> {
+    const { t: _, ...delivery } = payment
+    const settlement = await settle(delivery, askedBefore, (attempt) => this.relay(attempt), this.#stop.signal)
+    if ('preimage' in settlement)
+      await this.#journal.append({ t: 'paid', paymentId: payment.paymentId, preimage: settlement.preimage })
+    else await this.#journal.append({ t: 'unpaid', paymentId: payment.paymentId })
+    return settlement
+  }
+
+  /** Money for a node, from nothing. Answers when the node has it. */
+  async fund(nodeId: string, amountSat: number): Promise<{ balanceSat: number }> {
+    this.#node(nodeId)
+    const grant: GrantRecord = { t: 'grant', fundId: randomUUID(), nodeId, amountSat }
+    await this.#journal.append(grant)
+    crashpoint('hub: grant is durable')
+    const answer = await this.#completeGrant(grant, false)
+    if ('error' in answer) throw new RequestFault(answer.status, answer.error)
+    return answer
+  }
+
+  async #completeGrant(
+    grant: GrantRecord,
+    askedBefore: boolean,
+  ): Promise<{ balanceSat: number } | { status: number; error: string }> {
+    const offline = { status: 502, error: 'the node is offline' }
+    const attempt = async (again: boolean): Promise<Attempt<{ balanceSat: number } | { status: number; error: string }>> => {
+      const node = this.#ledger.nodes.get(grant.nodeId)
+      if (!node) return 'unreachable'
+      try {
+        const { fundId, amountSat } = grant
+        const { status, body } = await this.#client.post(node, '/fund', { fundId, amountSat }, CONTROL_TIMEOUT_MS)
+        if (status === 200) return { final: { balanceSat: Number(body.balanceSat) } }
+        // An earlier copy may still arrive and find room: only the first attempt can be refused for good.
+        return again || status >= 500 ? 'unknown' : { final: { status, error: String(body.error) } }
+      } catch (error) {
+        if (error instanceof CallFailed) return error.mayHaveArrived ? 'unknown' : 'unreachable'
+        throw error
+      }
+    }
+    const answer = await askUntilFinal(attempt, askedBefore, offline, this.#stop.signal)
+    crashpoint('hub: grant is known')
+    await this.#journal.append({ t: 'error' in answer ? 'ungranted' : 'granted', fundId: grant.fundId })
+    return answer
+  }
+
+  /** What was under way when the last hub died. */
+  resume(log: (line: string) => void): void {
+    const report = (error: unknown): void => {
+      if (!this.#stop.signal.aborted) log(`something stays pending: ${error instanceof Error ? error.message : String(error)}`)
+    }
+    for (const payment of this.#ledger.pendingPayments.values()) {
+      this.#track(payment, () => this.#completePayment(payment, true)).catch(report)
+    }
+    for (const grant of this.#ledger.pendingGrants.values()) this.#completeGrant(grant, true).catch(report)
+  }
+
+  /** Hands a control of the sandbox to a node. A node that is told to crash cannot answer: that is how it says yes. */
+  async control(nodeId: string, verb: string, body: Record<string, unknown>): Promise<Record<string, unknown>> {
+    const node = this.#node(nodeId)
+    try {
+      const answer = await this.#client.post(node, `/${verb}`, body, CONTROL_TIMEOUT_MS)
+      if (answer.status !== 200) throw new RequestFault(answer.status === 401 ? 502 : answer.status, String(answer.body.error))
+      return answer.body
+    } catch (error) {
+      if (!(error instanceof CallFailed)) throw error
+      if (error.mayHaveArrived && (verb === 'crash' || body.fault === 'crash')) return {}
+      throw new RequestFault(502, 'the node is offline')
+    }
+  }
+
+  #node(nodeId: string): Target {
+    const node = this.#ledger.nodes.get(nodeId)
+    if (!node) throw new RequestFault(404, 'no such node has joined')
+    return node
+  }
+
+  close(): void {
+    this.#stop.abort()
+    this.#client.close()
+  }
+}
+
+function readInvoice(text: string): Invoice {
+  let invoice: Invoice
+  try {
+    invoice = decodeInvoice(text)
+  } catch {
+    throw new RequestFault(400, 'invoice is not a BOLT 11 invoice')
+  }
+  if (invoice.chain !== 'regtest') throw new RequestFault(400, 'invoice is not of the sandbox (lnbcrt)')
+  return invoice
+}

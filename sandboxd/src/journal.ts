@@ -1,0 +1,210 @@
+import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { crc32 } from 'node:zlib'
+import { reasonOf, StartFault } from './start-fault.ts'
+
+/** The disk refused a record (full, over quota): nothing was written, the caller's work was not done and may be tried again. */
+export class JournalUnavailable extends Error {}
+
+type Waiting<R> = { records: R[]; resolve: () => void; reject: (error: Error) => void }
+
+export type JournalOwner<R> = {
+  /** Written into the first line, so that a file of another node or purpose is refused rather than misread. */
+  identity: string
+  /** Called once for every durable record, in the order of the file, before its writer is told. Memory never runs ahead of the disk. */
+  apply: (record: R) => void
+  /** The fewest records that rebuild the present state. */
+  compact: () => R[]
+  log: (line: string) => void
+}
+
+/** How many more records than its compact form a file may hold before the next start rewrites it. */
+const REWRITE_AFTER_RECORDS = 1000
+
+/**
+ * An append-only file of checksummed lines, each an array of records that count together or not at all.
+ *
+ * What kill -9 or a power cut can leave is a last line without its newline: it was never acknowledged, so it is dropped. A complete
+ * line whose checksum is wrong was acknowledged once and cannot be explained by a crash: that is refused, because going on would
+ * forget a payment.
+ */
+export class Journal<R> {
+  readonly #path: string
+  readonly #owner: JournalOwner<R>
+  readonly #file: FileHandle
+  #size: number
+  #queue: Waiting<R>[] = []
+  #flushing: Promise<void> | undefined
+
+  private constructor(path: string, owner: JournalOwner<R>, file: FileHandle, size: number) {
+    this.#path = path
+    this.#owner = owner
+    this.#file = file
+    this.#size = size
+  }
+
+  static async open<R>(path: string, owner: JournalOwner<R>): Promise<Journal<R>> {
+    try {
+      const bytes = await readExisting(path)
+      const end = bytes.lastIndexOf(0x0a) + 1
+      if (end === 0) {
+        // Absent, or its very first write was torn: either way nothing was ever acknowledged.
+        await replaceDurably(path, lineOf([header(owner.identity)]))
+      } else {
+        const count = replay(path, bytes.subarray(0, end), owner)
+        if (end < bytes.length) owner.log(`dropped an unfinished record of ${bytes.length - end} bytes at the end of ${path}`)
+        if (end < bytes.length) await truncateDurably(path, end)
+        const compact = owner.compact()
+        if (count > compact.length + REWRITE_AFTER_RECORDS) await rewrite(path, owner, compact)
+      }
+      const file = await open(path, 'r+')
+      return new Journal(path, owner, file, (await file.stat()).size)
+    } catch (error) {
+      if (error instanceof StartFault) throw error
+      throw new StartFault(`cannot open ${path}: ${reasonOf(error)}`)
+    }
+  }
+
+  /** Resolves when the records are on disk and applied; a crash keeps all of them or none. */
+  append(...records: R[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ records, resolve, reject })
+      this.#flushing ??= this.#flush().finally(() => {
+        this.#flushing = undefined
+      })
+    })
+  }
+
+  /** Everyone who waits while one fsync runs shares the next one: durability costs two fsyncs at most, however many wait. */
+  async #flush(): Promise<void> {
+    await Promise.resolve()
+    while (this.#queue.length > 0) {
+      const batch = this.#queue
+      this.#queue = []
+      // One line for all of them: a power cut can leave holes in what was never synced, and then it must be a torn line as a whole.
+      const line = lineOf(batch.flatMap((waiting) => waiting.records))
+      try {
+        await this.#write(line)
+      } catch (error) {
+        for (const waiting of batch) waiting.reject(new JournalUnavailable(`cannot write the journal: ${reasonOf(error)}`))
+        continue
+      }
+      for (const waiting of batch) {
+        for (const record of waiting.records) this.#owner.apply(record)
+        waiting.resolve()
+      }
+    }
+  }
+
+  async #write(bytes: Buffer): Promise<void> {
+    try {
+      for (let done = 0; done < bytes.length; ) {
+        done += (await this.#file.write(bytes, done, bytes.length - done, this.#size + done)).bytesWritten
+      }
+    } catch (error) {
+      await this.#orDie('take back a half-written record', async () => {
+        await this.#file.truncate(this.#size)
+        await this.#file.datasync()
+      })
+      throw error
+    }
+    await this.#orDie('sync', () => this.#file.datasync())
+    this.#size += bytes.length
+  }
+
+  /** After a failed fsync nobody knows what the disk holds. Only a fresh start, which reads it, may answer questions again. */
+  async #orDie(act: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      process.stderr.write(`fatal: cannot ${act} ${this.#path}: ${reasonOf(error)}\n`)
+      process.exit(1)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#flushing
+    await this.#file.close()
+  }
+}
+
+function header(identity: string): { journal: string } {
+  return { journal: identity }
+}
+
+function lineOf(records: unknown[]): Buffer {
+  const json = JSON.stringify(records)
+  return Buffer.from(`${crc32(json).toString(16).padStart(8, '0')} ${json}\n`)
+}
+
+function compactForm(identity: string, records: unknown[]): Buffer {
+  return Buffer.concat([header(identity), ...records].map((record) => lineOf([record])))
+}
+
+function replay<R>(path: string, bytes: Buffer, owner: JournalOwner<R>): number {
+  let count = 0
+  let lineNumber = 0
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytes.indexOf(0x0a, start)
+    lineNumber++
+    const records = readLine(bytes.subarray(start, end))
+    if (!records) {
+      throw new StartFault(
+        `${path} is corrupt at line ${lineNumber} (byte ${start}). Nothing was changed. Restore the file from a copy; starting without that line would forget payments.`,
+      )
+    }
+    if (lineNumber === 1) {
+      const identity = (records[0] as { journal?: unknown } | undefined)?.journal
+      if (identity !== owner.identity) throw new StartFault(`${path} is not the journal of ${owner.identity}`)
+    } else {
+      for (const record of records) owner.apply(record as R)
+      count += records.length
+    }
+    start = end + 1
+  }
+  return count
+}
+
+function readLine(line: Buffer): unknown[] | undefined {
+  const json = line.subarray(9)
+  if (line[8] !== 0x20 || line.toString('latin1', 0, 8) !== crc32(json).toString(16).padStart(8, '0')) return undefined
+  return JSON.parse(json.toString('utf8')) as unknown[]
+}
+
+async function readExisting(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return Buffer.alloc(0)
+    throw error
+  }
+}
+
+async function truncateDurably(path: string, size: number): Promise<void> {
+  const file = await open(path, 'r+')
+  await file.truncate(size)
+  await file.datasync()
+  await file.close()
+}
+
+/** On a full disk the long form still serves: reading must go on. */
+async function rewrite<R>(path: string, owner: JournalOwner<R>, compact: R[]): Promise<void> {
+  try {
+    await replaceDurably(path, compactForm(owner.identity, compact))
+  } catch (error) {
+    await rm(`${path}.new`, { force: true })
+    owner.log(`kept ${path} as it is, could not write its compact form: ${reasonOf(error)}`)
+  }
+}
+
+/** The old file or the new one is there after a crash, never a mixture. */
+async function replaceDurably(path: string, bytes: Buffer): Promise<void> {
+  const file = await open(`${path}.new`, 'w', 0o600)
+  await file.writeFile(bytes)
+  await file.sync()
+  await file.close()
+  await rename(`${path}.new`, path)
+  const directory = await open(dirname(path), 'r')
+  await directory.sync()
+  await directory.close()
+}

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto'
+import type { Server } from 'node:http'
+import { choiceOf, integerOf, jsonServer, RequestFault, type Route, stringOf } from '../json-server.ts'
+import { parseDelivery } from './hub-link.ts'
+import type { LightningNode } from './node.ts'
+
+/** The operator's five faults. */
+export const FAULTS = ['none', 'crash', 'hang', 'peer_down', 'slow'] as const
+
+const MAX_FUND_SAT = 9_007_199_254_740
+const TEN_YEARS_SECONDS = 315_360_000
+
+/**
+ * What the phoenixd API must not have: money from nothing, faults, time travel, and the hub's door for payments. It has a port and a
+ * token of its own, so that neither of the node's passwords opens it and no proxy to the node can reach it.
+ */
+export function controlServer(node: LightningNode, token: string, onPeerChange: () => void, log: (line: string) => void): Server {
+  const route = (method: Route['method'], path: string, handle: Route['handle']): Route => ({
+    method,
+    path: new RegExp(`^/${path}$`),
+    token,
+    handle,
+  })
+  const setPeer = async (up: boolean): Promise<void> => {
+    if (node.ledger.conditions.peerUp === up) return
+    await node.changeConditions({ peerUp: up })
+    onPeerChange()
+  }
+  const state = () => ({
+    nodeId: node.nodeId,
+    balanceMsat: node.ledger.balanceMsat,
+    pendingMsat: node.ledger.pendingMsat,
+    feeCreditMsat: node.ledger.feeCreditMsat,
+    nowMs: node.now(),
+    peer: node.ledger.conditions.peerUp ? 'up' : 'down',
+    feeCredit: node.ledger.conditions.feeCredit ? 'on' : 'off',
+    answers: node.faults.answers,
+    payments: node.faults.payments.mode,
+    explorer: node.faults.explorer,
+  })
+  const crash = (): never => {
+    process.kill(process.pid, 'SIGKILL')
+    throw new Error('unreachable: killed')
+  }
+
+  return jsonServer(
+    [
+      route('GET', 'state', state),
+      route('POST', 'receive', ({ body }) => {
+        const delivery = parseDelivery(body)
+        if (!delivery) throw new RequestFault(400, 'not a delivery')
+        // A process that hangs does not take payments either; the hub gives up waiting and calls it unknown.
+        return node.faults.until(() => node.faults.answers !== 'hang').then(() => node.receive(delivery))
+      }),
+      route('POST', 'fund', async ({ body }) => {
+        const fundId = body.fundId === undefined ? randomUUID() : stringOf(body, 'fundId')
+        const funded = await node.fund(fundId, integerOf(body, 'amountSat', 1, MAX_FUND_SAT) * 1000)
+        if (!funded) throw new RequestFault(409, 'the node cannot hold that much')
+        return { balanceSat: Math.floor(node.ledger.balanceMsat / 1000) }
+      }),
+      route('POST', 'clock', async ({ body }) => {
+        await node.advanceClock(integerOf(body, 'advanceSeconds', 0, TEN_YEARS_SECONDS))
+        return state()
+      }),
+      route('POST', 'peer', async ({ body }) => {
+        await setPeer(choiceOf(body, 'peer', ['up', 'down']) === 'up')
+        return state()
+      }),
+      route('POST', 'fee-credit', async ({ body }) => {
+        await node.changeConditions({ feeCredit: choiceOf(body, 'feeCredit', ['on', 'off']) === 'on' })
+        return state()
+      }),
+      route('POST', 'payments', ({ body }) => {
+        const mode = choiceOf(body, 'payments', ['normal', 'hold', 'fail'])
+        node.faults.set({ payments: mode === 'fail' ? { mode, reason: stringOf(body, 'reason') } : { mode } })
+        return state()
+      }),
+      route('POST', 'answers', ({ body }) => {
+        node.faults.set({ answers: choiceOf(body, 'answers', ['normal', 'slow', 'hang']) })
+        return state()
+      }),
+      route('POST', 'explorer', ({ body }) => {
+        node.faults.set({ explorer: choiceOf(body, 'explorer', ['up', 'down']) })
+        return state()
+      }),
+      route('POST', 'crash', crash),
+      route('POST', 'fault', async ({ body }) => {
+        const fault = choiceOf(body, 'fault', FAULTS)
+        if (fault === 'crash') crash()
+        node.faults.set({
+          answers: fault === 'hang' || fault === 'slow' ? fault : 'normal',
+          payments: { mode: 'normal' },
+          explorer: 'up',
+        })
+        await setPeer(fault !== 'peer_down')
+        return state()
+      }),
+    ],
+    log,
+  )
+}

@@ -1,0 +1,129 @@
+import { createHmac } from 'node:crypto'
+import { lookup } from 'node:dns'
+import { request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net'
+import type { Incoming } from './ledger.ts'
+
+export type PaymentReceived = {
+  type: 'payment_received'
+  timestamp: number
+  amountSat: number
+  paymentHash: string
+  externalId: string | null
+  payerNote: null
+  payerKey: null
+}
+
+const WEBHOOK_TIMEOUT_MS = 10_000
+/** Calls to one URL wait for each other. A receiver that hangs may cost so many events, never the node's memory. */
+const MAX_WAITING_CALLS = 1_000
+
+const LOOPBACK = new BlockList()
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
+LOOPBACK.addAddress('::1', 'ipv6')
+
+function isLoopback(address: string): boolean {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
+  return LOOPBACK.check(mapped ?? address, !mapped && isIPv6(address) ? 'ipv6' : 'ipv4')
+}
+
+export function paymentReceived({ invoice, received }: Incoming, timestamp: number): PaymentReceived {
+  const netMsat = received ? received.amountMsat - received.liquidityFeeMsat : 0
+  return {
+    type: 'payment_received',
+    timestamp,
+    amountSat: Math.floor(netMsat / 1000),
+    paymentHash: invoice.paymentHash,
+    externalId: invoice.externalId ?? null,
+    payerNote: null,
+    payerKey: null,
+  }
+}
+
+/** One attempt per event and URL, in order; whatever the receiver answers is ignored. The gateway must not rely on more. */
+export class Webhooks {
+  readonly #secret: string
+  readonly #callbackOrigin: string | undefined
+  readonly #log: (line: string) => void
+  readonly #waiting = new Map<string, string[]>()
+
+  constructor(secret: string, callbackOrigin: string | undefined, log: (line: string) => void) {
+    this.#secret = secret
+    this.#callbackOrigin = callbackOrigin
+    this.#log = log
+  }
+
+  send(url: string, event: PaymentReceived): void {
+    const body = JSON.stringify(event, null, 4)
+    const waiting = this.#waiting.get(url)
+    if (!waiting) {
+      this.#waiting.set(url, [body])
+      void this.#drain(url)
+    } else if (waiting.length < MAX_WAITING_CALLS) waiting.push(body)
+    else this.#log('webhook failure: too many calls are waiting')
+  }
+
+  async #drain(url: string): Promise<void> {
+    const waiting = this.#waiting.get(url) ?? []
+    for (let body = waiting.shift(); body !== undefined; body = waiting.shift()) await this.#call(url, body)
+    this.#waiting.delete(url)
+  }
+
+  /** Never rejects: a webhook that fails is a line in the log and nothing else. */
+  #call(url: string, body: string): Promise<void> {
+    return new Promise((resolve) => {
+      const failed = (error: Error): void => {
+        this.#log(`webhook failure: ${error.message}`)
+        resolve()
+      }
+      try {
+        const target = new URL(url)
+        this.#refuseForeignAddress(target)
+        const request = target.protocol === 'https:' ? httpsRequest : httpRequest
+        const outgoing = request(target, {
+          method: 'POST',
+          headers: {
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(body),
+            'x-phoenix-signature': createHmac('sha256', this.#secret).update(body).digest('hex'),
+          },
+          lookup: this.#guardedLookup(target),
+          signal: AbortSignal.timeout(WEBHOOK_TIMEOUT_MS),
+        })
+        outgoing.on('error', failed)
+        // The headers are all there is to wait for: an endless body must not hold up the next event.
+        outgoing.on('response', (response) => {
+          response.destroy()
+          resolve()
+        })
+        outgoing.end(body)
+      } catch (error) {
+        failed(error as Error)
+      }
+    })
+  }
+
+  #allows(target: URL, address: string): boolean {
+    return isLoopback(address) || target.origin === this.#callbackOrigin
+  }
+
+  /** A literal address is never looked up, so it is checked here. */
+  #refuseForeignAddress(target: URL): void {
+    const host = target.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(host) !== 0 && !this.#allows(target, host)) throw new Error('a sandbox node calls only loopback and the callback')
+  }
+
+  /** The name is resolved once and that address is used: a second look-up could answer something else. */
+  #guardedLookup(target: URL): LookupFunction {
+    return (hostname, options, callback) => {
+      lookup(hostname, { family: options.family ?? 0, all: false }, (error, address, family) => {
+        if (error) return callback(error, '', 0)
+        if (!this.#allows(target, address))
+          return callback(new Error('a sandbox node calls only loopback and the callback'), '', 0)
+        if (options.all) return callback(null, [{ address, family }])
+        callback(null, address, family)
+      })
+    }
+  }
+}

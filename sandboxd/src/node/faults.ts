@@ -1,0 +1,30 @@
+import { once, setMaxListeners } from 'node:events'
+
+export const SLOW_MS = 10_000
+
+/** Switches that a restart clears, because they stand for a fault of this process. What the network does lives in the ledger's conditions. */
+export class Faults {
+  answers: 'normal' | 'slow' | 'hang' = 'normal'
+  payments: { mode: 'normal' } | { mode: 'hold' } | { mode: 'fail'; reason: string } = { mode: 'normal' }
+  explorer: 'up' | 'down' = 'up'
+  readonly #changed = new EventTarget()
+
+  constructor() {
+    // A thousand held payments are a thousand listeners, not a leak.
+    setMaxListeners(0, this.#changed)
+  }
+
+  set(change: Partial<Pick<Faults, 'answers' | 'payments' | 'explorer'>>): void {
+    Object.assign(this, change)
+    this.wake()
+  }
+
+  /** Something else that a condition may depend on has changed. */
+  wake(): void {
+    this.#changed.dispatchEvent(new Event('change'))
+  }
+
+  async until(holds: () => boolean): Promise<void> {
+    while (!holds()) await once(this.#changed, 'change')
+  }
+}

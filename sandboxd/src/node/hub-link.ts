@@ -1,0 +1,72 @@
+import type { Delivery, DeliveryAnswer } from '../delivery.ts'
+import { CallFailed, JsonClient } from '../json-client.ts'
+import type { HubAddress } from '../options.ts'
+
+const REGISTER_TIMEOUT_MS = 5_000
+/** Longer than the hub itself waits for a recipient, so that its "unknown" arrives before we would have to guess. */
+const DELIVER_TIMEOUT_MS = 15_000
+
+/** A node's side of the network: it tells the hub where it is, and hands it payments to relay. */
+export class HubLink {
+  readonly #hub: HubAddress
+  readonly #client = new JsonClient()
+
+  constructor(hub: HubAddress) {
+    this.#hub = hub
+  }
+
+  /** Undefined when it worked, otherwise what went wrong. */
+  async register(self: { nodeId: string; controlPort: number; controlToken: string }): Promise<string | undefined> {
+    try {
+      const answer = await this.#client.post(this.#hub, '/register', self, REGISTER_TIMEOUT_MS)
+      return answer.status === 200 ? undefined : `the hub answered ${answer.status}: ${String(answer.body.error)}`
+    } catch (error) {
+      if (error instanceof CallFailed) return `the hub cannot be reached: ${error.message}`
+      throw error
+    }
+  }
+
+  deliver(delivery: Delivery): Promise<DeliveryAnswer> {
+    return deliverOver(this.#client, this.#hub, '/relay', delivery, DELIVER_TIMEOUT_MS)
+  }
+
+  close(): void {
+    this.#client.close()
+  }
+}
+
+/** The one place that turns what can happen to an HTTP call into what is known about a payment. */
+export async function deliverOver(
+  client: JsonClient,
+  target: HubAddress,
+  path: string,
+  delivery: Delivery,
+  timeoutMs: number,
+): Promise<DeliveryAnswer> {
+  try {
+    const { status, body } = await client.post(target, path, delivery, timeoutMs)
+    // Refused at the door, so not carried out: another process may have got the port of a node that is gone.
+    if (status === 401 || status === 404 || status === 405) return { outcome: 'unreachable' }
+    if (status !== 200) return { outcome: 'unknown' }
+    if (body.outcome === 'paid' && typeof body.preimage === 'string') return { outcome: 'paid', preimage: body.preimage }
+    if (body.outcome === 'refused' && typeof body.reason === 'string') return { outcome: 'refused', reason: body.reason }
+    return { outcome: body.outcome === 'unreachable' ? 'unreachable' : 'unknown' }
+  } catch (error) {
+    if (error instanceof CallFailed) return { outcome: error.mayHaveArrived ? 'unknown' : 'unreachable' }
+    throw error
+  }
+}
+
+const HEX32 = /^[0-9a-f]{64}$/
+
+/** Undefined for anything that is not a delivery: it comes over a socket. */
+export function parseDelivery(body: Record<string, unknown>): Delivery | undefined {
+  const { paymentId, recipient, paymentHash, paymentSecret, amountMsat, again } = body
+  if (typeof paymentId !== 'string' || !/^[0-9a-f-]{36}$/.test(paymentId)) return undefined
+  if (typeof recipient !== 'string' || !/^[0-9a-f]{66}$/.test(recipient)) return undefined
+  if (typeof paymentHash !== 'string' || !HEX32.test(paymentHash)) return undefined
+  if (typeof paymentSecret !== 'string' || !HEX32.test(paymentSecret)) return undefined
+  if (typeof amountMsat !== 'number' || !Number.isSafeInteger(amountMsat) || amountMsat <= 0) return undefined
+  if (typeof again !== 'boolean') return undefined
+  return { paymentId, recipient, paymentHash, paymentSecret, amountMsat, again }
+}

@@ -1,0 +1,203 @@
+/** What a node owns and has done: a pure function of its journal. */
+
+export type InvoiceRecord = {
+  t: 'invoice'
+  paymentHash: string
+  preimage: string
+  paymentSecret: string
+  serialized: string
+  amountMsat?: number
+  description?: string
+  expirySeconds: number
+  createdAtMs: number
+  externalId?: string
+  webhookUrl?: string
+}
+export type ReceivedRecord = {
+  t: 'received'
+  paymentHash: string
+  paymentId: string
+  /** What the payer's node handed over. */
+  amountMsat: number
+  /** What of it paid for liquidity, and what of it went to the fee credit instead of the channel. */
+  liquidityFeeMsat: number
+  toFeeCreditMsat: number
+  feeCreditUsedMsat: number
+  capacitySat: number | null
+  atMs: number
+}
+/** This payment id was refused after its payer was unsure whether it had arrived: it can never be accepted any more. */
+export type RefusedRecord = { t: 'refused'; paymentId: string }
+export type FundedRecord = { t: 'funded'; fundId: string; amountMsat: number; capacitySat: number }
+export type SendingRecord = {
+  t: 'sending'
+  paymentId: string
+  paymentHash: string
+  paymentSecret: string
+  recipient: string
+  invoice: string
+  amountMsat: number
+  feeMsat: number
+  createdAtMs: number
+}
+export type SentRecord = { t: 'sent'; paymentId: string; preimage: string; atMs: number }
+export type UnsentRecord = { t: 'unsent'; paymentId: string; reason: string; atMs: number }
+/** What the sandbox network does to this node; kept, because a restart must not heal an outage of the peer or turn back time. */
+export type ConditionsRecord = { t: 'conditions'; peerUp: boolean; feeCredit: boolean; clockAheadMs: number }
+
+/** The compact form: what there is, with the sums that the records it replaces came to. */
+export type TotalsRecord = {
+  t: 'totals'
+  balanceMsat: number
+  feeCreditMsat: number
+  capacitySat: number | null
+  refused: string[]
+  funded: string[]
+}
+export type HistoryRecord = { t: 'history'; incoming: Incoming[]; outgoing: Outgoing[] }
+
+export type LedgerRecord =
+  | InvoiceRecord
+  | ReceivedRecord
+  | RefusedRecord
+  | FundedRecord
+  | SendingRecord
+  | SentRecord
+  | UnsentRecord
+  | ConditionsRecord
+  | TotalsRecord
+  | HistoryRecord
+
+export type Incoming = { invoice: InvoiceRecord; received?: ReceivedRecord }
+export type Outgoing = { payment: SendingRecord; end?: SentRecord | UnsentRecord }
+
+/** Small enough that one line of the compact form never becomes a string too long to read. */
+const HISTORY_CHUNK = 1000
+
+export class Ledger {
+  readonly incoming = new Map<string, Incoming>()
+  readonly incomingByCreation: Incoming[] = []
+  readonly incomingByReceipt: Incoming[] = []
+  readonly outgoing = new Map<string, Outgoing>()
+  readonly outgoingByHash = new Map<string, Outgoing[]>()
+  readonly refused = new Set<string>()
+  readonly funded = new Set<string>()
+  conditions: ConditionsRecord
+  balanceMsat = 0
+  feeCreditMsat = 0
+  /** Left the balance with payments that have not ended yet. */
+  pendingMsat = 0
+  capacitySat: number | null = null
+  latestMs = 0
+
+  constructor(conditions: Omit<ConditionsRecord, 't'>) {
+    this.conditions = { t: 'conditions', ...conditions }
+  }
+
+  apply(record: LedgerRecord): void {
+    switch (record.t) {
+      case 'invoice': {
+        this.#addIncoming({ invoice: record })
+        return
+      }
+      case 'received': {
+        const incoming = required(this.incoming.get(record.paymentHash), record.paymentHash)
+        incoming.received = record
+        this.incomingByReceipt.push(incoming)
+        this.balanceMsat += record.amountMsat - record.toFeeCreditMsat - (record.liquidityFeeMsat - record.feeCreditUsedMsat)
+        this.feeCreditMsat += record.toFeeCreditMsat - record.feeCreditUsedMsat
+        this.#enlarge(record.capacitySat)
+        this.#saw(record.atMs)
+        return
+      }
+      case 'refused':
+        this.refused.add(record.paymentId)
+        return
+      case 'funded':
+        this.funded.add(record.fundId)
+        this.balanceMsat += record.amountMsat
+        this.#enlarge(record.capacitySat)
+        return
+      case 'sending': {
+        this.#addOutgoing({ payment: record })
+        this.balanceMsat -= costMsat(record)
+        return
+      }
+      case 'sent':
+      case 'unsent': {
+        const outgoing = required(this.outgoing.get(record.paymentId), record.paymentId)
+        outgoing.end = record
+        this.pendingMsat -= costMsat(outgoing.payment)
+        if (record.t === 'unsent') this.balanceMsat += costMsat(outgoing.payment)
+        this.#saw(record.atMs)
+        return
+      }
+      case 'conditions':
+        this.conditions = record
+        return
+      case 'totals':
+        this.balanceMsat = record.balanceMsat
+        this.feeCreditMsat = record.feeCreditMsat
+        this.capacitySat = record.capacitySat
+        for (const paymentId of record.refused) this.refused.add(paymentId)
+        for (const fundId of record.funded) this.funded.add(fundId)
+        return
+      case 'history':
+        for (const incoming of record.incoming) this.#addIncoming(incoming)
+        for (const outgoing of record.outgoing) this.#addOutgoing(outgoing)
+        this.incomingByReceipt.push(...record.incoming.filter(({ received }) => received))
+        this.incomingByReceipt.sort((a, b) => (a.received?.atMs ?? 0) - (b.received?.atMs ?? 0))
+    }
+  }
+
+  compact(): LedgerRecord[] {
+    const { balanceMsat, feeCreditMsat, capacitySat } = this
+    const totals: TotalsRecord = {
+      t: 'totals',
+      balanceMsat,
+      feeCreditMsat,
+      capacitySat,
+      refused: [...this.refused],
+      funded: [...this.funded],
+    }
+    const outgoing = [...this.outgoing.values()]
+    const history: HistoryRecord[] = []
+    for (let at = 0; at < Math.max(this.incomingByCreation.length, outgoing.length); at += HISTORY_CHUNK) {
+      const chunk = <T>(all: T[]): T[] => all.slice(at, at + HISTORY_CHUNK)
+      history.push({ t: 'history', incoming: chunk(this.incomingByCreation), outgoing: chunk(outgoing) })
+    }
+    return [this.conditions, totals, ...history]
+  }
+
+  #addIncoming(incoming: Incoming): void {
+    this.incoming.set(incoming.invoice.paymentHash, incoming)
+    this.incomingByCreation.push(incoming)
+    this.#saw(incoming.received?.atMs ?? incoming.invoice.createdAtMs)
+  }
+
+  #addOutgoing(outgoing: Outgoing): void {
+    const { paymentId, paymentHash, createdAtMs } = outgoing.payment
+    this.outgoing.set(paymentId, outgoing)
+    this.outgoingByHash.set(paymentHash, [...(this.outgoingByHash.get(paymentHash) ?? []), outgoing])
+    if (!outgoing.end) this.pendingMsat += costMsat(outgoing.payment)
+    this.#saw(outgoing.end?.atMs ?? createdAtMs)
+  }
+
+  /** Payments that arrive together were each measured against the channel of before: the largest size covers them all. */
+  #enlarge(capacitySat: number | null): void {
+    if (capacitySat !== null) this.capacitySat = Math.max(capacitySat, this.capacitySat ?? 0)
+  }
+
+  #saw(atMs: number): void {
+    if (atMs > this.latestMs) this.latestMs = atMs
+  }
+}
+
+function costMsat(payment: SendingRecord): number {
+  return payment.amountMsat + payment.feeMsat
+}
+
+function required<T>(value: T | undefined, name: string): T {
+  if (value === undefined) throw new Error(`the journal refers to ${name} before it was written`)
+  return value
+}

@@ -1,0 +1,347 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { crashpoint } from '../crashpoint.ts'
+import { type Delivery, type DeliveryAnswer, type Settlement, settle } from '../delivery.ts'
+import { type Journal, JournalUnavailable } from '../journal.ts'
+import { encodeInvoice, hasUnsupportedFeature, type Invoice, MAX_AMOUNT_MSAT } from '../lightning/bolt11.ts'
+import type { NodeKeys } from '../seed.ts'
+import { Faults } from './faults.ts'
+import type { ConditionsRecord, Incoming, InvoiceRecord, Ledger, LedgerRecord, Outgoing, SendingRecord } from './ledger.ts'
+import { admit, type ChannelUse, type LiquidityPolicy } from './liquidity.ts'
+import { Turns } from './turns.ts'
+
+export const DEFAULT_EXPIRY_SECONDS = 86_400
+
+/** Stands for ACINQ's node in the routing hint: the point H of BIP 341, whose key nobody can know. */
+const PEER_NODE_ID = '0250929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0'
+
+const RECIPIENT_REJECTED = 'recipient node rejected the payment'
+const TEMPORARY_FAILURE = 'a node in the route had a temporary failure'
+
+export type InvoiceRequest = {
+  amountMsat: number | undefined
+  description: { text: string } | { hash: Uint8Array }
+  expirySeconds: number | undefined
+  externalId: string | undefined
+  webhookUrl: string | undefined
+}
+
+export type PayResult = { sent: Outgoing; preimage: string } | { paymentHash: string; reason: string }
+
+/** trampoline: 4 sat + 0.4 %, in whole millisatoshi. */
+export function routingFeeMsat(amountMsat: number): number {
+  return 4_000 + Math.floor(amountMsat / 250)
+}
+
+/** The largest amount that the balance can send, fee included; 0 when it cannot even pay the fee. */
+export function maxSendableMsat(balanceMsat: number): number {
+  let amountMsat = Math.max(0, Math.floor(((balanceMsat - 4_000) * 250) / 251))
+  while (amountMsat + 1 + routingFeeMsat(amountMsat + 1) <= balanceMsat) amountMsat++
+  while (amountMsat > 0 && amountMsat + routingFeeMsat(amountMsat) > balanceMsat) amountMsat--
+  return amountMsat
+}
+
+export type NodeParts = {
+  keys: NodeKeys
+  ledger: Ledger
+  journal: Journal<LedgerRecord>
+  policy: LiquidityPolicy
+  /** Undefined for a node that belongs to no network: then every recipient is out of reach. */
+  deliver: ((delivery: Delivery) => Promise<DeliveryAnswer>) | undefined
+  log: { info: (line: string) => void; detail: (line: string) => void }
+  onReceived: (incoming: Incoming) => void
+}
+
+export class LightningNode {
+  readonly faults = new Faults()
+  readonly #parts: NodeParts
+  readonly #turns = new Turns()
+  readonly #stop = new AbortController()
+  /** Payments whose pending record is on its way to the disk: they hold their hash and their money already. */
+  readonly #starting = new Map<string, number>()
+  /** Received amounts on their way to the disk, so that two at once are measured against the same channel. */
+  #arrivingMsat = 0
+
+  constructor(parts: NodeParts) {
+    this.#parts = parts
+  }
+
+  get ledger(): Ledger {
+    return this.#parts.ledger
+  }
+
+  get nodeId(): string {
+    return this.#parts.keys.nodeId
+  }
+
+  /** Never goes back, also when the machine's clock does: lists are ordered by it. */
+  now(): number {
+    return Math.max(this.ledger.latestMs, Date.now() + this.ledger.conditions.clockAheadMs)
+  }
+
+  get blockHeight(): number | undefined {
+    return this.faults.explorer === 'up' ? Math.floor((this.now() - Date.UTC(2024, 0)) / 600_000) : undefined
+  }
+
+  get channelIsOffline(): boolean {
+    return !this.ledger.conditions.peerUp
+  }
+
+  async createInvoice(request: InvoiceRequest): Promise<InvoiceRecord> {
+    const preimage = randomBytes(32)
+    const paymentHash = createHash('sha256').update(preimage).digest()
+    const paymentSecret = randomBytes(32)
+    const createdAtMs = this.now()
+    const expirySeconds = request.expirySeconds ?? DEFAULT_EXPIRY_SECONDS
+    const serialized = encodeInvoice(
+      {
+        amountMsat: request.amountMsat,
+        timestampSeconds: Math.floor(createdAtMs / 1000),
+        paymentHash,
+        paymentSecret,
+        description: request.description,
+        expirySeconds,
+        routingHint: routingHint(this.nodeId),
+      },
+      this.#parts.keys.privateKey,
+    )
+    const record: InvoiceRecord = {
+      t: 'invoice',
+      paymentHash: paymentHash.toString('hex'),
+      preimage: preimage.toString('hex'),
+      paymentSecret: paymentSecret.toString('hex'),
+      serialized,
+      // 0 is written into the invoice and means any amount, as in phoenixd.
+      ...(request.amountMsat ? { amountMsat: request.amountMsat } : {}),
+      ...('text' in request.description ? { description: request.description.text } : {}),
+      expirySeconds,
+      createdAtMs,
+      ...(request.externalId === undefined ? {} : { externalId: request.externalId }),
+      ...(request.webhookUrl === undefined ? {} : { webhookUrl: request.webhookUrl }),
+    }
+    await this.#parts.journal.append(record)
+    return record
+  }
+
+  async pay(invoice: Invoice, serialized: string, amountMsat: number): Promise<PayResult> {
+    const { paymentHash } = invoice
+    if (amountMsat <= 0) return { paymentHash, reason: 'payment amount must be positive' }
+    if (hasUnsupportedFeature(invoice.features)) return { paymentHash, reason: 'payment request features not supported' }
+    // phoenixd cannot choose an expiry for the payment before it knows the block height: it waits, for ever if need be.
+    await this.faults.until(() => this.blockHeight !== undefined)
+    const earlier = this.ledger.outgoingByHash.get(paymentHash) ?? []
+    if (earlier.some(({ end }) => end?.t === 'sent')) return { paymentHash, reason: 'this invoice has already been paid' }
+    if (earlier.some(({ end }) => !end) || this.#starting.has(paymentHash)) {
+      return { paymentHash, reason: 'another payment is in progress for that invoice' }
+    }
+    const payment: SendingRecord = {
+      t: 'sending',
+      paymentId: randomUUID(),
+      paymentHash,
+      paymentSecret: invoice.paymentSecret,
+      recipient: invoice.nodeId,
+      invoice: serialized,
+      amountMsat,
+      feeMsat: routingFeeMsat(amountMsat),
+      createdAtMs: this.now(),
+    }
+    const costMsat = amountMsat + payment.feeMsat
+    const refusal = this.#refusalToSend(costMsat)
+    this.#starting.set(paymentHash, refusal ? 0 : costMsat)
+    try {
+      if (refusal) {
+        await this.#parts.journal.append(payment, {
+          t: 'unsent',
+          paymentId: payment.paymentId,
+          reason: refusal,
+          atMs: this.now(),
+        })
+        return { paymentHash, reason: refusal }
+      }
+      await this.#parts.journal.append(payment)
+    } finally {
+      this.#starting.delete(paymentHash)
+    }
+    crashpoint('payer: pending is durable')
+    return this.#complete(payment, false)
+  }
+
+  #refusalToSend(costMsat: number): string | undefined {
+    if (this.ledger.capacitySat === null) {
+      return 'payment could not be sent through existing channels, check individual failures for more details'
+    }
+    if (this.channelIsOffline) return 'channel is not connected yet, please retry when connected'
+    const promisedMsat = [...this.#starting.values()].reduce((sum, msat) => sum + msat, 0)
+    if (this.ledger.balanceMsat - promisedMsat < costMsat) return 'not enough funds in wallet to afford payment'
+    return undefined
+  }
+
+  /** The money is out of the balance and the journal says so; this does not return before the payment has ended, one way or the other. */
+  async #complete(payment: SendingRecord, askedBefore: boolean): Promise<PayResult> {
+    await this.faults.until(() => this.faults.payments.mode !== 'hold')
+    const settlement = await this.#settle(payment, askedBefore)
+    crashpoint('payer: answer is known')
+    const outgoing = await this.#recordEnd(payment, settlement)
+    crashpoint('payer: end is durable')
+    if ('preimage' in settlement) return { sent: outgoing, preimage: settlement.preimage }
+    return { paymentHash: payment.paymentHash, reason: settlement.reason }
+  }
+
+  async #settle(payment: SendingRecord, askedBefore: boolean): Promise<Settlement> {
+    const { payments } = this.faults
+    if (payments.mode === 'fail' && !askedBefore) return { reason: payments.reason }
+    const { paymentId, recipient, paymentHash, paymentSecret, amountMsat } = payment
+    const delivery = { paymentId, recipient, paymentHash, paymentSecret, amountMsat }
+    const settlement = await settle(delivery, askedBefore, (attempt) => this.#deliver(attempt), this.#stop.signal)
+    return 'reason' in settlement && askedBefore ? { reason: 'wallet restarted while a payment was ongoing' } : settlement
+  }
+
+  async #deliver(delivery: Delivery): Promise<DeliveryAnswer> {
+    if (this.channelIsOffline || !this.#parts.deliver) return { outcome: 'unreachable' }
+    return this.#parts.deliver(delivery)
+  }
+
+  /** A full disk cannot make the outcome unknown: the payment stays pending, and is written down as soon as there is room. */
+  async #recordEnd(payment: SendingRecord, settlement: Settlement): Promise<Outgoing> {
+    for (;;) {
+      try {
+        const { paymentId } = payment
+        const atMs = this.now()
+        if ('preimage' in settlement)
+          await this.#parts.journal.append({ t: 'sent', paymentId, preimage: settlement.preimage, atMs })
+        else await this.#parts.journal.append({ t: 'unsent', paymentId, reason: settlement.reason, atMs })
+        return this.ledger.outgoing.get(paymentId) ?? { payment }
+      } catch (error) {
+        if (!(error instanceof JournalUnavailable)) throw error
+        this.#parts.log.detail(`payment ${payment.paymentId} has ended but could not be recorded yet: ${error.message}`)
+        await pause(1_000, undefined, { signal: this.#stop.signal, ref: false })
+      }
+    }
+  }
+
+  /** What was pending when the last process died: the recipients know what became of it. */
+  resumePending(): void {
+    for (const { payment, end } of [...this.ledger.outgoing.values()]) {
+      if (end) continue
+      this.#complete(payment, true).catch((error: unknown) => {
+        if (!this.#stop.signal.aborted) this.#parts.log.info(`payment ${payment.paymentId} stays pending: ${String(error)}`)
+      })
+    }
+  }
+
+  /** The recipient's side of a payment: exactly one payment id ever pays an invoice, and asking again never changes the answer. */
+  receive(delivery: Delivery): Promise<DeliveryAnswer> {
+    return this.#turns.take(delivery.paymentHash, () =>
+      // Fee credit is spent by what arrives: two at once must not spend it twice.
+      this.ledger.conditions.feeCredit ? this.#turns.take('fee credit', () => this.#receive(delivery)) : this.#receive(delivery),
+    )
+  }
+
+  async #receive(delivery: Delivery): Promise<DeliveryAnswer> {
+    if (this.channelIsOffline || delivery.recipient !== this.nodeId) return { outcome: 'unreachable' }
+    const incoming = this.ledger.incoming.get(delivery.paymentHash)
+    if (incoming?.received?.paymentId === delivery.paymentId) return { outcome: 'paid', preimage: incoming.invoice.preimage }
+    if (this.ledger.refused.has(delivery.paymentId)) return { outcome: 'refused', reason: RECIPIENT_REJECTED }
+    try {
+      if (!incoming || this.#rejects(incoming, delivery)) return await this.#refuse(delivery, RECIPIENT_REJECTED)
+      const { amountMsat } = delivery
+      const admission = admit(amountMsat, this.#channelUse(), this.ledger.conditions.feeCredit, this.#parts.policy)
+      if (!admission.admitted) {
+        this.#parts.log.info(admission.consoleLine)
+        return await this.#refuse(delivery, TEMPORARY_FAILURE)
+      }
+      const { admitted: _, ...terms } = admission
+      this.#arrivingMsat += amountMsat
+      try {
+        await this.#parts.journal.append({
+          t: 'received',
+          paymentHash: delivery.paymentHash,
+          paymentId: delivery.paymentId,
+          amountMsat,
+          ...terms,
+          atMs: this.now(),
+        })
+      } finally {
+        this.#arrivingMsat -= amountMsat
+      }
+    } catch (error) {
+      // Nothing was written, so this attempt has not arrived; a payer who is unsure about an earlier one goes on asking.
+      if (error instanceof JournalUnavailable) return { outcome: 'unreachable' }
+      throw error
+    }
+    crashpoint('recipient: paid is durable')
+    this.#parts.log.info(`received lightning payment: ${Math.floor(delivery.amountMsat / 1000)} sat`)
+    this.#parts.onReceived(incoming)
+    return { outcome: 'paid', preimage: incoming.invoice.preimage }
+  }
+
+  #rejects({ invoice, received }: Incoming, delivery: Delivery): boolean {
+    const wantedMsat = invoice.amountMsat ?? delivery.amountMsat
+    return (
+      received !== undefined ||
+      invoice.paymentSecret !== delivery.paymentSecret ||
+      this.now() > invoice.createdAtMs + invoice.expirySeconds * 1000 ||
+      delivery.amountMsat < wantedMsat ||
+      delivery.amountMsat > wantedMsat * 2 ||
+      this.#channelUse().usedMsat + delivery.amountMsat > MAX_AMOUNT_MSAT
+    )
+  }
+
+  async #refuse({ paymentId, again }: Delivery, reason: string): Promise<DeliveryAnswer> {
+    if (again) await this.#parts.journal.append({ t: 'refused', paymentId })
+    return { outcome: 'refused', reason }
+  }
+
+  #channelUse(): ChannelUse {
+    const { balanceMsat, pendingMsat, capacitySat, feeCreditMsat } = this.ledger
+    return { usedMsat: balanceMsat + pendingMsat + this.#arrivingMsat, capacitySat, feeCreditMsat }
+  }
+
+  /** Money from the faucet; the same fundId counts once, however often the hub has to ask. False: no room for so much. */
+  fund(fundId: string, amountMsat: number): Promise<boolean> {
+    return this.#turns.take(`fund ${fundId}`, async () => {
+      if (this.ledger.funded.has(fundId)) return true
+      if (this.#channelUse().usedMsat + amountMsat > MAX_AMOUNT_MSAT) return false
+      const admission = admit(amountMsat, this.#channelUse(), false, this.#parts.policy)
+      const capacitySat = (admission.admitted && admission.capacitySat) || Math.ceil(amountMsat / 1000)
+      this.#arrivingMsat += amountMsat
+      try {
+        await this.#parts.journal.append({ t: 'funded', fundId, amountMsat, capacitySat })
+      } finally {
+        this.#arrivingMsat -= amountMsat
+      }
+      crashpoint('recipient: funded is durable')
+      return true
+    })
+  }
+
+  changeConditions(change: Partial<Omit<ConditionsRecord, 't'>>): Promise<void> {
+    return this.#turns.take('conditions', async () => {
+      await this.#parts.journal.append({ ...this.ledger.conditions, ...change })
+      this.faults.wake()
+    })
+  }
+
+  advanceClock(seconds: number): Promise<void> {
+    return this.#turns.take('clock', () =>
+      this.changeConditions({ clockAheadMs: this.ledger.conditions.clockAheadMs + seconds * 1000 }),
+    )
+  }
+
+  /** Pending payments stay pending: the next start asks what became of them. */
+  stop(): void {
+    this.#stop.abort()
+  }
+}
+
+/** phoenixd's synthetic hint for a node without a channel: its peer, a short channel id made of its own key, default fees. */
+function routingHint(nodeId: string): Buffer {
+  const hint = Buffer.alloc(51)
+  Buffer.from(PEER_NODE_ID, 'hex').copy(hint, 0)
+  hint.writeUInt8(0xff, 33)
+  Buffer.from(nodeId, 'hex').subarray(-7).copy(hint, 34)
+  hint.writeUInt32BE(1000, 41)
+  hint.writeUInt32BE(100, 45)
+  hint.writeUInt16BE(144, 49)
+  return hint
+}
