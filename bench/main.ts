@@ -1,0 +1,48 @@
+import { writeFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import type { Measure } from './measure.ts'
+import { benchSandboxd } from './sandboxd.ts'
+
+const HELP = `npm run bench [-- --quick]
+
+Measures on this machine, prints a table, writes bench/results.json. Machines differ and are noisy: compare ratios within one run.
+  --quick   fewer rounds, under a minute
+`
+
+const args = process.argv.slice(2)
+if (args.includes('--help') || args.includes('-h')) {
+  process.stdout.write(HELP)
+  process.exit(0)
+}
+const quick = args.includes('--quick')
+const measures: Measure[] = await benchSandboxd(quick)
+
+const rows = measures.map(({ name, value, unit, target }) => [
+  name,
+  `${round(value)} ${unit}`,
+  target ? `${target.op} ${target.value} ${unit}` : '',
+  verdict(value, target),
+])
+const header = ['measure', 'value', 'target', '']
+const widths = header.map((_, column) => Math.max(...[header, ...rows].map((row) => row[column]?.length ?? 0)))
+for (const row of [header, widths.map((width) => '-'.repeat(width)), ...rows]) {
+  console.log(row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
+}
+const results = {
+  command: `npm run bench${quick ? ' -- --quick' : ''}`,
+  node: process.version,
+  cpu: `${cpus().length} × ${cpus()[0]?.model}`,
+  measures,
+}
+writeFileSync(fileURLToPath(new URL('results.json', import.meta.url)), `${JSON.stringify(results, null, 2)}\n`)
+process.exit(measures.every(({ value, target }) => verdict(value, target) !== 'MISSED') ? 0 : 1)
+
+function round(value: number): number {
+  return value >= 100 ? Math.round(value) : Math.round(value * 100) / 100
+}
+
+function verdict(value: number, target: Measure['target']): string {
+  if (!target) return ''
+  return (target.op === '≤' ? value <= target.value : value >= target.value) ? 'ok' : 'MISSED'
+}

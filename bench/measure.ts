@@ -1,0 +1,34 @@
+export type Measure = { name: string; value: number; unit: string; target?: { op: '≤' | '≥'; value: number } }
+
+export function median(values: number[]): number {
+  return quantile(values, 0.5)
+}
+
+export function quantile(values: number[], q: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN
+}
+
+export async function timed(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now()
+  await work()
+  return performance.now() - started
+}
+
+/** A closed loop: so many callers, each with its next call as soon as the last one was answered. */
+export async function closedLoop(
+  calls: number,
+  callers: number,
+  call: (index: number) => Promise<unknown>,
+): Promise<{ perSecond: number; latenciesMs: number[] }> {
+  const latenciesMs: number[] = []
+  let next = 0
+  const tookMs = await timed(() =>
+    Promise.all(
+      Array.from({ length: callers }, async () => {
+        for (let index = next++; index < calls; index = next++) latenciesMs.push(await timed(() => call(index)))
+      }),
+    ),
+  )
+  return { perSecond: (calls / tookMs) * 1000, latenciesMs }
+}
