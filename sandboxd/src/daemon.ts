@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readdirSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -121,6 +121,9 @@ function makeDataDir(path: string): void {
   } catch (error) {
     throw new StartFault(`cannot make the data directory ${path}: ${reasonOf(error)}`)
   }
+  const real = readdirSync(path).find((name) => /^phoenix\.(mainnet|testnet)\./.test(name))
+  if (real)
+    throw new StartFault(`${path} belongs to a real phoenixd (${real}): a sandbox must not run on its seed. Set PHOENIX_DATADIR.`)
 }
 
 async function seedWords(options: Options): Promise<string> {
