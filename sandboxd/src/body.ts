@@ -8,7 +8,8 @@ export class BodyTooLarge extends Error {}
 export async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of request) {
+  // Leaving the loop must not destroy the socket: the caller is still owed an answer on it.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     size += (chunk as Buffer).length
     if (size > MAX_BODY_BYTES) throw new BodyTooLarge()
     chunks.push(chunk as Buffer)

@@ -57,7 +57,7 @@ export async function runNode(args: string[], environment: NodeJS.ProcessEnv): P
     journal,
     policy: options,
     deliver: hub && ((delivery) => hub.deliver(delivery)),
-    log,
+    log: (line) => log.info(line),
     onReceived: (incoming) => {
       const event = paymentReceived(incoming, node.now())
       api?.broadcast(event)

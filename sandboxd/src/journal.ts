@@ -1,5 +1,6 @@
 import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import { reasonOf, StartFault } from './start-fault.ts'
 
@@ -20,6 +21,7 @@ export type JournalOwner<R> = {
 
 /** How many more records than its compact form a file may hold before the next start rewrites it. */
 const REWRITE_AFTER_RECORDS = 1000
+const RETRY_MS = 1_000
 
 /**
  * An append-only file of checksummed lines, each an array of records that count together or not at all.
@@ -35,6 +37,7 @@ export class Journal<R> {
   #size: number
   #queue: Waiting<R>[] = []
   #flushing: Promise<void> | undefined
+  #closed = false
 
   private constructor(path: string, owner: JournalOwner<R>, file: FileHandle, size: number) {
     this.#path = path
@@ -67,12 +70,26 @@ export class Journal<R> {
 
   /** Resolves when the records are on disk and applied; a crash keeps all of them or none. */
   append(...records: R[]): Promise<void> {
+    if (this.#closed) return Promise.reject(new JournalUnavailable('the daemon is shutting down'))
     return new Promise((resolve, reject) => {
       this.#queue.push({ records, resolve, reject })
       this.#flushing ??= this.#flush().finally(() => {
         this.#flushing = undefined
       })
     })
+  }
+
+  /** For what has happened already and must not be forgotten because the disk is full just now: written as soon as there is room. */
+  async appendEventually(stop: AbortSignal, ...records: R[]): Promise<void> {
+    for (;;) {
+      try {
+        return await this.append(...records)
+      } catch (error) {
+        if (!(error instanceof JournalUnavailable)) throw error
+        this.#owner.log(`${error.message}; trying again`)
+        await pause(RETRY_MS, undefined, { signal: stop, ref: false })
+      }
+    }
   }
 
   /** Everyone who waits while one fsync runs shares the next one: durability costs two fsyncs at most, however many wait. */
@@ -123,6 +140,7 @@ export class Journal<R> {
   }
 
   async close(): Promise<void> {
+    this.#closed = true
     await this.#flushing
     await this.#file.close()
   }

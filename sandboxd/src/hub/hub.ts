@@ -116,7 +116,8 @@ export class Hub {
     }
     const answer = await askUntilFinal(attempt, askedBefore, offline, this.#stop.signal)
     crashpoint('hub: grant is known')
-    await this.#journal.append({ t: 'error' in answer ? 'ungranted' : 'granted', fundId: grant.fundId })
+    const end: HubRecord = { t: 'error' in answer ? 'ungranted' : 'granted', fundId: grant.fundId }
+    await this.#journal.appendEventually(this.#stop.signal, end)
     return answer
   }
 

@@ -1,5 +1,4 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import { crashpoint } from '../crashpoint.ts'
 import { type Delivery, type DeliveryAnswer, type Settlement, settle } from '../delivery.ts'
 import { type Journal, JournalUnavailable } from '../journal.ts'
@@ -48,7 +47,7 @@ export type NodeParts = {
   policy: LiquidityPolicy
   /** Undefined for a node that belongs to no network: then every recipient is out of reach. */
   deliver: ((delivery: Delivery) => Promise<DeliveryAnswer>) | undefined
-  log: { info: (line: string) => void; detail: (line: string) => void }
+  log: (line: string) => void
   onReceived: (incoming: Incoming) => void
 }
 
@@ -201,22 +200,15 @@ export class LightningNode {
     return this.#parts.deliver(delivery)
   }
 
-  /** A full disk cannot make the outcome unknown: the payment stays pending, and is written down as soon as there is room. */
   async #recordEnd(payment: SendingRecord, settlement: Settlement): Promise<Outgoing> {
-    for (;;) {
-      try {
-        const { paymentId } = payment
-        const atMs = this.now()
-        if ('preimage' in settlement)
-          await this.#parts.journal.append({ t: 'sent', paymentId, preimage: settlement.preimage, atMs })
-        else await this.#parts.journal.append({ t: 'unsent', paymentId, reason: settlement.reason, atMs })
-        return this.ledger.outgoing.get(paymentId) ?? { payment }
-      } catch (error) {
-        if (!(error instanceof JournalUnavailable)) throw error
-        this.#parts.log.detail(`payment ${payment.paymentId} has ended but could not be recorded yet: ${error.message}`)
-        await pause(1_000, undefined, { signal: this.#stop.signal, ref: false })
-      }
-    }
+    const { paymentId } = payment
+    const atMs = this.now()
+    const end: LedgerRecord =
+      'preimage' in settlement
+        ? { t: 'sent', paymentId, preimage: settlement.preimage, atMs }
+        : { t: 'unsent', paymentId, reason: settlement.reason, atMs }
+    await this.#parts.journal.appendEventually(this.#stop.signal, end)
+    return this.ledger.outgoing.get(paymentId) ?? { payment }
   }
 
   /** What was pending when the last process died: the recipients know what became of it. */
@@ -224,7 +216,7 @@ export class LightningNode {
     for (const { payment, end } of [...this.ledger.outgoing.values()]) {
       if (end) continue
       this.#complete(payment, true).catch((error: unknown) => {
-        if (!this.#stop.signal.aborted) this.#parts.log.info(`payment ${payment.paymentId} stays pending: ${String(error)}`)
+        if (!this.#stop.signal.aborted) this.#parts.log(`payment ${payment.paymentId} stays pending: ${String(error)}`)
       })
     }
   }
@@ -247,7 +239,7 @@ export class LightningNode {
       const { amountMsat } = delivery
       const admission = admit(amountMsat, this.#channelUse(), this.ledger.conditions.feeCredit, this.#parts.policy)
       if (!admission.admitted) {
-        this.#parts.log.info(admission.consoleLine)
+        this.#parts.log(admission.consoleLine)
         return await this.#refuse(delivery, TEMPORARY_FAILURE)
       }
       const { admitted: _, ...terms } = admission
@@ -270,7 +262,7 @@ export class LightningNode {
       throw error
     }
     crashpoint('recipient: paid is durable')
-    this.#parts.log.info(`received lightning payment: ${Math.floor(delivery.amountMsat / 1000)} sat`)
+    this.#parts.log(`received lightning payment: ${Math.floor(delivery.amountMsat / 1000)} sat`)
     this.#parts.onReceived(incoming)
     return { outcome: 'paid', preimage: incoming.invoice.preimage }
   }
