@@ -1,0 +1,31 @@
+import { createHash, randomInt } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const PREFIX = 'byk_'
+const RANDOM_LENGTH = 30
+const CHECK_LENGTH = 6
+const PATTERN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECK_LENGTH}}$`)
+
+/** 30 random characters and 6 that check them: a scanner recognises a leaked key, and junk never reaches the store. */
+export function newKey(): string {
+  let text = PREFIX
+  for (let index = 0; index < RANDOM_LENGTH; index++) text += BASE62[randomInt(62)]
+  return text + checkOf(text)
+}
+
+export function isWellFormedKey(text: string): boolean {
+  return PATTERN.test(text) && text.slice(-CHECK_LENGTH) === checkOf(text.slice(0, -CHECK_LENGTH))
+}
+
+/** All that is stored of a key. It has 178 random bits, so a plain hash cannot be guessed backwards. */
+export function keyHash(key: string): Buffer {
+  return createHash('sha256').update(key).digest()
+}
+
+function checkOf(text: string): string {
+  let rest = crc32(text)
+  let check = ''
+  for (; rest > 0; rest = Math.floor(rest / 62)) check = BASE62[rest % 62] + check
+  return check.padStart(CHECK_LENGTH, '0')
+}

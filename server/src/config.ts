@@ -1,0 +1,137 @@
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { StartFault } from './start-fault.ts'
+
+export type Config = {
+  host: string
+  port: number
+  publicUrl: string
+  dataDir: string
+  /** Embedded: a PostgreSQL of our own below the data directory, and every secret that is missing is made there. */
+  store: { kind: 'embedded' } | { kind: 'server'; url: string }
+  /** Undefined only with the embedded store: then it is made in DATA_DIR. */
+  masterKey: Buffer | undefined
+  previousMasterKey: Buffer | undefined
+  /** A token, one to be made in DATA_DIR, or no operator API at all. */
+  operator: { token: string } | 'generate' | 'off'
+  rateLimit: { max: number; windowSeconds: number; gatewayMax: number }
+  trustProxy: number | string[] | false
+  signupCreditSat: number
+  maxKeysPerAccount: number
+  logLevel: string
+}
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+
+/** The only reader of the environment. Every bad variable is named at once, and no value is ever shown. */
+export function readConfig(environment: NodeJS.ProcessEnv): Config {
+  const faults: string[] = []
+  const fault = <T>(name: string, why: string, instead: T): T => {
+    faults.push(`${name}: ${why}`)
+    return instead
+  }
+  const text = (name: string): string | undefined => environment[name] || undefined
+  const integer = (name: string, fallback: number, min: number, max: number): number => {
+    const value = text(name)
+    if (value === undefined) return fallback
+    if (!/^\d{1,15}$/.test(value) || Number(value) < min || Number(value) > max)
+      return fault(name, `must be a whole number from ${min} to ${max}`, fallback)
+    return Number(value)
+  }
+  const url = (name: string): string | undefined => {
+    const value = text(name)
+    if (value === undefined) return undefined
+    const parsed = URL.canParse(value) ? new URL(value) : undefined
+    if (!parsed || !/^https?:$/.test(parsed.protocol) || parsed.username || parsed.search || parsed.hash) {
+      return fault(name, 'must be an http or https URL without credentials, query and fragment', undefined)
+    }
+    return value.replace(/\/+$/, '')
+  }
+  /** NAME, or the contents of the file that NAME_FILE names: for secrets that must not stand in the environment. */
+  const secret = (name: string): string | undefined => {
+    const [value, file] = [text(name), text(`${name}_FILE`)]
+    if (value !== undefined && file !== undefined) return fault(name, `set only one of ${name} and ${name}_FILE`, undefined)
+    if (file === undefined) return value
+    try {
+      return readFileSync(file, 'utf8').trim() || fault(`${name}_FILE`, 'the file is empty', undefined)
+    } catch (error) {
+      return fault(`${name}_FILE`, `the file cannot be read (${(error as NodeJS.ErrnoException).code})`, undefined)
+    }
+  }
+  const key = (name: string): Buffer | undefined => {
+    const value = secret(name)
+    if (value === undefined) return undefined
+    const bytes = Buffer.from(value, 'base64')
+    const canonical = bytes.length === 32 && bytes.toString('base64').replace(/=+$/, '') === value.replace(/=+$/, '')
+    return canonical ? bytes : fault(name, 'must be 32 bytes in base64 (openssl rand -base64 32)', undefined)
+  }
+
+  const host = text('HOST') ?? '127.0.0.1'
+  const port = integer('PORT', 8402, 0, 65_535)
+  const isWildcard = ['0.0.0.0', '::'].includes(host)
+  const isLoopback = host === 'localhost' || host === '::1' || /^127\./.test(host)
+  if (isWildcard && !text('PUBLIC_URL'))
+    fault('PUBLIC_URL', 'is needed when HOST is a wildcard: clients cannot reach a wildcard address', undefined)
+
+  const databaseUrl = secret('DATABASE_URL')
+  if (databaseUrl !== undefined && !/^postgres(ql)?:\/\//.test(databaseUrl))
+    fault('DATABASE_URL', 'must be a postgres:// URL', undefined)
+  const masterKey = key('MASTER_KEY')
+  const hasMasterKey = text('MASTER_KEY') ?? text('MASTER_KEY_FILE')
+  if (databaseUrl !== undefined && !hasMasterKey)
+    fault('MASTER_KEY', 'is needed with DATABASE_URL (or MASTER_KEY_FILE)', undefined)
+
+  const operatorToken = secret('OPERATOR_TOKEN')
+  if (operatorToken !== undefined && operatorToken.length < 32)
+    fault('OPERATOR_TOKEN', 'must have at least 32 characters', undefined)
+  const logLevel = text('LOG_LEVEL') ?? 'info'
+  if (!LOG_LEVELS.includes(logLevel)) fault('LOG_LEVEL', `must be one of ${LOG_LEVELS.join(', ')}`, undefined)
+
+  const config: Config = {
+    host,
+    port,
+    publicUrl: url('PUBLIC_URL') ?? `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`,
+    dataDir: resolve(text('DATA_DIR') ?? defaultDataDir(environment)),
+    store: databaseUrl === undefined ? { kind: 'embedded' } : { kind: 'server', url: databaseUrl },
+    masterKey,
+    previousMasterKey: key('MASTER_KEY_PREVIOUS'),
+    operator: operatorToken !== undefined ? { token: operatorToken } : isLoopback ? 'generate' : 'off',
+    rateLimit: {
+      max: integer('RATE_LIMIT_MAX', 180, 1, 1_000_000_000),
+      windowSeconds: integer('RATE_LIMIT_WINDOW_SECONDS', 60, 1, 86_400),
+      gatewayMax: integer('GATEWAY_RATE_LIMIT_MAX', 0, 0, 1_000_000_000),
+    },
+    trustProxy: trustProxy(text('TRUST_PROXY'), fault),
+    signupCreditSat: integer('SIGNUP_CREDIT_SAT', 10_000, 0, 9_007_199_254),
+    maxKeysPerAccount: integer('MAX_KEYS_PER_ACCOUNT', 50, 1, 1_000_000),
+    logLevel,
+  }
+  if (faults.length > 0) throw new StartFault(78, ...faults)
+  return config
+}
+
+function defaultDataDir(environment: NodeJS.ProcessEnv): string {
+  if (process.getuid?.() === 0) return '/var/lib/boltyard'
+  return join(environment.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'boltyard')
+}
+
+/** A number of hops, or the addresses of the proxies. "Everyone" would let each client choose the address it is limited by. */
+function trustProxy(
+  value: string | undefined,
+  fault: (name: string, why: string, instead: false) => false,
+): Config['trustProxy'] {
+  if (value === undefined) return false
+  if (/^\d{1,2}$/.test(value) && Number(value) > 0) return Number(value)
+  const addresses = value.split(',').map((address) => address.trim())
+  const good = addresses.every((address) => {
+    const [ip = '', bits] = address.split('/')
+    const version = isIP(ip)
+    return (
+      version !== 0 &&
+      (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= (version === 4 ? 32 : 128)))
+    )
+  })
+  return good ? addresses : fault('TRUST_PROXY', 'must be a number of hops from 1, or a list of addresses or networks', false)
+}

@@ -1,0 +1,48 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createAccount } from './accounts/accounts.ts'
+import type { Keys } from './accounts/keys.ts'
+import { SCOPES } from './accounts/keys.ts'
+import type { Config } from './config.ts'
+import { writeSecretFile } from './data-dir.ts'
+import { listAccounts } from './store/accounts.ts'
+import type { Sql } from './store/db.ts'
+import { settingOnce } from './store/settings.ts'
+
+type FirstRun = { accountId: string; apiKey: string }
+
+/**
+ * Somebody who has just started the service for the first time can use it at once: an account and a key, in a file. Done when the
+ * database says so, not when the file is there: who has stored the key elsewhere may delete the file.
+ */
+export async function firstRun(sql: Sql, keys: Keys, config: Config): Promise<void> {
+  const path = join(config.dataDir, 'first-run.json')
+  const [done] = await sql`SELECT 1 FROM settings WHERE name = 'first_run'`
+  if (done) return
+  if (!(await isUsable(path, keys))) {
+    // A crash may have left the account without its file.
+    const left = (await listAccounts(sql)).find(({ name }) => name === 'default')
+    const account = left ?? (await createAccount(sql, 'default', config.signupCreditSat, 'first run'))
+    const { key } = await keys.create(account.id, 'first key', [...SCOPES], config.maxKeysPerAccount, 'first run')
+    const content: FirstRun = { accountId: account.id, apiKey: key }
+    writeSecretFile(path, `${JSON.stringify(content, null, 2)}\n`)
+  }
+  await settingOnce(sql, 'first_run', Buffer.from('done'))
+  greet(path, config.publicUrl)
+}
+
+async function isUsable(path: string, keys: Keys): Promise<boolean> {
+  if (!existsSync(path)) return false
+  const { apiKey } = JSON.parse(readFileSync(path, 'utf8')) as FirstRun
+  return (await keys.authenticate(apiKey)) !== undefined
+}
+
+/** The key itself only to a terminal: what is piped ends in log files. */
+function greet(path: string, publicUrl: string): void {
+  const key = process.stderr.isTTY
+    ? (JSON.parse(readFileSync(path, 'utf8')) as FirstRun).apiKey
+    : `$(node -p 'JSON.parse(require("fs").readFileSync("${path}")).apiKey')`
+  process.stderr.write(
+    `First start: account and API key are in ${path}\n  curl -H "Authorization: Bearer ${key}" ${publicUrl}/v1/api-key\n`,
+  )
+}

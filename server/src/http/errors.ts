@@ -1,0 +1,64 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem, storeDown } from '../problems.ts'
+import { isStoreDown } from '../store/db.ts'
+
+/** One shape for every error, from every layer, and the only place that renders it. */
+export function renderProblems(app: FastifyInstance): void {
+  const routes: { method: string; pattern: RegExp }[] = []
+  app.addHook('onRoute', ({ method, url }) => {
+    const pattern = new RegExp(
+      `^${url
+        .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+        .replace(/:[^/]+/g, '[^/]+')
+        .replace(/\*/g, '.*')}$`,
+    )
+    for (const one of [method].flat()) routes.push({ method: one, pattern })
+  })
+  app.setErrorHandler((error: FastifyError, request, reply) => send(reply, problemOf(error, request)))
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.split('?')[0] ?? ''
+    const allowed = [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))]
+    if (allowed.length === 0) return send(reply, new Problem('not_found', 'There is nothing at this path.'))
+    const allow = allowed.sort().join(', ')
+    return send(reply, new Problem('method_not_allowed', `This path takes ${allow}.`, { headers: { allow } }))
+  })
+}
+
+function send(reply: FastifyReply, problem: Problem): FastifyReply {
+  return reply.code(problem.status).headers(problem.headers).type('application/json; charset=utf-8').send(problem.body())
+}
+
+function problemOf(error: FastifyError, request: FastifyRequest): Problem {
+  if (error instanceof Problem) {
+    if (error.cause) request.log.warn({ err: error.cause }, error.message)
+    return error
+  }
+  if (error.validation) return new Problem('bad_request', sentence(error))
+  if (isStoreDown(error)) {
+    request.log.warn({ err: error }, 'the store is down')
+    return storeDown(error)
+  }
+  switch (error.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new Problem('payload_too_large', 'The body is larger than 64 KiB.', { headers: { connection: 'close' } })
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new Problem('unsupported_media_type', 'The body must be JSON: Content-Type: application/json.')
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new Problem('bad_request', 'Content-Length does not match the body.')
+  }
+  request.log.error({ err: error }, 'internal error')
+  return new Problem('internal_error', 'Something went wrong on our side.', { details: { requestId: request.id } })
+}
+
+/** Names the field that is wrong, in words. */
+function sentence({ validation, validationContext }: FastifyError): string {
+  const [first] = validation ?? []
+  const where = validationContext === 'querystring' ? 'query parameter' : 'field'
+  if (!first) return 'The request is not valid.'
+  const field = first.instancePath.slice(1).replaceAll('/', '.')
+  if (first.keyword === 'additionalProperties') return `Unknown ${where} "${String(first.params.additionalProperty)}".`
+  if (first.keyword === 'required') return `The ${where} "${String(first.params.missingProperty)}" is missing.`
+  if (first.keyword === 'enum')
+    return `The ${where} "${field}" must be one of ${(first.params.allowedValues as string[]).join(', ')}.`
+  return field === '' ? `The body ${first.message}.` : `The ${where} "${field}" ${first.message}.`
+}

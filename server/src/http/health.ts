@@ -1,0 +1,21 @@
+import type { FastifyInstance } from 'fastify'
+import { Type } from 'typebox'
+import { storeDown } from '../problems.ts'
+import type { RouteParts } from './app.ts'
+import { ErrorBody } from './schemas.ts'
+
+const Status = Type.Object({ status: Type.Literal('ok') })
+const READY_TIMEOUT_MS = 2_000
+
+export function healthRoutes({ sql }: RouteParts) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/healthz', { schema: { summary: 'The process is alive', response: { 200: Status } } }, async () => ({
+      status: 'ok',
+    }))
+    app.get('/readyz', { schema: { summary: 'The store answers', response: { 200: Status, 503: ErrorBody } } }, async () => {
+      const late = new Promise<never>((_, reject) => setTimeout(() => reject(storeDown('timeout')), READY_TIMEOUT_MS).unref())
+      await Promise.race([sql`SELECT 1`, late])
+      return { status: 'ok' }
+    })
+  }
+}

@@ -1,0 +1,76 @@
+import rateLimit from '@fastify/rate-limit'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { Problem } from '../problems.ts'
+import type { Sql } from '../store/db.ts'
+import { countHit } from '../store/limits.ts'
+
+const MAX_FAILURES = 30
+const FAILURE_WINDOW_MS = 60_000
+/** Addresses that one process counts at a time; beyond it the one not seen for longest is forgotten. */
+const MOST_CLIENTS = 100_000
+
+type Check = (request: FastifyRequest) => Promise<void>
+export type Limits = {
+  /** Node operations, per client address. */
+  nodes: Check
+  /** Failed authentications, per client address: a valid key is never refused for what others behind its address tried. */
+  failures: Check
+}
+
+/** Addresses are counted as the library does: IPv4 as it is, IPv6 by /64, since one customer has at least that many. */
+export async function addLimits(
+  app: FastifyInstance,
+  settings: { max: number; windowSeconds: number },
+  shared: Sql | undefined,
+): Promise<Limits> {
+  // biome-ignore lint/suspicious/noExplicitAny: the library types a store by its own class, which takes no client of ours
+  const store = shared && { store: sharedStore(shared) as any }
+  await app.register(rateLimit, { global: false, cache: MOST_CLIENTS, ...store })
+  const limit = (name: string, max: number, timeWindow: number): Check => {
+    const check = app.createRateLimit({ max, timeWindow, nameSpace: name } as { max: number; timeWindow: number })
+    return async (request) => {
+      const result = await check(request)
+      if (!result.isAllowed && result.isExceeded) throw limited(max, result.ttlInSeconds)
+    }
+  }
+  return {
+    nodes: limit('nodes', settings.max, settings.windowSeconds * 1000),
+    failures: limit('failures', MAX_FAILURES, FAILURE_WINDOW_MS),
+  }
+}
+
+function limited(max: number, ttlInSeconds: number): Problem {
+  const seconds = String(Math.max(1, ttlInSeconds))
+  return new Problem('rate_limited', 'rate limit exceeded', {
+    headers: {
+      'retry-after': seconds,
+      'x-ratelimit-limit': String(max),
+      'x-ratelimit-remaining': '0',
+      'x-ratelimit-reset': seconds,
+    },
+  })
+}
+
+type Counted = (error: Error | null, result?: { current: number; ttl: number }) => void
+
+/** For replicas that share nothing but the database. While it is down nobody is counted: a limit must not become an outage of its own. */
+function sharedStore(sql: Sql) {
+  return class SharedStore {
+    readonly #name: string
+
+    constructor({ nameSpace = '' }: { nameSpace?: string }) {
+      this.#name = nameSpace
+    }
+
+    incr(key: string, counted: Counted, timeWindow: number): void {
+      countHit(sql, `${this.#name} ${key}`, timeWindow).then(
+        ({ hits, remainingMs }) => counted(null, { current: hits, ttl: remainingMs }),
+        () => counted(null, { current: 0, ttl: timeWindow }),
+      )
+    }
+
+    child(options: { nameSpace?: string }): SharedStore {
+      return new SharedStore(options)
+    }
+  }
+}

@@ -1,0 +1,19 @@
+import { Type } from 'typebox'
+
+/** The shape of every error. */
+export const ErrorBody = Type.Object({
+  error: Type.Object({ code: Type.String(), message: Type.String() }, { additionalProperties: true }),
+})
+
+/** Unix seconds. */
+export const Timestamp = Type.Integer({ minimum: 0 })
+
+export const strict = <P extends Parameters<typeof Type.Object>[0]>(properties: P) =>
+  Type.Object(properties, { additionalProperties: false })
+
+/** A name that people gave a thing. */
+export const Name = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*\\S[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+})

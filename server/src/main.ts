@@ -1,0 +1,96 @@
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Keys } from './accounts/keys.ts'
+import { type Config, readConfig } from './config.ts'
+import { generatedSecret, openDataDir } from './data-dir.ts'
+import { firstRun } from './first-run.ts'
+import { buildApp } from './http/app.ts'
+import { isSupportedPlatform } from './linux.ts'
+import { checkMasterKey } from './master-key.ts'
+import { masterKeyOf } from './secrets.ts'
+import { StartFault } from './start-fault.ts'
+import { isStoreDown, openStore, type Sql, type StoreAddress } from './store/db.ts'
+import { type EmbeddedPostgres, startEmbedded } from './store/embedded.ts'
+import { forgetOldHits } from './store/limits.ts'
+import { migrate } from './store/migrate.ts'
+
+const STOP_TIMEOUT_MS = 10_000
+const STORE_PATIENCE_MS = 30_000
+const FORGET_EVERY_MS = 60_000
+
+async function main(): Promise<void> {
+  if (!isSupportedPlatform()) throw new StartFault(78, 'Boltyard runs on Linux: elsewhere /proc and flock are missing')
+  const config = readConfig(process.env)
+  openDataDir(config.dataDir)
+  if (config.store.kind === 'server') return serve(config, config.store.url, undefined)
+  const embedded = await startEmbedded(config.dataDir, (line) => process.stderr.write(`${line}\n`))
+  try {
+    await serve(config, embedded.connection, embedded)
+  } catch (error) {
+    await embedded.stop()
+    throw error
+  }
+}
+
+async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPostgres | undefined): Promise<void> {
+  const sql = openStore(address)
+  await reachStore(sql)
+  await migrate(sql)
+  const master = masterKeyOf(config.masterKey ?? Buffer.from(generatedSecret(join(config.dataDir, 'master.key')), 'base64'))
+  await checkMasterKey(sql, master, config.previousMasterKey && masterKeyOf(config.previousMasterKey))
+  const operatorToken = operatorTokenOf(config)
+
+  let stopping = false
+  const keys = new Keys(sql, (error) => app.log.warn({ err: error }, 'keys'))
+  const app = await buildApp({ config, sql, keys, operatorToken, isStopping: () => stopping })
+  await app.listen({ host: config.host, port: config.port })
+  const { port } = app.server.address() as AddressInfo
+  const url = config.publicUrl.replace(/:0$/, `:${port}`)
+  if (embedded) await firstRun(sql, keys, { ...config, publicUrl: url })
+  const housekeeping = setInterval(
+    () => forgetOldHits(sql).catch((error: unknown) => app.log.warn({ err: error }, 'housekeeping')),
+    FORGET_EVERY_MS,
+  )
+
+  const stop = async (): Promise<void> => {
+    stopping = true
+    clearInterval(housekeeping)
+    await Promise.race([app.close(), pause(STOP_TIMEOUT_MS)])
+    await keys.close()
+    await sql.end({ timeout: 1 })
+    await embedded?.stop()
+    process.exit(0)
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop().catch(die))
+  process.stdout.write(`boltyard ready ${url}\n`)
+}
+
+/** A database that starts together with us may need a moment more. */
+async function reachStore(sql: Sql): Promise<void> {
+  const deadline = Date.now() + STORE_PATIENCE_MS
+  for (;;) {
+    try {
+      await sql`SELECT 1`
+      return
+    } catch (error) {
+      if (!isStoreDown(error))
+        throw new StartFault(78, `DATABASE_URL: the server refuses us (${(error as { code?: string }).code ?? 'unknown reason'})`)
+      if (Date.now() > deadline) throw new StartFault(1, `cannot reach PostgreSQL (${(error as { code?: string }).code})`)
+      await pause(250)
+    }
+  }
+}
+
+function operatorTokenOf(config: Config): string | undefined {
+  if (config.operator === 'off') return undefined
+  return config.operator === 'generate' ? generatedSecret(join(config.dataDir, 'operator.token')) : config.operator.token
+}
+
+function die(error: unknown): never {
+  const message = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`${error instanceof StartFault ? message : `fatal: ${message}`}\n`)
+  process.exit(error instanceof StartFault ? error.exitCode : 1)
+}
+
+main().catch(die)

@@ -1,0 +1,31 @@
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
+
+/**
+ * Secrets at rest: AES-256-GCM under keys derived from the master key, one per purpose. What a value belongs to (account, node, field)
+ * is authenticated with it, so that a row copied onto another node does not open there.
+ */
+export type MasterKey = { id: string; bytes: Buffer }
+
+export function masterKeyOf(bytes: Buffer): MasterKey {
+  return { id: createHash('sha256').update('boltyard master key id').update(bytes).digest('hex').slice(0, 16), bytes }
+}
+
+export function derivedKey(master: MasterKey, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', master.bytes, '', `boltyard ${purpose}`, 32))
+}
+
+const NONCE_LENGTH = 12
+const TAG_LENGTH = 16
+
+export function seal(key: Buffer, context: string, plain: Buffer): Buffer {
+  const nonce = randomBytes(NONCE_LENGTH)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(context))
+  return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+}
+
+/** Throws when the key, the context or a single bit is another. */
+export function open(key: Buffer, context: string, sealed: Buffer): Buffer {
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_LENGTH), { authTagLength: TAG_LENGTH })
+  decipher.setAAD(Buffer.from(context)).setAuthTag(sealed.subarray(-TAG_LENGTH))
+  return Buffer.concat([decipher.update(sealed.subarray(NONCE_LENGTH, -TAG_LENGTH)), decipher.final()])
+}

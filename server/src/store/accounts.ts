@@ -1,0 +1,58 @@
+import type { Sql } from './db.ts'
+
+export type AccountRow = { id: string; name: string; creditMsat: number; createdAt: number }
+
+const fields = (sql: Sql) => sql`
+  a.id, a.name, floor(extract(epoch FROM a.created_at))::bigint AS "createdAt",
+  (SELECT coalesce(sum(e.amount_msat), 0)::bigint FROM credit_entries e WHERE e.account_id = a.id) AS "creditMsat"`
+
+/** The account and its first credit exist together or not at all. */
+export async function insertAccount(
+  sql: Sql,
+  account: { id: string; name: string; creditMsat: number; reason: string; actor: string },
+): Promise<void> {
+  await sql`
+    WITH account AS (INSERT INTO accounts (id, name) VALUES (${account.id}, ${account.name}) RETURNING id),
+    credit AS (
+      INSERT INTO credit_entries (account_id, amount_msat, kind, reason, reference)
+      SELECT id, ${account.creditMsat}::bigint, 'signup', ${account.reason}, id FROM account WHERE ${account.creditMsat}::bigint <> 0
+    )
+    INSERT INTO activity (account_id, actor, action) SELECT id, ${account.actor}, 'account.created' FROM account`
+}
+
+export async function listAccounts(sql: Sql): Promise<AccountRow[]> {
+  return sql<AccountRow[]>`SELECT ${fields(sql)} FROM accounts a ORDER BY a.id`
+}
+
+export async function findAccount(sql: Sql, id: string): Promise<AccountRow | undefined> {
+  const [row] = await sql<AccountRow[]>`SELECT ${fields(sql)} FROM accounts a WHERE a.id = ${id}`
+  return row
+}
+
+export type CreditEntryRow = { id: number; amountMsat: number; kind: string; reason: string; createdAt: number }
+
+/** Undefined: no such account. */
+export async function insertCredit(
+  sql: Sql,
+  entry: { accountId: string; amountMsat: number; kind: string; reason: string; actor: string },
+): Promise<CreditEntryRow | undefined> {
+  const [row] = await sql<CreditEntryRow[]>`
+    WITH entry AS (
+      INSERT INTO credit_entries (account_id, amount_msat, kind, reason)
+      SELECT id, ${entry.amountMsat}::bigint, ${entry.kind}, ${entry.reason} FROM accounts WHERE id = ${entry.accountId}
+      RETURNING *
+    ), log AS (
+      INSERT INTO activity (account_id, actor, action, detail)
+      SELECT account_id, ${entry.actor}, 'credit.added', jsonb_build_object('amountMsat', amount_msat, 'reason', reason) FROM entry
+    )
+    SELECT id, amount_msat AS "amountMsat", kind, reason, floor(extract(epoch FROM created_at))::bigint AS "createdAt" FROM entry`
+  return row
+}
+
+export type ActivityRow = { at: number; actor: string; action: string; target: string | null; detail: Record<string, unknown> }
+
+export async function listActivity(sql: Sql, accountId: string, limit: number): Promise<ActivityRow[]> {
+  return sql<ActivityRow[]>`
+    SELECT floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail
+    FROM activity WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${limit}`
+}

@@ -1,0 +1,88 @@
+import type { Sql } from './db.ts'
+
+export type KeyRow = { id: string; accountId: string; scopes: string[] }
+
+/** Told to every replica when a key is disabled, enabled or revoked. Lost messages cost at most the cache's 5 s. */
+export const KEYS_CHANGED = 'boltyard_keys_changed'
+
+/** Only a key that works now. */
+export async function findUsableKey(sql: Sql, hash: Buffer): Promise<KeyRow | undefined> {
+  const [row] = await sql<KeyRow[]>`
+    SELECT id, account_id AS "accountId", scopes FROM api_keys WHERE hash = ${hash} AND NOT disabled AND revoked_at IS NULL`
+  return row
+}
+
+export type NewKeyRow = {
+  id: string
+  accountId: string
+  name: string
+  prefix: string
+  hash: Buffer
+  scopes: string[]
+  actor: string
+}
+
+/**
+ * The row lock on the account makes concurrent creations count one after the other, so that the limit holds.
+ */
+export async function insertKey(
+  sql: Sql,
+  key: NewKeyRow,
+  maxKeys: number,
+): Promise<'created' | 'no such account' | 'limit reached'> {
+  return sql.begin(async (transaction) => {
+    const [account] = await transaction`SELECT id FROM accounts WHERE id = ${key.accountId} FOR UPDATE`
+    if (!account) return 'no such account'
+    const [row] = await transaction<{ count: number }[]>`
+      SELECT count(*)::int AS count FROM api_keys WHERE account_id = ${key.accountId} AND revoked_at IS NULL`
+    if ((row?.count ?? 0) >= maxKeys) return 'limit reached'
+    await transaction`
+      INSERT INTO api_keys (id, account_id, name, prefix, hash, scopes)
+      VALUES (${key.id}, ${key.accountId}, ${key.name}, ${key.prefix}, ${key.hash}, ${key.scopes})`
+    await transaction`
+      INSERT INTO activity (account_id, actor, action, target, detail)
+      VALUES (${key.accountId}, ${key.actor}, 'key.created', ${key.id}, ${transaction.json({ name: key.name, scopes: key.scopes })})`
+    return 'created'
+  })
+}
+
+export type KeyView = {
+  id: string
+  name: string
+  prefix: string
+  scopes: string[]
+  disabled: boolean
+  createdAt: number
+  lastUsedAt: number | null
+}
+
+/** Revoked keys are gone for good: they are in no answer any more. Undefined: no such key in this account. */
+export async function changeKey(
+  sql: Sql,
+  key: { accountId: string; keyId: string; actor: string },
+  change: { disabled: boolean } | 'revoke',
+): Promise<KeyView | undefined> {
+  const revoke = change === 'revoke'
+  const action = revoke ? 'key.revoked' : change.disabled ? 'key.disabled' : 'key.enabled'
+  const [row] = await sql<KeyView[]>`
+    WITH changed AS (
+      UPDATE api_keys SET disabled = ${revoke ? sql`disabled` : change.disabled}, revoked_at = ${revoke ? sql`now()` : null}
+      WHERE id = ${key.keyId} AND account_id = ${key.accountId} AND revoked_at IS NULL
+      RETURNING *
+    ), log AS (
+      INSERT INTO activity (account_id, actor, action, target) SELECT account_id, ${key.actor}, ${action}, id FROM changed
+    ), told AS (SELECT pg_notify(${KEYS_CHANGED}, id) FROM changed)
+    SELECT id, name, prefix, scopes, disabled, floor(extract(epoch FROM created_at))::bigint AS "createdAt",
+           floor(extract(epoch FROM last_used_at))::bigint AS "lastUsedAt"
+    FROM changed, told`
+  return row
+}
+
+/** Sorted ids: two replicas that write overlapping sets in different orders would wait for each other for ever. */
+export async function recordUse(sql: Sql, uses: Map<string, Date>): Promise<void> {
+  const ids = [...uses.keys()].sort()
+  const times = ids.map((id) => uses.get(id)?.toISOString() ?? '')
+  await sql`
+    UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, u.at)
+    FROM (SELECT unnest(${ids}::text[]) AS id, unnest(${times}::timestamptz[]) AS at ORDER BY 1) u WHERE k.id = u.id`
+}

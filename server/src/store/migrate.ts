@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { StartFault } from '../start-fault.ts'
+import type { Sql } from './db.ts'
+
+const DIRECTORY = fileURLToPath(new URL('./migrations/', import.meta.url))
+/** Any number; the same in every version of the service. */
+const LOCK = 8_402_001
+const OLDEST_POSTGRES = 150_000
+
+export type Migration = { version: number; name: string; sql: string }
+
+export function readMigrations(): Migration[] {
+  return readdirSync(DIRECTORY)
+    .filter((name) => name.endsWith('.sql'))
+    .sort()
+    .map((name) => ({ version: Number(name.split('-')[0]), name, sql: readFileSync(DIRECTORY + name, 'utf8') }))
+}
+
+/** In order, each in a transaction, under a lock: of two instances that start at once, one waits and finds nothing left to do. */
+export async function migrate(sql: Sql, migrations = readMigrations()): Promise<void> {
+  const session = await sql.reserve()
+  try {
+    const [server] = await session<{ version: string }[]>`SELECT current_setting('server_version_num') AS version`
+    if (Number(server?.version) < OLDEST_POSTGRES) throw new StartFault(78, 'DATABASE_URL: PostgreSQL 15 or newer is needed')
+    await session`SELECT pg_advisory_lock(${LOCK})`
+    await session`CREATE TABLE IF NOT EXISTS schema_migrations (version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`
+    const [row] = await session<{ version: number | null }[]>`SELECT max(version) AS version FROM schema_migrations`
+    const current = row?.version ?? 0
+    const newest = migrations.at(-1)?.version ?? 0
+    if (current > newest)
+      throw new StartFault(
+        78,
+        `DATABASE_URL: the database was made by a newer version (schema ${current}, this one knows ${newest})`,
+      )
+    for (const { version, name, sql: statements } of migrations.filter((migration) => migration.version > current)) {
+      await session.unsafe(
+        `BEGIN; ${statements}; INSERT INTO schema_migrations (version, name) VALUES (${version}, '${name}'); COMMIT`,
+      )
+    }
+  } finally {
+    // A failed migration leaves its transaction open, and the next instance waits for our lock.
+    await session.unsafe('ROLLBACK; SELECT pg_advisory_unlock_all()')
+    session.release()
+  }
+}

@@ -1,0 +1,13 @@
+import type { Sql } from './db.ts'
+
+/** Of any number of callers one writes the value; all get what that one wrote. */
+export async function settingOnce(sql: Sql, name: string, value: Buffer): Promise<Buffer> {
+  await sql`INSERT INTO settings (name, value) VALUES (${name}, ${value}) ON CONFLICT DO NOTHING`
+  const [row] = await sql<{ value: Buffer }[]>`SELECT value FROM settings WHERE name = ${name}`
+  if (!row) throw new Error(`setting ${name} vanished`)
+  return Buffer.from(row.value)
+}
+
+export async function replaceSetting(sql: Sql, name: string, value: Buffer): Promise<void> {
+  await sql`UPDATE settings SET value = ${value} WHERE name = ${name}`
+}
