@@ -1,0 +1,180 @@
+/** A node and its life: what was asked, what is, what happened and the time give the next step. PURE; unknown is a state, never a guess. */
+
+export type Status = 'provisioning' | 'ready' | 'stopped' | 'failed'
+export type OperationKind = 'start' | 'stop' | 'restart' | 'update' | 'delete'
+
+export type Desired = {
+  state: 'running' | 'stopped' | 'deleted'
+  version: string
+  /** Grows with every restart that was asked for: a process of an older run has to go. */
+  run: number
+}
+
+export type Observed =
+  | { phase: 'absent' | 'starting' | 'waiting_for_peer' | 'stopping' | 'data_lost' | 'unknown' }
+  | { phase: 'running'; nodeId: string; version: string }
+  /** Its port takes connections, its API has not answered for long. */
+  | { phase: 'hung' }
+  | { phase: 'exited'; reason: string }
+
+/** What deadlines and crash counts need; kept in the node's row. All times are the database's, in milliseconds. */
+export type History = {
+  /** When somebody or something last asked it to come up; deadlines count from here. */
+  wantedSinceMs: number
+  /** Unasked exits of the last ten minutes. */
+  exitsMs: number[]
+  /** When the process that is there now was started, and as which run and version. */
+  startedAtMs: number | null
+  run: number
+  version: string | null
+  /** Has any process of the wanted version been seen running, that is: connected to its peer. */
+  reached: boolean
+}
+
+export type Facts = {
+  lightningId: string
+  status: Status
+  desired: Desired
+  operation: { kind: OperationKind; deadlineMs: number } | null
+  updating: boolean
+}
+
+export type Step = 'none' | 'start' | 'stop' | 'kill'
+
+export type Decision = {
+  step: Step
+  /** Undefined: keeps what it shows. */
+  shows?: { status: Status; failureMessage: string | null }
+  /** The operation that was asked for has ended. */
+  ends?: 'done' | 'failed'
+  /** An update has ended. */
+  updateEnds?: 'updated' | 'failed'
+  history: History
+  recheckMs: number
+}
+
+export const MINUTE_MS = 60_000
+const CRASH_WINDOW_MS = 10 * MINUTE_MS
+const CRASHES_TO_FAIL = 5
+const LONGEST_BACKOFF_MS = 300_000
+const STEADY_RECHECK_MS = 5 * MINUTE_MS
+const POLL_MS = 50
+const SLOW_POLL_MS = 1_000
+/** After this the fast polling of a start is over. */
+const FAST_POLLING_MS = 10_000
+
+export type Deadlines = { provisionMs: number }
+
+/** Versions compare up to the first "-": what follows is a commit. */
+export function sameVersion(a: string | null, b: string): boolean {
+  return a?.split('-')[0] === b.split('-')[0]
+}
+
+export function nextStep(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
+  const recent = { ...history, exitsMs: history.exitsMs.filter((atMs) => nowMs - atMs < CRASH_WINDOW_MS) }
+  if (observed.phase === 'unknown') return { step: 'none', history: recent, recheckMs: SLOW_POLL_MS }
+  return facts.desired.state === 'running' ? towardsRunning(facts, observed, recent, deadlines, nowMs) : towardsStopped(facts, observed, recent)
+}
+
+function towardsStopped(facts: Facts, observed: Observed, history: History): Decision {
+  const gone = observed.phase === 'absent' || observed.phase === 'exited' || observed.phase === 'data_lost'
+  if (!gone) return { step: 'stop', history, recheckMs: POLL_MS }
+  const shows = facts.desired.state === 'stopped' ? { status: 'stopped' as const, failureMessage: null } : undefined
+  return {
+    step: 'none',
+    ...(shows ? { shows } : {}),
+    ...(facts.operation ? { ends: 'done' as const } : {}),
+    history: { ...history, startedAtMs: null },
+    recheckMs: STEADY_RECHECK_MS,
+  }
+}
+
+function towardsRunning(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
+  switch (observed.phase) {
+    case 'data_lost':
+      return failed(facts, history, 'The node’s data is not on this machine. Restore it, or delete the node.', STEADY_RECHECK_MS)
+    case 'stopping':
+      return { step: 'stop', history, recheckMs: POLL_MS }
+    case 'hung':
+      return { step: 'kill', history, recheckMs: POLL_MS }
+    case 'running':
+      return whenRunning(facts, observed, history, nowMs)
+    case 'starting':
+    case 'waiting_for_peer':
+      return whenComingUp(facts, observed.phase, history, deadlines, nowMs)
+    case 'absent':
+    case 'exited':
+    case 'unknown':
+      return whenGone(facts, observed, history, deadlines, nowMs)
+  }
+}
+
+function isCurrent(facts: Facts, history: History): boolean {
+  return history.run === facts.desired.run && sameVersion(history.version, facts.desired.version)
+}
+
+function whenRunning(facts: Facts, observed: { nodeId: string; version: string }, history: History, nowMs: number): Decision {
+  if (observed.nodeId !== facts.lightningId) {
+    const message = 'The node’s API answers with the identity of another node. Its data directory holds a foreign seed.'
+    return { ...failed(facts, history, message, STEADY_RECHECK_MS), step: 'stop' }
+  }
+  if (!isCurrent(facts, history)) return { step: 'stop', history, recheckMs: POLL_MS }
+  const long = history.startedAtMs !== null && nowMs - history.startedAtMs > CRASH_WINDOW_MS
+  return {
+    step: 'none',
+    shows: { status: 'ready', failureMessage: null },
+    ...(facts.operation ? { ends: 'done' as const } : {}),
+    ...(facts.updating ? { updateEnds: 'updated' as const } : {}),
+    history: { ...history, reached: true, exitsMs: long ? [] : history.exitsMs },
+    recheckMs: STEADY_RECHECK_MS,
+  }
+}
+
+function whenComingUp(facts: Facts, phase: 'starting' | 'waiting_for_peer', history: History, deadlines: Deadlines, nowMs: number): Decision {
+  if (!isCurrent(facts, history)) return { step: 'stop', history, recheckMs: POLL_MS }
+  const waitedMs = nowMs - history.wantedSinceMs
+  const recheckMs = waitedMs < FAST_POLLING_MS ? POLL_MS : SLOW_POLL_MS
+  if (!isOverdue(facts, history, deadlines, nowMs)) return { step: 'none', history, recheckMs }
+  const message =
+    phase === 'waiting_for_peer'
+      ? 'The node is running but has not reached its Lightning peer yet. It becomes ready by itself as soon as the peer answers.'
+      : 'The node’s process runs, but its API has not answered in time. It is given more time; restart it if this persists.'
+  return failed(facts, history, message, SLOW_POLL_MS)
+}
+
+function isOverdue(facts: Facts, history: History, deadlines: Deadlines, nowMs: number): boolean {
+  if (facts.operation) return nowMs >= facts.operation.deadlineMs
+  return facts.status === 'provisioning' && nowMs - history.wantedSinceMs >= deadlines.provisionMs
+}
+
+/** Nothing runs. The first time that is no surprise; afterwards it is an exit that nobody asked for. */
+function whenGone(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
+  const wasOurs = history.startedAtMs !== null && isCurrent(facts, history)
+  const exitsMs = wasOurs ? [...history.exitsMs, nowMs] : history.exitsMs
+  const after: History = { ...history, exitsMs, startedAtMs: null }
+  const overdue = isOverdue(facts, after, deadlines, nowMs)
+  const reason = observed.phase === 'exited' ? observed.reason : 'it is not there'
+  if (exitsMs.length >= CRASHES_TO_FAIL || (overdue && exitsMs.length > 0)) {
+    const message = `The node keeps stopping by itself (${exitsMs.length} times in ten minutes). Last: ${reason}. It is still being retried.`
+    const decision = failed(facts, after, message, 0)
+    return dueToStart(decision, exitsMs, nowMs)
+  }
+  return dueToStart({ step: 'none', history: after, recheckMs: 0 }, exitsMs, nowMs)
+}
+
+/** 1, 2, 4 … 300 s after the exits of the last ten minutes; at once when there were none. */
+function dueToStart(decision: Decision, exitsMs: number[], nowMs: number): Decision {
+  const last = exitsMs.at(-1)
+  const dueMs = last === undefined ? nowMs : last + Math.min(1_000 * 2 ** (exitsMs.length - 1), LONGEST_BACKOFF_MS)
+  return dueMs <= nowMs ? { ...decision, step: 'start', recheckMs: POLL_MS } : { ...decision, recheckMs: dueMs - nowMs }
+}
+
+function failed(facts: Facts, history: History, failureMessage: string, recheckMs: number): Decision {
+  return {
+    step: 'none',
+    shows: { status: 'failed', failureMessage },
+    ...(facts.operation ? { ends: 'failed' as const } : {}),
+    history,
+    recheckMs,
+  }
+}
