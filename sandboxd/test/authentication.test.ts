@@ -137,12 +137,15 @@ describe('who is let in', () => {
       expectUnauthorized(await call(endpoint, authorization))
   })
 
-  test.each(['', 'phoenix-cli', 'full-access', 'nobody', 'Jürgen ₿', LIMITED])('S02: the user name "%s" is ignored', async (user) => {
-    const payer = FULL_ONLY[0] as Endpoint
-    for (const endpoint of ENDPOINTS) expect((await call(endpoint, basic(FULL, user))).status).toBe(endpoint.passes)
-    expectUnauthorized(await call(payer, basic(LIMITED, user)))
-    expect((await call(FOR_BOTH[0] as Endpoint, basic(LIMITED, user))).status).toBe(200)
-  })
+  test.each(['', 'phoenix-cli', 'full-access', 'nobody', 'Jürgen ₿', LIMITED])(
+    'S02: the user name "%s" is ignored',
+    async (user) => {
+      const payer = FULL_ONLY[0] as Endpoint
+      for (const endpoint of ENDPOINTS) expect((await call(endpoint, basic(FULL, user))).status).toBe(endpoint.passes)
+      expectUnauthorized(await call(payer, basic(LIMITED, user)))
+      expect((await call(FOR_BOTH[0] as Endpoint, basic(LIMITED, user))).status).toBe(200)
+    },
+  )
 
   test.each(FULL_ONLY)('S03: the limited password on $path is 401, the full one passes', async (endpoint) => {
     expectUnauthorized(await call(endpoint, basic(LIMITED)))
@@ -185,14 +188,23 @@ describe('the control port is nobody else’s', () => {
     expect(await node.balance()).toEqual({ balanceSat: 0, feeCreditSat: 0 })
   })
 
-  test.each(['state', 'fund', 'clock', 'peer', 'fee-credit', 'payments/hold', 'answers', 'explorer', 'fault', 'crash', 'receive'])(
-    'the phoenixd API has no /%s',
-    async (verb) => {
-      expectSentence(await node.post(`/${verb}`), 404, UNKNOWN_ENDPOINT)
-      const headers = { authorization: `Bearer ${CONTROL_TOKEN}` }
-      expectSentence(await send(node.port, 'POST', `/${verb}`, { headers }), 404, UNKNOWN_ENDPOINT)
-    },
-  )
+  test.each([
+    'state',
+    'fund',
+    'clock',
+    'peer',
+    'fee-credit',
+    'payments/hold',
+    'answers',
+    'explorer',
+    'fault',
+    'crash',
+    'receive',
+  ])('the phoenixd API has no /%s', async (verb) => {
+    expectSentence(await node.post(`/${verb}`), 404, UNKNOWN_ENDPOINT)
+    const headers = { authorization: `Bearer ${CONTROL_TOKEN}` }
+    expectSentence(await send(node.port, 'POST', `/${verb}`, { headers }), 404, UNKNOWN_ENDPOINT)
+  })
 })
 
 describe('errors', () => {
@@ -330,14 +342,25 @@ describe('parameters', () => {
     expect((await node.get('/getinfo?colour=blue')).status).toBe(200)
   })
 
-  test.each(['abc', '', ' ', '1.5', '1e3', '0x10', ' 1', '1 ', '1_000', '--1', '+', '9223372036854775808', '-9223372036854775809'])(
-    'S11: amountSat=%j is not an integer',
-    async (amountSat) => {
-      const sentence = "Request parameter amountSat couldn't be parsed/converted to integer"
-      expectSentence(await node.post('/createinvoice', { description: 'x', amountSat }), 400, sentence)
-      expectSentence(await node.post('/payinvoice', { invoice, amountSat }), 400, sentence)
-    },
-  )
+  test.each([
+    'abc',
+    '',
+    ' ',
+    '1.5',
+    '1e3',
+    '0x10',
+    ' 1',
+    '1 ',
+    '1_000',
+    '--1',
+    '+',
+    '9223372036854775808',
+    '-9223372036854775809',
+  ])('S11: amountSat=%j is not an integer', async (amountSat) => {
+    const sentence = "Request parameter amountSat couldn't be parsed/converted to integer"
+    expectSentence(await node.post('/createinvoice', { description: 'x', amountSat }), 400, sentence)
+    expectSentence(await node.post('/payinvoice', { invoice, amountSat }), 400, sentence)
+  })
 
   test.each([
     { path: '/createinvoice', form: { description: 'x', expirySeconds: 'abc' }, name: 'expirySeconds', type: 'integer' },

@@ -118,7 +118,7 @@ describe('a node with fee-credit behaviour switched on', () => {
     const invoice = await node.invoice({ amountSat: 100_000 })
     await payer.pay(invoice.serialized)
     expect(await node.balance()).toEqual({ balanceSat: 100_000 - (22_710 - 500), feeCreditSat: 0 })
-    expect(await node.incoming(invoice.paymentHash)).toMatchObject({ receivedSat: 77_290, fees: 22_710_000 })
+    expect(await node.incoming(invoice.paymentHash)).toMatchObject({ receivedSat: 77_790, fees: 22_210_000 })
   })
 
   test('twenty at once do not spend the same fee credit twice', async () => {

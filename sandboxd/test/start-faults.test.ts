@@ -9,7 +9,13 @@ const linesOf = (text: string): string[] => text.split('\n').filter((line) => li
 
 /** One line on stderr, not a stack; what it says; and that it failed. */
 async function expectFault(daemon: Daemon, says: RegExp, code: number): Promise<void> {
-  expect(await daemon.exited).toEqual({ code, signal: null })
+  const started = daemon.printed(/listening on http/).then(
+    () => 'it started',
+    () => daemon.exited,
+  )
+  const end = await Promise.race([daemon.exited, started])
+  await daemon.kill()
+  expect(end).toEqual({ code, signal: null })
   expect(linesOf(daemon.stderr)).toEqual([expect.stringMatching(says)])
   expect(daemon.stderr).not.toMatch(/^\s+at /m)
   expect(daemon.stdout).not.toMatch(/^\s+at /m)
@@ -32,7 +38,11 @@ async function usedNode(): Promise<TestNode> {
 
 describe.concurrent('a seed file that cannot be used', () => {
   test.each([
-    { title: 'a word that is none', text: `${'abandon '.repeat(11)}lightning`, says: /seed\.dat does not hold valid BIP39 words$/ },
+    {
+      title: 'a word that is none',
+      text: `${'abandon '.repeat(11)}lightning`,
+      says: /seed\.dat does not hold valid BIP39 words$/,
+    },
     { title: 'a wrong checksum', text: 'abandon '.repeat(12), says: /seed\.dat does not hold valid BIP39 words$/ },
     { title: 'eleven words', text: 'abandon '.repeat(11), says: /seed\.dat does not hold valid BIP39 words$/ },
     { title: 'nothing', text: '', says: /seed\.dat does not hold valid BIP39 words$/ },
@@ -106,7 +116,11 @@ describe('a journal that cannot be used', () => {
   })
 
   const damages: { title: string; damage: (text: string) => string; says: RegExp }[] = [
-    { title: 'a wrong byte', damage: (text) => text.replace('"t":"invoice"', '"t":"Invoice"'), says: /corrupt at line 2 \(byte \d+\)/ },
+    {
+      title: 'a wrong byte',
+      damage: (text) => text.replace('"t":"invoice"', '"t":"Invoice"'),
+      says: /corrupt at line 2 \(byte \d+\)/,
+    },
     { title: 'a line missing its start', damage: (text) => text.replace(/\n.{5}/, '\n'), says: /corrupt at line 2/ },
     { title: 'an empty line', damage: (text) => `${text}\n`, says: /corrupt at line 3/ },
     { title: 'a first line that is none', damage: () => 'hello\n', says: /corrupt at line 1/ },
@@ -178,7 +192,9 @@ describe('one daemon per data directory', () => {
     const { dataDir } = new TestNode()
     const all = Array.from({ length: 8 }, () => startIn(dataDir))
     const ended = await Promise.all(
-      all.map((daemon) => Promise.race([daemon.exited.then(({ code }) => code), daemon.printed(/listening on/).then(() => 'runs')])),
+      all.map((daemon) =>
+        Promise.race([daemon.exited.then(({ code }) => code), daemon.printed(/listening on/).then(() => 'runs')]),
+      ),
     ).catch((error: unknown) => error)
     expect(ended).toEqual(expect.arrayContaining(['runs']))
     expect((ended as unknown[]).toSorted()).toEqual([...Array<number>(7).fill(75), 'runs'])

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Ledger } from '../node/ledger.ts'
+import { deductedMsat, type Ledger } from '../node/ledger.ts'
 
 const HEADER = 'date,id,type,amount_msat,fee_credit_msat,mining_fee_sat,service_fee_msat,payment_hash,tx_id'
 
@@ -9,8 +9,7 @@ export async function exportPayments(ledger: Ledger, dataDir: string, from: numb
   const rows: { atMs: number; cells: (string | number)[] }[] = []
   for (const { invoice, received } of ledger.incomingByReceipt) {
     if (!received) continue
-    const paidFeeMsat = received.liquidityFeeMsat - received.feeCreditUsedMsat
-    const amountMsat = received.amountMsat - received.toFeeCreditMsat - paidFeeMsat
+    const amountMsat = received.amountMsat - received.toFeeCreditMsat - deductedMsat(received)
     const creditMsat = received.toFeeCreditMsat - received.feeCreditUsedMsat
     const cells = ['lightning_received', amountMsat, creditMsat, 0, received.liquidityFeeMsat, invoice.paymentHash, '']
     rows.push({ atMs: received.atMs, cells: [received.paymentId, ...cells] })

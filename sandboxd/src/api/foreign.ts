@@ -19,8 +19,9 @@ export function readLnurl(source: string): Lnurl {
 
 function bech32Url(text: string): URL | undefined {
   try {
-    const { bytes } = bech32.decodeToBytes(text)
-    return secure(Buffer.from(bytes).toString('utf8'))
+    // No limit of 90 characters: nearly every real lnurl is longer.
+    const { words } = bech32.decode(text as `${string}1${string}`, false)
+    return secure(Buffer.from(bech32.fromWords(words)).toString('utf8'))
   } catch {
     // not bech32: the caller tries the other ways to write one
     return undefined

@@ -48,7 +48,7 @@ export class Parameters {
   optionalInteger(name: string): number | undefined {
     const value = this.#values.get(name)
     if (value === null) return undefined
-    if (!/^[+-]?\d{1,19}$/.test(value)) throw malformed(name, 'integer')
+    if (!/^[+-]?\d{1,100}$/.test(value)) throw malformed(name, 'integer')
     const integer = BigInt(value.replace('+', ''))
     if (integer < LONG_MIN || integer > LONG_MAX) throw malformed(name, 'integer')
     return Number(integer)

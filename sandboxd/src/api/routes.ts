@@ -98,7 +98,10 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
       method: 'GET',
       path: '/listchannels',
       access: 'limited',
-      handle: () => views.channels(node).map((channel) => ({ type: 'fr.acinq.lightning.channel.states.Normal', ...channel })),
+      handle: () =>
+        views
+          .channels(node)
+          .map((channel) => ({ type: `fr.acinq.lightning.channel.states.${channel.state.split('(')[0]}`, ...channel })),
     },
     {
       method: 'POST',
@@ -106,12 +109,13 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
       access: 'limited',
       handle: async ({ form }) => {
         const parameters = await form()
-        const amountMsat = amountOf(parameters.optionalInteger('amountSat'))
+        const wantedSat = parameters.optionalInteger('amountSat')
         const text = descriptionOf(parameters)
         const hash = parameters.optionalHex32('descriptionHash')
         if ((text === undefined) === (hash === undefined))
           throw badRequest('Must provide either a description or descriptionHash')
         const expirySeconds = parameters.optionalInteger('expirySeconds')
+        const amountMsat = amountOf(wantedSat)
         if (expirySeconds !== undefined && (expirySeconds < 0 || expirySeconds > Number.MAX_SAFE_INTEGER / 1000 / 2)) {
           throw new ApiFault(500, 'expiry is not valid')
         }

@@ -55,11 +55,20 @@ function match(route: ApiRoute, path: string): Record<string, string> | undefine
   if (wanted.length !== given.length) return undefined
   const parts: Record<string, string> = {}
   for (const [index, piece] of wanted.entries()) {
-    const value = given[index] ?? ''
+    const value = decoded(given[index] ?? '')
     if (piece.startsWith(':') && value !== '') parts[piece.slice(1)] = value
     else if (piece !== value) return undefined
   }
   return parts
+}
+
+function decoded(piece: string): string {
+  try {
+    return decodeURIComponent(piece)
+  } catch {
+    // "%" that escapes nothing: no such path
+    return ''
+  }
 }
 
 async function gate(faults: Faults): Promise<void> {

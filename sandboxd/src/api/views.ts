@@ -1,7 +1,7 @@
 import type { Invoice } from '../lightning/bolt11.ts'
 import { namedFeatures } from '../lightning/bolt11.ts'
 import type { Offer } from '../lightning/offer.ts'
-import type { Incoming, Outgoing } from '../node/ledger.ts'
+import { deductedMsat, type Incoming, type Outgoing } from '../node/ledger.ts'
 import type { LightningNode } from '../node/node.ts'
 import { VERSION } from '../options.ts'
 import { channelIdOf, fundingTxIdOf } from './channel.ts'
@@ -49,8 +49,8 @@ export function incomingPayment({ invoice, received }: Incoming, now: number) {
     isPaid: received !== undefined,
     isExpired: now > expiresAt,
     requestedSat: invoice.amountMsat === undefined ? undefined : toSat(invoice.amountMsat),
-    receivedSat: received ? toSat(received.amountMsat - received.liquidityFeeMsat) : 0,
-    fees: received?.liquidityFeeMsat ?? 0,
+    receivedSat: received ? toSat(received.amountMsat - deductedMsat(received)) : 0,
+    fees: received ? deductedMsat(received) : 0,
     expiresAt,
     completedAt: received?.atMs,
     createdAt: invoice.createdAtMs,

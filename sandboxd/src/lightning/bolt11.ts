@@ -47,6 +47,8 @@ export const MAX_AMOUNT_MSAT = 9_007_199_254_740_000
 
 /** What phoenixd's invoices announce: var_onion_optin 8, payment_secret 14 mandatory; basic_mpp 17, metadata 49, trampoline 149. */
 const INVOICE_FEATURES = [8, 14, 17, 49, 149]
+/** Without these two no payment is possible today: an invoice that lacks one is no invoice for lightning-kmp. */
+const REQUIRED_FEATURES = [8, 14]
 const MIN_FINAL_CLTV_EXPIRY = 144
 const PAYMENT_METADATA = Uint8Array.of(0x2a)
 
@@ -196,23 +198,29 @@ export function decodeInvoice(text: string): Invoice {
     const length = high * 32 + low
     const value = data.slice(at + 3, at + 3 + length)
     if (value.length !== length) throw new Error('truncated field')
-    fields.set(tag, [...(fields.get(tag) ?? []), value])
+    const same = fields.get(tag)
+    if (same) same.push(value)
+    else fields.set(tag, [value])
     at += 3 + length
   }
-  // A field of the wrong length must be skipped, says BOLT 11; the last good one counts.
+  // A field of the wrong length must be skipped, says BOLT 11; of several good ones lightning-kmp takes the first.
   const bytes = (tag: number, wordCount: number): string | undefined => {
-    const good = fields.get(tag)?.findLast((value) => value.length === wordCount)
+    const good = fields.get(tag)?.find((value) => value.length === wordCount)
     return good && hex(bytesOfWords(good))
   }
   const number = (tag: number): number | undefined => {
-    const value = fields.get(tag)?.at(-1)
+    const value = fields.get(tag)?.[0]
     return value && numberOfWords(value)
   }
   const paymentHash = bytes(TAG.p, 52)
   const paymentSecret = bytes(TAG.s, 52)
   if (!paymentHash || !paymentSecret) throw new Error('payment hash or secret missing')
-  const description = fields.get(TAG.d)?.at(-1)
-  const metadata = fields.get(TAG.m)?.at(-1)
+  if (fields.get(TAG.p)?.length !== 1 || fields.get(TAG.s)?.length !== 1) throw new Error('payment hash or secret twice')
+  if (!fields.has(TAG.d) && !fields.has(TAG.h)) throw new Error('description missing')
+  const features = featureBits(fields.get(TAG[9])?.[0] ?? [])
+  if (!REQUIRED_FEATURES.every((bit) => features.includes(bit) || features.includes(bit + 1))) throw new Error('features missing')
+  const description = fields.get(TAG.d)?.[0]
+  const metadata = fields.get(TAG.m)?.[0]
   const recoveryFirst = Uint8Array.from([signature[64] ?? 0, ...signature.subarray(0, 64)])
   const nodeId = hex(secp256k1.recoverPublicKey(recoveryFirst, signedHash(prefix, data), { prehash: false }))
   const statedNodeId = bytes(TAG.n, 53)
@@ -223,12 +231,12 @@ export function decodeInvoice(text: string): Invoice {
     timestampSeconds: numberOfWords(data.slice(0, 7)),
     paymentHash,
     paymentSecret,
-    description: description && new TextDecoder('utf-8', { fatal: true }).decode(bytesOfWords(description)),
+    description: description && new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytesOfWords(description)),
     descriptionHash: bytes(TAG.h, 52),
     expirySeconds: number(TAG.x),
     minFinalCltvExpiryDelta: number(TAG.c),
     paymentMetadata: metadata && hex(bytesOfWords(metadata)),
-    features: featureBits(fields.get(TAG[9])?.at(-1) ?? []),
+    features,
     extraHops: (fields.get(TAG.r) ?? []).map((value) => extraHops(bytesOfWords(value))),
     nodeId,
   }

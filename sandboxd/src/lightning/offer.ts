@@ -70,8 +70,9 @@ function readBigSize(bytes: Buffer, at: number): [value: number, next: number] {
 }
 
 function readInteger(bytes: Buffer): number {
-  if (bytes.length > 6) throw new Error('number too large')
-  return bytes.length === 0 ? 0 : bytes.readUIntBE(0, bytes.length)
+  const value = Number(`0x0${bytes.toString('hex')}`)
+  if (!Number.isSafeInteger(value)) throw new Error('number too large')
+  return value
 }
 
 /** Throws on anything that is not a well-formed offer. */
@@ -99,7 +100,7 @@ export function decodeOffer(text: string): Offer {
   const hex = (type: number): string | undefined => fields.get(type)?.toString('hex')
   const utf8 = (type: number): string | undefined => {
     const value = fields.get(type)
-    return value && new TextDecoder('utf-8', { fatal: true }).decode(value)
+    return value && new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value)
   }
   const integer = (type: number): number | undefined => {
     const value = fields.get(type)

@@ -3,7 +3,7 @@ import { lookup } from 'node:dns'
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net'
-import type { Incoming } from './ledger.ts'
+import { deductedMsat, type Incoming } from './ledger.ts'
 
 export type PaymentReceived = {
   type: 'payment_received'
@@ -29,7 +29,7 @@ function isLoopback(address: string): boolean {
 }
 
 export function paymentReceived({ invoice, received }: Incoming, timestamp: number): PaymentReceived {
-  const netMsat = received ? received.amountMsat - received.liquidityFeeMsat : 0
+  const netMsat = received ? received.amountMsat - deductedMsat(received) : 0
   return {
     type: 'payment_received',
     timestamp,

@@ -68,6 +68,11 @@ export type LedgerRecord =
   | TotalsRecord
   | HistoryRecord
 
+/** What the received amount itself had to pay for liquidity; the fee credit paid the rest. */
+export function deductedMsat(received: ReceivedRecord): number {
+  return received.liquidityFeeMsat - received.feeCreditUsedMsat
+}
+
 export type Incoming = { invoice: InvoiceRecord; received?: ReceivedRecord }
 export type Outgoing = { payment: SendingRecord; end?: SentRecord | UnsentRecord }
 
@@ -104,7 +109,7 @@ export class Ledger {
         const incoming = required(this.incoming.get(record.paymentHash), record.paymentHash)
         incoming.received = record
         this.incomingByReceipt.push(incoming)
-        this.balanceMsat += record.amountMsat - record.toFeeCreditMsat - (record.liquidityFeeMsat - record.feeCreditUsedMsat)
+        this.balanceMsat += record.amountMsat - record.toFeeCreditMsat - deductedMsat(record)
         this.feeCreditMsat += record.toFeeCreditMsat - record.feeCreditUsedMsat
         this.#enlarge(record.capacitySat)
         this.#saw(record.atMs)
