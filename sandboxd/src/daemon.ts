@@ -73,7 +73,9 @@ export async function runNode(args: string[], environment: NodeJS.ProcessEnv): P
     const onPeerChange = (): void =>
       log.info(ledger.conditions.peerUp ? 'connected to lightning peer' : 'disconnected from lightning peer')
     control = controlServer(node, controlToken, onPeerChange, (line) => log.error(line))
-    await listen(control, options.controlBind.host, options.controlBind.port)
+    await listen(control, options.controlBind.host, options.controlBind.port).catch((error: unknown) => {
+      throw new StartFault(`cannot listen on http://${options.controlBind.host}:${options.controlBind.port}: ${reasonOf(error)}`)
+    })
     log.info(`sandbox controls on http://${options.controlBind.host}:${portOf(control)}`)
   }
   const register = async (): Promise<string | undefined> => {

@@ -50,10 +50,10 @@ export class Journal<R> {
     try {
       const bytes = await readExisting(path)
       const end = bytes.lastIndexOf(0x0a) + 1
-      if (end === 0) {
-        // Absent, or its very first write was torn: either way nothing was ever acknowledged.
+      if (bytes.length === 0) {
         await replaceDurably(path, lineOf([header(owner.identity)]))
       } else {
+        if (end === 0) throw corrupt(path, 1, 0)
         const count = replay(path, bytes.subarray(0, end), owner)
         if (end < bytes.length) owner.log(`dropped an unfinished record of ${bytes.length - end} bytes at the end of ${path}`)
         if (end < bytes.length) await truncateDurably(path, end)
@@ -73,9 +73,7 @@ export class Journal<R> {
     if (this.#closed) return Promise.reject(new JournalUnavailable('the daemon is shutting down'))
     return new Promise((resolve, reject) => {
       this.#queue.push({ records, resolve, reject })
-      this.#flushing ??= this.#flush().finally(() => {
-        this.#flushing = undefined
-      })
+      this.#flushing ??= this.#flush()
     })
   }
 
@@ -111,6 +109,8 @@ export class Journal<R> {
         waiting.resolve()
       }
     }
+    // In the same turn in which the queue was found empty: whoever appends next must start a flush of their own.
+    this.#flushing = undefined
   }
 
   async #write(bytes: Buffer): Promise<void> {
@@ -166,11 +166,7 @@ function replay<R>(path: string, bytes: Buffer, owner: JournalOwner<R>): number 
     const end = bytes.indexOf(0x0a, start)
     lineNumber++
     const records = readLine(bytes.subarray(start, end))
-    if (!records) {
-      throw new StartFault(
-        `${path} is corrupt at line ${lineNumber} (byte ${start}). Nothing was changed. Restore the file from a copy; starting without that line would forget payments.`,
-      )
-    }
+    if (!records) throw corrupt(path, lineNumber, start)
     if (lineNumber === 1) {
       const identity = (records[0] as { journal?: unknown } | undefined)?.journal
       if (identity !== owner.identity) throw new StartFault(`${path} is not the journal of ${owner.identity}`)
@@ -183,10 +179,17 @@ function replay<R>(path: string, bytes: Buffer, owner: JournalOwner<R>): number 
   return count
 }
 
+function corrupt(path: string, lineNumber: number, byte: number): StartFault {
+  return new StartFault(
+    `${path} is corrupt at line ${lineNumber} (byte ${byte}). Nothing was changed. Restore the file from a copy; starting without that line would forget payments.`,
+  )
+}
+
 function readLine(line: Buffer): unknown[] | undefined {
   const json = line.subarray(9)
   if (line[8] !== 0x20 || line.toString('latin1', 0, 8) !== crc32(json).toString(16).padStart(8, '0')) return undefined
-  return JSON.parse(json.toString('utf8')) as unknown[]
+  const records: unknown = JSON.parse(json.toString('utf8'))
+  return Array.isArray(records) ? records : undefined
 }
 
 async function readExisting(path: string): Promise<Buffer> {

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { BodyTooLarge, readBody } from './body.ts'
+import { BodyBroken, BodyTooLarge, readBody } from './body.ts'
 import { JournalUnavailable } from './journal.ts'
 import { sameSecret } from './secret.ts'
 
@@ -24,6 +24,7 @@ export function jsonServer(routes: Route[], log: (line: string) => void): Server
       .catch((error: unknown) => {
         if (error instanceof RequestFault) return send(response, error.status, { error: error.message })
         if (error instanceof BodyTooLarge) return send(response, 413, { error: 'the body is too large' }, true)
+        if (error instanceof BodyBroken) return send(response, 400, { error: 'the body is incomplete' })
         if (error instanceof JournalUnavailable) return send(response, 503, { error: error.message })
         log(`internal error: ${error instanceof Error ? error.message : String(error)}`)
         send(response, 500, { error: 'internal error' })

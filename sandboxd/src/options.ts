@@ -112,7 +112,7 @@ function readArguments(args: string[]): ConfFile {
     const argument = args[at] ?? ''
     const match = /^--([a-z-]+)(?:=([\s\S]*))?$/.exec(argument)
     const name = match?.[1] ?? ''
-    const spec = SPECS[name]
+    const spec = Object.hasOwn(SPECS, name) ? SPECS[name] : undefined
     if (!match || !spec)
       throw new UsageError(
         argument.startsWith('-') ? `no such option ${argument.split('=')[0]}` : 'got unexpected extra argument',
@@ -179,13 +179,16 @@ export function readOptions(args: string[], environment: NodeJS.ProcessEnv): Opt
   const given = readArguments(args)
   const conf = readConf(confPath)
   checkValues(given)
-  checkValues(new Map([...conf].filter(([name]) => name in SPECS)))
+  // What the command line gives is not looked up in the file, so a bad line there does no harm.
+  checkValues(new Map([...conf].filter(([name]) => Object.hasOwn(SPECS, name) && !given.has(name))))
   const last = (name: string): string | undefined => (given.get(name) ?? conf.get(name))?.at(-1)
   const or = (name: string): string => last(name) ?? SPECS[name]?.default ?? ''
   const flag = (name: string): boolean => last(name) === 'true'
   const sandbox = (name: (typeof SANDBOX_CONF_KEYS)[number]): string | undefined => conf.get(name)?.at(-1)
   const hub = sandbox('sandbox-hub')
   const callback = sandbox('sandbox-callback')
+  const peer = sandbox('sandbox-peer') ?? 'up'
+  if (peer !== 'up' && peer !== 'down') throw new UsageError('invalid value for sandbox-peer: up or down expected')
   const seedWords = last('seed') ?? environment.PHOENIX_SEED
   if (seedWords !== undefined && last('seed-path') !== undefined)
     throw new UsageError('option --seed cannot be used with --seed-path')
@@ -214,7 +217,7 @@ export function readOptions(args: string[], environment: NodeJS.ProcessEnv): Opt
     controlBind: hostAndPort('sandbox-control', sandbox('sandbox-control') ?? '127.0.0.1:0'),
     controlToken: sandbox('sandbox-control-token'),
     callbackOrigin: callback === undefined ? undefined : originOf(callback),
-    peerUpAtFirst: sandbox('sandbox-peer') !== 'down',
+    peerUpAtFirst: peer === 'up',
   }
 }
 

@@ -11,6 +11,6 @@ export class StartFault extends Error {
 /** The system's own words for a failed call ("permission denied"), without the path and the call that the caller knows better. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const system = /^[A-Z]+: ([^,]+)/.exec(error.message)
-  return system?.[1] ?? error.message
+  const system = /\bE[A-Z0-9]+: ([a-z ]+)/.exec(error.message)
+  return system?.[1]?.trim() ?? error.message
 }

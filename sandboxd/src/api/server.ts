@@ -1,8 +1,9 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { BodyTooLarge } from '../body.ts'
+import { BodyBroken, BodyTooLarge } from '../body.ts'
 import { JournalUnavailable } from '../journal.ts'
 import type { PaymentReceived } from '../node/events.ts'
 import { type Faults, SLOW_MS } from '../node/faults.ts'
@@ -128,6 +129,7 @@ export class ApiServer {
   #faultOf(error: unknown): ApiFault {
     if (error instanceof ApiFault) return error
     if (error instanceof BodyTooLarge) return new ApiFault(413, 'Request body is too large')
+    if (error instanceof BodyBroken) return new ApiFault(400, '')
     if (error instanceof JournalUnavailable) return new ApiFault(500, error.message)
     const message = error instanceof Error ? error.message : String(error)
     this.#log(`internal error: ${message}`)
@@ -135,6 +137,9 @@ export class ApiServer {
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // Node takes its own listener off with the upgrade: without this one a client that resets the connection would end the process.
+    socket.on('error', () => socket.destroy())
+    if (request.headers.upgrade?.toLowerCase() !== 'websocket') return this.#ignoreUpgrade(request, socket)
     const path = request.url?.split('?')[0]
     if (path !== WEBSOCKET_PATH) return refuseUpgrade(socket, UNKNOWN_ENDPOINT)
     if (!websocketAccess(request, this.#passwords)) return refuseUpgrade(socket, UNAUTHORIZED)
@@ -143,6 +148,16 @@ export class ApiServer {
       client.on('pong', () => alive.add(client))
       client.on('error', () => client.terminate())
     })
+  }
+
+  /** An offer of another protocol (h2c, from "curl --http2") may be ignored: the request is answered as it is. */
+  #ignoreUpgrade(request: IncomingMessage, socket: Duplex): void {
+    if (request.method !== 'GET') return refuseUpgrade(socket, new ApiFault(400, ''))
+    const response = new ServerResponse(request)
+    response.shouldKeepAlive = false
+    response.assignSocket(socket as Socket)
+    response.on('finish', () => socket.end())
+    this.http.emit('request', request, response)
   }
 
   /** A client that did not answer the last ping is gone, whatever TCP believes. */
@@ -196,7 +211,7 @@ function sendText(response: ServerResponse, status: number, text: string): void 
 
 function refuseUpgrade(socket: Duplex, fault: ApiFault): void {
   const lines = [
-    `HTTP/1.1 ${fault.status} ${fault.status === 401 ? 'Unauthorized' : 'Not Found'}`,
+    `HTTP/1.1 ${fault.status} ${STATUS_CODES[fault.status]}`,
     'Content-Type: text/plain; charset=UTF-8',
     `Content-Length: ${Buffer.byteLength(fault.message)}`,
     'Connection: close',

@@ -58,6 +58,9 @@ export class HubLedger {
         this.grantedMsat = record.grantedMsat
         this.paidMsat = record.paidMsat
         for (const [paymentHash, preimage] of record.paid) this.paidByHash.set(paymentHash, { preimage })
+        return
+      default:
+        throw new Error(`a record of an unknown kind, written by a newer version: ${(record as { t: unknown }).t}`)
     }
   }
 

@@ -59,7 +59,10 @@ export function controlServer(node: LightningNode, token: string, onPeerChange: 
         return { balanceSat: Math.floor(node.ledger.balanceMsat / 1000) }
       }),
       route('POST', 'clock', async ({ body }) => {
-        await node.advanceClock(integerOf(body, 'advanceSeconds', 0, TEN_YEARS_SECONDS))
+        const advanceSeconds = integerOf(body, 'advanceSeconds', 0, TEN_YEARS_SECONDS)
+        // In all: the time of an invoice has 35 bits.
+        if (!(await node.advanceClock(advanceSeconds, TEN_YEARS_SECONDS)))
+          throw new RequestFault(400, 'the clock cannot go that far')
         return state()
       }),
       route('POST', 'peer', async ({ body }) => {

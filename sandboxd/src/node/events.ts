@@ -18,6 +18,7 @@ export type PaymentReceived = {
 const WEBHOOK_TIMEOUT_MS = 10_000
 /** Calls to one URL wait for each other. A receiver that hangs may cost so many events, never the node's memory. */
 const MAX_WAITING_CALLS = 1_000
+const FOREIGN = 'a sandbox node calls only loopback and the callback'
 
 const LOOPBACK = new BlockList()
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
@@ -111,18 +112,19 @@ export class Webhooks {
   /** A literal address is never looked up, so it is checked here. */
   #refuseForeignAddress(target: URL): void {
     const host = target.hostname.replace(/^\[|\]$/g, '')
-    if (isIP(host) !== 0 && !this.#allows(target, host)) throw new Error('a sandbox node calls only loopback and the callback')
+    if (isIP(host) !== 0 && !this.#allows(target, host)) throw new Error(FOREIGN)
   }
 
   /** The name is resolved once and that address is used: a second look-up could answer something else. */
   #guardedLookup(target: URL): LookupFunction {
     return (hostname, options, callback) => {
-      lookup(hostname, { family: options.family ?? 0, all: false }, (error, address, family) => {
+      lookup(hostname, { family: options.family ?? 0, all: true }, (error, addresses) => {
         if (error) return callback(error, '', 0)
-        if (!this.#allows(target, address))
-          return callback(new Error('a sandbox node calls only loopback and the callback'), '', 0)
-        if (options.all) return callback(null, [{ address, family }])
-        callback(null, address, family)
+        const [first] = addresses
+        if (!first || !addresses.every(({ address }) => this.#allows(target, address))) return callback(new Error(FOREIGN), '', 0)
+        // All of them: "localhost" may be ::1 first while the receiver listens on 127.0.0.1.
+        if (options.all) return callback(null, addresses)
+        callback(null, first.address, first.family)
       })
     }
   }

@@ -55,6 +55,8 @@ export type TotalsRecord = {
   funded: string[]
 }
 export type HistoryRecord = { t: 'history'; incoming: Incoming[]; outgoing: Outgoing[] }
+/** The order in which payments came: several may share a millisecond. */
+export type ReceiptsRecord = { t: 'receipts'; paymentHashes: string[] }
 
 export type LedgerRecord =
   | InvoiceRecord
@@ -67,6 +69,7 @@ export type LedgerRecord =
   | ConditionsRecord
   | TotalsRecord
   | HistoryRecord
+  | ReceiptsRecord
 
 /** What the received amount itself had to pay for liquidity; the fee credit paid the rest. */
 export function deductedMsat(received: ReceivedRecord): number {
@@ -150,8 +153,13 @@ export class Ledger {
       case 'history':
         for (const incoming of record.incoming) this.#addIncoming(incoming)
         for (const outgoing of record.outgoing) this.#addOutgoing(outgoing)
-        this.incomingByReceipt.push(...record.incoming.filter(({ received }) => received))
-        this.incomingByReceipt.sort((a, b) => (a.received?.atMs ?? 0) - (b.received?.atMs ?? 0))
+        return
+      case 'receipts':
+        for (const paymentHash of record.paymentHashes)
+          this.incomingByReceipt.push(required(this.incoming.get(paymentHash), paymentHash))
+        return
+      default:
+        throw new Error(`a record of an unknown kind, written by a newer version: ${(record as { t: unknown }).t}`)
     }
   }
 
@@ -167,11 +175,13 @@ export class Ledger {
     }
     const outgoing = [...this.outgoing.values()]
     const history: HistoryRecord[] = []
+    const receipts: ReceiptsRecord[] = []
     for (let at = 0; at < Math.max(this.incomingByCreation.length, outgoing.length); at += HISTORY_CHUNK) {
       const chunk = <T>(all: T[]): T[] => all.slice(at, at + HISTORY_CHUNK)
       history.push({ t: 'history', incoming: chunk(this.incomingByCreation), outgoing: chunk(outgoing) })
+      receipts.push({ t: 'receipts', paymentHashes: chunk(this.incomingByReceipt).map(({ invoice }) => invoice.paymentHash) })
     }
-    return [this.conditions, totals, ...history]
+    return [this.conditions, totals, ...history, ...receipts]
   }
 
   #addIncoming(incoming: Incoming): void {

@@ -314,10 +314,14 @@ export class LightningNode {
     })
   }
 
-  advanceClock(seconds: number): Promise<void> {
-    return this.#turns.take('clock', () =>
-      this.changeConditions({ clockAheadMs: this.ledger.conditions.clockAheadMs + seconds * 1000 }),
-    )
+  /** False: further than the limit. */
+  advanceClock(seconds: number, limitSeconds: number): Promise<boolean> {
+    return this.#turns.take('clock', async () => {
+      const clockAheadMs = this.ledger.conditions.clockAheadMs + seconds * 1000
+      if (clockAheadMs > limitSeconds * 1000) return false
+      await this.changeConditions({ clockAheadMs })
+      return true
+    })
   }
 
   /** Pending payments stay pending: the next start asks what became of them. */
