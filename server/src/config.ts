@@ -16,6 +16,20 @@ export type Config = {
   previousMasterKey: Buffer | undefined
   /** A token, one to be made in DATA_DIR, or no operator API at all. */
   operator: { token: string } | 'generate' | 'off'
+  role: 'all' | 'api'
+  /** Undefined: the path of the service itself, PUBLIC_URL/n/<nodeId>. */
+  nodeDomain: string | undefined
+  nodeCallbackUrl: string
+  /** What a node is; its network follows from it, so that a sandbox on mainnet cannot exist. */
+  software:
+    | { kind: 'sandbox'; versions: Map<string, string> | undefined }
+    | { kind: 'phoenixd'; chain: 'mainnet' | 'testnet'; versions: Map<string, string> }
+  maxNodesPerAccount: number
+  maxNodes: number
+  nodePriceSatPerDay: number
+  provisionDeadlineMs: number
+  operationTimeoutMs: number
+  retentionDays: number
   rateLimit: { max: number; windowSeconds: number; gatewayMax: number }
   trustProxy: number | string[] | false
   signupCreditSat: number
@@ -83,6 +97,31 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   if (databaseUrl !== undefined && !hasMasterKey)
     fault('MASTER_KEY', 'is needed with DATABASE_URL (or MASTER_KEY_FILE)', undefined)
 
+  const choice = <T extends string>(name: string, choices: readonly [T, ...T[]]): T => {
+    const value = text(name) ?? choices[0]
+    return choices.find((one) => one === value) ?? fault(name, `must be one of ${choices.join(', ')}`, choices[0])
+  }
+  /** version=path, oldest first. */
+  const versions = (): Map<string, string> | undefined => {
+    const value = text('NODE_VERSIONS')
+    if (value === undefined) return undefined
+    const pairs = value.split(',').map((pair) => /^\s*([\w.+-]+)=(\/.+?)\s*$/.exec(pair))
+    if (pairs.some((pair) => !pair))
+      return fault('NODE_VERSIONS', 'must be version=/absolute/path,… with the oldest first', undefined)
+    return new Map(pairs.map((pair) => [pair?.[1] ?? '', pair?.[2] ?? '']))
+  }
+  const software = (): Config['software'] => {
+    const catalogue = versions()
+    if (choice('NODE_SOFTWARE', ['sandbox', 'phoenixd']) === 'sandbox') return { kind: 'sandbox', versions: catalogue }
+    if (!catalogue && !text('NODE_VERSIONS')) fault('NODE_VERSIONS', 'is needed with NODE_SOFTWARE=phoenixd', undefined)
+    return { kind: 'phoenixd', chain: choice('NODE_CHAIN', ['mainnet', 'testnet']), versions: catalogue ?? new Map() }
+  }
+  if (choice('NODE_RUNTIME', ['process', 'kubernetes']) === 'kubernetes')
+    fault('NODE_RUNTIME', 'kubernetes is not there yet', undefined)
+  const nodeDomain = text('NODE_DOMAIN')
+  if (nodeDomain !== undefined && !/^[a-z0-9-]+(\.[a-z0-9-]+)*(:\d{1,5})?$/.test(nodeDomain))
+    fault('NODE_DOMAIN', 'must be a domain name in lower case', undefined)
+
   const operatorToken = secret('OPERATOR_TOKEN')
   if (operatorToken !== undefined && operatorToken.length < 32)
     fault('OPERATOR_TOKEN', 'must have at least 32 characters', undefined)
@@ -104,7 +143,17 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       gatewayMax: integer('GATEWAY_RATE_LIMIT_MAX', 0, 0, 1_000_000_000),
     },
     trustProxy: trustProxy(text('TRUST_PROXY'), fault),
-    signupCreditSat: integer('SIGNUP_CREDIT_SAT', 10_000, 0, 9_007_199_254),
+    role: choice('ROLE', ['all', 'api']),
+    nodeDomain,
+    nodeCallbackUrl: url('NODE_CALLBACK_URL') ?? `http://127.0.0.1:${port}`,
+    software: software(),
+    maxNodesPerAccount: integer('MAX_NODES_PER_ACCOUNT', 20, 1, 1_000_000),
+    maxNodes: integer('MAX_NODES', 200, 1, 9_000),
+    nodePriceSatPerDay: integer('NODE_PRICE_SAT_PER_DAY', 100, 0, 1_000_000),
+    provisionDeadlineMs: integer('PROVISION_DEADLINE_SECONDS', 300, 1, 86_400) * 1000,
+    operationTimeoutMs: integer('OPERATION_TIMEOUT_SECONDS', 90, 1, 3_600) * 1000,
+    retentionDays: integer('RETENTION_DAYS', 30, 1, 3_650),
+    signupCreditSat: integer('SIGNUP_CREDIT_SAT', text('NODE_SOFTWARE') === 'phoenixd' ? 0 : 10_000, 0, 9_007_199_254),
     maxKeysPerAccount: integer('MAX_KEYS_PER_ACCOUNT', 50, 1, 1_000_000),
     logLevel,
   }

@@ -22,15 +22,24 @@ export function writeSecretFile(path: string, text: string): void {
   renameSync(`${path}.new`, path)
 }
 
+const SECRET_BYTES = 32
+
 /** A secret that nobody chose is made once and kept. */
 export function generatedSecret(path: string): string {
+  let secret: string | undefined
   try {
-    return readFileSync(path, 'utf8').trim()
+    secret = readFileSync(path, 'utf8').trim()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
       throw new StartFault(1, `cannot read ${path}: ${(error as Error).message}`)
   }
-  const secret = randomBytes(32).toString('base64')
+  if (secret !== undefined) {
+    // An emptied file must not become an empty secret, which anybody has.
+    if (Buffer.from(secret, 'base64').length < SECRET_BYTES)
+      throw new StartFault(78, `${path} does not hold the secret that was written into it`)
+    return secret
+  }
+  secret = randomBytes(SECRET_BYTES).toString('base64')
   writeSecretFile(path, secret)
   return secret
 }

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { openSync, readFileSync } from 'node:fs'
+import { openSync, readdirSync, readFileSync } from 'node:fs'
 
 /** All that is Linux-only. Elsewhere the service says so and stops, until someone adds it here. */
 
@@ -35,10 +35,57 @@ export function lookUpUser(...names: string[]): UserIds | undefined {
 
 /** A zombie has ended: it only waits for its parent to notice. */
 export function isRunning(pid: number): boolean {
+  return startTimeOf(pid) !== undefined
+}
+
+/** Tells one life of a process id from the next: what field 22 of its stat line says, within one boot. */
+export type ProcessIdentity = { pid: number; startTime: string; bootId: string }
+
+export function identify(pid: number): ProcessIdentity | undefined {
+  const startTime = startTimeOf(pid)
+  return startTime === undefined ? undefined : { pid, startTime, bootId: bootId() }
+}
+
+export function isAlive(identity: ProcessIdentity): boolean {
+  return identity.bootId === bootId() && startTimeOf(identity.pid) === identity.startTime
+}
+
+/** Undefined for a process that is gone, or a zombie. */
+function startTimeOf(pid: number): string | undefined {
+  let stat: string
   try {
-    return !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   } catch {
     // no such process
-    return false
+    return undefined
   }
+  // The name in brackets may hold anything, brackets and spaces too: fields count from the last one.
+  const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return state === 'Z' || state === 'X' ? undefined : fields[18]
+}
+
+let knownBootId: string | undefined
+function bootId(): string {
+  knownBootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  return knownBootId
+}
+
+/** Processes that were started with this variable in their environment. */
+export function findByEnvironment(variable: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(variable)
+      } catch {
+        // gone meanwhile, or not ours to read
+        return false
+      }
+    })
+}
+
+/** Runs the program with the lock held for as long as it lives; 75 when another process has it. The pid stays the program's. */
+export function underLock(lockPath: string, command: string[]): string[] {
+  return ['flock', '--no-fork', '--nonblock', '--conflict-exit-code', '75', lockPath, ...command]
 }

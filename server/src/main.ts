@@ -7,13 +7,17 @@ import { generatedSecret, openDataDir } from './data-dir.ts'
 import { firstRun } from './first-run.ts'
 import { buildApp } from './http/app.ts'
 import { isSupportedPlatform } from './linux.ts'
+import { createLogger } from './log.ts'
 import { checkMasterKey } from './master-key.ts'
+import { Nodes } from './nodes/nodes.ts'
 import { masterKeyOf } from './secrets.ts'
 import { StartFault } from './start-fault.ts'
 import { isStoreDown, openStore, type Sql, type StoreAddress } from './store/db.ts'
 import { type EmbeddedPostgres, startEmbedded } from './store/embedded.ts'
+import { forgetOldAnswers } from './store/idempotency.ts'
 import { forgetOldHits } from './store/limits.ts'
 import { migrate } from './store/migrate.ts'
+import { openYard } from './yard.ts'
 
 const STOP_TIMEOUT_MS = 10_000
 const STORE_PATIENCE_MS = 30_000
@@ -42,21 +46,34 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   const operatorToken = operatorTokenOf(config)
 
   let stopping = false
-  const keys = new Keys(sql, (error) => app.log.warn({ err: error }, 'keys'))
-  const app = await buildApp({ config, sql, keys, operatorToken, isStopping: () => stopping })
+  const isStopping = (): boolean => stopping
+  const logger = createLogger(config.logLevel)
+  const warn = (error: unknown): void => logger.warn({ err: error }, 'in the background')
+  const keys = new Keys(sql, warn)
+  const yard = await openYard(config, sql, master, logger)
+  const nodes = new Nodes({ ...yard, sql, config, master, isStopping })
+  const app = await buildApp({
+    config,
+    sql,
+    keys,
+    nodes,
+    hub: yard.hub,
+    lookUpNode: yard.lookUpNode,
+    operatorToken,
+    isStopping,
+    logger,
+  })
   await app.listen({ host: config.host, port: config.port })
   const { port } = app.server.address() as AddressInfo
   const url = config.publicUrl.replace(/:0$/, `:${port}`)
   if (embedded) await firstRun(sql, keys, { ...config, publicUrl: url })
-  const housekeeping = setInterval(
-    () => forgetOldHits(sql).catch((error: unknown) => app.log.warn({ err: error }, 'housekeeping')),
-    FORGET_EVERY_MS,
-  )
+  const housekeeping = setInterval(() => Promise.all([forgetOldHits(sql), forgetOldAnswers(sql)]).catch(warn), FORGET_EVERY_MS)
 
   const stop = async (): Promise<void> => {
     stopping = true
     clearInterval(housekeeping)
     await Promise.race([app.close(), pause(STOP_TIMEOUT_MS)])
+    await yard.close()
     await keys.close()
     await sql.end({ timeout: 1 })
     await embedded?.stop()

@@ -1,7 +1,10 @@
-import { newId } from '../ids.ts'
+import { isId, newId } from '../ids.ts'
 import { Problem } from '../problems.ts'
 import { type AccountRow, type CreditEntryRow, findAccount, insertAccount, insertCredit } from '../store/accounts.ts'
 import type { Sql } from '../store/db.ts'
+
+/** Also for what cannot be an id: PostgreSQL refuses some texts (a NUL), and a caller must not see the difference. */
+export const noSuchAccount = (): Problem => new Problem('not_found', 'There is no such account.')
 
 export async function createAccount(sql: Sql, name: string, creditSat: number, actor: string): Promise<AccountRow> {
   const id = newId('acct')
@@ -10,8 +13,8 @@ export async function createAccount(sql: Sql, name: string, creditSat: number, a
 }
 
 export async function getAccount(sql: Sql, id: string): Promise<AccountRow> {
-  const account = await findAccount(sql, id)
-  if (!account) throw new Problem('not_found', 'There is no such account.')
+  const account = isId('acct', id) ? await findAccount(sql, id) : undefined
+  if (!account) throw noSuchAccount()
   return account
 }
 
@@ -22,7 +25,8 @@ export async function addCredit(
   reason: string,
   actor: string,
 ): Promise<CreditEntryRow> {
+  if (!isId('acct', accountId)) throw noSuchAccount()
   const entry = await insertCredit(sql, { accountId, amountMsat: amountSat * 1000, kind: 'operator', reason, actor })
-  if (!entry) throw new Problem('not_found', 'There is no such account.')
+  if (!entry) throw noSuchAccount()
   return entry
 }

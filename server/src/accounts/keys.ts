@@ -1,7 +1,8 @@
-import { newId } from '../ids.ts'
+import { isId, newId } from '../ids.ts'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { changeKey, findUsableKey, insertKey, KEYS_CHANGED, type KeyRow, type KeyView, recordUse } from '../store/keys.ts'
+import { noSuchAccount } from './accounts.ts'
 import { isWellFormedKey, keyHash, newKey } from './key-format.ts'
 
 export const SCOPES = ['nodes:read', 'nodes:write', 'gateway:write'] as const
@@ -62,6 +63,7 @@ export class Keys {
     actor: string,
   ): Promise<{ id: string; name: string; scopes: string[]; key: string }> {
     const scopes = SCOPES.filter((scope) => scope === 'nodes:read' || wanted.includes(scope))
+    if (!isId('acct', accountId)) throw noSuchAccount()
     const key = newKey()
     const id = newId('key')
     const result = await insertKey(
@@ -69,13 +71,14 @@ export class Keys {
       { id, accountId, name, prefix: key.slice(0, 8), hash: keyHash(key), scopes, actor },
       maxKeys,
     )
-    if (result === 'no such account') throw new Problem('not_found', 'There is no such account.')
+    if (result === 'no such account') throw noSuchAccount()
     if (result === 'limit reached') throw new Problem('limit_reached', `An account can have ${maxKeys} keys. Revoke one first.`)
     return { id, name, scopes, key }
   }
 
   async change(accountId: string, keyId: string, change: { disabled: boolean } | 'revoke', actor: string): Promise<KeyView> {
-    const key = await changeKey(this.#sql, { accountId, keyId, actor }, change)
+    const isKey = isId('acct', accountId) && isId('key', keyId)
+    const key = isKey ? await changeKey(this.#sql, { accountId, keyId, actor }, change) : undefined
     this.#forget()
     if (!key) throw new Problem('not_found', 'There is no such key.')
     return key

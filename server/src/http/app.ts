@@ -1,36 +1,41 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
-import fastify, { type FastifyInstance } from 'fastify'
+import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import type { Keys } from '../accounts/keys.ts'
 import type { Config } from '../config.ts'
 import { newId } from '../ids.ts'
+import type { Nodes } from '../nodes/nodes.ts'
 import { Problem } from '../problems.ts'
+import type { Hub } from '../runtimes/process/hub.ts'
 import type { Sql } from '../store/db.ts'
 import { apiKeyRoutes } from './api-key.ts'
 import { acceptOnlyJson } from './body.ts'
-import { renderProblems } from './errors.ts'
+import { renderClientError, renderProblems, renderRouterError } from './errors.ts'
 import { healthRoutes } from './health.ts'
+import { nodeRoutes } from './nodes.ts'
 import { operatorRoutes } from './operator.ts'
+import { operatorNodeRoutes } from './operator-nodes.ts'
+import { addNodeProxy, type LookUpNode, rewriteNodeHost } from './proxy.ts'
 import { addLimits, type Limits } from './rate-limit.ts'
+import { strict } from './schemas.ts'
 
 export const BODY_LIMIT_BYTES = 64 * 1024
 
-export type AppParts = { config: Config; sql: Sql; keys: Keys; operatorToken: string | undefined; isStopping: () => boolean }
+export type AppParts = {
+  config: Config
+  sql: Sql
+  keys: Keys
+  nodes: Nodes
+  hub: Hub | undefined
+  lookUpNode: LookUpNode
+  operatorToken: string | undefined
+  isStopping: () => boolean
+  logger: FastifyBaseLogger
+}
 export type RouteParts = AppParts & { limits: Limits }
 
 /** Request ids of clients are kept when they are harmless in a log line. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
-
-/** Never in a log: whatever authenticates somebody. Only the parts of a request that cannot hold it are written at all. */
-const LOGGED = {
-  req: (request: { id: string; method: string; url: string; ip: string }) => ({
-    id: request.id,
-    method: request.method,
-    path: request.url.split('?')[0],
-    ip: request.ip,
-  }),
-  res: (reply: { statusCode: number }) => ({ status: reply.statusCode }),
-}
 
 export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   const { config } = parts
@@ -42,30 +47,48 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
       const given = headers['x-request-id']
       return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : newId('req')
     },
-    logger: { level: config.logLevel, stream: process.stderr, serializers: LOGGED },
+    loggerInstance: parts.logger,
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
+    rewriteUrl: rewriteNodeHost(config.nodeDomain),
     routerOptions: { maxParamLength: 200 },
     return503OnClosing: false,
+    frameworkErrors: renderRouterError,
+    clientErrorHandler: renderClientError,
+    // We ask for it ourselves: Node's own refusal has no body.
+    http: { requireHostHeader: false },
     requestTimeout: 30_000,
     connectionTimeout: 120_000,
   })
+  // Expectations other than 100-continue may be ignored; Node's own refusal has no body.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   acceptOnlyJson(app)
   renderProblems(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
+      throw new Problem('bad_request', 'The header Host is missing.')
     if (parts.isStopping()) {
       throw new Problem('service_unavailable', 'The service is stopping. Try again shortly.', {
         headers: { 'retry-after': '5', connection: 'close' },
       })
     }
   })
+  // No parameter is ignored: a route that names none takes none.
+  app.addHook('onRoute', (route) => {
+    if (/^\/(v1|operator)\//.test(route.url)) route.schema = { querystring: strict({}), ...route.schema }
+  })
   await app.register(swagger, { openapi: OPENAPI })
   const limits = await addLimits(app, config.rateLimit, config.store.kind === 'server' ? parts.sql : undefined)
   const routeParts: RouteParts = { ...parts, limits }
   await app.register(healthRoutes(routeParts))
   await app.register(apiKeyRoutes(routeParts), { prefix: '/v1' })
-  if (parts.operatorToken !== undefined)
+  await app.register(nodeRoutes(routeParts), { prefix: '/v1/nodes' })
+  if (parts.operatorToken !== undefined) {
     await app.register(operatorRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
+    await app.register(operatorNodeRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
+  }
+  const proxy = await addNodeProxy(app, parts.lookUpNode)
+  app.addHook('onClose', async () => proxy.close())
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
   await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true })
   await app.ready()

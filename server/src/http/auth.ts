@@ -9,6 +9,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who calls; set by requireKey before a handler runs. */
     caller: KeyRow
+    /** The key itself, for what only its holder may open. Never logged: log lines are made of other fields. */
+    presentedKey: string
   }
 }
 
@@ -31,16 +33,15 @@ export function requireKey(keys: Keys, limits: Limits, scope?: Scope) {
     // A valid key without the scope is no guess: it counts against nobody.
     if (scope && !key.scopes.includes(scope)) throw unauthorized()
     request.caller = key
+    request.presentedKey = token ?? ''
   }
 }
 
 export function requireOperator(token: string, limits: Limits) {
   const wanted = createHash('sha256').update(token).digest()
   return async (request: FastifyRequest): Promise<void> => {
-    const given = createHash('sha256')
-      .update(bearerToken(request) ?? '')
-      .digest()
-    if (timingSafeEqual(given, wanted)) return
+    const given = bearerToken(request)
+    if (given !== undefined && timingSafeEqual(createHash('sha256').update(given).digest(), wanted)) return
     await limits.failures(request)
     throw unauthorized()
   }

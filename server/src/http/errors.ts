@@ -1,4 +1,7 @@
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { newId } from '../ids.ts'
 import { Problem, storeDown } from '../problems.ts'
 import { isStoreDown } from '../store/db.ts'
 
@@ -15,13 +18,42 @@ export function renderProblems(app: FastifyInstance): void {
     for (const one of [method].flat()) routes.push({ method: one, pattern })
   })
   app.setErrorHandler((error: FastifyError, request, reply) => send(reply, problemOf(error, request)))
-  app.setNotFoundHandler((request, reply) => {
+  const unknownPath = (request: FastifyRequest): Problem => {
     const path = request.url.split('?')[0] ?? ''
     const allowed = [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))]
-    if (allowed.length === 0) return send(reply, new Problem('not_found', 'There is nothing at this path.'))
+    if (allowed.length === 0) return new Problem('not_found', 'There is nothing at this path.')
     const allow = allowed.sort().join(', ')
-    return send(reply, new Problem('method_not_allowed', `This path takes ${allow}.`, { headers: { allow } }))
+    return new Problem('method_not_allowed', `This path takes ${allow}.`, { headers: { allow } })
+  }
+  // Before the body is looked at: what is wrong with it matters to nobody.
+  app.addHook('preParsing', async (request) => {
+    if (request.is404) throw unknownPath(request)
   })
+  app.setNotFoundHandler((request, reply) => send(reply, unknownPath(request)))
+}
+
+/** Paths that the router cannot read: no hook runs for them. */
+export function renderRouterError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  const problem =
+    error.code === 'FST_ERR_BAD_URL'
+      ? new Problem('bad_request', 'The path cannot be decoded.')
+      : new Problem('not_found', 'There is nothing at this path.')
+  send(reply.header('x-request-id', request.id), problem)
+}
+
+/** What is no HTTP gets an answer all the same, when there is still somebody to read it. */
+export function renderClientError({ code }: Error & { code?: string }, socket: Socket): void {
+  if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+  const problem = new Problem('bad_request', code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : 'This is not HTTP.')
+  const body = JSON.stringify(problem.body())
+  const head = [
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+    'Connection: close',
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Request-Id: ${newId('req')}`,
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
 function send(reply: FastifyReply, problem: Problem): FastifyReply {

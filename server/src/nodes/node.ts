@@ -27,8 +27,10 @@ export type History = {
   startedAtMs: number | null
   run: number
   version: string | null
-  /** Has any process of the wanted version been seen running, that is: connected to its peer. */
+  /** Has a process of that version been seen running, that is: connected to its peer. Then its data must never go back. */
   reached: boolean
+  /** What ran before an update; its data was copied. */
+  previousVersion: string | null
 }
 
 export type Facts = {
@@ -39,7 +41,8 @@ export type Facts = {
   updating: boolean
 }
 
-export type Step = 'none' | 'start' | 'stop' | 'kill'
+/** roll_back: the data and the version of before an update that never reached its peer. */
+export type Step = 'none' | 'start' | 'stop' | 'kill' | 'roll_back'
 
 export type Decision = {
   step: Step
@@ -56,6 +59,7 @@ export type Decision = {
 export const MINUTE_MS = 60_000
 const CRASH_WINDOW_MS = 10 * MINUTE_MS
 const CRASHES_TO_FAIL = 5
+const EXITS_TO_ROLL_BACK = 3
 const LONGEST_BACKOFF_MS = 300_000
 const STEADY_RECHECK_MS = 5 * MINUTE_MS
 const POLL_MS = 50
@@ -73,7 +77,9 @@ export function sameVersion(a: string | null, b: string): boolean {
 export function nextStep(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
   const recent = { ...history, exitsMs: history.exitsMs.filter((atMs) => nowMs - atMs < CRASH_WINDOW_MS) }
   if (observed.phase === 'unknown') return { step: 'none', history: recent, recheckMs: SLOW_POLL_MS }
-  return facts.desired.state === 'running' ? towardsRunning(facts, observed, recent, deadlines, nowMs) : towardsStopped(facts, observed, recent)
+  return facts.desired.state === 'running'
+    ? towardsRunning(facts, observed, recent, deadlines, nowMs)
+    : towardsStopped(facts, observed, recent)
 }
 
 function towardsStopped(facts: Facts, observed: Observed, history: History): Decision {
@@ -130,11 +136,19 @@ function whenRunning(facts: Facts, observed: { nodeId: string; version: string }
   }
 }
 
-function whenComingUp(facts: Facts, phase: 'starting' | 'waiting_for_peer', history: History, deadlines: Deadlines, nowMs: number): Decision {
+function whenComingUp(
+  facts: Facts,
+  phase: 'starting' | 'waiting_for_peer',
+  history: History,
+  deadlines: Deadlines,
+  nowMs: number,
+): Decision {
   if (!isCurrent(facts, history)) return { step: 'stop', history, recheckMs: POLL_MS }
   const waitedMs = nowMs - history.wantedSinceMs
   const recheckMs = waitedMs < FAST_POLLING_MS ? POLL_MS : SLOW_POLL_MS
   if (!isOverdue(facts, history, deadlines, nowMs)) return { step: 'none', history, recheckMs }
+  // An update that hangs before its peer is one that failed; without a peer nobody can tell, so it is left alone.
+  if (canRollBack(facts, history)) return { step: phase === 'starting' ? 'kill' : 'none', history, recheckMs: SLOW_POLL_MS }
   const message =
     phase === 'waiting_for_peer'
       ? 'The node is running but has not reached its Lightning peer yet. It becomes ready by itself as soon as the peer answers.'
@@ -153,6 +167,9 @@ function whenGone(facts: Facts, observed: Observed, history: History, deadlines:
   const exitsMs = wasOurs ? [...history.exitsMs, nowMs] : history.exitsMs
   const after: History = { ...history, exitsMs, startedAtMs: null }
   const overdue = isOverdue(facts, after, deadlines, nowMs)
+  if (canRollBack(facts, after) && (overdue || exitsMs.length >= EXITS_TO_ROLL_BACK)) {
+    return { step: 'roll_back', updateEnds: 'failed', history: { ...after, exitsMs: [] }, recheckMs: 0 }
+  }
   const reason = observed.phase === 'exited' ? observed.reason : 'it is not there'
   if (exitsMs.length >= CRASHES_TO_FAIL || (overdue && exitsMs.length > 0)) {
     const message = `The node keeps stopping by itself (${exitsMs.length} times in ten minutes). Last: ${reason}. It is still being retried.`
@@ -160,6 +177,12 @@ function whenGone(facts: Facts, observed: Observed, history: History, deadlines:
     return dueToStart(decision, exitsMs, nowMs)
   }
   return dueToStart({ step: 'none', history: after, recheckMs: 0 }, exitsMs, nowMs)
+}
+
+function canRollBack(facts: Facts, history: History): boolean {
+  return (
+    facts.updating && !history.reached && history.previousVersion !== null && sameVersion(history.version, facts.desired.version)
+  )
 }
 
 /** 1, 2, 4 … 300 s after the exits of the last ten minutes; at once when there were none. */

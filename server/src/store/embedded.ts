@@ -193,7 +193,7 @@ function run(program: string, args: string[], cwd: string, user: UserIds | undef
 }
 
 async function socketDirectoryFor(directory: string, user: UserIds | undefined): Promise<string> {
-  if (directory.length <= MAX_SOCKET_DIRECTORY) return directory
+  if (Buffer.byteLength(directory) <= MAX_SOCKET_DIRECTORY) return directory
   // A socket's path is limited to 107 bytes: a deep data directory gets a short one elsewhere, remembered for the next start.
   const memory = join(directory, 'socket-directory')
   const known = existsSync(memory) ? await readFile(memory, 'utf8') : undefined

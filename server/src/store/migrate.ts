@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { StartFault } from '../start-fault.ts'
-import type { Sql } from './db.ts'
+import { isStoreDown, type Sql } from './db.ts'
 
 const DIRECTORY = fileURLToPath(new URL('./migrations/', import.meta.url))
 /** Any number; the same in every version of the service. */
@@ -20,6 +20,7 @@ export function readMigrations(): Migration[] {
 /** In order, each in a transaction, under a lock: of two instances that start at once, one waits and finds nothing left to do. */
 export async function migrate(sql: Sql, migrations = readMigrations()): Promise<void> {
   const session = await sql.reserve()
+  let isBroken = false
   try {
     const [server] = await session<{ version: string }[]>`SELECT current_setting('server_version_num') AS version`
     if (Number(server?.version) < OLDEST_POSTGRES) throw new StartFault(78, 'DATABASE_URL: PostgreSQL 15 or newer is needed')
@@ -38,9 +39,15 @@ export async function migrate(sql: Sql, migrations = readMigrations()): Promise<
         `BEGIN; ${statements}; INSERT INTO schema_migrations (version, name) VALUES (${version}, '${name}'); COMMIT`,
       )
     }
+  } catch (error) {
+    // A session that is gone has left neither transaction nor lock, and the client cannot be asked to use it again.
+    isBroken = isStoreDown(error)
+    throw error
   } finally {
-    // A failed migration leaves its transaction open, and the next instance waits for our lock.
-    await session.unsafe('ROLLBACK; SELECT pg_advisory_unlock_all()')
-    session.release()
+    if (!isBroken) {
+      // A failed migration leaves its transaction open, and the next instance waits for our lock.
+      await session.unsafe('ROLLBACK; SELECT pg_advisory_unlock_all()')
+      session.release()
+    }
   }
 }

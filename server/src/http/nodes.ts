@@ -1,0 +1,158 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
+import type { Nodes } from '../nodes/nodes.ts'
+import type { RouteParts } from './app.ts'
+import { requireKey } from './auth.ts'
+import { ErrorBody, strict, Timestamp } from './schemas.ts'
+
+const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()])
+
+export const NodeSchema = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  status: Type.Enum(['provisioning', 'ready', 'stopped', 'failed']),
+  endpointUrl: Type.String(),
+  failureMessage: nullable(Type.String()),
+  updateStatus: nullable(Type.Enum(['updating', 'updated', 'failed'])),
+  updateCompletedAt: nullable(Timestamp),
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+})
+const Credentials = Type.Object({ seed: Type.String(), password: Type.String(), restrictedPassword: Type.String() })
+const Create = strict({
+  name: Type.Optional(Type.String()),
+  autoLiquidity: Type.Optional(Type.Enum(['2m', '5m', '10m'])),
+  accessMode: Type.Optional(Type.Enum(['limited', 'full'])),
+})
+const Rename = strict({ name: Type.String() })
+const Update = strict({ version: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })) })
+const Nothing = strict({})
+const Updates = Type.Object({
+  currentVersion: Type.String(),
+  latestVersion: Type.String(),
+  updateAvailable: Type.Boolean(),
+  lastUpdateError: nullable(Type.String()),
+})
+const NodeId = Type.Object({ nodeId: Type.String() })
+const Force = strict({ force: Type.Optional(Type.Enum(['true', 'false'])) })
+
+type Id = { Params: Static<typeof NodeId> }
+
+export function nodeRoutes({ keys, limits, nodes }: RouteParts & { nodes: Nodes }) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.addHook('onRequest', limits.nodes)
+    // Where every field is optional so is the body. JSON null is a body, and a wrong one.
+    app.addHook('preValidation', async (request) => {
+      if (request.body === undefined && request.method !== 'GET') request.body = {}
+    })
+    const read = requireKey(keys, limits, 'nodes:read')
+    const write = requireKey(keys, limits, 'nodes:write')
+    const call = ({ caller }: FastifyRequest) => ({ accountId: caller.accountId, actor: caller.id })
+    const security = [{ apiKey: [] }]
+    const errors = { 400: ErrorBody, 401: ErrorBody, 404: ErrorBody, 429: ErrorBody, 503: ErrorBody }
+    const changes = { ...errors, 409: ErrorBody, 502: ErrorBody }
+
+    app.get(
+      '',
+      {
+        onRequest: read,
+        schema: { summary: 'List nodes', security, response: { 200: Type.Object({ nodes: Type.Array(NodeSchema) }), ...errors } },
+      },
+      async (request) => ({
+        nodes: await nodes.list(call(request)),
+      }),
+    )
+    app.post<{ Body: Static<typeof Create> }>(
+      '',
+      {
+        onRequest: write,
+        schema: {
+          summary: 'Create a node',
+          security,
+          body: Create,
+          response: { 202: Type.Object({ node: NodeSchema, credentials: Credentials }), ...changes, 402: ErrorBody },
+        },
+      },
+      async (request, reply) => {
+        const header = request.headers['idempotency-key']
+        const repeatable = {
+          key: header?.toString(),
+          apiKeyId: request.caller.id,
+          apiKey: request.presentedKey,
+          route: 'POST /v1/nodes',
+          body: request.body,
+        }
+        return reply.code(202).send(await nodes.create(call(request), request.body, repeatable))
+      },
+    )
+    app.get<Id>(
+      '/:nodeId',
+      { onRequest: read, schema: { summary: 'One node', security, params: NodeId, response: { 200: NodeSchema, ...errors } } },
+      async (request) => nodes.get(call(request), request.params.nodeId),
+    )
+    app.patch<Id & { Body: Static<typeof Rename> }>(
+      '/:nodeId',
+      {
+        onRequest: write,
+        schema: { summary: 'Rename a node', security, params: NodeId, body: Rename, response: { 200: NodeSchema, ...errors } },
+      },
+      async (request) => nodes.rename(call(request), request.params.nodeId, request.body.name),
+    )
+    for (const action of ['start', 'stop', 'restart'] as const) {
+      app.post<Id>(
+        `/:nodeId/${action}`,
+        {
+          onRequest: write,
+          schema: {
+            summary: `${action[0]?.toUpperCase()}${action.slice(1)} a node, and wait for it`,
+            security,
+            params: NodeId,
+            body: Nothing,
+            response: { 200: NodeSchema, ...changes, 402: ErrorBody },
+          },
+        },
+        async (request) => nodes[action](call(request), request.params.nodeId),
+      )
+    }
+    app.get<Id>(
+      '/:nodeId/updates',
+      {
+        onRequest: read,
+        schema: { summary: 'Is there a newer version', security, params: NodeId, response: { 200: Updates, ...errors } },
+      },
+      async (request) => nodes.updates(call(request), request.params.nodeId),
+    )
+    app.post<Id & { Body: Static<typeof Update> }>(
+      '/:nodeId/update',
+      {
+        onRequest: write,
+        schema: {
+          summary: 'Update a node’s software',
+          security,
+          params: NodeId,
+          body: Update,
+          response: { 202: NodeSchema, ...changes },
+        },
+      },
+      async (request, reply) =>
+        reply.code(202).send(await nodes.update(call(request), request.params.nodeId, request.body.version)),
+    )
+    app.delete<Id & { Querystring: Static<typeof Force> }>(
+      '/:nodeId',
+      {
+        onRequest: write,
+        schema: {
+          summary: 'Delete a node',
+          security,
+          params: NodeId,
+          querystring: Force,
+          response: { 204: Type.Null(), ...changes },
+        },
+      },
+      async (request, reply) => {
+        await nodes.delete(call(request), request.params.nodeId, request.query.force === 'true')
+        return reply.code(204).send()
+      },
+    )
+  }
+}

@@ -1,0 +1,102 @@
+import type { FastifyInstance } from 'fastify'
+import { type Static, Type } from 'typebox'
+import type { Nodes } from '../nodes/nodes.ts'
+import { Problem } from '../problems.ts'
+import type { Hub } from '../runtimes/process/hub.ts'
+import { findAnyNode, listAllNodes, type NodeRow } from '../store/nodes.ts'
+import { statsOf } from '../store/stats.ts'
+import type { RouteParts } from './app.ts'
+import { requireOperator } from './auth.ts'
+import { NodeSchema } from './nodes.ts'
+import { ErrorBody, strict } from './schemas.ts'
+
+const FAULTS = ['crash', 'hang', 'peer_down', 'slow', 'none'] as const
+const MAX_SAT = 9_007_199_254_740
+const Fund = strict({ amountSat: Type.Integer({ minimum: 1, maximum: MAX_SAT }) })
+const Pay = strict({ invoice: Type.String({ minLength: 1, maxLength: 4096 }) })
+const Fault = strict({ fault: Type.Enum(FAULTS) })
+const Id = Type.Object({ id: Type.String() })
+type WithId = { Params: Static<typeof Id> }
+
+/** What operators see and do about nodes; in the sandbox also money from nothing and faults on demand. */
+export function operatorNodeRoutes(
+  { sql, limits, nodes, hub }: RouteParts & { nodes: Nodes; hub: Hub | undefined },
+  token: string,
+) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.addHook('onRequest', requireOperator(token, limits))
+    const security = [{ operator: [] }]
+    const errors = { 400: ErrorBody, 401: ErrorBody, 404: ErrorBody, 502: ErrorBody }
+    const open = Type.Object({}, { additionalProperties: true })
+    const view = (row: NodeRow) => ({
+      ...nodes.view(row),
+      accountId: row.accountId,
+      version: row.version,
+      host: row.host,
+      phase: row.phase,
+      deletedAt: row.deletedAt,
+    })
+
+    app.get(
+      '/nodes',
+      {
+        schema: {
+          summary: 'All nodes of all accounts',
+          security,
+          response: { 200: Type.Object({ nodes: Type.Array(open) }), ...errors },
+        },
+      },
+      async () => ({
+        nodes: (await listAllNodes(sql)).map(view),
+      }),
+    )
+    app.get('/stats', { schema: { summary: 'Counts and totals', security, response: { 200: open, ...errors } } }, async () =>
+      statsOf(sql),
+    )
+    app.post<WithId>(
+      '/nodes/:id/undelete',
+      { schema: { summary: 'Bring a deleted node back', security, params: Id, response: { 200: NodeSchema, ...errors } } },
+      async ({ params }) => nodes.undelete(params.id),
+    )
+    if (!hub) return
+
+    const lightningId = async (id: string): Promise<string> => {
+      const node = await findAnyNode(sql, id)
+      if (!node || node.deletedAt !== null) throw new Problem('node_not_found', 'There is no such node.')
+      return node.lightningId
+    }
+    app.post<WithId & { Body: Static<typeof Fund> }>(
+      '/sandbox/nodes/:id/fund',
+      {
+        schema: {
+          summary: 'Give a sandbox node money',
+          security,
+          params: Id,
+          body: Fund,
+          response: { 200: Type.Object({ balanceSat: Type.Integer() }), ...errors },
+        },
+      },
+      async ({ params, body }) => hub.fund(await lightningId(params.id), body.amountSat),
+    )
+    app.post<{ Body: Static<typeof Pay> }>(
+      '/sandbox/pay',
+      {
+        schema: {
+          summary: 'Pay a sandbox invoice as a customer would',
+          security,
+          body: Pay,
+          response: { 200: Type.Object({ paymentHash: Type.String(), preimage: Type.String() }), ...errors },
+        },
+      },
+      async ({ body }) => hub.pay(body.invoice),
+    )
+    app.post<WithId & { Body: Static<typeof Fault> }>(
+      '/sandbox/nodes/:id/fault',
+      { schema: { summary: 'Break a sandbox node', security, params: Id, body: Fault, response: { 200: open, ...errors } } },
+      async ({ params, body }) => {
+        await hub.fault(await lightningId(params.id), body.fault)
+        return {}
+      },
+    )
+  }
+}

@@ -1,0 +1,61 @@
+import { createHash, hkdfSync, randomUUID } from 'node:crypto'
+import { Problem } from '../problems.ts'
+import { derivedKey, type MasterKey, open, seal } from '../secrets.ts'
+import type { Sql } from '../store/db.ts'
+import { claimKey, giveBack, type IdempotencyName, keepAnswer } from '../store/idempotency.ts'
+
+export type Repeatable = {
+  /** The header's value; undefined when there is none. */
+  key: string | undefined
+  apiKeyId: string
+  /** The whole API key as the caller sent it: answers that hold credentials open with nothing else. */
+  apiKey: string
+  route: string
+  body: unknown
+}
+
+/**
+ * Does the work at most once per key. The work runs in a transaction together with keeping its answer, so a crash leaves both or
+ * neither. The answer is sealed under the caller's API key and idempotency key: the database and the master key do not open it.
+ */
+export async function once<T>(
+  sql: Sql,
+  master: MasterKey,
+  request: Repeatable,
+  status: number,
+  work: (sql: Sql) => Promise<T>,
+): Promise<T> {
+  const { key } = request
+  if (key === undefined) return (await sql.begin((transaction) => work(transaction as unknown as Sql))) as T
+  if (!/^[\x20-\x7e]{1,255}$/.test(key))
+    throw new Problem('bad_request', 'Idempotency-Key must be 1 to 255 printable ASCII characters.')
+  const name: IdempotencyName = { apiKeyId: request.apiKeyId, route: request.route, key }
+  const bodyHash = createHash('sha256').update(JSON.stringify(request.body)).digest()
+  const attempt = randomUUID()
+  const sealingKey = Buffer.from(
+    hkdfSync('sha256', `${request.apiKey}${key}`, derivedKey(master, 'idempotent answers'), 'boltyard answer', 32),
+  )
+  const context = `${name.apiKeyId} ${name.route} ${key}`
+  const claim = await claimKey(sql, name, bodyHash, attempt)
+  if (claim === 'other body') throw new Problem('idempotency_conflict', 'This Idempotency-Key was used with another body.')
+  if (claim === 'running')
+    throw new Problem('operation_in_progress', 'The first request with this Idempotency-Key is still running.', {
+      headers: { 'retry-after': '1' },
+    })
+  if (claim !== 'mine') return JSON.parse(open(sealingKey, context, claim.answer).toString('utf8')) as T
+  try {
+    return (await sql.begin(async (transaction) => {
+      const answer = await work(transaction as unknown as Sql)
+      const sealed = seal(sealingKey, context, Buffer.from(JSON.stringify(answer)))
+      if (!(await keepAnswer(transaction as unknown as Sql, name, attempt, status, sealed))) {
+        throw new Problem('operation_in_progress', 'Another request with this Idempotency-Key took over.', {
+          headers: { 'retry-after': '1' },
+        })
+      }
+      return answer
+    })) as T
+  } catch (error) {
+    await giveBack(sql, name, attempt)
+    throw error
+  }
+}

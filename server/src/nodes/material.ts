@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto'
+import { HDKey } from '@scure/bip32'
+import { generateMnemonic, mnemonicToSeedSync } from '@scure/bip39'
+import { wordlist } from '@scure/bip39/wordlists/english.js'
+import { derivedKey, type MasterKey, open, seal } from '../secrets.ts'
+import type { Sql } from '../store/db.ts'
+import { findMaterial } from '../store/nodes.ts'
+import type { NodeMaterial } from './runtime.ts'
+
+export type Network = 'mainnet' | 'testnet' | 'regtest'
+
+/** phoenixd's own derivation: what the node's API must answer with. */
+export function lightningIdOf(seed: string, network: Network): string {
+  const { publicKey } = HDKey.fromMasterSeed(mnemonicToSeedSync(seed)).derive(network === 'mainnet' ? "m/50'/0'" : "m/48'/0'")
+  if (!publicKey) throw new Error('no key at that path')
+  return Buffer.from(publicKey).toString('hex')
+}
+
+export function newMaterial(): NodeMaterial {
+  const secret = (): string => randomBytes(32).toString('hex')
+  return {
+    seed: generateMnemonic(wordlist, 128),
+    password: secret(),
+    restrictedPassword: secret(),
+    webhookSecret: secret(),
+    controlToken: secret(),
+  }
+}
+
+export type SealedSecrets = { keyId: string; dashboardAccess: Buffer; material: Buffer }
+
+/** Two keys, so that a path that may open dashboard access cannot open the seed with it. */
+export function sealSecrets(
+  master: MasterKey,
+  accountId: string,
+  nodeId: string,
+  material: NodeMaterial,
+  accessMode: 'limited' | 'full',
+): SealedSecrets {
+  const password = accessMode === 'full' ? material.password : material.restrictedPassword
+  return {
+    keyId: master.id,
+    dashboardAccess: seal(
+      derivedKey(master, 'dashboard access'),
+      `${accountId} ${nodeId} dashboard access`,
+      Buffer.from(password),
+    ),
+    material: seal(derivedKey(master, 'node material'), `${accountId} ${nodeId} material`, Buffer.from(JSON.stringify(material))),
+  }
+}
+
+export async function openMaterial(sql: Sql, keys: MasterKey[], accountId: string, nodeId: string): Promise<NodeMaterial> {
+  const sealed = await findMaterial(sql, nodeId)
+  const master = keys.find(({ id }) => id === sealed?.keyId)
+  if (!sealed || !master) throw new Error(`the material of ${nodeId} cannot be opened`)
+  const plain = open(derivedKey(master, 'node material'), `${accountId} ${nodeId} material`, Buffer.from(sealed.material))
+  return JSON.parse(plain.toString('utf8')) as NodeMaterial
+}

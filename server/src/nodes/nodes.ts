@@ -1,0 +1,280 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Config } from '../config.ts'
+import { newId } from '../ids.ts'
+import { Problem } from '../problems.ts'
+import type { MasterKey } from '../secrets.ts'
+import { creditOf } from '../store/accounts.ts'
+import type { Sql } from '../store/db.ts'
+import {
+  type Ask,
+  beginOperation,
+  findAnyNode,
+  findNode,
+  insertNode,
+  listNodes,
+  logActivity,
+  type NodeRow,
+  renameNode,
+  undeleteNode,
+} from '../store/nodes.ts'
+import { once, type Repeatable } from './idempotency.ts'
+import { lightningIdOf, type Network, newMaterial, sealSecrets } from './material.ts'
+import { type OperationKind, type Status, sameVersion } from './node.ts'
+import type { Runtime } from './runtime.ts'
+
+export type NodeView = {
+  id: string
+  name: string
+  status: Status
+  endpointUrl: string
+  failureMessage: string | null
+  updateStatus: string | null
+  updateCompletedAt: number | null
+  createdAt: number
+  updatedAt: number
+}
+export type Credentials = { seed: string; password: string; restrictedPassword: string }
+export type CreateRequest = { name?: string; autoLiquidity?: string; accessMode?: 'limited' | 'full' }
+/** Who asks, and for which account. */
+export type Call = { accountId: string; actor: string }
+
+const MAX_NAME = 16
+/** Beyond an operation's own deadline: the reconciler may be a step behind. */
+const EXTRA_WAIT_MS = 10_000
+const LONGEST_POLL_MS = 250
+
+export type NodesParts = {
+  sql: Sql
+  config: Config
+  master: MasterKey
+  network: Network
+  host: string
+  /** Undefined in a process that only serves. */
+  runtime: Runtime | undefined
+  versions: string[]
+  wake: () => void
+  isStopping: () => boolean
+}
+
+/** What the API can ask of nodes. Nothing is started inside a request: it writes down what is wanted and wakes the reconciler. */
+export class Nodes {
+  readonly #parts: NodesParts
+
+  constructor(parts: NodesParts) {
+    this.#parts = parts
+  }
+
+  view(row: NodeRow): NodeView {
+    const { config } = this.#parts
+    const { id, name, status, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt } = row
+    const endpointUrl = config.nodeDomain
+      ? `https://${id.slice('node_'.length)}.${config.nodeDomain}`
+      : `${config.publicUrl}/n/${id}`
+    return { id, name, status, endpointUrl, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt }
+  }
+
+  async create(call: Call, input: CreateRequest, repeatable: Repeatable): Promise<{ node: NodeView; credentials: Credentials }> {
+    const name = input.name === undefined || input.name.trim() === '' ? undefined : checkedName(input.name)
+    const { sql, config, master, network, host, versions } = this.#parts
+    const answer = await once(sql, master, repeatable, 202, async (transaction) => {
+      const id = newId('node')
+      const material = newMaterial()
+      const accessMode = input.accessMode ?? 'limited'
+      const row = await insertNode(
+        transaction,
+        {
+          id,
+          accountId: call.accountId,
+          host,
+          lightningId: lightningIdOf(material.seed, network),
+          name,
+          autoLiquidity: input.autoLiquidity ?? '2m',
+          accessMode,
+          version: versions.at(-1) ?? '',
+          secrets: sealSecrets(master, call.accountId, id, material, accessMode),
+          actor: call.actor,
+        },
+        { perAccount: config.maxNodesPerAccount, perHost: config.maxNodes, priceMsatPerDay: config.nodePriceSatPerDay * 1000 },
+      )
+      if (row === 'account limit')
+        throw new Problem('limit_reached', `An account can have ${config.maxNodesPerAccount} nodes. Delete one first.`)
+      if (row === 'host limit') throw new Problem('limit_reached', 'This host has as many nodes as it can hold.')
+      if (row === 'no credit') throw noCredit(config)
+      const { seed, password, restrictedPassword } = material
+      return { node: this.view(row), credentials: { seed, password, restrictedPassword } }
+    })
+    this.#parts.wake()
+    return answer
+  }
+
+  async list(call: Call): Promise<NodeView[]> {
+    return (await listNodes(this.#parts.sql, call.accountId)).map((row) => this.view(row))
+  }
+
+  async get(call: Call, id: string): Promise<NodeView> {
+    return this.view(await this.#find(call, id))
+  }
+
+  async #find(call: Call, id: string): Promise<NodeRow> {
+    const row = await findNode(this.#parts.sql, call.accountId, id)
+    if (!row) throw notFound()
+    return row
+  }
+
+  async rename(call: Call, id: string, name: string): Promise<NodeView> {
+    const row = await renameNode(this.#parts.sql, call.accountId, id, checkedName(name), call.actor)
+    if (!row) throw notFound()
+    return this.view(row)
+  }
+
+  async start(call: Call, id: string): Promise<NodeView> {
+    const { sql, config } = this.#parts
+    const node = await this.#find(call, id)
+    this.#requireState(node, 'start', ['stopped', 'failed'])
+    const { creditMsat, running } = await creditOf(sql, call.accountId)
+    if (creditMsat < config.nodePriceSatPerDay * 1000 * (running + 1)) throw noCredit(config)
+    const ask = { kind: 'start', from: ['stopped', 'failed'], state: 'running', newRun: false } as const
+    return this.#operate(call, id, { ...ask, timeoutMs: config.operationTimeoutMs, from: [...ask.from] })
+  }
+
+  async restart(call: Call, id: string): Promise<NodeView> {
+    const timeoutMs = this.#parts.config.operationTimeoutMs
+    return this.#operate(call, id, { kind: 'restart', from: ['ready'], state: 'running', newRun: true, timeoutMs })
+  }
+
+  async stop(call: Call, id: string): Promise<NodeView> {
+    const timeoutMs = this.#parts.config.operationTimeoutMs
+    return this.#operate(call, id, { kind: 'stop', from: ['ready', 'failed'], state: 'stopped', newRun: false, timeoutMs })
+  }
+
+  async updates(
+    call: Call,
+    id: string,
+  ): Promise<{ currentVersion: string; latestVersion: string; updateAvailable: boolean; lastUpdateError: string | null }> {
+    const node = await this.#find(call, id)
+    const currentVersion = node.version ?? node.desiredVersion
+    const latestVersion = this.#parts.versions.at(-1) ?? currentVersion
+    return {
+      currentVersion,
+      latestVersion,
+      updateAvailable: this.#isNewer(latestVersion, currentVersion),
+      lastUpdateError: node.lastUpdateError,
+    }
+  }
+
+  /** Newer is what stands later in the catalogue; a version that is no longer in it is older than all. */
+  #isNewer(version: string, than: string): boolean {
+    const { versions } = this.#parts
+    return versions.includes(version) && versions.indexOf(version) > versions.findIndex((one) => sameVersion(one, than))
+  }
+
+  async update(call: Call, id: string, wanted: string | undefined): Promise<NodeView> {
+    const node = await this.#find(call, id)
+    const from: Status[] = ['ready', 'failed', 'stopped']
+    this.#requireState(node, 'update', from)
+    const version = wanted ?? this.#parts.versions.at(-1) ?? ''
+    if (!this.#isNewer(version, node.version ?? node.desiredVersion))
+      throw new Problem('no_update_available', 'There is no newer version for this node.')
+    const state = node.status === 'stopped' ? 'as it is' : 'running'
+    const row = await this.#begin(call, id, {
+      kind: 'update',
+      from,
+      state,
+      newRun: false,
+      version,
+      timeoutMs: this.#parts.config.provisionDeadlineMs,
+    })
+    return this.view(row)
+  }
+
+  /** Answers once the deletion is durable; the process is gone soon after. Its data is kept for the retention period. */
+  async delete(call: Call, id: string, force: boolean): Promise<void> {
+    const node = await this.#find(call, id)
+    if (node.operation) throw inProgress(node.operation)
+    // Fresher than the last look, where the node can be asked.
+    const seen = node.host === this.#parts.host ? await this.#parts.runtime?.observe(node) : undefined
+    if ((seen?.hasFunds ?? node.hasFunds) && !force) {
+      throw new Problem('node_has_funds', 'The node holds funds. Send them away first, or repeat with ?force=true.')
+    }
+    const from: Status[] = ['provisioning', 'ready', 'stopped', 'failed']
+    await this.#begin(call, id, {
+      kind: 'delete',
+      from,
+      state: 'deleted',
+      newRun: false,
+      timeoutMs: this.#parts.config.operationTimeoutMs,
+    })
+  }
+
+  /** For operators: a deleted node comes back, stopped. */
+  async undelete(id: string): Promise<NodeView> {
+    const { sql, config } = this.#parts
+    const row = await undeleteNode(sql, id, config.retentionDays)
+    if (!row) throw new Problem('node_not_found', 'There is no deleted node of that id within the retention period.')
+    await logActivity(sql, row.accountId, 'operator', 'node.undeleted', id)
+    this.#parts.wake()
+    return this.view(row)
+  }
+
+  #requireState(node: NodeRow, kind: OperationKind, from: Status[]): void {
+    if (!from.includes(node.status)) {
+      throw new Problem('invalid_node_state', `The node is ${node.status}; ${kind} needs it to be ${from.join(' or ')}.`)
+    }
+    if (node.operation) throw inProgress(node.operation)
+  }
+
+  async #begin(call: Call, id: string, ask: Omit<Ask, 'operationId'>): Promise<NodeRow> {
+    const { sql } = this.#parts
+    const row = await beginOperation(sql, call.accountId, id, { ...ask, operationId: randomUUID() })
+    if (!row) {
+      // The statement decided; this only finds the words for it.
+      this.#requireState(await this.#find(call, id), ask.kind, ask.from)
+      throw inProgress(ask.kind)
+    }
+    await logActivity(sql, call.accountId, call.actor, `node.${ask.kind}`, id)
+    this.#parts.wake()
+    return row
+  }
+
+  /** Waits until the operation has ended. Whoever stops waiting does not stop the operation. */
+  async #operate(call: Call, id: string, ask: Omit<Ask, 'operationId'>): Promise<NodeView> {
+    const { operationId } = await this.#begin(call, id, ask)
+    const deadline = performance.now() + ask.timeoutMs + EXTRA_WAIT_MS
+    for (let pauseMs = 20; performance.now() < deadline; pauseMs = Math.min(pauseMs * 1.5, LONGEST_POLL_MS)) {
+      await pause(pauseMs)
+      if (this.#parts.isStopping()) {
+        throw new Problem('service_unavailable', 'The service is stopping; the operation goes on.', {
+          headers: { 'retry-after': '5' },
+        })
+      }
+      const row = await findAnyNode(this.#parts.sql, id)
+      if (row && row.operationId === operationId && row.operation) continue
+      if (!row || row.operationId !== operationId || row.operationResult === 'done') return this.get(call, id)
+      throw new Problem('payment_service_unavailable', row.failureMessage ?? 'The node did not come up in time.')
+    }
+    throw new Problem('payment_service_unavailable', 'The node did not come up in time.')
+  }
+}
+
+function checkedName(text: string): string {
+  const name = text.trim()
+  const length = [...name].length
+  if (length === 0 || length > MAX_NAME) throw new Problem('bad_request', `A name has 1 to ${MAX_NAME} characters.`)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(name)) throw new Problem('bad_request', 'A name has no control characters.')
+  return name
+}
+
+const notFound = (): Problem => new Problem('node_not_found', 'There is no such node.')
+
+const inProgress = (kind: OperationKind): Problem =>
+  new Problem('operation_in_progress', `Another operation (${kind}) is running on this node. Try again when it has ended.`, {
+    headers: { 'retry-after': '1' },
+  })
+
+const noCredit = (config: Config): Problem =>
+  new Problem(
+    'insufficient_credit',
+    `The account’s credit does not cover one more node for a day (${config.nodePriceSatPerDay} sat each).`,
+  )

@@ -1,0 +1,156 @@
+import type { FastifyBaseLogger } from 'fastify'
+import { crashpoint } from '../crashpoint.ts'
+import type { Sql } from '../store/db.ts'
+import { claimDueNodes, finishStep, holdsLease, type NodeRow, type Outcome } from '../store/nodes.ts'
+import { type Deadlines, type Decision, type History, nextStep, type Observed, sameVersion } from './node.ts'
+import type { NodeMaterial, Runtime } from './runtime.ts'
+
+const AT_ONCE = 16
+const SWEEP_MS = 1_000
+
+export type ReconcilerParts = {
+  sql: Sql
+  runtime: Runtime
+  host: string
+  deadlines: Deadlines
+  materialOf: (nodeId: string) => Promise<NodeMaterial>
+  log: FastifyBaseLogger
+}
+
+/**
+ * The loop: lease a due node, observe, take one idempotent step, record what was seen with the lease's epoch as a fence. Level-triggered:
+ * whoever dies anywhere in it, the next look starts from what is. A lost wake-up costs one sweep, never a node.
+ */
+export class Reconciler {
+  readonly #parts: ReconcilerParts
+  readonly #owner = crypto.randomUUID()
+  readonly #busy = new Set<Promise<void>>()
+  #timer: NodeJS.Timeout | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+  #looking: Promise<void> | undefined
+  #again = false
+  #stopped = false
+
+  constructor(parts: ReconcilerParts) {
+    this.#parts = parts
+  }
+
+  /** Look now: something was asked for, or something happened. */
+  wake(): void {
+    if (this.#stopped) return
+    if (this.#looking) this.#again = true
+    else
+      this.#looking = this.#look().finally(() => {
+        this.#looking = undefined
+        if (this.#again) this.wake()
+      })
+  }
+
+  #wakeIn(milliseconds: number): void {
+    const at = performance.now() + milliseconds
+    if (this.#stopped || at >= this.#timerAt) return
+    clearTimeout(this.#timer)
+    this.#timerAt = at
+    this.#timer = setTimeout(() => {
+      this.#timerAt = Number.POSITIVE_INFINITY
+      this.wake()
+    }, milliseconds)
+  }
+
+  async #look(): Promise<void> {
+    this.#again = false
+    try {
+      const { sql, host } = this.#parts
+      const free = AT_ONCE - this.#busy.size
+      const nodes = free > 0 ? await claimDueNodes(sql, host, this.#owner, free) : []
+      for (const node of nodes) {
+        const work: Promise<void> = this.#reconcile(node)
+          .catch((error: unknown) =>
+            this.#parts.log.warn({ err: error, nodeId: node.id }, 'a step failed; the node is looked at again'),
+          )
+          .finally(() => this.#busy.delete(work))
+        this.#busy.add(work)
+      }
+      if (nodes.length === free && free > 0) this.#again = true
+    } catch (error) {
+      this.#parts.log.warn({ err: error }, 'cannot look for due nodes')
+    }
+    this.#wakeIn(SWEEP_MS)
+  }
+
+  async #reconcile(node: NodeRow): Promise<void> {
+    const { sql, runtime } = this.#parts
+    const { observed, hasFunds } = await runtime.observe(node)
+    const decision = this.#decide(node, observed)
+    crashpoint('reconciler: decided')
+    const update = await this.#act(node, decision)
+    crashpoint('reconciler: acted')
+    const outcome: Outcome = {
+      phase: observed.phase,
+      version: observed.phase === 'running' ? observed.version : node.version,
+      history: update.history,
+      recheckMs: decision.recheckMs,
+      hasFunds,
+      shows: decision.shows,
+      ends: decision.ends,
+      updateEnds: update.ends,
+    }
+    const mine = await finishStep(sql, node, outcome)
+    crashpoint('reconciler: recorded')
+    this.#wakeIn(mine ? Math.min(decision.recheckMs, SWEEP_MS) : 0)
+  }
+
+  #decide(node: NodeRow, observed: Observed): Decision {
+    const operation =
+      node.operation && node.operationDeadlineMs !== null ? { kind: node.operation, deadlineMs: node.operationDeadlineMs } : null
+    const facts = {
+      lightningId: node.lightningId,
+      status: node.status,
+      desired: { state: node.desiredState, version: node.desiredVersion, run: node.desiredRun },
+      operation,
+      updating: node.updateStatus === 'updating',
+    }
+    return nextStep(facts, observed, node.history, this.#parts.deadlines, node.nowMs)
+  }
+
+  async #act(node: NodeRow, { step, history, updateEnds }: Decision): Promise<{ history: History; ends: Outcome['updateEnds'] }> {
+    const { runtime, sql, materialOf } = this.#parts
+    switch (step) {
+      case 'none':
+        return { history, ends: updateEnds && { status: updateEnds, error: null } }
+      case 'stop':
+        await runtime.stop(node)
+        return { history, ends: undefined }
+      case 'kill':
+        await runtime.kill(node)
+        return { history, ends: undefined }
+      case 'start': {
+        const isOther = history.version !== null && !sameVersion(history.version, node.desiredVersion)
+        // Another version may change the data for good: what the last one left is kept first.
+        if (isOther && history.version) await runtime.keepCopy(node, history.version)
+        await runtime.start(node, await materialOf(node.id), () => holdsLease(sql, node.id, node.leaseEpoch))
+        const before = isOther ? { previousVersion: history.version, reached: false } : {}
+        return {
+          history: { ...history, ...before, startedAtMs: node.nowMs, run: node.desiredRun, version: node.desiredVersion },
+          ends: undefined,
+        }
+      }
+      case 'roll_back': {
+        const version = history.previousVersion ?? node.desiredVersion
+        await runtime.restoreCopy(node, version)
+        const error = `Version ${node.desiredVersion} did not come up; the node runs ${version} again, on the data of before.`
+        return {
+          history: { ...history, version, previousVersion: null, reached: true },
+          ends: { status: 'failed', error, version },
+        }
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    await this.#looking
+    await Promise.allSettled(this.#busy)
+  }
+}

@@ -1,0 +1,155 @@
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { writeSecretFile } from '../../data-dir.ts'
+import type { UserIds } from '../../linux.ts'
+import { Problem } from '../../problems.ts'
+import { StartFault } from '../../start-fault.ts'
+import { Daemon } from './daemon.ts'
+import { isFreePort } from './ports.ts'
+
+/** Below the nodes' range. */
+const PORTS = { from: 19_000, to: 19_999 } as const
+const START_TIMEOUT_MS = 15_000
+const CALL_TIMEOUT_MS = 15_000
+const GUARD_MS = 1_000
+
+/** The sandbox network's daemon: started by us, adopted like a node, and the only door to the controls of sandbox nodes. */
+export class Hub {
+  readonly #daemon: Daemon
+  readonly #command: string[]
+  readonly #user: UserIds | undefined
+  readonly #port: number
+  readonly #guard: NodeJS.Timeout
+
+  private constructor(daemon: Daemon, command: string[], user: UserIds | undefined, port: number) {
+    this.#daemon = daemon
+    this.#command = command
+    this.#user = user
+    this.#port = port
+    this.#guard = setInterval(() => this.#ensureRunning(), GUARD_MS)
+    this.#guard.unref()
+  }
+
+  static async start(dataDir: string, command: string[], user: UserIds | undefined): Promise<Hub> {
+    const daemon = new Daemon(join(dataDir, 'hub'))
+    mkdirSync(daemon.directory, { recursive: true })
+    chmodSync(daemon.directory, 0o700)
+    if (user) chownSync(daemon.directory, user.uid, user.gid)
+    const hub = new Hub(daemon, command, user, await portFor(daemon))
+    hub.#ensureRunning()
+    const deadline = Date.now() + START_TIMEOUT_MS
+    while (!(await hub.#answers())) {
+      if (Date.now() > deadline) throw new StartFault(1, `the sandbox hub did not start: ${daemon.lastWords()}`)
+      await pause(20)
+    }
+    return hub
+  }
+
+  #ensureRunning(): void {
+    if (this.#daemon.alive()) return
+    const command = [...this.#command, 'hub', `--datadir=${this.#daemon.directory}`, `--http-bind-port=${this.#port}`]
+    this.#daemon.start({
+      command,
+      env: { HOME: this.#daemon.directory },
+      user: this.#user,
+      port: this.#port,
+      version: '',
+      run: 1,
+    })
+  }
+
+  async #answers(): Promise<boolean> {
+    try {
+      return existsSync(join(this.#daemon.directory, 'node.conf')) && (await this.#call('GET', '/nodes')).status === 200
+    } catch {
+      // not yet
+      return false
+    }
+  }
+
+  /** token@host:port, as a node's phoenix.conf wants it. */
+  get address(): string {
+    return `${this.#token('node-token')}@127.0.0.1:${this.#port}`
+  }
+
+  /** Read each time: the hub makes its tokens itself, and rarely anybody asks. */
+  #token(key: string): string {
+    const conf = readFileSync(join(this.#daemon.directory, 'hub.conf'), 'utf8')
+    return new RegExp(`^${key}=(.+)$`, 'm').exec(conf)?.[1] ?? ''
+  }
+
+  fund(lightningId: string, amountSat: number): Promise<{ balanceSat: number }> {
+    return this.#ask(`/nodes/${lightningId}/fund`, { amountSat })
+  }
+
+  fault(lightningId: string, fault: string): Promise<unknown> {
+    return this.#ask(`/nodes/${lightningId}/fault`, { fault })
+  }
+
+  pay(invoice: string): Promise<{ paymentHash: string; preimage: string }> {
+    return this.#ask('/pay', { invoice })
+  }
+
+  async #ask<T>(path: string, body: Record<string, unknown>): Promise<T> {
+    let answer: { status: number; body: Record<string, unknown> }
+    try {
+      answer = await this.#call('POST', path, body)
+    } catch (error) {
+      throw new Problem('payment_service_unavailable', 'The sandbox network does not answer.', { cause: error })
+    }
+    if (answer.status === 200) return answer.body as T
+    const message = String(answer.body.error)
+    if (answer.status === 400 || answer.status === 409) throw new Problem('bad_request', message)
+    throw new Problem('payment_service_unavailable', message)
+  }
+
+  #call(
+    method: 'GET' | 'POST',
+    path: string,
+    body?: Record<string, unknown>,
+  ): Promise<{ status: number; body: Record<string, unknown> }> {
+    return new Promise((resolve, reject) => {
+      const headers = { authorization: `Bearer ${this.#token('control-token')}`, 'content-type': 'application/json' }
+      const signal = AbortSignal.timeout(CALL_TIMEOUT_MS)
+      const outgoing = request(
+        { host: '127.0.0.1', port: this.#port, method, path, headers, agent: false, signal },
+        (response) => {
+          let text = ''
+          response.setEncoding('utf8')
+          response.on('data', (chunk: string) => {
+            text += chunk
+          })
+          response.on('error', reject)
+          response.on('end', () => {
+            try {
+              resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) as Record<string, unknown> })
+            } catch (error) {
+              reject(error as Error)
+            }
+          })
+        },
+      )
+      outgoing.on('error', reject)
+      outgoing.end(body === undefined ? undefined : JSON.stringify(body))
+    })
+  }
+
+  /** We no longer bring it back; like the nodes it goes on without us. */
+  leave(): void {
+    clearInterval(this.#guard)
+  }
+}
+
+/** Chosen once: it stands in the configuration of every node. */
+async function portFor(daemon: Daemon): Promise<number> {
+  const path = join(daemon.directory, 'port')
+  if (existsSync(path)) return Number(readFileSync(path, 'utf8'))
+  for (;;) {
+    const port = PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from))
+    if (!(await isFreePort(port))) continue
+    writeSecretFile(path, String(port))
+    return port
+  }
+}

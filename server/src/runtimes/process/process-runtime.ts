@@ -1,0 +1,205 @@
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { getInfo } from '../../lightning/phoenixd.ts'
+import type { UserIds } from '../../linux.ts'
+import type { NodeMaterial, Observation, Runtime } from '../../nodes/runtime.ts'
+import type { Sql } from '../../store/db.ts'
+import { assignPort, type NodeRow } from '../../store/nodes.ts'
+import { Daemon } from './daemon.ts'
+import { isFreePort } from './ports.ts'
+
+export const PORTS = { from: 20_000, to: 29_999 } as const
+const FIRST_ANSWER_TIMEOUT_MS = 5_000
+/** So long a process that does not listen is merely starting; afterwards it waits for its peer. */
+const STARTING_MS = 3_000
+const SILENCES_TO_HANG = 5
+
+export type ProcessRuntimeParts = {
+  sql: Sql
+  dataDir: string
+  /** Version to command, oldest first. */
+  catalogue: Map<string, string[]>
+  /** As root: whom nodes run as. */
+  user: UserIds | undefined
+  /** Lines of phoenix.conf that depend on where we run: the hub, the callback. */
+  confLines: (material: NodeMaterial) => string[]
+  passwordOf: (nodeId: string) => Promise<string>
+}
+
+/** Nodes as processes of this machine. */
+export class ProcessRuntime implements Runtime {
+  readonly #parts: ProcessRuntimeParts
+  readonly #silences = new Map<string, number>()
+  /** Seen running: looked at every second without asking the store. */
+  readonly #seen = new Set<string>()
+
+  constructor(parts: ProcessRuntimeParts) {
+    this.#parts = parts
+  }
+
+  get versions(): string[] {
+    return [...this.#parts.catalogue.keys()]
+  }
+
+  directoryOf(nodeId: string): string {
+    return join(this.#parts.dataDir, 'nodes', nodeId)
+  }
+
+  #daemon(node: { id: string }): Daemon {
+    return new Daemon(this.directoryOf(node.id))
+  }
+
+  async observe(node: NodeRow): Promise<Observation> {
+    const directory = this.directoryOf(node.id)
+    // Recorded as started once, and not there: somebody else has it, or it is lost. A fresh one would be another node.
+    if (!existsSync(join(directory, 'seed.dat')))
+      return { observed: { phase: node.history.version === null ? 'absent' : 'data_lost' } }
+    const daemon = this.#daemon(node)
+    const run = daemon.alive()
+    if (!run) {
+      this.#silences.delete(node.id)
+      this.#seen.delete(node.id)
+      const wasStarted = node.history.startedAtMs !== null
+      return { observed: wasStarted ? { phase: 'exited', reason: daemon.lastWords() } : { phase: 'absent' } }
+    }
+    this.#seen.add(node.id)
+    if (run.stopRequestedAtMs !== undefined) return { observed: { phase: 'stopping' } }
+    return this.#ask(node, run.port)
+  }
+
+  async #ask(node: NodeRow, port: number): Promise<Observation> {
+    const answer = await getInfo(port, await this.#parts.passwordOf(node.id), FIRST_ANSWER_TIMEOUT_MS)
+    if (answer.answer !== 'silent') this.#silences.delete(node.id)
+    switch (answer.answer) {
+      case 'info': {
+        const { nodeId, version, channels } = answer.info
+        // The balance of channels that are offline or syncing is not told: nothing is learnt about funds then.
+        const trusted = channels.every(({ state }) => state === 'Normal')
+        const hasFunds = trusted ? { hasFunds: channels.some(({ balanceSat = 0 }) => balanceSat > 0) } : {}
+        return { observed: { phase: 'running', nodeId, version }, ...hasFunds }
+      }
+      case 'refused': {
+        const startedAtMs = node.history.startedAtMs ?? node.nowMs
+        return { observed: { phase: node.nowMs - startedAtMs < STARTING_MS ? 'starting' : 'waiting_for_peer' } }
+      }
+      case 'silent': {
+        const silences = (this.#silences.get(node.id) ?? 0) + 1
+        this.#silences.set(node.id, silences)
+        return { observed: { phase: silences >= SILENCES_TO_HANG ? 'hung' : 'starting' } }
+      }
+      case 'wrong password':
+      case 'nonsense':
+        // Somebody else has its port.
+        return { observed: { phase: 'starting' } }
+    }
+  }
+
+  async start(node: NodeRow, material: NodeMaterial, stillMine: () => Promise<boolean>): Promise<void> {
+    const command = this.#parts.catalogue.get(node.desiredVersion)
+    if (!command) throw new Error(`version ${node.desiredVersion} is not in the catalogue`)
+    const daemon = this.#daemon(node)
+    if (daemon.alive()) return
+    const port = await this.#freePort(node)
+    this.#writeFiles(node, material)
+    if (!(await stillMine())) return
+    daemon.start({
+      command: [...command, '--agree-to-terms-of-service', '--http-bind-ip=127.0.0.1', `--http-bind-port=${port}`],
+      env: { PHOENIX_DATADIR: daemon.directory, HOME: daemon.directory, BOLTYARD_NODE_ID: node.id },
+      user: this.#parts.user,
+      port,
+      version: node.desiredVersion,
+      run: node.desiredRun,
+    })
+  }
+
+  /** Its own, unless somebody on this machine sits on it. */
+  async #freePort(node: NodeRow): Promise<number> {
+    const { sql } = this.#parts
+    let port = node.port ?? (await assignPort(sql, node, PORTS.from, PORTS.to, null))
+    while (!(await isFreePort(port))) port = await assignPort(sql, node, PORTS.from, PORTS.to, port)
+    return port
+  }
+
+  /** The seed is written once and never again; the configuration each time, since its addresses may have changed. */
+  #writeFiles(node: NodeRow, material: NodeMaterial): void {
+    const directory = this.directoryOf(node.id)
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    chmodSync(directory, 0o700)
+    // The nodes' user passes through to its own directories, and can list none.
+    chmodSync(dirname(directory), this.#parts.user ? 0o711 : 0o700)
+    const conf = [
+      `http-password=${material.password}`,
+      `http-password-limited-access=${material.restrictedPassword}`,
+      `webhook-secret=${material.webhookSecret}`,
+      `auto-liquidity=${node.autoLiquidity}`,
+      ...this.#parts.confLines(material),
+    ]
+    this.#writeFile(join(directory, 'phoenix.conf'), `${conf.join('\n')}\n`)
+    const seedPath = join(directory, 'seed.dat')
+    if (!existsSync(seedPath)) this.#writeFile(seedPath, material.seed)
+    else if (readFileSync(seedPath, 'utf8').trim() !== material.seed) throw new Error('the data directory holds another seed')
+    if (this.#parts.user) for (const name of ['.', ...readdirSync(directory)]) this.#own(join(directory, name))
+  }
+
+  #writeFile(path: string, text: string): void {
+    writeFileSync(`${path}.new`, text, { mode: 0o600, flush: true })
+    this.#own(`${path}.new`)
+    renameSync(`${path}.new`, path)
+  }
+
+  #own(path: string): void {
+    if (this.#parts.user) chownSync(path, this.#parts.user.uid, this.#parts.user.gid)
+  }
+
+  async stop(node: NodeRow): Promise<void> {
+    this.#daemon(node).stop(Date.now())
+  }
+
+  async kill(node: NodeRow): Promise<void> {
+    this.#daemon(node).kill()
+  }
+
+  #copyPath(node: NodeRow, version: string): string {
+    return join(this.#parts.dataDir, 'nodes', `${node.id}.before-update-from-${version.replace(/[^\w.-]/g, '_')}`)
+  }
+
+  async keepCopy(node: NodeRow, version: string): Promise<void> {
+    const copy = this.#copyPath(node, version)
+    if (existsSync(copy)) return
+    rmSync(`${copy}.unfinished`, { recursive: true, force: true })
+    cpSync(this.directoryOf(node.id), `${copy}.unfinished`, { recursive: true, preserveTimestamps: true })
+    chmodSync(`${copy}.unfinished`, 0o700)
+    renameSync(`${copy}.unfinished`, copy)
+  }
+
+  async restoreCopy(node: NodeRow, version: string): Promise<void> {
+    const [copy, directory] = [this.#copyPath(node, version), this.directoryOf(node.id)]
+    // Done already, by a process that died before it could say so.
+    if (!existsSync(copy)) return
+    if (this.#daemon(node).alive()) throw new Error('a process still runs on the data that is to be replaced')
+    const aside = `${directory}.failed-update`
+    if (existsSync(directory)) {
+      rmSync(aside, { recursive: true, force: true })
+      renameSync(directory, aside)
+    }
+    renameSync(copy, directory)
+  }
+
+  /** Nodes whose process was there and is gone. */
+  takeExits(): string[] {
+    const gone = [...this.#seen].filter((nodeId) => !this.#daemon({ id: nodeId }).alive())
+    for (const nodeId of gone) this.#seen.delete(nodeId)
+    return gone
+  }
+}

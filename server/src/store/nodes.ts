@@ -1,0 +1,277 @@
+import type { History, OperationKind, Status } from '../nodes/node.ts'
+import type { Sql } from './db.ts'
+
+export type NodeRow = {
+  id: string
+  accountId: string
+  host: string
+  port: number | null
+  lightningId: string
+  name: string
+  autoLiquidity: string
+  createdAt: number
+  updatedAt: number
+  status: Status
+  failureMessage: string | null
+  updateStatus: 'updating' | 'updated' | 'failed' | null
+  updateCompletedAt: number | null
+  lastUpdateError: string | null
+  desiredState: 'running' | 'stopped' | 'deleted'
+  desiredVersion: string
+  desiredRun: number
+  operation: OperationKind | null
+  operationId: string | null
+  operationDeadlineMs: number | null
+  operationResult: 'done' | 'failed' | null
+  phase: string
+  version: string | null
+  history: History
+  hasFunds: boolean
+  leaseEpoch: number
+  deletedAt: number | null
+  /** The database's clock when the row was read. */
+  nowMs: number
+}
+
+const seconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM ${sql(column)}))::bigint`
+const milliseconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM ${sql(column)}) * 1000)::bigint`
+
+const columns = (sql: Sql) => sql`
+  id, account_id AS "accountId", host, port, lightning_id AS "lightningId", name, auto_liquidity AS "autoLiquidity",
+  ${seconds(sql, 'created_at')} AS "createdAt", ${seconds(sql, 'updated_at')} AS "updatedAt", status, failure_message AS "failureMessage",
+  update_status AS "updateStatus", ${seconds(sql, 'update_completed_at')} AS "updateCompletedAt", last_update_error AS "lastUpdateError",
+  desired_state AS "desiredState", desired_version AS "desiredVersion", desired_run AS "desiredRun",
+  operation, operation_id AS "operationId", ${milliseconds(sql, 'operation_deadline')} AS "operationDeadlineMs",
+  operation_result AS "operationResult", phase, version, history, has_funds AS "hasFunds", lease_epoch AS "leaseEpoch",
+  ${seconds(sql, 'deleted_at')} AS "deletedAt", floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"`
+
+export async function listNodes(sql: Sql, accountId: string): Promise<NodeRow[]> {
+  return sql<NodeRow[]>`SELECT ${columns(sql)} FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL ORDER BY id`
+}
+
+export async function findNode(sql: Sql, accountId: string, id: string): Promise<NodeRow | undefined> {
+  const [row] = await sql<
+    NodeRow[]
+  >`SELECT ${columns(sql)} FROM nodes WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL`
+  return row
+}
+
+/** Of any account, deleted ones included: for the operator and for us. */
+export async function findAnyNode(sql: Sql, id: string): Promise<NodeRow | undefined> {
+  const [row] = await sql<NodeRow[]>`SELECT ${columns(sql)} FROM nodes WHERE id = ${id}`
+  return row
+}
+
+export async function listAllNodes(sql: Sql): Promise<NodeRow[]> {
+  return sql<NodeRow[]>`SELECT ${columns(sql)} FROM nodes ORDER BY id`
+}
+
+export type NewNode = {
+  id: string
+  accountId: string
+  host: string
+  lightningId: string
+  name: string | undefined
+  autoLiquidity: string
+  accessMode: string
+  version: string
+  secrets: { keyId: string; dashboardAccess: Buffer; material: Buffer }
+  actor: string
+}
+export type NodeLimits = { perAccount: number; perHost: number; priceMsatPerDay: number }
+
+/**
+ * One transaction: the account's row lock makes concurrent creations count, number and pay one after the other. When it has committed
+ * the node, what it is meant to be, and its credentials are durable; nothing has been started yet.
+ */
+export async function insertNode(
+  sql: Sql,
+  node: NewNode,
+  limits: NodeLimits,
+): Promise<NodeRow | 'account limit' | 'host limit' | 'no credit'> {
+  const [account] = await sql<{ number: number }[]>`
+    SELECT nodes_made + 1 AS number FROM accounts WHERE id = ${node.accountId} FOR UPDATE`
+  if (!account) throw new Error('the account of a key is gone')
+  const [counts] = await sql<{ mine: number; here: number; running: number; creditMsat: number }[]>`
+    SELECT (SELECT count(*) FROM nodes WHERE account_id = ${node.accountId} AND deleted_at IS NULL)::int AS mine,
+           (SELECT count(*) FROM nodes WHERE host = ${node.host} AND deleted_at IS NULL)::int AS here,
+           (SELECT count(*) FROM nodes WHERE account_id = ${node.accountId} AND deleted_at IS NULL AND desired_state = 'running'
+              AND status IN ('provisioning', 'ready'))::int AS running,
+           (SELECT coalesce(sum(amount_msat), 0) FROM credit_entries WHERE account_id = ${node.accountId})::bigint AS "creditMsat"`
+  if (!counts || counts.mine >= limits.perAccount) return 'account limit'
+  if (counts.here >= limits.perHost) return 'host limit'
+  if (counts.creditMsat < limits.priceMsatPerDay * (counts.running + 1)) return 'no credit'
+  await sql`UPDATE accounts SET nodes_made = ${account.number} WHERE id = ${node.accountId}`
+  const history: History = {
+    wantedSinceMs: Date.now(),
+    exitsMs: [],
+    startedAtMs: null,
+    run: 0,
+    version: null,
+    reached: false,
+    previousVersion: null,
+  }
+  const [row] = await sql<NodeRow[]>`
+    INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, desired_version, history)
+    VALUES (${node.id}, ${node.accountId}, ${node.host}, ${node.lightningId}, ${node.name ?? `Node ${account.number}`},
+            ${node.autoLiquidity}, ${node.accessMode}, ${node.version},
+            ${sql.json(history)}::jsonb || jsonb_build_object('wantedSinceMs', floor(extract(epoch FROM clock_timestamp()) * 1000)))
+    RETURNING ${columns(sql)}`
+  await sql`
+    INSERT INTO node_secrets (node_id, key_id, dashboard_access, material)
+    VALUES (${node.id}, ${node.secrets.keyId}, ${node.secrets.dashboardAccess}, ${node.secrets.material})`
+  await logActivity(sql, node.accountId, node.actor, 'node.created', node.id)
+  if (!row) throw new Error('the new node is gone')
+  return row
+}
+
+export async function logActivity(sql: Sql, accountId: string, actor: string, action: string, target: string): Promise<void> {
+  await sql`INSERT INTO activity (account_id, actor, action, target) VALUES (${accountId}, ${actor}, ${action}, ${target})`
+}
+
+/** Renaming never waits for an operation. The time moves only when the name does. */
+export async function renameNode(
+  sql: Sql,
+  accountId: string,
+  id: string,
+  name: string,
+  actor: string,
+): Promise<NodeRow | undefined> {
+  const [row] = await sql<NodeRow[]>`
+    UPDATE nodes SET name = ${name}, updated_at = CASE WHEN name = ${name} THEN updated_at ELSE now() END
+    WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL RETURNING ${columns(sql)}`
+  if (row) await logActivity(sql, accountId, actor, 'node.renamed', id)
+  return row
+}
+
+export type Ask = {
+  kind: OperationKind
+  operationId: string
+  timeoutMs: number
+  from: Status[]
+  state: 'running' | 'stopped' | 'deleted' | 'as it is'
+  /** Restart: the process that runs now has to go. */
+  newRun: boolean
+  version?: string
+}
+
+/**
+ * Of any number of callers one gets the operation, and only from a state that allows it: both are in the WHERE clause. When this has
+ * committed the intent is durable; whoever dies now, it is finished all the same.
+ */
+export async function beginOperation(sql: Sql, accountId: string, id: string, ask: Ask): Promise<NodeRow | undefined> {
+  const [row] = await sql<NodeRow[]>`
+    UPDATE nodes SET
+      operation = ${ask.kind}, operation_id = ${ask.operationId}, operation_result = NULL,
+      operation_deadline = now() + ${ask.timeoutMs} * interval '1 millisecond',
+      desired_state = ${ask.state === 'as it is' ? sql`desired_state` : ask.state},
+      desired_run = desired_run + ${ask.newRun ? 1 : 0},
+      desired_version = ${ask.version ?? sql`desired_version`},
+      update_status = ${ask.kind === 'update' ? 'updating' : sql`update_status`},
+      update_completed_at = ${ask.kind === 'update' ? null : sql`update_completed_at`},
+      updated_at = ${ask.kind === 'update' ? sql`now()` : sql`updated_at`},
+      deleted_at = ${ask.kind === 'delete' ? sql`now()` : sql`deleted_at`},
+      history = history || jsonb_build_object('wantedSinceMs', floor(extract(epoch FROM clock_timestamp()) * 1000), 'exitsMs', '[]'::jsonb),
+      next_at = now()
+    WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL AND operation IS NULL AND status IN ${sql(ask.from)}
+    RETURNING ${columns(sql)}`
+  return row
+}
+
+/** Nodes of this host that are due, each for 30 s to one owner; the epoch fences off whoever had it before. */
+export async function claimDueNodes(sql: Sql, host: string, owner: string, limit: number): Promise<NodeRow[]> {
+  return sql<NodeRow[]>`
+    UPDATE nodes SET lease_owner = ${owner}, lease_epoch = lease_epoch + 1, lease_until = now() + interval '30 seconds'
+    WHERE id IN (
+      SELECT id FROM nodes WHERE host = ${host} AND next_at <= now() AND (lease_until IS NULL OR lease_until < now())
+      ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
+    RETURNING ${columns(sql)}`
+}
+
+export async function holdsLease(sql: Sql, id: string, epoch: number): Promise<boolean> {
+  const [row] = await sql`SELECT 1 FROM nodes WHERE id = ${id} AND lease_epoch = ${epoch} AND lease_until > now()`
+  return row !== undefined
+}
+
+export type Outcome = {
+  phase: string
+  version: string | null
+  history: History
+  recheckMs: number
+  hasFunds: boolean | undefined
+  shows: { status: Status; failureMessage: string | null } | undefined
+  ends: 'done' | 'failed' | undefined
+  updateEnds: { status: 'updated' | 'failed'; error: string | null; version?: string } | undefined
+}
+
+/**
+ * False: somebody else has the node now, and nothing was written. A wish that came in meanwhile (next_at moved) is not overwritten by
+ * the time of the next look.
+ */
+export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Promise<boolean> {
+  const { shows, ends, updateEnds } = outcome
+  const changes = sql`${shows ? sql`(status, failure_message) IS DISTINCT FROM (${shows.status}, ${shows.failureMessage}::text)` : sql`false`}`
+  const [row] = await sql`
+    UPDATE nodes SET
+      phase = ${outcome.phase}, version = ${outcome.version}, history = ${sql.json(outcome.history)},
+      updated_at = CASE WHEN ${changes} OR ${updateEnds !== undefined} THEN now() ELSE updated_at END,
+      status = ${shows?.status ?? sql`status`}, failure_message = ${shows ? shows.failureMessage : sql`failure_message`},
+      has_funds = ${outcome.hasFunds ?? sql`has_funds`},
+      operation_result = ${ends ?? sql`operation_result`}, operation = ${ends ? null : sql`operation`},
+      update_status = ${updateEnds?.status ?? sql`update_status`},
+      update_completed_at = ${updateEnds ? sql`now()` : sql`update_completed_at`},
+      last_update_error = ${updateEnds ? updateEnds.error : sql`last_update_error`},
+      desired_version = ${updateEnds?.version ?? sql`desired_version`},
+      next_at = now() + ${outcome.recheckMs} * interval '1 millisecond', lease_owner = NULL, lease_until = NULL
+    WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch} AND operation_id IS NOT DISTINCT FROM ${node.operationId}
+    RETURNING 1`
+  if (row) return true
+  // Asked for something else meanwhile: give the lease back, look again at once.
+  await sql`UPDATE nodes SET lease_owner = NULL, lease_until = NULL, next_at = now() WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch}`
+  return false
+}
+
+/**
+ * A new process on this host: every node is looked at once. Since it holds the data directory's lock its former self is dead, and its
+ * leases need not run out first; the epoch still fences.
+ */
+export async function takeOverHost(sql: Sql, host: string): Promise<void> {
+  await sql`UPDATE nodes SET lease_until = NULL, lease_owner = NULL, next_at = now() WHERE host = ${host}`
+}
+
+export async function wakeNode(sql: Sql, id: string): Promise<void> {
+  await sql`UPDATE nodes SET next_at = now() WHERE id = ${id}`
+}
+
+/** Any free port of the range: two at once cannot get the same, the index sees to that, and neighbours on this machine seldom meet. */
+export async function assignPort(
+  sql: Sql,
+  node: { id: string; host: string },
+  from: number,
+  to: number,
+  not: number | null,
+): Promise<number> {
+  const [row] = await sql<{ port: number }[]>`
+    UPDATE nodes SET port = (
+      SELECT p FROM generate_series(${from}::int, ${to}::int) p
+      WHERE p IS DISTINCT FROM ${not}::int AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.host = ${node.host} AND n.port = p)
+      ORDER BY random() LIMIT 1)
+    WHERE id = ${node.id} RETURNING port`
+  if (!row?.port) throw new Error('no port is free')
+  return row.port
+}
+
+export async function findMaterial(sql: Sql, nodeId: string): Promise<{ keyId: string; material: Buffer } | undefined> {
+  const [row] = await sql<{ keyId: string; material: Buffer }[]>`
+    SELECT key_id AS "keyId", material FROM node_secrets WHERE node_id = ${nodeId}`
+  return row
+}
+
+/** Undefined: not deleted, or too long ago. */
+export async function undeleteNode(sql: Sql, id: string, retentionDays: number): Promise<NodeRow | undefined> {
+  const [row] = await sql<NodeRow[]>`
+    UPDATE nodes SET deleted_at = NULL, desired_state = 'stopped', status = 'stopped', failure_message = NULL, updated_at = now(), next_at = now()
+    WHERE id = ${id} AND deleted_at > now() - ${retentionDays} * interval '1 day' AND operation IS NULL
+    RETURNING ${columns(sql)}`
+  return row
+}

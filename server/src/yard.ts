@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Config } from './config.ts'
+import { writeSecretFile } from './data-dir.ts'
+import type { LookUpNode } from './http/proxy.ts'
+import { lookUpUser, type UserIds } from './linux.ts'
+import { type Network, openMaterial } from './nodes/material.ts'
+import { Reconciler } from './nodes/reconciler.ts'
+import type { NodeMaterial, Runtime } from './nodes/runtime.ts'
+import { Hub } from './runtimes/process/hub.ts'
+import { ProcessRuntime } from './runtimes/process/process-runtime.ts'
+import { installSoftware } from './runtimes/process/software.ts'
+import { type MasterKey, masterKeyOf } from './secrets.ts'
+import { StartFault } from './start-fault.ts'
+import type { Sql } from './store/db.ts'
+import { findAnyNode, takeOverHost, wakeNode } from './store/nodes.ts'
+
+const WATCH_MS = 500
+
+/** Where the nodes of this process live: runtime, reconciler and, in the sandbox, the hub. */
+export type Yard = {
+  network: Network
+  host: string
+  versions: string[]
+  runtime: Runtime | undefined
+  hub: Hub | undefined
+  wake: () => void
+  lookUpNode: LookUpNode
+  close: () => Promise<void>
+}
+
+export async function openYard(config: Config, sql: Sql, master: MasterKey, log: FastifyBaseLogger): Promise<Yard> {
+  const host = hostIdOf(config.dataDir)
+  const { software } = config
+  const user = nodeUser()
+  const { catalogue, sandbox } = installSoftware(config.dataDir, software.versions, user)
+  const hub = software.kind === 'sandbox' ? await Hub.start(config.dataDir, sandbox, user) : undefined
+  const masterKeys = [master, ...(config.previousMasterKey ? [masterKeyOf(config.previousMasterKey)] : [])]
+  const materialOf = async (nodeId: string): Promise<NodeMaterial> => {
+    const node = await findAnyNode(sql, nodeId)
+    if (!node) throw new Error(`no node ${nodeId}`)
+    return openMaterial(sql, masterKeys, node.accountId, nodeId)
+  }
+  const chainArguments = software.kind === 'phoenixd' && software.chain === 'testnet' ? ['--chain=testnet'] : []
+  const runtime = new ProcessRuntime({
+    sql,
+    dataDir: config.dataDir,
+    catalogue: new Map([...catalogue].map(([version, command]) => [version, [...command, ...chainArguments]])),
+    user,
+    confLines: ({ controlToken }) =>
+      hub
+        ? [`sandbox-hub=${hub.address}`, `sandbox-control-token=${controlToken}`, `sandbox-callback=${config.nodeCallbackUrl}`]
+        : [],
+    passwordOf: async (nodeId) => (await materialOf(nodeId)).restrictedPassword,
+  })
+  const deadlines = { provisionMs: config.provisionDeadlineMs }
+  const reconciler = new Reconciler({ sql, runtime, host, deadlines, materialOf, log })
+  await takeOverHost(sql, host)
+  reconciler.wake()
+  const watch = setInterval(() => {
+    for (const nodeId of runtime.takeExits()) {
+      wakeNode(sql, nodeId).then(
+        () => reconciler.wake(),
+        (error: unknown) => log.warn({ err: error, nodeId }, 'a node has exited; it is looked at when the store is back'),
+      )
+    }
+  }, WATCH_MS)
+
+  return {
+    network: software.kind === 'sandbox' ? 'regtest' : software.chain,
+    host,
+    versions: runtime.versions,
+    runtime,
+    hub,
+    wake: () => reconciler.wake(),
+    lookUpNode: async (nodeId) => {
+      const node = await findAnyNode(sql, nodeId)
+      if (!node || node.deletedAt !== null) return 'not found'
+      return node.host === host && node.port !== null && node.desiredState === 'running'
+        ? { host: '127.0.0.1', port: node.port }
+        : 'down'
+    },
+    close: async () => {
+      clearInterval(watch)
+      hub?.leave()
+      await reconciler.stop()
+    },
+  }
+}
+
+/** Written once: nodes belong to the host that made them. */
+function hostIdOf(dataDir: string): string {
+  const path = join(dataDir, 'host.id')
+  if (!existsSync(path)) writeSecretFile(path, randomUUID())
+  return readFileSync(path, 'utf8').trim()
+}
+
+/** As root all nodes run as one user without rights. */
+function nodeUser(): UserIds | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const user = lookUpUser('boltyard-nodes', 'nobody')
+  if (!user) throw new StartFault(1, 'as root nodes run as the user nobody, and there is none')
+  return user
+}

@@ -1,0 +1,197 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { lookUpUser } from '../src/linux.ts'
+import { openStore, type Sql } from '../src/store/db.ts'
+import { type Migration, migrate, readMigrations } from '../src/store/migrate.ts'
+import { eventually, Server, type Store, startServer, storeEnv, temporaryDirectory, track } from './harness.ts'
+
+const PASSWORD = 'test-password'
+
+/** PostgreSQL as the distribution has it. */
+function debianPostgres(): string | undefined {
+  const root = '/usr/lib/postgresql'
+  if (!existsSync(root)) return undefined
+  const versions = readdirSync(root).sort((one, other) => Number(one) - Number(other))
+  return versions.map((version) => join(root, version, 'bin')).findLast((path) => existsSync(join(path, 'initdb')))
+}
+
+let debian: ChildProcess | undefined
+afterAll(async () => {
+  if (!debian) return
+  debian.kill('SIGQUIT')
+  await once(debian, 'close')
+})
+
+async function startDebian(programs: string): Promise<Store> {
+  const directory = join(temporaryDirectory(), 'debian')
+  const user = process.getuid?.() === 0 ? lookUpUser('postgres', 'nobody') : undefined
+  mkdirSync(directory, { mode: 0o700 })
+  writeFileSync(join(directory, 'password'), PASSWORD)
+  if (user) chownSync(directory, user.uid, user.gid)
+  const cluster = join(directory, 'data')
+  const options = { ...user, cwd: directory, env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' } }
+  const args = ['-D', cluster, '-U', 'tester', '--auth=scram-sha-256', `--pwfile=${join(directory, 'password')}`, '--no-sync']
+  execFileSync(join(programs, 'initdb'), [...args, '--encoding=UTF8', '--locale=C'], { ...options, stdio: 'ignore' })
+  debian = spawn(join(programs, 'postgres'), ['-D', cluster, '-k', directory, '-c', 'listen_addresses='], {
+    ...options,
+    stdio: 'ignore',
+  })
+  await eventually(() => readFileSync(join(cluster, 'postmaster.pid'), 'utf8').includes('ready'), 'PostgreSQL to start')
+  return { host: directory, port: 5432, user: 'tester', password: PASSWORD, database: 'postgres' }
+}
+
+function promises(start: () => Promise<Store>): void {
+  let store: Store
+  let admin: Sql
+  let databases = 0
+
+  beforeAll(async () => {
+    store = await start()
+    admin = track(openStore(store))
+  })
+
+  const freshDatabase = async (): Promise<Store> => {
+    const database = `fresh_${databases++}`
+    await admin.unsafe(`CREATE DATABASE ${database}`)
+    return { ...store, database }
+  }
+  const connect = (address: Store): Sql => track(openStore(address))
+  const applied = async (sql: Sql): Promise<number[]> =>
+    (await sql<{ version: number }[]>`SELECT version FROM schema_migrations ORDER BY version`).map(({ version }) => version)
+  const tables = async (sql: Sql): Promise<string[]> =>
+    (await sql<{ name: string }[]>`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1`).map(
+      ({ name }) => name,
+    )
+  const isLocked = async (sql: Sql): Promise<boolean> =>
+    (
+      await sql`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+    ).length > 0
+  const known = readMigrations().map(({ version }) => version)
+
+  test('all migrations there are were found, numbered from 1 without a gap', () => {
+    expect(known.length).toBeGreaterThan(0)
+    expect(known).toEqual(known.map((_, index) => index + 1))
+  })
+
+  test('of five that migrate a fresh database at once, each migration is applied once, and all find it done', async () => {
+    const address = await freshDatabase()
+    const connections = Array.from({ length: 5 }, () => connect(address))
+    await Promise.all(connections.map((sql) => migrate(sql)))
+    for (const sql of connections) expect(await applied(sql)).toEqual(known)
+    expect(await isLocked(connections[0] as Sql)).toBe(false)
+  })
+
+  test('migrating again changes nothing', async () => {
+    const sql = connect(await freshDatabase())
+    await migrate(sql)
+    const before = await sql`SELECT * FROM schema_migrations`
+    await migrate(sql)
+    expect(await sql`SELECT * FROM schema_migrations`).toEqual(before)
+  })
+
+  test('a database of a newer version is refused and left as it is, and the lock is given back', async () => {
+    const address = await freshDatabase()
+    const sql = connect(address)
+    await migrate(sql)
+    await sql`INSERT INTO schema_migrations (version, name) VALUES (9999, 'future')`
+    await expect(migrate(sql)).rejects.toMatchObject({ exitCode: 78, message: expect.stringMatching(/newer version.*9999/) })
+    expect(await isLocked(sql)).toBe(false)
+    const server = await new Server({ env: storeEnv(address, randomBytes(32).toString('base64')) }).launch()
+    expect(await server.exited).toEqual({ code: 78, signal: null })
+    expect(server.stderr.trim().split('\n')).toEqual([expect.stringMatching(/^DATABASE_URL: .*newer version/)])
+    expect(await sql`SELECT 1 FROM settings`).toEqual([])
+  })
+
+  const one: Migration = { version: 1, name: '001-one.sql', sql: 'CREATE TABLE one (a int)' }
+  const three: Migration = { version: 3, name: '003-three.sql', sql: 'CREATE TABLE three (a int)' }
+  const second = (sql: string): Migration => ({ version: 2, name: '002-two.sql', sql })
+
+  test.each([
+    ['fails at the end', 'CREATE TABLE two (a int); INSERT INTO one VALUES (1); SELECT 1/0'],
+    ['fails at the beginning', 'SELECT 1/0; CREATE TABLE two (a int)'],
+    ['is no SQL', 'CREATE TABLE two (a int); CREATE TABEL nonsense'],
+    [
+      'breaks a constraint at commit',
+      'CREATE TABLE two (a int UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO two VALUES (1), (1)',
+    ],
+  ])('a migration that %s leaves nothing half-done, stops those after it, and can be repeated', async (_title, bad) => {
+    const sql = connect(await freshDatabase())
+    await expect(migrate(sql, [one, second(bad), three])).rejects.toThrow()
+    expect(await applied(sql)).toEqual([1])
+    expect(await tables(sql)).toEqual(['one', 'schema_migrations'])
+    expect(await sql`SELECT * FROM one`).toEqual([])
+    expect(await isLocked(sql)).toBe(false)
+    await migrate(sql, [one, second('CREATE TABLE two (a int)'), three])
+    expect(await applied(sql)).toEqual([1, 2, 3])
+    expect(await tables(sql)).toEqual(['one', 'schema_migrations', 'three', 'two'])
+  })
+
+  test('a connection that breaks in the middle leaves nothing half-done, and who waited goes on', async () => {
+    const address = await freshDatabase()
+    const [breaking, waiting] = [connect(address), connect(address)]
+    const long = second('CREATE TABLE two (a int); SELECT pg_sleep(60)')
+    const broken = expect(migrate(breaking, [one, long])).rejects.toThrow()
+    const sleeper = await eventually(async () => {
+      const [row] = await admin<{ pid: number }[]>`
+        SELECT pid FROM pg_stat_activity WHERE datname = ${address.database} AND wait_event = 'PgSleep'`
+      return row?.pid
+    }, 'the migration to sleep')
+    const waited = migrate(waiting, [one, second('CREATE TABLE two (b int)'), three])
+    await admin`SELECT pg_terminate_backend(${sleeper})`
+    await broken
+    await waited
+    expect(await applied(waiting)).toEqual([1, 2, 3])
+    expect(await waiting`SELECT column_name FROM information_schema.columns WHERE table_name = 'two'`).toEqual([
+      { column_name: 'b' },
+    ])
+  })
+
+  test('two services that start at once on a fresh database both serve it; no account is made for anybody', async () => {
+    const env = { ...storeEnv(await freshDatabase(), randomBytes(32).toString('base64')), ROLE: 'api' }
+    const [first, other] = await Promise.all([startServer({ env }), startServer({ env })])
+    expect((await first.operator('GET', '/accounts')).json()).toEqual({ accounts: [] })
+    expect(existsSync(join(first.dataDir, 'first-run.json'))).toBe(false)
+    const { key, accountId } = await first.newKey()
+    expect((await other.send('GET', '/v1/api-key', { token: key })).json().accountId).toBe(accountId)
+    await Promise.all([first.stop(), other.stop()])
+  })
+
+  test('of two services with different master keys that start at once on a fresh database, one serves it: the other exits 78', async () => {
+    const address = await freshDatabase()
+    const launch = () => new Server({ env: { ...storeEnv(address, randomBytes(32).toString('base64')), ROLE: 'api' } }).launch()
+    const ends = await Promise.all(
+      [await launch(), await launch()].map(async (server) => {
+        const serves = server.printed(/^boltyard ready/m).then(
+          () => 'serves',
+          () => server.exited,
+        )
+        const end = await Promise.race([server.exited, serves])
+        await server.kill()
+        return end
+      }),
+    )
+    expect(ends).toContainEqual('serves')
+    expect(ends).toContainEqual({ code: 78, signal: null })
+  })
+}
+
+describe('on the embedded PostgreSQL', () => {
+  promises(async () => (await startServer()).store)
+})
+
+const programs = debianPostgres()
+if (!programs && process.env.CI !== 'true')
+  process.stderr.write(
+    '\n### SKIPPED: store.test.ts on a PostgreSQL of the distribution: /usr/lib/postgresql/*/bin/initdb is missing ###\n\n',
+  )
+
+describe.skipIf(!programs && process.env.CI !== 'true')('on the distribution’s PostgreSQL', () => {
+  promises(() => {
+    if (!programs) throw new Error('CI needs a PostgreSQL of the distribution: /usr/lib/postgresql/*/bin/initdb is missing')
+    return startDebian(programs)
+  })
+})
