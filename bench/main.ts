@@ -3,6 +3,7 @@ import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { Measure } from './measure.ts'
 import { benchSandboxd } from './sandboxd.ts'
+import { benchServer } from './server.ts'
 
 const HELP = `npm run bench [-- --quick]
 
@@ -16,7 +17,8 @@ if (args.includes('--help') || args.includes('-h')) {
   process.exit(0)
 }
 const quick = args.includes('--quick')
-const measures: Measure[] = await benchSandboxd(quick)
+const sandboxd = await benchSandboxd(quick)
+const measures: Measure[] = [...sandboxd.measures, ...(await benchServer(quick, sandboxd.startMs))]
 
 const rows = measures.map(({ name, value, unit, target }) => [
   name,

@@ -134,16 +134,16 @@ function syncMedianMs(directory: string): number {
   return median(took)
 }
 
-export async function benchSandboxd(quick: boolean): Promise<Measure[]> {
+export async function benchSandboxd(quick: boolean): Promise<{ measures: Measure[]; startMs: number }> {
   const directory = mkdtempSync(join(tmpdir(), 'boltyard-bench-'))
   const starts = quick ? 5 : 15
   const calls = quick ? 1_500 : 10_000
   const payments = quick ? 200 : 1_000
   const measures: Measure[] = []
   const running: Running[] = []
+  const bareMs: number[] = []
+  const startMs: number[] = []
   try {
-    const bareMs: number[] = []
-    const startMs: number[] = []
     for (let round = 0; round < starts; round++) {
       bareMs.push(await timed(async () => spawnSync(process.execPath, ['-e', '0'])))
       let node: Running | undefined
@@ -205,7 +205,7 @@ export async function benchSandboxd(quick: boolean): Promise<Measure[]> {
     measures.push({ name: 'payments, 32 at once', value: many.perSecond, unit: '/s' })
     measures.push({ name: 'memory of the payee after all that', value: payee.rssMb, unit: 'MB' })
     measures.push({ name: 'memory of the hub after all that', value: hub.rssMb, unit: 'MB' })
-    return measures
+    return { measures, startMs: median(startMs) }
   } finally {
     await Promise.all(running.map((daemon) => daemon.stop()))
     agent.destroy()

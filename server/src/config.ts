@@ -90,7 +90,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     fault('PUBLIC_URL', 'is needed when HOST is a wildcard: clients cannot reach a wildcard address', undefined)
 
   const databaseUrl = secret('DATABASE_URL')
-  if (databaseUrl !== undefined && !/^postgres(ql)?:\/\//.test(databaseUrl))
+  if (databaseUrl !== undefined && !(/^postgres(ql)?:\/\//.test(databaseUrl) && URL.canParse(databaseUrl)))
     fault('DATABASE_URL', 'must be a postgres:// URL', undefined)
   const masterKey = key('MASTER_KEY')
   const hasMasterKey = text('MASTER_KEY') ?? text('MASTER_KEY_FILE')
@@ -123,8 +123,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     fault('NODE_DOMAIN', 'must be a domain name in lower case', undefined)
 
   const operatorToken = secret('OPERATOR_TOKEN')
-  if (operatorToken !== undefined && operatorToken.length < 32)
-    fault('OPERATOR_TOKEN', 'must have at least 32 characters', undefined)
+  if (operatorToken !== undefined && !/^[\x21-\x7e]{32,}$/.test(operatorToken))
+    fault('OPERATOR_TOKEN', 'must have at least 32 characters, printable ASCII without spaces', undefined)
   const logLevel = text('LOG_LEVEL') ?? 'info'
   if (!LOG_LEVELS.includes(logLevel)) fault('LOG_LEVEL', `must be one of ${LOG_LEVELS.join(', ')}`, undefined)
 

@@ -5,11 +5,12 @@ import { holdLock } from './linux.ts'
 import { StartFault } from './start-fault.ts'
 
 /** All local state. Nobody else may list it; as root other users' processes (PostgreSQL, nodes) may pass through to their own part. */
-export function openDataDir(path: string): void {
+export function openDataDir(path: string, use: 'exclusive' | 'shared'): void {
   try {
     mkdirSync(path, { recursive: true })
     chmodSync(path, process.getuid?.() === 0 ? 0o711 : 0o700)
-    if (holdLock(join(path, 'lock'))) return
+    // A process that only serves looks on while another one has it.
+    if (use === 'shared' || holdLock(join(path, 'lock'))) return
   } catch (error) {
     throw new StartFault(1, `DATA_DIR: cannot use ${path}: ${(error as Error).message}`)
   }

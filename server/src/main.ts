@@ -10,10 +10,11 @@ import { isSupportedPlatform } from './linux.ts'
 import { createLogger } from './log.ts'
 import { checkMasterKey } from './master-key.ts'
 import { Nodes } from './nodes/nodes.ts'
+import { requireSealingKeys, reseal } from './nodes/reseal.ts'
 import { masterKeyOf } from './secrets.ts'
 import { StartFault } from './start-fault.ts'
 import { isStoreDown, openStore, type Sql, type StoreAddress } from './store/db.ts'
-import { type EmbeddedPostgres, startEmbedded } from './store/embedded.ts'
+import { type EmbeddedPostgres, embeddedAddress, startEmbedded } from './store/embedded.ts'
 import { forgetOldAnswers } from './store/idempotency.ts'
 import { forgetOldHits } from './store/limits.ts'
 import { migrate } from './store/migrate.ts'
@@ -26,8 +27,10 @@ const FORGET_EVERY_MS = 60_000
 async function main(): Promise<void> {
   if (!isSupportedPlatform()) throw new StartFault(78, 'Boltyard runs on Linux: elsewhere /proc and flock are missing')
   const config = readConfig(process.env)
-  openDataDir(config.dataDir)
+  const serves = config.role === 'api'
+  openDataDir(config.dataDir, serves ? 'shared' : 'exclusive')
   if (config.store.kind === 'server') return serve(config, config.store.url, undefined)
+  if (serves) return serve(config, await embeddedAddress(config.dataDir), undefined)
   const embedded = await startEmbedded(config.dataDir, (line) => process.stderr.write(`${line}\n`))
   try {
     await serve(config, embedded.connection, embedded)
@@ -42,7 +45,9 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   await reachStore(sql)
   await migrate(sql)
   const master = masterKeyOf(config.masterKey ?? Buffer.from(generatedSecret(join(config.dataDir, 'master.key')), 'base64'))
-  await checkMasterKey(sql, master, config.previousMasterKey && masterKeyOf(config.previousMasterKey))
+  const previous = config.previousMasterKey && masterKeyOf(config.previousMasterKey)
+  await checkMasterKey(sql, master, previous)
+  await requireSealingKeys(sql, previous ? [master, previous] : [master])
   const operatorToken = operatorTokenOf(config)
 
   let stopping = false
@@ -60,13 +65,21 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
     hub: yard.hub,
     lookUpNode: yard.lookUpNode,
     operatorToken,
+    masterKeyId: master.id,
     isStopping,
     logger,
   })
   await app.listen({ host: config.host, port: config.port })
   const { port } = app.server.address() as AddressInfo
-  const url = config.publicUrl.replace(/:0$/, `:${port}`)
-  if (embedded) await firstRun(sql, keys, { ...config, publicUrl: url })
+  // PORT=0: known only now.
+  config.publicUrl = config.publicUrl.replace(/:0$/, `:${port}`)
+  config.nodeCallbackUrl = config.nodeCallbackUrl.replace(/:0$/, `:${port}`)
+  if (embedded) await firstRun(sql, keys, config)
+  if (previous)
+    reseal(sql, master, previous).then(
+      (count) => logger.info(`${count} rows sealed anew; MASTER_KEY_PREVIOUS is no longer needed`),
+      warn,
+    )
   const housekeeping = setInterval(() => Promise.all([forgetOldHits(sql), forgetOldAnswers(sql)]).catch(warn), FORGET_EVERY_MS)
 
   const stop = async (): Promise<void> => {
@@ -80,7 +93,7 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
     process.exit(0)
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop().catch(die))
-  process.stdout.write(`boltyard ready ${url}\n`)
+  process.stdout.write(`boltyard ready ${config.publicUrl}\n`)
 }
 
 /** A database that starts together with us may need a moment more. */

@@ -11,7 +11,7 @@ import { Reconciler } from './nodes/reconciler.ts'
 import type { NodeMaterial, Runtime } from './nodes/runtime.ts'
 import { Hub } from './runtimes/process/hub.ts'
 import { ProcessRuntime } from './runtimes/process/process-runtime.ts'
-import { installSoftware } from './runtimes/process/software.ts'
+import { installSoftware, versionsOf } from './runtimes/process/software.ts'
 import { type MasterKey, masterKeyOf } from './secrets.ts'
 import { StartFault } from './start-fault.ts'
 import type { Sql } from './store/db.ts'
@@ -34,6 +34,28 @@ export type Yard = {
 export async function openYard(config: Config, sql: Sql, master: MasterKey, log: FastifyBaseLogger): Promise<Yard> {
   const host = hostIdOf(config.dataDir)
   const { software } = config
+  const network = software.kind === 'sandbox' ? 'regtest' : software.chain
+  const lookUpNode: LookUpNode = async (nodeId) => {
+    const node = await findAnyNode(sql, nodeId)
+    if (!node || node.deletedAt !== null) return 'not found'
+    return node.host === host && node.port !== null && node.desiredState === 'running'
+      ? { host: '127.0.0.1', port: node.port }
+      : 'down'
+  }
+  if (config.role === 'api') {
+    const hub = software.kind === 'sandbox' ? Hub.attach(config.dataDir) : undefined
+    const wake = (): void => undefined
+    return {
+      network,
+      host,
+      versions: versionsOf(software.versions),
+      runtime: undefined,
+      hub,
+      wake,
+      lookUpNode,
+      close: async () => undefined,
+    }
+  }
   const user = nodeUser()
   const { catalogue, sandbox } = installSoftware(config.dataDir, software.versions, user)
   const hub = software.kind === 'sandbox' ? await Hub.start(config.dataDir, sandbox, user) : undefined
@@ -69,19 +91,13 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
   }, WATCH_MS)
 
   return {
-    network: software.kind === 'sandbox' ? 'regtest' : software.chain,
+    network,
     host,
     versions: runtime.versions,
     runtime,
     hub,
     wake: () => reconciler.wake(),
-    lookUpNode: async (nodeId) => {
-      const node = await findAnyNode(sql, nodeId)
-      if (!node || node.deletedAt !== null) return 'not found'
-      return node.host === host && node.port !== null && node.desiredState === 'running'
-        ? { host: '127.0.0.1', port: node.port }
-        : 'down'
-    },
+    lookUpNode,
     close: async () => {
       clearInterval(watch)
       hub?.leave()

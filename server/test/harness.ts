@@ -134,14 +134,14 @@ export function storeEnv({ host, user, password, database }: Store, masterKey: s
 export type ServerSetup = {
   env?: Record<string, string>
   dataDir?: string
-  /** What runs the service: a terminal, another user. */
-  wrapper?: string[]
+  /** How the service is run: in a terminal, as another user. */
+  command?: string[]
 }
 
 export class Server {
   readonly dataDir: string
   readonly env: Record<string, string>
-  readonly #wrapper: string[]
+  readonly #command: string[]
   child!: ChildProcess
   exited!: Promise<{ code: number | null; signal: string | null }>
   stdout = ''
@@ -149,10 +149,14 @@ export class Server {
   port = 0
   url = ''
 
-  constructor({ env = {}, dataDir = join(temporaryDirectory(), 'data'), wrapper = [] }: ServerSetup = {}) {
+  constructor({
+    env = {},
+    dataDir = join(temporaryDirectory(), 'data'),
+    command = [process.execPath, SERVER],
+  }: ServerSetup = {}) {
     this.dataDir = dataDir
     this.env = env
-    this.#wrapper = wrapper
+    this.#command = command
   }
 
   /** Starts the process and waits for nothing; what an earlier one printed is forgotten. */
@@ -160,7 +164,7 @@ export class Server {
     this.port ||= await freePort()
     this.stdout = ''
     this.stderr = ''
-    const [command = '', ...args] = [...this.#wrapper, process.execPath, SERVER]
+    const [command = '', ...args] = this.#command
     const environment = { PATH: process.env.PATH, HOME: '/nonexistent', DATA_DIR: this.dataDir, PORT: String(this.port) }
     this.child = spawn(command, args, { env: { ...environment, ...this.env, ...env }, stdio: 'pipe' })
     this.child.stdin?.on('error', () => undefined)

@@ -29,6 +29,7 @@ export type AppParts = {
   hub: Hub | undefined
   lookUpNode: LookUpNode
   operatorToken: string | undefined
+  masterKeyId: string
   isStopping: () => boolean
   logger: FastifyBaseLogger
 }
@@ -72,6 +73,10 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
         headers: { 'retry-after': '5', connection: 'close' },
       })
     }
+  })
+  // Who keeps a finished connection open would keep us from stopping.
+  app.addHook('onSend', async (_request, reply) => {
+    if (parts.isStopping()) reply.header('connection', 'close')
   })
   // No parameter is ignored: a route that names none takes none.
   app.addHook('onRoute', (route) => {

@@ -20,7 +20,7 @@ type WithId = { Params: Static<typeof Id> }
 
 /** What operators see and do about nodes; in the sandbox also money from nothing and faults on demand. */
 export function operatorNodeRoutes(
-  { sql, limits, nodes, hub }: RouteParts & { nodes: Nodes; hub: Hub | undefined },
+  { sql, limits, nodes, hub, masterKeyId }: RouteParts & { nodes: Nodes; hub: Hub | undefined },
   token: string,
 ) {
   return async (app: FastifyInstance): Promise<void> => {
@@ -51,7 +51,7 @@ export function operatorNodeRoutes(
       }),
     )
     app.get('/stats', { schema: { summary: 'Counts and totals', security, response: { 200: open, ...errors } } }, async () =>
-      statsOf(sql),
+      statsOf(sql, masterKeyId),
     )
     app.post<WithId>(
       '/nodes/:id/undelete',

@@ -1,5 +1,6 @@
 import { type Agent, type ClientRequest, type IncomingMessage, type ServerResponse, request as startRequest } from 'node:http'
 import type { Socket } from 'node:net'
+import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { FastifyReply } from 'fastify'
 import { Problem } from '../problems.ts'
@@ -31,6 +32,9 @@ export function startExchange(request: IncomingMessage, { address, path, agent, 
   }
 }
 
+/** `left` is aborted when the client's connection is gone. */
+export type Bounds = { limitMs: number; maxBytes: number; left: AbortSignal }
+
 /** `node` is there when the node agreed to a websocket, and only when it was asked for one. */
 export type NodeAnswer = { response: IncomingMessage; node?: Upgrading }
 
@@ -39,7 +43,7 @@ export function answerTo(
   outgoing: ClientRequest,
   body: IncomingMessage,
   client: ServerResponse,
-  { limitMs, maxBytes, isWebsocket }: { limitMs: number; maxBytes: number; isWebsocket: boolean },
+  { limitMs, maxBytes, isWebsocket, left }: Bounds & { isWebsocket: boolean },
 ): Promise<NodeAnswer> {
   return new Promise((resolve, reject) => {
     let size = 0
@@ -50,6 +54,7 @@ export function answerTo(
       if (answer) resolve(answer)
     }
     const fail = (problem: Problem): void => {
+      if (!isWaiting) return
       settle()
       body.unpipe(outgoing)
       outgoing.destroy()
@@ -61,10 +66,11 @@ export function answerTo(
     const timer = setTimeout(() => fail(isClientLate() ? bodyStopped() : nodeDown('timeout')), limitMs)
     // The server's own limit for a silent connection may be shorter than a payment takes.
     client.setTimeout(0)
-    client.once('close', () => isWaiting && fail(nodeDown('the client went away')))
+    left.addEventListener('abort', () => fail(nodeDown('the client went away')))
     outgoing.on('error', (error: NodeJS.ErrnoException) => fail(nodeDown(error.code ?? error.name)))
     outgoing.on('response', (response) => settle({ response }))
-    // Without a listener node:http refuses an upgrade that nobody asked for.
+    // node:http closes without a word when the node upgrades and nobody asked for it, that is, listens for it.
+    outgoing.on('close', () => fail(nodeDown('it hung up')))
     if (isWebsocket) {
       outgoing.on('upgrade', (response, socket, head) => {
         if (response.headers.upgrade?.toLowerCase() === 'websocket')
@@ -91,7 +97,7 @@ export async function relay(
   response: IncomingMessage,
   body: IncomingMessage,
   reply: FastifyReply,
-  { limitMs, maxBytes }: { limitMs: number; maxBytes: number },
+  { limitMs, maxBytes, left }: Bounds,
 ): Promise<void> {
   const client = reply.raw
   try {
@@ -101,7 +107,7 @@ export async function relay(
     client.flushHeaders()
     // Whatever the node sends is written here, so this one clock sees a silent node as well as a client that does not read.
     client.setTimeout(limitMs, () => client.destroy())
-    await pipeline(response, upTo(maxBytes), client)
+    await pipeline(response, upTo(maxBytes), client, { signal: left })
   } catch (error) {
     outgoing.destroy()
     if (!client.headersSent) throw error
@@ -125,15 +131,16 @@ function writeHead(response: IncomingMessage, reply: FastifyReply): void {
   }
 }
 
-function upTo(maxBytes: number) {
-  return async function* (chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    let size = 0
-    for await (const chunk of chunks) {
+/** A stream, and no generator: one that waits for the node would not notice that the client is gone. */
+function upTo(maxBytes: number): Transform {
+  let size = 0
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
       size += chunk.length
-      if (size > maxBytes) throw new Error('too large')
-      yield chunk
-    }
-  }
+      if (size > maxBytes) done(new Error('too large'))
+      else done(null, chunk)
+    },
+  })
 }
 
 /** The node agreed to a websocket; from the next byte on nobody here reads along. */

@@ -58,7 +58,7 @@ function readAgainWithoutUpgrade(server: Server, request: IncomingMessage, socke
   server.emit('connection', socket)
 }
 
-/** Bytes both ways until one side ends, or neither has moved one for `idleMs`: each byte of either side passes the client's socket. */
+/** Bytes both ways until one side ends, or neither has moved one for `idleMs`: each byte passes both sockets. */
 export function tunnel(client: Upgrading, node: Upgrading, idleMs: number): Promise<void> {
   return new Promise((resolve) => {
     const ways = [
@@ -68,13 +68,13 @@ export function tunnel(client: Upgrading, node: Upgrading, idleMs: number): Prom
     for (const [from, to] of ways) {
       from.socket.on('error', () => from.socket.destroy())
       from.socket.once('close', () => to.socket.destroySoon())
+      from.socket.setTimeout(idleMs, () => {
+        from.socket.destroy()
+        to.socket.destroy()
+      })
       if (from.head.length > 0) to.socket.write(from.head)
       from.socket.pipe(to.socket)
     }
     node.socket.once('close', resolve)
-    client.socket.setTimeout(idleMs, () => {
-      client.socket.destroy()
-      node.socket.destroy()
-    })
   })
 }

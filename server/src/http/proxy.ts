@@ -53,24 +53,31 @@ export async function addNodeProxy(
   }
 
   const forward = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const client = upgrading.get(request.raw)
-    const [, nodeId, rest = ''] = TARGET.exec(request.raw.url ?? '') ?? []
+    const { raw } = request
+    const client = upgrading.get(raw)
+    if (isAmbiguous(raw)) raw.socket.destroy()
+    const [, nodeId, rest = ''] = TARGET.exec(raw.url ?? '') ?? []
     if (nodeId === undefined) throw noSuchNode()
-    refuseKeys(request.raw)
-    refuseBody(request.raw, limits)
+    refuseKeys(raw)
+    if (Number(raw.headers['content-length'] ?? 0) > limits.requestBytes) throw bodyTooLarge()
     const address = await lookUp(nodeId)
     if (address === 'not found') throw noSuchNode()
     if (address === 'down') throw nodeDown('it is not running')
-    // It may have left while we looked.
-    if (reply.raw.destroyed) return void reply.hijack()
+    // The client may have left while we looked; or it was cut off, and this request came right behind the ambiguous one.
+    if (raw.socket.destroyed) return void reply.hijack()
     const leave = (client ? websockets : requests).enter(nodeId)
+    // The connection tells, not the answer: one that waits behind others of its connection does not hear of the end.
+    const left = new AbortController()
+    const abort = (): void => left.abort()
+    raw.socket.once('close', abort)
     try {
-      await exchange(request, reply, address, rest.startsWith('/') ? rest : `/${rest}`, client)
+      await exchange(request, reply, address, rest.startsWith('/') ? rest : `/${rest}`, client, left.signal)
     } catch (error) {
-      // Nobody is left to be told.
-      if (reply.raw.destroyed) reply.hijack()
+      // Nobody is there to be told.
+      if (raw.socket.destroyed) reply.hijack()
       else throw error
     } finally {
+      raw.socket.off('close', abort)
       leave()
     }
   }
@@ -81,13 +88,15 @@ export async function addNodeProxy(
     address: NodeAddress,
     path: string,
     client: Upgrading | undefined,
+    left: AbortSignal,
   ): Promise<void> => {
     const isWebsocket = client !== undefined
     const isPaying = raw.method === 'POST' && PAYING.has(path.split('?')[0] ?? '')
     const limitMs = isPaying ? limits.payingAnswerMs : limits.answerMs
     const outgoing = startExchange(raw, { address, path, agent: isWebsocket ? false : agent, isWebsocket })
-    const { response, node } = await answerTo(outgoing, raw, reply.raw, { limitMs, maxBytes: limits.requestBytes, isWebsocket })
-    if (!client || !node) return relay(outgoing, response, raw, reply, { limitMs, maxBytes: limits.responseBytes })
+    const sending = { limitMs, maxBytes: limits.requestBytes, left, isWebsocket }
+    const { response, node } = await answerTo(outgoing, raw, reply.raw, sending)
+    if (!client || !node) return relay(outgoing, response, raw, reply, { limitMs, maxBytes: limits.responseBytes, left })
     writeSwitch(response, reply, client)
     open.add(client.socket)
     await tunnel(client, node, limits.websocketIdleMs)
@@ -120,14 +129,13 @@ export async function addNodeProxy(
 
 const noSuchNode = (): Problem => new Problem('node_not_found', 'There is no such node.')
 
-function refuseBody({ headers }: IncomingMessage, { requestBytes }: ProxyLimits): void {
-  if (Number(headers['content-length'] ?? 0) > requestBytes) throw bodyTooLarge()
-  // node:http takes off the chunks and leaves any other coding on; passed on as plain chunks it would be another body.
-  const coding = headers['transfer-encoding']
-  if (coding !== undefined && coding.toLowerCase() !== 'chunked')
-    throw new Problem('bad_request', 'A body can be chunked, and in no other transfer coding.', {
-      headers: { connection: 'close' },
-    })
+/**
+ * Read one way here and perhaps another way by a server in front of us, so that the rest of the connection may be somebody else's
+ * request. node:http takes HTTP/0.9 (a line feed in a path makes one) and HTTP/2.0 in plain text, and leaves codings other than
+ * chunks on the body, which passed on as plain chunks would be another body.
+ */
+function isAmbiguous({ httpVersionMajor, headers }: IncomingMessage): boolean {
+  return httpVersionMajor !== 1 || (headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked'
 }
 
 function countByNode(most: number): { enter: (nodeId: string) => () => void } {

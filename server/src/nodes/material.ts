@@ -27,6 +27,10 @@ export function newMaterial(): NodeMaterial {
   }
 }
 
+/** What a sealed value belongs to is sealed with it: copied onto another node it does not open. */
+export const dashboardContext = (accountId: string, nodeId: string): string => `${accountId} ${nodeId} dashboard access`
+export const materialContext = (accountId: string, nodeId: string): string => `${accountId} ${nodeId} material`
+
 export type SealedSecrets = { keyId: string; dashboardAccess: Buffer; material: Buffer }
 
 /** Two keys, so that a path that may open dashboard access cannot open the seed with it. */
@@ -40,12 +44,12 @@ export function sealSecrets(
   const password = accessMode === 'full' ? material.password : material.restrictedPassword
   return {
     keyId: master.id,
-    dashboardAccess: seal(
-      derivedKey(master, 'dashboard access'),
-      `${accountId} ${nodeId} dashboard access`,
-      Buffer.from(password),
+    dashboardAccess: seal(derivedKey(master, 'dashboard access'), dashboardContext(accountId, nodeId), Buffer.from(password)),
+    material: seal(
+      derivedKey(master, 'node material'),
+      materialContext(accountId, nodeId),
+      Buffer.from(JSON.stringify(material)),
     ),
-    material: seal(derivedKey(master, 'node material'), `${accountId} ${nodeId} material`, Buffer.from(JSON.stringify(material))),
   }
 }
 
@@ -53,6 +57,6 @@ export async function openMaterial(sql: Sql, keys: MasterKey[], accountId: strin
   const sealed = await findMaterial(sql, nodeId)
   const master = keys.find(({ id }) => id === sealed?.keyId)
   if (!sealed || !master) throw new Error(`the material of ${nodeId} cannot be opened`)
-  const plain = open(derivedKey(master, 'node material'), `${accountId} ${nodeId} material`, Buffer.from(sealed.material))
+  const plain = open(derivedKey(master, 'node material'), materialContext(accountId, nodeId), Buffer.from(sealed.material))
   return JSON.parse(plain.toString('utf8')) as NodeMaterial
 }

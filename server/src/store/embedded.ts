@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, chown, cp, mkdir, open, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, chown, cp, mkdir, open, readFile, readlink, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
@@ -28,6 +28,15 @@ const STOP_TIMEOUT_MS = 10_000
 /** What sun_path holds, less the name that PostgreSQL appends. */
 const MAX_SOCKET_DIRECTORY = 107 - '/.s.PGSQL.5432.lock'.length
 
+/** For a process that only serves beside the one that runs it. */
+export async function embeddedAddress(dataDir: string): Promise<EmbeddedPostgres['connection']> {
+  const directory = join(dataDir, 'postgres')
+  if (!existsSync(join(directory, 'data')))
+    throw new StartFault(78, 'ROLE: api needs DATABASE_URL, or a service with ROLE=all on this DATA_DIR')
+  const host = await socketDirectoryFor(directory, undefined)
+  return { host, port: PORT, user: USER, password: await passwordOf(dataDir), database: 'postgres' }
+}
+
 export async function startEmbedded(dataDir: string, log: (line: string) => void): Promise<EmbeddedPostgres> {
   const directory = join(dataDir, 'postgres')
   const user = process.getuid?.() === 0 ? lookUpUser('postgres', 'nobody') : undefined
@@ -44,7 +53,9 @@ export async function startEmbedded(dataDir: string, log: (line: string) => void
   let stopping = false
   const ensureRunning = async (): Promise<void> => {
     const pid = await readPid(cluster)
-    if (pid !== undefined && isRunning(pid)) return
+    if (pid !== undefined && (await isServerOf(cluster, pid))) return
+    // Another process has got the pid of one that is gone, and PostgreSQL would wait for that one to end. We hold the lock of DATA_DIR.
+    if (pid !== undefined && isRunning(pid)) await rm(join(cluster, 'postmaster.pid'), { force: true })
     const output = await open(logFile, 'a', 0o600)
     const child = spawn(join(software, 'bin', 'postgres'), ['-D', cluster, '-k', socketDirectory, '-p', String(PORT)], {
       ...user,
@@ -78,7 +89,7 @@ export async function startEmbedded(dataDir: string, log: (line: string) => void
       stopping = true
       clearInterval(guard)
       const pid = await readPid(cluster)
-      if (pid === undefined || !isRunning(pid)) return
+      if (pid === undefined || !(await isServerOf(cluster, pid))) return
       // SIGINT is PostgreSQL's fast shutdown: sessions end, everything is checkpointed.
       process.kill(pid, 'SIGINT')
       const stopDeadline = Date.now() + STOP_TIMEOUT_MS
@@ -193,7 +204,8 @@ function run(program: string, args: string[], cwd: string, user: UserIds | undef
 }
 
 async function socketDirectoryFor(directory: string, user: UserIds | undefined): Promise<string> {
-  if (Buffer.byteLength(directory) <= MAX_SOCKET_DIRECTORY) return directory
+  // A comma separates directories in PostgreSQL's setting.
+  if (Buffer.byteLength(directory) <= MAX_SOCKET_DIRECTORY && !directory.includes(',')) return directory
   // A socket's path is limited to 107 bytes: a deep data directory gets a short one elsewhere, remembered for the next start.
   const memory = join(directory, 'socket-directory')
   const known = existsSync(memory) ? await readFile(memory, 'utf8') : undefined
@@ -212,9 +224,19 @@ async function readPid(cluster: string): Promise<number | undefined> {
   }
 }
 
+/** A pid file outlives its process, and after a reboot its number may be anybody's. A server's working directory is its cluster. */
+async function isServerOf(cluster: string, pid: number): Promise<boolean> {
+  try {
+    return isRunning(pid) && (await readlink(`/proc/${pid}/cwd`)) === (await realpath(cluster))
+  } catch {
+    // gone meanwhile, or of a user whose processes we may not look at
+    return false
+  }
+}
+
 /** The last line of its pid file says when it takes connections. */
 async function isReady(cluster: string, socket: string): Promise<boolean> {
   const pid = await readPid(cluster)
-  if (pid === undefined || !isRunning(pid) || !existsSync(socket)) return false
+  if (pid === undefined || !(await isServerOf(cluster, pid)) || !existsSync(socket)) return false
   return (await readFile(join(cluster, 'postmaster.pid'), 'utf8')).includes('ready')
 }

@@ -275,3 +275,28 @@ export async function undeleteNode(sql: Sql, id: string, retentionDays: number):
     RETURNING ${columns(sql)}`
   return row
 }
+
+/** Which master keys are still needed. */
+export async function sealingKeyIds(sql: Sql): Promise<{ keyId: string; rows: number }[]> {
+  return sql<{ keyId: string; rows: number }[]>`SELECT key_id AS "keyId", count(*)::int AS rows FROM node_secrets GROUP BY key_id`
+}
+
+export type SealedRow = { nodeId: string; accountId: string; dashboardAccess: Buffer; material: Buffer }
+
+export async function secretsUnder(sql: Sql, keyId: string, limit: number): Promise<SealedRow[]> {
+  return sql<SealedRow[]>`
+    SELECT s.node_id AS "nodeId", n.account_id AS "accountId", s.dashboard_access AS "dashboardAccess", s.material
+    FROM node_secrets s JOIN nodes n ON n.id = s.node_id WHERE s.key_id = ${keyId} ORDER BY s.node_id LIMIT ${limit}`
+}
+
+/** Only over what was read: another replica may have sealed it anew meanwhile. */
+export async function replaceSecrets(
+  sql: Sql,
+  nodeId: string,
+  oldKeyId: string,
+  next: { keyId: string; dashboardAccess: Buffer; material: Buffer },
+): Promise<void> {
+  await sql`
+    UPDATE node_secrets SET key_id = ${next.keyId}, dashboard_access = ${next.dashboardAccess}, material = ${next.material}
+    WHERE node_id = ${nodeId} AND key_id = ${oldKeyId}`
+}

@@ -1,12 +1,13 @@
 import type { Sql } from './db.ts'
 
-export async function statsOf(sql: Sql): Promise<Record<string, number>> {
+export async function statsOf(sql: Sql, masterKeyId: string): Promise<Record<string, number>> {
   const [row] = await sql<Record<string, number>[]>`
     SELECT (SELECT count(*) FROM accounts)::int AS accounts,
            (SELECT count(*) FROM api_keys WHERE revoked_at IS NULL)::int AS keys,
            (SELECT count(*) FROM nodes WHERE deleted_at IS NULL)::int AS nodes,
            (SELECT count(*) FROM nodes WHERE deleted_at IS NULL AND status = 'ready')::int AS "nodesReady",
            (SELECT count(*) FROM nodes WHERE deleted_at IS NULL AND status = 'failed')::int AS "nodesFailed",
-           (SELECT count(*) FROM nodes WHERE deleted_at IS NOT NULL)::int AS "nodesDeleted"`
+           (SELECT count(*) FROM nodes WHERE deleted_at IS NOT NULL)::int AS "nodesDeleted",
+           (SELECT count(*) FROM node_secrets WHERE key_id <> ${masterKeyId})::int AS "rowsUnderPreviousKey"`
   return row ?? {}
 }

@@ -21,15 +21,20 @@ export class Hub {
   readonly #command: string[]
   readonly #user: UserIds | undefined
   readonly #port: number
-  readonly #guard: NodeJS.Timeout
+  #guard: NodeJS.Timeout | undefined
 
   private constructor(daemon: Daemon, command: string[], user: UserIds | undefined, port: number) {
     this.#daemon = daemon
     this.#command = command
     this.#user = user
     this.#port = port
-    this.#guard = setInterval(() => this.#ensureRunning(), GUARD_MS)
-    this.#guard.unref()
+  }
+
+  /** For a process that only serves: another one runs it. */
+  static attach(dataDir: string): Hub | undefined {
+    const daemon = new Daemon(join(dataDir, 'hub'))
+    const port = daemon.read()?.port
+    return port === undefined ? undefined : new Hub(daemon, [], undefined, port)
   }
 
   static async start(dataDir: string, command: string[], user: UserIds | undefined): Promise<Hub> {
@@ -44,6 +49,8 @@ export class Hub {
       if (Date.now() > deadline) throw new StartFault(1, `the sandbox hub did not start: ${daemon.lastWords()}`)
       await pause(20)
     }
+    hub.#guard = setInterval(() => hub.#ensureRunning(), GUARD_MS)
+    hub.#guard.unref()
     return hub
   }
 

@@ -8,6 +8,10 @@ import { StartFault } from '../../start-fault.ts'
 /** The version that the bundled sandbox daemon reports, up to its first "-". */
 const SANDBOX_VERSION = '0.8.0'
 
+export function versionsOf(catalogue: Map<string, string> | undefined): string[] {
+  return catalogue ? [...catalogue.keys()] : [SANDBOX_VERSION]
+}
+
 export type Software = { catalogue: Map<string, string[]>; sandbox: string[] }
 
 /**

@@ -1,0 +1,203 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import postgres from 'postgres'
+import { type Measure, median, quantile, timed } from './measure.ts'
+
+const SERVER = fileURLToPath(new URL('../server/dist/main.js', import.meta.url))
+const agent = new Agent({ keepAlive: true })
+
+type Answer = { status: number; body: any }
+
+class Service {
+  readonly dataDir: string
+  #child: ChildProcess | undefined
+  url = ''
+  key = ''
+
+  constructor(dataDir: string) {
+    this.dataDir = dataDir
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0
+  }
+
+  async start(): Promise<void> {
+    const env = {
+      PATH: process.env.PATH,
+      DATA_DIR: this.dataDir,
+      PORT: '0',
+      RATE_LIMIT_MAX: '1000000',
+      LOG_LEVEL: 'error',
+      MAX_NODES_PER_ACCOUNT: '2000',
+      SIGNUP_CREDIT_SAT: '1000000',
+    }
+    const child = spawn(process.execPath, [SERVER], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+    this.#child = child
+    this.url = await new Promise<string>((resolve, reject) => {
+      let text = ''
+      child.stdout.on('data', (chunk: Buffer) => {
+        text += chunk
+        const url = /boltyard ready (\S+)/.exec(text)?.[1]
+        if (url) resolve(url)
+      })
+      child.once('exit', (code) => reject(new Error(`the service exited with ${code}`)))
+    })
+    this.key = JSON.parse(readFileSync(join(this.dataDir, 'first-run.json'), 'utf8')).apiKey
+  }
+
+  async stop(): Promise<void> {
+    const gone = new Promise((resolve) => this.#child?.once('close', resolve))
+    this.#child?.kill()
+    await gone
+  }
+
+  call(method: string, path: string): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const outgoing = request(
+        `${this.url}${path}`,
+        { method, agent, headers: { authorization: `Bearer ${this.key}` } },
+        (response) => {
+          let text = ''
+          response.setEncoding('utf8')
+          response.on('data', (chunk) => {
+            text += chunk
+          })
+          response.on('end', () => resolve({ status: response.statusCode ?? 0, body: text && JSON.parse(text) }))
+        },
+      )
+      outgoing.on('error', reject)
+      outgoing.end()
+    })
+  }
+
+  async createUntilReady(): Promise<string> {
+    const { body, status } = await this.call('POST', '/v1/nodes')
+    if (status !== 202) throw new Error(JSON.stringify(body))
+    while ((await this.call('GET', `/v1/nodes/${body.node.id}`)).body.status !== 'ready')
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    return body.node.id
+  }
+
+  store() {
+    const password = readFileSync(join(this.dataDir, 'postgres.password'), 'utf8')
+    return postgres({
+      host: join(this.dataDir, 'postgres'),
+      port: 5432,
+      user: 'boltyard',
+      password,
+      database: 'postgres',
+      max: 1,
+      onnotice: () => undefined,
+    })
+  }
+}
+
+function rssMb(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+}
+
+/** utime + stime, in seconds. */
+function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+/** Nodes outlive the service: whoever was started in our directory is ended here. */
+function killDaemons(dataDir: string): void {
+  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      if (
+        readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(dataDir) ||
+        readFileSync(`/proc/${name}/environ`, 'utf8').includes(dataDir)
+      )
+        process.kill(Number(name), 'SIGKILL')
+    } catch {
+      // gone meanwhile, or another user's
+    }
+  }
+}
+
+/** `bareSpawnMs`: the same daemon started by hand until its API answers, from the same run. */
+export async function benchServer(quick: boolean, bareSpawnMs: number): Promise<Measure[]> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'boltyard-bench-'))
+  const service = new Service(dataDir)
+  const measures: Measure[] = []
+  try {
+    measures.push({ name: 'service: very first start', value: await timed(() => service.start()), unit: 'ms' })
+    const starts: number[] = []
+    for (let round = 0; round < (quick ? 3 : 7); round++) {
+      await service.stop()
+      starts.push(await timed(() => service.start()))
+    }
+    measures.push({
+      name: 'service: start with an initialised data directory',
+      value: median(starts),
+      unit: 'ms',
+      target: { op: '≤', value: 3000 },
+    })
+
+    const ids: string[] = []
+    const readies: number[] = []
+    for (let round = 0; round < 10; round++) readies.push(await timed(async () => ids.push(await service.createUntilReady())))
+    measures.push({ name: 'create → ready: median', value: median(readies), unit: 'ms' })
+    measures.push({
+      name: '  over a bare spawn of the daemon',
+      value: median(readies) - bareSpawnMs,
+      unit: 'ms',
+      target: { op: '≤', value: 400 },
+    })
+    measures.push({
+      name: 'service memory with 10 nodes',
+      value: rssMb(service.pid),
+      unit: 'MB',
+      target: { op: '≤', value: 200 },
+    })
+
+    for (const id of ids) await service.call('DELETE', `/v1/nodes/${id}`)
+    const sql = service.store()
+    const copies = async (count: number, host: string): Promise<void> => {
+      await sql`
+        INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, status, desired_state, desired_version, history)
+        SELECT 'node_' || lpad(${host.slice(0, 1)} || i::text, 20, '0'), account_id, ${host}, lightning_id, 'bench', auto_liquidity, access_mode, 'stopped', 'stopped',
+               desired_version, history
+        FROM nodes, generate_series(1, ${count}::int) i WHERE id = ${ids[0] ?? ''}`
+    }
+    await copies(100, readFileSync(join(dataDir, 'host.id'), 'utf8'))
+    await new Promise((resolve) => setTimeout(resolve, 3_000))
+    const before = cpuSeconds(service.pid)
+    const idleSeconds = quick ? 10 : 30
+    await new Promise((resolve) => setTimeout(resolve, idleSeconds * 1000))
+    measures.push({
+      name: 'idle CPU with 100 stopped nodes',
+      value: ((cpuSeconds(service.pid) - before) / idleSeconds) * 100,
+      unit: '% of a core',
+      target: { op: '≤', value: 1 },
+    })
+
+    await copies(900, 'x-another-host')
+    await sql.end()
+    const list = (): Promise<Answer> => service.call('GET', '/v1/nodes')
+    const listed = (await list()).body.nodes.length
+    if (listed !== 1000) throw new Error(`expected 1000 nodes, got ${listed}`)
+    const took: number[] = []
+    for (let round = 0; round < (quick ? 100 : 500); round++) took.push(await timed(list))
+    measures.push({
+      name: 'GET /v1/nodes of 1000 nodes: median',
+      value: median(took),
+      unit: 'ms',
+      target: { op: '≤', value: 25 },
+    })
+    measures.push({ name: 'GET /v1/nodes of 1000 nodes: p99', value: quantile(took, 0.99), unit: 'ms' })
+    return measures
+  } finally {
+    await service.stop()
+    killDaemons(dataDir)
+    agent.destroy()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,35 @@
+import { derivedKey, type MasterKey, open, seal } from '../secrets.ts'
+import { StartFault } from '../start-fault.ts'
+import type { Sql } from '../store/db.ts'
+import { replaceSecrets, sealingKeyIds, secretsUnder } from '../store/nodes.ts'
+import { dashboardContext, materialContext } from './material.ts'
+
+const BATCH = 100
+
+/** A key that some row still needs and that nobody gave us would turn up as a node that cannot be started, weeks later. */
+export async function requireSealingKeys(sql: Sql, keys: MasterKey[]): Promise<void> {
+  const needed = await sealingKeyIds(sql)
+  const missing = needed.filter(({ keyId }) => !keys.some(({ id }) => id === keyId))
+  if (missing.length === 0) return
+  const rows = missing.reduce((sum, one) => sum + one.rows, 0)
+  throw new StartFault(78, `MASTER_KEY_PREVIOUS: ${rows} sealed rows still need a master key that was not given`)
+}
+
+/** Every secret of the previous key, sealed anew under the present one. Can be interrupted and repeated at any row. */
+export async function reseal(sql: Sql, master: MasterKey, previous: MasterKey): Promise<number> {
+  let count = 0
+  for (;;) {
+    const rows = await secretsUnder(sql, previous.id, BATCH)
+    for (const { nodeId, accountId, dashboardAccess, material } of rows) {
+      const again = (purpose: string, context: string, sealed: Buffer): Buffer =>
+        seal(derivedKey(master, purpose), context, open(derivedKey(previous, purpose), context, Buffer.from(sealed)))
+      await replaceSecrets(sql, nodeId, previous.id, {
+        keyId: master.id,
+        dashboardAccess: again('dashboard access', dashboardContext(accountId, nodeId), dashboardAccess),
+        material: again('node material', materialContext(accountId, nodeId), material),
+      })
+      count++
+    }
+    if (rows.length < BATCH) return count
+  }
+}

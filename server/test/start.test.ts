@@ -1,0 +1,467 @@
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { dirname, join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { readConfig } from '../src/config.ts'
+import { isRunning, lookUpUser } from '../src/linux.ts'
+import { openStore } from '../src/store/db.ts'
+import { SERVER } from './build.ts'
+import {
+  eventually,
+  processesIn,
+  removeAfterwards,
+  Server,
+  send,
+  startServer,
+  temporaryDirectory,
+  track,
+} from './harness.ts'
+
+const isRoot = process.getuid?.() === 0
+const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '')
+const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
+const newMasterKey = (): string => randomBytes(32).toString('base64')
+
+/** Lines for its owner on stderr, no stack, nothing on stdout. */
+async function expectFault(server: Server, code: number, ...says: RegExp[]): Promise<void> {
+  await server.launch()
+  const end = await Promise.race([server.exited, server.printed(/^boltyard ready/m).catch(() => server.exited)])
+  await server.kill()
+  expect(end).toEqual({ code, signal: null })
+  expect(linesOf(server.stderr)).toEqual(says.map((pattern) => expect.stringMatching(pattern)))
+  expect(server.stdout).toBe('')
+}
+
+describe('bad configuration', () => {
+  const SECRET = 'hidden-value'
+  const file = (text: string): string => {
+    const path = join(temporaryDirectory(), SECRET)
+    writeFileSync(path, text)
+    return path
+  }
+  const database = { DATABASE_URL: 'postgres://h/d', MASTER_KEY: newMasterKey() }
+  const wrong: [variable: string, environment: () => Record<string, string>][] = [
+    ...['x', '-1', '65536', '8402.0', '1e3', ' 1', '0x10', '٣'].map((PORT): [string, () => Record<string, string>] => [
+      'PORT',
+      () => ({ PORT }),
+    ]),
+    ['PUBLIC_URL', () => ({ HOST: '0.0.0.0' })],
+    ['PUBLIC_URL', () => ({ HOST: '::' })],
+    ...[
+      'hidden-value',
+      'ftp://hidden-value',
+      'https://u:hidden-value@x',
+      'https://x?hidden-value',
+      'https://x#hidden-value',
+      '//x',
+    ].map((PUBLIC_URL): [string, () => Record<string, string>] => ['PUBLIC_URL', () => ({ PUBLIC_URL })]),
+    ['DATABASE_URL', () => ({ ...database, DATABASE_URL: 'mysql://u:hidden-value@h/d' })],
+    ['DATABASE_URL', () => ({ ...database, DATABASE_URL: 'hidden-value' })],
+    ['DATABASE_URL', () => ({ ...database, DATABASE_URL: 'postgres://u:hidden-value@[x/d' })],
+    ['DATABASE_URL', () => ({ ...database, DATABASE_URL_FILE: file(SECRET) })],
+    ['DATABASE_URL_FILE', () => ({ MASTER_KEY: newMasterKey(), DATABASE_URL_FILE: '/nonexistent/hidden-value' })],
+    ['DATABASE_URL_FILE', () => ({ MASTER_KEY: newMasterKey(), DATABASE_URL_FILE: file(' \n') })],
+    ['MASTER_KEY', () => ({ DATABASE_URL: 'postgres://h/d' })],
+    ['MASTER_KEY', () => ({ MASTER_KEY: SECRET })],
+    ['MASTER_KEY', () => ({ MASTER_KEY: randomBytes(31).toString('base64') })],
+    ['MASTER_KEY', () => ({ MASTER_KEY: randomBytes(33).toString('base64') })],
+    ['MASTER_KEY', () => ({ MASTER_KEY: randomBytes(32).toString('hex') })],
+    ['MASTER_KEY', () => ({ MASTER_KEY: newMasterKey(), MASTER_KEY_FILE: file(newMasterKey()) })],
+    ['MASTER_KEY', () => ({ MASTER_KEY_FILE: file(SECRET) })],
+    ['MASTER_KEY_FILE', () => ({ MASTER_KEY_FILE: '/nonexistent/hidden-value' })],
+    ['MASTER_KEY_PREVIOUS', () => ({ MASTER_KEY_PREVIOUS: SECRET })],
+    ['OPERATOR_TOKEN', () => ({ OPERATOR_TOKEN: 'hidden-value-of-31-characters-x' })],
+    ['OPERATOR_TOKEN', () => ({ OPERATOR_TOKEN: 'hidden-value with spaces, which no header can carry' })],
+    ['OPERATOR_TOKEN_FILE', () => ({ OPERATOR_TOKEN_FILE: dirname(file('')) })],
+    ...['0', 'true', 'all', '*', '10.0.0.0/0', '::/0', '10.0.0.0/33', '1.2.3', 'loopback', '10.0.0.1,,', '-1', '1.5'].map(
+      (TRUST_PROXY): [string, () => Record<string, string>] => ['TRUST_PROXY', () => ({ TRUST_PROXY })],
+    ),
+    ['RATE_LIMIT_MAX', () => ({ RATE_LIMIT_MAX: '0' })],
+    ['RATE_LIMIT_WINDOW_SECONDS', () => ({ RATE_LIMIT_WINDOW_SECONDS: '86401' })],
+    ['GATEWAY_RATE_LIMIT_MAX', () => ({ GATEWAY_RATE_LIMIT_MAX: '-1' })],
+    ['SIGNUP_CREDIT_SAT', () => ({ SIGNUP_CREDIT_SAT: '99999999999' })],
+    ['MAX_KEYS_PER_ACCOUNT', () => ({ MAX_KEYS_PER_ACCOUNT: '0' })],
+    ['LOG_LEVEL', () => ({ LOG_LEVEL: 'loud' })],
+  ]
+
+  test.each(wrong)('%s is named, and its value is not (%#)', (variable, environment) => {
+    const values = environment()
+    let fault: unknown
+    try {
+      readConfig(values)
+    } catch (error) {
+      fault = error
+    }
+    expect(fault).toMatchObject({ exitCode: 78, message: expect.stringMatching(new RegExp(`^${variable}: [^\\n]+$`)) })
+    expect((fault as Error).message).not.toContain(SECRET)
+  })
+
+  const right: Record<string, string>[] = [
+    {},
+    { PORT: '0' },
+    { PORT: '' },
+    { HOST: '0.0.0.0', PUBLIC_URL: 'https://pay.example/' },
+    { TRUST_PROXY: '1' },
+    { TRUST_PROXY: '10.0.0.1, 10.0.0.0/8,::1,2001:db8::/32' },
+    { DATABASE_URL: 'postgresql://u:p@h:5432/d', MASTER_KEY: newMasterKey() },
+    { MASTER_KEY: newMasterKey().replace('=', '') },
+    { OPERATOR_TOKEN: 'x'.repeat(32) },
+    { LOG_LEVEL: 'silent' },
+  ]
+  test.each(right)('%j is fine', (environment) => expect(() => readConfig(environment)).not.toThrow())
+
+  test('78, a line for each bad variable, and nothing made', async () => {
+    const dataDir = join(temporaryDirectory(), 'data')
+    const env = {
+      PORT: 'hidden-1',
+      LOG_LEVEL: 'hidden-2',
+      TRUST_PROXY: 'hidden-3',
+      MASTER_KEY: 'hidden-4',
+      OPERATOR_TOKEN: 'hidden-5',
+    }
+    const server = new Server({ dataDir, env })
+    await expectFault(server, 78, /^PORT: /, /^MASTER_KEY: /, /^OPERATOR_TOKEN: /, /^LOG_LEVEL: /, /^TRUST_PROXY: /)
+    expect(server.stderr).not.toContain('hidden')
+    expect(existsSync(dataDir)).toBe(false)
+  })
+})
+
+describe('a data directory that cannot be used: one line, and not 0', () => {
+  test('because a file has its name', async () => {
+    const dataDir = join(temporaryDirectory(), 'file')
+    writeFileSync(dataDir, 'mine')
+    await expectFault(new Server({ dataDir }), 1, /^DATA_DIR: cannot use .*file/)
+    expect(readFileSync(dataDir, 'utf8')).toBe('mine')
+  })
+
+  test('because a file is where its parent should be', async () => {
+    const path = join(temporaryDirectory(), 'file')
+    writeFileSync(path, '')
+    await expectFault(new Server({ dataDir: join(path, 'data') }), 1, /^DATA_DIR: cannot use /)
+  })
+
+  test('because the place of its lock is taken', async () => {
+    const dataDir = temporaryDirectory()
+    mkdirSync(join(dataDir, 'lock'))
+    await expectFault(new Server({ dataDir }), 1, /^DATA_DIR: cannot use .*lock/)
+  })
+})
+
+describe('one instance through its life', () => {
+  let server: Server
+  let key: string
+
+  beforeAll(async () => {
+    server = await startServer()
+    key = server.firstRun.apiKey
+  })
+
+  const secrets = (): string[] => [
+    key,
+    ...['operator.token', 'master.key', 'postgres.password'].map((name) => server.readSecret(name)),
+  ]
+  const works = async (): Promise<boolean> => (await server.send('GET', '/v1/api-key', { token: key })).status === 200
+  const names = async (): Promise<string[]> =>
+    (await server.operator('GET', '/accounts')).json().accounts.map(({ name }: { name: string }) => name)
+
+  test('the first start says one line on stdout, and on stderr where the key is, but not the key', async () => {
+    expect(server.stdout).toBe(`boltyard ready http://127.0.0.1:${server.port}\n`)
+    expect(server.stderr).toContain(join(server.dataDir, 'first-run.json'))
+    const command = /^\s*(curl .*)$/m.exec(server.stderr)?.[1] ?? ''
+    const shell = spawn('sh', ['-c', `${command} -s -S`], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const [chunk] = await once(shell.stdout, 'data')
+    expect(JSON.parse(String(chunk))).toMatchObject({ accountId: server.firstRun.accountId })
+  })
+
+  test('every secret is for its owner only, and so is the database', () => {
+    expect(modeOf(server.dataDir)).toBe(isRoot ? '711' : '700')
+    for (const name of ['first-run.json', 'operator.token', 'master.key', 'postgres.password']) {
+      expect([name, modeOf(join(server.dataDir, name)), statSync(join(server.dataDir, name)).uid]).toEqual([
+        name,
+        '600',
+        process.getuid?.(),
+      ])
+    }
+    const postgres = join(server.dataDir, 'postgres')
+    expect([modeOf(postgres), modeOf(join(postgres, 'data'))]).toEqual(['700', '700'])
+    if (isRoot) expect(statSync(postgres).uid).toBe(lookUpUser('postgres', 'nobody')?.uid)
+    const open = readdirSync(server.dataDir, { recursive: true, encoding: 'utf8' })
+      .filter((path) => !path.startsWith('postgres/software-'))
+      .filter((path) => (lstatSync(join(server.dataDir, path)).mode & 0o077) !== 0)
+    expect(open).toEqual([])
+  })
+
+  test('the database listens on no network and wants a password', async () => {
+    const [row] = await server.sql()`SHOW listen_addresses`
+    expect(row?.listen_addresses).toBe('')
+    const stranger = track(openStore({ ...server.store, password: 'guess' }))
+    await expect(stranger`SELECT 1`).rejects.toMatchObject({ code: '28P01' })
+  })
+
+  test('C17: no secret is in what it prints, nor in an argument or environment of its processes', async () => {
+    await server.newAccount()
+    expect(await works()).toBe(true)
+    const pids = [server.child.pid ?? 0, ...processesIn(server.dataDir)]
+    expect(pids.length).toBeGreaterThan(2)
+    const places = pids.flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`])
+    // A backend of PostgreSQL may end while we look.
+    const texts = places.flatMap((path) => (existsSync(path) ? [readFileSync(path, 'latin1')] : []))
+    texts.push(server.stdout, server.stderr, readFileSync(join(server.dataDir, 'postgres', 'postgres.log'), 'utf8'))
+    for (const secret of secrets()) expect(texts.filter((text) => text.includes(secret))).toEqual([])
+  })
+
+  test('75 for a second instance on the same data directory, and the first goes on', async () => {
+    await expectFault(new Server({ dataDir: server.dataDir }), 75, /^another instance holds /)
+    expect(await works()).toBe(true)
+  })
+
+  test('a port that is taken: one line, and not 0', async () => {
+    const late = new Server({ env: { ...server.sharedStoreEnv, PORT: String(server.port) } })
+    await expectFault(late, 1, /EADDRINUSE.*:\d+$/)
+  })
+
+  test('a database that refuses us: 78 and one line without the password', async () => {
+    const late = new Server({ env: { ...server.sharedStoreEnv, PGPASSWORD: 'hidden-value' } })
+    await expectFault(late, 78, /^DATABASE_URL: .*28P01/)
+    expect(late.stderr).not.toContain('hidden-value')
+  })
+
+  test('a MASTER_KEY that does not open this database: 78; with the right one as the previous it is changed for good', async () => {
+    const [env, other] = [server.sharedStoreEnv, newMasterKey()]
+    await expectFault(new Server({ env: { ...env, MASTER_KEY: other } }), 78, /^MASTER_KEY: does not open/)
+    const own = { ...env, MASTER_KEY_PREVIOUS: env.MASTER_KEY ?? '', MASTER_KEY: other }
+    await (await startServer({ env: own })).stop()
+    await expectFault(new Server({ env }), 78, /^MASTER_KEY: does not open/)
+    const back = { ...env, MASTER_KEY_PREVIOUS: other }
+    await (await startServer({ env: back })).stop()
+  })
+
+  const post = (body: string): string =>
+    [
+      'POST /operator/v1/accounts HTTP/1.1',
+      'Host: x',
+      'X-Request-Id: in-flight',
+      `Authorization: Bearer ${server.operatorToken}`,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+      '',
+      '',
+    ].join('\r\n')
+  const answerOn = async (socket: Socket): Promise<string> => {
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    await once(socket, 'close')
+    return text
+  }
+
+  test('SIGTERM: no new connections, what runs is finished, what comes gets 503, and exit 0 within 10 s with nothing left running', async () => {
+    const body = '{"name":"in flight"}'
+    const [running, late] = [connect(server.port, '127.0.0.1'), connect(server.port, '127.0.0.1')]
+    const [finished, refused] = [answerOn(running), answerOn(late)]
+    running.write(post(body) + body.slice(0, 5))
+    late.write('GET /v1/api-key HTTP/1.1\r\n')
+    await server.printed(/"reqId":"in-flight"/, 'stderr')
+    const began = performance.now()
+    server.child.kill('SIGTERM')
+    await eventually(
+      () =>
+        send(server.port, 'GET', '/healthz').then(
+          () => false,
+          (error) => error.code === 'ECONNREFUSED',
+        ),
+      'the port to close',
+    )
+    late.write(`Host: x\r\nAuthorization: Bearer ${key}\r\n\r\n`)
+    expect(await refused).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: [1-9]\d*\r\n[\s\S]*"code":"service_unavailable"/i)
+    running.write(body.slice(5))
+    expect(await finished).toMatch(/^HTTP\/1\.1 201 /)
+    expect(await server.exited).toEqual({ code: 0, signal: null })
+    expect(performance.now() - began).toBeLessThan(10_000)
+    expect(processesIn(server.dataDir)).toEqual([])
+  })
+
+  test('the second start greets nobody, keeps every secret, and has what was acknowledged', async () => {
+    const before = secrets()
+    await server.start()
+    expect(server.stderr).not.toMatch(/First start|first-run/)
+    expect(secrets()).toEqual(before)
+    expect(await works()).toBe(true)
+    expect((await names()).filter((name) => name === 'default')).toHaveLength(1)
+    expect(await names()).toContain('in flight')
+  })
+
+  test('who has put the key elsewhere may delete the file: it is not made again', async () => {
+    const file = join(server.dataDir, 'first-run.json')
+    rmSync(file)
+    await server.restart()
+    expect(existsSync(file)).toBe(false)
+    expect(await works()).toBe(true)
+    expect((await names()).filter((name) => name === 'default')).toHaveLength(1)
+  })
+
+  test('kill -9 of the service in the middle of its work: PostgreSQL runs on, the next start finds it, and nothing acknowledged is lost', async () => {
+    const postmaster = server.postmasterPid
+    const acknowledged: string[] = []
+    const writer = async (name: string): Promise<void> => {
+      for (let index = 0; ; index++) {
+        const made = await server.newAccount({ name: `${name}-${index}` }).catch(() => undefined)
+        if (!made) return
+        acknowledged.push(made.name)
+      }
+    }
+    const writers = ['a', 'b', 'c', 'd'].map(writer)
+    await eventually(() => acknowledged.length > 20, 'some work')
+    await server.kill()
+    await Promise.all(writers)
+    expect(isRunning(postmaster)).toBe(true)
+    await server.start()
+    expect(server.postmasterPid).toBe(postmaster)
+    expect(await names()).toEqual(expect.arrayContaining(acknowledged))
+  })
+
+  test('kill -9 of PostgreSQL: 503 with Retry-After meanwhile, then all is well without a restart, and nothing acknowledged is lost', async () => {
+    const { name } = await server.newAccount({ name: 'before the crash' })
+    const { giveBack } = await server.takeStoreAway()
+    const answer = await server.operator('GET', '/accounts')
+    expect([answer.status, answer.json().error.code]).toEqual([503, 'service_unavailable'])
+    expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/)
+    giveBack()
+    await eventually(async () => (await server.send('GET', '/readyz')).status === 200, 'PostgreSQL to be back')
+    expect(await names()).toContain(name)
+    expect((await server.newAccount()).creditSat).toBe(10_000)
+  })
+
+  test('kill -9 of both, and the pid of PostgreSQL is somebody else’s by now: the next start works and leaves that one alone', async () => {
+    await server.kill()
+    const pidFile = join(server.dataDir, 'postgres', 'data', 'postmaster.pid')
+    const [old, ...rest] = readFileSync(pidFile, 'utf8').split('\n')
+    process.kill(Number(old), 'SIGKILL')
+    await eventually(() => processesIn(server.dataDir).length === 0, 'PostgreSQL to be gone')
+    const user = isRoot ? lookUpUser('postgres', 'nobody') : undefined
+    const bystander = spawn('sleep', ['60'], { ...user, stdio: 'ignore' })
+    writeFileSync(pidFile, [bystander.pid, ...rest].join('\n'))
+    await server.start()
+    expect(await works()).toBe(true)
+    await server.stop()
+    expect(isRunning(bystander.pid ?? 0)).toBe(true)
+    bystander.kill('SIGKILL')
+    await server.start()
+  })
+
+  test('another MASTER_KEY than the one that was made: 78, PostgreSQL is stopped again, and the right one still works', async () => {
+    await server.stop()
+    await expectFault(
+      new Server({ dataDir: server.dataDir, env: { MASTER_KEY: newMasterKey() } }),
+      78,
+      /^MASTER_KEY: does not open/,
+    )
+    expect(processesIn(server.dataDir)).toEqual([])
+    await server.start()
+    expect(await works()).toBe(true)
+  })
+
+  test.each(['operator.token', 'master.key'])('an emptied %s is no secret: 78, and it is left alone', async (name) => {
+    const path = join(server.dataDir, name)
+    const text = readFileSync(path)
+    await server.stop()
+    truncateSync(path)
+    await expectFault(new Server({ dataDir: server.dataDir }), 78, new RegExp(`${name}.* does not hold the secret`))
+    expect(statSync(path).size).toBe(0)
+    writeFileSync(path, text)
+    await server.start()
+    expect(await works()).toBe(true)
+  })
+
+  test('on an address that others can reach, without OPERATOR_TOKEN, there is no operator API', async () => {
+    const env = { ...server.sharedStoreEnv, ROLE: 'api', HOST: '0.0.0.0', PUBLIC_URL: 'https://pay.example' }
+    const open = await new Server({ env }).launch()
+    await open.printed(/^boltyard ready https:\/\/pay\.example\n/m)
+    expect((await send(open.port, 'GET', '/operator/v1/accounts', { token: server.operatorToken })).status).toBe(404)
+    expect(existsSync(join(open.dataDir, 'operator.token'))).toBe(false)
+    expect((await send(open.port, 'GET', '/v1/api-key', { token: key })).status).toBe(200)
+    await open.stop()
+  })
+
+  test('OPERATOR_TOKEN_FILE is read, and the token is in no environment', async () => {
+    const file = join(temporaryDirectory(), 'token')
+    const token = randomBytes(24).toString('hex')
+    writeFileSync(file, `${token}\n`)
+    const other = await startServer({ env: { ...server.sharedStoreEnv, ROLE: 'api', OPERATOR_TOKEN_FILE: file } })
+    expect((await send(other.port, 'GET', '/operator/v1/accounts', { token })).status).toBe(200)
+    expect((await send(other.port, 'GET', '/operator/v1/accounts', { token: server.operatorToken })).status).toBe(401)
+    await other.stop()
+  })
+})
+
+describe.concurrent('a data directory', () => {
+  test('deeper than a socket’s path may be, with spaces, commas and other scripts in it, works, twice', async () => {
+    const root = temporaryDirectory()
+    // Short in characters, long in bytes: it is bytes that count.
+    const dataDir = join(root, '節点'.repeat(10), 'a, b c', 'data')
+    const server = await startServer({ dataDir })
+    removeAfterwards(server.store.host)
+    expect(server.store.host.startsWith(root)).toBe(false)
+    expect(modeOf(server.store.host)).toBe('700')
+    const { key } = await server.newKey()
+    await server.restart()
+    expect((await server.send('GET', '/v1/api-key', { token: key })).status).toBe(200)
+    // After a reboot it is gone.
+    const { host } = server.store
+    await server.stop()
+    rmSync(host, { recursive: true, force: true })
+    await server.start()
+    expect((await server.send('GET', '/v1/api-key', { token: key })).status).toBe(200)
+  })
+
+  test('with spaces and commas in its name, but short, works', async () => {
+    const server = await startServer({ dataDir: join(temporaryDirectory(), 'a, b c') })
+    expect((await server.send('GET', '/readyz')).status).toBe(200)
+  })
+
+  test.skipIf(!isRoot)('of a user without any rights is 0700, and all in it is that user’s', async () => {
+    const nobody = lookUpUser('nobody')
+    const root = temporaryDirectory()
+    chownSync(root, nobody?.uid ?? 0, nobody?.gid ?? 0)
+    const dataDir = join(root, 'data')
+    const command = ['setpriv', `--reuid=${nobody?.uid}`, `--regid=${nobody?.gid}`, '--clear-groups', process.execPath, SERVER]
+    const server = await startServer({ dataDir, command })
+    expect(modeOf(dataDir)).toBe('700')
+    const strange = readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter(
+      (path) => lstatSync(join(dataDir, path)).uid !== nobody?.uid,
+    )
+    expect(strange).toEqual([])
+    expect((await server.send('GET', '/v1/api-key', { token: server.firstRun.apiKey })).status).toBe(200)
+  })
+
+  test.skipIf(!existsSync('/usr/bin/script'))('the first start in a terminal shows the key itself', async () => {
+    const terminal = ['script', '-qefc', `exec '${process.execPath}' '${SERVER}'`, '/dev/null']
+    const server = await startServer({ command: terminal })
+    expect(server.stdout).toContain(`curl -H "Authorization: Bearer ${server.firstRun.apiKey}"`)
+    const [child] = readFileSync(`/proc/${server.child.pid}/task/${server.child.pid}/children`, 'utf8').split(' ')
+    process.kill(Number(child), 'SIGTERM')
+    expect((await server.exited).code).toBe(0)
+  })
+
+  test('PORT 0 is a port that is free, and the line says which', async () => {
+    const server = await startServer({ env: { PORT: '0', HOST: 'localhost' } })
+    expect(server.url).toMatch(/^http:\/\/localhost:[1-9]\d+$/)
+    expect((await server.send('GET', '/healthz')).status).toBe(200)
+    expect(server.stderr).toContain(`${server.url}/v1/api-key`)
+  })
+})
