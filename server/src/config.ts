@@ -30,7 +30,7 @@ export type Config = {
   provisionDeadlineMs: number
   operationTimeoutMs: number
   retentionDays: number
-  rateLimit: { max: number; windowSeconds: number; gatewayMax: number }
+  rateLimit: { max: number; windowSeconds: number }
   trustProxy: number | string[] | false
   signupCreditSat: number
   maxKeysPerAccount: number
@@ -140,7 +140,6 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     rateLimit: {
       max: integer('RATE_LIMIT_MAX', 180, 1, 1_000_000_000),
       windowSeconds: integer('RATE_LIMIT_WINDOW_SECONDS', 60, 1, 86_400),
-      gatewayMax: integer('GATEWAY_RATE_LIMIT_MAX', 0, 0, 1_000_000_000),
     },
     trustProxy: trustProxy(text('TRUST_PROXY'), fault),
     role: choice('ROLE', ['all', 'api']),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from './config.ts'
 import { writeSecretFile } from './data-dir.ts'
-import type { LookUpNode } from './http/proxy.ts'
+import type { LookUpNode, NodeAddress } from './http/proxy.ts'
 import { lookUpUser, type UserIds } from './linux.ts'
 import { type Network, openMaterial } from './nodes/material.ts'
 import { Reconciler } from './nodes/reconciler.ts'
@@ -14,7 +14,7 @@ import { ProcessRuntime } from './runtimes/process/process-runtime.ts'
 import { installSoftware, versionsOf } from './runtimes/process/software.ts'
 import { type MasterKey, masterKeyOf } from './secrets.ts'
 import { StartFault } from './start-fault.ts'
-import type { Sql } from './store/db.ts'
+import { isStoreDown, type Sql } from './store/db.ts'
 import { findAnyNode, takeOverHost, wakeNode } from './store/nodes.ts'
 
 const WATCH_MS = 500
@@ -35,12 +35,22 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
   const host = hostIdOf(config.dataDir)
   const { software } = config
   const network = software.kind === 'sandbox' ? 'regtest' : software.chain
+  // While the store is down nodes that were reached before stay reachable.
+  const known = new Map<string, NodeAddress>()
   const lookUpNode: LookUpNode = async (nodeId) => {
-    const node = await findAnyNode(sql, nodeId)
-    if (!node || node.deletedAt !== null) return 'not found'
-    return node.host === host && node.port !== null && node.desiredState === 'running'
-      ? { host: '127.0.0.1', port: node.port }
-      : 'down'
+    try {
+      const node = await findAnyNode(sql, nodeId)
+      known.delete(nodeId)
+      if (!node || node.deletedAt !== null) return 'not found'
+      if (node.host !== host || node.port === null || node.desiredState !== 'running') return 'down'
+      const address = { host: '127.0.0.1', port: node.port }
+      known.set(nodeId, address)
+      return address
+    } catch (error) {
+      const address = isStoreDown(error) ? known.get(nodeId) : undefined
+      if (!address) throw error
+      return address
+    }
   }
   if (config.role === 'api') {
     const hub = software.kind === 'sandbox' ? Hub.attach(config.dataDir) : undefined

@@ -499,7 +499,8 @@ describe('C2: while the store is down', () => {
   test('C2: 503 with Retry-After for what needs it, 200 for /healthz, and all is well again without a restart', async () => {
     const { key } = await server.newKey()
     const { giveBack } = await server.takeStoreAway()
-    for (let round = 0; round < 3; round++) {
+    // Often: a client that backs off more and more would let later callers wait.
+    for (let round = 0; round < 15; round++) {
       const began = performance.now()
       const answers = await Promise.all([
         server.operator('GET', '/accounts'),
@@ -507,7 +508,7 @@ describe('C2: while the store is down', () => {
         server.send('GET', '/v1/api-key', { token: key }),
         server.send('GET', '/readyz'),
       ])
-      expect(performance.now() - began).toBeLessThan(5_000)
+      expect(performance.now() - began).toBeLessThan(2_500)
       for (const answer of answers) {
         expectProblem(answer, 503, 'service_unavailable')
         expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/)

@@ -134,7 +134,7 @@ const DOWN = { error: { code: 'payment_service_unavailable', message: 'The node 
 let main: Service
 let node: FakeNode
 beforeAll(async () => {
-  main = await service()
+  main = await withLimits({})
   node = await fakeNode((request, response) => {
     if (request.url?.startsWith('/missing')) response.statusCode = 404
     response.end(request.method === 'HEAD' ? undefined : 'of the node')

@@ -62,6 +62,8 @@ const CRASHES_TO_FAIL = 5
 const EXITS_TO_ROLL_BACK = 3
 const LONGEST_BACKOFF_MS = 300_000
 const STEADY_RECHECK_MS = 5 * MINUTE_MS
+/** A process that hangs tells nobody. */
+const RUNNING_RECHECK_MS = 30_000
 const POLL_MS = 50
 const SLOW_POLL_MS = 1_000
 /** After this the fast polling of a start is over. */
@@ -72,6 +74,17 @@ export type Deadlines = { provisionMs: number }
 /** Versions compare up to the first "-": what follows is a commit. */
 export function sameVersion(a: string | null, b: string): boolean {
   return a?.split('-')[0] === b.split('-')[0]
+}
+
+/**
+ * What the process itself says of its run and version goes before what we wrote down: we may have died between starting it and
+ * writing that. A version that was started so is an update under way, with the one of before to go back to.
+ */
+export function withProcess(history: History, process: { run: number; version: string } | undefined, nowMs: number): History {
+  if (!process) return history
+  const isOther = history.version !== null && !sameVersion(history.version, process.version)
+  const before = isOther ? { previousVersion: history.version, reached: false } : {}
+  return { ...history, ...before, run: process.run, version: process.version, startedAtMs: history.startedAtMs ?? nowMs }
 }
 
 export function nextStep(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
@@ -132,7 +145,7 @@ function whenRunning(facts: Facts, observed: { nodeId: string; version: string }
     ...(facts.operation ? { ends: 'done' as const } : {}),
     ...(facts.updating ? { updateEnds: 'updated' as const } : {}),
     history: { ...history, reached: true, exitsMs: long ? [] : history.exitsMs },
-    recheckMs: STEADY_RECHECK_MS,
+    recheckMs: RUNNING_RECHECK_MS,
   }
 }
 

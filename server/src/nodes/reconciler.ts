@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { crashpoint } from '../crashpoint.ts'
 import type { Sql } from '../store/db.ts'
 import { claimDueNodes, finishStep, holdsLease, type NodeRow, type Outcome } from '../store/nodes.ts'
-import { type Deadlines, type Decision, type History, nextStep, type Observed, sameVersion } from './node.ts'
+import { type Deadlines, type Decision, type History, nextStep, type Observed, sameVersion, withProcess } from './node.ts'
 import type { NodeMaterial, Runtime } from './runtime.ts'
 
 const AT_ONCE = 16
@@ -80,8 +80,8 @@ export class Reconciler {
 
   async #reconcile(node: NodeRow): Promise<void> {
     const { sql, runtime } = this.#parts
-    const { observed, hasFunds } = await runtime.observe(node)
-    const decision = this.#decide(node, observed)
+    const { observed, hasFunds, process } = await runtime.observe(node)
+    const decision = this.#decide(node, observed, withProcess(node.history, process, node.nowMs))
     crashpoint('reconciler: decided')
     const update = await this.#act(node, decision)
     crashpoint('reconciler: acted')
@@ -100,7 +100,7 @@ export class Reconciler {
     this.#wakeIn(mine ? Math.min(decision.recheckMs, SWEEP_MS) : 0)
   }
 
-  #decide(node: NodeRow, observed: Observed): Decision {
+  #decide(node: NodeRow, observed: Observed, history: History): Decision {
     const operation =
       node.operation && node.operationDeadlineMs !== null ? { kind: node.operation, deadlineMs: node.operationDeadlineMs } : null
     const facts = {
@@ -110,7 +110,7 @@ export class Reconciler {
       operation,
       updating: node.updateStatus === 'updating',
     }
-    return nextStep(facts, observed, node.history, this.#parts.deadlines, node.nowMs)
+    return nextStep(facts, observed, history, this.#parts.deadlines, node.nowMs)
   }
 
   async #act(node: NodeRow, { step, history, updateEnds }: Decision): Promise<{ history: History; ends: Outcome['updateEnds'] }> {

@@ -12,6 +12,8 @@ export type NodeMaterial = {
 
 export type Observation = {
   observed: Observed
+  /** What the process that is there was started as. */
+  process?: { run: number; version: string }
   /** Undefined: not known now, for example because channels are offline. */
   hasFunds?: boolean
 }

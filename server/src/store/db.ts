@@ -13,6 +13,8 @@ const OPTIONS: postgres.Options<{ bigint: postgres.PostgresType<number> }> = {
   max: 20,
   idle_timeout: 60,
   connect_timeout: 5,
+  // Seconds. The client's own grows to 20, and every request would wait that long for its 503, also when the store is back.
+  backoff: () => 0.25,
   onnotice: () => undefined,
   types: { bigint: { to: 20, from: [20], serialize: (value: number) => String(value), parse: parseInteger } },
 }

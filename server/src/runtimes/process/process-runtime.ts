@@ -74,8 +74,9 @@ export class ProcessRuntime implements Runtime {
       return { observed: wasStarted ? { phase: 'exited', reason: daemon.lastWords() } : { phase: 'absent' } }
     }
     this.#seen.add(node.id)
-    if (run.stopRequestedAtMs !== undefined) return { observed: { phase: 'stopping' } }
-    return this.#ask(node, run.port)
+    const process = { run: run.run, version: run.version }
+    if (run.stopRequestedAtMs !== undefined) return { observed: { phase: 'stopping' }, process }
+    return { ...(await this.#ask(node, run.port)), process }
   }
 
   async #ask(node: NodeRow, port: number): Promise<Observation> {
