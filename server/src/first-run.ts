@@ -43,6 +43,6 @@ function greet(path: string, publicUrl: string): void {
     ? (JSON.parse(readFileSync(path, 'utf8')) as FirstRun).apiKey
     : `$(node -p 'JSON.parse(require("fs").readFileSync("${path}")).apiKey')`
   process.stderr.write(
-    `First start: account and API key are in ${path}\n  curl -H "Authorization: Bearer ${key}" ${publicUrl}/v1/api-key\n`,
+    `First start: account and API key are in ${path}\n  curl -X POST -H "Authorization: Bearer ${key}" ${publicUrl}/v1/nodes\n`,
   )
 }

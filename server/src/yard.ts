@@ -95,7 +95,10 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
     for (const nodeId of runtime.takeExits()) {
       wakeNode(sql, nodeId).then(
         () => reconciler.wake(),
-        (error: unknown) => log.warn({ err: error, nodeId }, 'a node has exited; it is looked at when the store is back'),
+        (error: unknown) => {
+          runtime.returnExit(nodeId)
+          log.warn({ err: error, nodeId }, 'a node has exited; it is looked at when the store is back')
+        },
       )
     }
   }, WATCH_MS)

@@ -21,12 +21,12 @@ export type Credentials = { seed: string; password: string; restrictedPassword: 
 export type Created = { node: Node; credentials: Credentials }
 
 let addresses = 0
+const newAddress = (): string => `10.${(addresses >> 16) & 127}.${(addresses >> 8) & 255}.${addresses++ & 255}`
 
-/** Somebody with a key. Each calls from an address of its own, so that only the test of the rate limit meets it (TRUST_PROXY=1). */
+/** Somebody with a key. Each request is from an address of its own, so that only tests of the rate limit meet it (TRUST_PROXY=1). */
 export class Owner {
   readonly server: Server
   readonly key: Key
-  readonly address = `10.1.${addresses >> 8}.${addresses++ & 255}`
 
   constructor(server: Server, key: Key) {
     this.server = server
@@ -38,7 +38,7 @@ export class Owner {
   }
 
   send(method: string, path: string, options: Request = {}): Promise<Answer> {
-    const headers = { 'x-forwarded-for': this.address, ...options.headers }
+    const headers = { 'x-forwarded-for': newAddress(), ...options.headers }
     return this.server.send(method, `/v1${path}`, { token: this.key.key, timeoutMs: 60_000, ...options, headers })
   }
 

@@ -1,9 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import { type Static, Type } from 'typebox'
+import { isId } from '../ids.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import { Problem } from '../problems.ts'
 import type { Hub } from '../runtimes/process/hub.ts'
-import { findAnyNode, listAllNodes, type NodeRow } from '../store/nodes.ts'
+import { findAnyNode, listAllNodes, type NodeRow, recordFunds } from '../store/nodes.ts'
 import { statsOf } from '../store/stats.ts'
 import type { RouteParts } from './app.ts'
 import { requireOperator } from './auth.ts'
@@ -61,7 +62,7 @@ export function operatorNodeRoutes(
     if (!hub) return
 
     const lightningId = async (id: string): Promise<string> => {
-      const node = await findAnyNode(sql, id)
+      const node = isId('node', id) && (await findAnyNode(sql, id))
       if (!node || node.deletedAt !== null) throw new Problem('node_not_found', 'There is no such node.')
       return node.lightningId
     }
@@ -76,7 +77,12 @@ export function operatorNodeRoutes(
           response: { 200: Type.Object({ balanceSat: Type.Integer() }), ...errors },
         },
       },
-      async ({ params, body }) => hub.fund(await lightningId(params.id), body.amountSat),
+      async ({ params, body }) => {
+        const answer = await hub.fund(await lightningId(params.id), body.amountSat)
+        // Known from now on, whatever happens before the next look at the node.
+        await recordFunds(sql, params.id, true)
+        return answer
+      },
     )
     app.post<{ Body: Static<typeof Pay> }>(
       '/sandbox/pay',

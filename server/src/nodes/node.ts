@@ -61,6 +61,7 @@ const CRASH_WINDOW_MS = 10 * MINUTE_MS
 const CRASHES_TO_FAIL = 5
 const EXITS_TO_ROLL_BACK = 3
 const LONGEST_BACKOFF_MS = 300_000
+const RETRY_START_MS = 10_000
 const STEADY_RECHECK_MS = 5 * MINUTE_MS
 /** A process that hangs tells nobody. */
 const RUNNING_RECHECK_MS = 30_000
@@ -190,6 +191,11 @@ function whenGone(facts: Facts, observed: Observed, history: History, deadlines:
     return dueToStart(decision, exitsMs, nowMs)
   }
   return dueToStart({ step: 'none', history: after, recheckMs: 0 }, exitsMs, nowMs)
+}
+
+/** Nothing has died, it could not even be tried: that is said at once, and tried again by itself. */
+export function couldNotStart(facts: Facts, history: History, reason: string): Decision {
+  return failed(facts, history, `The node cannot be started: ${reason}. It is still being retried.`, RETRY_START_MS)
 }
 
 function canRollBack(facts: Facts, history: History): boolean {

@@ -1,20 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config.ts'
-import { newId } from '../ids.ts'
+import { isId, newId } from '../ids.ts'
 import { Problem } from '../problems.ts'
 import type { MasterKey } from '../secrets.ts'
-import { creditOf } from '../store/accounts.ts'
 import type { Sql } from '../store/db.ts'
 import {
   type Ask,
   beginOperation,
   findAnyNode,
   findNode,
+  hasCredit,
   insertNode,
   listNodes,
   logActivity,
   type NodeRow,
+  recordFunds,
   renameNode,
   undeleteNode,
 } from '../store/nodes.ts'
@@ -117,25 +118,22 @@ export class Nodes {
   }
 
   async #find(call: Call, id: string): Promise<NodeRow> {
-    const row = await findNode(this.#parts.sql, call.accountId, id)
+    // What is no id names no node, and may hold characters that the store has no place for.
+    const row = isId('node', id) && (await findNode(this.#parts.sql, call.accountId, id))
     if (!row) throw notFound()
     return row
   }
 
-  async rename(call: Call, id: string, name: string): Promise<NodeView> {
-    const row = await renameNode(this.#parts.sql, call.accountId, id, checkedName(name), call.actor)
+  async rename(call: Call, id: string, text: string): Promise<NodeView> {
+    const name = checkedName(text)
+    const row = isId('node', id) && (await renameNode(this.#parts.sql, call.accountId, id, name, call.actor))
     if (!row) throw notFound()
     return this.view(row)
   }
 
   async start(call: Call, id: string): Promise<NodeView> {
-    const { sql, config } = this.#parts
-    const node = await this.#find(call, id)
-    this.#requireState(node, 'start', ['stopped', 'failed'])
-    const { creditMsat, running } = await creditOf(sql, call.accountId)
-    if (creditMsat < config.nodePriceSatPerDay * 1000 * (running + 1)) throw noCredit(config)
-    const ask = { kind: 'start', from: ['stopped', 'failed'], state: 'running', newRun: false } as const
-    return this.#operate(call, id, { ...ask, timeoutMs: config.operationTimeoutMs, from: [...ask.from] })
+    const timeoutMs = this.#parts.config.operationTimeoutMs
+    return this.#operate(call, id, { kind: 'start', from: ['stopped', 'failed'], state: 'running', newRun: false, timeoutMs })
   }
 
   async restart(call: Call, id: string): Promise<NodeView> {
@@ -194,6 +192,8 @@ export class Nodes {
     if (node.operation) throw inProgress(node.operation)
     // Fresher than the last look, where the node can be asked.
     const seen = node.host === this.#parts.host ? await this.#parts.runtime?.observe(node) : undefined
+    // Kept: the next one may find its channels offline.
+    if (seen?.hasFunds !== undefined) await recordFunds(this.#parts.sql, id, seen.hasFunds)
     if ((seen?.hasFunds ?? node.hasFunds) && !force) {
       throw new Problem('node_has_funds', 'The node holds funds. Send them away first, or repeat with ?force=true.')
     }
@@ -210,7 +210,7 @@ export class Nodes {
   /** For operators: a deleted node comes back, stopped. */
   async undelete(id: string): Promise<NodeView> {
     const { sql, config } = this.#parts
-    const row = await undeleteNode(sql, id, config.retentionDays)
+    const row = isId('node', id) && (await undeleteNode(sql, id, config.retentionDays))
     if (!row) throw new Problem('node_not_found', 'There is no deleted node of that id within the retention period.')
     await logActivity(sql, row.accountId, 'operator', 'node.undeleted', id)
     this.#parts.wake()
@@ -225,14 +225,23 @@ export class Nodes {
   }
 
   async #begin(call: Call, id: string, ask: Omit<Ask, 'operationId'>): Promise<NodeRow> {
-    const { sql } = this.#parts
-    const row = await beginOperation(sql, call.accountId, id, { ...ask, operationId: randomUUID() })
+    const { sql, config } = this.#parts
+    this.#requireState(await this.#find(call, id), ask.kind, ask.from)
+    const row = await sql.begin(async (transaction) => {
+      const store = transaction as unknown as Sql
+      const begun = await beginOperation(store, call.accountId, id, { ...ask, operationId: randomUUID() })
+      if (!begun) return undefined
+      // Counted with the others from here on; what is thrown undoes it.
+      if (ask.kind === 'start' && !(await hasCredit(store, call.accountId, config.nodePriceSatPerDay * 1000, 0)))
+        throw noCredit(config)
+      await logActivity(store, call.accountId, call.actor, `node.${ask.kind}`, id)
+      return begun
+    })
     if (!row) {
       // The statement decided; this only finds the words for it.
       this.#requireState(await this.#find(call, id), ask.kind, ask.from)
       throw inProgress(ask.kind)
     }
-    await logActivity(sql, call.accountId, call.actor, `node.${ask.kind}`, id)
     this.#parts.wake()
     return row
   }

@@ -1,12 +1,23 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { crashpoint } from '../crashpoint.ts'
-import type { Sql } from '../store/db.ts'
+import { isStoreDown, type Sql } from '../store/db.ts'
 import { claimDueNodes, finishStep, holdsLease, type NodeRow, type Outcome } from '../store/nodes.ts'
-import { type Deadlines, type Decision, type History, nextStep, type Observed, sameVersion, withProcess } from './node.ts'
-import type { NodeMaterial, Runtime } from './runtime.ts'
+import {
+  couldNotStart,
+  type Deadlines,
+  type Decision,
+  type Facts,
+  type History,
+  nextStep,
+  sameVersion,
+  withProcess,
+} from './node.ts'
+import { CannotStart, type NodeMaterial, type Runtime } from './runtime.ts'
 
 const AT_ONCE = 16
 const SWEEP_MS = 1_000
+
+type Acted = { history: History; ends: Outcome['updateEnds'] }
 
 export type ReconcilerParts = {
   sql: Sql
@@ -81,9 +92,21 @@ export class Reconciler {
   async #reconcile(node: NodeRow): Promise<void> {
     const { sql, runtime } = this.#parts
     const { observed, hasFunds, process } = await runtime.observe(node)
-    const decision = this.#decide(node, observed, withProcess(node.history, process, node.nowMs))
+    const facts = factsOf(node)
+    const history = withProcess(node.history, process, node.nowMs)
+    let decision = nextStep(facts, observed, history, this.#parts.deadlines, node.nowMs)
     crashpoint('reconciler: decided')
-    const update = await this.#act(node, decision)
+    let update: Acted
+    try {
+      update = await this.#act(node, decision)
+    } catch (error) {
+      if (decision.step !== 'start' || isStoreDown(error)) throw error
+      // Somebody may be waiting for it: left without a word they would wait for ever.
+      this.#parts.log.warn({ err: error, nodeId: node.id }, 'a node cannot be started')
+      const reason = error instanceof CannotStart ? error.message : 'its host could not prepare it'
+      decision = couldNotStart(facts, decision.history, reason)
+      update = { history: decision.history, ends: undefined }
+    }
     crashpoint('reconciler: acted')
     const outcome: Outcome = {
       phase: observed.phase,
@@ -100,20 +123,7 @@ export class Reconciler {
     this.#wakeIn(mine ? Math.min(decision.recheckMs, SWEEP_MS) : 0)
   }
 
-  #decide(node: NodeRow, observed: Observed, history: History): Decision {
-    const operation =
-      node.operation && node.operationDeadlineMs !== null ? { kind: node.operation, deadlineMs: node.operationDeadlineMs } : null
-    const facts = {
-      lightningId: node.lightningId,
-      status: node.status,
-      desired: { state: node.desiredState, version: node.desiredVersion, run: node.desiredRun },
-      operation,
-      updating: node.updateStatus === 'updating',
-    }
-    return nextStep(facts, observed, history, this.#parts.deadlines, node.nowMs)
-  }
-
-  async #act(node: NodeRow, { step, history, updateEnds }: Decision): Promise<{ history: History; ends: Outcome['updateEnds'] }> {
+  async #act(node: NodeRow, { step, history, updateEnds }: Decision): Promise<Acted> {
     const { runtime, sql, materialOf } = this.#parts
     switch (step) {
       case 'none':
@@ -152,5 +162,16 @@ export class Reconciler {
     clearTimeout(this.#timer)
     await this.#looking
     await Promise.allSettled(this.#busy)
+  }
+}
+
+function factsOf(node: NodeRow): Facts {
+  const { operation, operationDeadlineMs } = node
+  return {
+    lightningId: node.lightningId,
+    status: node.status,
+    desired: { state: node.desiredState, version: node.desiredVersion, run: node.desiredRun },
+    operation: operation && operationDeadlineMs !== null ? { kind: operation, deadlineMs: operationDeadlineMs } : null,
+    updating: node.updateStatus === 'updating',
   }
 }

@@ -18,6 +18,9 @@ export type Observation = {
   hasFunds?: boolean
 }
 
+/** Why a node cannot be started here, in words for its owner; what else goes wrong is for the log. */
+export class CannotStart extends Error {}
+
 /** Where a node runs. Every call can be repeated: it is made again whenever nobody knows whether the last one worked. */
 export interface Runtime {
   observe(node: NodeRow): Promise<Observation>

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, chown, cp, mkdir, open, readFile, readlink, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
@@ -51,7 +51,10 @@ export async function startEmbedded(dataDir: string, log: (line: string) => void
   const logFile = join(directory, 'postgres.log')
 
   let stopping = false
+  let ours: ChildProcess | undefined
   const ensureRunning = async (): Promise<void> => {
+    // It has no pid file in its first moments, and a second one must not be started beside it.
+    if (ours && ours.exitCode === null && ours.signalCode === null && ours.pid !== undefined) return
     const pid = await readPid(cluster)
     if (pid !== undefined && (await isServerOf(cluster, pid))) return
     // Another process has got the pid of one that is gone, and PostgreSQL would wait for that one to end. We hold the lock of DATA_DIR.
@@ -67,6 +70,7 @@ export async function startEmbedded(dataDir: string, log: (line: string) => void
     })
     child.on('error', (error) => log(`cannot start PostgreSQL: ${error.message}`))
     child.unref()
+    ours = child
     await output.close()
   }
   await ensureRunning()
@@ -216,10 +220,16 @@ async function socketDirectoryFor(directory: string, user: UserIds | undefined):
 }
 
 async function readPid(cluster: string): Promise<number | undefined> {
+  const text = await readPidFile(cluster)
+  return text === '' ? undefined : Number(text.split('\n')[0])
+}
+
+/** Empty when there is none: it comes and goes with the server. */
+async function readPidFile(cluster: string): Promise<string> {
   try {
-    return Number((await readFile(join(cluster, 'postmaster.pid'), 'utf8')).split('\n')[0])
+    return await readFile(join(cluster, 'postmaster.pid'), 'utf8')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
     throw error
   }
 }
@@ -236,7 +246,6 @@ async function isServerOf(cluster: string, pid: number): Promise<boolean> {
 
 /** The last line of its pid file says when it takes connections. */
 async function isReady(cluster: string, socket: string): Promise<boolean> {
-  const pid = await readPid(cluster)
-  if (pid === undefined || !(await isServerOf(cluster, pid)) || !existsSync(socket)) return false
-  return (await readFile(join(cluster, 'postmaster.pid'), 'utf8')).includes('ready')
+  const text = await readPidFile(cluster)
+  return text.includes('ready') && existsSync(socket) && (await isServerOf(cluster, Number(text.split('\n')[0])))
 }

@@ -90,17 +90,16 @@ export async function insertNode(
   limits: NodeLimits,
 ): Promise<NodeRow | 'account limit' | 'host limit' | 'no credit'> {
   const [account] = await sql<{ number: number }[]>`
-    SELECT nodes_made + 1 AS number FROM accounts WHERE id = ${node.accountId} FOR UPDATE`
+    SELECT nodes_made + 1 AS number FROM accounts WHERE id = ${node.accountId} FOR NO KEY UPDATE`
   if (!account) throw new Error('the account of a key is gone')
-  const [counts] = await sql<{ mine: number; here: number; running: number; creditMsat: number }[]>`
+  // Other accounts fill the same host, and the lock above does not hold them off.
+  await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`nodes of ${node.host}`}, 0))`
+  const [counts] = await sql<{ mine: number; here: number }[]>`
     SELECT (SELECT count(*) FROM nodes WHERE account_id = ${node.accountId} AND deleted_at IS NULL)::int AS mine,
-           (SELECT count(*) FROM nodes WHERE host = ${node.host} AND deleted_at IS NULL)::int AS here,
-           (SELECT count(*) FROM nodes WHERE account_id = ${node.accountId} AND deleted_at IS NULL AND desired_state = 'running'
-              AND status IN ('provisioning', 'ready'))::int AS running,
-           (SELECT coalesce(sum(amount_msat), 0) FROM credit_entries WHERE account_id = ${node.accountId})::bigint AS "creditMsat"`
+           (SELECT count(*) FROM nodes WHERE host = ${node.host} AND deleted_at IS NULL)::int AS here`
   if (!counts || counts.mine >= limits.perAccount) return 'account limit'
   if (counts.here >= limits.perHost) return 'host limit'
-  if (counts.creditMsat < limits.priceMsatPerDay * (counts.running + 1)) return 'no credit'
+  if (!(await hasCredit(sql, node.accountId, limits.priceMsatPerDay, 1))) return 'no credit'
   await sql`UPDATE accounts SET nodes_made = ${account.number} WHERE id = ${node.accountId}`
   const history: History = {
     wantedSinceMs: Date.now(),
@@ -123,6 +122,20 @@ export async function insertNode(
   await logActivity(sql, node.accountId, node.actor, 'node.created', node.id)
   if (!row) throw new Error('the new node is gone')
   return row
+}
+
+/**
+ * For the nodes that cost now and so many more. In the transaction that adds one: the account's row lock lets one at a time through,
+ * and a node that is being started counts already, so that two cannot start on the credit of one.
+ */
+export async function hasCredit(sql: Sql, accountId: string, priceMsatPerDay: number, more: number): Promise<boolean> {
+  if (priceMsatPerDay === 0) return true
+  await sql`SELECT 1 FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`
+  const [row] = await sql<{ creditMsat: number; costing: number }[]>`
+    SELECT (SELECT coalesce(sum(amount_msat), 0) FROM credit_entries WHERE account_id = ${accountId})::bigint AS "creditMsat",
+           (SELECT count(*) FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL AND desired_state = 'running'
+              AND (status IN ('provisioning', 'ready') OR operation = 'start'))::int AS costing`
+  return row !== undefined && row.creditMsat >= priceMsatPerDay * (row.costing + more)
 }
 
 export async function logActivity(sql: Sql, accountId: string, actor: string, action: string, target: string): Promise<void> {
@@ -237,6 +250,11 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
  */
 export async function takeOverHost(sql: Sql, host: string): Promise<void> {
   await sql`UPDATE nodes SET lease_until = NULL, lease_owner = NULL, next_at = now() WHERE host = ${host}`
+}
+
+/** A trusted observation; what is not known must not come here. */
+export async function recordFunds(sql: Sql, id: string, hasFunds: boolean): Promise<void> {
+  await sql`UPDATE nodes SET has_funds = ${hasFunds} WHERE id = ${id} AND has_funds <> ${hasFunds}`
 }
 
 export async function wakeNode(sql: Sql, id: string): Promise<void> {

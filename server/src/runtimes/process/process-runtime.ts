@@ -13,7 +13,7 @@ import {
 import { dirname, join } from 'node:path'
 import { getInfo } from '../../lightning/phoenixd.ts'
 import type { UserIds } from '../../linux.ts'
-import type { NodeMaterial, Observation, Runtime } from '../../nodes/runtime.ts'
+import { CannotStart, type NodeMaterial, type Observation, type Runtime } from '../../nodes/runtime.ts'
 import type { Sql } from '../../store/db.ts'
 import { assignPort, type NodeRow } from '../../store/nodes.ts'
 import { Daemon } from './daemon.ts'
@@ -108,7 +108,7 @@ export class ProcessRuntime implements Runtime {
 
   async start(node: NodeRow, material: NodeMaterial, stillMine: () => Promise<boolean>): Promise<void> {
     const command = this.#parts.catalogue.get(node.desiredVersion)
-    if (!command) throw new Error(`version ${node.desiredVersion} is not in the catalogue`)
+    if (!command) throw new CannotStart(`version ${node.desiredVersion} is not in the catalogue`)
     const daemon = this.#daemon(node)
     if (daemon.alive()) return
     const port = await this.#freePort(node)
@@ -149,7 +149,8 @@ export class ProcessRuntime implements Runtime {
     this.#writeFile(join(directory, 'phoenix.conf'), `${conf.join('\n')}\n`)
     const seedPath = join(directory, 'seed.dat')
     if (!existsSync(seedPath)) this.#writeFile(seedPath, material.seed)
-    else if (readFileSync(seedPath, 'utf8').trim() !== material.seed) throw new Error('the data directory holds another seed')
+    else if (readFileSync(seedPath, 'utf8').trim() !== material.seed)
+      throw new CannotStart('its data directory holds another seed')
     if (this.#parts.user) for (const name of ['.', ...readdirSync(directory)]) this.#own(join(directory, name))
   }
 
@@ -202,5 +203,10 @@ export class ProcessRuntime implements Runtime {
     const gone = [...this.#seen].filter((nodeId) => !this.#daemon({ id: nodeId }).alive())
     for (const nodeId of gone) this.#seen.delete(nodeId)
     return gone
+  }
+
+  /** Nobody could be told of its exit: it is named again. */
+  returnExit(nodeId: string): void {
+    this.#seen.add(nodeId)
   }
 }
