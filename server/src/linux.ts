@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { openSync, readdirSync, readFileSync } from 'node:fs'
+import { openSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 
 /** All that is Linux-only. Elsewhere the service says so and stops, until someone adds it here. */
 
@@ -36,6 +36,16 @@ export function lookUpUser(...names: string[]): UserIds | undefined {
 /** A zombie has ended: it only waits for its parent to notice. */
 export function isRunning(pid: number): boolean {
   return startTimeOf(pid) !== undefined
+}
+
+/** PostgreSQL's working directory is its cluster: a pid file whose number has passed to another process does not fool us. */
+export function worksIn(pid: number, directory: string): boolean {
+  try {
+    return isRunning(pid) && readlinkSync(`/proc/${pid}/cwd`) === realpathSync(directory)
+  } catch {
+    // gone meanwhile, or of a user whose processes we may not look at
+    return false
+  }
 }
 
 /** Tells one life of a process id from the next: what field 22 of its stat line says, within one boot. */

@@ -1040,6 +1040,15 @@ describe('C28: websockets and other upgrades', () => {
     const second = await open()
     for (const client of echo.server.clients) client.terminate()
     await once(second, 'close')
+    // The same when the connection does not end but breaks.
+    const reset = (socket: any): void => socket._socket.resetAndDestroy()
+    const third = await open()
+    const ended = once([...echo.server.clients][0] as WebSocket, 'close')
+    reset(third.on('error', () => undefined))
+    await ended
+    const fourth = await open()
+    for (const client of echo.server.clients) reset(client.on('error', () => undefined))
+    await once(fourth, 'close')
   })
 
   test('C28: an idle websocket is closed, a busy one is not', async () => {

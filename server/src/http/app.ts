@@ -80,7 +80,9 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   })
   // No parameter is ignored: a route that names none takes none.
   app.addHook('onRoute', (route) => {
-    if (/^\/(v1|operator)\//.test(route.url)) route.schema = { querystring: strict({}), ...route.schema }
+    const tags = [tagOf(route.url)]
+    if (/^\/(v1|operator)\//.test(route.url)) route.schema = { querystring: strict({}), tags, ...route.schema }
+    else route.schema = { tags, ...route.schema }
   })
   await app.register(swagger, { openapi: OPENAPI })
   const limits = await addLimits(app, config.rateLimit, config.store.kind === 'server' ? parts.sql : undefined)
@@ -98,6 +100,14 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true })
   await app.ready()
   return app
+}
+
+/** The headings of the interactive page. */
+function tagOf(path: string): string {
+  if (path.startsWith('/operator/v1/sandbox')) return 'Sandbox'
+  if (path.startsWith('/operator')) return 'Operator'
+  if (path.startsWith('/v1/nodes')) return 'Nodes'
+  return path.startsWith('/v1') ? 'Keys' : 'Health'
 }
 
 /** So many hops, counted from us, are ours; what a client claims beyond them is not believed. */

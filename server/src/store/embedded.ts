@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, chown, cp, mkdir, open, readFile, readlink, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, chown, cp, mkdir, open, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { isRunning, lookUpUser, type UserIds } from '../linux.ts'
+import { isRunning, lookUpUser, type UserIds, worksIn } from '../linux.ts'
 import { StartFault } from '../start-fault.ts'
 
 /**
@@ -56,7 +56,7 @@ export async function startEmbedded(dataDir: string, log: (line: string) => void
     // It has no pid file in its first moments, and a second one must not be started beside it.
     if (ours && ours.exitCode === null && ours.signalCode === null && ours.pid !== undefined) return
     const pid = await readPid(cluster)
-    if (pid !== undefined && (await isServerOf(cluster, pid))) return
+    if (pid !== undefined && worksIn(pid, cluster)) return
     // Another process has got the pid of one that is gone, and PostgreSQL would wait for that one to end. We hold the lock of DATA_DIR.
     if (pid !== undefined && isRunning(pid)) await rm(join(cluster, 'postmaster.pid'), { force: true })
     const output = await open(logFile, 'a', 0o600)
@@ -93,7 +93,7 @@ export async function startEmbedded(dataDir: string, log: (line: string) => void
       stopping = true
       clearInterval(guard)
       const pid = await readPid(cluster)
-      if (pid === undefined || !(await isServerOf(cluster, pid))) return
+      if (pid === undefined || !worksIn(pid, cluster)) return
       // SIGINT is PostgreSQL's fast shutdown: sessions end, everything is checkpointed.
       process.kill(pid, 'SIGINT')
       const stopDeadline = Date.now() + STOP_TIMEOUT_MS
@@ -234,18 +234,8 @@ async function readPidFile(cluster: string): Promise<string> {
   }
 }
 
-/** A pid file outlives its process, and after a reboot its number may be anybody's. A server's working directory is its cluster. */
-async function isServerOf(cluster: string, pid: number): Promise<boolean> {
-  try {
-    return isRunning(pid) && (await readlink(`/proc/${pid}/cwd`)) === (await realpath(cluster))
-  } catch {
-    // gone meanwhile, or of a user whose processes we may not look at
-    return false
-  }
-}
-
 /** The last line of its pid file says when it takes connections. */
 async function isReady(cluster: string, socket: string): Promise<boolean> {
   const text = await readPidFile(cluster)
-  return text.includes('ready') && existsSync(socket) && (await isServerOf(cluster, Number(text.split('\n')[0])))
+  return text.includes('ready') && existsSync(socket) && worksIn(Number(text.split('\n')[0]), cluster)
 }
