@@ -8,8 +8,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** Which room may import which other; its own files and packages from the registry are always fine. */
 const ARROWS: Record<string, string[]> = {
   sandboxd: [],
-  bench: ['sandboxd'],
-  test: ['sandboxd'],
+  server: [],
+  bench: ['sandboxd', 'server'],
+  test: ['sandboxd', 'server'],
 }
 
 function sources(room: string): string[] {
@@ -29,10 +30,11 @@ const files = imports
   .filter(({ to }) => to.startsWith('.'))
   .map(({ from, to, room }) => ({ room, from, to: relative(root, resolve(root, dirname(from), to)) }))
 
-test('a room imports only the rooms that its arrows name', () => {
-  const wrong = files.filter(({ room, to }) => {
+test('a room imports only the rooms that its arrows name; its tests may use another room’s harness', () => {
+  const wrong = files.filter(({ room, from, to }) => {
     const target = to.split('/')[0] ?? ''
-    return target !== room && !ARROWS[room]?.includes(target)
+    const harness = from.startsWith(`${room}/test/`) && to.startsWith(`${target}/test/`)
+    return target !== room && !ARROWS[room]?.includes(target) && !harness
   })
   expect(wrong).toEqual([])
 })
@@ -49,6 +51,32 @@ test('inside sandboxd: the API uses the node, the node and the hub do not know t
     [/^sandboxd\/src\//, /^sandboxd\/test\//],
   ]
   expect(files.filter(({ from, to }) => arrows.some(([source, target]) => source.test(from) && target.test(to)))).toEqual([])
+})
+
+test('inside the server: http → nodes, accounts → store; a runtime knows no HTTP; what is pure imports nothing that is not', () => {
+  const src = 'server/src'
+  const arrows: [from: string, to: string][] = [
+    [`${src}/store/`, `${src}/(http|accounts|runtimes|lightning)/`],
+    [`${src}/accounts/`, `${src}/(http|nodes|runtimes)/`],
+    [`${src}/nodes/`, `${src}/(http|runtimes)/`],
+    [`${src}/runtimes/`, `${src}/(http|accounts)/`],
+    [`${src}/lightning/`, `${src}/(http|accounts|nodes|runtimes|store)/`],
+    [`${src}/(nodes/node|problems|ids|secrets|accounts/key-format)\\.ts`, `${src}/`],
+    [`${src}/`, `${src}/main\\.ts`],
+  ]
+  const wrong = files.filter(({ from, to }) =>
+    arrows.some(([source, target]) => new RegExp(`^${source}`).test(from) && new RegExp(`^${target}`).test(to)),
+  )
+  expect(wrong).toEqual([])
+})
+
+test('the server’s environment goes from main to config.ts and nowhere else, but for PATH and the crash points', () => {
+  const readers = sources('server/src').filter((path) => /process\.env\b/.test(readFileSync(path, 'utf8')))
+  expect(readers.map((path) => relative(root, path)).sort()).toEqual([
+    'server/src/crashpoint.ts',
+    'server/src/linux.ts',
+    'server/src/main.ts',
+  ])
 })
 
 test('the arrows are looked at: every room was found and has imports', () => {

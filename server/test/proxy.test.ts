@@ -1051,6 +1051,24 @@ describe('C28: websockets and other upgrades', () => {
     await once(fourth, 'close')
   })
 
+  test('C28: bytes that came together with either side of the handshake are not lost', async () => {
+    const got: Promise<unknown[]>[] = []
+    const hasty = await rawNode((socket) => {
+      got.push(once(socket, 'data'))
+      socket.write('HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: WebSocket\r\n\r\nfrom the node')
+    })
+    main.nodes.set('node_hasty', hasty)
+    const socket = connect(main.port, '127.0.0.1')
+    sockets.push(socket)
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    socket.write(`GET /n/node_hasty/x HTTP/1.1\r\n${HANDSHAKE}\r\nfrom the client`)
+    await eventually(() => text.endsWith('\r\n\r\nfrom the node'), 'the first bytes of the node')
+    expect(String((await got[0])?.[0])).toBe('from the client')
+  })
+
   test('C28: an idle websocket is closed, a busy one is not', async () => {
     const one = await withLimits({ websocketIdleMs: 400 })
     one.nodes.set('node_echo', await echoing())

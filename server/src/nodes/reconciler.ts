@@ -35,7 +35,7 @@ export type ReconcilerParts = {
 export class Reconciler {
   readonly #parts: ReconcilerParts
   readonly #owner = crypto.randomUUID()
-  readonly #busy = new Set<Promise<void>>()
+  readonly #busy = new Map<string, Promise<void>>()
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY
   #looking: Promise<void> | undefined
@@ -73,14 +73,14 @@ export class Reconciler {
     try {
       const { sql, host } = this.#parts
       const free = AT_ONCE - this.#busy.size
-      const nodes = free > 0 ? await claimDueNodes(sql, host, this.#owner, free) : []
+      const nodes = free > 0 ? await claimDueNodes(sql, host, { owner: this.#owner, busyWith: [...this.#busy.keys()] }, free) : []
       for (const node of nodes) {
         const work: Promise<void> = this.#reconcile(node)
           .catch((error: unknown) =>
             this.#parts.log.warn({ err: error, nodeId: node.id }, 'a step failed; the node is looked at again'),
           )
-          .finally(() => this.#busy.delete(work))
-        this.#busy.add(work)
+          .finally(() => this.#busy.delete(node.id))
+        this.#busy.set(node.id, work)
       }
       if (nodes.length === free && free > 0) this.#again = true
     } catch (error) {
@@ -161,7 +161,7 @@ export class Reconciler {
     this.#stopped = true
     clearTimeout(this.#timer)
     await this.#looking
-    await Promise.allSettled(this.#busy)
+    await Promise.allSettled(this.#busy.values())
   }
 }
 

@@ -191,12 +191,21 @@ export async function beginOperation(sql: Sql, accountId: string, id: string, as
   return row
 }
 
-/** Nodes of this host that are due, each for 30 s to one owner; the epoch fences off whoever had it before. */
-export async function claimDueNodes(sql: Sql, host: string, owner: string, limit: number): Promise<NodeRow[]> {
+/**
+ * Nodes of this host that are due, each for 30 s to one owner; the epoch fences off whoever had it before. A lease of our own on a node
+ * that we are not busy with is left over from a step that failed, most often because the store was away: it need not run out.
+ */
+export async function claimDueNodes(
+  sql: Sql,
+  host: string,
+  { owner, busyWith }: { owner: string; busyWith: string[] },
+  limit: number,
+): Promise<NodeRow[]> {
   return sql<NodeRow[]>`
     UPDATE nodes SET lease_owner = ${owner}, lease_epoch = lease_epoch + 1, lease_until = now() + interval '30 seconds'
     WHERE id IN (
-      SELECT id FROM nodes WHERE host = ${host} AND next_at <= now() AND (lease_until IS NULL OR lease_until < now())
+      SELECT id FROM nodes WHERE host = ${host} AND next_at <= now()
+        AND (lease_until IS NULL OR lease_until < now() OR (lease_owner = ${owner} AND id <> ALL (${busyWith})))
       ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
     RETURNING ${columns(sql)}`
 }
