@@ -3,5 +3,8 @@ declare const CRASHPOINTS: boolean
 
 /** A place where the tests' build dies as if by kill -9, to prove that every step can be repeated by the next process. */
 export function crashpoint(name: string): void {
-  if (CRASHPOINTS && process.env.CRASH_AT === name) process.kill(process.pid, 'SIGKILL')
+  if (CRASHPOINTS && process.env.CRASH_AT === name && ++hits >= Number(process.env.CRASH_AFTER ?? 1))
+    process.kill(process.pid, 'SIGKILL')
 }
+
+let hits = 0

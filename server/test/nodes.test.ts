@@ -435,7 +435,9 @@ describe('C26: deleting', () => {
   test('C26: funds that were seen are not forgotten while channels are offline, and are when it is seen empty', async () => {
     const made = await owner.createReady()
     const { node, credentials } = made
-    await fund(server, made, 1000)
+    // Earned, so that nobody but the node knows of it.
+    const income = { json: { invoice: await invoiceOf(made, '&amountSat=1000') } }
+    expect((await server.operator('POST', '/sandbox/pay', income)).status).toBe(200)
     expect(await owner.refusal('DELETE', `/nodes/${node.id}`)).toEqual([409, 'node_has_funds'])
     await fault(server, made, 'peer_down')
     expect(await balanceOf(made)).toBe(0)

@@ -30,7 +30,7 @@ export async function once<T>(
   if (!/^[\x20-\x7e]{1,255}$/.test(key))
     throw new Problem('bad_request', 'Idempotency-Key must be 1 to 255 printable ASCII characters.')
   const name: IdempotencyName = { apiKeyId: request.apiKeyId, route: request.route, key }
-  const bodyHash = createHash('sha256').update(JSON.stringify(request.body)).digest()
+  const bodyHash = createHash('sha256').update(canonical(request.body)).digest()
   const attempt = randomUUID()
   const sealingKey = Buffer.from(
     hkdfSync('sha256', `${request.apiKey}${key}`, derivedKey(master, 'idempotent answers'), 'boltyard answer', 32),
@@ -58,4 +58,13 @@ export async function once<T>(
     await giveBack(sql, name, attempt)
     throw error
   }
+}
+
+/** The same fields in another order are the same body. */
+function canonical(body: unknown): string {
+  return JSON.stringify(body, (_name, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  )
 }

@@ -15,7 +15,8 @@ export type Observed =
   | { phase: 'running'; nodeId: string; version: string }
   /** Its port takes connections, its API has not answered for long. */
   | { phase: 'hung' }
-  | { phase: 'exited'; reason: string }
+  /** Connected: it said that it reached its peer, however short it lived. */
+  | { phase: 'exited'; reason: string; connected: boolean }
 
 /** What deadlines and crash counts need; kept in the node's row. All times are the database's, in milliseconds. */
 export type History = {
@@ -27,7 +28,7 @@ export type History = {
   startedAtMs: number | null
   run: number
   version: string | null
-  /** Has a process of that version been seen running, that is: connected to its peer. Then its data must never go back. */
+  /** Has a process of that version connected to its peer. Then its data must never go back. */
   reached: boolean
   /** What ran before an update; its data was copied. */
   previousVersion: string | null
@@ -162,7 +163,10 @@ function whenComingUp(
   const recheckMs = waitedMs < FAST_POLLING_MS ? POLL_MS : SLOW_POLL_MS
   if (!isOverdue(facts, history, deadlines, nowMs)) return { step: 'none', history, recheckMs }
   // An update that hangs before its peer is one that failed; without a peer nobody can tell, so it is left alone.
-  if (canRollBack(facts, history)) return { step: phase === 'starting' ? 'kill' : 'none', history, recheckMs: SLOW_POLL_MS }
+  // Nor can anybody of a process that has only just begun.
+  const isYoung = nowMs - (history.startedAtMs ?? nowMs) < FAST_POLLING_MS
+  if (canRollBack(facts, history))
+    return { step: phase === 'starting' && !isYoung ? 'kill' : 'none', history, recheckMs: SLOW_POLL_MS }
   const message =
     phase === 'waiting_for_peer'
       ? 'The node is running but has not reached its Lightning peer yet. It becomes ready by itself as soon as the peer answers.'
@@ -179,10 +183,13 @@ function isOverdue(facts: Facts, history: History, deadlines: Deadlines, nowMs: 
 function whenGone(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
   const wasOurs = history.startedAtMs !== null && isCurrent(facts, history)
   const exitsMs = wasOurs ? [...history.exitsMs, nowMs] : history.exitsMs
-  const after: History = { ...history, exitsMs, startedAtMs: null }
+  const reached = history.reached || (observed.phase === 'exited' && observed.connected)
+  const after: History = { ...history, exitsMs, reached, startedAtMs: null }
   const overdue = isOverdue(facts, after, deadlines, nowMs)
   if (canRollBack(facts, after) && (overdue || exitsMs.length >= EXITS_TO_ROLL_BACK)) {
-    return { step: 'roll_back', updateEnds: 'failed', history: { ...after, exitsMs: [] }, recheckMs: 0 }
+    // Past its deadline it ends here: what runs again afterwards would be judged by a time that is over.
+    const ends = overdue && facts.operation?.kind === 'update' ? { ends: 'failed' as const } : {}
+    return { step: 'roll_back', updateEnds: 'failed', ...ends, history: { ...after, exitsMs: [] }, recheckMs: 0 }
   }
   const reason = observed.phase === 'exited' ? observed.reason : 'it is not there'
   if (exitsMs.length >= CRASHES_TO_FAIL || (overdue && exitsMs.length > 0)) {
@@ -216,6 +223,7 @@ function failed(facts: Facts, history: History, failureMessage: string, recheckM
     step: 'none',
     shows: { status: 'failed', failureMessage },
     ...(facts.operation ? { ends: 'failed' as const } : {}),
+    ...(facts.updating ? { updateEnds: 'failed' as const } : {}),
     history,
     recheckMs,
   }

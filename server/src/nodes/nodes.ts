@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config.ts'
+import { crashpoint } from '../crashpoint.ts'
 import { isId, newId } from '../ids.ts'
 import { Problem } from '../problems.ts'
 import type { MasterKey } from '../secrets.ts'
@@ -102,9 +103,11 @@ export class Nodes {
         throw new Problem('limit_reached', `An account can have ${config.maxNodesPerAccount} nodes. Delete one first.`)
       if (row === 'host limit') throw new Problem('limit_reached', 'This host has as many nodes as it can hold.')
       if (row === 'no credit') throw noCredit(config)
+      crashpoint('create: not yet committed')
       const { seed, password, restrictedPassword } = material
       return { node: this.view(row), credentials: { seed, password, restrictedPassword } }
     })
+    crashpoint('create: committed')
     this.#parts.wake()
     return answer
   }
@@ -242,6 +245,7 @@ export class Nodes {
       this.#requireState(await this.#find(call, id), ask.kind, ask.from)
       throw inProgress(ask.kind)
     }
+    crashpoint('operation: begun')
     this.#parts.wake()
     return row
   }

@@ -16,6 +16,7 @@ import { CannotStart, type NodeMaterial, type Runtime } from './runtime.ts'
 
 const AT_ONCE = 16
 const SWEEP_MS = 1_000
+const KEEP_COPIES_SECONDS = 7 * 86_400
 
 type Acted = { history: History; ends: Outcome['updateEnds'] }
 
@@ -105,7 +106,7 @@ export class Reconciler {
       this.#parts.log.warn({ err: error, nodeId: node.id }, 'a node cannot be started')
       const reason = error instanceof CannotStart ? error.message : 'its host could not prepare it'
       decision = couldNotStart(facts, decision.history, reason)
-      update = { history: decision.history, ends: undefined }
+      update = { history: decision.history, ends: updateEnd(decision) }
     }
     crashpoint('reconciler: acted')
     const outcome: Outcome = {
@@ -123,17 +124,19 @@ export class Reconciler {
     this.#wakeIn(mine ? Math.min(decision.recheckMs, SWEEP_MS) : 0)
   }
 
-  async #act(node: NodeRow, { step, history, updateEnds }: Decision): Promise<Acted> {
+  async #act(node: NodeRow, decision: Decision): Promise<Acted> {
     const { runtime, sql, materialOf } = this.#parts
+    const { step, history } = decision
+    const ends = updateEnd(decision)
     switch (step) {
       case 'none':
-        return { history, ends: updateEnds && { status: updateEnds, error: null } }
+        return { history: await this.#forgetCopies(node, history), ends }
       case 'stop':
         await runtime.stop(node)
-        return { history, ends: undefined }
+        return { history, ends }
       case 'kill':
         await runtime.kill(node)
-        return { history, ends: undefined }
+        return { history, ends }
       case 'start': {
         const isOther = history.version !== null && !sameVersion(history.version, node.desiredVersion)
         // Another version may change the data for good: what the last one left is kept first.
@@ -142,7 +145,7 @@ export class Reconciler {
         const before = isOther ? { previousVersion: history.version, reached: false } : {}
         return {
           history: { ...history, ...before, startedAtMs: node.nowMs, run: node.desiredRun, version: node.desiredVersion },
-          ends: undefined,
+          ends,
         }
       }
       case 'roll_back': {
@@ -157,12 +160,24 @@ export class Reconciler {
     }
   }
 
+  /** An update that has done well for a week needs no way back. */
+  async #forgetCopies(node: NodeRow, history: History): Promise<History> {
+    if (history.previousVersion === null || node.updateStatus !== 'updated' || node.updateCompletedAt === null) return history
+    if (node.nowMs / 1000 - node.updateCompletedAt < KEEP_COPIES_SECONDS) return history
+    await this.#parts.runtime.removeCopies(node)
+    return { ...history, previousVersion: null }
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
     await this.#looking
     await Promise.allSettled(this.#busy.values())
   }
+}
+
+function updateEnd({ updateEnds, shows }: Decision): Outcome['updateEnds'] {
+  return updateEnds && { status: updateEnds, error: updateEnds === 'failed' ? (shows?.failureMessage ?? null) : null }
 }
 
 function factsOf(node: NodeRow): Facts {

@@ -12,7 +12,7 @@ export type NodeMaterial = {
 
 export type Observation = {
   observed: Observed
-  /** What the process that is there was started as. */
+  /** What the process that is there was started as; also of one that is gone again, when its start was never recorded. */
   process?: { run: number; version: string }
   /** Undefined: not known now, for example because channels are offline. */
   hasFunds?: boolean
@@ -32,6 +32,8 @@ export interface Runtime {
   /** A copy of its data under this version's name, made once, before another version touches it. */
   keepCopy(node: NodeRow, version: string): Promise<void>
   restoreCopy(node: NodeRow, version: string): Promise<void>
+  /** Of all versions. */
+  removeCopies(node: NodeRow): Promise<void>
   /** Versions it can start, oldest first. */
   readonly versions: string[]
 }

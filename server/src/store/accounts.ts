@@ -56,12 +56,3 @@ export async function listActivity(sql: Sql, accountId: string, limit: number): 
     SELECT floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail
     FROM activity WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${limit}`
 }
-
-/** What the account has, and how many of its nodes cost something now. */
-export async function creditOf(sql: Sql, accountId: string): Promise<{ creditMsat: number; running: number }> {
-  const [row] = await sql<{ creditMsat: number; running: number }[]>`
-    SELECT (SELECT coalesce(sum(amount_msat), 0) FROM credit_entries WHERE account_id = ${accountId})::bigint AS "creditMsat",
-           (SELECT count(*) FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL AND desired_state = 'running'
-              AND status IN ('provisioning', 'ready'))::int AS running`
-  return row ?? { creditMsat: 0, running: 0 }
-}

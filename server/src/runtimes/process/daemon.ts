@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import {
   closeSync,
   existsSync,
+  fstatSync,
   fsyncSync,
   openSync,
   readFileSync,
@@ -22,6 +23,8 @@ type RunFile = {
   port: number
   version: string
   run: number
+  /** Where its part of the log begins. */
+  logFrom: number
   process?: ProcessIdentity
   stopRequestedAtMs?: number
 }
@@ -76,16 +79,16 @@ export class Daemon {
   }
 
   start({ command, env, user, port, version, run }: Launch): void {
-    const attempt = randomUUID()
-    // Intent before effect: a process without it could never be told from a stranger's.
-    this.#write({ attempt, port, version, run })
-    crashpoint('process: intent is durable')
     const log = this.#openLog()
+    const intent = { attempt: randomUUID(), port, version, run, logFrom: fstatSync(log).size }
+    // Intent before effect: a process without it could never be told from a stranger's.
+    this.#write(intent)
+    crashpoint('process: intent is durable')
     const [program = '', ...args] = underLock(join(this.directory, '.lock'), command)
     const child = spawn(program, args, {
       ...user,
       cwd: this.directory,
-      env: { PATH: '/usr/local/bin:/usr/bin:/bin', ...env, BOLTYARD_ATTEMPT: attempt },
+      env: { PATH: '/usr/local/bin:/usr/bin:/bin', ...env, BOLTYARD_ATTEMPT: intent.attempt },
       detached: true,
       // Never a pipe to us: the daemon would die of writing to it once we are gone.
       stdio: ['ignore', log, log],
@@ -97,7 +100,7 @@ export class Daemon {
     child.unref()
     crashpoint('process: spawned')
     const found = child.pid === undefined ? undefined : identify(child.pid)
-    if (found) this.#write({ attempt, port, version, run, process: found })
+    if (found) this.#write({ ...intent, process: found })
   }
 
   /** Gently first; for good when it has had its time. Called again until it is gone. */
@@ -105,8 +108,10 @@ export class Daemon {
     const run = this.alive()
     if (!run?.process) return
     if (run.stopRequestedAtMs === undefined) {
-      this.#write({ ...run, stopRequestedAtMs: nowMs })
+      // Asked first, then written down: whoever dies in between asks twice. The other way round nobody would ask until it is killed.
       this.#signal(run.process, 'SIGTERM')
+      crashpoint('process: asked to stop')
+      this.#write({ ...run, stopRequestedAtMs: nowMs })
     } else if (nowMs - run.stopRequestedAtMs > TERM_PATIENCE_MS) this.#signal(run.process, 'SIGKILL')
   }
 
@@ -130,6 +135,13 @@ export class Daemon {
         ?.replace(/^[\d-]+ [\d:]+ /, '')
         .slice(0, 200) || 'it left no message'
     )
+  }
+
+  /** Has the last process written this? */
+  hasSaid(words: string): boolean {
+    const path = join(this.directory, 'daemon.log')
+    const run = this.read()
+    return run !== undefined && existsSync(path) && readFileSync(path).subarray(run.logFrom).includes(words)
   }
 
   #openLog(): number {

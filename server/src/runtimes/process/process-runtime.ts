@@ -11,8 +11,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { crashpoint } from '../../crashpoint.ts'
 import { getInfo } from '../../lightning/phoenixd.ts'
 import type { UserIds } from '../../linux.ts'
+import { sameVersion } from '../../nodes/node.ts'
 import { CannotStart, type NodeMaterial, type Observation, type Runtime } from '../../nodes/runtime.ts'
 import type { Sql } from '../../store/db.ts'
 import { assignPort, type NodeRow } from '../../store/nodes.ts'
@@ -62,6 +64,8 @@ export class ProcessRuntime implements Runtime {
 
   async observe(node: NodeRow): Promise<Observation> {
     const directory = this.directoryOf(node.id)
+    const { startedAtMs, exitsMs, run: lastRun, version, previousVersion } = node.history
+    if (previousVersion !== null && !existsSync(directory)) this.#finishRestoring(node, previousVersion)
     // Recorded as started once, and not there: somebody else has it, or it is lost. A fresh one would be another node.
     if (!existsSync(join(directory, 'seed.dat')))
       return { observed: { phase: node.history.version === null ? 'absent' : 'data_lost' } }
@@ -70,8 +74,13 @@ export class ProcessRuntime implements Runtime {
     if (!run) {
       this.#silences.delete(node.id)
       this.#seen.delete(node.id)
-      const wasStarted = node.history.startedAtMs !== null
-      return { observed: wasStarted ? { phase: 'exited', reason: daemon.lastWords() } : { phase: 'absent' } }
+      const last = daemon.read()
+      const isNew = last !== undefined && !(last.run === lastRun && sameVersion(version, last.version))
+      // An exit stays one until the next start: whoever is told of it later wants to know why.
+      if (startedAtMs === null && exitsMs.length === 0 && !isNew) return { observed: { phase: 'absent' } }
+      const connected = daemon.hasSaid('connected to lightning peer')
+      const process = isNew ? { process: { run: last.run, version: last.version } } : {}
+      return { observed: { phase: 'exited', reason: daemon.lastWords(), connected }, ...process }
     }
     this.#seen.add(node.id)
     const process = { run: run.run, version: run.version }
@@ -181,8 +190,12 @@ export class ProcessRuntime implements Runtime {
     if (existsSync(copy)) return
     rmSync(`${copy}.unfinished`, { recursive: true, force: true })
     cpSync(this.directoryOf(node.id), `${copy}.unfinished`, { recursive: true, preserveTimestamps: true })
+    // Data only: brought back, it must not name a process as started that belongs to the time before.
+    rmSync(join(`${copy}.unfinished`, 'run.json'), { force: true })
     chmodSync(`${copy}.unfinished`, 0o700)
+    crashpoint('copy: unfinished')
     renameSync(`${copy}.unfinished`, copy)
+    crashpoint('copy: kept')
   }
 
   async restoreCopy(node: NodeRow, version: string): Promise<void> {
@@ -194,8 +207,22 @@ export class ProcessRuntime implements Runtime {
     if (existsSync(directory)) {
       rmSync(aside, { recursive: true, force: true })
       renameSync(directory, aside)
+      crashpoint('restore: the new data is aside')
     }
     renameSync(copy, directory)
+    crashpoint('restore: the old data is back')
+  }
+
+  /** Somebody died between the two renames of a restore: without the second one the node's data would count as lost. */
+  #finishRestoring(node: NodeRow, version: string): void {
+    const [copy, directory] = [this.#copyPath(node, version), this.directoryOf(node.id)]
+    if (existsSync(`${directory}.failed-update`) && existsSync(copy)) renameSync(copy, directory)
+  }
+
+  async removeCopies(node: NodeRow): Promise<void> {
+    const nodes = join(this.#parts.dataDir, 'nodes')
+    for (const name of readdirSync(nodes))
+      if (name.startsWith(`${node.id}.`)) rmSync(join(nodes, name), { recursive: true, force: true })
   }
 
   /** Nodes whose process was there and is gone. */
