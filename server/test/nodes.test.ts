@@ -677,6 +677,8 @@ describe('C41: repeating a creation', () => {
     await mine.until(first.json().node.id, 'ready')
     const again = await Promise.all(times(5, () => mine.send('POST', '/nodes', request)))
     for (const { status, text } of again) expect([status, text]).toEqual([202, first.text])
+    const reordered = { ...keyed('order 1'), json: { autoLiquidity: '5m', name: 'once' } }
+    expect((await mine.send('POST', '/nodes', reordered)).text).toBe(first.text)
     expect(await mine.list()).toHaveLength(1)
     expect((await mine.create()).node.name).toBe('Node 2')
     for (const { id } of await mine.list()) await mine.delete(id)
