@@ -165,8 +165,11 @@ function whenComingUp(
   // An update that hangs before its peer is one that failed; without a peer nobody can tell, so it is left alone.
   // Nor can anybody of a process that has only just begun.
   const isYoung = nowMs - (history.startedAtMs ?? nowMs) < FAST_POLLING_MS
-  if (canRollBack(facts, history))
-    return { step: phase === 'starting' && !isYoung ? 'kill' : 'none', history, recheckMs: SLOW_POLL_MS }
+  if (canRollBack(facts, history)) {
+    if (phase === 'starting') return { step: isYoung ? 'none' : 'kill', history, recheckMs: SLOW_POLL_MS }
+    // It goes on waiting, but nobody has to wait with it: the node can be stopped and deleted again.
+    return { step: 'none', ...(facts.operation ? { ends: 'failed' as const } : {}), history, recheckMs: SLOW_POLL_MS }
+  }
   const message =
     phase === 'waiting_for_peer'
       ? 'The node is running but has not reached its Lightning peer yet. It becomes ready by itself as soon as the peer answers.'
