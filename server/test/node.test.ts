@@ -196,7 +196,12 @@ describe('by table', () => {
       { step: 'kill' },
     ],
     ['update: overdue, but only just started: left alone', { phase: 'starting' }, overdueUpdate, { step: 'none' }],
-    ['update: overdue, no peer: left alone', { phase: 'waiting_for_peer' }, overdueUpdate, { step: 'none', recheckMs: 1_000 }],
+    [
+      'update: overdue, no peer: left alone, and other operations are possible again',
+      { phase: 'waiting_for_peer' },
+      overdueUpdate,
+      { step: 'none', ends: 'failed', recheckMs: 1_000 },
+    ],
     [
       'update of a stopped node stays stopped, and is not over',
       { phase: 'absent' },
