@@ -18,6 +18,7 @@ import {
   type NodeRow,
   recordFunds,
   renameNode,
+  type ShownNode,
   undeleteNode,
 } from '../store/nodes.ts'
 import { once, type Repeatable } from './idempotency.ts'
@@ -67,7 +68,7 @@ export class Nodes {
     this.#parts = parts
   }
 
-  view(row: NodeRow): NodeView {
+  view(row: ShownNode): NodeView {
     const { config } = this.#parts
     const { id, name, status, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt } = row
     const endpointUrl = config.nodeDomain

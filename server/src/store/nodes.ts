@@ -45,8 +45,19 @@ const columns = (sql: Sql) => sql`
   operation_result AS "operationResult", phase, version, history, has_funds AS "hasFunds", lease_epoch AS "leaseEpoch",
   ${seconds(sql, 'deleted_at')} AS "deletedAt", floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"`
 
-export async function listNodes(sql: Sql, accountId: string): Promise<NodeRow[]> {
-  return sql<NodeRow[]>`SELECT ${columns(sql)} FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL ORDER BY id`
+/** What callers see of a node. */
+export type ShownNode = Pick<
+  NodeRow,
+  'id' | 'name' | 'status' | 'failureMessage' | 'updateStatus' | 'updateCompletedAt' | 'createdAt' | 'updatedAt'
+>
+
+/** Only what is shown: with everything else a list of a thousand takes twice as long. */
+export async function listNodes(sql: Sql, accountId: string): Promise<ShownNode[]> {
+  return sql<ShownNode[]>`
+    SELECT id, name, status, failure_message AS "failureMessage", update_status AS "updateStatus",
+           ${seconds(sql, 'update_completed_at')} AS "updateCompletedAt", ${seconds(sql, 'created_at')} AS "createdAt",
+           ${seconds(sql, 'updated_at')} AS "updatedAt"
+    FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL ORDER BY id`
 }
 
 export async function findNode(sql: Sql, accountId: string, id: string): Promise<NodeRow | undefined> {
