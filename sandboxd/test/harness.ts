@@ -29,10 +29,10 @@ export function temporaryDirectory(): string {
 }
 
 /**
- * Below the range from which the system hands out ports by itself: a daemon that is killed and started again must find its port
- * free, and another test's client socket must not have taken it meanwhile. One thousand ports for each test worker.
+ * Below the range from which the system hands out ports by itself, and below those that the service gives its nodes (20000 on) and its
+ * hub (19000 on): a daemon that is killed and started again must find its port free. One thousand ports for each test worker.
  */
-let nextPort = 20_000 + (Number(process.env.VITEST_POOL_ID ?? 0) % 12) * 1_000 + (process.pid % 500)
+let nextPort = 10_000 + (Number(process.env.VITEST_POOL_ID ?? 0) % 9) * 1_000 + (process.pid % 500)
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = nextPort++

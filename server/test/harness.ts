@@ -2,12 +2,15 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
+import { eventually, freePort } from '../../sandboxd/test/harness.ts'
 import { openStore, type Sql } from '../src/store/db.ts'
 import { SERVER } from './build.ts'
+
+export { eventually, freePort }
 
 /** The real service on its real PostgreSQL. Everything that a test file starts or writes is gone when the file has run. */
 
@@ -36,40 +39,6 @@ export function temporaryDirectory(): string {
 /** Also for what a server makes outside its data directory. */
 export function removeAfterwards(directory: string): void {
   directories.push(directory)
-}
-
-/** Below the range from which the system hands out ports by itself; one thousand for each test worker. */
-let nextPort = 8_500 + (Number(process.env.VITEST_POOL_ID ?? 0) % 11) * 1_000 + (process.pid % 500)
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = nextPort++
-    const probe = createServer()
-    const free = await new Promise<boolean>((resolve) => {
-      probe.once('error', () => resolve(false))
-      probe.listen(port, '127.0.0.1', () => resolve(true))
-    })
-    if (!free) continue
-    probe.close()
-    await once(probe, 'close')
-    return port
-  }
-}
-
-/** Waits for a truthy value; what throws meanwhile counts as "not yet". */
-export async function eventually<T>(probe: () => T | Promise<T>, what: string, timeoutMs = 15_000): Promise<NonNullable<T>> {
-  const deadline = Date.now() + timeoutMs
-  let last: unknown
-  while (Date.now() < deadline) {
-    try {
-      const value = await probe()
-      if (value) return value
-      last = value
-    } catch (error) {
-      last = error
-    }
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  throw new Error(`gave up waiting for ${what}; last: ${String(last)}`)
 }
 
 export type Answer = { status: number; headers: IncomingHttpHeaders; text: string; json: () => any }
