@@ -20,7 +20,7 @@ const parts: AppParts = {
   operatorToken: 'described, not served',
   masterKeyId: '',
   isStopping: () => false,
-  logger: createLogger('silent'),
+  logger: await createLogger('silent'),
 }
 const app = await buildApp(parts)
 const text = `${JSON.stringify(app.swagger(), null, 2)}\n`

@@ -15,7 +15,12 @@ const serializers = {
   },
 }
 
-/** JSON lines on stderr: stdout has one line only, that the service is ready. */
-export function createLogger(level: string): Logger {
-  return pino({ level, serializers }, process.stderr)
+/** On stderr: stdout has one line only, that the service is ready. JSON for programs; for a person at a terminal, words. */
+export async function createLogger(level: string): Promise<Logger> {
+  if (!process.stderr.isTTY) return pino({ level, serializers }, process.stderr)
+  const { default: pretty } = await import('pino-pretty')
+  return pino(
+    { level, serializers },
+    pretty({ destination: 2, sync: true, ignore: 'pid,hostname,reqId', translateTime: 'SYS:HH:MM:ss' }),
+  )
 }

@@ -52,7 +52,7 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
 
   let stopping = false
   const isStopping = (): boolean => stopping
-  const logger = createLogger(config.logLevel)
+  const logger = await createLogger(config.logLevel)
   const warn = (error: unknown): void => logger.warn({ err: error }, 'in the background')
   const keys = new Keys(sql, warn)
   const yard = await openYard(config, sql, master, logger)

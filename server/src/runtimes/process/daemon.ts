@@ -145,14 +145,17 @@ export class Daemon {
   }
 
   #openLog(): number {
+    this.trimLog()
+    return openSync(join(this.directory, 'daemon.log'), 'a', 0o600)
+  }
+
+  /** Copied and truncated in place: the daemon holds it open, and goes on appending. */
+  trimLog(): void {
     const path = join(this.directory, 'daemon.log')
-    // Truncated in place: the daemon of before may still hold it open.
-    if (existsSync(path) && statSync(path).size > MAX_LOG_BYTES) {
-      const kept = readFileSync(path).subarray(-KEPT_LOG_BYTES)
-      truncateSync(path, 0)
-      writeFileSync(path, kept, { flag: 'a' })
-    }
-    return openSync(path, 'a', 0o600)
+    if (!existsSync(path) || statSync(path).size <= MAX_LOG_BYTES) return
+    const kept = readFileSync(path).subarray(-KEPT_LOG_BYTES)
+    truncateSync(path, 0)
+    writeFileSync(path, kept, { flag: 'a' })
   }
 
   #write(run: RunFile): void {

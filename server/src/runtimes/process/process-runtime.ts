@@ -83,6 +83,7 @@ export class ProcessRuntime implements Runtime {
       return { observed: { phase: 'exited', reason: daemon.lastWords(), connected }, ...process }
     }
     this.#seen.add(node.id)
+    daemon.trimLog()
     const process = { run: run.run, version: run.version }
     if (run.stopRequestedAtMs !== undefined) return { observed: { phase: 'stopping' }, process }
     return { ...(await this.#ask(node, run.port)), process }
