@@ -1,0 +1,23 @@
+import { openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { Daemon } from '../src/runtimes/process/daemon.ts'
+import { temporaryDirectory } from './harness.ts'
+
+test('a log over 10 MB keeps its last megabyte, and whoever has it open goes on appending', () => {
+  const directory = temporaryDirectory()
+  const path = join(directory, 'daemon.log')
+  writeFileSync(path, `${'x'.repeat(11_000_000)}the end`)
+  const held = openSync(path, 'a')
+  new Daemon(directory).trimLog()
+  expect(statSync(path).size).toBe(1_000_000)
+  writeSync(held, ', and on')
+  expect(readFileSync(path, 'utf8').slice(-15)).toBe('the end, and on')
+})
+
+test('a small log is left alone', () => {
+  const directory = temporaryDirectory()
+  writeFileSync(join(directory, 'daemon.log'), 'one line\n')
+  new Daemon(directory).trimLog()
+  expect(readFileSync(join(directory, 'daemon.log'), 'utf8')).toBe('one line\n')
+})
