@@ -1,4 +1,4 @@
-import { openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Daemon } from '../src/runtimes/process/daemon.ts'
@@ -20,4 +20,22 @@ test('a small log is left alone', () => {
   writeFileSync(join(directory, 'daemon.log'), 'one line\n')
   new Daemon(directory).trimLog()
   expect(readFileSync(join(directory, 'daemon.log'), 'utf8')).toBe('one line\n')
+})
+
+test('C25: what a cut or lost log cannot tell counts as said: a version that may have connected is never rolled back', () => {
+  const directory = temporaryDirectory()
+  const log = join(directory, 'daemon.log')
+  const daemon = new Daemon(directory)
+  expect(daemon.mayHaveSaid('connected')).toBe(false)
+  writeFileSync(join(directory, 'run.json'), JSON.stringify({ attempt: 'a', port: 1, version: '1', run: 1, logFrom: 10 }))
+  writeFileSync(log, 'connected\nstarting\n')
+  expect(daemon.mayHaveSaid('connected')).toBe(false)
+  writeFileSync(log, 'starting.\nconnected\n')
+  expect(daemon.mayHaveSaid('connected')).toBe(true)
+  writeFileSync(log, `connected\n${'x'.repeat(11_000_000)}`)
+  daemon.trimLog()
+  expect(daemon.mayHaveSaid('connected')).toBe(true)
+  writeFileSync(join(directory, 'run.json'), JSON.stringify({ attempt: 'a', port: 1, version: '1', run: 1, logFrom: 0 }))
+  rmSync(log)
+  expect(daemon.mayHaveSaid('connected')).toBe(true)
 })

@@ -1,7 +1,12 @@
 import { Agent, request } from 'node:http'
 
 /** A running node's own API: phoenixd's, or the sandbox daemon's, which is the same. */
-export type NodeInfo = { nodeId: string; version: string; channels: { state: string; balanceSat?: number }[] }
+export type NodeInfo = {
+  nodeId: string
+  version: string
+  blockHeight: number | undefined
+  channels: { state: string; balanceSat?: number }[]
+}
 
 /** refused: nobody listens. silent: somebody does, and does not answer. */
 export type InfoAnswer = { answer: 'info'; info: NodeInfo } | { answer: 'refused' | 'silent' | 'wrong password' | 'nonsense' }
@@ -38,11 +43,20 @@ export function getInfo(port: number, password: string, timeoutMs: number): Prom
 
 function parseInfo(text: string): NodeInfo | undefined {
   try {
-    const { nodeId, version, channels } = JSON.parse(text) as Partial<NodeInfo>
+    const { nodeId, version, blockHeight, channels } = JSON.parse(text) as Partial<NodeInfo>
     return typeof nodeId === 'string' && typeof version === 'string' && Array.isArray(channels)
-      ? { nodeId, version, channels }
+      ? { nodeId, version, blockHeight, channels }
       : undefined
   } catch {
     return undefined
   }
+}
+
+/**
+ * Undefined: this answer tells nothing. Channels that are offline or syncing hide their balance, and a daemon that does not know the
+ * block height yet has not restored its channels: it lists none, however much is in them.
+ */
+export function hasFunds({ blockHeight, channels }: NodeInfo): boolean | undefined {
+  if (blockHeight === undefined || channels.some(({ state }) => state !== 'Normal')) return undefined
+  return channels.some(({ balanceSat = 0 }) => balanceSat > 0)
 }

@@ -23,8 +23,8 @@ type RunFile = {
   port: number
   version: string
   run: number
-  /** Where its part of the log begins. */
-  logFrom: number
+  /** Where its part of the log begins; null once it has been cut. */
+  logFrom: number | null
   process?: ProcessIdentity
   stopRequestedAtMs?: number
 }
@@ -137,11 +137,12 @@ export class Daemon {
     )
   }
 
-  /** Has the last process written this? */
-  hasSaid(words: string): boolean {
+  /** Has the last process written this? Yes, too, when its part of the log is no longer whole: who cannot know must not say no. */
+  mayHaveSaid(words: string): boolean {
     const path = join(this.directory, 'daemon.log')
     const run = this.read()
-    return run !== undefined && existsSync(path) && readFileSync(path).subarray(run.logFrom).includes(words)
+    if (!run) return false
+    return run.logFrom === null || !existsSync(path) || readFileSync(path).subarray(run.logFrom).includes(words)
   }
 
   #openLog(): number {
@@ -153,6 +154,8 @@ export class Daemon {
   trimLog(): void {
     const path = join(this.directory, 'daemon.log')
     if (!existsSync(path) || statSync(path).size <= MAX_LOG_BYTES) return
+    const run = this.read()
+    if (run) this.#write({ ...run, logFrom: null })
     const kept = readFileSync(path).subarray(-KEPT_LOG_BYTES)
     truncateSync(path, 0)
     writeFileSync(path, kept, { flag: 'a' })

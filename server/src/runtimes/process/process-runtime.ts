@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { crashpoint } from '../../crashpoint.ts'
-import { getInfo } from '../../lightning/phoenixd.ts'
+import { getInfo, hasFunds } from '../../lightning/phoenixd.ts'
 import type { UserIds } from '../../linux.ts'
 import { sameVersion } from '../../nodes/node.ts'
 import { CannotStart, type NodeMaterial, type Observation, type Runtime } from '../../nodes/runtime.ts'
@@ -78,7 +78,7 @@ export class ProcessRuntime implements Runtime {
       const isNew = last !== undefined && !(last.run === lastRun && sameVersion(version, last.version))
       // An exit stays one until the next start: whoever is told of it later wants to know why.
       if (startedAtMs === null && exitsMs.length === 0 && !isNew) return { observed: { phase: 'absent' } }
-      const connected = daemon.hasSaid('connected to lightning peer')
+      const connected = daemon.mayHaveSaid('connected to lightning peer')
       const process = isNew ? { process: { run: last.run, version: last.version } } : {}
       return { observed: { phase: 'exited', reason: daemon.lastWords(), connected }, ...process }
     }
@@ -94,11 +94,9 @@ export class ProcessRuntime implements Runtime {
     if (answer.answer !== 'silent') this.#silences.delete(node.id)
     switch (answer.answer) {
       case 'info': {
-        const { nodeId, version, channels } = answer.info
-        // The balance of channels that are offline or syncing is not told: nothing is learnt about funds then.
-        const trusted = channels.every(({ state }) => state === 'Normal')
-        const hasFunds = trusted ? { hasFunds: channels.some(({ balanceSat = 0 }) => balanceSat > 0) } : {}
-        return { observed: { phase: 'running', nodeId, version }, ...hasFunds }
+        const { nodeId, version } = answer.info
+        const funds = hasFunds(answer.info)
+        return { observed: { phase: 'running', nodeId, version }, ...(funds === undefined ? {} : { hasFunds: funds }) }
       }
       case 'refused': {
         const startedAtMs = node.history.startedAtMs ?? node.nowMs
