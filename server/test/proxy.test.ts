@@ -15,7 +15,8 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { basic, eventually, FULL, LIMITED, send, startNetwork, type TestNode } from '../../sandboxd/test/harness.ts'
 import { acceptOnlyJson } from '../src/http/body.ts'
 import { renderProblems } from '../src/http/errors.ts'
-import { addNodeProxy, type NodeAddress, PROXY_LIMITS, type ProxyLimits, rewriteNodeHost } from '../src/http/proxy.ts'
+import { addNodeProxy, PROXY_LIMITS, type ProxyLimits, rewriteNodeHost } from '../src/http/proxy.ts'
+import type { NodeAddress } from '../src/lightning/phoenixd.ts'
 
 const MIB = 1024 * 1024
 const DOMAIN = 'nodes.test'

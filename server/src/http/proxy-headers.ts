@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
+import type { NodeAddress } from '../lightning/phoenixd.ts'
 import { Problem } from '../problems.ts'
-import type { NodeAddress } from './proxy.ts'
 
 /** What passes between a client and a node, and what does not. Headers are lists of names and values, as they came: repeated ones stay repeated. */
 

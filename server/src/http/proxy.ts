@@ -1,6 +1,7 @@
 import { Agent, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { IDLE_CONNECTION_MS, type NodeAddress } from '../lightning/phoenixd.ts'
 import { Problem } from '../problems.ts'
 import { answerTo, bodyTooLarge, nodeDown, relay, startExchange, writeSwitch } from './proxy-exchange.ts'
 import { refuseKeys } from './proxy-headers.ts'
@@ -8,7 +9,6 @@ import { routeUpgrades, tunnel, type Upgrading } from './proxy-upgrade.ts'
 
 export { rewriteNodeHost } from './proxy-headers.ts'
 
-export type NodeAddress = { host: string; port: number }
 /** 'not found': no such (or a deleted) node. 'down': it exists but is not reachable here now. */
 export type LookUpNode = (nodeId: string) => Promise<NodeAddress | 'not found' | 'down'>
 
@@ -29,9 +29,6 @@ export type ProxyLimits = typeof PROXY_LIMITS
 const PAYING = new Set(
   ['payinvoice', 'payoffer', 'paylnaddress', 'lnurlpay', 'sendtoaddress', 'bumpfee', 'closechannel'].map((call) => `/${call}`),
 )
-
-/** Shorter than any daemon waits for a next request (Ktor 45 s, node:http 5 s), so that we never write to a connection it is closing. */
-const IDLE_CONNECTION_MS = 4_000
 
 /** The id as it was written, undecoded: an id in any other spelling is none. Then everything else, byte for byte. */
 const TARGET = /^\/n\/([A-Za-z0-9_-]+)(?![^/?])(.*)$/s
