@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config.ts'
 import { crashpoint } from '../crashpoint.ts'
+import { once, type Repeatable } from '../idempotency.ts'
 import { isId, newId } from '../ids.ts'
 import { Problem } from '../problems.ts'
 import type { MasterKey } from '../secrets.ts'
@@ -21,7 +22,6 @@ import {
   type ShownNode,
   undeleteNode,
 } from '../store/nodes.ts'
-import { once, type Repeatable } from './idempotency.ts'
 import { lightningIdOf, type Network, newMaterial, sealSecrets } from './material.ts'
 import { type OperationKind, type Status, sameVersion } from './node.ts'
 import type { Runtime } from './runtime.ts'
@@ -80,33 +80,36 @@ export class Nodes {
   async create(call: Call, input: CreateRequest, repeatable: Repeatable): Promise<{ node: NodeView; credentials: Credentials }> {
     const name = input.name === undefined || input.name.trim() === '' ? undefined : checkedName(input.name)
     const { sql, config, master, network, host, versions } = this.#parts
-    const answer = await once(sql, master, repeatable, 202, async (transaction) => {
-      const id = newId('node')
-      const material = newMaterial()
-      const accessMode = input.accessMode ?? 'limited'
-      const row = await insertNode(
-        transaction,
-        {
-          id,
-          accountId: call.accountId,
-          host,
-          lightningId: lightningIdOf(material.seed, network),
-          name,
-          autoLiquidity: input.autoLiquidity ?? '2m',
-          accessMode,
-          version: versions.at(-1) ?? '',
-          secrets: sealSecrets(master, call.accountId, id, material, accessMode),
-          actor: call.actor,
-        },
-        { perAccount: config.maxNodesPerAccount, perHost: config.maxNodes, priceMsatPerDay: config.nodePriceSatPerDay * 1000 },
-      )
-      if (row === 'account limit')
-        throw new Problem('limit_reached', `An account can have ${config.maxNodesPerAccount} nodes. Delete one first.`)
-      if (row === 'host limit') throw new Problem('limit_reached', 'This host has as many nodes as it can hold.')
-      if (row === 'no credit') throw noCredit(config)
-      crashpoint('create: not yet committed')
-      const { seed, password, restrictedPassword } = material
-      return { node: this.view(row), credentials: { seed, password, restrictedPassword } }
+    const answer = await once(sql, master, repeatable, 202, {
+      prepare: async () => undefined,
+      work: async (transaction) => {
+        const id = newId('node')
+        const material = newMaterial()
+        const accessMode = input.accessMode ?? 'limited'
+        const row = await insertNode(
+          transaction,
+          {
+            id,
+            accountId: call.accountId,
+            host,
+            lightningId: lightningIdOf(material.seed, network),
+            name,
+            autoLiquidity: input.autoLiquidity ?? '2m',
+            accessMode,
+            version: versions.at(-1) ?? '',
+            secrets: sealSecrets(master, call.accountId, id, material, accessMode),
+            actor: call.actor,
+          },
+          { perAccount: config.maxNodesPerAccount, perHost: config.maxNodes, priceMsatPerDay: config.nodePriceSatPerDay * 1000 },
+        )
+        if (row === 'account limit')
+          throw new Problem('limit_reached', `An account can have ${config.maxNodesPerAccount} nodes. Delete one first.`)
+        if (row === 'host limit') throw new Problem('limit_reached', 'This host has as many nodes as it can hold.')
+        if (row === 'no credit') throw noCredit(config)
+        crashpoint('create: not yet committed')
+        const { seed, password, restrictedPassword } = material
+        return { node: this.view(row), credentials: { seed, password, restrictedPassword } }
+      },
     })
     crashpoint('create: committed')
     this.#parts.wake()

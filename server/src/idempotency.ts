@@ -1,8 +1,8 @@
 import { createHash, hkdfSync, randomUUID } from 'node:crypto'
-import { Problem } from '../problems.ts'
-import { derivedKey, type MasterKey, open, seal } from '../secrets.ts'
-import type { Sql } from '../store/db.ts'
-import { claimKey, giveBack, type IdempotencyName, keepAnswer } from '../store/idempotency.ts'
+import { Problem } from './problems.ts'
+import { derivedKey, type MasterKey, open, seal } from './secrets.ts'
+import type { Sql } from './store/db.ts'
+import { claimKey, giveBack, type IdempotencyName, keepAnswer } from './store/idempotency.ts'
 
 export type Repeatable = {
   /** The header's value; undefined when there is none. */
@@ -16,17 +16,21 @@ export type Repeatable = {
 
 /**
  * Does the work at most once per key. The work runs in a transaction together with keeping its answer, so a crash leaves both or
- * neither. The answer is sealed under the caller's API key and idempotency key: the database and the master key do not open it.
+ * neither; what takes long, or talks to others, is prepared before it, when no connection to the store is held. The answer is sealed
+ * under the caller's API key and idempotency key: the database and the master key do not open it.
  */
-export async function once<T>(
+export async function once<P, T>(
   sql: Sql,
   master: MasterKey,
   request: Repeatable,
   status: number,
-  work: (sql: Sql) => Promise<T>,
+  { prepare, work }: { prepare: () => Promise<P>; work: (sql: Sql, prepared: P) => Promise<T> },
 ): Promise<T> {
   const { key } = request
-  if (key === undefined) return (await sql.begin((transaction) => work(transaction as unknown as Sql))) as T
+  if (key === undefined) {
+    const prepared = await prepare()
+    return (await sql.begin((transaction) => work(transaction as unknown as Sql, prepared))) as T
+  }
   if (!/^[\x20-\x7e]{1,255}$/.test(key))
     throw new Problem('bad_request', 'Idempotency-Key must be 1 to 255 printable ASCII characters.')
   const name: IdempotencyName = { apiKeyId: request.apiKeyId, route: request.route, key }
@@ -44,8 +48,9 @@ export async function once<T>(
     })
   if (claim !== 'mine') return JSON.parse(open(sealingKey, context, claim.answer).toString('utf8')) as T
   try {
+    const prepared = await prepare()
     return (await sql.begin(async (transaction) => {
-      const answer = await work(transaction as unknown as Sql)
+      const answer = await work(transaction as unknown as Sql, prepared)
       const sealed = seal(sealingKey, context, Buffer.from(JSON.stringify(answer)))
       if (!(await keepAnswer(transaction as unknown as Sql, name, attempt, status, sealed))) {
         throw new Problem('operation_in_progress', 'Another request with this Idempotency-Key took over.', {
