@@ -29,11 +29,12 @@ export function newMaterial(): NodeMaterial {
 
 /** What a sealed value belongs to is sealed with it: copied onto another node it does not open. */
 export const dashboardContext = (accountId: string, nodeId: string): string => `${accountId} ${nodeId} dashboard access`
+export const webhookContext = (accountId: string, nodeId: string): string => `${accountId} ${nodeId} webhook secret`
 export const materialContext = (accountId: string, nodeId: string): string => `${accountId} ${nodeId} material`
 
-export type SealedSecrets = { keyId: string; dashboardAccess: Buffer; material: Buffer }
+export type SealedSecrets = { keyId: string; dashboardAccess: Buffer; webhookSecret: Buffer; material: Buffer }
 
-/** Two keys, so that a path that may open dashboard access cannot open the seed with it. */
+/** A key for each, so that a path that may open dashboard access cannot open the seed with it. */
 export function sealSecrets(
   master: MasterKey,
   accountId: string,
@@ -45,6 +46,11 @@ export function sealSecrets(
   return {
     keyId: master.id,
     dashboardAccess: seal(derivedKey(master, 'dashboard access'), dashboardContext(accountId, nodeId), Buffer.from(password)),
+    webhookSecret: seal(
+      derivedKey(master, 'webhook secret'),
+      webhookContext(accountId, nodeId),
+      Buffer.from(material.webhookSecret),
+    ),
     material: seal(
       derivedKey(master, 'node material'),
       materialContext(accountId, nodeId),

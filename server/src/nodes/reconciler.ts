@@ -26,6 +26,8 @@ export type ReconcilerParts = {
   host: string
   deadlines: Deadlines
   materialOf: (nodeId: string) => Promise<NodeMaterial>
+  /** The last occasion to ask it something. */
+  beforeStop: (node: NodeRow) => Promise<void>
   log: FastifyBaseLogger
 }
 
@@ -99,6 +101,7 @@ export class Reconciler {
     crashpoint('reconciler: decided')
     let update: Acted
     try {
+      if (decision.step === 'stop' && observed.phase === 'running') await this.#parts.beforeStop(node)
       update = await this.#act(node, decision)
     } catch (error) {
       if (decision.step !== 'start' || isStoreDown(error)) throw error

@@ -2,7 +2,7 @@ import { derivedKey, type MasterKey, open, seal } from '../secrets.ts'
 import { StartFault } from '../start-fault.ts'
 import type { Sql } from '../store/db.ts'
 import { replaceSecrets, sealingKeyIds, secretsUnder } from '../store/nodes.ts'
-import { dashboardContext, materialContext } from './material.ts'
+import { dashboardContext, materialContext, webhookContext } from './material.ts'
 
 const BATCH = 100
 
@@ -20,12 +20,13 @@ export async function reseal(sql: Sql, master: MasterKey, previous: MasterKey): 
   let count = 0
   for (;;) {
     const rows = await secretsUnder(sql, previous.id, BATCH)
-    for (const { nodeId, accountId, dashboardAccess, material } of rows) {
+    for (const { nodeId, accountId, dashboardAccess, webhookSecret, material } of rows) {
       const again = (purpose: string, context: string, sealed: Buffer): Buffer =>
         seal(derivedKey(master, purpose), context, open(derivedKey(previous, purpose), context, Buffer.from(sealed)))
       await replaceSecrets(sql, nodeId, previous.id, {
         keyId: master.id,
         dashboardAccess: again('dashboard access', dashboardContext(accountId, nodeId), dashboardAccess),
+        webhookSecret: webhookSecret && again('webhook secret', webhookContext(accountId, nodeId), webhookSecret),
         material: again('node material', materialContext(accountId, nodeId), material),
       })
       count++

@@ -86,7 +86,7 @@ export type NewNode = {
   autoLiquidity: string
   accessMode: string
   version: string
-  secrets: { keyId: string; dashboardAccess: Buffer; material: Buffer }
+  secrets: { keyId: string; dashboardAccess: Buffer; webhookSecret: Buffer; material: Buffer }
   actor: string
 }
 export type NodeLimits = { perAccount: number; perHost: number; priceMsatPerDay: number }
@@ -128,8 +128,8 @@ export async function insertNode(
             ${sql.json(history)}::jsonb || jsonb_build_object('wantedSinceMs', floor(extract(epoch FROM clock_timestamp()) * 1000)))
     RETURNING ${columns(sql)}`
   await sql`
-    INSERT INTO node_secrets (node_id, key_id, dashboard_access, material)
-    VALUES (${node.id}, ${node.secrets.keyId}, ${node.secrets.dashboardAccess}, ${node.secrets.material})`
+    INSERT INTO node_secrets (node_id, key_id, dashboard_access, webhook_secret, material)
+    VALUES (${node.id}, ${node.secrets.keyId}, ${node.secrets.dashboardAccess}, ${node.secrets.webhookSecret}, ${node.secrets.material})`
   await logActivity(sql, node.accountId, node.actor, 'node.created', node.id)
   if (!row) throw new Error('the new node is gone')
   return row
@@ -299,6 +299,30 @@ export async function assignPort(
   return row.port
 }
 
+export type AccessRow = {
+  accountId: string
+  host: string
+  port: number | null
+  status: Status
+  desiredState: string
+  keyId: string
+  dashboardAccess: Buffer
+  /** Null for nodes made before there was a gateway. */
+  webhookSecret: Buffer | null
+  isDeleted: boolean
+  nowMs: number
+}
+
+/** What talking to a node takes, and nothing that could open its seed. */
+export async function findAccess(sql: Sql, nodeId: string): Promise<AccessRow | undefined> {
+  const [row] = await sql<AccessRow[]>`
+    SELECT n.account_id AS "accountId", n.host, n.port, n.status, n.desired_state AS "desiredState", s.key_id AS "keyId",
+           s.dashboard_access AS "dashboardAccess", s.webhook_secret AS "webhookSecret",
+           n.deleted_at IS NOT NULL AS "isDeleted", floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
+    FROM nodes n JOIN node_secrets s ON s.node_id = n.id WHERE n.id = ${nodeId}`
+  return row
+}
+
 export async function findMaterial(sql: Sql, nodeId: string): Promise<{ keyId: string; material: Buffer } | undefined> {
   const [row] = await sql<{ keyId: string; material: Buffer }[]>`
     SELECT key_id AS "keyId", material FROM node_secrets WHERE node_id = ${nodeId}`
@@ -316,14 +340,23 @@ export async function undeleteNode(sql: Sql, id: string, retentionDays: number):
 
 /** Which master keys are still needed. */
 export async function sealingKeyIds(sql: Sql): Promise<{ keyId: string; rows: number }[]> {
-  return sql<{ keyId: string; rows: number }[]>`SELECT key_id AS "keyId", count(*)::int AS rows FROM node_secrets GROUP BY key_id`
+  return sql<{ keyId: string; rows: number }[]>`
+    SELECT key_id AS "keyId", count(*)::int AS rows
+    FROM (SELECT key_id FROM node_secrets UNION ALL SELECT key_id FROM protocol_keys) sealed GROUP BY key_id`
 }
 
-export type SealedRow = { nodeId: string; accountId: string; dashboardAccess: Buffer; material: Buffer }
+export type SealedRow = {
+  nodeId: string
+  accountId: string
+  dashboardAccess: Buffer
+  webhookSecret: Buffer | null
+  material: Buffer
+}
 
 export async function secretsUnder(sql: Sql, keyId: string, limit: number): Promise<SealedRow[]> {
   return sql<SealedRow[]>`
-    SELECT s.node_id AS "nodeId", n.account_id AS "accountId", s.dashboard_access AS "dashboardAccess", s.material
+    SELECT s.node_id AS "nodeId", n.account_id AS "accountId", s.dashboard_access AS "dashboardAccess",
+           s.webhook_secret AS "webhookSecret", s.material
     FROM node_secrets s JOIN nodes n ON n.id = s.node_id WHERE s.key_id = ${keyId} ORDER BY s.node_id LIMIT ${limit}`
 }
 
@@ -332,9 +365,10 @@ export async function replaceSecrets(
   sql: Sql,
   nodeId: string,
   oldKeyId: string,
-  next: { keyId: string; dashboardAccess: Buffer; material: Buffer },
+  next: { keyId: string; dashboardAccess: Buffer; webhookSecret: Buffer | null; material: Buffer },
 ): Promise<void> {
   await sql`
-    UPDATE node_secrets SET key_id = ${next.keyId}, dashboard_access = ${next.dashboardAccess}, material = ${next.material}
+    UPDATE node_secrets SET key_id = ${next.keyId}, dashboard_access = ${next.dashboardAccess},
+      webhook_secret = ${next.webhookSecret}, material = ${next.material}
     WHERE node_id = ${nodeId} AND key_id = ${oldKeyId}`
 }

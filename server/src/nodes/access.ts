@@ -1,0 +1,45 @@
+import type { NodeAddress } from '../lightning/phoenixd.ts'
+import { derivedKey, type MasterKey, open } from '../secrets.ts'
+import type { Sql } from '../store/db.ts'
+import { findAccess } from '../store/nodes.ts'
+import { dashboardContext, webhookContext } from './material.ts'
+
+/** How requests talk to a node: with the password its owner's `accessMode` chose. Neither the other password nor the seed can be opened here. */
+export type NodeAccess = {
+  accountId: string
+  isDeleted: boolean
+  isReady: boolean
+  /** Undefined: it is not meant to run, or not on this host. Then somebody else may listen where it did. */
+  address: NodeAddress | undefined
+  password: () => string
+  /** What it signs its events with. */
+  webhookSecret: () => string | undefined
+  /** The database's clock. */
+  nowMs: number
+}
+/** Undefined: no such node. */
+export type AccessTo = (nodeId: string) => Promise<NodeAccess | undefined>
+
+export function accessTo(sql: Sql, keys: MasterKey[], host: string): AccessTo {
+  return async (nodeId) => {
+    const node = await findAccess(sql, nodeId)
+    if (!node) return undefined
+    const { accountId, status, desiredState, port, webhookSecret, isDeleted, nowMs } = node
+    const opened = (purpose: string, context: string, sealed: Buffer): string => {
+      const master = keys.find(({ id }) => id === node.keyId)
+      if (!master) throw new Error(`the access to ${nodeId} cannot be opened`)
+      return open(derivedKey(master, purpose), context, Buffer.from(sealed)).toString('utf8')
+    }
+    const isHere = node.host === host && port !== null && desiredState === 'running'
+    return {
+      accountId,
+      isDeleted,
+      isReady: status === 'ready' && isHere,
+      address: isHere ? { host: '127.0.0.1', port } : undefined,
+      password: () => opened('dashboard access', dashboardContext(accountId, nodeId), node.dashboardAccess),
+      webhookSecret: () =>
+        webhookSecret === null ? undefined : opened('webhook secret', webhookContext(accountId, nodeId), webhookSecret),
+      nowMs,
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import type { Sql } from './db.ts'
+
+export type Protocol = 'mpp' | 'l402'
+
+export type NewPayment = {
+  id: string
+  accountId: string
+  nodeId: string
+  protocol: Protocol
+  amountSat: number
+  description: string
+  challenge: string
+  paymentHash: Buffer
+  protocolKeyId: string
+  /** L402 only. */
+  tokenId: Buffer | null
+  createdAtMs: number
+  expiresAtSeconds: number
+}
+
+/** How long after its creation the node is asked about an invoice for the first time, and how often then. */
+const ASK_EVERY_SECONDS = 15
+
+export async function insertPayment(sql: Sql, payment: NewPayment): Promise<void> {
+  await sql`
+    INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
+                                  token_id, created_at, expires_at, ask_at)
+    VALUES (${payment.id}, ${payment.accountId}, ${payment.nodeId}, ${payment.protocol}, ${payment.amountSat}, ${payment.description},
+            ${payment.challenge}, ${payment.paymentHash}, ${payment.protocolKeyId}, ${payment.tokenId},
+            to_timestamp(${payment.createdAtMs} / 1000.0), to_timestamp(${payment.expiresAtSeconds}),
+            now() + ${ASK_EVERY_SECONDS} * interval '1 second')`
+}
+
+const seconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM ${sql(column)}))::bigint`
+
+/** All that a validation needs, with the database's time, in one statement. */
+export type PaymentRow = {
+  id: string
+  nodeId: string
+  protocol: Protocol
+  amountSat: number
+  description: string
+  challenge: string
+  paymentHash: Buffer
+  protocolKeyId: string
+  tokenId: Buffer | null
+  expiresAtMs: number
+  settledAtMs: number | null
+  isPaid: boolean
+  receipt: string | null
+  redeemedAt: number | null
+  nowMs: number
+}
+
+export async function findPayment(sql: Sql, accountId: string, id: string): Promise<PaymentRow | undefined> {
+  const [row] = await sql<PaymentRow[]>`
+    SELECT id, node_id AS "nodeId", protocol, amount_sat AS "amountSat", description, challenge, payment_hash AS "paymentHash",
+           protocol_key_id AS "protocolKeyId", token_id AS "tokenId", (extract(epoch FROM expires_at) * 1000)::bigint AS "expiresAtMs",
+           (extract(epoch FROM settled_at) * 1000)::bigint AS "settledAtMs", paid_at IS NOT NULL AS "isPaid", receipt,
+           ${seconds(sql, 'redeemed_at')} AS "redeemedAt",
+           floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
+    FROM gateway_payments WHERE id = ${id} AND account_id = ${accountId}`
+  return row
+}
+
+export type ShownPayment = {
+  id: string
+  protocol: Protocol
+  status: 'payment_required' | 'paid' | 'expired'
+  nodeId: string
+  amountSat: number
+  description: string
+  createdAt: number
+  expiresAt: number
+  settledAt: number | null
+  paidAt: number | null
+}
+
+const isExpired = (sql: Sql) => sql`paid_at IS NULL AND settled_at IS NULL AND expires_at <= now()`
+const shown = (sql: Sql) => sql`
+  id, protocol, CASE WHEN paid_at IS NOT NULL THEN 'paid' WHEN ${isExpired(sql)} THEN 'expired' ELSE 'payment_required' END AS status,
+  node_id AS "nodeId", amount_sat AS "amountSat", description, ${seconds(sql, 'created_at')} AS "createdAt",
+  ${seconds(sql, 'expires_at')} AS "expiresAt", ${seconds(sql, 'settled_at')} AS "settledAt", ${seconds(sql, 'paid_at')} AS "paidAt"`
+
+export async function findShownPayment(
+  sql: Sql,
+  accountId: string,
+  id: string,
+): Promise<(ShownPayment & { challenge: string }) | undefined> {
+  const [row] = await sql<(ShownPayment & { challenge: string })[]>`
+    SELECT ${shown(sql)}, challenge FROM gateway_payments WHERE id = ${id} AND account_id = ${accountId}`
+  return row
+}
+
+export type PaymentFilter = {
+  status?: ShownPayment['status']
+  nodeId?: string
+  /** Only older ones than this. */
+  before?: string
+  limit: number
+}
+
+export async function listPayments(sql: Sql, accountId: string, filter: PaymentFilter): Promise<ShownPayment[]> {
+  const { status, nodeId, before, limit } = filter
+  const wanted = {
+    paid: sql`AND paid_at IS NOT NULL`,
+    expired: sql`AND ${isExpired(sql)}`,
+    payment_required: sql`AND paid_at IS NULL AND NOT (${isExpired(sql)})`,
+  }
+  return sql<ShownPayment[]>`
+    SELECT ${shown(sql)} FROM gateway_payments
+    WHERE account_id = ${accountId} ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
+      ${before === undefined ? sql`` : sql`AND id < ${before}`} ${status ? wanted[status] : sql``}
+    ORDER BY id DESC LIMIT ${limit}`
+}
+
+/** Of any number of callers exactly one turns the payment paid, and its receipt is the one that stays. False: somebody else did. */
+export async function markPaid(sql: Sql, id: string, actor: string, receipt: string | null): Promise<boolean> {
+  const [row] = await sql`
+    WITH paid AS (
+      UPDATE gateway_payments SET paid_at = now(), receipt = ${receipt} WHERE id = ${id} AND paid_at IS NULL RETURNING account_id
+    )
+    INSERT INTO activity (account_id, actor, action, target) SELECT account_id, ${actor}, 'payment.paid', ${id} FROM paid RETURNING 1`
+  return row !== undefined
+}
+
+/**
+ * Of any number of callers exactly one gets the delivery; the same request of the same caller gets it again. Undefined: somebody else
+ * has it. Asked about a payment that is paid.
+ */
+export async function claimDelivery(sql: Sql, id: string, requestId: string | null): Promise<number | undefined> {
+  const [row] = await sql<{ redeemedAt: number }[]>`
+    UPDATE gateway_payments SET redeemed_at = coalesce(redeemed_at, now()), redeem_request_id = ${requestId}
+    WHERE id = ${id} AND (redeemed_at IS NULL OR redeem_request_id = ${requestId})
+    RETURNING ${seconds(sql, 'redeemed_at')} AS "redeemedAt"`
+  return row?.redeemedAt
+}
+
+/**
+ * The node's word about one of its invoices, once: the first time stays. False: not one of ours, or known already. What was earned is
+ * in the node from now on, whatever happens before the next look at it.
+ */
+export async function recordSettlement(
+  sql: Sql,
+  nodeId: string,
+  paymentHash: Buffer,
+  settledAtMs: number | undefined,
+): Promise<boolean> {
+  const [row] = await sql`
+    WITH settled AS (
+      UPDATE gateway_payments SET settled_at = ${settledAtMs === undefined ? sql`now()` : sql`to_timestamp(${settledAtMs} / 1000.0)`}, ask_at = NULL
+      WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash} AND settled_at IS NULL RETURNING id, account_id
+    ), funded AS (
+      UPDATE nodes SET has_funds = true WHERE id = ${nodeId} AND NOT has_funds AND EXISTS (SELECT 1 FROM settled)
+    )
+    INSERT INTO activity (account_id, actor, action, target) SELECT account_id, ${nodeId}, 'payment.settled', id FROM settled RETURNING 1`
+  return row !== undefined
+}
+
+export type OpenInvoice = { id: string; nodeId: string; paymentHash: Buffer }
+
+/**
+ * Invoices to ask the ready nodes of this host about: every 15 s until a minute after their expiry, then ten minutes and an hour after
+ * it. Those of a node that is not ready stay due until it is. Few of each node at a time, so that one with many does not hold up the others.
+ */
+export async function takeDueInvoices(sql: Sql, host: string, busyNodes: string[]): Promise<OpenInvoice[]> {
+  return sql<OpenInvoice[]>`
+    UPDATE gateway_payments p SET ask_at = CASE
+      WHEN now() < p.expires_at + interval '1 minute' THEN now() + ${ASK_EVERY_SECONDS} * interval '1 second'
+      WHEN now() < p.expires_at + interval '10 minutes' THEN p.expires_at + interval '10 minutes'
+      WHEN now() < p.expires_at + interval '1 hour' THEN p.expires_at + interval '1 hour' END
+    FROM (SELECT due.id FROM nodes n CROSS JOIN LATERAL (
+            SELECT id FROM gateway_payments WHERE node_id = n.id AND ask_at <= now() ORDER BY ask_at LIMIT 50) due
+          WHERE n.host = ${host} AND n.status = 'ready' AND n.deleted_at IS NULL AND n.id <> ALL (${busyNodes})) due
+    WHERE p.id = due.id AND p.settled_at IS NULL
+    RETURNING p.id, p.node_id AS "nodeId", p.payment_hash AS "paymentHash"`
+}
+
+/** The node did not answer: an ask that told nothing does not count. */
+export async function askAgain(sql: Sql, ids: string[]): Promise<void> {
+  await sql`
+    UPDATE gateway_payments SET ask_at = now() + ${ASK_EVERY_SECONDS} * interval '1 second'
+    WHERE id = ANY (${ids}) AND settled_at IS NULL`
+}
+
+export async function openInvoicesOf(sql: Sql, nodeId: string, limit: number): Promise<OpenInvoice[]> {
+  return sql<OpenInvoice[]>`
+    SELECT id, node_id AS "nodeId", payment_hash AS "paymentHash" FROM gateway_payments
+    WHERE node_id = ${nodeId} AND ask_at IS NOT NULL ORDER BY ask_at LIMIT ${limit}`
+}
