@@ -6,7 +6,9 @@ import type { Config } from './config.ts'
 import { writeSecretFile } from './data-dir.ts'
 import type { LookUpNode } from './http/proxy.ts'
 import type { NodeAddress } from './lightning/phoenixd.ts'
+import { Settlements } from './lightning/settlements.ts'
 import { lookUpUser, type UserIds } from './linux.ts'
+import { type AccessTo, accessTo } from './nodes/access.ts'
 import { type Network, openMaterial } from './nodes/material.ts'
 import { Reconciler } from './nodes/reconciler.ts'
 import type { NodeMaterial, Runtime } from './nodes/runtime.ts'
@@ -16,7 +18,7 @@ import { installSoftware, versionsOf } from './runtimes/process/software.ts'
 import { type MasterKey, masterKeyOf } from './secrets.ts'
 import { StartFault } from './start-fault.ts'
 import { isStoreDown, type Sql } from './store/db.ts'
-import { findAnyNode, takeOverHost, wakeNode } from './store/nodes.ts'
+import { findAnyNode, type NodeRow, takeOverHost, wakeNode } from './store/nodes.ts'
 
 const WATCH_MS = 500
 
@@ -29,6 +31,8 @@ export type Yard = {
   hub: Hub | undefined
   wake: () => void
   lookUpNode: LookUpNode
+  accessTo: AccessTo
+  settlements: Settlements
   close: () => Promise<void>
 }
 
@@ -53,7 +57,10 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
       return address
     }
   }
+  const masterKeys = [master, ...(config.previousMasterKey ? [masterKeyOf(config.previousMasterKey)] : [])]
+  const access = accessTo(sql, masterKeys, host)
   if (config.role === 'api') {
+    const settlements = new Settlements({ sql, accessTo: access, host: undefined, log })
     const hub = software.kind === 'sandbox' ? Hub.attach(config.dataDir) : undefined
     const wake = (): void => undefined
     return {
@@ -64,13 +71,14 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
       hub,
       wake,
       lookUpNode,
-      close: async () => undefined,
+      accessTo: access,
+      settlements,
+      close: () => settlements.close(),
     }
   }
   const user = nodeUser()
   const { catalogue, sandbox } = installSoftware(config.dataDir, software.versions, user)
   const hub = software.kind === 'sandbox' ? await Hub.start(config.dataDir, sandbox, user) : undefined
-  const masterKeys = [master, ...(config.previousMasterKey ? [masterKeyOf(config.previousMasterKey)] : [])]
   const materialOf = async (nodeId: string): Promise<NodeMaterial> => {
     const node = await findAnyNode(sql, nodeId)
     if (!node) throw new Error(`no node ${nodeId}`)
@@ -89,7 +97,11 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
     passwordOf: async (nodeId) => (await materialOf(nodeId)).restrictedPassword,
   })
   const deadlines = { provisionMs: config.provisionDeadlineMs }
-  const reconciler = new Reconciler({ sql, runtime, host, deadlines, materialOf, log })
+  const settlements = new Settlements({ sql, accessTo: access, host, log })
+  const beforeStop = async ({ id, port }: NodeRow): Promise<void> => {
+    if (port !== null) await settlements.askBeforeStop(id, { host: '127.0.0.1', port })
+  }
+  const reconciler = new Reconciler({ sql, runtime, host, deadlines, materialOf, beforeStop, log })
   await takeOverHost(sql, host)
   reconciler.wake()
   const watch = setInterval(() => {
@@ -112,8 +124,11 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
     hub,
     wake: () => reconciler.wake(),
     lookUpNode,
+    accessTo: access,
+    settlements,
     close: async () => {
       clearInterval(watch)
+      await settlements.close()
       hub?.leave()
       await reconciler.stop()
     },

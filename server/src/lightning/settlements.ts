@@ -1,0 +1,146 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { FastifyBaseLogger } from 'fastify'
+import type { AccessTo } from '../nodes/access.ts'
+import { isStoreDown, type Sql } from '../store/db.ts'
+import { askAgain, type OpenInvoice, openInvoicesOf, recordSettlement, takeDueInvoices } from '../store/payments.ts'
+import { findIncoming, type NodeAddress } from './phoenixd.ts'
+
+const SWEEP_MS = 1_000
+const ASK_TIMEOUT_MS = 2_000
+/** Before a node stops: what is not asked by then is asked when it is back. */
+const LAST_ASKS_MS = 5_000
+const LAST_ASKS = 1_000
+const LAST_ASKS_AT_ONCE = 8
+
+/** unknown: it answered, and has no such invoice, for example because its data was lost. That is not to say that nobody paid. */
+export type NodesWord = 'settled' | 'unpaid' | 'unknown' | 'unreachable'
+
+export type SettlementsParts = {
+  sql: Sql
+  accessTo: AccessTo
+  /** Whose nodes to sweep; undefined in a process that only serves. */
+  host: string | undefined
+  log: FastifyBaseLogger
+}
+
+/**
+ * What nodes tell us about received payments. Their events come once, unrepeated, and only while we listen: they make it quick. That
+ * nothing is lost is the sweep's work, which asks about every open invoice.
+ */
+export class Settlements {
+  readonly #parts: SettlementsParts
+  readonly #busyNodes = new Map<string, Promise<void>>()
+  readonly #timer: NodeJS.Timeout | undefined
+  #sweeping = false
+  #stopped = false
+
+  constructor(parts: SettlementsParts) {
+    this.#parts = parts
+    const { host } = parts
+    if (host !== undefined) this.#timer = setInterval(() => void this.#sweep(host), SWEEP_MS)
+  }
+
+  /** Asks the node, and keeps what it says. */
+  async ask(
+    { nodeId, paymentHash }: { nodeId: string; paymentHash: Buffer },
+    node: { address: NodeAddress | undefined; password: () => string },
+    timeoutMs: number,
+  ): Promise<NodesWord> {
+    if (!node.address) return 'unreachable'
+    const found = await findIncoming(node.address, node.password(), paymentHash.toString('hex'), timeoutMs)
+    if (found.answer !== 'incoming') return found.answer === 'unknown' ? 'unknown' : 'unreachable'
+    if (!found.isPaid) return 'unpaid'
+    await recordSettlement(this.#parts.sql, nodeId, paymentHash, found.completedAtMs)
+    return 'settled'
+  }
+
+  /** A node's event, as it came. False: it is not that node's word. Which of its payments it is about, if any of ours, the store knows. */
+  async receive(nodeId: string, body: Buffer, signature: string): Promise<boolean> {
+    const secret = (await this.#parts.accessTo(nodeId))?.webhookSecret()
+    if (secret === undefined) return false
+    const wanted = createHmac('sha256', secret).update(body).digest()
+    const given = Buffer.from(signature, 'hex')
+    if (given.length !== wanted.length || !timingSafeEqual(given, wanted)) return false
+    const event = readEvent(body)
+    if (event) await recordSettlement(this.#parts.sql, nodeId, event.paymentHash, event.atMs)
+    return true
+  }
+
+  /** The last occasion for as long as the node is down. Whatever goes wrong here must not keep it from stopping. */
+  async askBeforeStop(nodeId: string, address: NodeAddress): Promise<void> {
+    const { sql, accessTo, log } = this.#parts
+    try {
+      const access = await accessTo(nodeId)
+      const open = access ? await openInvoicesOf(sql, nodeId, LAST_ASKS) : []
+      const deadline = performance.now() + LAST_ASKS_MS
+      const askNext = async (): Promise<void> => {
+        for (let invoice = open.pop(); invoice && access; invoice = open.pop()) {
+          const leftMs = deadline - performance.now()
+          if (leftMs <= 0) return
+          const answer = await this.ask(invoice, { address, password: access.password }, Math.min(leftMs, ASK_TIMEOUT_MS))
+          if (answer === 'unreachable') return
+        }
+      }
+      await Promise.all(Array.from({ length: LAST_ASKS_AT_ONCE }, askNext))
+    } catch (error) {
+      log.warn({ err: error, nodeId }, 'a node stops before it was asked about its open invoices')
+    }
+  }
+
+  async #sweep(host: string): Promise<void> {
+    if (this.#sweeping) return
+    this.#sweeping = true
+    const { sql, log } = this.#parts
+    try {
+      const due = await takeDueInvoices(sql, host, [...this.#busyNodes.keys()])
+      for (const nodeId of new Set(due.map((invoice) => invoice.nodeId))) {
+        const invoices = due.filter((invoice) => invoice.nodeId === nodeId)
+        const work: Promise<void> = this.#askAbout(nodeId, invoices)
+          .catch((error: unknown) => log.warn({ err: error, nodeId }, 'open invoices are asked about again'))
+          .finally(() => this.#busyNodes.delete(nodeId))
+        this.#busyNodes.set(nodeId, work)
+      }
+    } catch (error) {
+      if (!isStoreDown(error)) log.warn({ err: error }, 'cannot look for open invoices')
+    }
+    this.#sweeping = false
+  }
+
+  /** One after the other: a node has better things to do. One that does not answer is not asked about the rest now. */
+  async #askAbout(nodeId: string, invoices: OpenInvoice[]): Promise<void> {
+    const access = await this.#parts.accessTo(nodeId)
+    for (const [index, invoice] of invoices.entries()) {
+      if (this.#stopped) return
+      const answer = access ? await this.ask(invoice, access, ASK_TIMEOUT_MS) : 'unreachable'
+      if (answer === 'unreachable')
+        return askAgain(
+          this.#parts.sql,
+          invoices.slice(index).map(({ id }) => id),
+        )
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#timer)
+    await Promise.allSettled(this.#busyNodes.values())
+  }
+}
+
+/** Undefined: signed by the node, but not about a received payment. */
+function readEvent(body: Buffer): { paymentHash: Buffer; atMs: number | undefined } | undefined {
+  let event: unknown
+  try {
+    event = JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+  const { type, paymentHash, timestamp } = (event ?? {}) as Record<string, unknown>
+  if (type !== 'payment_received' || typeof paymentHash !== 'string' || !/^[0-9a-f]{64}$/.test(paymentHash)) return undefined
+  return { paymentHash: Buffer.from(paymentHash, 'hex'), atMs: isTimeMs(timestamp) ? timestamp : undefined }
+}
+
+/** Beyond the year 9999 no date can be written any more. */
+function isTimeMs(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < 253_402_300_800_000
+}
