@@ -14,6 +14,8 @@ const parts: AppParts = {
   sql: unused,
   keys: unused,
   nodes: unused,
+  payments: unused,
+  settlements: unused,
   // Anything but undefined: the sandbox calls are part of the document.
   hub: {} as never,
   lookUpNode: unused,

@@ -53,14 +53,17 @@ test('inside sandboxd: the API uses the node, the node and the hub do not know t
   expect(files.filter(({ from, to }) => arrows.some(([source, target]) => source.test(from) && target.test(to)))).toEqual([])
 })
 
-test('inside the server: http → nodes, accounts → store; a runtime knows no HTTP; what is pure imports nothing that is not', () => {
+test('inside the server: http → nodes, gateway, accounts → store; gateway → lightning; a runtime knows no HTTP; what is pure imports nothing that is not', () => {
   const src = 'server/src'
   const arrows: [from: string, to: string][] = [
-    [`${src}/store/`, `${src}/(http|accounts|runtimes|lightning)/`],
-    [`${src}/accounts/`, `${src}/(http|nodes|runtimes)/`],
-    [`${src}/nodes/`, `${src}/(http|runtimes)/`],
-    [`${src}/runtimes/`, `${src}/(http|accounts)/`],
-    [`${src}/lightning/`, `${src}/(http|accounts|nodes|runtimes|store)/`],
+    [`${src}/store/`, `${src}/(http|gateway|accounts|runtimes|lightning)/`],
+    [`${src}/accounts/`, `${src}/(http|gateway|nodes|runtimes)/`],
+    [`${src}/nodes/`, `${src}/(http|gateway|runtimes)/`],
+    [`${src}/gateway/`, `${src}/(http|runtimes|accounts)/`],
+    [`${src}/runtimes/`, `${src}/(http|gateway|accounts)/`],
+    [`${src}/lightning/`, `${src}/(http|gateway|accounts|runtimes)/`],
+    [`${src}/lightning/(phoenixd|bolt11)\\.ts`, `${src}/(nodes|store)/`],
+    [`${src}/gateway/(mpp|l402|macaroon|jcs)\\.ts`, `${src}/(?!problems|gateway/(macaroon|jcs)\\.ts)`],
     [`${src}/(nodes/node|problems|ids|secrets|accounts/key-format)\\.ts`, `${src}/`],
     [`${src}/`, `${src}/main\\.ts`],
   ]

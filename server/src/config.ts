@@ -27,10 +27,12 @@ export type Config = {
   maxNodesPerAccount: number
   maxNodes: number
   nodePriceSatPerDay: number
+  challengeLifetimeSeconds: number
+  l402LifetimeSeconds: number
   provisionDeadlineMs: number
   operationTimeoutMs: number
   retentionDays: number
-  rateLimit: { max: number; windowSeconds: number }
+  rateLimit: { max: number; windowSeconds: number; gatewayMax: number }
   trustProxy: number | string[] | false
   signupCreditSat: number
   maxKeysPerAccount: number
@@ -140,6 +142,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     rateLimit: {
       max: integer('RATE_LIMIT_MAX', 180, 1, 1_000_000_000),
       windowSeconds: integer('RATE_LIMIT_WINDOW_SECONDS', 60, 1, 86_400),
+      gatewayMax: integer('GATEWAY_RATE_LIMIT_MAX', 0, 0, 1_000_000_000),
     },
     trustProxy: trustProxy(text('TRUST_PROXY'), fault),
     role: choice('ROLE', ['all', 'api']),
@@ -149,6 +152,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     maxNodesPerAccount: integer('MAX_NODES_PER_ACCOUNT', 20, 1, 1_000_000),
     maxNodes: integer('MAX_NODES', 200, 1, 9_000),
     nodePriceSatPerDay: integer('NODE_PRICE_SAT_PER_DAY', 100, 0, 1_000_000),
+    challengeLifetimeSeconds: integer('CHALLENGE_LIFETIME_SECONDS', 300, 1, 300),
+    l402LifetimeSeconds: integer('L402_LIFETIME_SECONDS', 86_400, 1, 315_360_000),
     provisionDeadlineMs: integer('PROVISION_DEADLINE_SECONDS', 300, 1, 86_400) * 1000,
     operationTimeoutMs: integer('OPERATION_TIMEOUT_SECONDS', 90, 1, 3_600) * 1000,
     retentionDays: integer('RETENTION_DAYS', 30, 1, 3_650),

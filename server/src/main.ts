@@ -5,6 +5,8 @@ import { Keys } from './accounts/keys.ts'
 import { type Config, readConfig } from './config.ts'
 import { generatedSecret, openDataDir } from './data-dir.ts'
 import { firstRun } from './first-run.ts'
+import { Payments } from './gateway/payments.ts'
+import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
 import { buildApp } from './http/app.ts'
 import { isSupportedPlatform } from './linux.ts'
 import { createLogger } from './log.ts'
@@ -57,11 +59,15 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   const keys = new Keys(sql, warn)
   const yard = await openYard(config, sql, master, logger)
   const nodes = new Nodes({ ...yard, sql, config, master, isStopping })
+  const protocolKeys = await ProtocolKeys.open(sql, master, previous)
+  const payments = new Payments({ ...yard, sql, config, master, protocolKeys })
   const app = await buildApp({
     config,
     sql,
     keys,
     nodes,
+    payments,
+    settlements: yard.settlements,
     hub: yard.hub,
     lookUpNode: yard.lookUpNode,
     operatorToken,
@@ -75,11 +81,11 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   config.publicUrl = config.publicUrl.replace(/:0$/, `:${port}`)
   config.nodeCallbackUrl = config.nodeCallbackUrl.replace(/:0$/, `:${port}`)
   if (embedded) await firstRun(sql, keys, config)
-  if (previous)
-    reseal(sql, master, previous).then(
-      (count) => logger.info(`${count} rows sealed anew; MASTER_KEY_PREVIOUS is no longer needed`),
-      warn,
-    )
+  if (previous) {
+    const everything = async (): Promise<number> =>
+      (await resealProtocolKeys(sql, master, previous)) + (await reseal(sql, master, previous))
+    everything().then((count) => logger.info(`${count} rows sealed anew; MASTER_KEY_PREVIOUS is no longer needed`), warn)
+  }
   const housekeeping = setInterval(() => Promise.all([forgetOldHits(sql), forgetOldAnswers(sql)]).catch(warn), FORGET_EVERY_MS)
 
   const stop = async (): Promise<void> => {

@@ -3,7 +3,9 @@ import swaggerUi from '@fastify/swagger-ui'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import type { Keys } from '../accounts/keys.ts'
 import type { Config } from '../config.ts'
+import type { Payments } from '../gateway/payments.ts'
 import { newId } from '../ids.ts'
+import type { Settlements } from '../lightning/settlements.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import { Problem } from '../problems.ts'
 import type { Hub } from '../runtimes/process/hub.ts'
@@ -11,6 +13,7 @@ import type { Sql } from '../store/db.ts'
 import { apiKeyRoutes } from './api-key.ts'
 import { acceptOnlyJson } from './body.ts'
 import { renderClientError, renderProblems, renderRouterError } from './errors.ts'
+import { gatewayRoutes } from './gateway.ts'
 import { healthRoutes } from './health.ts'
 import { nodeRoutes } from './nodes.ts'
 import { operatorRoutes } from './operator.ts'
@@ -18,6 +21,7 @@ import { operatorNodeRoutes } from './operator-nodes.ts'
 import { addNodeProxy, type LookUpNode, rewriteNodeHost } from './proxy.ts'
 import { addLimits, type Limits } from './rate-limit.ts'
 import { strict } from './schemas.ts'
+import { settledRoutes } from './settled.ts'
 
 export const BODY_LIMIT_BYTES = 64 * 1024
 
@@ -26,6 +30,8 @@ export type AppParts = {
   sql: Sql
   keys: Keys
   nodes: Nodes
+  payments: Payments
+  settlements: Settlements
   hub: Hub | undefined
   lookUpNode: LookUpNode
   operatorToken: string | undefined
@@ -90,6 +96,8 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   await app.register(healthRoutes(routeParts))
   await app.register(apiKeyRoutes(routeParts), { prefix: '/v1' })
   await app.register(nodeRoutes(routeParts), { prefix: '/v1/nodes' })
+  await app.register(gatewayRoutes(routeParts), { prefix: '/v1/gateway/payments' })
+  await app.register(settledRoutes(routeParts), { prefix: '/internal/settled' })
   if (parts.operatorToken !== undefined) {
     await app.register(operatorRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
     await app.register(operatorNodeRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
@@ -107,6 +115,7 @@ function tagOf(path: string): string {
   if (path.startsWith('/operator/v1/sandbox')) return 'Sandbox'
   if (path.startsWith('/operator')) return 'Operator'
   if (path.startsWith('/v1/nodes')) return 'Nodes'
+  if (path.startsWith('/v1/gateway')) return 'Gateway'
   return path.startsWith('/v1') ? 'Keys' : 'Health'
 }
 

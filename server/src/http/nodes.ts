@@ -3,9 +3,7 @@ import { type Static, Type } from 'typebox'
 import type { Nodes } from '../nodes/nodes.ts'
 import type { RouteParts } from './app.ts'
 import { requireKey } from './auth.ts'
-import { ErrorBody, strict, Timestamp } from './schemas.ts'
-
-const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()])
+import { ErrorBody, nullable, strict, Timestamp } from './schemas.ts'
 
 export const NodeSchema = Type.Object({
   id: Type.String(),

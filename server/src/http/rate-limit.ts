@@ -15,27 +15,35 @@ export type Limits = {
   nodes: Check
   /** Failed authentications, per client address: a valid key is never refused for what others behind its address tried. */
   failures: Check
+  /** Everything under /gateway, per API key; off unless the deployment sets it. */
+  gateway: Check
 }
 
 /** Addresses are counted as the library does: IPv4 as it is, IPv6 by /64, since one customer has at least that many. */
 export async function addLimits(
   app: FastifyInstance,
-  settings: { max: number; windowSeconds: number },
+  settings: { max: number; windowSeconds: number; gatewayMax: number },
   shared: Sql | undefined,
 ): Promise<Limits> {
   // biome-ignore lint/suspicious/noExplicitAny: the library types a store by its own class, which takes no client of ours
   const store = shared && { store: sharedStore(shared) as any }
   await app.register(rateLimit, { global: false, cache: MOST_CLIENTS, ...store })
-  const limit = (name: string, max: number, timeWindow: number): Check => {
-    const check = app.createRateLimit({ max, timeWindow, nameSpace: name } as { max: number; timeWindow: number })
+  const limit = (name: string, max: number, timeWindow: number, keyGenerator?: (request: FastifyRequest) => string): Check => {
+    const options = { max, timeWindow, nameSpace: name, ...(keyGenerator ? { keyGenerator } : {}) }
+    const check = app.createRateLimit(options as { max: number; timeWindow: number })
     return async (request) => {
       const result = await check(request)
       if (!result.isAllowed && result.isExceeded) throw limited(max, result.ttlInSeconds)
     }
   }
+  const windowMs = settings.windowSeconds * 1000
   return {
-    nodes: limit('nodes', settings.max, settings.windowSeconds * 1000),
+    nodes: limit('nodes', settings.max, windowMs),
     failures: limit('failures', MAX_FAILURES, FAILURE_WINDOW_MS),
+    gateway:
+      settings.gatewayMax === 0
+        ? async () => undefined
+        : limit('gateway', settings.gatewayMax, windowMs, ({ caller }) => caller.id),
   }
 }
 

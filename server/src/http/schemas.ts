@@ -17,3 +17,5 @@ export const Name = Type.String({
   maxLength: 100,
   pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
 })
+
+export const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()])

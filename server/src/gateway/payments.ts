@@ -1,0 +1,277 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Config } from '../config.ts'
+import { crashpoint } from '../crashpoint.ts'
+import { once, type Repeatable } from '../idempotency.ts'
+import { isId, newId } from '../ids.ts'
+import { type Invoice, readInvoice } from '../lightning/bolt11.ts'
+import { createInvoice } from '../lightning/phoenixd.ts'
+import type { NodesWord, Settlements } from '../lightning/settlements.ts'
+import type { AccessTo } from '../nodes/access.ts'
+import { Problem } from '../problems.ts'
+import type { MasterKey } from '../secrets.ts'
+import type { Sql } from '../store/db.ts'
+import {
+  claimDelivery,
+  findPayment,
+  findShownPayment,
+  insertPayment,
+  listPayments,
+  markPaid,
+  type NewPayment,
+  type PaymentFilter,
+  type PaymentRow,
+  type Protocol,
+  type ShownPayment,
+} from '../store/payments.ts'
+import { issueL402, judgeL402 } from './l402.ts'
+import { issueMpp, judgeMpp, mppReceipt } from './mpp.ts'
+import type { ProtocolKeys } from './protocol-keys.ts'
+
+/** Who asks, and for which account. */
+type Call = { accountId: string; actor: string }
+
+export type PaymentWish = { nodeId: string; amountSat: number; description: string; protocol?: Protocol }
+export type CreatedPayment = { id: string; protocol: Protocol; status: 'payment_required'; challenge: string }
+export type PaidPayment = { id: string; protocol: Protocol; status: 'paid'; receipt?: string }
+export type RedeemedPayment = PaidPayment & { nodeId: string; amountSat: number; description: string; redeemedAt: number }
+export type Redemption = { credential: string; requestId?: string; singleUse?: boolean }
+
+const INVOICE_TIMEOUT_MS = 5_000
+/** The payer's node can be quicker to tell its owner than the payee's is to tell us. */
+const SETTLEMENT_WAIT_MS = 2_000
+/** Even past the end of the wait a node gets this long to answer. */
+const SHORTEST_ASK_MS = 500
+const FIRST_PAUSE_MS = 25
+const LONGEST_PAUSE_MS = 400
+/** Beyond this many UTF-16 units a node takes only a description's hash. */
+const LONGEST_INVOICE_DESCRIPTION = 128
+
+export type PaymentsParts = {
+  sql: Sql
+  config: Config
+  master: MasterKey
+  network: Invoice['network']
+  protocolKeys: ProtocolKeys
+  accessTo: AccessTo
+  settlements: Settlements
+}
+
+/** HTTP 402: challenges that a node of the account is paid for, and the judgement on what comes back. */
+export class Payments {
+  readonly #parts: PaymentsParts
+
+  constructor(parts: PaymentsParts) {
+    this.#parts = parts
+  }
+
+  async create(call: Call, wish: PaymentWish, repeatable: Repeatable): Promise<CreatedPayment> {
+    const { sql, master } = this.#parts
+    const prepare = (): Promise<NewPayment> => this.#prepare(call, wish)
+    const work = async (store: Sql, payment: NewPayment): Promise<CreatedPayment> => {
+      await insertPayment(store, payment)
+      crashpoint('payment: not yet committed')
+      return { id: payment.id, protocol: payment.protocol, status: 'payment_required', challenge: payment.challenge }
+    }
+    // One statement is a transaction of its own.
+    const created =
+      repeatable.key === undefined
+        ? await work(sql, await prepare())
+        : await once(sql, master, repeatable, 201, { prepare, work })
+    crashpoint('payment: committed')
+    return created
+  }
+
+  /** Everything but keeping it. An invoice that is made and then forgotten harms nobody: nobody was told of it. */
+  async #prepare(call: Call, { nodeId, amountSat, description, protocol = 'mpp' }: PaymentWish): Promise<NewPayment> {
+    const { config, accessTo, protocolKeys } = this.#parts
+    // What is no id names no node, and may hold characters that the store has no place for.
+    const node = isId('node', nodeId) ? await accessTo(nodeId) : undefined
+    if (!node || node.isDeleted || node.accountId !== call.accountId)
+      throw new Problem('node_not_found', 'There is no such node.')
+    if (!node.isReady || !node.address)
+      throw new Problem('payment_service_unavailable', 'The node is not ready: only a running node can be paid.')
+    const id = newId('pay')
+    const made = await createInvoice(
+      node.address,
+      node.password(),
+      {
+        amountSat,
+        description,
+        expirySeconds: config.challengeLifetimeSeconds,
+        externalId: id,
+        webhookUrl: `${config.nodeCallbackUrl}/internal/settled/${nodeId}`,
+      },
+      INVOICE_TIMEOUT_MS,
+    )
+    crashpoint('payment: invoice made')
+    if (made.answer !== 'invoice') {
+      const why = made.answer === 'refused' ? made.why : 'no answer in time'
+      throw new Problem('payment_service_unavailable', 'The node did not give an invoice. Try again shortly.', {
+        cause: new Error(`createinvoice: ${why}`),
+      })
+    }
+    const invoice = this.#checkedInvoice(made, amountSat, description)
+    const createdSeconds = Math.floor(node.nowMs / 1000)
+    const expiresAtSeconds = Math.min(
+      createdSeconds + config.challengeLifetimeSeconds,
+      invoice.timestampSeconds + invoice.expirySeconds,
+    )
+    if (expiresAtSeconds <= createdSeconds) throw oddInvoice('it has expired already')
+    const paymentHash = Buffer.from(invoice.paymentHash, 'hex')
+    const tokenId = protocol === 'l402' ? randomBytes(32) : null
+    const key = protocolKeys.current
+    const issue = (): string => {
+      if (tokenId) {
+        const validUntilSeconds = createdSeconds + config.l402LifetimeSeconds
+        return issueL402(key.rootKeyOf(id), { paymentId: id, paymentHash, tokenId, validUntilSeconds, invoice: made.serialized })
+      }
+      const { network } = invoice
+      if (network === 'testnet') throw oddInvoice('MPP has no name for its network')
+      const terms = { amountSat, description, paymentId: id, invoice: made.serialized, network, paymentHash: invoice.paymentHash }
+      return issueMpp(key.mpp, new URL(config.publicUrl).host, terms, expiresAtSeconds)
+    }
+    return {
+      id,
+      accountId: call.accountId,
+      nodeId,
+      protocol,
+      amountSat,
+      description,
+      challenge: issue(),
+      paymentHash,
+      protocolKeyId: key.id,
+      tokenId,
+      createdAtMs: node.nowMs,
+      expiresAtSeconds,
+    }
+  }
+
+  /** A customer pays what the invoice says, not what we asked for: they must be the same. */
+  #checkedInvoice(made: { serialized: string; paymentHash: string }, amountSat: number, description: string): Invoice {
+    const invoice = readInvoice(made.serialized)
+    if (!invoice) throw oddInvoice('it cannot be read')
+    if (invoice.network !== this.#parts.network) throw oddInvoice('it is of another network')
+    if (invoice.amountMsat !== amountSat * 1000) throw oddInvoice('its amount is another')
+    if (invoice.paymentHash !== made.paymentHash) throw oddInvoice('its payment hash is another')
+    const isLong = description.length > LONGEST_INVOICE_DESCRIPTION
+    const isDescribed = isLong
+      ? invoice.descriptionHash === createHash('sha256').update(description).digest('hex')
+      : invoice.description === description
+    if (!isDescribed) throw oddInvoice('its description is another')
+    return invoice
+  }
+
+  /**
+   * A preimage proves that somebody knew it, and the payee's own node knows it before anyone pays. So the node's word that the invoice
+   * was settled is needed too, and the UPDATE, not this function, decides who made the transition.
+   */
+  async validate(call: Call, id: string, credential: string): Promise<PaidPayment> {
+    return paidView(await this.#validated(call, id, credential))
+  }
+
+  async #validated(call: Call, id: string, credential: string): Promise<PaymentRow> {
+    let payment = await this.#find(call, id)
+    await this.#judge(payment, credential)
+    if (payment.settledAtMs === null) payment = await this.#settled(call, payment)
+    if (payment.isPaid) return payment
+    const { challenge, paymentHash, settledAtMs } = payment
+    if (settledAtMs === null) throw new Error('a payment was settled and is not')
+    const receipt = payment.protocol === 'mpp' ? mppReceipt(challenge, paymentHash, settledAtMs) : null
+    const isOurs = await markPaid(this.#parts.sql, id, call.actor, receipt)
+    crashpoint('validate: paid')
+    // Whoever was quicker wrote the receipt that counts.
+    return isOurs ? { ...payment, isPaid: true, receipt } : this.#find(call, id)
+  }
+
+  async #find(call: Call, id: string): Promise<PaymentRow> {
+    const payment = isId('pay', id) && (await findPayment(this.#parts.sql, call.accountId, id))
+    if (!payment) throw notFound()
+    return payment
+  }
+
+  /** Returns when every byte of it is right. */
+  async #judge(payment: PaymentRow, credential: string): Promise<void> {
+    const key = await this.#parts.protocolKeys.find(payment.protocolKeyId)
+    const { id, challenge, paymentHash, amountSat, tokenId, nowMs } = payment
+    if (tokenId === null) return judgeMpp(credential, { challenge, paymentHash, amountSat }, key.mpp)
+    const root = key.rootKeyOf(id)
+    judgeL402(credential, { paymentId: id, paymentHash, tokenId }, root, Math.floor(nowMs / 1000))
+  }
+
+  /** The payment as it is once its settlement is recorded; throws when it is not settled. */
+  async #settled(call: Call, payment: PaymentRow): Promise<PaymentRow> {
+    const isExpired = payment.nowMs >= payment.expiresAtMs
+    const word = await this.#askNode(payment, isExpired ? 0 : SETTLEMENT_WAIT_MS)
+    // The node's event may have come meanwhile, also when the node has not answered.
+    const again = await this.#find(call, payment.id)
+    if (again.settledAtMs !== null) return again
+    if (word !== 'unpaid')
+      throw new Problem('payment_service_unavailable', 'The node does not tell whether it was paid. Try again shortly.')
+    if (isExpired)
+      throw new Problem('payment_expired', 'The challenge has expired, and was not paid.', {
+        details: { problem: 'https://paymentauth.org/problems/lightning/expired-invoice' },
+      })
+    throw new Problem('invalid_payment_credential', 'The node does not report the payment as received yet. Try again shortly.', {
+      details: { reason: 'not_settled', problem: 'https://paymentauth.org/problems/verification-failed' },
+    })
+  }
+
+  async #askNode(payment: PaymentRow, waitMs: number): Promise<NodesWord> {
+    const node = await this.#parts.accessTo(payment.nodeId)
+    if (!node) return 'unreachable'
+    const deadline = performance.now() + waitMs
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      const leftMs = deadline - performance.now()
+      const word = await this.#parts.settlements.ask(payment, node, Math.max(leftMs, SHORTEST_ASK_MS))
+      if (word !== 'unpaid' || performance.now() + pauseMs > deadline) return word
+      await pause(pauseMs)
+    }
+  }
+
+  /** Validates, and claims the delivery: so a merchant without a database delivers once. */
+  async redeem(call: Call, id: string, { credential, requestId, singleUse }: Redemption): Promise<RedeemedPayment> {
+    const payment = await this.#validated(call, id, credential)
+    const isOnce = payment.protocol === 'mpp' || singleUse === true
+    const redeemedAt = await this.#claim(call, payment, requestId ?? null, isOnce)
+    crashpoint('redeem: claimed')
+    const { nodeId, amountSat, description } = payment
+    return { ...paidView(payment), nodeId, amountSat, description, redeemedAt }
+  }
+
+  async #claim(call: Call, payment: PaymentRow, requestId: string | null, isOnce: boolean): Promise<number> {
+    // Who may deliver again and again only wants to know since when.
+    if (!isOnce && payment.redeemedAt !== null) return payment.redeemedAt
+    const claimedAt = await claimDelivery(this.#parts.sql, payment.id, requestId)
+    if (claimedAt !== undefined) return claimedAt
+    const { redeemedAt } = await this.#find(call, payment.id)
+    if (isOnce || redeemedAt === null)
+      throw new Problem('already_redeemed', 'This payment was redeemed already, by another request.')
+    return redeemedAt
+  }
+
+  async get(call: Call, id: string): Promise<ShownPayment & { challenge: string }> {
+    const payment = isId('pay', id) && (await findShownPayment(this.#parts.sql, call.accountId, id))
+    if (!payment) throw notFound()
+    return payment
+  }
+
+  /** One more than asked for tells whether there is a next page. */
+  async list(call: Call, filter: PaymentFilter): Promise<{ payments: ShownPayment[]; nextCursor: string | null }> {
+    const rows = await listPayments(this.#parts.sql, call.accountId, { ...filter, limit: filter.limit + 1 })
+    const payments = rows.slice(0, filter.limit)
+    return { payments, nextCursor: rows.length > filter.limit ? (payments.at(-1)?.id ?? null) : null }
+  }
+}
+
+function paidView({ id, protocol, receipt }: PaymentRow): PaidPayment {
+  return { id, protocol, status: 'paid', ...(receipt === null ? {} : { receipt }) }
+}
+
+const notFound = (): Problem => new Problem('gateway_payment_not_found', 'There is no such payment.')
+
+/** The cause goes to the log, without a word of the invoice. */
+const oddInvoice = (why: string): Problem =>
+  new Problem('payment_service_unavailable', 'The node’s invoice is not what was asked for.', {
+    cause: new Error(`the node’s invoice: ${why}`),
+  })

@@ -1,0 +1,183 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
+import { isId } from '../ids.ts'
+import { Problem } from '../problems.ts'
+import type { RouteParts } from './app.ts'
+import { requireKey } from './auth.ts'
+import { ErrorBody, nullable, strict, Timestamp } from './schemas.ts'
+
+const MAX_SAT = 9_007_199_254_740
+const Protocol = Type.Enum(['mpp', 'l402'])
+const Create = strict({
+  nodeId: Type.String({ description: 'A running node of this account' }),
+  amountSat: Type.Integer({ minimum: 1, maximum: MAX_SAT }),
+  description: Type.String({
+    maxLength: 500,
+    pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+    description: 'What the customer pays for: not blank, without control characters',
+  }),
+  protocol: Type.Optional(Type.Enum(['mpp', 'l402'], { description: 'mpp unless given' })),
+})
+const Created = Type.Object({
+  id: Type.String(),
+  protocol: Protocol,
+  status: Type.Literal('payment_required'),
+  challenge: Type.String({ description: 'The value of WWW-Authenticate for your own 402' }),
+})
+const credential = Type.String({ description: 'The whole value of the customer’s Authorization header' })
+const Validate = strict({ credential })
+const Redeem = strict({
+  credential,
+  requestId: Type.Optional(Type.String({ pattern: '^[\\x20-\\x7e]{1,128}$', description: 'The same again: the same answer' })),
+  singleUse: Type.Optional(Type.Boolean({ description: 'L402: deliver once, as MPP always does' })),
+})
+const paid = {
+  id: Type.String(),
+  protocol: Protocol,
+  status: Type.Literal('paid'),
+  receipt: Type.Optional(Type.String({ description: 'MPP: the value of Payment-Receipt for your own answer' })),
+}
+const Redeemed = Type.Object({
+  ...paid,
+  nodeId: Type.String(),
+  amountSat: Type.Integer(),
+  description: Type.String(),
+  redeemedAt: Timestamp,
+})
+const STATUSES = ['payment_required', 'paid', 'expired'] as const
+const shown = {
+  id: Type.String(),
+  protocol: Protocol,
+  status: Type.Enum(STATUSES),
+  nodeId: Type.String(),
+  amountSat: Type.Integer(),
+  description: Type.String(),
+  createdAt: Timestamp,
+  expiresAt: Timestamp,
+  settledAt: nullable(Timestamp),
+  paidAt: nullable(Timestamp),
+}
+const Page = strict({
+  limit: Type.Optional(Type.String({ pattern: '^([1-9][0-9]?|100)$', description: '1 to 100, 20 unless given' })),
+  cursor: Type.Optional(Type.String({ description: '`nextCursor` of the page before' })),
+  status: Type.Optional(Type.Enum(STATUSES)),
+  nodeId: Type.Optional(Type.String()),
+})
+const PaymentId = Type.Object({ id: Type.String() })
+type Id = { Params: Static<typeof PaymentId> }
+
+export function gatewayRoutes({ keys, limits, payments }: RouteParts) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.addHook('onRequest', requireKey(keys, limits, 'gateway:write'))
+    app.addHook('onRequest', limits.gateway)
+    // A challenge or a receipt out of a cache would be somebody else's.
+    app.addHook('onRequest', async (_request, reply) => void reply.header('cache-control', 'no-store'))
+    const call = ({ caller }: FastifyRequest) => ({ accountId: caller.accountId, actor: caller.id })
+    const security = [{ apiKey: [] }]
+    const errors = { 400: ErrorBody, 401: ErrorBody, 404: ErrorBody, 429: ErrorBody, 503: ErrorBody }
+    const judged = { ...errors, 410: ErrorBody, 502: ErrorBody }
+
+    app.post<{ Body: Static<typeof Create> }>(
+      '',
+      {
+        schema: {
+          summary: 'Ask for a payment challenge',
+          security,
+          body: Create,
+          response: { 201: Created, ...errors, 409: ErrorBody, 502: ErrorBody },
+        },
+      },
+      async (request, reply) => {
+        const repeatable = {
+          key: request.headers['idempotency-key']?.toString(),
+          apiKeyId: request.caller.id,
+          apiKey: request.presentedKey,
+          route: 'POST /v1/gateway/payments',
+          body: request.body,
+        }
+        return reply.code(201).send(await payments.create(call(request), request.body, repeatable))
+      },
+    )
+    app.post<Id & { Body: Static<typeof Validate> }>(
+      '/:id/validate',
+      {
+        preValidation: requireCredential(Validate),
+        schema: {
+          summary: 'Has this credential paid',
+          security,
+          params: PaymentId,
+          body: Validate,
+          response: { 200: Type.Object(paid), ...judged },
+        },
+      },
+      async (request) => payments.validate(call(request), request.params.id, request.body.credential),
+    )
+    app.post<Id & { Body: Static<typeof Redeem> }>(
+      '/:id/redeem',
+      {
+        preValidation: requireCredential(Redeem),
+        schema: {
+          summary: 'Validate, and claim the delivery',
+          security,
+          params: PaymentId,
+          body: Redeem,
+          response: { 200: Redeemed, ...judged, 409: ErrorBody },
+        },
+      },
+      async (request) => payments.redeem(call(request), request.params.id, request.body),
+    )
+    app.get<Id>(
+      '/:id',
+      {
+        schema: {
+          summary: 'One payment, with its challenge',
+          security,
+          params: PaymentId,
+          response: { 200: Type.Object({ ...shown, challenge: Type.String() }), ...errors },
+        },
+      },
+      async (request) => payments.get(call(request), request.params.id),
+    )
+    app.get<{ Querystring: Static<typeof Page> }>(
+      '',
+      {
+        schema: {
+          summary: 'List payments, newest first',
+          security,
+          querystring: Page,
+          response: {
+            200: Type.Object({ payments: Type.Array(Type.Object(shown)), nextCursor: nullable(Type.String()) }),
+            ...errors,
+          },
+        },
+      },
+      async (request) => {
+        const { limit = '20', cursor, status, nodeId } = request.query
+        if (cursor !== undefined && !isId('pay', cursor))
+          throw new Problem('bad_request', 'The query parameter "cursor" must be the nextCursor of a page before.')
+        // What is no id names no node: nothing was ever paid to it.
+        if (nodeId !== undefined && !isId('node', nodeId)) return { payments: [], nextCursor: null }
+        const filter = {
+          limit: Number(limit),
+          ...(cursor === undefined ? {} : { before: cursor }),
+          ...(status === undefined ? {} : { status }),
+          ...(nodeId === undefined ? {} : { nodeId }),
+        }
+        return payments.list(call(request), filter)
+      },
+    )
+  }
+}
+
+/** A credential that is missing is a wrong one; a body that is wrong otherwise is a bad request, and that goes first. */
+function requireCredential(schema: typeof Validate | typeof Redeem) {
+  return async ({ body }: FastifyRequest): Promise<void> => {
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) return
+    if (Object.keys(body).some((name) => !Object.hasOwn(schema.properties, name))) return
+    if (typeof (body as { credential?: unknown }).credential !== 'string')
+      throw new Problem(
+        'invalid_payment_credential',
+        'The field "credential" must be the customer’s Authorization header, a string.',
+      )
+  }
+}
