@@ -6,7 +6,8 @@ import { SANDBOXD } from '../../sandboxd/test/build.ts'
 import { type Answer, eventually, processesIn, type Request, Server, type ServerSetup } from './harness.ts'
 
 const room = fileURLToPath(new URL('..', import.meta.url))
-const CRASHING = `${room}dist-crash/`
+/** Of this test file alone: another one may run at the same time, and removes its own when it ends. */
+const CRASHING = `${room}dist-crash-${process.pid}/`
 
 /** The same source with its crash points live; beside the real bundle, so that it finds all else at the same places. */
 export async function buildCrashingServer(): Promise<string> {
