@@ -59,8 +59,8 @@ export class Settlements {
     const secret = (await this.#parts.accessTo(nodeId))?.webhookSecret()
     if (secret === undefined) return false
     const wanted = createHmac('sha256', secret).update(body).digest()
-    const given = Buffer.from(signature, 'hex')
-    if (given.length !== wanted.length || !timingSafeEqual(given, wanted)) return false
+    // Node's decoder takes upper case and stops at what is no digit: one signature would have many spellings.
+    if (!/^[0-9a-f]{64}$/.test(signature) || !timingSafeEqual(Buffer.from(signature, 'hex'), wanted)) return false
     const event = readEvent(body)
     if (event) await recordSettlement(this.#parts.sql, nodeId, event.paymentHash, event.atMs)
     return true
