@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
 import type { AccessTo } from '../nodes/access.ts'
 import { isStoreDown, type Sql } from '../store/db.ts'
-import { askAgain, type OpenInvoice, openInvoicesOf, recordSettlement, takeDueInvoices } from '../store/payments.ts'
+import { answered, type DueInvoice, openInvoicesOf, recordSettlement, takeDueInvoices } from '../store/payments.ts'
 import { findIncoming, type NodeAddress } from './phoenixd.ts'
 
 const SWEEP_MS = 1_000
@@ -107,17 +107,15 @@ export class Settlements {
   }
 
   /** One after the other: a node has better things to do. One that does not answer is not asked about the rest now. */
-  async #askAbout(nodeId: string, invoices: OpenInvoice[]): Promise<void> {
+  async #askAbout(nodeId: string, invoices: DueInvoice[]): Promise<void> {
     const access = await this.#parts.accessTo(nodeId)
-    for (const [index, invoice] of invoices.entries()) {
-      if (this.#stopped) return
-      const answer = access ? await this.ask(invoice, access, ASK_TIMEOUT_MS) : 'unreachable'
-      if (answer === 'unreachable')
-        return askAgain(
-          this.#parts.sql,
-          invoices.slice(index).map(({ id }) => id),
-        )
+    const late: string[] = []
+    for (const invoice of invoices) {
+      const answer = access && !this.#stopped ? await this.ask(invoice, access, ASK_TIMEOUT_MS) : 'unreachable'
+      if (answer === 'unreachable') break
+      if (answer !== 'settled' && invoice.isLate) late.push(invoice.id)
     }
+    if (late.length > 0) await answered(this.#parts.sql, late)
   }
 
   async close(): Promise<void> {

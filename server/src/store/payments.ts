@@ -158,29 +158,32 @@ export async function recordSettlement(
 }
 
 export type OpenInvoice = { id: string; nodeId: string; paymentHash: Buffer }
+export type DueInvoice = OpenInvoice & { isLate: boolean }
 
 /**
- * Invoices to ask the ready nodes of this host about: every 15 s until a minute after their expiry, then ten minutes and an hour after
- * it. Those of a node that is not ready stay due until it is. Few of each node at a time, so that one with many does not hold up the others.
+ * Invoices to ask the ready nodes of this host about: every 15 s until a minute after their expiry, and then when `answered` says. Those
+ * of a node that is not ready stay due until it is. Few of each node at a time, so that one with many does not hold up the others.
  */
-export async function takeDueInvoices(sql: Sql, host: string, busyNodes: string[]): Promise<OpenInvoice[]> {
-  return sql<OpenInvoice[]>`
-    UPDATE gateway_payments p SET ask_at = CASE
-      WHEN now() < p.expires_at + interval '1 minute' THEN now() + ${ASK_EVERY_SECONDS} * interval '1 second'
-      WHEN now() < p.expires_at + interval '10 minutes' THEN p.expires_at + interval '10 minutes'
-      WHEN now() < p.expires_at + interval '1 hour' THEN p.expires_at + interval '1 hour' END
+export async function takeDueInvoices(sql: Sql, host: string, busyNodes: string[]): Promise<DueInvoice[]> {
+  return sql<DueInvoice[]>`
+    UPDATE gateway_payments p SET ask_at = now() + ${ASK_EVERY_SECONDS} * interval '1 second'
     FROM (SELECT due.id FROM nodes n CROSS JOIN LATERAL (
             SELECT id FROM gateway_payments WHERE node_id = n.id AND ask_at <= now() ORDER BY ask_at LIMIT 50) due
           WHERE n.host = ${host} AND n.status = 'ready' AND n.deleted_at IS NULL AND n.id <> ALL (${busyNodes})) due
     WHERE p.id = due.id AND p.settled_at IS NULL
-    RETURNING p.id, p.node_id AS "nodeId", p.payment_hash AS "paymentHash"`
+    RETURNING p.id, p.node_id AS "nodeId", p.payment_hash AS "paymentHash", now() >= p.expires_at + interval '1 minute' AS "isLate"`
 }
 
-/** The node did not answer: an ask that told nothing does not count. */
-export async function askAgain(sql: Sql, ids: string[]): Promise<void> {
+/**
+ * Late ones are asked about ten minutes and an hour after their expiry, then never. Only now that the node has answered: an ask that
+ * nobody answered, or whose asker died, told nothing and does not count.
+ */
+export async function answered(sql: Sql, lateIds: string[]): Promise<void> {
   await sql`
-    UPDATE gateway_payments SET ask_at = now() + ${ASK_EVERY_SECONDS} * interval '1 second'
-    WHERE id = ANY (${ids}) AND settled_at IS NULL`
+    UPDATE gateway_payments SET ask_at = CASE
+      WHEN now() < expires_at + interval '10 minutes' THEN expires_at + interval '10 minutes'
+      WHEN now() < expires_at + interval '1 hour' THEN expires_at + interval '1 hour' END
+    WHERE id = ANY (${lateIds}) AND settled_at IS NULL`
 }
 
 export async function openInvoicesOf(sql: Sql, nodeId: string, limit: number): Promise<OpenInvoice[]> {
