@@ -243,13 +243,15 @@ export type Outcome = {
  */
 export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Promise<boolean> {
   const { shows, ends, updateEnds } = outcome
+  // Written only where it is news to us: whoever has seen money come in since we looked knows better than our look.
+  const funds = outcome.hasFunds === node.hasFunds ? undefined : outcome.hasFunds
   const changes = sql`${shows ? sql`(status, failure_message) IS DISTINCT FROM (${shows.status}, ${shows.failureMessage}::text)` : sql`false`}`
   const [row] = await sql`
     UPDATE nodes SET
       phase = ${outcome.phase}, version = ${outcome.version}, history = ${sql.json(outcome.history)},
       updated_at = CASE WHEN ${changes} OR ${updateEnds !== undefined} THEN now() ELSE updated_at END,
       status = ${shows?.status ?? sql`status`}, failure_message = ${shows ? shows.failureMessage : sql`failure_message`},
-      has_funds = ${outcome.hasFunds ?? sql`has_funds`},
+      has_funds = ${funds ?? sql`has_funds`},
       operation_result = ${ends ?? sql`operation_result`}, operation = ${ends ? null : sql`operation`},
       update_status = ${updateEnds?.status ?? sql`update_status`},
       update_completed_at = ${updateEnds ? sql`now()` : sql`update_completed_at`},
