@@ -245,7 +245,13 @@ export class Server {
     const elsewhere = join(directory, 'elsewhere')
     renameSync(software, elsewhere)
     const pids = processesIn(directory).filter((pid) => readlinkSync(`/proc/${pid}/cwd`) === join(directory, 'data'))
-    for (const pid of pids) process.kill(pid, 'SIGKILL')
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // they end by themselves when the first of them is gone
+      }
+    }
     await eventually(() => processesIn(directory).length === 0, 'PostgreSQL to be gone')
     return { giveBack: () => renameSync(elsewhere, software) }
   }
