@@ -73,16 +73,19 @@ export function attenuated(bytes: Buffer, ...caveats: (string | Buffer)[]): Buff
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+const BITS = new Map([...ALPHABET].map((character, place) => [character, place.toString(2).padStart(6, '0')]))
 
 function bytesOf(base64: string): number[] | undefined {
   const characters = base64
     .replace(/={1,2}$/, '')
     .replaceAll('-', '+')
     .replaceAll('_', '/')
-  const places = [...characters].map((character) => ALPHABET.indexOf(character))
-  if (places.length % 4 === 1 || places.includes(-1)) return undefined
-  const bits = places.map((place) => place.toString(2).padStart(6, '0')).join('')
-  return bits.match(/.{8}/g)?.map((byte) => Number.parseInt(byte, 2))
+  const groups = [...characters].map((character) => BITS.get(character))
+  if (groups.length % 4 === 1 || groups.includes(undefined)) return undefined
+  return groups
+    .join('')
+    .match(/.{8}/g)
+    ?.map((byte) => Number.parseInt(byte, 2))
 }
 
 export type Meaning = { location: string; identifier: string; caveats: string[]; signature: string }
