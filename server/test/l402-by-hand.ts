@@ -1,11 +1,33 @@
 import { createHmac } from 'node:crypto'
-import vectors from '../../test/vectors/l402.json' with { type: 'json' }
+import { readFileSync } from 'node:fs'
 
 /**
  * Credentials written and read a second time, by other means than the codec's: fields first and their order afterwards, base64 through
- * a string of bits. A mistake made twice would have to be made in two ways.
+ * hex digits. A mistake made twice would have to be made in two ways.
  */
 export const hex = (text: string): Buffer => Buffer.from(text, 'hex')
+
+export type Vector = {
+  n: number
+  name: string
+  now: number
+  service: string
+  rootKeyHex: string
+  paymentHashHex: string
+  tokenIdHex: string
+  credential: string
+  expect: { valid: boolean; reason?: string }
+  macaroonHex?: string
+  signatureHex?: string
+  identifierHex?: string
+  caveats?: string[]
+}
+type TestKeys = Record<'rootKey' | 'preimage' | 'paymentHash' | 'tokenId', string>
+
+export const vectors = JSON.parse(readFileSync(new URL('../../test/vectors/l402.json', import.meta.url), 'utf8')) as {
+  keys: { paymentA: TestKeys; paymentB: TestKeys }
+  vectors: Vector[]
+}
 
 export const A = {
   rootKey: hex(vectors.keys.paymentA.rootKey),
@@ -73,39 +95,40 @@ export function attenuated(bytes: Buffer, ...caveats: (string | Buffer)[]): Buff
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
-const BITS = new Map([...ALPHABET].map((character, place) => [character, place.toString(2).padStart(6, '0')]))
+/** Two characters are twelve bits are three digits. */
+const DIGITS = new Map(
+  [...ALPHABET].flatMap((one, high) =>
+    [...ALPHABET].map((other, low) => [one + other, (high * 64 + low).toString(16).padStart(3, '0')]),
+  ),
+)
 
-function bytesOf(base64: string): number[] | undefined {
+function bytesOf(base64: string): Buffer | undefined {
   const characters = base64
     .replace(/={1,2}$/, '')
     .replaceAll('-', '+')
     .replaceAll('_', '/')
-  const groups = [...characters].map((character) => BITS.get(character))
-  if (groups.length % 4 === 1 || groups.includes(undefined)) return undefined
-  return groups
-    .join('')
-    .match(/.{8}/g)
-    ?.map((byte) => Number.parseInt(byte, 2))
+  const pairs = `${characters}${characters.length % 2 === 1 ? 'A' : ''}`.match(/.{2}/gs)?.map((pair) => DIGITS.get(pair)) ?? []
+  if (characters.length % 4 === 1 || pairs.includes(undefined)) return undefined
+  return hex(pairs.join('').slice(0, Math.floor((characters.length * 6) / 8) * 2))
 }
 
 export type Meaning = { location: string; identifier: string; caveats: string[]; signature: string }
 
-export function meaningOfMacaroon(bytes: number[]): Meaning | undefined {
-  const [version, ...rest] = bytes
+export function meaningOfMacaroon(bytes: Buffer): Meaning | undefined {
   const fields: { kind: number; content: string }[] = []
-  while (rest.length > 0) {
-    const kind = rest.shift() as number
-    let length = 0
-    if (kind !== 0) {
-      const lengthBytes = rest.splice(0, rest.findIndex((byte) => byte < 128) + 1)
-      length = lengthBytes.reduceRight((sum, byte) => sum * 128 + (byte % 128), 0)
-      if (varint(length).join() !== lengthBytes.join() || length > rest.length) return undefined
-    }
-    fields.push({ kind, content: Buffer.from(rest.splice(0, length)).toString('hex') })
+  for (let rest = bytes.subarray(1); rest.length > 0; ) {
+    const kind = rest[0] as number
+    const lengthBytes = kind === 0 ? [] : [...rest.subarray(1, rest.findIndex((byte, at) => at > 0 && byte < 128) + 1)]
+    const length = lengthBytes.reduceRight((sum, byte) => sum * 128 + (byte % 128), 0)
+    const start = 1 + lengthBytes.length
+    if (kind !== 0 && varint(length).join() !== lengthBytes.join()) return undefined
+    if (start + length > rest.length) return undefined
+    fields.push({ kind, content: rest.toString('hex', start, start + length) })
+    rest = rest.subarray(start + length)
   }
   const location = fields[0]?.kind === 1 ? fields[0].content : ''
   const others = fields[0]?.kind === 1 ? fields.slice(1) : fields
-  if (version !== 2 || !/^20(20)*06$/.test(others.map(({ kind }) => kind).join(''))) return undefined
+  if (bytes[0] !== 2 || !/^20(20)*06$/.test(others.map(({ kind }) => kind).join(''))) return undefined
   const [first, ...caveats] = others.filter(({ kind }) => kind === 2).map(({ content }) => content)
   const last = others.at(-1)?.content ?? ''
   return last.length === 64 ? { location, identifier: first ?? '', caveats, signature: last } : undefined
@@ -123,6 +146,6 @@ export function meaningOf(text: string): string | undefined {
   )
     return
   if (preimage.length !== 64 || [...preimage.toLowerCase()].some((digit) => !'0123456789abcdef'.includes(digit))) return
-  const { location: _, ...meaning } = meaningOfMacaroon(bytesOf(base64) ?? []) ?? {}
+  const { location: _, ...meaning } = meaningOfMacaroon(bytesOf(base64) ?? Buffer.alloc(0)) ?? {}
   return 'signature' in meaning ? JSON.stringify([meaning, preimage.toLowerCase()]) : undefined
 }

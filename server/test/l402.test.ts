@@ -1,7 +1,6 @@
 import * as crypto from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
-import vectors from '../../test/vectors/l402.json' with { type: 'json' }
 import { issueL402, judgeL402, L402_SERVICE } from '../src/gateway/l402.ts'
 import { Problem } from '../src/problems.ts'
 import {
@@ -16,6 +15,7 @@ import {
   macaroon,
   meaningOf,
   meaningOfMacaroon,
+  vectors,
   written,
 } from './l402-by-hand.ts'
 
@@ -122,7 +122,7 @@ describe('the challenge', () => {
     fc.assert(
       fc.property(words, anyTerms, (rootKey, sold) => {
         const bytes = Buffer.from(macaroonIn(issueL402(rootKey, sold)), 'base64')
-        const read = meaningOfMacaroon([...bytes])
+        const read = meaningOfMacaroon(bytes)
         expect(bytes[0]).toBe(2)
         expect(read?.identifier).toBe(`0000${sold.paymentHash.toString('hex')}${sold.tokenId.toString('hex')}`)
         expect(read?.location).toBe(Buffer.from('boltyard').toString('hex'))
@@ -176,11 +176,11 @@ describe('the challenge', () => {
 })
 
 describe('accepted', () => {
-  /** Both characters in which the alphabets differ are in it, and it is one byte short of needing no padding. */
+  /** Padded, and with both characters in which the alphabets differ. */
   const odd = attenuated(fresh, 'x=>>>???')
   const [standard, urlSafe] = [odd.toString('base64'), odd.toString('base64url')]
   test('the table below tests what it says', () => {
-    expect(standard).toMatch(/\+.*=$|=$/)
+    expect(standard).toMatch(/=$/)
     expect(standard).toMatch(/\+/)
     expect(standard).toMatch(/\//)
     expect(urlSafe).not.toMatch(/[+/=]/)
@@ -549,7 +549,7 @@ describe('refused: what its caveats say', () => {
         seen.add(expected)
         expect(judged(caveats)).toBe(expected)
       }),
-      { numRuns: 3_000 },
+      { numRuns: 1_500 },
     )
     expect([...seen].sort()).toEqual([200, 400, 410])
   })
@@ -647,7 +647,7 @@ describe('whatever is sent', () => {
           expect(status(text)).toBe(400)
         },
       ),
-      { numRuns: 3_000 },
+      { numRuns: 1_500 },
     )
   })
 
@@ -661,7 +661,7 @@ describe('whatever is sent', () => {
       fc.property(caveats, (some) => {
         expect([200, 400, 410]).toContain(judged(some))
       }),
-      { numRuns: 2_000 },
+      { numRuns: 1_000 },
     )
   })
 
@@ -678,13 +678,14 @@ describe('whatever is sent', () => {
       for (let bit = 0; bit < text.length * 8; bit++) {
         const flipped = `${text.slice(0, bit >> 3)}${String.fromCharCode(text.charCodeAt(bit >> 3) ^ (1 << (bit & 7)))}${text.slice((bit >> 3) + 1)}`
         const same = meaningOf(flipped) === meaning
-        if ((status(flipped, { service, now }) === 200) !== same)
+        if ((problem(flipped, { service, now }) === undefined) !== same)
           throw new Error(`bit ${bit}: accepted ${!same}, means the same ${same}`)
         if (same) accepted++
       }
       // The letters of the scheme and of the preimage in their other case, and the location: the test saw both answers.
       expect(accepted).toBeGreaterThan(20)
     },
+    120_000,
   )
 
   test.each(valid)(
@@ -696,9 +697,10 @@ describe('whatever is sent', () => {
         const flipped = Buffer.from(bytes)
         flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7))
         const inLocation = bit >> 3 >= 3 && bit >> 3 < locationEnd
-        if ((status(credential(flipped), { service, now }) === 200) !== inLocation)
+        if ((problem(credential(flipped), { service, now }) === undefined) !== inLocation)
           throw new Error(`byte ${bit >> 3}, bit ${bit & 7}`)
       }
     },
+    120_000,
   )
 })

@@ -1,7 +1,6 @@
 import * as crypto from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
-import vectors from '../../test/vectors/l402.json' with { type: 'json' }
 import { isSignedBy, mintMacaroon, readMacaroon } from '../src/gateway/macaroon.ts'
 import {
   A,
@@ -15,6 +14,7 @@ import {
   meaningOfMacaroon,
   signature,
   varint,
+  vectors,
   written,
 } from './l402-by-hand.ts'
 
@@ -51,7 +51,7 @@ describe('minting', () => {
   const minted = vectors.vectors.filter((vector) => vector.macaroonHex !== undefined)
   test.each(minted)('L402 4: vector $n, $name: minted byte for byte', (vector) => {
     const { macaroonHex = '', identifierHex = '', caveats = [], signatureHex, rootKeyHex } = vector
-    const location = Buffer.from(meaningOfMacaroon([...hex(macaroonHex)])?.location ?? '', 'hex').toString()
+    const location = Buffer.from(meaningOfMacaroon(hex(macaroonHex))?.location ?? '', 'hex').toString()
     const minted = mintMacaroon(hex(rootKeyHex), hex(identifierHex), location, caveats)
     expect(minted.toString('hex')).toBe(macaroonHex)
     expect(minted.subarray(-32).toString('hex')).toBe(signatureHex)
@@ -194,12 +194,12 @@ describe('reading', () => {
     fc.assert(
       fc.property(fc.oneof(bytes({ maxLength: 300 }), nearly, broken), (one) => {
         const read = readMacaroon(one)
-        const expected = meaningOfMacaroon([...one])
+        const expected = meaningOfMacaroon(one)
         expect(read?.identifier.toString('hex')).toBe(expected?.identifier)
         expect(read?.caveats.map((text) => text.toString('hex'))).toEqual(expected?.caveats)
         expect(read?.signature.toString('hex')).toBe(expected?.signature)
       }),
-      { numRuns: 3_000 },
+      { numRuns: 1_500 },
     )
   })
 })
