@@ -128,7 +128,7 @@ export function meaningOfMacaroon(bytes: Buffer): Meaning | undefined {
   }
   const location = fields[0]?.kind === 1 ? fields[0].content : ''
   const others = fields[0]?.kind === 1 ? fields.slice(1) : fields
-  if (bytes[0] !== 2 || !/^20(20)*06$/.test(others.map(({ kind }) => kind).join(''))) return undefined
+  if (bytes[0] !== 2 || !/^2 0 (2 0 )*0 6$/.test(others.map(({ kind }) => kind).join(' '))) return undefined
   const [first, ...caveats] = others.filter(({ kind }) => kind === 2).map(({ content }) => content)
   const last = others.at(-1)?.content ?? ''
   return last.length === 64 ? { location, identifier: first ?? '', caveats, signature: last } : undefined

@@ -224,6 +224,7 @@ describe('accepted', () => {
       ['boltyard_capabilities=read', 'RequestPath = /x', 'ExpiresAt=1', 'expires_at=1', 'expiration=1'],
     ],
     ['L402 29: text without "="', ['services', 'payment_id', 'boltyard_valid_until', 'hello']],
+    ['L402 29: a known condition and a letter, without "="', ['servicesx', 'payment_idx', 'boltyard_valid_untilx']],
     ['L402 29: nothing at all', ['', '=', '=services=other:0']],
     ['L402 29: a known condition further on is not one', ['x=services=other:0', 'x payment_id=other']],
     ['L402 29: bytes that are no text', [Buffer.of(0xff, 0xfe), Buffer.of(0xff, 0x3d, 0xff), Buffer.alloc(40)]],
@@ -484,6 +485,8 @@ describe('refused: what its caveats say', () => {
     'boltyard:0;',
     'boltyard:0000',
     'boltyard:0,boltyard',
+    'boltyard:0,:0',
+    'boltyard:0,other:0:0',
   ]
   test.each([...lists, ...oddLists])('L402 44: not a list of services: %j', (value) => {
     expect(withMore([`services=${value}`])).toBe(400)
@@ -572,6 +575,10 @@ describe('its time', () => {
     ['another payment id', credential(attenuated(fresh, 'boltyard_valid_until=1', 'payment_id=x'))],
     ['another payment id before it', credential(attenuated(fresh, 'payment_id=x', 'boltyard_valid_until=1'))],
     ['another service', credential(attenuated(fresh, 'boltyard_valid_until=1', 'services=other:0'))],
+    [
+      'only another service is left',
+      credential(macaroon(['services=boltyard:0,other:0', 'boltyard_valid_until=1', 'services=other:0'])),
+    ],
     ['a malformed service', credential(attenuated(fresh, 'boltyard_valid_until=1', 'services='))],
     ['a later time behind it', credential(attenuated(fresh, 'boltyard_valid_until=1', 'boltyard_valid_until=2'))],
     ['a malformed time behind it', credential(attenuated(fresh, 'boltyard_valid_until=1', 'boltyard_valid_until=x'))],

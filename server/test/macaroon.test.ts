@@ -73,6 +73,13 @@ describe('minting', () => {
     )
   })
 
+  test('L402 4: a length is written in one byte up to 127 and in two from 128', () => {
+    for (const length of [0, 1, 126, 127, 128, 129, 255, 256, 2_000])
+      expect(
+        mintMacaroon(A.rootKey, identifier(A), 'boltyard', ['x'.repeat(length)]).equals(macaroon(['x'.repeat(length)])),
+      ).toBe(true)
+  })
+
   test('L402 57: what we would not read is not minted: nobody pays for what we then refuse', () => {
     const room = 4_096 - macaroon(['']).length - 1
     expect(readMacaroon(mintMacaroon(A.rootKey, identifier(A), 'boltyard', ['x'.repeat(room)]))).toBeDefined()

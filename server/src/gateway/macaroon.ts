@@ -54,11 +54,12 @@ export function readMacaroon(bytes: Buffer): Macaroon | undefined {
     let start = at + 2
     if (length >= 0x80) {
       const high = bytes[start++]
-      // Everyone writes the shortest form, and two bytes are enough for all that fits. A longer one is a probe, not a macaroon.
-      if (high === undefined || high === 0 || high >= 0x80) return undefined
+      // Everyone writes the shortest form; another spelling is a probe, not a macaroon. The mark of a third byte counts as 16,384
+      // here, which is more than is ever left.
+      if (high === undefined || high === 0) return undefined
       length = (length & 0x7f) | (high << 7)
     }
-    // subarray() shortens in silence: a length past the end would otherwise be believed.
+    // subarray() shortens in silence: the part would be another than the one that its length promised.
     if (length > bytes.length - start) return undefined
     at = start + length
     return bytes.subarray(start, at)
