@@ -161,6 +161,10 @@ describe('reading', () => {
     ['2^35 + 66', headOf(0xc2, 0x80, 0x80, 0x80, 0x80, 0x01)],
     ['66 in two bytes: nobody writes it so', headOf(0xc2, 0x00)],
     ['66 in three bytes', headOf(0xc2, 0x80, 0x00)],
+    [
+      'a third byte promised and not there',
+      Buffer.concat([Buffer.of(2, 1, 0xc2, 0x81), macaroon([], { location: 'x'.repeat(194) }).subarray(4)]),
+    ],
     ['66 in ten bytes', headOf(0xc2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00)],
     [
       'a caveat that reaches over the end',
