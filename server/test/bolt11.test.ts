@@ -265,6 +265,8 @@ describe('what cannot be vouched for', () => {
     ['an empty description and a hash', [...p, ...field('d', []), ...h]],
     ['two hashes of descriptions', [...p, ...h, ...h]],
     ['a short hash of a description', [...p, ...field('h', zeros(51))]],
+    ['a long hash of a description', [...p, ...field('h', zeros(53))]],
+    ['an empty hash of a description', [...p, ...field('h', [])]],
     ['a hash of a description with more than 256 bits', [...p, ...field('h', [...zeros(51), 8])]],
     ['a description that is not UTF-8', [...p, ...field('d', bytes(0xff))]],
     ['a description that ends within a character', [...p, ...field('d', bytes(0xe2, 0x82))]],

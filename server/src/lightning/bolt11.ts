@@ -36,9 +36,8 @@ export function readInvoice(text: string): Invoice | undefined {
   const shape = text.length <= MAX_LENGTH ? SHAPE.exec(text) : null
   if (!shape) return undefined
   const words = bech32.decodeUnsafe(text, false)?.words
-  const fieldsEnd = (words?.length ?? 0) - SIGNATURE_WORDS
-  if (!words || fieldsEnd < TIMESTAMP_WORDS) return undefined
-  const fields = fieldsOf(words, fieldsEnd)
+  if (!words) return undefined
+  const fields = fieldsOf(words, words.length - SIGNATURE_WORDS)
   const amountMsat = amountOf(shape[2], shape[3] ?? '')
   if (!fields || amountMsat === 'none we can count') return undefined
   const { p, d, h, x } = fields
