@@ -328,9 +328,11 @@ describe('a node that does not answer', () => {
     ['within the head', (socket) => socket.end('HTTP/1.1 200 O')],
     ['within the body', (socket) => socket.end(`${head}content-length: 1000\r\n\r\n${JSON.stringify(made)}`)],
     ['within a chunk', (socket) => socket.end(`${head}transfer-encoding: chunked\r\n\r\nff\r\n${JSON.stringify(made)}`)],
-  ])('hangs up %s: unreachable, and not asked again', async (_name, reply) => {
+  ])('hangs up %s: unreachable at once, and not asked again', async (_name, reply) => {
     const address = await listening(createServer((socket) => socket.once('data', () => reply(socket))))
-    expect(await all(address)).toEqual(unreachable)
+    const before = performance.now()
+    expect(await all(address, 20_000)).toEqual(unreachable)
+    expect(performance.now() - before).toBeLessThan(5_000)
     expect(address.connections()).toBe(3)
   })
 
