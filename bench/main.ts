@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { benchGateway } from './gateway.ts'
 import type { Measure } from './measure.ts'
 import { benchSandboxd } from './sandboxd.ts'
 import { benchServer } from './server.ts'
@@ -18,7 +19,11 @@ if (args.includes('--help') || args.includes('-h')) {
 }
 const quick = args.includes('--quick')
 const sandboxd = await benchSandboxd(quick)
-const measures: Measure[] = [...sandboxd.measures, ...(await benchServer(quick, sandboxd.startMs))]
+const measures: Measure[] = [
+  ...sandboxd.measures,
+  ...(await benchServer(quick, sandboxd.startMs)),
+  ...(await benchGateway(quick)),
+]
 
 const rows = measures.map(({ name, value, unit, target }) => [
   name,

@@ -1,101 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { Agent, request } from 'node:http'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import postgres from 'postgres'
 import { type Measure, median, quantile, timed } from './measure.ts'
-
-const SERVER = fileURLToPath(new URL('../server/dist/main.js', import.meta.url))
-const agent = new Agent({ keepAlive: true })
-
-type Answer = { status: number; body: any }
-
-class Service {
-  readonly dataDir: string
-  #child: ChildProcess | undefined
-  url = ''
-  key = ''
-
-  constructor(dataDir: string) {
-    this.dataDir = dataDir
-  }
-
-  get pid(): number {
-    return this.#child?.pid ?? 0
-  }
-
-  async start(): Promise<void> {
-    const env = {
-      PATH: process.env.PATH,
-      DATA_DIR: this.dataDir,
-      PORT: '0',
-      RATE_LIMIT_MAX: '1000000',
-      LOG_LEVEL: 'error',
-      MAX_NODES_PER_ACCOUNT: '2000',
-      SIGNUP_CREDIT_SAT: '1000000',
-    }
-    const child = spawn(process.execPath, [SERVER], { env, stdio: ['ignore', 'pipe', 'ignore'] })
-    this.#child = child
-    this.url = await new Promise<string>((resolve, reject) => {
-      let text = ''
-      child.stdout.on('data', (chunk: Buffer) => {
-        text += chunk
-        const url = /boltyard ready (\S+)/.exec(text)?.[1]
-        if (url) resolve(url)
-      })
-      child.once('exit', (code) => reject(new Error(`the service exited with ${code}`)))
-    })
-    this.key = JSON.parse(readFileSync(join(this.dataDir, 'first-run.json'), 'utf8')).apiKey
-  }
-
-  async stop(): Promise<void> {
-    const gone = new Promise((resolve) => this.#child?.once('close', resolve))
-    this.#child?.kill()
-    await gone
-  }
-
-  call(method: string, path: string): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      const outgoing = request(
-        `${this.url}${path}`,
-        { method, agent, headers: { authorization: `Bearer ${this.key}` } },
-        (response) => {
-          let text = ''
-          response.setEncoding('utf8')
-          response.on('data', (chunk) => {
-            text += chunk
-          })
-          response.on('end', () => resolve({ status: response.statusCode ?? 0, body: text && JSON.parse(text) }))
-        },
-      )
-      outgoing.on('error', reject)
-      outgoing.end()
-    })
-  }
-
-  async createUntilReady(): Promise<string> {
-    const { body, status } = await this.call('POST', '/v1/nodes')
-    if (status !== 202) throw new Error(JSON.stringify(body))
-    while ((await this.call('GET', `/v1/nodes/${body.node.id}`)).body.status !== 'ready')
-      await new Promise((resolve) => setTimeout(resolve, 5))
-    return body.node.id
-  }
-
-  store() {
-    const password = readFileSync(join(this.dataDir, 'postgres.password'), 'utf8')
-    return postgres({
-      host: join(this.dataDir, 'postgres'),
-      port: 5432,
-      user: 'boltyard',
-      password,
-      database: 'postgres',
-      max: 1,
-      onnotice: () => undefined,
-    })
-  }
-}
+import { type Answer, agent, killDaemons, Service } from './service.ts'
 
 function rssMb(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
@@ -105,21 +12,6 @@ function rssMb(pid: number): number {
 function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / 100
-}
-
-/** Nodes outlive the service: whoever was started in our directory is ended here. */
-function killDaemons(dataDir: string): void {
-  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
-    try {
-      if (
-        readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(dataDir) ||
-        readFileSync(`/proc/${name}/environ`, 'utf8').includes(dataDir)
-      )
-        process.kill(Number(name), 'SIGKILL')
-    } catch {
-      // gone meanwhile, or another user's
-    }
-  }
 }
 
 /** `bareSpawnMs`: the same daemon started by hand until its API answers, from the same run. */

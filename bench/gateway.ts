@@ -1,0 +1,215 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { issueMpp } from '../server/src/gateway/mpp.ts'
+import { ProtocolKeys } from '../server/src/gateway/protocol-keys.ts'
+import { newId } from '../server/src/ids.ts'
+import { masterKeyOf } from '../server/src/secrets.ts'
+import type { Sql } from '../server/src/store/db.ts'
+import type { Load, LoadResult } from './load.ts'
+import { type Measure, median, quantile, timed } from './measure.ts'
+import { killDaemons, Service } from './service.ts'
+
+const CALLERS = 64
+
+type Payment = { id: string; validate: string }
+
+const program = (name: string): ChildProcess =>
+  fork(fileURLToPath(new URL(name, import.meta.url)), { execArgv: ['--import', 'tsx'] })
+
+/** A process does one thing and is gone. */
+function ask<T>(name: string, question: unknown): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const child = program(name)
+    child.once('message', (answer) => {
+      child.kill()
+      resolve(answer as T)
+    })
+    child.once('exit', (code) => reject(new Error(`${name} exited with ${code}`)))
+    child.send(question as object)
+  })
+}
+
+async function load(wanted: Load, status: string): Promise<LoadResult> {
+  const result = await ask<LoadResult>('load.ts', wanted)
+  if (Object.keys(result.statuses).join() !== status) throw new Error(`expected ${status}: ${JSON.stringify(result.statuses)}`)
+  return result
+}
+
+const post = (path: string, key: string, body: unknown): string => {
+  const text = JSON.stringify(body)
+  return `POST ${path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
+}
+
+/** Payments as the service makes them, settled, with the credential of whoever paid: only the node was not asked for each invoice. */
+async function settledPayments(service: Service, sql: Sql, nodeId: string, invoice: string, count: number): Promise<Payment[]> {
+  const master = masterKeyOf(Buffer.from(readFileSync(join(service.dataDir, 'master.key'), 'utf8'), 'base64'))
+  const { current } = await ProtocolKeys.open(sql, master, undefined)
+  const { accountId } = JSON.parse(readFileSync(join(service.dataDir, 'first-run.json'), 'utf8')) as { accountId: string }
+  const expires = Math.floor(Date.now() / 1000) + 300
+  const rows = Array.from({ length: count }, () => {
+    const id = newId('pay')
+    const preimage = randomBytes(32)
+    const hash = createHash('sha256').update(preimage).digest('hex')
+    const terms = { amountSat: 100, description: 'bench', paymentId: id, invoice, network: 'regtest' as const, paymentHash: hash }
+    const challenge = issueMpp(current.mpp, new URL(service.url).host, terms, expires)
+    return { id, preimage, hash, challenge }
+  })
+  await sql`
+    INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
+                                  created_at, expires_at, settled_at)
+    SELECT id, ${accountId}, ${nodeId}, 'mpp', 100, 'bench', challenge, decode(hash, 'hex'), ${current.id}, now(), to_timestamp(${expires}), now()
+    FROM unnest(${rows.map(({ id }) => id)}::text[], ${rows.map(({ challenge }) => challenge)}::text[],
+                ${rows.map(({ hash }) => hash)}::text[]) AS made (id, challenge, hash)`
+  return rows.map(({ id, preimage, challenge }) => {
+    const echoed = Object.fromEntries([...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]))
+    const json = JSON.stringify({ challenge: echoed, payload: { preimage: preimage.toString('hex') } })
+    const credential = `Payment ${Buffer.from(json).toString('base64url')}`
+    return { id, validate: post(`/v1/gateway/payments/${id}/validate`, service.key, { credential }) }
+  })
+}
+
+/** Ratios of one round: the machine is the same for both sides of each. */
+async function validations(service: Service, nodeId: string, invoice: string, quick: boolean): Promise<Measure[]> {
+  const sql = service.store(4) as unknown as Sql
+  const port = Number(new URL(service.url).port)
+  const connection = service.connection
+  const bare = program('bare.ts')
+  const barePort = await new Promise<number>((resolve) => bare.once('message', (value) => resolve(value as number)))
+  const count = quick ? 4_000 : 10_000
+  const rounds = quick ? 3 : 5
+  const perRound: { bare: number; update: number; first: number; repeated: number }[] = []
+  const firstMs: number[] = []
+  const repeatedMs: number[] = []
+  for (let round = -1; round < rounds; round++) {
+    const [payments, forCeiling] = [
+      await settledPayments(service, sql, nodeId, invoice, count),
+      await settledPayments(service, sql, nodeId, invoice, count),
+    ]
+    await sql`CHECKPOINT`
+    const bareRequests = payments.map(({ validate }) => validate.replace(/^POST \S+/, 'POST /'))
+    const requests = payments.map(({ validate }) => validate)
+    const bareResult = await load({ port: barePort, callers: CALLERS, requests: bareRequests }, '200')
+    const update = await ask<number>('ceiling.ts', { connection, ids: forCeiling.map(({ id }) => id), callers: CALLERS })
+    const first = await load({ port, callers: CALLERS, requests }, '200')
+    const repeated = await load({ port, callers: CALLERS, requests }, '200')
+    // The first round warms up.
+    if (round < 0) continue
+    perRound.push({ bare: bareResult.perSecond, update, first: first.perSecond, repeated: repeated.perSecond })
+    firstMs.push(...first.latenciesMs)
+    repeatedMs.push(...repeated.latenciesMs)
+  }
+  const of = (value: (round: (typeof perRound)[number]) => number): number => median(perRound.map(value))
+  const halfLoad = async (name: string, perSecond: number, requests: string[]): Promise<Measure[]> => {
+    const { latenciesMs } = await load({ port, callers: CALLERS, requests, perSecond: perSecond / 2 }, '200')
+    const [middle, p99] = [median(latenciesMs), quantile(latenciesMs, 0.99)]
+    return [
+      { name: `${name} at half the maximum load: median`, value: middle, unit: 'ms' },
+      { name: '  p99', value: p99, unit: 'ms' },
+      { name: '  p99 / median', value: p99 / middle, unit: '×', target: { op: '≤', value: 5 } },
+    ]
+  }
+  const payments = await settledPayments(service, sql, nodeId, invoice, count)
+  const requests = payments.map(({ validate }) => validate)
+  const measures: Measure[] = [
+    { name: 'bare Fastify POST, 64 callers', value: of((round) => round.bare), unit: '/s' },
+    { name: 'bare UPDATE … RETURNING, 64 callers', value: of((round) => round.update), unit: '/s' },
+    { name: 'first validation, 64 callers', value: of((round) => round.first), unit: '/s' },
+    {
+      name: '  of the bare UPDATE',
+      value: of(({ first, update }) => first / update),
+      unit: '×',
+      target: { op: '≥', value: 0.5 },
+    },
+    { name: '  p99', value: quantile(firstMs, 0.99), unit: 'ms' },
+    { name: 'repeated validation, 64 callers', value: of((round) => round.repeated), unit: '/s' },
+    {
+      name: '  of the bare POST',
+      value: of((round) => round.repeated / round.bare),
+      unit: '×',
+      target: { op: '≥', value: 0.35 },
+    },
+    { name: '  p99', value: quantile(repeatedMs, 0.99), unit: 'ms' },
+    ...(await halfLoad(
+      'first validation',
+      of((round) => round.first),
+      requests,
+    )),
+    ...(await halfLoad(
+      'repeated validation',
+      of((round) => round.repeated),
+      requests,
+    )),
+  ]
+  bare.kill()
+  await sql.end()
+  return measures
+}
+
+/** The same node, asked by hand and through the gateway, in turns. */
+async function creations(service: Service, nodeId: string, password: string, quick: boolean): Promise<Measure[]> {
+  const direct: number[] = []
+  const created: number[] = []
+  const authorization = `Basic ${Buffer.from(`:${password}`).toString('base64')}`
+  const sql = service.store()
+  const [row] = await sql<{ port: number }[]>`SELECT port FROM nodes WHERE id = ${nodeId}`
+  await sql.end()
+  const form = (): URLSearchParams =>
+    new URLSearchParams({
+      amountSat: '100',
+      description: 'bench',
+      expirySeconds: '300',
+      externalId: newId('pay'),
+      webhookUrl: `${service.url}/internal/settled/${nodeId}`,
+    })
+  const rounds = quick ? 300 : 2_000
+  for (let round = -20; round < rounds; round++) {
+    const bareMs = await timed(async () => {
+      const response = await fetch(`http://127.0.0.1:${row?.port}/createinvoice`, {
+        method: 'POST',
+        headers: { authorization },
+        body: form(),
+      })
+      await response.json()
+    })
+    const gatewayMs = await timed(async () => {
+      const { status } = await service.call('POST', '/v1/gateway/payments', { nodeId, amountSat: 100, description: 'bench' })
+      if (status !== 201) throw new Error(`create: ${status}`)
+    })
+    if (round < 0) continue
+    direct.push(bareMs)
+    created.push(gatewayMs)
+  }
+  return [
+    { name: 'createinvoice of the node itself: median', value: median(direct), unit: 'ms' },
+    { name: 'create a payment: median', value: median(created), unit: 'ms' },
+    { name: '  over the node itself', value: median(created) - median(direct), unit: 'ms', target: { op: '≤', value: 3 } },
+    { name: 'create a payment: p99', value: quantile(created, 0.99), unit: 'ms' },
+  ]
+}
+
+export async function benchGateway(quick: boolean): Promise<Measure[]> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'boltyard-bench-'))
+  const service = new Service(dataDir)
+  try {
+    await service.start()
+    const { body } = await service.call('POST', '/v1/nodes')
+    await service.untilReady(body.node.id)
+    const measures = await creations(service, body.node.id, body.credentials.password, quick)
+    const made = await service.call('POST', '/v1/gateway/payments', {
+      nodeId: body.node.id,
+      amountSat: 100,
+      description: 'bench',
+      protocol: 'l402',
+    })
+    const invoice = /invoice="([^"]+)"/.exec(made.body.challenge)?.[1] ?? ''
+    return [...measures, ...(await validations(service, body.node.id, invoice, quick))]
+  } finally {
+    await service.stop()
+    killDaemons(dataDir)
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}

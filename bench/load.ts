@@ -1,0 +1,90 @@
+import { connect, type Socket } from 'node:net'
+
+/**
+ * The load, in a process of its own: what measures must not wait for what is measured. Requests are written as they are on the wire, by
+ * hand: a client library would use as much of the machine as the server does.
+ */
+export type Load = {
+  port: number
+  callers: number
+  /** Complete HTTP requests; each is sent once. */
+  requests: string[]
+  /** Undefined: each caller sends its next as soon as the last was answered. Else so many per second, timed from when each was due. */
+  perSecond?: number
+}
+export type LoadResult = { perSecond: number; latenciesMs: number[]; statuses: Record<string, number> }
+
+class Caller {
+  readonly #socket: Socket
+  #text = ''
+  #answered: ((status: string) => void) | undefined
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+    socket.setNoDelay(true)
+    socket.setEncoding('latin1')
+    socket.on('data', (chunk: string) => this.#read(chunk))
+  }
+
+  static open(port: number): Promise<Caller> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(port, '127.0.0.1', () => resolve(new Caller(socket)))
+      socket.once('error', reject)
+    })
+  }
+
+  #read(chunk: string): void {
+    this.#text += chunk
+    const head = this.#text.indexOf('\r\n\r\n')
+    if (head < 0) return
+    const length = Number(/content-length: (\d+)/i.exec(this.#text.slice(0, head))?.[1] ?? 0)
+    if (this.#text.length < head + 4 + length) return
+    const status = this.#text.slice(9, 12)
+    this.#text = ''
+    this.#answered?.(status)
+  }
+
+  send(request: string): Promise<string> {
+    return new Promise((resolve) => {
+      this.#answered = resolve
+      this.#socket.write(request)
+    })
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+}
+
+async function run({ port, callers, requests, perSecond }: Load): Promise<LoadResult> {
+  const open = await Promise.all(Array.from({ length: callers }, () => Caller.open(port)))
+  const latenciesMs: number[] = []
+  const statuses: Record<string, number> = {}
+  const started = performance.now()
+  let next = 0
+  await Promise.all(
+    open.map(async (caller) => {
+      for (let index = next++; index < requests.length; index = next++) {
+        const dueMs = perSecond === undefined ? performance.now() : started + (index / perSecond) * 1000
+        const waitMs = dueMs - performance.now()
+        if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+        const status = await caller.send(requests[index] ?? '')
+        latenciesMs.push(performance.now() - dueMs)
+        statuses[status] = (statuses[status] ?? 0) + 1
+      }
+    }),
+  )
+  const tookMs = performance.now() - started
+  for (const caller of open) caller.close()
+  return { perSecond: (requests.length / tookMs) * 1000, latenciesMs, statuses }
+}
+
+process.on('message', (load: Load) => {
+  run(load).then(
+    (result) => process.send?.(result),
+    (error: unknown) => {
+      process.stderr.write(`${error}\n`)
+      process.exit(1)
+    },
+  )
+})
