@@ -1,0 +1,134 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import type { Owner } from '../../server/test/node-harness.ts'
+
+// It brings no types.
+const { importMacaroon } = createRequire(import.meta.url)('macaroon')
+
+/** What a customer sees for his money, quotes, umlauts and all: a description goes through every client unharmed or nothing validates. */
+export const GOODS = 'Sunny, 21 °C'
+export const DESCRIPTION = 'Weather for Zürich, "today" — 天気'
+
+export type Protocol = 'mpp' | 'l402'
+/** One request with a credential: what was presented, and what the gateway said to it. */
+export type Visit = { authorization: string; paymentId: string | undefined; status: number | undefined; code: string | undefined }
+
+/**
+ * A shop on node:http, as small as the documentation says that it can be: it keeps nothing, neither payments nor customers. Its lists are
+ * for the tests to look at; it does not read them.
+ *
+ * The path says what is offered, in the order of the header lines: /mpp, /l402, /l402+mpp, /mpp+l402; /lsat is L402 under its old name.
+ * Queries: sat=<price>; once: redeem, not only validate; deaf=<status>: take the credential for nothing, and answer that.
+ */
+export class Merchant {
+  /** The ids of the payments that it asked for. */
+  readonly asked: string[] = []
+  readonly visits: Visit[] = []
+  readonly #owner: Owner
+  readonly #nodeId: string
+  readonly #priceSat: number
+  readonly #server: Server
+
+  constructor(owner: Owner, nodeId: string, priceSat: number) {
+    this.#owner = owner
+    this.#nodeId = nodeId
+    this.#priceSat = priceSat
+    this.#server = createServer((request, response) => {
+      this.#serve(request, response).catch((error) => response.writeHead(500).end(String(error)))
+    })
+  }
+
+  async open(): Promise<this> {
+    this.#server.listen(0, '127.0.0.1')
+    await once(this.#server, 'listening')
+    return this
+  }
+
+  close(): void {
+    this.#server.close()
+    this.#server.closeAllConnections()
+  }
+
+  url(path: string): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${path}`
+  }
+
+  async #serve({ url = '', headers: { authorization } }: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(url, 'http://merchant')
+    const offers = pathname.slice(1).split('+')
+    const priceSat = Number(searchParams.get('sat') ?? this.#priceSat)
+    if (authorization === undefined) return this.#ask(response, offers, priceSat)
+
+    const paymentId = paymentIdOf(authorization)
+    const deaf = searchParams.get('deaf')
+    const call = searchParams.has('once') ? 'redeem' : 'validate'
+    const answer =
+      paymentId === undefined || deaf !== null
+        ? undefined
+        : await this.#owner.send('POST', `/gateway/payments/${paymentId}/${call}`, { json: { credential: authorization } })
+    const { status } = answer ?? {}
+    const error = status === 200 ? undefined : answer?.json().error
+    this.visits.push({ authorization, paymentId, status, code: error?.code })
+    if (status === 200) {
+      const { receipt } = answer?.json() ?? {}
+      response.writeHead(200, {
+        'content-type': 'text/plain; charset=utf-8',
+        'cache-control': 'private',
+        ...(receipt === undefined ? {} : { 'payment-receipt': receipt }),
+      })
+      response.end(GOODS)
+      return
+    }
+    // Not known to be unpaid is no reason for a second invoice: some clients pay whatever comes.
+    if (status === 502 || error?.reason === 'not_settled' || deaf === '503') {
+      response.writeHead(503, { 'retry-after': '1' }).end()
+      return
+    }
+    return this.#ask(response, offers, priceSat)
+  }
+
+  /** One gateway payment has one protocol, so two offers are two payments. */
+  async #ask(response: ServerResponse, offers: string[], amountSat: number): Promise<void> {
+    const lines: string[] = []
+    for (const offer of offers) {
+      const protocol: Protocol = offer === 'mpp' ? 'mpp' : 'l402'
+      const json = { nodeId: this.#nodeId, amountSat, description: DESCRIPTION, protocol }
+      const { id, challenge } = await this.#owner.want<{ id: string; challenge: string }>(201, 'POST', '/gateway/payments', {
+        json,
+      })
+      this.asked.push(id)
+      lines.push(offer === 'lsat' ? challenge.replace(/^L402/, 'LSAT') : challenge)
+    }
+    const type = 'https://paymentauth.org/problems/payment-required'
+    response.writeHead(402, {
+      'www-authenticate': lines,
+      'cache-control': 'no-store',
+      'content-type': 'application/problem+json',
+    })
+    response.end(JSON.stringify({ type, title: 'Payment Required', status: 402 }))
+  }
+}
+
+/** From the credential alone. It is a lookup key and proves nothing: whoever writes another one is refused by the gateway. */
+function paymentIdOf(authorization: string): string | undefined {
+  const [scheme = '', token = ''] = authorization.split(/ +/)
+  try {
+    const id = /^payment$/i.test(scheme) ? mppPaymentId(token) : /^(l402|lsat)$/i.test(scheme) ? l402PaymentId(token) : undefined
+    return id !== undefined && /^pay_\w+$/.test(id) ? id : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const jsonOf = (base64url: string) => JSON.parse(Buffer.from(base64url, 'base64url').toString())
+
+const mppPaymentId = (token: string): string | undefined => jsonOf(jsonOf(token).challenge.request).externalId
+
+/** The first one: later ones were appended by whoever held the macaroon. */
+function l402PaymentId(token: string): string | undefined {
+  const caveats: { identifier: Uint8Array }[] = importMacaroon(token.slice(0, token.indexOf(':'))).caveats
+  const texts = caveats.map(({ identifier }) => Buffer.from(identifier).toString())
+  return texts.find((text) => text.startsWith('payment_id='))?.slice('payment_id='.length)
+}
