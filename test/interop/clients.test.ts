@@ -227,7 +227,7 @@ describe('lsat-js', () => {
 })
 
 describe('the Go clients', () => {
-  /** Theirs, letter by letter. */
+  /** Their patterns, run here by another engine than Go's; nothing in them is read differently. */
   const APERTURE = /(LSAT|L402) macaroon="(.*?)", invoice="(.*?)"/
   const LNGET = /(LSAT|L402)\s+macaroon="([^"]+)",\s*invoice="([^"]+)"/i
   /** What Go's base64.StdEncoding reads: the standard alphabet, padded. */
