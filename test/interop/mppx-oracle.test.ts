@@ -1,0 +1,125 @@
+import { createHash } from 'node:crypto'
+import { fetchWithMpp } from '@getalby/lightning-tools/402/mpp'
+import fc from 'fast-check'
+import { Challenge, Credential, Receipt } from 'mppx'
+import { afterEach, expect, test, vi } from 'vitest'
+import { issueMpp, judgeMpp, mppReceipt } from '../../server/src/gateway/mpp.ts'
+
+/** Their codecs judge ours: a mistake that we made on both of our sides would pass every test of our own. */
+const cases = fc
+  .record({
+    // They take the secret as text, so ours is made of text here.
+    secret: fc.stringMatching(/^[!-~]{32,64}$/),
+    realm: fc.stringMatching(/^[a-z0-9][a-z0-9.-]{0,40}(:[1-9][0-9]{0,4})?$/),
+    amountSat: fc.integer({ min: 1, max: 2_100_000_000_000_000 }),
+    description: fc.string({ unit: 'binary', maxLength: 200 }),
+    paymentId: fc.stringMatching(/^pay_[a-z0-9]{1,30}$/),
+    invoice: fc.stringMatching(/^lnbcrt[a-z0-9]{1,300}$/),
+    network: fc.constantFrom('mainnet' as const, 'regtest' as const, 'signet' as const),
+    preimage: fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes).toString('hex')),
+    expires: fc.integer({ min: 0, max: 4_000_000_000 }),
+  })
+  .map(({ secret, realm, preimage, expires, ...rest }) => {
+    const paymentHash = createHash('sha256').update(Buffer.from(preimage, 'hex')).digest()
+    const terms = { ...rest, paymentHash: paymentHash.toString('hex') }
+    const challenge = issueMpp(Buffer.from(secret), realm, terms, expires)
+    return { secret, realm, preimage, expires, terms, issued: { challenge, paymentHash, amountSat: terms.amountSat } }
+  })
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+})
+
+test('MPP 2: mppx reads in our challenge what we wrote into it', () => {
+  fc.assert(
+    fc.property(cases, ({ realm, expires, terms, issued }) => {
+      const { id, ...read } = Challenge.deserialize(issued.challenge)
+      expect(issued.challenge).toContain(`id="${id}"`)
+      expect(read).toEqual({
+        realm,
+        method: 'lightning',
+        intent: 'charge',
+        expires: new Date(expires * 1000).toISOString().replace('.000Z', 'Z'),
+        request: {
+          amount: String(terms.amountSat),
+          currency: 'sat',
+          description: terms.description,
+          externalId: terms.paymentId,
+          methodDetails: { invoice: terms.invoice, network: terms.network, paymentHash: terms.paymentHash },
+        },
+      })
+    }),
+  )
+})
+
+test('MPP 17: mppx computes the same id under the same secret, and another under another', () => {
+  fc.assert(
+    fc.property(cases, ({ secret, issued }) => {
+      const challenge = Challenge.deserialize(issued.challenge)
+      expect(Challenge.verify(challenge, { secretKey: secret })).toBe(true)
+      expect(Challenge.verify(challenge, { secretKey: `${secret}x` })).toBe(false)
+    }),
+  )
+})
+
+test('MPP 17: mppx issues the very id that we issue', () => {
+  fc.assert(
+    fc.property(cases, ({ secret, issued }) => {
+      const { id, ...content } = Challenge.deserialize(issued.challenge)
+      expect(Challenge.from({ ...content, secretKey: secret }).id).toBe(id)
+    }),
+  )
+})
+
+test('MPP 30: a credential that mppx writes is right', () => {
+  fc.assert(
+    fc.property(cases, fc.option(fc.webUrl()), ({ secret, preimage, issued }, source) => {
+      const challenge = Challenge.deserialize(issued.challenge)
+      const credential = Credential.from({ challenge, payload: { preimage }, ...(source ? { source } : {}) })
+      judgeMpp(Credential.serialize(credential), issued, Buffer.from(secret))
+    }),
+  )
+})
+
+test('MPP 25: mppx reads our receipt', () => {
+  fc.assert(
+    fc.property(
+      cases,
+      fc.date({ min: new Date(0), max: new Date('2100-01-01'), noInvalidDate: true }),
+      ({ issued, terms }, settled) => {
+        expect(Receipt.deserialize(mppReceipt(issued.challenge, issued.paymentHash, settled.getTime()))).toEqual({
+          challengeId: Challenge.deserialize(issued.challenge).id,
+          method: 'lightning',
+          reference: terms.paymentHash,
+          status: 'success',
+          timestamp: settled.toISOString(),
+        })
+      },
+    ),
+  )
+})
+
+test('MPP 2, 30: the Alby client pays the invoice of our challenge, and its credential is right', async () => {
+  await fc.assert(
+    fc.asyncProperty(cases, async ({ secret, preimage, terms, issued }) => {
+      const presented: (string | null)[] = []
+      const paid: string[] = []
+      vi.stubGlobal('fetch', async (_url: string, { headers }: { headers: Headers }) => {
+        presented.push(headers.get('authorization'))
+        if (headers.has('authorization')) return new Response('the report')
+        return new Response(null, { status: 402, headers: { 'www-authenticate': issued.challenge } })
+      })
+      const wallet = {
+        payInvoice: async ({ invoice }: { invoice: string }) => {
+          paid.push(invoice)
+          return { preimage }
+        },
+      }
+      const response = await fetchWithMpp('https://merchant.example/report', {}, { wallet })
+      expect(await response.text()).toBe('the report')
+      expect(paid).toEqual([terms.invoice])
+      expect(presented).toHaveLength(2)
+      judgeMpp(presented[1] ?? '', issued, Buffer.from(secret))
+    }),
+  )
+})
