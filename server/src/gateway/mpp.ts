@@ -112,18 +112,18 @@ function readCredential(credential: string): { challenge: Challenge; preimage: s
   }
 
   const { id, realm, method, intent, request, expires, digest, opaque } = challenge
-  // Never issued, and each has a slot in the id: whoever sends one answers a challenge that is not ours.
-  if (expires === undefined || digest !== undefined || opaque !== undefined) throw unknownChallenge()
   if (
     typeof id !== 'string' ||
     typeof realm !== 'string' ||
     typeof method !== 'string' ||
     typeof intent !== 'string' ||
     typeof request !== 'string' ||
-    typeof expires !== 'string'
+    (typeof expires !== 'string' && expires !== undefined)
   ) {
     throw malformed('The challenge in the credential lacks a field, or one is not a string.')
   }
+  // Elsewhere a challenge may do without expires and have the others; ours never does, and all three have a slot in the id.
+  if (expires === undefined || digest !== undefined || opaque !== undefined) throw unknownChallenge()
   return { challenge: { id, realm, method, intent, request, expires }, preimage }
 }
 
