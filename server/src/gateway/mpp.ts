@@ -146,8 +146,9 @@ function jsonObject(base64url: string): Record<string, unknown> | undefined {
   }
 }
 
+/** A list passes, and then lacks every name that is asked of it. */
 function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return typeof value === 'object' && value !== null
 }
 
 function base64urlOfJcs(value: Parameters<typeof jcs>[0]): string {
