@@ -38,7 +38,7 @@ export class Keys {
   async authenticate(text: string): Promise<KeyRow | undefined> {
     if (!isWellFormedKey(text)) return undefined
     const hash = keyHash(text)
-    const name = hash.toString('base64')
+    const name = hash.toString('latin1')
     const now = performance.now()
     const cached = this.#cache.get(name)
     const generation = this.#generation

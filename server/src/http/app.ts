@@ -70,19 +70,17 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   acceptOnlyJson(app)
   renderProblems(app)
-  app.addHook('onRequest', async (request, reply) => {
+  // These run for every request: with a callback, since each promise costs one.
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
-      throw new Problem('bad_request', 'The header Host is missing.')
-    if (parts.isStopping()) {
-      throw new Problem('service_unavailable', 'The service is stopping. Try again shortly.', {
-        headers: { 'retry-after': '5', connection: 'close' },
-      })
-    }
+      return done(new Problem('bad_request', 'The header Host is missing.'))
+    done(parts.isStopping() ? stopping() : undefined)
   })
   // Who keeps a finished connection open would keep us from stopping.
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, payload, done) => {
     if (parts.isStopping()) reply.header('connection', 'close')
+    done(null, payload)
   })
   // No parameter is ignored: a route that names none takes none.
   app.addHook('onRoute', (route) => {
@@ -109,6 +107,11 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   await app.ready()
   return app
 }
+
+const stopping = (): Problem =>
+  new Problem('service_unavailable', 'The service is stopping. Try again shortly.', {
+    headers: { 'retry-after': '5', connection: 'close' },
+  })
 
 /** The headings of the interactive page. */
 function tagOf(path: string): string {

@@ -16,8 +16,11 @@ declare module 'fastify' {
 
 /** The Bearer token, or undefined. Node joins repeated headers only for some names: two Authorization lines must not pass as one. */
 function bearerToken(request: FastifyRequest): string | undefined {
-  const lines = request.raw.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization')
-  if (lines.length !== 1) return undefined
+  const { rawHeaders } = request.raw
+  let lines = 0
+  for (let index = 0; index < rawHeaders.length; index += 2)
+    if (rawHeaders[index]?.length === 13 && rawHeaders[index]?.toLowerCase() === 'authorization') lines++
+  if (lines !== 1) return undefined
   return /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.authorization ?? '')?.[1]
 }
 

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, preValidationHookHandler } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { isId } from '../ids.ts'
 import { Problem } from '../problems.ts'
@@ -69,9 +69,12 @@ type Id = { Params: Static<typeof PaymentId> }
 export function gatewayRoutes({ keys, limits, payments }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireKey(keys, limits, 'gateway:write'))
-    app.addHook('onRequest', limits.gateway)
+    if (limits.gateway) app.addHook('onRequest', limits.gateway)
     // A challenge or a receipt out of a cache would be somebody else's.
-    app.addHook('onRequest', async (_request, reply) => void reply.header('cache-control', 'no-store'))
+    app.addHook('onRequest', (_request, reply, done) => {
+      reply.header('cache-control', 'no-store')
+      done()
+    })
     const call = ({ caller }: FastifyRequest) => ({ accountId: caller.accountId, actor: caller.id })
     const security = [{ apiKey: [] }]
     const errors = { 400: ErrorBody, 401: ErrorBody, 404: ErrorBody, 429: ErrorBody, 503: ErrorBody }
@@ -170,14 +173,21 @@ export function gatewayRoutes({ keys, limits, payments }: RouteParts) {
 }
 
 /** A credential that is missing is a wrong one; a body that is wrong otherwise is a bad request, and that goes first. */
-function requireCredential(schema: typeof Validate | typeof Redeem) {
-  return async ({ body }: FastifyRequest): Promise<void> => {
-    if (typeof body !== 'object' || body === null || Array.isArray(body)) return
-    if (Object.keys(body).some((name) => !Object.hasOwn(schema.properties, name))) return
-    if (typeof (body as { credential?: unknown }).credential !== 'string')
-      throw new Problem(
-        'invalid_payment_credential',
-        'The field "credential" must be the customer’s Authorization header, a string.',
-      )
+function requireCredential(schema: typeof Validate | typeof Redeem): preValidationHookHandler {
+  return ({ body }, _reply, done) => {
+    const isBad =
+      typeof body !== 'object' ||
+      body === null ||
+      Array.isArray(body) ||
+      Object.keys(body).some((name) => !Object.hasOwn(schema.properties, name))
+    const isThere = isBad || typeof (body as { credential?: unknown }).credential === 'string'
+    done(
+      isThere
+        ? undefined
+        : new Problem(
+            'invalid_payment_credential',
+            'The field "credential" must be the customer’s Authorization header, a string.',
+          ),
+    )
   }
 }

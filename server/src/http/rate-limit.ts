@@ -15,8 +15,8 @@ export type Limits = {
   nodes: Check
   /** Failed authentications, per client address: a valid key is never refused for what others behind its address tried. */
   failures: Check
-  /** Everything under /gateway, per API key; off unless the deployment sets it. */
-  gateway: Check
+  /** Everything under /gateway, per API key; undefined unless the deployment sets it. */
+  gateway: Check | undefined
 }
 
 /** Addresses are counted as the library does: IPv4 as it is, IPv6 by /64, since one customer has at least that many. */
@@ -40,10 +40,7 @@ export async function addLimits(
   return {
     nodes: limit('nodes', settings.max, windowMs),
     failures: limit('failures', MAX_FAILURES, FAILURE_WINDOW_MS),
-    gateway:
-      settings.gatewayMax === 0
-        ? async () => undefined
-        : limit('gateway', settings.gatewayMax, windowMs, ({ caller }) => caller.id),
+    gateway: settings.gatewayMax === 0 ? undefined : limit('gateway', settings.gatewayMax, windowMs, ({ caller }) => caller.id),
   }
 }
 

@@ -93,7 +93,7 @@ export async function findIncoming(
     return { answer: 'refused', why: 'the answer is not this payment' }
   if (!found.isPaid) return { answer: 'incoming', isPaid: false, completedAtMs: undefined }
   // The time goes into a receipt, and a receipt is for ever.
-  if (!isMoment(found.completedAt)) return { answer: 'refused', why: 'the payment is paid at no time' }
+  if (!isTimeMs(found.completedAt)) return { answer: 'refused', why: 'the payment is paid at no time' }
   return { answer: 'incoming', isPaid: true, completedAtMs: found.completedAt }
 }
 
@@ -172,7 +172,11 @@ const refused = (status: number): NoAnswer => ({ answer: 'refused', why: `the no
 
 const sha256 = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex')
 const isHash = (value: unknown): value is string => typeof value === 'string' && HASH.test(value)
-const isMoment = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0
+
+/** Beyond the year 9999 no date can be written any more. */
+export function isTimeMs(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < 253_402_300_800_000
+}
 
 /** What is not an object has no fields. */
 function objectIn(text: string): Record<string, unknown> {

@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { AccessTo } from '../nodes/access.ts'
 import { isStoreDown, type Sql } from '../store/db.ts'
 import { answered, type DueInvoice, openInvoicesOf, recordSettlement, takeDueInvoices } from '../store/payments.ts'
-import { findIncoming, type NodeAddress } from './phoenixd.ts'
+import { findIncoming, isTimeMs, type NodeAddress } from './phoenixd.ts'
 
 const SWEEP_MS = 1_000
 const ASK_TIMEOUT_MS = 2_000
@@ -136,9 +136,4 @@ function readEvent(body: Buffer): { paymentHash: Buffer; atMs: number | undefine
   const { type, paymentHash, timestamp } = (event ?? {}) as Record<string, unknown>
   if (type !== 'payment_received' || typeof paymentHash !== 'string' || !/^[0-9a-f]{64}$/.test(paymentHash)) return undefined
   return { paymentHash: Buffer.from(paymentHash, 'hex'), atMs: isTimeMs(timestamp) ? timestamp : undefined }
-}
-
-/** Beyond the year 9999 no date can be written any more. */
-function isTimeMs(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < 253_402_300_800_000
 }

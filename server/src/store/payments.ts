@@ -33,7 +33,7 @@ export async function insertPayment(sql: Sql, payment: NewPayment): Promise<void
 
 const seconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM ${sql(column)}))::bigint`
 
-/** All that a validation needs, with the database's time, in one statement. */
+/** All that a validation needs, with the database's time, in one statement; of fixed text, since building it each time takes longer than sending it. */
 export type PaymentRow = {
   id: string
   nodeId: string
@@ -57,8 +57,7 @@ export async function findPayment(sql: Sql, accountId: string, id: string): Prom
     SELECT id, node_id AS "nodeId", protocol, amount_sat AS "amountSat", description, challenge, payment_hash AS "paymentHash",
            protocol_key_id AS "protocolKeyId", token_id AS "tokenId", (extract(epoch FROM expires_at) * 1000)::bigint AS "expiresAtMs",
            (extract(epoch FROM settled_at) * 1000)::bigint AS "settledAtMs", paid_at IS NOT NULL AS "isPaid", receipt,
-           ${seconds(sql, 'redeemed_at')} AS "redeemedAt",
-           floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
+           floor(extract(epoch FROM redeemed_at))::bigint AS "redeemedAt", floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
     FROM gateway_payments WHERE id = ${id} AND account_id = ${accountId}`
   return row
 }
