@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import { decode } from 'light-bolt11-decoder'
-import type { Answer, Server } from './harness.ts'
+import { type Answer, eventually, type Server } from './harness.ts'
 import { type Created, callNode, Owner } from './node-harness.ts'
 
 /** What a merchant, his customer and whoever tampers with a credential do. Nothing here uses the code under test. */
@@ -33,6 +33,15 @@ export async function pay(server: Server, { challenge }: { challenge: string }):
   const answer = await server.operator('POST', '/sandbox/pay', { json: { invoice: invoiceIn(challenge) } })
   if (answer.status !== 200) throw new Error(`pay: ${answer.status} ${answer.text}`)
   return answer.json().preimage
+}
+
+/** The node's event comes when it comes; what is settled is seen in the payment. */
+export function untilSettled(merchant: Owner, { id }: { id: string }): Promise<{ settledAt: number }> {
+  return eventually(async () => {
+    const payment = await merchant.want<{ settledAt: number | null }>(200, 'GET', `/gateway/payments/${id}`)
+    if (payment.settledAt === null) throw new Error('not settled')
+    return { settledAt: payment.settledAt }
+  }, `${id} to be settled`)
 }
 
 /** What the payee's own node tells anyone with its password, before anybody has paid. */
