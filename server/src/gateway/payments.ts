@@ -69,7 +69,7 @@ export class Payments {
     const { sql, master } = this.#parts
     const prepare = (): Promise<NewPayment> => this.#prepare(call, wish)
     const work = async (store: Sql, payment: NewPayment): Promise<CreatedPayment> => {
-      await insertPayment(store, payment)
+      if (!(await insertPayment(store, payment))) throw oddInvoice('its payment hash is that of another payment')
       crashpoint('payment: not yet committed')
       return { id: payment.id, protocol: payment.protocol, status: 'payment_required', challenge: payment.challenge }
     }

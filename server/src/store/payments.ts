@@ -21,14 +21,17 @@ export type NewPayment = {
 /** How long after its creation the node is asked about an invoice for the first time, and how often then. */
 const ASK_EVERY_SECONDS = 15
 
-export async function insertPayment(sql: Sql, payment: NewPayment): Promise<void> {
-  await sql`
+/** False: the node gave this hash before. */
+export async function insertPayment(sql: Sql, payment: NewPayment): Promise<boolean> {
+  const [row] = await sql`
     INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
                                   token_id, created_at, expires_at, ask_at)
     VALUES (${payment.id}, ${payment.accountId}, ${payment.nodeId}, ${payment.protocol}, ${payment.amountSat}, ${payment.description},
             ${payment.challenge}, ${payment.paymentHash}, ${payment.protocolKeyId}, ${payment.tokenId},
             to_timestamp(${payment.createdAtMs} / 1000.0), to_timestamp(${payment.expiresAtSeconds}),
-            now() + ${ASK_EVERY_SECONDS} * interval '1 second')`
+            now() + ${ASK_EVERY_SECONDS} * interval '1 second')
+    ON CONFLICT (node_id, payment_hash) DO NOTHING RETURNING 1`
+  return row !== undefined
 }
 
 const seconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM ${sql(column)}))::bigint`
