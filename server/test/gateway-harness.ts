@@ -1,5 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import { decode } from 'light-bolt11-decoder'
+import type { Sql } from '../src/store/db.ts'
 import { type Answer, eventually, type Server } from './harness.ts'
 import { type Created, callNode, Owner } from './node-harness.ts'
 
@@ -115,15 +116,18 @@ export function decoded(invoice: string): Decoded {
   }
 }
 
+/** One connection for each life of the service: it takes a hundred in all. */
+const connections = new WeakMap<object, Sql>()
+export function storeOf(server: Server): Sql {
+  const sql = connections.get(server.child) ?? server.sql()
+  connections.set(server.child, sql)
+  return sql
+}
+
 /** The whole row, to be compared with itself. */
 export async function rowOf(server: Server, id: string): Promise<Record<string, unknown>> {
-  const sql = server.sql()
-  try {
-    const [row] = await sql`SELECT * FROM gateway_payments WHERE id = ${id}`
-    return { ...row }
-  } finally {
-    await sql.end()
-  }
+  const [row] = await storeOf(server)`SELECT * FROM gateway_payments WHERE id = ${id}`
+  return { ...row }
 }
 
 export const sha256 = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex')

@@ -15,6 +15,7 @@ import {
   requestIn,
   rowOf,
   sha256,
+  storeOf,
   untilSettled,
   validate,
 } from './gateway-harness.ts'
@@ -52,7 +53,7 @@ const BAD = [400, 'bad_request']
 const invoicesMade = async ({ node, credentials }: Created): Promise<number> =>
   (await callNode(node, credentials.password, 'GET', '/payments/incoming?all=true&limit=100000')).json().length
 const paymentsKept = async (): Promise<number> => {
-  const [row] = await server.sql()`SELECT count(*)::int AS count FROM gateway_payments`
+  const [row] = await storeOf(server)`SELECT count(*)::int AS count FROM gateway_payments`
   return row?.count
 }
 
@@ -568,7 +569,7 @@ describe('C39: reading', () => {
       await pay(server, settled)
       await pay(server, lateSettled)
       await untilSettled(lister, lateSettled)
-      const sql = server.sql()
+      const sql = storeOf(server)
       await sql`UPDATE gateway_payments SET expires_at = now() WHERE id IN (${late.id}, ${lateSettled.id})`
       expect(ids(await list('?status=paid&limit=100'))).toEqual([paid.id])
       expect(ids(await list('?status=expired&limit=100'))).toEqual([late.id])

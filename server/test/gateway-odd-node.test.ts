@@ -1,0 +1,366 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type Server as HttpServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { encode, sign } from 'bolt11'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  charge,
+  credentialOf,
+  decoded,
+  invoiceIn,
+  newMerchant,
+  type Protocol,
+  parametersOf,
+  pay,
+  preimageFrom,
+  rowOf,
+  sha256,
+  storeOf,
+  validate,
+} from './gateway-harness.ts'
+import { type Server, startServer } from './harness.ts'
+import type { Created, Owner } from './node-harness.ts'
+
+/** A node that answers as no good one would. The service is real, and believes that the impostor is its node: that is all it is told. */
+
+const PROTOCOLS: Protocol[] = ['mpp', 'l402']
+const AMOUNT = 1000
+const DESCRIPTION = 'Weather report'
+const NETWORKS = { lnbcrt: 'bcrt', lnbc: 'bc', lntb: 'tb', lntbs: 'tbs', lnsb: 'sb' } as const
+
+type Reply = { status?: number; body: unknown } | ((response: ServerResponse) => void)
+
+let server: Server
+let merchant: Owner
+let shop: Created
+let impostor: HttpServer
+let realPort: number
+/** What it says instead of the real node; whatever it is not told to answer, the real node does. */
+const says = new Map<string, (form: URLSearchParams) => Reply>()
+let forms: URLSearchParams[] = []
+
+beforeAll(async () => {
+  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  merchant = await newMerchant(server)
+  shop = await merchant.createReady()
+  impostor = createServer((incoming, response) => {
+    // A mistake of the test must not look like a node that hangs.
+    answer(incoming, response).catch((error: Error) => response.writeHead(599, { mistake: error.message }).end())
+  }).listen(0, '127.0.0.1')
+  const sql = storeOf(server)
+  const [row] = await sql`SELECT port FROM nodes WHERE id = ${shop.node.id}`
+  realPort = row?.port
+  await sql`UPDATE nodes SET port = ${(impostor.address() as AddressInfo).port} WHERE id = ${shop.node.id}`
+}, 60_000)
+
+afterAll(() => {
+  impostor.closeAllConnections()
+  impostor.close()
+})
+
+async function answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  const chunks: Buffer[] = []
+  for await (const chunk of incoming) chunks.push(chunk)
+  const body = Buffer.concat(chunks)
+  const path = incoming.url ?? ''
+  const reply = says.get(path.split('/')[1] ?? '')
+  if (!reply) {
+    const { method, headers } = incoming
+    const onward = request({ host: '127.0.0.1', port: realPort, method, path, headers, agent: false }, (real) => {
+      response.writeHead(real.statusCode ?? 0, real.headers)
+      real.pipe(response)
+    })
+    onward.on('error', () => response.destroy())
+    return void onward.end(body)
+  }
+  const form = new URLSearchParams(body.toString('utf8'))
+  forms.push(form)
+  const said = reply(form)
+  if (typeof said === 'function') return said(response)
+  const text = typeof said.body === 'string' ? said.body : JSON.stringify(said.body)
+  response.writeHead(said.status ?? 200, { 'content-type': 'application/json' }).end(text)
+}
+
+async function while_<T>(
+  path: 'createinvoice' | 'payments',
+  reply: (form: URLSearchParams) => Reply,
+  act: () => Promise<T>,
+): Promise<T> {
+  forms = []
+  says.set(path, reply)
+  try {
+    return await act()
+  } finally {
+    says.delete(path)
+  }
+}
+
+type Terms = {
+  prefix: keyof typeof NETWORKS
+  millisatoshis: string | null
+  description: string | undefined
+  descriptionHash: string | undefined
+  paymentHash: string
+  timestamp: number
+  expiry: number | undefined
+}
+
+/** By an encoder that is not ours. Right in everything, but for what is changed. */
+function invoice(changes: Partial<Terms> = {}): { serialized: string; paymentHash: string } {
+  const right: Terms = {
+    prefix: 'lnbcrt',
+    millisatoshis: `${AMOUNT}000`,
+    description: DESCRIPTION,
+    descriptionHash: undefined,
+    paymentHash: randomBytes(32).toString('hex'),
+    timestamp: Math.floor(Date.now() / 1000),
+    expiry: 300,
+  }
+  const { prefix, millisatoshis, description, descriptionHash, paymentHash, timestamp, expiry } = { ...right, ...changes }
+  const network = { bech32: NETWORKS[prefix], pubKeyHash: 0x6f, scriptHash: 0xc4, validWitnessVersions: [0] }
+  const tag = (tagName: string, data: string | number | undefined) => (data === undefined ? [] : [{ tagName, data }])
+  const tags = [
+    ...tag('payment_hash', paymentHash),
+    ...tag('description', description),
+    ...tag('purpose_commit_hash', descriptionHash),
+    ...tag('expire_time', expiry),
+  ]
+  const amount = millisatoshis === null ? {} : { millisatoshis }
+  const serialized = sign(encode({ network, ...amount, timestamp, tags }, false), '1'.repeat(64)).paymentRequest ?? ''
+  return { serialized, paymentHash }
+}
+
+const made = (changes: Partial<Terms> = {}, more: object = {}): Reply => ({
+  body: { amountSat: AMOUNT, ...invoice(changes), ...more },
+})
+const ask = async (protocol: Protocol, description = DESCRIPTION): Promise<[status: number, code: string]> => {
+  const json = { nodeId: shop.node.id, amountSat: AMOUNT, description, protocol }
+  const { status, json: body, text } = await merchant.send('POST', '/gateway/payments', { json })
+  return [status, body().error?.code ?? text]
+}
+const count = async (): Promise<number> => (await storeOf(server)`SELECT count(*)::int AS n FROM gateway_payments`)[0]?.n
+
+describe('an invoice from a node that is not to be trusted', () => {
+  test('what the impostor makes is good where it changes nothing: otherwise the rest would prove nothing', async () => {
+    for (const protocol of PROTOCOLS) {
+      const payment = await while_(
+        'createinvoice',
+        () => made(),
+        () => charge(merchant, shop, { protocol, amountSat: AMOUNT }),
+      )
+      expect(decoded(invoiceIn(payment.challenge))).toMatchObject({ amountMsat: `${AMOUNT}000`, description: DESCRIPTION })
+      const [form] = forms
+      // MPP 15, L402 13: and this is what the node was asked for.
+      expect(Object.fromEntries(form ?? [])).toEqual({
+        amountSat: String(AMOUNT),
+        description: DESCRIPTION,
+        expirySeconds: '300',
+        externalId: payment.id,
+        webhookUrl: `http://127.0.0.1:${server.port}/internal/settled/${shop.node.id}`,
+      })
+    }
+  })
+
+  const long = 'x'.repeat(129)
+  const now = (): number => Math.floor(Date.now() / 1000)
+  const hash = randomBytes(32).toString('hex')
+  const odd: [title: string, reply: () => Reply, description?: string][] = [
+    ['MPP 21: one satoshi more', () => made({ millisatoshis: `${AMOUNT + 1}000` })],
+    ['MPP 21: one satoshi less', () => made({ millisatoshis: `${AMOUNT - 1}000` })],
+    ['MPP 21: one millisatoshi more', () => made({ millisatoshis: `${AMOUNT}001` })],
+    ['MPP 21: a thousandth of the amount', () => made({ millisatoshis: String(AMOUNT) })],
+    ['MPP 21: any amount', () => made({ millisatoshis: null })],
+    ['MPP 21: another hash than it says', () => made({}, { paymentHash: hash })],
+    [
+      'MPP 21: its hash in upper case',
+      () => {
+        const { serialized, paymentHash } = invoice()
+        return { body: { serialized, paymentHash: paymentHash.toUpperCase() } }
+      },
+    ],
+    ['MPP 21: no hash beside it', () => made({}, { paymentHash: undefined })],
+    ['MPP 21: a hash that is a number', () => made({}, { paymentHash: 1 })],
+    ['MPP 11: of mainnet', () => made({ prefix: 'lnbc' })],
+    ['MPP 11: of testnet', () => made({ prefix: 'lntb' })],
+    ['MPP 11: of signet', () => made({ prefix: 'lntbs' })],
+    ['MPP 11: of a network that nobody knows', () => made({ prefix: 'lnsb' })],
+    ['MPP 21: another description', () => made({ description: 'Weather report ' })],
+    ['MPP 21: an empty description', () => made({ description: '' })],
+    [
+      'MPP 21: the hash of a description that is short enough to be there',
+      () => made({ description: undefined, descriptionHash: sha256(DESCRIPTION) }),
+    ],
+    [
+      'MPP 21: the hash of another long description',
+      () => made({ description: undefined, descriptionHash: sha256(`${long}x`) }),
+      long,
+    ],
+    ['MPP 21: the text of a long description', () => made({ description: long }), long],
+    ['C34: expired a moment ago', () => made({ timestamp: now() - 301 })],
+    ['C34: expired long ago', () => made({ timestamp: 1_500_000_000 })],
+    ['C34: made an hour ago, without an expiry of its own', () => made({ timestamp: now() - 3_601, expiry: undefined })],
+    ['C34: cut off', () => made({}, { serialized: invoice().serialized.slice(0, -1) })],
+    [
+      'C34: with one letter changed',
+      () => made({}, { serialized: invoice().serialized.replace(/q(?=.{20}$)|.(?=.{20}$)/, 'b') }),
+    ],
+    ['C34: in capitals', () => made({}, { serialized: invoice().serialized.toUpperCase() })],
+    ['C34: with a quote and a header behind it', () => made({}, { serialized: `${invoice().serialized}", realm="x"\r\nX: y` })],
+    ['C34: an address', () => made({}, { serialized: 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080' })],
+    ['C34: nothing', () => made({}, { serialized: '' })],
+    ['C34: a number', () => made({}, { serialized: 1 })],
+    ['C34: an array of one', () => made({}, { serialized: [invoice().serialized] })],
+    ['C34: not JSON', () => ({ body: 'lnbcrt1' })],
+    ['C34: null', () => ({ body: 'null' })],
+    ['C34: an empty answer', () => ({ body: '' })],
+    ['C34: in an answer that says 201', () => ({ ...(made() as object), status: 201 }) as Reply],
+    ['C34: in an answer that says 500', () => ({ ...(made() as object), status: 500 }) as Reply],
+    ['C34: 401, for the password is not its own', () => ({ status: 401, body: 'no' })],
+    ['C34: 302, to somewhere else', () => (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()],
+    ['C34: two megabytes', () => ({ body: `${' '.repeat(2 * 1024 * 1024)}${JSON.stringify(invoice())}` })],
+    [
+      'C34: no end to it',
+      () => (response) => {
+        response.writeHead(200)
+        const more = (): void => {
+          while (!response.destroyed && response.write(' '.repeat(65_536)));
+        }
+        response.on('drain', more).on('error', () => undefined)
+        more()
+      },
+    ],
+    ['C34: a line that goes dead', () => (response) => response.destroy()],
+    ['C34: not HTTP', () => (response) => response.socket?.end('hello\r\n\r\n')],
+    [
+      'C34: half an answer',
+      () => (response) => {
+        response.writeHead(200, { 'content-length': '1000' }).write('{"serialized":')
+        setTimeout(() => response.destroy(), 50)
+      },
+    ],
+  ]
+  test.each(odd)('%s: 502, and no payment', async (_title, reply, description) => {
+    const before = await count()
+    for (const protocol of PROTOCOLS)
+      expect(await while_('createinvoice', reply, () => ask(protocol, description))).toEqual([502, 'payment_service_unavailable'])
+    expect(await count()).toBe(before)
+  })
+
+  test('C34: one hash twice would let one payment count for two: the second is 502', async () => {
+    const same = made()
+    for (const protocol of PROTOCOLS) {
+      const answers = [
+        await while_(
+          'createinvoice',
+          () => same,
+          () => ask(protocol),
+        ),
+      ]
+      answers.push(
+        await while_(
+          'createinvoice',
+          () => same,
+          () => ask(protocol),
+        ),
+      )
+      expect(answers.map(([status]) => status)).toEqual(protocol === 'mpp' ? [201, 502] : [502, 502])
+      expect(answers[1]).toEqual([502, 'payment_service_unavailable'])
+    }
+  })
+
+  test('MPP 16, L402 13, C37: an invoice that ends sooner ends its challenge; one that ends later does not prolong it', async () => {
+    const shown = async (reply: () => Reply, protocol: Protocol) => {
+      const { id, challenge } = await while_('createinvoice', reply, () =>
+        charge(merchant, shop, { protocol, amountSat: AMOUNT }),
+      )
+      const payment = await merchant.want<{ createdAt: number; expiresAt: number }>(200, 'GET', `/gateway/payments/${id}`)
+      if (protocol === 'mpp') expect(Date.parse(parametersOf(challenge).expires ?? '') / 1000).toBe(payment.expiresAt)
+      return payment
+    }
+    for (const protocol of PROTOCOLS) {
+      const timestamp = now() - 10
+      expect((await shown(() => made({ timestamp, expiry: 70 }), protocol)).expiresAt).toBe(timestamp + 70)
+      for (const expiry of [3_600, 86_400, undefined]) {
+        const { createdAt, expiresAt } = await shown(() => made({ expiry }), protocol)
+        expect(expiresAt).toBe(createdAt + 300)
+      }
+    }
+  })
+
+  test('C34: nothing of what a node says reaches the caller or the log', async () => {
+    const word = 'sekret-word-of-the-node'
+    const replies: Reply[] = [{ status: 500, body: word }, { body: { serialized: word, paymentHash: hash } }, { body: word }]
+    for (const reply of replies) {
+      const json = { nodeId: shop.node.id, amountSat: AMOUNT, description: DESCRIPTION }
+      const answered = await while_(
+        'createinvoice',
+        () => reply,
+        () => merchant.send('POST', '/gateway/payments', { json }),
+      )
+      expect([answered.status, answered.text.includes(word)]).toEqual([502, false])
+    }
+    expect(server.stderr).not.toContain(word)
+  })
+})
+
+describe('a node that tells nonsense about a payment', () => {
+  test.each(PROTOCOLS)(
+    'C38, MPP 49, L402 48: has told nothing: 502, nothing changes, and its true word counts later (%s)',
+    async (protocol) => {
+      const payment = await charge(merchant, shop, { protocol })
+      const preimage = await preimageFrom(shop, payment)
+      const credential = credentialOf(payment, preimage)
+      const { paymentHash } = decoded(invoiceIn(payment.challenge))
+      const before = await rowOf(server, payment.id)
+      const completedAt = Date.now()
+      const good = { type: 'incoming_payment', paymentHash, preimage, isPaid: true, completedAt, receivedSat: 1000, fees: 0 }
+      const nonsense: Reply[] = [
+        { status: 404, body: 'Not found' },
+        { status: 500, body: good },
+        { status: 401, body: good },
+        { body: { ...good, paymentHash: randomBytes(32).toString('hex') } },
+        { body: { ...good, paymentHash: undefined } },
+        { body: { ...good, isPaid: 'true' } },
+        { body: { ...good, isPaid: 1 } },
+        { body: { ...good, isPaid: undefined } },
+        { body: { ...good, completedAt: undefined } },
+        { body: { ...good, completedAt: 'yesterday' } },
+        { body: { ...good, completedAt: 0 } },
+        { body: { ...good, completedAt: -1 } },
+        { body: { ...good, completedAt: 1.5 } },
+        { body: { ...good, completedAt: Number.MAX_SAFE_INTEGER } },
+        { body: [good] },
+        { body: 'null' },
+        { body: '{' },
+        { body: '' },
+        { body: `${' '.repeat(2 * 1024 * 1024)}${JSON.stringify(good)}` },
+        (response) => response.destroy(),
+      ]
+      for (const reply of nonsense) {
+        const { status, json } = await while_(
+          'payments',
+          () => reply,
+          () => validate(merchant, payment.id, credential),
+        )
+        expect([reply, status, json().error.code]).toEqual([reply, 502, 'payment_service_unavailable'])
+      }
+      expect(await rowOf(server, payment.id)).toEqual(before)
+      expect(await pay(server, payment)).toBe(preimage)
+      expect((await validate(merchant, payment.id, credential)).status).toBe(200)
+    },
+  )
+
+  test('C38: isPaid alone decides: what it received net of fees, and what else it says, does not', async () => {
+    const payment = await charge(merchant, shop)
+    const preimage = await preimageFrom(shop, payment)
+    const { paymentHash } = decoded(invoiceIn(payment.challenge))
+    const body = { paymentHash, isPaid: true, completedAt: 1_794_721_208_537, receivedSat: 1, fees: 999_000, isExpired: true }
+    const answered = await while_(
+      'payments',
+      () => ({ body }),
+      () => validate(merchant, payment.id, credentialOf(payment, preimage)),
+    )
+    const receipt = JSON.parse(Buffer.from(answered.json().receipt, 'base64url').toString('utf8'))
+    expect(receipt.timestamp).toBe('2026-11-15T05:40:08.537Z')
+  })
+})
