@@ -11,7 +11,7 @@ type Work = {
 process.on('message', ({ connection, ids, callers }: Work) => {
   const sql = postgres({ ...connection, max: 20, onnotice: () => undefined })
   const update = (index: number) => sql`
-    UPDATE gateway_payments SET paid_at = now(), receipt = 'x' WHERE id = ${ids[index] ?? ''} AND paid_at IS NULL RETURNING id`
+    UPDATE gateway_payments SET paid_at = now() WHERE id = ${ids[index] ?? ''} AND paid_at IS NULL RETURNING id`
   const work = async () => {
     await Promise.all(Array.from({ length: 20 }, () => sql`SELECT 1`))
     const { perSecond } = await closedLoop(ids.length, callers, update)

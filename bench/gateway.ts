@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { issueMpp } from '../server/src/gateway/mpp.ts'
+import { issueMpp, mppReceipt } from '../server/src/gateway/mpp.ts'
 import { ProtocolKeys } from '../server/src/gateway/protocol-keys.ts'
 import { newId } from '../server/src/ids.ts'
 import { masterKeyOf } from '../server/src/secrets.ts'
@@ -56,14 +56,15 @@ async function settledPayments(service: Service, sql: Sql, nodeId: string, invoi
     const hash = createHash('sha256').update(preimage).digest('hex')
     const terms = { amountSat: 100, description: 'bench', paymentId: id, invoice, network: 'regtest' as const, paymentHash: hash }
     const challenge = issueMpp(current.mpp, new URL(service.url).host, terms, expires)
-    return { id, preimage, hash, challenge }
+    const receipt = mppReceipt(challenge, Buffer.from(hash, 'hex'), Date.now())
+    return { id, preimage, hash, challenge, receipt }
   })
   await sql`
     INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
-                                  created_at, expires_at, settled_at)
-    SELECT id, ${accountId}, ${nodeId}, 'mpp', 100, 'bench', challenge, decode(hash, 'hex'), ${current.id}, now(), to_timestamp(${expires}), now()
+                                  created_at, expires_at, settled_at, receipt)
+    SELECT id, ${accountId}, ${nodeId}, 'mpp', 100, 'bench', challenge, decode(hash, 'hex'), ${current.id}, now(), to_timestamp(${expires}), now(), receipt
     FROM unnest(${rows.map(({ id }) => id)}::text[], ${rows.map(({ challenge }) => challenge)}::text[],
-                ${rows.map(({ hash }) => hash)}::text[]) AS made (id, challenge, hash)`
+                ${rows.map(({ hash }) => hash)}::text[], ${rows.map(({ receipt }) => receipt)}::text[]) AS made (id, challenge, hash, receipt)`
   return rows.map(({ id, preimage, challenge }) => {
     const echoed = Object.fromEntries([...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]))
     const json = JSON.stringify({ challenge: echoed, payload: { preimage: preimage.toString('hex') } })

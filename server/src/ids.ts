@@ -19,7 +19,8 @@ export function newId(prefix: IdPrefix, nowMs = Date.now()): string {
     pool = randomBytes(POOL_BYTES)
     used = 0
   }
-  const random = pool.subarray(used, (used += 12))
+  const random = pool.subarray(used, used + 12)
+  used += 12
   let text = `${prefix}_`
   for (let character = 0; character < LENGTH; character++) {
     // Eight characters are the upper 40 bits of the time; the ninth has its lower two, and three random ones.

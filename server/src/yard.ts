@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from './config.ts'
 import { writeSecretFile } from './data-dir.ts'
+import { receiptOf } from './gateway/payments.ts'
 import type { LookUpNode } from './http/proxy.ts'
 import type { NodeAddress } from './lightning/phoenixd.ts'
 import { Settlements } from './lightning/settlements.ts'
@@ -60,7 +61,7 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
   const masterKeys = [master, ...(config.previousMasterKey ? [masterKeyOf(config.previousMasterKey)] : [])]
   const access = accessTo(sql, masterKeys, host)
   if (config.role === 'api') {
-    const settlements = new Settlements({ sql, accessTo: access, host: undefined, log })
+    const settlements = new Settlements({ sql, accessTo: access, receiptOf, host: undefined, log })
     const hub = software.kind === 'sandbox' ? Hub.attach(config.dataDir) : undefined
     const wake = (): void => undefined
     return {
@@ -97,7 +98,7 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
     passwordOf: async (nodeId) => (await materialOf(nodeId)).restrictedPassword,
   })
   const deadlines = { provisionMs: config.provisionDeadlineMs }
-  const settlements = new Settlements({ sql, accessTo: access, host, log })
+  const settlements = new Settlements({ sql, accessTo: access, receiptOf, host, log })
   const beforeStop = async ({ id, port }: NodeRow): Promise<void> => {
     if (port !== null) await settlements.askBeforeStop(id, { host: '127.0.0.1', port })
   }

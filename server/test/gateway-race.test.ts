@@ -41,12 +41,12 @@ beforeAll(async () => {
     CREATE TABLE witness (payment text NOT NULL, what text NOT NULL);
     CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO witness VALUES (NEW.id, TG_ARGV[0]); RETURN NULL; END';
     CREATE TRIGGER see_paid AFTER UPDATE ON gateway_payments FOR EACH ROW
-      WHEN ((OLD.paid_at, OLD.receipt) IS DISTINCT FROM (NEW.paid_at, NEW.receipt)) EXECUTE FUNCTION see('paid');
+      WHEN (OLD.paid_at IS DISTINCT FROM NEW.paid_at) EXECUTE FUNCTION see('paid');
     CREATE TRIGGER see_redeemed AFTER UPDATE ON gateway_payments FOR EACH ROW
       WHEN ((OLD.redeemed_at, OLD.redeem_request_id) IS DISTINCT FROM (NEW.redeemed_at, NEW.redeem_request_id))
       EXECUTE FUNCTION see('redeemed');
     CREATE TRIGGER see_settled AFTER UPDATE ON gateway_payments FOR EACH ROW
-      WHEN (OLD.settled_at IS DISTINCT FROM NEW.settled_at) EXECUTE FUNCTION see('settled')`)
+      WHEN ((OLD.settled_at, OLD.receipt) IS DISTINCT FROM (NEW.settled_at, NEW.receipt)) EXECUTE FUNCTION see('settled')`)
 })
 
 afterAll(() => {

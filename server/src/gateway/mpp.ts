@@ -43,6 +43,19 @@ export function issueMpp(key: Buffer, realm: string, terms: MppTerms, expiresAtS
   return headerOf({ id: challengeId(key, slots), ...slots })
 }
 
+/** What a credential says, once its own id has proved that the challenge in it was issued under this key. */
+export type MppClaim = { challenge: string; request: string; paymentHash: Buffer }
+
+/** The problem instead of the claim, when there is something wrong with it. */
+export function readMpp(credential: string, key: Buffer): MppClaim | Problem {
+  const read = readCredential(credential)
+  if (read instanceof Problem) return read
+  const { challenge, preimage } = read
+  if (!sameText(challengeId(key, challenge), challenge.id)) return unknownChallenge()
+  const paymentHash = createHash('sha256').update(preimage, 'hex').digest()
+  return { challenge: headerOf(challenge), request: challenge.request, paymentHash }
+}
+
 /**
  * Returns when the credential is right in every byte, and throws what is wrong with it otherwise. The HMAC alone is not enough: a genuine
  * credential of another payment passes it. The stored challenge alone is not enough either: whoever can write a row could issue challenges.
@@ -53,18 +66,17 @@ export function judgeMpp(
   issued: { challenge: string; paymentHash: Buffer; amountSat: number },
   key: Buffer,
 ): void {
-  const { challenge, preimage } = readCredential(credential)
+  const claim = readMpp(credential, key)
+  if (claim instanceof Problem) throw claim
 
   // A value with a quote in it makes a header with more quotes than the stored one has, so equal headers have six equal values.
-  if (!sameText(headerOf(challenge), issued.challenge)) throw unknownChallenge()
-  if (!sameText(challengeId(key, challenge), challenge.id)) throw unknownChallenge()
+  if (!sameText(claim.challenge, issued.challenge)) throw unknownChallenge()
 
-  // Implied by the two lines above, as long as the row is whole: a challenge beside another payment's amount must not pass.
-  const request = jsonObject(challenge.request)
+  // Implied by the line above, as long as the row is whole: a challenge beside another payment's amount must not pass.
+  const request = jsonObject(claim.request)
   if (request?.amount !== String(issued.amountSat) || request.currency !== 'sat') throw unknownChallenge()
 
-  const hash = createHash('sha256').update(preimage, 'hex').digest()
-  if (!sameBytes(hash, issued.paymentHash)) {
+  if (!sameBytes(claim.paymentHash, issued.paymentHash)) {
     throw refused('lightning/invalid-preimage', 'The preimage is not the one of this payment.')
   }
 }
@@ -96,19 +108,19 @@ const CREDENTIAL = /^[ \t]*Payment +([A-Za-z0-9_-]+)={0,2}[ \t]*$/i
 
 const PREIMAGE = /^[0-9a-f]{64}$/
 
-function readCredential(credential: string): { challenge: Challenge; preimage: string } {
-  if (credential.length > LONGEST_CREDENTIAL) throw malformed('The credential is longer than 16 KB.')
+function readCredential(credential: string): { challenge: Challenge; preimage: string } | Problem {
+  if (credential.length > LONGEST_CREDENTIAL) return malformed('The credential is longer than 16 KB.')
   const token = CREDENTIAL.exec(credential)?.[1]
-  if (token === undefined) throw malformed('The credential is not "Payment" and one base64url token.')
+  if (token === undefined) return malformed('The credential is not "Payment" and one base64url token.')
   const { challenge, payload } = jsonObject(token) ?? {}
   if (!isObject(challenge) || !isObject(payload)) {
-    throw malformed('The token does not decode to a JSON object with a challenge and a payload.')
+    return malformed('The token does not decode to a JSON object with a challenge and a payload.')
   }
 
   const { preimage } = payload
   // Upper case would be a second spelling of the same proof; the L402 parser takes it, this protocol does not.
   if (typeof preimage !== 'string' || !PREIMAGE.test(preimage)) {
-    throw malformed('The preimage is not a string of 64 lowercase hex digits.')
+    return malformed('The preimage is not a string of 64 lowercase hex digits.')
   }
 
   const { id, realm, method, intent, request, expires, digest, opaque } = challenge
@@ -120,10 +132,10 @@ function readCredential(credential: string): { challenge: Challenge; preimage: s
     typeof request !== 'string' ||
     (typeof expires !== 'string' && expires !== undefined)
   ) {
-    throw malformed('The challenge in the credential lacks a field, or one is not a string.')
+    return malformed('The challenge in the credential lacks a field, or one is not a string.')
   }
   // Elsewhere a challenge may do without expires and have the others; ours never does, and all three have a slot in the id.
-  if (expires === undefined || digest !== undefined || opaque !== undefined) throw unknownChallenge()
+  if (expires === undefined || digest !== undefined || opaque !== undefined) return unknownChallenge()
   return { challenge: { id, realm, method, intent, request, expires }, preimage }
 }
 

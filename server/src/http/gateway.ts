@@ -45,10 +45,8 @@ const Redeemed = Type.Object({
   redeemedAt: Timestamp,
 })
 const STATUSES = ['payment_required', 'paid', 'expired'] as const
+const head = { id: Type.String(), protocol: Protocol, status: Type.Enum(STATUSES) }
 const shown = {
-  id: Type.String(),
-  protocol: Protocol,
-  status: Type.Enum(STATUSES),
   nodeId: Type.String(),
   amountSat: Type.Integer(),
   description: Type.String(),
@@ -136,7 +134,7 @@ export function gatewayRoutes({ keys, limits, payments }: RouteParts) {
           summary: 'One payment, with its challenge',
           security,
           params: PaymentId,
-          response: { 200: Type.Object({ ...shown, challenge: Type.String() }), ...errors },
+          response: { 200: Type.Object({ ...head, challenge: Type.String(), ...shown }), ...errors },
         },
       },
       async (request) => payments.get(call(request), request.params.id),
@@ -149,7 +147,7 @@ export function gatewayRoutes({ keys, limits, payments }: RouteParts) {
           security,
           querystring: Page,
           response: {
-            200: Type.Object({ payments: Type.Array(Type.Object(shown)), nextCursor: nullable(Type.String()) }),
+            200: Type.Object({ payments: Type.Array(Type.Object({ ...head, ...shown })), nextCursor: nullable(Type.String()) }),
             ...errors,
           },
         },

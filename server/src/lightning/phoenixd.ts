@@ -173,7 +173,7 @@ const refused = (status: number): NoAnswer => ({ answer: 'refused', why: `the no
 const sha256 = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex')
 const isHash = (value: unknown): value is string => typeof value === 'string' && HASH.test(value)
 
-/** Beyond the year 9999 no date can be written any more. */
+/** Beyond the year 9999 no date can be written any more, and a settlement that has one could never get its receipt. */
 export function isTimeMs(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < 253_402_300_800_000
 }

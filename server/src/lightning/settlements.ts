@@ -2,7 +2,15 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
 import type { AccessTo } from '../nodes/access.ts'
 import { isStoreDown, type Sql } from '../store/db.ts'
-import { answered, type DueInvoice, openInvoicesOf, recordSettlement, takeDueInvoices } from '../store/payments.ts'
+import {
+  answered,
+  type DueInvoice,
+  findUnsettled,
+  openInvoicesOf,
+  type Protocol,
+  recordSettlement,
+  takeDueInvoices,
+} from '../store/payments.ts'
 import { findIncoming, isTimeMs, type NodeAddress } from './phoenixd.ts'
 
 const SWEEP_MS = 1_000
@@ -18,6 +26,8 @@ export type NodesWord = 'settled' | 'unpaid' | 'unknown' | 'unreachable'
 export type SettlementsParts = {
   sql: Sql
   accessTo: AccessTo
+  /** Null where the protocol has none. */
+  receiptOf: (settled: { protocol: Protocol; challenge: string; paymentHash: Buffer; settledAtMs: number }) => string | null
   /** Whose nodes to sweep; undefined in a process that only serves. */
   host: string | undefined
   log: FastifyBaseLogger
@@ -50,8 +60,16 @@ export class Settlements {
     const found = await findIncoming(node.address, node.password(), paymentHash.toString('hex'), timeoutMs)
     if (found.answer !== 'incoming') return found.answer === 'unknown' ? 'unknown' : 'unreachable'
     if (!found.isPaid) return 'unpaid'
-    await recordSettlement(this.#parts.sql, nodeId, paymentHash, found.completedAtMs)
+    await this.#record(nodeId, paymentHash, found.completedAtMs)
     return 'settled'
+  }
+
+  async #record(nodeId: string, paymentHash: Buffer, atMs: number | undefined): Promise<void> {
+    const { sql, receiptOf } = this.#parts
+    const payment = await findUnsettled(sql, nodeId, paymentHash)
+    if (!payment) return
+    const settledAtMs = atMs ?? payment.nowMs
+    await recordSettlement(sql, payment.id, settledAtMs, receiptOf({ ...payment, paymentHash, settledAtMs }))
   }
 
   /** A node's event, as it came. False: it is not that node's word. Which of its payments it is about, if any of ours, the store knows. */
@@ -62,7 +80,7 @@ export class Settlements {
     // Node's decoder takes upper case and stops at what is no digit: one signature would have many spellings.
     if (!/^[0-9a-f]{64}$/.test(signature) || !timingSafeEqual(Buffer.from(signature, 'hex'), wanted)) return false
     const event = readEvent(body)
-    if (event) await recordSettlement(this.#parts.sql, nodeId, event.paymentHash, event.atMs)
+    if (event) await this.#record(nodeId, event.paymentHash, event.atMs)
     return true
   }
 

@@ -48,8 +48,9 @@ export type PaymentRow = {
   protocolKeyId: string
   tokenId: Buffer | null
   expiresAtMs: number
-  settledAtMs: number | null
+  isSettled: boolean
   isPaid: boolean
+  /** MPP, once it is settled. */
   receipt: string | null
   redeemedAt: number | null
   nowMs: number
@@ -59,11 +60,13 @@ export async function findPayment(sql: Sql, accountId: string, id: string): Prom
   const [row] = await sql<PaymentRow[]>`
     SELECT id, node_id AS "nodeId", protocol, amount_sat AS "amountSat", description, challenge, payment_hash AS "paymentHash",
            protocol_key_id AS "protocolKeyId", token_id AS "tokenId", (extract(epoch FROM expires_at) * 1000)::bigint AS "expiresAtMs",
-           (extract(epoch FROM settled_at) * 1000)::bigint AS "settledAtMs", paid_at IS NOT NULL AS "isPaid", receipt,
+           settled_at IS NOT NULL AS "isSettled", paid_at IS NOT NULL AS "isPaid", receipt,
            floor(extract(epoch FROM redeemed_at))::bigint AS "redeemedAt", floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
     FROM gateway_payments WHERE id = ${id} AND account_id = ${accountId}`
   return row
 }
+
+export type PaidRow = Pick<PaymentRow, 'id' | 'nodeId' | 'protocol' | 'amountSat' | 'description' | 'receipt' | 'redeemedAt'>
 
 export type ShownPayment = {
   id: string
@@ -116,14 +119,39 @@ export async function listPayments(sql: Sql, accountId: string, filter: PaymentF
     ORDER BY id DESC LIMIT ${limit}`
 }
 
-/** Of any number of callers exactly one turns the payment paid, and its receipt is the one that stays. False: somebody else did. */
-export async function markPaid(sql: Sql, id: string, actor: string, receipt: string | null): Promise<boolean> {
-  const [row] = await sql`
+/** A credential that proved itself under this protocol key: what it says its payment is like. */
+export type Proof = { challenge: string; paymentHash: Buffer; protocolKeyId: string }
+
+/**
+ * Of any number of callers exactly one turns the payment paid, and only if it is settled and the very one that was proved. Undefined:
+ * it is not; why, the caller finds out by reading it.
+ */
+export async function payProved(
+  sql: Sql,
+  { accountId, actor }: { accountId: string; actor: string },
+  id: string,
+  proof: Proof,
+): Promise<PaidRow | undefined> {
+  const [row] = await sql<PaidRow[]>`
     WITH paid AS (
-      UPDATE gateway_payments SET paid_at = now(), receipt = ${receipt} WHERE id = ${id} AND paid_at IS NULL RETURNING account_id
+      UPDATE gateway_payments SET paid_at = now()
+      WHERE id = ${id} AND account_id = ${accountId} AND challenge = ${proof.challenge} AND payment_hash = ${proof.paymentHash}
+        AND protocol_key_id = ${proof.protocolKeyId} AND settled_at IS NOT NULL AND paid_at IS NULL
+      RETURNING id, node_id AS "nodeId", protocol, amount_sat AS "amountSat", description, receipt
+    ), log AS (
+      INSERT INTO activity (account_id, actor, action, target) SELECT ${accountId}, ${actor}, 'payment.paid', id FROM paid
     )
-    INSERT INTO activity (account_id, actor, action, target) SELECT account_id, ${actor}, 'payment.paid', ${id} FROM paid RETURNING 1`
-  return row !== undefined
+    SELECT *, NULL::bigint AS "redeemedAt" FROM paid`
+  return row
+}
+
+/** The same for a payment whose credential was judged by hand. */
+export async function markPaid(sql: Sql, id: string, actor: string): Promise<void> {
+  await sql`
+    WITH paid AS (
+      UPDATE gateway_payments SET paid_at = now() WHERE id = ${id} AND settled_at IS NOT NULL AND paid_at IS NULL RETURNING account_id
+    )
+    INSERT INTO activity (account_id, actor, action, target) SELECT account_id, ${actor}, 'payment.paid', ${id} FROM paid`
 }
 
 /**
@@ -138,25 +166,31 @@ export async function claimDelivery(sql: Sql, id: string, requestId: string | nu
   return row?.redeemedAt
 }
 
-/**
- * The node's word about one of its invoices, once: the first time stays. False: not one of ours, or known already. What was earned is
- * in the node from now on, whatever happens before the next look at it.
- */
-export async function recordSettlement(
+/** One that the node now says was settled; undefined when it is none of ours, or known already. */
+export async function findUnsettled(
   sql: Sql,
   nodeId: string,
   paymentHash: Buffer,
-  settledAtMs: number | undefined,
-): Promise<boolean> {
-  const [row] = await sql`
+): Promise<{ id: string; protocol: Protocol; challenge: string; nowMs: number } | undefined> {
+  const [row] = await sql<{ id: string; protocol: Protocol; challenge: string; nowMs: number }[]>`
+    SELECT id, protocol, challenge, floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs" FROM gateway_payments
+    WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash} AND settled_at IS NULL`
+  return row
+}
+
+/**
+ * The node's word about one of its invoices, once: the first time and its receipt stay. What was earned is in the node from now on,
+ * whatever happens before the next look at it.
+ */
+export async function recordSettlement(sql: Sql, id: string, settledAtMs: number, receipt: string | null): Promise<void> {
+  await sql`
     WITH settled AS (
-      UPDATE gateway_payments SET settled_at = ${settledAtMs === undefined ? sql`now()` : sql`to_timestamp(${settledAtMs} / 1000.0)`}, ask_at = NULL
-      WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash} AND settled_at IS NULL RETURNING id, account_id
+      UPDATE gateway_payments SET settled_at = to_timestamp(${settledAtMs} / 1000.0), receipt = ${receipt}, ask_at = NULL
+      WHERE id = ${id} AND settled_at IS NULL RETURNING id, account_id, node_id
     ), funded AS (
-      UPDATE nodes SET has_funds = true WHERE id = ${nodeId} AND NOT has_funds AND EXISTS (SELECT 1 FROM settled)
+      UPDATE nodes SET has_funds = true WHERE NOT has_funds AND id IN (SELECT node_id FROM settled)
     )
-    INSERT INTO activity (account_id, actor, action, target) SELECT account_id, ${nodeId}, 'payment.settled', id FROM settled RETURNING 1`
-  return row !== undefined
+    INSERT INTO activity (account_id, actor, action, target) SELECT account_id, node_id, 'payment.settled', id FROM settled`
 }
 
 export type OpenInvoice = { id: string; nodeId: string; paymentHash: Buffer }
