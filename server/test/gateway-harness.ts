@@ -67,7 +67,7 @@ export function invoiceIn(challenge: string): string {
 
 export const macaroonIn = (challenge: string): Buffer => Buffer.from(parametersOf(challenge).macaroon ?? '', 'base64')
 
-export function credentialOf({ protocol, challenge }: Payment, preimage: string): string {
+export function credentialOf({ protocol, challenge }: Pick<Payment, 'protocol' | 'challenge'>, preimage: string): string {
   return protocol === 'mpp' ? mppCredential(parametersOf(challenge), preimage) : l402Credential(macaroonIn(challenge), preimage)
 }
 

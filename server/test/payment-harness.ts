@@ -1,4 +1,5 @@
 import { Agent, request } from 'node:http'
+import { credentialOf, invoiceIn } from './gateway-harness.ts'
 import { type Answer, type Key, type Request, type Server, send } from './harness.ts'
 import { newOwner, type Owner } from './node-harness.ts'
 
@@ -39,7 +40,7 @@ export class Merchant {
 
   /** The customer's part: the credential is the customer's, and now also ours. */
   async pay(payment: Payment): Promise<Paid> {
-    const answer = await this.server.operator('POST', '/sandbox/pay', { json: { invoice: invoiceIn(payment) } })
+    const answer = await this.server.operator('POST', '/sandbox/pay', { json: { invoice: invoiceIn(payment.challenge) } })
     if (answer.status !== 200) throw new Error(`pay: ${answer.status} ${answer.text}`)
     return { ...payment, credential: credentialOf(payment, answer.json().preimage) }
   }
@@ -67,20 +68,6 @@ export class Merchant {
 export async function newMerchant(server: Server): Promise<Merchant> {
   const owner = await newOwner(server)
   return new Merchant(server, owner, await server.newKey(['gateway:write'], owner.accountId))
-}
-
-const parametersOf = (challenge: string): Record<string, string> =>
-  Object.fromEntries([...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value]))
-
-export function invoiceIn({ challenge }: Payment): string {
-  const { invoice, request: terms = '' } = parametersOf(challenge)
-  return invoice ?? JSON.parse(Buffer.from(terms, 'base64url').toString('utf8')).methodDetails.invoice
-}
-
-export function credentialOf({ protocol, challenge }: Payment, preimage: string): string {
-  const parameters = parametersOf(challenge)
-  if (protocol === 'l402') return `L402 ${parameters.macaroon}:${preimage}`
-  return `Payment ${Buffer.from(JSON.stringify({ challenge: parameters, payload: { preimage } })).toString('base64url')}`
 }
 
 /** Connections that are kept: for thousands of requests most of the work would be to connect. */

@@ -5,9 +5,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { newId } from '../src/ids.ts'
 import type { Sql } from '../src/store/db.ts'
+import { invoiceIn } from './gateway-harness.ts'
 import { type Answer, eventually, type Server, send, startServer } from './harness.ts'
 import { catalogue, directoryOf, fault, type Node, runningPidOf } from './node-harness.ts'
-import { inTurns, invoiceIn, type Merchant, NOWHERE, newMerchant, type Paid, type Payment, report } from './payment-harness.ts'
+import { inTurns, type Merchant, NOWHERE, newMerchant, type Paid, type Payment, report } from './payment-harness.ts'
 
 /** C40: events make it quick, asking makes it sure. Here every event that a daemon sends is lost; those that come are the tests' own. */
 
@@ -279,7 +280,7 @@ describe('the sweep', () => {
     const { port } = JSON.parse(readFileSync(join(server.dataDir, 'hub', 'run.json'), 'utf8'))
     const [, token = ''] = /^control-token=(.+)$/m.exec(readFileSync(join(server.dataDir, 'hub', 'hub.conf'), 'utf8')) ?? []
     // The customer does not need us.
-    const answer = await send(port, 'POST', '/pay', { token, json: { invoice: invoiceIn(payment) } })
+    const answer = await send(port, 'POST', '/pay', { token, json: { invoice: invoiceIn(payment.challenge) } })
     expect(answer.status).toBe(200)
     await server.start(BOTH)
     await eventually(() => isSettled(payment), 'the settlement', 20_000)
