@@ -1,11 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config.ts'
 import { crashpoint } from '../crashpoint.ts'
 import { once, type Repeatable } from '../idempotency.ts'
 import { isId, newId } from '../ids.ts'
-import { type Invoice, readInvoice } from '../lightning/bolt11.ts'
-import { createInvoice } from '../lightning/phoenixd.ts'
+import type { Invoice } from '../lightning/bolt11.ts'
+import { expiryOf, invoiceFrom, oddInvoice } from '../lightning/invoices.ts'
 import type { NodesWord, Settlements } from '../lightning/settlements.ts'
 import type { AccessTo } from '../nodes/access.ts'
 import { Problem } from '../problems.ts'
@@ -48,8 +48,6 @@ const SETTLEMENT_WAIT_MS = 2_000
 const SHORTEST_ASK_MS = 500
 const FIRST_PAUSE_MS = 25
 const LONGEST_PAUSE_MS = 400
-/** Beyond this many UTF-16 units a node takes only a description's hash. */
-const LONGEST_INVOICE_DESCRIPTION = 128
 
 export type PaymentsParts = {
   sql: Sql
@@ -97,9 +95,8 @@ export class Payments {
     if (!node.isReady || !node.address)
       throw new Problem('payment_service_unavailable', 'The node is not ready: only a running node can be paid.')
     const id = newId('pay')
-    const made = await createInvoice(
-      node.address,
-      node.password(),
+    const invoice = await invoiceFrom(
+      { address: node.address, password: node.password(), network: this.#parts.network },
       {
         amountSat,
         description,
@@ -110,30 +107,32 @@ export class Payments {
       INVOICE_TIMEOUT_MS,
     )
     crashpoint('payment: invoice made')
-    if (made.answer !== 'invoice') {
-      const why = made.answer === 'refused' ? made.why : 'no answer in time'
-      throw new Problem('payment_service_unavailable', 'The node did not give an invoice. Try again shortly.', {
-        cause: new Error(`createinvoice: ${why}`),
-      })
-    }
-    const invoice = this.#checkedInvoice(made, amountSat, description)
     const createdSeconds = Math.floor(node.nowMs / 1000)
-    const expiresAtSeconds = Math.min(
-      createdSeconds + config.challengeLifetimeSeconds,
-      invoice.timestampSeconds + invoice.expirySeconds,
-    )
-    if (expiresAtSeconds <= createdSeconds) throw oddInvoice('it has expired already')
+    const expiresAtSeconds = expiryOf(invoice, createdSeconds, config.challengeLifetimeSeconds)
     const paymentHash = Buffer.from(invoice.paymentHash, 'hex')
     const tokenId = protocol === 'l402' ? randomBytes(32) : null
     const key = protocolKeys.current
     const issue = (): string => {
       if (tokenId) {
         const validUntilSeconds = createdSeconds + config.l402LifetimeSeconds
-        return issueL402(key.rootKeyOf(id), { paymentId: id, paymentHash, tokenId, validUntilSeconds, invoice: made.serialized })
+        return issueL402(key.rootKeyOf(id), {
+          paymentId: id,
+          paymentHash,
+          tokenId,
+          validUntilSeconds,
+          invoice: invoice.serialized,
+        })
       }
       const { network } = invoice
       if (network === 'testnet') throw oddInvoice('MPP has no name for its network')
-      const terms = { amountSat, description, paymentId: id, invoice: made.serialized, network, paymentHash: invoice.paymentHash }
+      const terms = {
+        amountSat,
+        description,
+        paymentId: id,
+        invoice: invoice.serialized,
+        network,
+        paymentHash: invoice.paymentHash,
+      }
       return issueMpp(key.mpp, new URL(config.publicUrl).host, terms, expiresAtSeconds)
     }
     return {
@@ -150,21 +149,6 @@ export class Payments {
       createdAtMs: node.nowMs,
       expiresAtSeconds,
     }
-  }
-
-  /** A customer pays what the invoice says, not what we asked for: they must be the same. */
-  #checkedInvoice(made: { serialized: string; paymentHash: string }, amountSat: number, description: string): Invoice {
-    const invoice = readInvoice(made.serialized)
-    if (!invoice) throw oddInvoice('it cannot be read')
-    if (invoice.network !== this.#parts.network) throw oddInvoice('it is of another network')
-    if (invoice.amountMsat !== amountSat * 1000) throw oddInvoice('its amount is another')
-    if (invoice.paymentHash !== made.paymentHash) throw oddInvoice('its payment hash is another')
-    const isLong = description.length > LONGEST_INVOICE_DESCRIPTION
-    const isDescribed = isLong
-      ? invoice.descriptionHash === createHash('sha256').update(description).digest('hex')
-      : invoice.description === description
-    if (!isDescribed) throw oddInvoice('its description is another')
-    return invoice
   }
 
   /**
@@ -295,9 +279,3 @@ function paidView({ id, protocol, receipt }: PaidRow): PaidPayment {
 }
 
 const notFound = (): Problem => new Problem('gateway_payment_not_found', 'There is no such payment.')
-
-/** The cause goes to the log, without a word of the invoice. */
-const oddInvoice = (why: string): Problem =>
-  new Problem('payment_service_unavailable', 'The node’s invoice is not what was asked for.', {
-    cause: new Error(`the node’s invoice: ${why}`),
-  })
