@@ -15,6 +15,7 @@ const parts: AppParts = {
   keys: unused,
   nodes: unused,
   payments: unused,
+  topUps: unused,
   settlements: unused,
   // Anything but undefined: the sandbox calls are part of the document.
   hub: {} as never,

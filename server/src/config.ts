@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { isId } from './ids.ts'
 import { StartFault } from './start-fault.ts'
 
 export type Config = {
@@ -27,6 +28,9 @@ export type Config = {
   maxNodesPerAccount: number
   maxNodes: number
   nodePriceSatPerDay: number
+  creditGraceHours: number
+  /** Who takes payments for credit: the named node, one that is made by itself, or nobody. */
+  treasury: { nodeId: string | undefined } | 'none'
   challengeLifetimeSeconds: number
   l402LifetimeSeconds: number
   provisionDeadlineMs: number
@@ -124,6 +128,10 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   if (nodeDomain !== undefined && !/^[a-z0-9-]+(\.[a-z0-9-]+)*(:\d{1,5})?$/.test(nodeDomain))
     fault('NODE_DOMAIN', 'must be a domain name in lower case', undefined)
 
+  const treasuryNodeId = text('TREASURY_NODE_ID')
+  if (treasuryNodeId !== undefined && !isId('node', treasuryNodeId))
+    fault('TREASURY_NODE_ID', 'must be the id of a node (node_…)', undefined)
+
   const operatorToken = secret('OPERATOR_TOKEN')
   if (operatorToken !== undefined && !/^[\x21-\x7e]{32,}$/.test(operatorToken))
     fault('OPERATOR_TOKEN', 'must have at least 32 characters, printable ASCII without spaces', undefined)
@@ -152,6 +160,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     maxNodesPerAccount: integer('MAX_NODES_PER_ACCOUNT', 20, 1, 1_000_000),
     maxNodes: integer('MAX_NODES', 200, 1, 9_000),
     nodePriceSatPerDay: integer('NODE_PRICE_SAT_PER_DAY', 100, 0, 1_000_000),
+    creditGraceHours: integer('CREDIT_GRACE_HOURS', 48, 0, 8_760),
+    treasury: treasuryNodeId === undefined && text('NODE_SOFTWARE') === 'phoenixd' ? 'none' : { nodeId: treasuryNodeId },
     challengeLifetimeSeconds: integer('CHALLENGE_LIFETIME_SECONDS', 300, 1, 300),
     l402LifetimeSeconds: integer('L402_LIFETIME_SECONDS', 86_400, 1, 315_360_000),
     provisionDeadlineMs: integer('PROVISION_DEADLINE_SECONDS', 300, 1, 86_400) * 1000,

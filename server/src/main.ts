@@ -2,6 +2,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Keys } from './accounts/keys.ts'
+import { Metering } from './accounts/metering.ts'
+import { TopUps } from './accounts/top-ups.ts'
 import { type Config, readConfig } from './config.ts'
 import { generatedSecret, openDataDir } from './data-dir.ts'
 import { firstRun } from './first-run.ts'
@@ -13,6 +15,7 @@ import { createLogger } from './log.ts'
 import { checkMasterKey } from './master-key.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { requireSealingKeys, reseal } from './nodes/reseal.ts'
+import { openTreasury } from './nodes/treasury.ts'
 import { masterKeyOf } from './secrets.ts'
 import { StartFault } from './start-fault.ts'
 import { isStoreDown, openStore, type Sql, type StoreAddress } from './store/db.ts'
@@ -58,7 +61,10 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   const warn = (error: unknown): void => logger.warn({ err: error }, 'in the background')
   const keys = new Keys(sql, warn)
   const yard = await openYard(config, sql, master, logger)
-  const nodes = new Nodes({ ...yard, sql, config, master, isStopping })
+  const topUps = new TopUps({ ...yard, sql, config, log: logger })
+  const nodes = new Nodes({ ...yard, sql, config, master, topUps, isStopping })
+  const stopNode = (accountId: string, nodeId: string): Promise<void> => nodes.stopForCredit(accountId, nodeId)
+  const metering = new Metering({ sql, config, stopNode, log: logger })
   const protocolKeys = await ProtocolKeys.open(sql, master, previous)
   const payments = new Payments({ ...yard, sql, config, master, protocolKeys })
   const app = await buildApp({
@@ -67,6 +73,7 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
     keys,
     nodes,
     payments,
+    topUps,
     settlements: yard.settlements,
     hub: yard.hub,
     lookUpNode: yard.lookUpNode,
@@ -81,6 +88,8 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   config.publicUrl = config.publicUrl.replace(/:0$/, `:${port}`)
   config.nodeCallbackUrl = config.nodeCallbackUrl.replace(/:0$/, `:${port}`)
   if (embedded) await firstRun(sql, keys, config)
+  await openTreasury({ ...yard, sql, config, master, log: logger })
+  if (config.role === 'all') metering.start()
   if (previous) {
     const everything = async (): Promise<number> =>
       (await resealProtocolKeys(sql, master, previous)) + (await reseal(sql, master, previous))
@@ -91,6 +100,7 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   const stop = async (): Promise<void> => {
     stopping = true
     clearInterval(housekeeping)
+    await metering.close()
     await Promise.race([app.close(), pause(STOP_TIMEOUT_MS)])
     await yard.close()
     await keys.close()

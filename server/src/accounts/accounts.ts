@@ -1,6 +1,6 @@
 import { isId, newId } from '../ids.ts'
 import { Problem } from '../problems.ts'
-import { type AccountRow, type CreditEntryRow, findAccount, insertAccount, insertCredit } from '../store/accounts.ts'
+import { type AccountRow, findAccount, insertAccount } from '../store/accounts.ts'
 import type { Sql } from '../store/db.ts'
 
 /** Also for what cannot be an id: PostgreSQL refuses some texts (a NUL), and a caller must not see the difference. */
@@ -16,17 +16,4 @@ export async function getAccount(sql: Sql, id: string): Promise<AccountRow> {
   const account = isId('acct', id) ? await findAccount(sql, id) : undefined
   if (!account) throw noSuchAccount()
   return account
-}
-
-export async function addCredit(
-  sql: Sql,
-  accountId: string,
-  amountSat: number,
-  reason: string,
-  actor: string,
-): Promise<CreditEntryRow> {
-  if (!isId('acct', accountId)) throw noSuchAccount()
-  const entry = await insertCredit(sql, { accountId, amountMsat: amountSat * 1000, kind: 'operator', reason, actor })
-  if (!entry) throw noSuchAccount()
-  return entry
 }

@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import type { Keys } from '../accounts/keys.ts'
+import type { TopUps } from '../accounts/top-ups.ts'
 import type { Config } from '../config.ts'
 import type { Payments } from '../gateway/payments.ts'
 import { newId } from '../ids.ts'
@@ -31,6 +32,7 @@ export type AppParts = {
   keys: Keys
   nodes: Nodes
   payments: Payments
+  topUps: TopUps
   settlements: Settlements
   hub: Hub | undefined
   lookUpNode: LookUpNode

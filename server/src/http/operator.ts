@@ -1,8 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import { type Static, Type } from 'typebox'
-import { addCredit, createAccount, getAccount } from '../accounts/accounts.ts'
+import { createAccount, getAccount } from '../accounts/accounts.ts'
+import { addCredit } from '../accounts/credit.ts'
 import { SCOPES } from '../accounts/keys.ts'
-import { type AccountRow, type CreditEntryRow, listAccounts, listActivity } from '../store/accounts.ts'
+import { type AccountRow, listAccounts, listActivity } from '../store/accounts.ts'
+import type { EntryRow } from '../store/credit.ts'
 import type { RouteParts } from './app.ts'
 import { requireOperator } from './auth.ts'
 import { ErrorBody, Name, strict, Timestamp } from './schemas.ts'
@@ -48,7 +50,7 @@ const KeyId = Type.Object({ id: Type.String(), keyId: Type.String() })
 
 const toSat = (msat: number): number => Math.floor(msat / 1000)
 const accountView = ({ id, name, creditMsat, createdAt }: AccountRow) => ({ id, name, creditSat: toSat(creditMsat), createdAt })
-const creditView = ({ id, amountMsat, kind, reason, createdAt }: CreditEntryRow) => ({
+const creditView = ({ id, amountMsat, kind, reason, createdAt }: EntryRow) => ({
   id,
   amountSat: toSat(amountMsat),
   kind,

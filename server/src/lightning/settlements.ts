@@ -11,6 +11,7 @@ import {
   recordSettlement,
   takeDueInvoices,
 } from '../store/payments.ts'
+import { openTopUpsOf, settleTopUp, takeDueTopUps, topUpsAnswered } from '../store/top-ups.ts'
 import { findIncoming, isTimeMs, type NodeAddress } from './phoenixd.ts'
 
 const SWEEP_MS = 1_000
@@ -22,6 +23,29 @@ const LAST_ASKS_AT_ONCE = 8
 
 /** unknown: it answered, and has no such invoice, for example because its data was lost. That is not to say that nobody paid. */
 export type NodesWord = 'settled' | 'unpaid' | 'unknown' | 'unreachable'
+
+type Settle = (parts: SettlementsParts, nodeId: string, paymentHash: Buffer, atMs: number | undefined) => Promise<boolean>
+
+const settlePayment: Settle = async ({ sql, receiptOf }, nodeId, paymentHash, atMs) => {
+  const payment = await findUnsettled(sql, nodeId, paymentHash)
+  if (!payment) return false
+  const settledAtMs = atMs ?? payment.nowMs
+  await recordSettlement(sql, payment.id, settledAtMs, receiptOf({ ...payment, paymentHash, settledAtMs }))
+  return true
+}
+
+const settleTopUpOf: Settle = ({ sql }, ...payment) => settleTopUp(sql, ...payment)
+
+/** Where invoices are kept. A hash is in one of the books at most, and a book that does not have it does nothing. */
+const BOOKS = [
+  { settle: settlePayment, takeDue: takeDueInvoices, answered, openOf: openInvoicesOf },
+  {
+    settle: (({ sql }, ...payment) => settleTopUp(sql, ...payment)) as Settle,
+    takeDue: takeDueTopUps,
+    answered: topUpsAnswered,
+    openOf: openTopUpsOf,
+  },
+]
 
 export type SettlementsParts = {
   sql: Sql
@@ -60,16 +84,12 @@ export class Settlements {
     const found = await findIncoming(node.address, node.password(), paymentHash.toString('hex'), timeoutMs)
     if (found.answer !== 'incoming') return found.answer === 'unknown' ? 'unknown' : 'unreachable'
     if (!found.isPaid) return 'unpaid'
-    await this.#record(nodeId, paymentHash, found.completedAtMs)
+    await this.#settle(nodeId, paymentHash, found.completedAtMs)
     return 'settled'
   }
 
-  async #record(nodeId: string, paymentHash: Buffer, atMs: number | undefined): Promise<void> {
-    const { sql, receiptOf } = this.#parts
-    const payment = await findUnsettled(sql, nodeId, paymentHash)
-    if (!payment) return
-    const settledAtMs = atMs ?? payment.nowMs
-    await recordSettlement(sql, payment.id, settledAtMs, receiptOf({ ...payment, paymentHash, settledAtMs }))
+  async #settle(nodeId: string, paymentHash: Buffer, atMs: number | undefined): Promise<void> {
+    for (const book of BOOKS) if (await book.settle(this.#parts, nodeId, paymentHash, atMs)) return
   }
 
   /** A node's event, as it came. False: it is not that node's word. Which of its payments it is about, if any of ours, the store knows. */
@@ -80,7 +100,7 @@ export class Settlements {
     // Node's decoder takes upper case and stops at what is no digit: one signature would have many spellings.
     if (!/^[0-9a-f]{64}$/.test(signature) || !timingSafeEqual(Buffer.from(signature, 'hex'), wanted)) return false
     const event = readEvent(body)
-    if (event) await this.#record(nodeId, event.paymentHash, event.atMs)
+    if (event) await this.#settle(nodeId, event.paymentHash, event.atMs)
     return true
   }
 
@@ -89,7 +109,7 @@ export class Settlements {
     const { sql, accessTo, log } = this.#parts
     try {
       const access = await accessTo(nodeId)
-      const open = access ? await openInvoicesOf(sql, nodeId, LAST_ASKS) : []
+      const open = access ? (await Promise.all(BOOKS.map((book) => book.openOf(sql, nodeId, LAST_ASKS)))).flat() : []
       const deadline = performance.now() + LAST_ASKS_MS
       const askNext = async (): Promise<void> => {
         for (let invoice = open.pop(); invoice && access; invoice = open.pop()) {
@@ -110,7 +130,8 @@ export class Settlements {
     this.#sweeping = true
     const { sql, log } = this.#parts
     try {
-      const due = await takeDueInvoices(sql, host, [...this.#busyNodes.keys()])
+      const busy = [...this.#busyNodes.keys()]
+      const due = (await Promise.all(BOOKS.map((book) => book.takeDue(sql, host, busy)))).flat()
       for (const nodeId of new Set(due.map((invoice) => invoice.nodeId))) {
         const invoices = due.filter((invoice) => invoice.nodeId === nodeId)
         const work: Promise<void> = this.#askAbout(nodeId, invoices)
@@ -127,13 +148,13 @@ export class Settlements {
   /** One after the other: a node has better things to do. One that does not answer is not asked about the rest now. */
   async #askAbout(nodeId: string, invoices: DueInvoice[]): Promise<void> {
     const access = await this.#parts.accessTo(nodeId)
-    const late: string[] = []
+    const late: Buffer[] = []
     for (const invoice of invoices) {
       const answer = access && !this.#stopped ? await this.ask(invoice, access, ASK_TIMEOUT_MS) : 'unreachable'
       if (answer === 'unreachable') break
-      if (answer !== 'settled' && invoice.isLate) late.push(invoice.id)
+      if (answer !== 'settled' && invoice.isLate) late.push(invoice.paymentHash)
     }
-    if (late.length > 0) await answered(this.#parts.sql, late)
+    if (late.length > 0) for (const book of BOOKS) await book.answered(this.#parts.sql, nodeId, late)
   }
 
   async close(): Promise<void> {

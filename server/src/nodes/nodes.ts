@@ -1,18 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { TopUps } from '../accounts/top-ups.ts'
 import type { Config } from '../config.ts'
 import { crashpoint } from '../crashpoint.ts'
 import { once, type Repeatable } from '../idempotency.ts'
 import { isId, newId } from '../ids.ts'
 import { Problem } from '../problems.ts'
 import type { MasterKey } from '../secrets.ts'
+import { isOutOfGrace, missingCredit } from '../store/credit.ts'
 import type { Sql } from '../store/db.ts'
 import {
   type Ask,
   beginOperation,
   findAnyNode,
   findNode,
-  hasCredit,
   insertNode,
   listNodes,
   logActivity,
@@ -56,6 +57,7 @@ export type NodesParts = {
   /** Undefined in a process that only serves. */
   runtime: Runtime | undefined
   versions: string[]
+  topUps: TopUps
   wake: () => void
   isStopping: () => boolean
 }
@@ -80,7 +82,7 @@ export class Nodes {
   async create(call: Call, input: CreateRequest, repeatable: Repeatable): Promise<{ node: NodeView; credentials: Credentials }> {
     const name = input.name === undefined || input.name.trim() === '' ? undefined : checkedName(input.name)
     const { sql, config, master, network, host, versions } = this.#parts
-    const answer = await once(sql, master, repeatable, 202, {
+    const created = once(sql, master, repeatable, 202, {
       prepare: async () => undefined,
       work: async (transaction) => {
         const id = newId('node')
@@ -105,15 +107,27 @@ export class Nodes {
         if (row === 'account limit')
           throw new Problem('limit_reached', `An account can have ${config.maxNodesPerAccount} nodes. Delete one first.`)
         if (row === 'host limit') throw new Problem('limit_reached', 'This host has as many nodes as it can hold.')
-        if (row === 'no credit') throw noCredit(config)
+        if ('missingMsat' in row) throw new NoCredit(config, row.missingMsat)
         crashpoint('create: not yet committed')
         const { seed, password, restrictedPassword } = material
         return { node: this.view(row), credentials: { seed, password, restrictedPassword } }
       },
     })
+    const answer = await this.#payable(call, created)
     crashpoint('create: committed')
     this.#parts.wake()
     return answer
+  }
+
+  /** A refusal for want of credit says how to get it, where that is possible. */
+  async #payable<T>(call: Call, asked: Promise<T>): Promise<T> {
+    try {
+      return await asked
+    } catch (error) {
+      if (!(error instanceof NoCredit)) throw error
+      const topUp = await this.#parts.topUps.offer(call.accountId, error.missingMsat)
+      throw topUp ? new Problem('insufficient_credit', error.message, { details: { topUp } }) : error
+    }
   }
 
   async list(call: Call): Promise<NodeView[]> {
@@ -139,8 +153,17 @@ export class Nodes {
   }
 
   async start(call: Call, id: string): Promise<NodeView> {
-    const timeoutMs = this.#parts.config.operationTimeoutMs
-    return this.#operate(call, id, { kind: 'start', from: ['stopped', 'failed'], state: 'running', newRun: false, timeoutMs })
+    const { config } = this.#parts
+    const timeoutMs = config.operationTimeoutMs
+    const ask = { kind: 'start', from: ['stopped', 'failed'], state: 'running', newRun: false, timeoutMs } as const
+    return this.#payable(
+      call,
+      this.#operate(call, id, ask, async (store) => {
+        // Counted with the others from here on.
+        const missingMsat = await missingCredit(store, call.accountId, config.nodePriceSatPerDay * 1000, 0)
+        if (missingMsat > 0) throw new NoCredit(config, missingMsat)
+      }),
+    )
   }
 
   async restart(call: Call, id: string): Promise<NodeView> {
@@ -151,6 +174,19 @@ export class Nodes {
   async stop(call: Call, id: string): Promise<NodeView> {
     const timeoutMs = this.#parts.config.operationTimeoutMs
     return this.#operate(call, id, { kind: 'stop', from: ['ready', 'failed'], state: 'stopped', newRun: false, timeoutMs })
+  }
+
+  /** Of an account that has been out of credit for too long. Nobody waits for it; a node that is busy is refused like any other caller's. */
+  async stopForCredit(accountId: string, id: string): Promise<void> {
+    const { config } = this.#parts
+    const timeoutMs = config.operationTimeoutMs
+    const ask = { kind: 'stop', from: ['ready', 'failed'], state: 'stopped', newRun: false, timeoutMs } as const
+    await this.#begin({ accountId, actor: 'credit' }, id, ask, async (store) => {
+      const graceSeconds = config.creditGraceHours * 3_600
+      // Paid in the meantime.
+      if (!(await isOutOfGrace(store, accountId, config.nodePriceSatPerDay * 1000, graceSeconds)))
+        throw new Problem('invalid_node_state', 'The account has credit again.')
+    })
   }
 
   async updates(
@@ -224,23 +260,21 @@ export class Nodes {
     return this.view(row)
   }
 
-  #requireState(node: NodeRow, kind: OperationKind, from: Status[]): void {
+  #requireState(node: NodeRow, kind: OperationKind, from: readonly Status[]): void {
     if (!from.includes(node.status)) {
       throw new Problem('invalid_node_state', `The node is ${node.status}; ${kind} needs it to be ${from.join(' or ')}.`)
     }
     if (node.operation) throw inProgress(node.operation)
   }
 
-  async #begin(call: Call, id: string, ask: Omit<Ask, 'operationId'>): Promise<NodeRow> {
-    const { sql, config } = this.#parts
+  async #begin(call: Call, id: string, ask: Omit<Ask, 'operationId'>, check: Check = async () => undefined): Promise<NodeRow> {
+    const { sql } = this.#parts
     this.#requireState(await this.#find(call, id), ask.kind, ask.from)
     const row = await sql.begin(async (transaction) => {
       const store = transaction as unknown as Sql
       const begun = await beginOperation(store, call.accountId, id, { ...ask, operationId: randomUUID() })
       if (!begun) return undefined
-      // Counted with the others from here on; what is thrown undoes it.
-      if (ask.kind === 'start' && !(await hasCredit(store, call.accountId, config.nodePriceSatPerDay * 1000, 0)))
-        throw noCredit(config)
+      await check(store)
       await logActivity(store, call.accountId, call.actor, `node.${ask.kind}`, id)
       return begun
     })
@@ -255,8 +289,8 @@ export class Nodes {
   }
 
   /** Waits until the operation has ended. Whoever stops waiting does not stop the operation. */
-  async #operate(call: Call, id: string, ask: Omit<Ask, 'operationId'>): Promise<NodeView> {
-    const { operationId } = await this.#begin(call, id, ask)
+  async #operate(call: Call, id: string, ask: Omit<Ask, 'operationId'>, check?: Check): Promise<NodeView> {
+    const { operationId } = await this.#begin(call, id, ask, check)
     const deadline = performance.now() + ask.timeoutMs + EXTRA_WAIT_MS
     for (let pauseMs = 20; performance.now() < deadline; pauseMs = Math.min(pauseMs * 1.5, LONGEST_POLL_MS)) {
       await pause(pauseMs)
@@ -290,8 +324,15 @@ const inProgress = (kind: OperationKind): Problem =>
     headers: { 'retry-after': '1' },
   })
 
-const noCredit = (config: Config): Problem =>
-  new Problem(
-    'insufficient_credit',
-    `The account’s credit does not cover one more node for a day (${config.nodePriceSatPerDay} sat each).`,
-  )
+/** Inside the transaction that begins the operation: what it throws undoes all of it. */
+type Check = (store: Sql) => Promise<void>
+
+class NoCredit extends Problem {
+  readonly missingMsat: number
+
+  constructor(config: Config, missingMsat: number) {
+    const price = `${config.nodePriceSatPerDay} sat each`
+    super('insufficient_credit', `The account’s credit does not cover one more node for a day (${price}).`)
+    this.missingMsat = missingMsat
+  }
+}

@@ -29,26 +29,6 @@ export async function findAccount(sql: Sql, id: string): Promise<AccountRow | un
   return row
 }
 
-export type CreditEntryRow = { id: number; amountMsat: number; kind: string; reason: string; createdAt: number }
-
-/** Undefined: no such account. */
-export async function insertCredit(
-  sql: Sql,
-  entry: { accountId: string; amountMsat: number; kind: string; reason: string; actor: string },
-): Promise<CreditEntryRow | undefined> {
-  const [row] = await sql<CreditEntryRow[]>`
-    WITH entry AS (
-      INSERT INTO credit_entries (account_id, amount_msat, kind, reason)
-      SELECT id, ${entry.amountMsat}::bigint, ${entry.kind}, ${entry.reason} FROM accounts WHERE id = ${entry.accountId}
-      RETURNING *
-    ), log AS (
-      INSERT INTO activity (account_id, actor, action, detail)
-      SELECT account_id, ${entry.actor}, 'credit.added', jsonb_build_object('amountMsat', amount_msat, 'reason', reason) FROM entry
-    )
-    SELECT id, amount_msat AS "amountMsat", kind, reason, floor(extract(epoch FROM created_at))::bigint AS "createdAt" FROM entry`
-  return row
-}
-
 export type ActivityRow = { at: number; actor: string; action: string; target: string | null; detail: Record<string, unknown> }
 
 export async function listActivity(sql: Sql, accountId: string, limit: number): Promise<ActivityRow[]> {

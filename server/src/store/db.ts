@@ -1,6 +1,8 @@
 import postgres from 'postgres'
 
 export type Sql = postgres.Sql<{ bigint: number }>
+/** A piece of a statement. */
+export type Fragment = postgres.PendingQuery<postgres.Row[]>
 
 /** int8 arrives as a number: everything we count (millisatoshi included) stays below 2^53, and what does not must not be rounded. */
 function parseInteger(text: string): number {

@@ -1,4 +1,5 @@
 import type { History, OperationKind, Status } from '../nodes/node.ts'
+import { missingCredit } from './credit.ts'
 import type { Sql } from './db.ts'
 
 export type NodeRow = {
@@ -99,7 +100,7 @@ export async function insertNode(
   sql: Sql,
   node: NewNode,
   limits: NodeLimits,
-): Promise<NodeRow | 'account limit' | 'host limit' | 'no credit'> {
+): Promise<NodeRow | 'account limit' | 'host limit' | { missingMsat: number }> {
   const [account] = await sql<{ number: number }[]>`
     SELECT nodes_made + 1 AS number FROM accounts WHERE id = ${node.accountId} FOR NO KEY UPDATE`
   if (!account) throw new Error('the account of a key is gone')
@@ -107,10 +108,12 @@ export async function insertNode(
   await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`nodes of ${node.host}`}, 0))`
   const [counts] = await sql<{ mine: number; here: number }[]>`
     SELECT (SELECT count(*) FROM nodes WHERE account_id = ${node.accountId} AND deleted_at IS NULL)::int AS mine,
-           (SELECT count(*) FROM nodes WHERE host = ${node.host} AND deleted_at IS NULL)::int AS here`
+           (SELECT count(*) FROM nodes n JOIN accounts a ON a.id = n.account_id
+              WHERE n.host = ${node.host} AND n.deleted_at IS NULL AND NOT a.is_treasury)::int AS here`
   if (!counts || counts.mine >= limits.perAccount) return 'account limit'
   if (counts.here >= limits.perHost) return 'host limit'
-  if (!(await hasCredit(sql, node.accountId, limits.priceMsatPerDay, 1))) return 'no credit'
+  const missingMsat = await missingCredit(sql, node.accountId, limits.priceMsatPerDay, 1)
+  if (missingMsat > 0) return { missingMsat }
   await sql`UPDATE accounts SET nodes_made = ${account.number} WHERE id = ${node.accountId}`
   const history: History = {
     wantedSinceMs: Date.now(),
@@ -133,20 +136,6 @@ export async function insertNode(
   await logActivity(sql, node.accountId, node.actor, 'node.created', node.id)
   if (!row) throw new Error('the new node is gone')
   return row
-}
-
-/**
- * For the nodes that cost now and so many more. In the transaction that adds one: the account's row lock lets one at a time through,
- * and a node that is being started counts already, so that two cannot start on the credit of one.
- */
-export async function hasCredit(sql: Sql, accountId: string, priceMsatPerDay: number, more: number): Promise<boolean> {
-  if (priceMsatPerDay === 0) return true
-  await sql`SELECT 1 FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`
-  const [row] = await sql<{ creditMsat: number; costing: number }[]>`
-    SELECT (SELECT coalesce(sum(amount_msat), 0) FROM credit_entries WHERE account_id = ${accountId})::bigint AS "creditMsat",
-           (SELECT count(*) FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL AND desired_state = 'running'
-              AND (status IN ('provisioning', 'ready') OR operation = 'start'))::int AS costing`
-  return row !== undefined && row.creditMsat >= priceMsatPerDay * (row.costing + more)
 }
 
 export async function logActivity(sql: Sql, accountId: string, actor: string, action: string, target: string): Promise<void> {
@@ -172,7 +161,7 @@ export type Ask = {
   kind: OperationKind
   operationId: string
   timeoutMs: number
-  from: Status[]
+  from: readonly Status[]
   state: 'running' | 'stopped' | 'deleted' | 'as it is'
   /** Restart: the process that runs now has to go. */
   newRun: boolean

@@ -19,7 +19,7 @@ export type NewPayment = {
 }
 
 /** How long after its creation the node is asked about an invoice for the first time, and how often then. */
-const ASK_EVERY_SECONDS = 15
+export const ASK_EVERY_SECONDS = 15
 
 /** False: the node gave this hash before. */
 export async function insertPayment(sql: Sql, payment: NewPayment): Promise<boolean> {
@@ -193,8 +193,11 @@ export async function recordSettlement(sql: Sql, id: string, settledAtMs: number
     INSERT INTO activity (account_id, actor, action, target) SELECT account_id, node_id, 'payment.settled', id FROM settled`
 }
 
-export type OpenInvoice = { id: string; nodeId: string; paymentHash: Buffer }
+export type OpenInvoice = { nodeId: string; paymentHash: Buffer }
 export type DueInvoice = OpenInvoice & { isLate: boolean }
+
+export const hashesIn = (sql: Sql, paymentHashes: Buffer[]) => sql`
+  SELECT decode(hash, 'hex') FROM unnest(${paymentHashes.map((hash) => Buffer.from(hash).toString('hex'))}::text[]) hash`
 
 /**
  * Invoices to ask the ready nodes of this host about: every 15 s until a minute after their expiry, and then when `answered` says. Those
@@ -207,23 +210,26 @@ export async function takeDueInvoices(sql: Sql, host: string, busyNodes: string[
             SELECT id FROM gateway_payments WHERE node_id = n.id AND ask_at <= now() ORDER BY ask_at LIMIT 50) due
           WHERE n.host = ${host} AND n.status = 'ready' AND n.deleted_at IS NULL AND n.id <> ALL (${busyNodes})) due
     WHERE p.id = due.id AND p.settled_at IS NULL
-    RETURNING p.id, p.node_id AS "nodeId", p.payment_hash AS "paymentHash", now() >= p.expires_at + interval '1 minute' AS "isLate"`
+    RETURNING p.node_id AS "nodeId", p.payment_hash AS "paymentHash", ${isLate(sql)} AS "isLate"`
 }
 
-/**
- * Late ones are asked about ten minutes and an hour after their expiry, then never. Only now that the node has answered: an ask that
- * nobody answered, or whose asker died, told nothing and does not count.
- */
-export async function answered(sql: Sql, lateIds: string[]): Promise<void> {
+export const isLate = (sql: Sql) => sql`now() >= p.expires_at + interval '1 minute'`
+
+/** Late ones are asked about ten minutes and an hour after their expiry, then never. */
+export const nextAsk = (sql: Sql) => sql`
+  CASE
+    WHEN now() < expires_at + interval '10 minutes' THEN expires_at + interval '10 minutes'
+    WHEN now() < expires_at + interval '1 hour' THEN expires_at + interval '1 hour' END`
+
+/** Only now that the node has answered: an ask that nobody answered, or whose asker died, told nothing and does not count. */
+export async function answered(sql: Sql, nodeId: string, latePaymentHashes: Buffer[]): Promise<void> {
   await sql`
-    UPDATE gateway_payments SET ask_at = CASE
-      WHEN now() < expires_at + interval '10 minutes' THEN expires_at + interval '10 minutes'
-      WHEN now() < expires_at + interval '1 hour' THEN expires_at + interval '1 hour' END
-    WHERE id = ANY (${lateIds}) AND settled_at IS NULL`
+    UPDATE gateway_payments SET ask_at = ${nextAsk(sql)}
+    WHERE node_id = ${nodeId} AND payment_hash IN (${hashesIn(sql, latePaymentHashes)}) AND settled_at IS NULL`
 }
 
 export async function openInvoicesOf(sql: Sql, nodeId: string, limit: number): Promise<OpenInvoice[]> {
   return sql<OpenInvoice[]>`
-    SELECT id, node_id AS "nodeId", payment_hash AS "paymentHash" FROM gateway_payments
+    SELECT node_id AS "nodeId", payment_hash AS "paymentHash" FROM gateway_payments
     WHERE node_id = ${nodeId} AND ask_at IS NOT NULL ORDER BY ask_at LIMIT ${limit}`
 }

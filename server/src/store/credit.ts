@@ -1,0 +1,148 @@
+import type { Fragment, Sql } from './db.ts'
+import { unpostedMsat } from './usage.ts'
+
+const balanceMsat = (sql: Sql, accountId: Fragment | string) => sql`
+  (SELECT coalesce(sum(e.amount_msat), 0) FROM credit_entries e WHERE e.account_id = ${accountId})::bigint`
+
+/** What is in the ledger less what is not in it yet: one statement, so that what is being posted counts once. */
+const leftMsat = (sql: Sql, accountId: Fragment | string, priceMsatPerDay: number) => sql`
+  (${balanceMsat(sql, accountId)} - ${unpostedMsat(sql, accountId, priceMsatPerDay)})`
+
+/**
+ * What is missing for a day of the nodes that cost now and so many more; 0 when nothing is. In the transaction that adds one: the
+ * account's row lock lets one at a time through, and a node that is being started counts already, so that two cannot start on the
+ * credit of one.
+ */
+export async function missingCredit(sql: Sql, accountId: string, priceMsatPerDay: number, more: number): Promise<number> {
+  if (priceMsatPerDay === 0) return 0
+  await sql`SELECT 1 FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`
+  const [row] = await sql<{ leftMsat: number; costing: number }[]>`
+    SELECT ${leftMsat(sql, accountId, priceMsatPerDay)} AS "leftMsat",
+           (SELECT count(*) FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL AND desired_state = 'running'
+              AND (status IN ('provisioning', 'ready') OR operation = 'start'))::int AS costing`
+  if (!row) throw new Error('the credit of an account cannot be read')
+  return Math.max(0, priceMsatPerDay * (row.costing + more) - row.leftMsat)
+}
+
+export type NewEntry = { accountId: string; amountMsat: number; kind: string; reason: string; actor: string }
+export type EntryRow = {
+  id: number
+  amountMsat: number
+  kind: string
+  reason: string
+  reference: string | null
+  createdAt: number
+}
+
+const entryFields = (sql: Sql) => sql`
+  id, amount_msat AS "amountMsat", kind, reason, reference, floor(extract(epoch FROM created_at))::bigint AS "createdAt"`
+
+/**
+ * Undefined: no such account. A number: that is the balance, and it does not have what was to be taken. Under the account's row lock, so
+ * that two who take the last of it do not both find it.
+ */
+export async function insertCredit(sql: Sql, entry: NewEntry): Promise<EntryRow | number | undefined> {
+  return sql.begin(async (transaction) => {
+    const store = transaction as unknown as Sql
+    const [account] = await store`SELECT 1 FROM accounts WHERE id = ${entry.accountId} FOR NO KEY UPDATE`
+    if (!account) return undefined
+    const [row] = await store<{ balance: number }[]>`SELECT ${balanceMsat(store, entry.accountId)} AS balance`
+    const balance = row?.balance ?? 0
+    if (entry.amountMsat < 0 && balance + entry.amountMsat < 0) return balance
+    const [inserted] = await store<EntryRow[]>`
+      INSERT INTO credit_entries (account_id, amount_msat, kind, reason)
+      VALUES (${entry.accountId}, ${entry.amountMsat}, ${entry.kind}, ${entry.reason}) RETURNING ${entryFields(store)}`
+    await store`
+      INSERT INTO activity (account_id, actor, action, detail) VALUES (${entry.accountId}, ${entry.actor}, 'credit.added',
+        ${store.json({ amountMsat: entry.amountMsat, reason: entry.reason })})`
+    return inserted
+  })
+}
+
+/** Newest first. */
+export async function listEntries(sql: Sql, accountId: string, before: number | undefined, limit: number): Promise<EntryRow[]> {
+  return sql<EntryRow[]>`
+    SELECT ${entryFields(sql)} FROM credit_entries
+    WHERE account_id = ${accountId} ${before === undefined ? sql`` : sql`AND id < ${before}`} ORDER BY id DESC LIMIT ${limit}`
+}
+
+export type WarningLevel = 'none' | 'week' | 'day' | 'empty'
+
+export type CreditRow = {
+  accountId: string
+  balanceMsat: number
+  unpostedMsat: number
+  /** Nodes that cost now, and all that are meant to run: one that failed comes back by itself. */
+  costing: number
+  running: number
+  level: WarningLevel
+  creditId: number
+  newestCreditId: number
+  /** By the database's clock; null while there is credit. */
+  emptyForSeconds: number | null
+  emptySince: number | null
+  now: number
+}
+
+const creditColumns = (sql: Sql, priceMsatPerDay: number) => sql`
+  a.id AS "accountId", ${balanceMsat(sql, sql`a.id`)} AS "balanceMsat",
+  ${unpostedMsat(sql, sql`a.id`, priceMsatPerDay)} AS "unpostedMsat", n.costing, n.running, coalesce(w.level, 'none') AS level,
+  coalesce(w.credit_id, 0)::bigint AS "creditId",
+  (SELECT coalesce(max(e.id), 0) FROM credit_entries e WHERE e.account_id = a.id AND e.amount_msat > 0)::bigint AS "newestCreditId",
+  extract(epoch FROM now() - w.empty_since)::float8 AS "emptyForSeconds",
+  floor(extract(epoch FROM w.empty_since))::bigint AS "emptySince", floor(extract(epoch FROM now()))::bigint AS now`
+const creditTables = (sql: Sql) => sql`
+  accounts a LEFT JOIN credit_warnings w ON w.account_id = a.id CROSS JOIN LATERAL (
+    SELECT (count(*) FILTER (WHERE n.status IN ('provisioning', 'ready')))::int AS costing, count(*)::int AS running FROM nodes n
+    WHERE n.account_id = a.id AND n.deleted_at IS NULL AND n.desired_state = 'running' AND NOT a.is_treasury) n`
+
+export async function findCredit(sql: Sql, accountId: string, priceMsatPerDay: number): Promise<CreditRow | undefined> {
+  const [row] = await sql<CreditRow[]>`
+    SELECT ${creditColumns(sql, priceMsatPerDay)} FROM ${creditTables(sql)} WHERE a.id = ${accountId}`
+  return row
+}
+
+/** Accounts that could be warned, or were: those with something that is meant to run. */
+export async function listWatchedCredit(sql: Sql, priceMsatPerDay: number): Promise<CreditRow[]> {
+  return sql<CreditRow[]>`
+    SELECT ${creditColumns(sql, priceMsatPerDay)} FROM ${creditTables(sql)}
+    WHERE NOT a.is_treasury AND (n.running > 0 OR w.level <> 'none' OR w.empty_since IS NOT NULL) ORDER BY a.id`
+}
+
+export type WarningChange = {
+  level: WarningLevel
+  isEmpty: boolean
+  /** What the account is told; undefined: it was told already. */
+  tells: { level: WarningLevel; runwaySeconds: number | null } | undefined
+}
+
+/** Of any number of processes that saw the same, one writes it down and warns. */
+export async function recordWarning(sql: Sql, before: CreditRow, { level, isEmpty, tells }: WarningChange): Promise<void> {
+  await sql`
+    WITH recorded AS (
+      INSERT INTO credit_warnings AS w (account_id, level, credit_id, empty_since)
+      VALUES (${before.accountId}, ${level}, ${before.newestCreditId}, ${isEmpty ? sql`now()` : null})
+      ON CONFLICT (account_id) DO UPDATE SET level = excluded.level, credit_id = excluded.credit_id,
+        empty_since = CASE WHEN ${isEmpty} THEN coalesce(w.empty_since, now()) END
+      WHERE w.level = ${before.level} AND w.credit_id = ${before.creditId}
+      RETURNING account_id
+    )
+    INSERT INTO activity (account_id, actor, action, detail)
+    SELECT account_id, 'credit', 'credit.warning', ${sql.json(tells ?? {})} FROM recorded WHERE ${tells !== undefined}`
+}
+
+/** Looked at again where it is decided: what was paid meanwhile counts. */
+export async function isOutOfGrace(sql: Sql, accountId: string, priceMsatPerDay: number, graceSeconds: number): Promise<boolean> {
+  const [row] = await sql`
+    SELECT 1 FROM credit_warnings w WHERE w.account_id = ${accountId}
+      AND w.empty_since <= now() - ${graceSeconds} * interval '1 second' AND ${leftMsat(sql, sql`w.account_id`, priceMsatPerDay)} <= 0`
+  return row !== undefined
+}
+
+/** What can be stopped now: of these accounts, and nobody is at it. */
+export async function listStoppableNodes(sql: Sql, accountIds: string[]): Promise<{ id: string; accountId: string }[]> {
+  return sql<{ id: string; accountId: string }[]>`
+    SELECT id, account_id AS "accountId" FROM nodes
+    WHERE account_id = ANY (${accountIds}) AND deleted_at IS NULL AND desired_state = 'running' AND status IN ('ready', 'failed')
+      AND operation IS NULL ORDER BY id`
+}

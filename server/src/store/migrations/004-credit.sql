@@ -1,0 +1,101 @@
+-- The account that receives what others pay for credit. A name would not do: whoever could call an account so would never pay.
+ALTER TABLE accounts ADD COLUMN is_treasury boolean NOT NULL DEFAULT false;
+CREATE UNIQUE INDEX accounts_one_treasury ON accounts (is_treasury) WHERE is_treasury;
+
+-- A balance is read from the index alone, and a page of the ledger without sorting it.
+DROP INDEX credit_of_account;
+CREATE INDEX credit_of_account ON credit_entries (account_id, id) INCLUDE (amount_msat);
+
+CREATE FUNCTION unix_minute(at timestamptz) RETURNS bigint LANGUAGE sql STABLE
+  RETURN floor(extract(epoch FROM at) / 60)::bigint;
+CREATE FUNCTION whole_minute(at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE
+  RETURN to_timestamp(unix_minute(at) * 60);
+
+-- What the minutes [from, to) cost. Of absolute minutes, and rounded only there: so any split of a period sums to the same.
+CREATE FUNCTION usage_charge(price_msat_per_day bigint, from_minute bigint, to_minute bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
+  RETURN price_msat_per_day * to_minute / 1440 - price_msat_per_day * from_minute / 1440;
+
+-- When a node cost something, in whole minutes of the database's clock. No reference to nodes: what was used is owed, also when the node
+-- is purged before it is posted.
+CREATE TABLE usage_intervals (
+  node_id text NOT NULL,
+  account_id text NOT NULL REFERENCES accounts,
+  started_at timestamptz NOT NULL CHECK (started_at = whole_minute(started_at)),
+  -- Null: it goes on.
+  ended_at timestamptz CHECK (ended_at = whole_minute(ended_at) AND ended_at > started_at),
+  -- In the ledger since then.
+  posted_at timestamptz CHECK (posted_at IS NULL OR ended_at IS NOT NULL),
+  PRIMARY KEY (node_id, started_at)
+);
+CREATE UNIQUE INDEX usage_open ON usage_intervals (node_id) WHERE ended_at IS NULL;
+CREATE INDEX usage_unposted ON usage_intervals (account_id) WHERE posted_at IS NULL;
+CREATE INDEX usage_to_post ON usage_intervals (node_id, started_at) WHERE posted_at IS NULL AND ended_at IS NOT NULL;
+
+-- Opens and closes in the transaction that changes the node, so that no way of changing one can forget it. The row lock of the node lets
+-- one at a time through. It compares what should be with what is there, not the old row with the new one: to run it again is harmless.
+-- A clock that was set back makes an interval end where it began, and the next one begin where the last one ended: no minute is there
+-- twice, and none is negative.
+CREATE FUNCTION meter_node() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  metered text;
+  costs boolean := false;
+  this_minute timestamptz := whole_minute(clock_timestamp());
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    metered := OLD.id;
+  ELSE
+    metered := NEW.id;
+    costs := NEW.desired_state = 'running' AND NEW.status IN ('provisioning', 'ready') AND NEW.deleted_at IS NULL
+      AND NOT (SELECT is_treasury FROM accounts WHERE id = NEW.account_id);
+  END IF;
+  IF costs THEN
+    INSERT INTO usage_intervals (node_id, account_id, started_at)
+    SELECT NEW.id, NEW.account_id, greatest(this_minute, (
+      SELECT ended_at FROM usage_intervals WHERE node_id = NEW.id ORDER BY started_at DESC LIMIT 1))
+    WHERE NOT EXISTS (SELECT 1 FROM usage_intervals WHERE node_id = NEW.id AND ended_at IS NULL);
+  ELSE
+    -- What began in this minute took no whole one, and would be in the way if it begins again in the same.
+    DELETE FROM usage_intervals WHERE node_id = metered AND ended_at IS NULL AND started_at >= this_minute;
+    UPDATE usage_intervals SET ended_at = this_minute WHERE node_id = metered AND ended_at IS NULL;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER nodes_are_metered AFTER INSERT OR DELETE OR UPDATE OF desired_state, status, deleted_at ON nodes
+  FOR EACH ROW EXECUTE FUNCTION meter_node();
+
+-- Nodes of the treasury are never metered; what is no longer the treasury is, from then on.
+CREATE FUNCTION meter_nodes_of_account() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE nodes SET status = status WHERE account_id = NEW.id;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER treasury_is_not_metered AFTER UPDATE OF is_treasury ON accounts
+  FOR EACH ROW EXECUTE FUNCTION meter_nodes_of_account();
+
+-- Nobody was told what nodes cost before this: they begin now.
+UPDATE nodes SET status = status;
+
+-- What an account was warned of, and since when it has had no credit.
+CREATE TABLE credit_warnings (
+  account_id text PRIMARY KEY REFERENCES accounts,
+  level text NOT NULL DEFAULT 'none' CHECK (level IN ('none', 'week', 'day', 'empty')),
+  -- The newest credit that was known then: only newer credit makes a warning possible that was given before.
+  credit_id bigint NOT NULL DEFAULT 0,
+  empty_since timestamptz
+);
+
+CREATE TABLE top_ups (
+  payment_hash bytea PRIMARY KEY,
+  account_id text NOT NULL REFERENCES accounts,
+  node_id text NOT NULL REFERENCES nodes,
+  amount_sat bigint NOT NULL CHECK (amount_sat > 0),
+  invoice text NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  expires_at timestamptz NOT NULL,
+  -- The node's word; the ledger's entry is made together with it.
+  settled_at timestamptz,
+  -- When the node is asked about it next; null when there is nothing left to ask.
+  ask_at timestamptz CHECK (ask_at IS NULL OR settled_at IS NULL)
+);
+CREATE INDEX top_ups_of_account ON top_ups (account_id, expires_at) WHERE settled_at IS NULL;
+CREATE INDEX top_ups_to_ask ON top_ups (node_id, ask_at) WHERE ask_at IS NOT NULL;

@@ -1,0 +1,98 @@
+import type { Sql } from './db.ts'
+import { ASK_EVERY_SECONDS, type DueInvoice, hashesIn, isLate, nextAsk, type OpenInvoice } from './payments.ts'
+
+export type TopUpRow = { paymentHash: string; amountSat: number; invoice: string; expiresAt: number; settledAt: number | null }
+
+const fields = (sql: Sql) => sql`
+  encode(payment_hash, 'hex') AS "paymentHash", amount_sat AS "amountSat", invoice,
+  floor(extract(epoch FROM expires_at))::bigint AS "expiresAt", floor(extract(epoch FROM settled_at))::bigint AS "settledAt"`
+
+export type NewTopUp = {
+  paymentHash: Buffer
+  accountId: string
+  nodeId: string
+  amountSat: number
+  invoice: string
+  expiresAtSeconds: number
+}
+
+/** Undefined: the node gave that hash before, and one payment would count for two. */
+export async function insertTopUp(sql: Sql, topUp: NewTopUp): Promise<TopUpRow | undefined> {
+  const [row] = await sql<TopUpRow[]>`
+    INSERT INTO top_ups (payment_hash, account_id, node_id, amount_sat, invoice, expires_at, ask_at)
+    VALUES (${topUp.paymentHash}, ${topUp.accountId}, ${topUp.nodeId}, ${topUp.amountSat}, ${topUp.invoice},
+            to_timestamp(${topUp.expiresAtSeconds}), now() + ${ASK_EVERY_SECONDS} * interval '1 second')
+    ON CONFLICT DO NOTHING RETURNING ${fields(sql)}`
+  return row
+}
+
+export async function findTopUp(sql: Sql, accountId: string, paymentHash: Buffer): Promise<TopUpRow | undefined> {
+  const [row] = await sql<TopUpRow[]>`
+    SELECT ${fields(sql)} FROM top_ups WHERE payment_hash = ${paymentHash} AND account_id = ${accountId}`
+  return row
+}
+
+export type OpenTopUps = { open: number; same: TopUpRow | undefined }
+
+/** What the account could pay now, and one of this amount and node that can be paid for long enough. */
+export async function openTopUps(
+  sql: Sql,
+  { accountId, nodeId, amountSat }: { accountId: string; nodeId: string; amountSat: number },
+  longEnoughSeconds: number,
+): Promise<OpenTopUps> {
+  const isOpen = sql`account_id = ${accountId} AND settled_at IS NULL AND expires_at > now()`
+  const [same] = await sql<TopUpRow[]>`
+    SELECT ${fields(sql)} FROM top_ups WHERE ${isOpen} AND node_id = ${nodeId} AND amount_sat = ${amountSat}
+      AND expires_at > now() + ${longEnoughSeconds} * interval '1 second' ORDER BY expires_at DESC LIMIT 1`
+  const [count] = await sql<{ open: number }[]>`SELECT count(*)::int AS open FROM top_ups WHERE ${isOpen}`
+  return { open: count?.open ?? 0, same }
+}
+
+/**
+ * The node's word that a top-up was paid, and the credit for it: one statement, so that it is both or neither, once. With the invoice's
+ * own amount, whatever was sent. False: not one of ours, or known already.
+ */
+export async function settleTopUp(
+  sql: Sql,
+  nodeId: string,
+  paymentHash: Buffer,
+  settledAtMs: number | undefined,
+): Promise<boolean> {
+  const [row] = await sql`
+    WITH settled AS (
+      UPDATE top_ups SET settled_at = ${settledAtMs === undefined ? sql`now()` : sql`to_timestamp(${settledAtMs} / 1000.0)`}, ask_at = NULL
+      WHERE payment_hash = ${paymentHash} AND node_id = ${nodeId} AND settled_at IS NULL RETURNING account_id, amount_sat
+    ), funded AS (
+      UPDATE nodes SET has_funds = true WHERE id = ${nodeId} AND NOT has_funds AND EXISTS (SELECT 1 FROM settled)
+    ), entry AS (
+      INSERT INTO credit_entries (account_id, amount_msat, kind, reason, reference)
+      SELECT account_id, amount_sat * 1000, 'top_up', 'Paid over Lightning', ${paymentHash.toString('hex')} FROM settled
+      RETURNING account_id, amount_msat, reference
+    )
+    INSERT INTO activity (account_id, actor, action, target, detail)
+    SELECT account_id, ${nodeId}, 'credit.topped_up', reference, jsonb_build_object('amountMsat', amount_msat) FROM entry RETURNING 1`
+  return row !== undefined
+}
+
+/** As with the invoices of the gateway, and of the same nodes. */
+export async function takeDueTopUps(sql: Sql, host: string, busyNodes: string[]): Promise<DueInvoice[]> {
+  return sql<DueInvoice[]>`
+    UPDATE top_ups p SET ask_at = now() + ${ASK_EVERY_SECONDS} * interval '1 second'
+    FROM (SELECT due.payment_hash FROM nodes n CROSS JOIN LATERAL (
+            SELECT payment_hash FROM top_ups WHERE node_id = n.id AND ask_at <= now() ORDER BY ask_at LIMIT 50) due
+          WHERE n.host = ${host} AND n.status = 'ready' AND n.deleted_at IS NULL AND n.id <> ALL (${busyNodes})) due
+    WHERE p.payment_hash = due.payment_hash AND p.settled_at IS NULL
+    RETURNING p.node_id AS "nodeId", p.payment_hash AS "paymentHash", ${isLate(sql)} AS "isLate"`
+}
+
+export async function topUpsAnswered(sql: Sql, nodeId: string, latePaymentHashes: Buffer[]): Promise<void> {
+  await sql`
+    UPDATE top_ups SET ask_at = ${nextAsk(sql)}
+    WHERE node_id = ${nodeId} AND payment_hash IN (${hashesIn(sql, latePaymentHashes)}) AND settled_at IS NULL`
+}
+
+export async function openTopUpsOf(sql: Sql, nodeId: string, limit: number): Promise<OpenInvoice[]> {
+  return sql<OpenInvoice[]>`
+    SELECT node_id AS "nodeId", payment_hash AS "paymentHash" FROM top_ups
+    WHERE node_id = ${nodeId} AND ask_at IS NOT NULL ORDER BY ask_at LIMIT ${limit}`
+}

@@ -1,0 +1,62 @@
+import type { Fragment, Sql } from './db.ts'
+
+/** Nodes whose rows nobody is changing. Who changes one closes its interval, and must not meet another that closes it at the same time. */
+const restingNodes = (sql: Sql, started: Fragment) => sql`
+  SELECT n.id FROM nodes n JOIN usage_intervals u ON u.node_id = n.id AND u.ended_at IS NULL AND u.started_at <= ${started}
+  ORDER BY n.id LIMIT 1000 FOR NO KEY UPDATE OF n SKIP LOCKED`
+
+/**
+ * What has gone on for an hour is closed, and goes on in the same minute. However long nobody did this, it is one interval, and nothing
+ * is lost.
+ */
+export async function closeHours(sql: Sql): Promise<number> {
+  const anHourAgo = sql`whole_minute(now()) - interval '1 hour'`
+  const rows = await sql`
+    WITH resting AS MATERIALIZED (${restingNodes(sql, anHourAgo)}),
+    closed AS (
+      UPDATE usage_intervals u SET ended_at = whole_minute(now()) FROM resting
+      WHERE u.node_id = resting.id AND u.ended_at IS NULL AND u.started_at <= ${anHourAgo} RETURNING u.node_id, u.account_id, u.ended_at
+    )
+    INSERT INTO usage_intervals (node_id, account_id, started_at) SELECT node_id, account_id, ended_at FROM closed RETURNING 1`
+  return rows.length
+}
+
+/**
+ * Every closed interval becomes one entry of the ledger: marked and entered by one statement, it is both or neither, and of two that
+ * post at once each takes what the other has not. Returns how many intervals were posted. What cost nothing is no entry.
+ */
+export async function postUsage(sql: Sql, priceMsatPerDay: number, limit: number): Promise<number> {
+  const [row] = await sql<{ posted: number }[]>`
+    WITH due AS MATERIALIZED (
+      SELECT node_id, started_at FROM usage_intervals WHERE posted_at IS NULL AND ended_at IS NOT NULL
+      ORDER BY node_id, started_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
+    ), posted AS (
+      UPDATE usage_intervals u SET posted_at = now() FROM due
+      WHERE u.node_id = due.node_id AND u.started_at = due.started_at AND u.posted_at IS NULL
+      RETURNING u.account_id, u.node_id, unix_minute(u.started_at) AS from_minute, unix_minute(u.ended_at) AS to_minute
+    ), charged AS (
+      SELECT *, usage_charge(${priceMsatPerDay}::bigint, from_minute, to_minute) AS charge FROM posted
+    ), entered AS (
+      INSERT INTO credit_entries (account_id, amount_msat, kind, reason, reference)
+      SELECT account_id, -charge, 'usage', 'A node for ' || to_minute - from_minute || ' minutes', node_id || ' ' || from_minute
+      FROM charged WHERE charge <> 0 ORDER BY from_minute, node_id
+      ON CONFLICT (kind, reference) WHERE reference IS NOT NULL DO NOTHING
+    )
+    SELECT count(*)::int AS posted FROM posted`
+  return row?.posted ?? 0
+}
+
+/** While nodes cost nothing nothing is kept: otherwise a price that is set later would be asked for the time before it. */
+export async function forgetUsage(sql: Sql): Promise<void> {
+  await sql`
+    WITH resting AS MATERIALIZED (${restingNodes(sql, sql`whole_minute(now()) - interval '1 minute'`)})
+    UPDATE usage_intervals u SET started_at = whole_minute(now()) FROM resting
+    WHERE u.node_id = resting.id AND u.ended_at IS NULL AND u.started_at < whole_minute(now())`
+  await sql`DELETE FROM usage_intervals WHERE posted_at IS NULL AND ended_at IS NOT NULL`
+}
+
+/** All that an account has used and the ledger does not have yet, until now. An interval that begins later than now, by a clock that was set back, is none. */
+export const unpostedMsat = (sql: Sql, accountId: Fragment | string, priceMsatPerDay: number) => sql`
+  (SELECT coalesce(sum(usage_charge(${priceMsatPerDay}::bigint, unix_minute(u.started_at),
+            greatest(unix_minute(u.started_at), unix_minute(coalesce(u.ended_at, now()))))), 0)
+   FROM usage_intervals u WHERE u.account_id = ${accountId} AND u.posted_at IS NULL)::bigint`
