@@ -44,7 +44,7 @@ beforeAll(async () => {
   bystanderDaemon = yard.daemon(bystander.node.id)
 }, 60_000)
 
-afterAll(removeCrashingServer)
+afterAll(() => removeCrashingServer())
 
 /** Nothing is due: what comes now is the operation's. Returns how often every node was looked at to get there: once each. */
 async function settled(): Promise<number> {

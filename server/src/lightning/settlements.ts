@@ -39,12 +39,7 @@ const settleTopUpOf: Settle = ({ sql }, ...payment) => settleTopUp(sql, ...payme
 /** Where invoices are kept. A hash is in one of the books at most, and a book that does not have it does nothing. */
 const BOOKS = [
   { settle: settlePayment, takeDue: takeDueInvoices, answered, openOf: openInvoicesOf },
-  {
-    settle: (({ sql }, ...payment) => settleTopUp(sql, ...payment)) as Settle,
-    takeDue: takeDueTopUps,
-    answered: topUpsAnswered,
-    openOf: openTopUpsOf,
-  },
+  { settle: settleTopUpOf, takeDue: takeDueTopUps, answered: topUpsAnswered, openOf: openTopUpsOf },
 ]
 
 export type SettlementsParts = {
