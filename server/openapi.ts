@@ -13,6 +13,7 @@ const parts: AppParts = {
   config: readConfig({}),
   sql: unused,
   keys: unused,
+  signIn: unused,
   nodes: unused,
   payments: unused,
   topUps: unused,

@@ -25,6 +25,8 @@ export type Config = {
   software:
     | { kind: 'sandbox'; versions: Map<string, string> | undefined }
     | { kind: 'phoenixd'; chain: 'mainnet' | 'testnet'; versions: Map<string, string> }
+  /** Who may become somebody here: anybody, who has an invitation, nobody. */
+  registration: 'open' | 'invite' | 'off'
   maxNodesPerAccount: number
   maxNodes: number
   nodePriceSatPerDay: number
@@ -122,6 +124,18 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     if (!catalogue && !text('NODE_VERSIONS')) fault('NODE_VERSIONS', 'is needed with NODE_SOFTWARE=phoenixd', undefined)
     return { kind: 'phoenixd', chain: choice('NODE_CHAIN', ['mainnet', 'testnet']), versions: catalogue ?? new Map() }
   }
+  const registration = (): Config['registration'] => {
+    const isSandbox = text('NODE_SOFTWARE') !== 'phoenixd'
+    if (!text('REGISTRATION')) return isSandbox && isLoopback ? 'open' : 'invite'
+    const chosen = choice('REGISTRATION', ['open', 'invite', 'off'])
+    if (chosen === 'open' && !isSandbox)
+      return fault(
+        'REGISTRATION',
+        'cannot be open with phoenixd as processes: the accounts of strangers would share this host',
+        'invite',
+      )
+    return chosen
+  }
   if (choice('NODE_RUNTIME', ['process', 'kubernetes']) === 'kubernetes')
     fault('NODE_RUNTIME', 'kubernetes is not there yet', undefined)
   const nodeDomain = text('NODE_DOMAIN')
@@ -157,6 +171,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     nodeDomain,
     nodeCallbackUrl: url('NODE_CALLBACK_URL') ?? `http://127.0.0.1:${port}`,
     software: software(),
+    registration: registration(),
     maxNodesPerAccount: integer('MAX_NODES_PER_ACCOUNT', 20, 1, 1_000_000),
     maxNodes: integer('MAX_NODES', 200, 1, 9_000),
     nodePriceSatPerDay: integer('NODE_PRICE_SAT_PER_DAY', 100, 0, 1_000_000),

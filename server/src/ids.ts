@@ -8,7 +8,7 @@ const POOL_BYTES = 12 * 256
 let pool = randomBytes(POOL_BYTES)
 let used = 0
 
-export type IdPrefix = 'node' | 'pay' | 'key' | 'acct' | 'req'
+export type IdPrefix = 'node' | 'pay' | 'key' | 'acct' | 'person' | 'req'
 
 /**
  * 42 bits of milliseconds, then 58 random ones: sortable by creation, not guessable. 100 bits are exactly 20 characters of base 32,

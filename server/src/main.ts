@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Keys } from './accounts/keys.ts'
 import { Metering } from './accounts/metering.ts'
+import { SignIn } from './accounts/sign-in.ts'
 import { TopUps } from './accounts/top-ups.ts'
 import { type Config, readConfig } from './config.ts'
 import { generatedSecret, openDataDir } from './data-dir.ts'
@@ -23,11 +24,13 @@ import { type EmbeddedPostgres, embeddedAddress, startEmbedded } from './store/e
 import { forgetOldAnswers } from './store/idempotency.ts'
 import { forgetOldHits } from './store/limits.ts'
 import { migrate } from './store/migrate.ts'
+import { forgetEndedSessions } from './store/people.ts'
 import { openYard } from './yard.ts'
 
 const STOP_TIMEOUT_MS = 10_000
 const STORE_PATIENCE_MS = 30_000
 const FORGET_EVERY_MS = 60_000
+const LOAD_SIGN_IN_MS = 3_000
 
 async function main(): Promise<void> {
   if (!isSupportedPlatform()) throw new StartFault(78, 'Boltyard runs on Linux: elsewhere /proc and flock are missing')
@@ -67,10 +70,12 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   const metering = new Metering({ sql, config, stopNode, log: logger })
   const protocolKeys = await ProtocolKeys.open(sql, master, previous)
   const payments = new Payments({ ...yard, sql, config, master, protocolKeys })
+  const signIn = new SignIn({ config, sql, master, logger })
   const app = await buildApp({
     config,
     sql,
     keys,
+    signIn,
     nodes,
     payments,
     topUps,
@@ -95,7 +100,13 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
       (await resealProtocolKeys(sql, master, previous)) + (await reseal(sql, master, previous))
     everything().then((count) => logger.info(`${count} rows sealed anew; MASTER_KEY_PREVIOUS is no longer needed`), warn)
   }
-  const housekeeping = setInterval(() => Promise.all([forgetOldHits(sql), forgetOldAnswers(sql)]).catch(warn), FORGET_EVERY_MS)
+  const housekeeping = setInterval(
+    () => Promise.all([forgetOldHits(sql), forgetOldAnswers(sql), forgetEndedSessions(sql)]).catch(warn),
+    FORGET_EVERY_MS,
+  )
+
+  // Most of a second of work, which a person who opens the dashboard would wait for.
+  setTimeout(() => signIn.load().catch(warn), LOAD_SIGN_IN_MS).unref()
 
   const stop = async (): Promise<void> => {
     stopping = true

@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import type { Keys } from '../accounts/keys.ts'
+import type { SignIn } from '../accounts/sign-in.ts'
 import type { TopUps } from '../accounts/top-ups.ts'
 import type { Config } from '../config.ts'
 import type { Payments } from '../gateway/payments.ts'
@@ -22,7 +23,9 @@ import { operatorNodeRoutes } from './operator-nodes.ts'
 import { addNodeProxy, type LookUpNode, rewriteNodeHost } from './proxy.ts'
 import { addLimits, type Limits } from './rate-limit.ts'
 import { strict } from './schemas.ts'
+import { meRoutes } from './session.ts'
 import { settledRoutes } from './settled.ts'
+import { signInRoutes } from './sign-in.ts'
 
 export const BODY_LIMIT_BYTES = 64 * 1024
 
@@ -30,6 +33,7 @@ export type AppParts = {
   config: Config
   sql: Sql
   keys: Keys
+  signIn: SignIn
   nodes: Nodes
   payments: Payments
   topUps: TopUps
@@ -98,6 +102,8 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   await app.register(nodeRoutes(routeParts), { prefix: '/v1/nodes' })
   await app.register(gatewayRoutes(routeParts), { prefix: '/v1/gateway/payments' })
   await app.register(settledRoutes(routeParts), { prefix: '/internal/settled' })
+  await app.register(meRoutes(routeParts), { prefix: '/dashboard/api' })
+  await app.register(signInRoutes(routeParts), { prefix: '/dashboard/api/auth' })
   if (parts.operatorToken !== undefined) {
     await app.register(operatorRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
     await app.register(operatorNodeRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })

@@ -6,6 +6,7 @@ import { countHit } from '../store/limits.ts'
 
 const MAX_FAILURES = 30
 const FAILURE_WINDOW_MS = 60_000
+const MAX_FROM_STRANGERS = 60
 /** Addresses that one process counts at a time; beyond it the one not seen for longest is forgotten. */
 const MOST_CLIENTS = 100_000
 
@@ -15,6 +16,8 @@ export type Limits = {
   nodes: Check
   /** Failed authentications, per client address: a valid key is never refused for what others behind its address tried. */
   failures: Check
+  /** What anybody may have written without being known: accounts and passkey challenges, per client address. */
+  strangers: Check
   /** Everything under /gateway, per API key; undefined unless the deployment sets it. */
   gateway: Check | undefined
 }
@@ -40,6 +43,7 @@ export async function addLimits(
   return {
     nodes: limit('nodes', settings.max, windowMs),
     failures: limit('failures', MAX_FAILURES, FAILURE_WINDOW_MS),
+    strangers: limit('strangers', MAX_FROM_STRANGERS, 60_000),
     gateway: settings.gatewayMax === 0 ? undefined : limit('gateway', settings.gatewayMax, windowMs, ({ caller }) => caller.id),
   }
 }

@@ -1,0 +1,147 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Config } from '../config.ts'
+import { newId } from '../ids.ts'
+import { derivedKey, type MasterKey } from '../secrets.ts'
+import type { Sql } from '../store/db.ts'
+import { endSessions, listSessions, type SessionRow } from '../store/people.ts'
+import { Transactions } from '../store/transactions.ts'
+import { createAccount } from './accounts.ts'
+import { type AuthLibrary, openAuthLibrary } from './auth-library.ts'
+
+export type Person = { userId: string; email: string; name: string; accountId: string; sessionId: string }
+/** Where a request came from, as far as signing in is concerned. Nothing else of it reaches the library. */
+export type Client = { address: string; cookie: string | undefined; userAgent: string | undefined; origin: string | undefined }
+export type AuthCall = { method: 'GET' | 'POST'; path: string; query?: Record<string, string>; body?: unknown }
+export type AuthAnswer = { body: unknown; cookies: string[] }
+
+/** What better-auth refuses, by its own name for it. */
+export class AuthRefusal extends Error {
+  readonly status: number
+  readonly code: string
+
+  constructor(status: number, { code, message }: { code?: string; message?: string }) {
+    super(message ?? '')
+    this.status = status
+    this.code = code ?? ''
+  }
+}
+
+const LONGEST_NAME = 100
+const LONGEST_USER_AGENT = 500
+
+/**
+ * People, their sessions and passkeys: better-auth, over our store. It is loaded when somebody first needs it: it takes most of a second
+ * and 45 MB, which a service that is only called by programs need not spend.
+ *
+ * Cookies are signed under the master key, so a new master key signs everybody out. That is all it does: passwords do not depend on it.
+ */
+export class SignIn {
+  readonly transactions: Transactions
+  readonly #config: Config
+  readonly #sql: Sql
+  readonly #secret: string
+  readonly #logger: FastifyBaseLogger
+  /** What the store refused during one call. */
+  readonly #calls = new AsyncLocalStorage<{ fault?: unknown }>()
+  #library: Promise<AuthLibrary> | undefined
+
+  constructor({ config, sql, master, logger }: { config: Config; sql: Sql; master: MasterKey; logger: FastifyBaseLogger }) {
+    this.#config = config
+    this.#sql = sql
+    this.#secret = derivedKey(master, 'sign-in').toString('base64')
+    this.#logger = logger
+    this.transactions = new Transactions(sql)
+  }
+
+  /** Soon after the start, so that the first person does not wait for it. */
+  load(): Promise<AuthLibrary> {
+    this.#library ??= openAuthLibrary({
+      publicUrl: this.#config.publicUrl,
+      secret: this.#secret,
+      transactions: this.transactions,
+      logger: this.#logger,
+      noteFault: (error) => {
+        const call = this.#calls.getStore()
+        if (call) call.fault ??= error
+      },
+      newPerson: (email, accountId) => this.#newPerson(email, accountId),
+    })
+    this.#library.catch(() => {
+      this.#library = undefined
+    })
+    return this.#library
+  }
+
+  /** Who it is, and the cookies that prolong the session; undefined: nobody. */
+  async whoIs(client: Client): Promise<{ person: Person; cookies: string[] } | undefined> {
+    // Most requests that come without a session come without a cookie: no library is needed to refuse them.
+    if (!client.cookie) return undefined
+    const { api } = await this.load()
+    const { headers, response } = await this.#call(() =>
+      api.getSession({ headers: headersOf(client), returnHeaders: true, query: {} }),
+    )
+    if (!response) return undefined
+    const { user, session } = response
+    const { id: userId, email, name } = user
+    // The column is never empty; only the library's types cannot know.
+    const accountId = user.accountId ?? ''
+    return { person: { userId, email, name, accountId, sessionId: session.id }, cookies: headers.getSetCookie() }
+  }
+
+  /** One of better-auth's own routes; AuthRefusal when it says no. */
+  async call(client: Client, { method, path, query, body }: AuthCall): Promise<AuthAnswer> {
+    const { handler, basePath } = await this.load()
+    const url = new URL(basePath + path, new URL(this.#config.publicUrl).origin)
+    url.search = new URLSearchParams(query).toString()
+    const headers = headersOf(client)
+    if (method === 'POST') headers.set('content-type', 'application/json')
+    const request = new Request(url, { method, headers, ...(method === 'POST' ? { body: JSON.stringify(body ?? {}) } : {}) })
+    const response = await this.#call(() => handler(request))
+    const answer = JSON.parse((await response.text()) || 'null')
+    if (!response.ok) throw new AuthRefusal(response.status, answer ?? {})
+    return { body: answer, cookies: response.headers.getSetCookie() }
+  }
+
+  /** As `call`, but all of it or nothing: a password that is changed while the other sessions live on would protect nobody. */
+  callAtOnce(client: Client, call: AuthCall): Promise<AuthAnswer> {
+    return this.transactions.run(() => this.call(client, call))
+  }
+
+  sessions(person: Person): Promise<SessionRow[]> {
+    return listSessions(this.#sql, person.userId)
+  }
+
+  endSessions(person: Person, which: 'all' | 'others'): Promise<void> {
+    return endSessions(this.#sql, person.userId, which === 'others' ? person.sessionId : undefined)
+  }
+
+  /** An account is made with its person, in the transaction that makes the person: neither can be left without the other. */
+  async #newPerson(email: string, accountId: string | undefined): Promise<{ id: string; accountId: string }> {
+    const id = newId('person')
+    if (accountId !== undefined) return { id, accountId }
+    const name = (email.split('@')[0] ?? '').slice(0, LONGEST_NAME)
+    const account = await createAccount(await this.transactions.writer(), name, this.#config.signupCreditSat, id)
+    return { id, accountId: account.id }
+  }
+
+  /** better-auth takes a store that is down for "nobody is signed in", or for a fault of the caller: what the store said comes first. */
+  async #call<T>(work: () => Promise<T>): Promise<T> {
+    const call: { fault?: unknown } = {}
+    try {
+      return await this.#calls.run(call, work)
+    } finally {
+      // biome-ignore lint/correctness/noUnsafeFinally: this is the point
+      if (call.fault !== undefined) throw call.fault
+    }
+  }
+}
+
+/** Only what is named here: a header that a client invents must not become a trusted proxy's word about its address. */
+function headersOf({ address, cookie, userAgent, origin }: Client): Headers {
+  const headers = new Headers({ 'x-client-address': address })
+  if (cookie !== undefined) headers.set('cookie', cookie)
+  if (userAgent !== undefined) headers.set('user-agent', userAgent.slice(0, LONGEST_USER_AGENT))
+  if (origin !== undefined) headers.set('origin', origin)
+  return headers
+}

@@ -1,0 +1,121 @@
+import type { Sql } from './db.ts'
+
+/** What better-auth keeps, in tables of ours. What happened to a person is in the activity log if, and only if, the row says so too. */
+export type PeopleTable = 'people' | 'people_sessions' | 'people_identities' | 'people_verifications' | 'people_passkeys'
+export type Row = Record<string, unknown>
+export type Condition = { column: string; operator: string; value: unknown }
+
+export async function insertRow(sql: Sql, table: PeopleTable, row: Row): Promise<Row> {
+  const [inserted] = await sql<Row[]>`
+    WITH row AS (INSERT INTO ${sql(table)} ${sql(row)} RETURNING *), ${logOfInsert(sql, table)} SELECT * FROM row`
+  if (!inserted) throw new Error(`nothing was inserted into ${table}`)
+  return inserted
+}
+
+export async function selectRows(
+  sql: Sql,
+  table: PeopleTable,
+  where: Condition[],
+  { limit, offset = 0, sortBy }: { limit: number; offset?: number; sortBy?: { column: string; direction: 'asc' | 'desc' } },
+): Promise<Row[]> {
+  const order = sortBy ? sql`ORDER BY ${sql(sortBy.column)} ${sortBy.direction === 'desc' ? sql`DESC` : sql`ASC`}` : sql``
+  return sql<Row[]>`SELECT * FROM ${sql(table)} WHERE ${all(sql, where)} ${order} LIMIT ${limit} OFFSET ${offset}`
+}
+
+export async function countRows(sql: Sql, table: PeopleTable, where: Condition[]): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM ${sql(table)} WHERE ${all(sql, where)}`
+  return row?.count ?? 0
+}
+
+export async function updateRows(sql: Sql, table: PeopleTable, where: Condition[], changes: Row): Promise<Row[]> {
+  const log =
+    table === 'people_identities' && 'password_hash' in changes ? logged(sql, 'person.password_changed') : sql`log AS (SELECT 1)`
+  return sql<Row[]>`
+    WITH row AS (UPDATE ${sql(table)} SET ${sql(changes)} WHERE ${all(sql, where)} RETURNING *), ${log} SELECT * FROM row`
+}
+
+/** One session that ends before its time was signed out; those that ran out are only swept away. */
+export async function deleteRows(sql: Sql, table: PeopleTable, where: Condition[]): Promise<Row[]> {
+  const isSignOut = table === 'people_sessions' && where.some(({ column }) => column === 'token_hash')
+  const log = isSignOut ? logged(sql, 'person.signed_out', sql`row.expires_at > now()`) : sql`log AS (SELECT 1)`
+  return sql<Row[]>`WITH row AS (DELETE FROM ${sql(table)} WHERE ${all(sql, where)} RETURNING *), ${log} SELECT * FROM row`
+}
+
+function logOfInsert(sql: Sql, table: PeopleTable) {
+  if (table === 'people_passkeys') return logged(sql, 'person.passkey_added')
+  if (table === 'people_sessions')
+    return logged(sql, 'person.signed_in', sql`row.method IN ('password', 'passkey', 'link')`, sql`'method', row.method`)
+  if (table !== 'people') return sql`log AS (SELECT 1)`
+  return sql`log AS (INSERT INTO activity (account_id, actor, action) SELECT account_id, id, 'person.signed_up' FROM row)`
+}
+
+function logged(sql: Sql, action: string, when = sql`true`, detail = sql``) {
+  return sql`log AS (
+    INSERT INTO activity (account_id, actor, action, detail)
+    SELECT p.account_id, p.id, ${action}, jsonb_build_object(${detail}) FROM row JOIN people p ON p.id = row.person_id WHERE ${when}
+  )`
+}
+
+function all(sql: Sql, where: Condition[]) {
+  return where.reduce((before, condition) => sql`${before} AND ${one(sql, condition)}`, sql`true`)
+}
+
+function one(sql: Sql, { column, operator, value }: Condition) {
+  const name = sql(column)
+  const it = value as string
+  switch (operator) {
+    case 'eq':
+      return value === null ? sql`${name} IS NULL` : sql`${name} = ${it}`
+    case 'ne':
+      return value === null ? sql`${name} IS NOT NULL` : sql`${name} <> ${it}`
+    case 'lt':
+      return sql`${name} < ${it}`
+    case 'lte':
+      return sql`${name} <= ${it}`
+    case 'gt':
+      return sql`${name} > ${it}`
+    case 'gte':
+      return sql`${name} >= ${it}`
+    case 'in':
+      return sql`${name} = ANY (${value as string[]})`
+  }
+  // Better no answer than the answer to another question.
+  throw new Error(`people cannot be looked for by ${operator}`)
+}
+
+export type SessionRow = {
+  id: string
+  createdAt: number
+  expiresAt: number
+  method: string
+  ipAddress: string | null
+  userAgent: string | null
+}
+
+export async function listSessions(sql: Sql, personId: string): Promise<SessionRow[]> {
+  return sql<SessionRow[]>`
+    SELECT id, floor(extract(epoch FROM created_at))::bigint AS "createdAt", floor(extract(epoch FROM expires_at))::bigint AS "expiresAt",
+      method, ip_address AS "ipAddress", user_agent AS "userAgent"
+    FROM people_sessions WHERE person_id = ${personId} AND expires_at > now() ORDER BY created_at DESC, id LIMIT 100`
+}
+
+/** All of a person, or all but one. */
+export async function endSessions(sql: Sql, personId: string, except: string | undefined): Promise<void> {
+  await sql`
+    WITH gone AS (DELETE FROM people_sessions WHERE person_id = ${personId} AND id <> ${except ?? ''} RETURNING 1)
+    INSERT INTO activity (account_id, actor, action, detail)
+    SELECT account_id, id, 'person.signed_out', jsonb_build_object('sessions', (SELECT count(*) FROM gone))
+    FROM people WHERE id = ${personId} AND EXISTS (SELECT 1 FROM gone)`
+}
+
+export type PersonRow = { id: string; email: string; name: string }
+
+export async function findPersonOf(sql: Sql, accountId: string): Promise<PersonRow | undefined> {
+  const [row] = await sql<PersonRow[]>`SELECT id, email, name FROM people WHERE account_id = ${accountId}`
+  return row
+}
+
+export async function forgetEndedSessions(sql: Sql): Promise<void> {
+  await sql`DELETE FROM people_sessions WHERE expires_at < now()`
+  await sql`DELETE FROM people_verifications WHERE expires_at < now()`
+}
