@@ -14,6 +14,7 @@ const parts: AppParts = {
   sql: unused,
   keys: unused,
   signIn: unused,
+  links: unused,
   nodes: unused,
   payments: unused,
   topUps: unused,

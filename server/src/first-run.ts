@@ -3,19 +3,20 @@ import { join } from 'node:path'
 import { createAccount } from './accounts/accounts.ts'
 import type { Keys } from './accounts/keys.ts'
 import { SCOPES } from './accounts/keys.ts'
+import type { Links } from './accounts/links.ts'
 import type { Config } from './config.ts'
 import { writeSecretFile } from './data-dir.ts'
 import { listAccounts } from './store/accounts.ts'
 import type { Sql } from './store/db.ts'
 import { settingOnce } from './store/settings.ts'
 
-type FirstRun = { accountId: string; apiKey: string }
+type FirstRun = { accountId: string; apiKey: string; claimUrl: string }
 
 /**
- * Somebody who has just started the service for the first time can use it at once: an account and a key, in a file. Done when the
+ * Somebody who has just started the service for the first time can use it at once: an account, a key, and a link that makes the account theirs, in a file. Done when the
  * database says so, not when the file is there: who has stored the key elsewhere may delete the file.
  */
-export async function firstRun(sql: Sql, keys: Keys, config: Config): Promise<void> {
+export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Config): Promise<void> {
   const path = join(config.dataDir, 'first-run.json')
   const [done] = await sql`SELECT 1 FROM settings WHERE name = 'first_run'`
   if (done) return
@@ -24,7 +25,8 @@ export async function firstRun(sql: Sql, keys: Keys, config: Config): Promise<vo
     const left = (await listAccounts(sql)).find(({ name }) => name === 'default')
     const account = left ?? (await createAccount(sql, 'default', config.signupCreditSat, 'first run'))
     const { key } = await keys.create(account.id, 'first key', [...SCOPES], config.maxKeysPerAccount, 'first run')
-    const content: FirstRun = { accountId: account.id, apiKey: key }
+    const { url: claimUrl } = await links.firstClaim(account.id)
+    const content: FirstRun = { accountId: account.id, apiKey: key, claimUrl }
     writeSecretFile(path, `${JSON.stringify(content, null, 2)}\n`)
   }
   await settingOnce(sql, 'first_run', Buffer.from('done'))
@@ -37,12 +39,14 @@ async function isUsable(path: string, keys: Keys): Promise<boolean> {
   return (await keys.authenticate(apiKey)) !== undefined
 }
 
-/** The key itself only to a terminal: what is piped ends in log files. */
+/** The key and the link themselves only to a terminal: what is piped ends in log files. */
 function greet(path: string, publicUrl: string): void {
-  const key = process.stderr.isTTY
-    ? (JSON.parse(readFileSync(path, 'utf8')) as FirstRun).apiKey
-    : `$(node -p 'JSON.parse(require("fs").readFileSync("${path}")).apiKey')`
+  const content = JSON.parse(readFileSync(path, 'utf8')) as FirstRun
+  const isTerminal = process.stderr.isTTY
+  const key = isTerminal ? content.apiKey : `$(node -p 'JSON.parse(require("fs").readFileSync("${path}")).apiKey')`
   process.stderr.write(
-    `First start: account and API key are in ${path}\n  curl -X POST -H "Authorization: Bearer ${key}" ${publicUrl}/v1/nodes\n`,
+    `First start: account and API key are in ${path}\n  curl -X POST -H "Authorization: Bearer ${key}" ${publicUrl}/v1/nodes\n${
+      isTerminal ? `The account is yours in the dashboard, for the next 30 days: ${content.claimUrl}\n` : ''
+    }`,
   )
 }

@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Keys } from './accounts/keys.ts'
+import { Links } from './accounts/links.ts'
 import { Metering } from './accounts/metering.ts'
 import { SignIn } from './accounts/sign-in.ts'
 import { TopUps } from './accounts/top-ups.ts'
@@ -23,6 +24,7 @@ import { isStoreDown, openStore, type Sql, type StoreAddress } from './store/db.
 import { type EmbeddedPostgres, embeddedAddress, startEmbedded } from './store/embedded.ts'
 import { forgetOldAnswers } from './store/idempotency.ts'
 import { forgetOldHits } from './store/limits.ts'
+import { forgetOldLinks } from './store/links.ts'
 import { migrate } from './store/migrate.ts'
 import { forgetEndedSessions } from './store/people.ts'
 import { openYard } from './yard.ts'
@@ -71,11 +73,13 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   const protocolKeys = await ProtocolKeys.open(sql, master, previous)
   const payments = new Payments({ ...yard, sql, config, master, protocolKeys })
   const signIn = new SignIn({ config, sql, master, logger })
+  const links = new Links({ sql, config, signIn })
   const app = await buildApp({
     config,
     sql,
     keys,
     signIn,
+    links,
     nodes,
     payments,
     topUps,
@@ -92,7 +96,7 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   // PORT=0: known only now.
   config.publicUrl = config.publicUrl.replace(/:0$/, `:${port}`)
   config.nodeCallbackUrl = config.nodeCallbackUrl.replace(/:0$/, `:${port}`)
-  if (embedded) await firstRun(sql, keys, config)
+  if (embedded) await firstRun(sql, keys, links, config)
   await openTreasury({ ...yard, sql, config, master, log: logger })
   if (config.role === 'all') metering.start()
   if (previous) {
@@ -101,7 +105,7 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
     everything().then((count) => logger.info(`${count} rows sealed anew; MASTER_KEY_PREVIOUS is no longer needed`), warn)
   }
   const housekeeping = setInterval(
-    () => Promise.all([forgetOldHits(sql), forgetOldAnswers(sql), forgetEndedSessions(sql)]).catch(warn),
+    () => Promise.all([forgetOldHits(sql), forgetOldAnswers(sql), forgetEndedSessions(sql), forgetOldLinks(sql)]).catch(warn),
     FORGET_EVERY_MS,
   )
 

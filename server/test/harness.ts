@@ -205,7 +205,7 @@ export class Server {
     return this.env.OPERATOR_TOKEN ?? this.readSecret('operator.token')
   }
 
-  get firstRun(): { accountId: string; apiKey: string } {
+  get firstRun(): { accountId: string; apiKey: string; claimUrl: string } {
     return JSON.parse(this.readSecret('first-run.json'))
   }
 

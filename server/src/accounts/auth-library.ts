@@ -43,8 +43,9 @@ export async function openAuthLibrary({ publicUrl, secret, transactions, logger,
   const gate = gateOf(MAX_HASHES_AT_ONCE)
 
   /** For who has shown a link instead of a password. No route leads here. */
-  const startSession = createAuthEndpoint.serverOnly({ method: 'POST', requireHeaders: true }, async (ctx) => {
-    const { personId, method } = ctx.body as unknown as { personId: string; method: 'sign-up' | 'link' }
+  const startBody = { $Infer: { body: {} as { personId: string; method: 'sign-up' | 'link' } } }
+  const startSession = createAuthEndpoint.serverOnly({ method: 'POST', metadata: startBody }, async (ctx) => {
+    const { personId, method } = ctx.body
     const user = await ctx.context.internalAdapter.findUserById(personId)
     if (!user) throw new Error('a person vanished')
     const session = await ctx.context.internalAdapter.createSession(personId, false, { method })

@@ -116,12 +116,45 @@ export class SignIn {
     return endSessions(this.#sql, person.userId, which === 'others' ? person.sessionId : undefined)
   }
 
+  async hash(password: string): Promise<string> {
+    return (await this.load()).hash(password)
+  }
+
+  /** Without an account of theirs yet, one is made for them. */
+  async makePerson(person: { email: string; name: string | undefined; accountId: string | undefined; passwordHash: string }) {
+    const { people } = await this.load()
+    const { email, accountId, passwordHash: password } = person
+    return this.transactions.run(async () => {
+      const name = person.name ?? nameOf(email)
+      const row = { email, name, emailVerified: false, ...(accountId ? { accountId } : {}) }
+      const { id } = await people.createUser(row, { method: 'email-password' })
+      await people.linkAccount({ userId: id, providerId: 'credential', accountId: id, password })
+      return { id, email, name }
+    })
+  }
+
+  /** Whoever else was signed in is not any more. */
+  async replacePassword(personId: string, passwordHash: string): Promise<void> {
+    const { people } = await this.load()
+    await this.transactions.run(async () => {
+      await people.updatePassword(personId, passwordHash)
+      await people.deleteUserSessions(personId)
+    })
+  }
+
+  /** A session for who has shown a link; its cookies. */
+  async start(client: Client, personId: string, method: 'sign-up' | 'link'): Promise<string[]> {
+    const { api } = await this.load()
+    const call = { body: { personId, method }, headers: headersOf(client), returnHeaders: true as const }
+    const { headers } = await this.#call(() => api.startSession(call))
+    return headers.getSetCookie()
+  }
+
   /** An account is made with its person, in the transaction that makes the person: neither can be left without the other. */
   async #newPerson(email: string, accountId: string | undefined): Promise<{ id: string; accountId: string }> {
     const id = newId('person')
     if (accountId !== undefined) return { id, accountId }
-    const name = (email.split('@')[0] ?? '').slice(0, LONGEST_NAME)
-    const account = await createAccount(await this.transactions.writer(), name, this.#config.signupCreditSat, id)
+    const account = await createAccount(await this.transactions.writer(), nameOf(email), this.#config.signupCreditSat, id)
     return { id, accountId: account.id }
   }
 
@@ -136,6 +169,8 @@ export class SignIn {
     }
   }
 }
+
+export const nameOf = (email: string): string => (email.split('@')[0] ?? '').slice(0, LONGEST_NAME)
 
 /** Only what is named here: a header that a client invents must not become a trusted proxy's word about its address. */
 function headersOf({ address, cookie, userAgent, origin }: Client): Headers {

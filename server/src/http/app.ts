@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import type { Keys } from '../accounts/keys.ts'
+import type { Links } from '../accounts/links.ts'
 import type { SignIn } from '../accounts/sign-in.ts'
 import type { TopUps } from '../accounts/top-ups.ts'
 import type { Config } from '../config.ts'
@@ -17,6 +18,7 @@ import { acceptOnlyJson } from './body.ts'
 import { renderClientError, renderProblems, renderRouterError } from './errors.ts'
 import { gatewayRoutes } from './gateway.ts'
 import { healthRoutes } from './health.ts'
+import { linkRoutes, operatorLinkRoutes } from './links.ts'
 import { nodeRoutes } from './nodes.ts'
 import { operatorRoutes } from './operator.ts'
 import { operatorNodeRoutes } from './operator-nodes.ts'
@@ -34,6 +36,7 @@ export type AppParts = {
   sql: Sql
   keys: Keys
   signIn: SignIn
+  links: Links
   nodes: Nodes
   payments: Payments
   topUps: TopUps
@@ -104,8 +107,10 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   await app.register(settledRoutes(routeParts), { prefix: '/internal/settled' })
   await app.register(meRoutes(routeParts), { prefix: '/dashboard/api' })
   await app.register(signInRoutes(routeParts), { prefix: '/dashboard/api/auth' })
+  await app.register(linkRoutes(routeParts), { prefix: '/dashboard/api/link' })
   if (parts.operatorToken !== undefined) {
     await app.register(operatorRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
+    await app.register(operatorLinkRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
     await app.register(operatorNodeRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
   }
   const proxy = await addNodeProxy(app, parts.lookUpNode)

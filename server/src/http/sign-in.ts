@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { type AuthAnswer, type AuthCall, AuthRefusal } from '../accounts/sign-in.ts'
+import { type AuthAnswer, type AuthCall, AuthRefusal, nameOf } from '../accounts/sign-in.ts'
 import { Problem } from '../problems.ts'
 import type { RouteParts } from './app.ts'
 import { Email, Name, Password, strict } from './schemas.ts'
@@ -14,7 +14,7 @@ const PasswordChange = strict({
   // The others are always ended; who says so is not refused.
   revokeOtherSessions: Type.Optional(Type.Literal(true)),
 })
-const Nothing = Type.Optional(strict({}))
+const Nothing = strict({})
 const PasskeyId = Type.String({ minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9_-]+$' })
 /** As a browser makes it. What it means is checked by who knows; here only that nothing of it can upset the store. */
 const WebAuthn = Type.Object(
@@ -52,6 +52,9 @@ export function signInRoutes(parts: RouteParts) {
   const sessionNeeded = { onRequest: requirePerson(parts) }
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))
+    app.addHook('preValidation', async (request) => {
+      if (request.body === undefined && request.method !== 'GET') request.body = {}
+    })
     app.addHook('onRoute', (route) => {
       route.schema = { hide: true, querystring: strict({}), ...route.schema }
     })
@@ -69,7 +72,7 @@ export function signInRoutes(parts: RouteParts) {
       reply.header('cache-control', 'no-store')
       return answer.body
     }
-    const post = (request: FastifyRequest, path: string): AuthCall => ({ method: 'POST', path, body: request.body ?? {} })
+    const post = (request: FastifyRequest, path: string): AuthCall => ({ method: 'POST', path, body: request.body })
     const get = (request: FastifyRequest, path: string): AuthCall => ({
       method: 'GET',
       path,
@@ -83,7 +86,7 @@ export function signInRoutes(parts: RouteParts) {
         if (config.registration !== 'open')
           throw new Problem('unauthorized', 'Nobody can sign up here without an invitation. Ask the operator for one.')
         await limits.strangers(request)
-        const body = { ...request.body, name: request.body.name ?? request.body.email.split('@')[0] }
+        const body = { ...request.body, name: request.body.name ?? nameOf(request.body.email) }
         return userView(await call(request, reply, { method: 'POST', path: '/sign-up/email', body }))
       },
     )

@@ -1,0 +1,72 @@
+import type { FastifyInstance } from 'fastify'
+import { type Static, Type } from 'typebox'
+import type { RouteParts } from './app.ts'
+import { requireOperator } from './auth.ts'
+import { Email, ErrorBody, Name, Password, strict, Timestamp } from './schemas.ts'
+import { clientOf, requireSameOrigin } from './session.ts'
+
+const NewLink = Type.Object({ url: Type.String(), expiresAt: Timestamp })
+const Invitation = strict({ email: Type.Optional(Email) })
+const Id = Type.Object({ id: Type.String() })
+/** Whatever it is: what is no token is an unknown one. */
+const Token = Type.String({ maxLength: 1000 })
+const Acceptance = strict({
+  token: Token,
+  email: Type.Optional(Email),
+  name: Type.Optional(Name),
+  password: Type.Optional(Password),
+})
+
+/** What the page behind a link asks. */
+export function linkRoutes({ links, config }: RouteParts) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.addHook('onRequest', requireSameOrigin(config))
+    app.post<{ Body: { token: string } }>(
+      '/inspect',
+      { schema: { hide: true, querystring: strict({}), body: strict({ token: Token }) } },
+      async ({ body }, reply) => {
+        reply.header('cache-control', 'no-store')
+        return links.inspect(body.token)
+      },
+    )
+    app.post<{ Body: Static<typeof Acceptance> }>(
+      '/accept',
+      { schema: { hide: true, querystring: strict({}), body: Acceptance } },
+      async (request, reply) => {
+        const { user, cookies } = await links.accept(request.body, clientOf(request))
+        reply.header('set-cookie', cookies).header('cache-control', 'no-store')
+        return { user }
+      },
+    )
+  }
+}
+
+/** How an operator lets somebody in; handing the link over is the operator's: the service sends no mail. */
+export function operatorLinkRoutes({ links, limits }: RouteParts, token: string) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.addHook('onRequest', requireOperator(token, limits))
+    app.addHook('preValidation', async (request) => {
+      if (request.body === undefined) request.body = {}
+    })
+    const errors = { 400: ErrorBody, 401: ErrorBody, 404: ErrorBody }
+    const security = [{ operator: [] }]
+    app.post<{ Params: Static<typeof Id> }>(
+      '/accounts/:id/sign-in-link',
+      {
+        schema: {
+          summary: 'Make a link that signs the person of an account in, or makes an account without one theirs',
+          security,
+          params: Id,
+          body: strict({}),
+          response: { 201: NewLink, ...errors },
+        },
+      },
+      async ({ params }, reply) => reply.code(201).send(await links.toAccount(params.id, 'operator')),
+    )
+    app.post<{ Body: Static<typeof Invitation> }>(
+      '/invitations',
+      { schema: { summary: 'Make a link to sign up with', security, body: Invitation, response: { 201: NewLink, ...errors } } },
+      async ({ body }, reply) => reply.code(201).send(await links.invite(body.email)),
+    )
+  }
+}

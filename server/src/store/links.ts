@@ -1,0 +1,60 @@
+import type { Sql } from './db.ts'
+
+export type LinkKind = 'claim' | 'invitation' | 'sign-in'
+export type LinkRow = { kind: LinkKind; accountId: string | null; email: string | null; expiresAt: number }
+
+/** Neither used nor over; and nobody takes an account that has become somebody's since. */
+const isGood = (sql: Sql) => sql`
+  l.used_at IS NULL AND l.expires_at > now()
+  AND (l.kind <> 'claim' OR NOT EXISTS (SELECT 1 FROM people p WHERE p.account_id = l.account_id))`
+const fields = (sql: Sql) => sql`
+  l.kind, l.account_id AS "accountId", floor(extract(epoch FROM l.expires_at))::bigint AS "expiresAt",
+  CASE WHEN l.kind = 'sign-in' THEN (SELECT p.email FROM people p WHERE p.account_id = l.account_id) ELSE l.email END AS email`
+
+/** To an account: a claim while it is nobody's, else a way in for its person. Undefined: no such account. */
+export async function insertAccountLink(
+  sql: Sql,
+  link: { hash: Buffer; accountId: string; seconds: number; actor: string },
+): Promise<{ expiresAt: number } | undefined> {
+  const [row] = await sql<{ expiresAt: number }[]>`
+    WITH link AS (
+      INSERT INTO links AS l (token_hash, kind, account_id, expires_at)
+      SELECT ${link.hash}, CASE WHEN EXISTS (SELECT 1 FROM people p WHERE p.account_id = a.id) THEN 'sign-in' ELSE 'claim' END,
+        a.id, now() + ${link.seconds} * interval '1 second'
+      FROM accounts a WHERE a.id = ${link.accountId}
+      RETURNING *
+    ), log AS (
+      INSERT INTO activity (account_id, actor, action, detail)
+      SELECT account_id, ${link.actor}, 'link.created', jsonb_build_object('kind', kind) FROM link
+    )
+    SELECT floor(extract(epoch FROM expires_at))::bigint AS "expiresAt" FROM link`
+  return row
+}
+
+export async function insertInvitation(
+  sql: Sql,
+  { hash, email, seconds }: { hash: Buffer; email: string | undefined; seconds: number },
+): Promise<{ expiresAt: number }> {
+  const [row] = await sql<{ expiresAt: number }[]>`
+    INSERT INTO links (token_hash, kind, email, expires_at)
+    VALUES (${hash}, 'invitation', ${email ?? null}, now() + ${seconds} * interval '1 second')
+    RETURNING floor(extract(epoch FROM expires_at))::bigint AS "expiresAt"`
+  if (!row) throw new Error('no link was made')
+  return row
+}
+
+export async function findLink(sql: Sql, hash: Buffer): Promise<LinkRow | undefined> {
+  const [row] = await sql<LinkRow[]>`SELECT ${fields(sql)} FROM links l WHERE l.token_hash = ${hash} AND ${isGood(sql)}`
+  return row
+}
+
+/** Of any number of callers one gets it. Within the transaction that does what the link is for: if that fails, it is as good as before. */
+export async function useLink(sql: Sql, hash: Buffer): Promise<LinkRow | undefined> {
+  const [row] = await sql<LinkRow[]>`
+    UPDATE links AS l SET used_at = now() WHERE l.token_hash = ${hash} AND ${isGood(sql)} RETURNING ${fields(sql)}`
+  return row
+}
+
+export async function forgetOldLinks(sql: Sql): Promise<void> {
+  await sql`DELETE FROM links WHERE expires_at < now()`
+}
