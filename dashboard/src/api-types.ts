@@ -23,6 +23,26 @@ export type LinkInfo = {
   expiresAt: number
 }
 
+/**
+ * Below /auth, all with `Origin` of publicUrl; errors as everywhere. POST /sign-up/email {email, password, name?} (only with registration
+ * open), /sign-in/email {email, password, rememberMe?}, /change-password {currentPassword, newPassword} (ends all other sessions),
+ * /passkey/verify-authentication {response} → SignedIn. POST /sign-out, /revoke-sessions (this one too), /revoke-other-sessions,
+ * /update-user {name}. GET /list-sessions → {sessions}. GET /passkey/generate-register-options, /passkey/generate-authenticate-options →
+ * what WebAuthn takes; POST /passkey/verify-registration {response, name?}, /passkey/update-passkey {id, name} → Passkey;
+ * POST /passkey/delete-passkey {id}; GET /passkey/list-user-passkeys → {passkeys}. No passkeys where publicUrl names an IP address.
+ */
+export type SignedIn = { user: { id: string; email: string; name: string } }
+export type Session = {
+  id: string
+  method: string
+  ipAddress: string | null
+  userAgent: string | null
+  createdAt: number
+  expiresAt: number
+  isCurrent: boolean
+}
+export type Passkey = { id: string; name: string | null; deviceType: string; backedUp: boolean; createdAt: number }
+
 /** GET /overview */
 export type Overview = {
   credit: CreditSummary

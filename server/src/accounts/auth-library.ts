@@ -5,6 +5,8 @@ import { peopleAdapter } from './people-adapter.ts'
 export type AuthLibrary = Awaited<ReturnType<typeof openAuthLibrary>>
 
 const BASE_PATH = '/dashboard/api/auth'
+export const SHORTEST_PASSWORD = 8
+export const LONGEST_PASSWORD = 128
 const SESSION_SECONDS = 7 * 24 * 3600
 /** How often a session that is used is prolonged. */
 const ROLL_SECONDS = 24 * 3600
@@ -69,7 +71,7 @@ export async function openAuthLibrary({ publicUrl, secret, transactions, logger,
       level: 'error',
       log: (_level, message, ...rest) => {
         const err = rest.find((one) => one instanceof Error)
-        logger.error({ err }, `sign-in: ${message}`)
+        logger.warn({ err }, `sign-in: ${message}`)
       },
     },
     onAPIError: { throw: true },
@@ -103,8 +105,8 @@ export async function openAuthLibrary({ publicUrl, secret, transactions, logger,
     },
     emailAndPassword: {
       enabled: true,
-      minPasswordLength: 8,
-      maxPasswordLength: 128,
+      minPasswordLength: SHORTEST_PASSWORD,
+      maxPasswordLength: LONGEST_PASSWORD,
       password: {
         hash: (password) => gate(() => hashPassword(password)),
         verify: (data) => gate(() => verifyPassword(data)),

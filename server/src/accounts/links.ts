@@ -6,7 +6,7 @@ import type { Sql } from '../store/db.ts'
 import { findLink, insertAccountLink, insertInvitation, type LinkKind, type LinkRow, useLink } from '../store/links.ts'
 import { findPersonOf } from '../store/people.ts'
 import { noSuchAccount } from './accounts.ts'
-import type { Client, SignIn } from './sign-in.ts'
+import { type Client, emailOf, passwordOf, type SignIn } from './sign-in.ts'
 
 export type NewLink = { url: string; expiresAt: number }
 export type LinkInfo = { kind: LinkKind; email: string | null; needsPassword: boolean; expiresAt: number }
@@ -66,11 +66,11 @@ export class Links {
 
   /** All of it or nothing: a link whose person could not be made, because the address is taken, can be tried again. */
   async accept(given: Acceptance, client: Client): Promise<Accepted> {
-    const { password } = given
+    const password = given.password === undefined ? undefined : passwordOf(given.password)
     // Before the password is hashed: who has no link shall not make us work.
     const { kind, email: wanted } = await this.#find(given.token)
-    const email = (given.email ?? wanted)?.toLowerCase()
-    if (wanted !== null && email !== wanted.toLowerCase()) throw new Problem('bad_request', `This link is for ${wanted}.`)
+    const email = given.email === undefined ? (wanted ?? undefined) : emailOf(given.email)
+    if (wanted !== null && email !== wanted) throw new Problem('bad_request', `This link is for ${wanted}.`)
     if (kind !== 'sign-in' && email === undefined) throw new Problem('bad_request', 'The field "email" is missing.')
     if (kind !== 'sign-in' && password === undefined) throw new Problem('bad_request', 'The field "password" is missing.')
     const passwordHash = password === undefined ? undefined : await this.#signIn.hash(password)

@@ -2,12 +2,13 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
 import { newId } from '../ids.ts'
+import { Problem } from '../problems.ts'
 import { derivedKey, type MasterKey } from '../secrets.ts'
 import type { Sql } from '../store/db.ts'
 import { endSessions, listSessions, type SessionRow } from '../store/people.ts'
 import { Transactions } from '../store/transactions.ts'
 import { createAccount } from './accounts.ts'
-import { type AuthLibrary, openAuthLibrary } from './auth-library.ts'
+import { type AuthLibrary, LONGEST_PASSWORD, openAuthLibrary, SHORTEST_PASSWORD } from './auth-library.ts'
 
 export type Person = { userId: string; email: string; name: string; accountId: string; sessionId: string }
 /** Where a request came from, as far as signing in is concerned. Nothing else of it reaches the library. */
@@ -63,7 +64,8 @@ export class SignIn {
       logger: this.#logger,
       noteFault: (error) => {
         const call = this.#calls.getStore()
-        if (call) call.fault ??= error
+        // Class 23, a constraint, is the store doing its work: of two who take one address, it refuses one.
+        if (call && !(error as { code?: string }).code?.startsWith('23')) call.fault ??= error
       },
       newPerson: (email, accountId) => this.#newPerson(email, accountId),
     })
@@ -168,6 +170,20 @@ export class SignIn {
       if (call.fault !== undefined) throw call.fault
     }
   }
+}
+
+/** As better-auth has it, at every way in: who came in with an address or a password that it refuses could never come in again. */
+const EMAIL = /^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z]{2,}$/
+
+export function emailOf(text: string): string {
+  if (text.length > 254 || !EMAIL.test(text)) throw new Problem('bad_request', 'This is not an e-mail address.')
+  return text.toLowerCase()
+}
+
+export function passwordOf(text: string): string {
+  if (text.length < SHORTEST_PASSWORD || text.length > LONGEST_PASSWORD)
+    throw new Problem('bad_request', `A password has ${SHORTEST_PASSWORD} to ${LONGEST_PASSWORD} characters.`)
+  return text
 }
 
 export const nameOf = (email: string): string => (email.split('@')[0] ?? '').slice(0, LONGEST_NAME)

@@ -2,39 +2,37 @@ import type { FastifyInstance } from 'fastify'
 import { type Static, Type } from 'typebox'
 import type { RouteParts } from './app.ts'
 import { requireOperator } from './auth.ts'
-import { Email, ErrorBody, Name, Password, strict, Timestamp } from './schemas.ts'
+import { ErrorBody, Name, strict, Text, Timestamp } from './schemas.ts'
 import { clientOf, requireSameOrigin } from './session.ts'
 
 const NewLink = Type.Object({ url: Type.String(), expiresAt: Timestamp })
-const Invitation = strict({ email: Type.Optional(Email) })
+const Invitation = strict({ email: Type.Optional(Text) })
 const Id = Type.Object({ id: Type.String() })
-/** Whatever it is: what is no token is an unknown one. */
-const Token = Type.String({ maxLength: 1000 })
 const Acceptance = strict({
-  token: Token,
-  email: Type.Optional(Email),
+  token: Text,
+  email: Type.Optional(Text),
   name: Type.Optional(Name),
-  password: Type.Optional(Password),
+  password: Type.Optional(Text),
 })
 
 /** What the page behind a link asks. */
 export function linkRoutes({ links, config }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))
+    app.addHook('onRequest', async (_request, reply) => {
+      reply.header('cache-control', 'no-store')
+    })
     app.post<{ Body: { token: string } }>(
       '/inspect',
-      { schema: { hide: true, querystring: strict({}), body: strict({ token: Token }) } },
-      async ({ body }, reply) => {
-        reply.header('cache-control', 'no-store')
-        return links.inspect(body.token)
-      },
+      { schema: { hide: true, querystring: strict({}), body: strict({ token: Text }) } },
+      async ({ body }) => links.inspect(body.token),
     )
     app.post<{ Body: Static<typeof Acceptance> }>(
       '/accept',
       { schema: { hide: true, querystring: strict({}), body: Acceptance } },
       async (request, reply) => {
         const { user, cookies } = await links.accept(request.body, clientOf(request))
-        reply.header('set-cookie', cookies).header('cache-control', 'no-store')
+        reply.header('set-cookie', cookies)
         return { user }
       },
     )

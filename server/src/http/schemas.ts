@@ -18,7 +18,7 @@ export const Name = Type.String({
   pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
 })
 
-export const Email = Type.String({ maxLength: 254, pattern: '^[^\\s@\\u0000-\\u001f]+@[^\\s@\\u0000-\\u001f]+$' })
-export const Password = Type.String({ minLength: 8, maxLength: 128 })
+/** For what is looked at more closely elsewhere. */
+export const Text = Type.String({ maxLength: 1000 })
 
 export const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()])

@@ -1,16 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { type AuthAnswer, type AuthCall, AuthRefusal, nameOf } from '../accounts/sign-in.ts'
+import { type AuthAnswer, type AuthCall, AuthRefusal, emailOf, nameOf, passwordOf } from '../accounts/sign-in.ts'
 import { Problem } from '../problems.ts'
 import type { RouteParts } from './app.ts'
-import { Email, Name, Password, strict } from './schemas.ts'
+import { Name, strict, Text } from './schemas.ts'
 import { clientOf, requirePerson, requireSameOrigin, signedOut } from './session.ts'
 
-const SignUp = strict({ email: Email, password: Password, name: Type.Optional(Name) })
-const SignInBody = strict({ email: Email, password: Type.String(), rememberMe: Type.Optional(Type.Boolean()) })
+const SignUp = strict({ email: Text, password: Text, name: Type.Optional(Name) })
+const SignInBody = strict({ email: Text, password: Text, rememberMe: Type.Optional(Type.Boolean()) })
 const PasswordChange = strict({
-  currentPassword: Type.String(),
-  newPassword: Password,
+  currentPassword: Text,
+  newPassword: Text,
   // The others are always ended; who says so is not refused.
   revokeOtherSessions: Type.Optional(Type.Literal(true)),
 })
@@ -35,7 +35,6 @@ const WRONG = ['INVALID_EMAIL_OR_PASSWORD', 'INVALID_PASSWORD', 'PASSKEY_NOT_FOU
 const SENTENCES: Record<string, string> = {
   USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: 'Somebody with this e-mail address is here already. Sign in instead.',
   FAILED_TO_CREATE_USER: 'Somebody with this e-mail address is here already. Sign in instead.',
-  INVALID_EMAIL: 'This is not an e-mail address.',
   PASSWORD_TOO_SHORT: 'A password has at least 8 characters.',
   PASSWORD_TOO_LONG: 'A password has at most 128 characters.',
   CHALLENGE_NOT_FOUND: 'This took too long. Begin again.',
@@ -52,6 +51,9 @@ export function signInRoutes(parts: RouteParts) {
   const sessionNeeded = { onRequest: requirePerson(parts) }
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))
+    app.addHook('onRequest', async (_request, reply) => {
+      reply.header('cache-control', 'no-store')
+    })
     app.addHook('preValidation', async (request) => {
       if (request.body === undefined && request.method !== 'GET') request.body = {}
     })
@@ -66,10 +68,9 @@ export function signInRoutes(parts: RouteParts) {
       } catch (error) {
         if (!(error instanceof AuthRefusal)) throw error
         if (WRONG.includes(error.code)) await limits.failures(request)
-        throw problemOf(call.path, error)
+        throw problemOf(call.path, error) ?? error
       }
       if (answer.cookies.length > 0) reply.header('set-cookie', answer.cookies)
-      reply.header('cache-control', 'no-store')
       return answer.body
     }
     const post = (request: FastifyRequest, path: string): AuthCall => ({ method: 'POST', path, body: request.body })
@@ -79,14 +80,16 @@ export function signInRoutes(parts: RouteParts) {
       query: request.query as Record<string, string>,
     })
 
-    app.post<{ Body: { email: string; name?: string } }>(
+    app.post<{ Body: { email: string; password: string; name?: string } }>(
       '/sign-up/email',
       { schema: { body: SignUp } },
       async (request, reply) => {
         if (config.registration !== 'open')
           throw new Problem('unauthorized', 'Nobody can sign up here without an invitation. Ask the operator for one.')
+        const email = emailOf(request.body.email)
+        const password = passwordOf(request.body.password)
         await limits.strangers(request)
-        const body = { ...request.body, name: request.body.name ?? nameOf(request.body.email) }
+        const body = { email, password, name: request.body.name ?? nameOf(email) }
         return userView(await call(request, reply, { method: 'POST', path: '/sign-up/email', body }))
       },
     )
@@ -105,8 +108,7 @@ export function signInRoutes(parts: RouteParts) {
     )
     app.get('/get-session', async (request, reply) => {
       const found = await signIn.whoIs(clientOf(request))
-      reply.header('cache-control', 'no-store').type('application/json; charset=utf-8')
-      if (!found) return reply.send('null')
+      if (!found) return reply.type('application/json; charset=utf-8').send('null')
       if (found.cookies.length > 0) reply.header('set-cookie', found.cookies)
       const { userId: id, email, name, sessionId } = found.person
       return { user: { id, email, name }, session: { id: sessionId } }
@@ -176,7 +178,8 @@ function passkeyView(body: unknown) {
   return { id, name: name ?? null, deviceType, backedUp, createdAt: Math.floor(Date.parse(createdAt) / 1000) }
 }
 
-function problemOf(path: string, { status, code, message }: AuthRefusal): Problem {
+/** Undefined: not the caller's fault. */
+function problemOf(path: string, { status, code, message }: AuthRefusal): Problem | undefined {
   if (code === 'INVALID_EMAIL_OR_PASSWORD') return new Problem('unauthorized', 'Wrong e-mail address or password.')
   // 400: the session is good, only this word is not.
   if (code === 'INVALID_PASSWORD') return new Problem('bad_request', 'The current password is another one.')
@@ -189,6 +192,5 @@ function problemOf(path: string, { status, code, message }: AuthRefusal): Proble
     return new Problem('unauthorized', 'You signed in more than a day ago. Sign in again for this.')
   if (SENTENCES[code]) return new Problem('bad_request', SENTENCES[code])
   if (status === 401) return signedOut()
-  if (status < 500) return new Problem('bad_request', message || 'The request is not valid.')
-  return new Problem('internal_error', 'Something went wrong on our side.')
+  return status < 500 ? new Problem('bad_request', message || 'The request is not valid.') : undefined
 }
