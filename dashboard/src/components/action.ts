@@ -1,0 +1,38 @@
+import { useCallback, useRef, useState } from 'react'
+
+export type Action<A extends unknown[], R> = {
+  run: (...args: A) => Promise<R | undefined>
+  isPending: boolean
+  error: unknown
+  clear: () => void
+}
+
+/**
+ * Something that a person asks for, once at a time: a second click while the first is under way does nothing. The result stays with the
+ * caller and in no cache, because some results are secrets.
+ */
+export function useAction<A extends unknown[], R>(act: (...args: A) => Promise<R>): Action<A, R> {
+  const [isPending, setPending] = useState(false)
+  const [error, setError] = useState<unknown>(null)
+  const isRunning = useRef(false)
+  const latest = useRef(act)
+  latest.current = act
+
+  const run = useCallback(async (...args: A) => {
+    if (isRunning.current) return undefined
+    isRunning.current = true
+    setPending(true)
+    setError(null)
+    try {
+      return await latest.current(...args)
+    } catch (cause) {
+      setError(cause)
+      return undefined
+    } finally {
+      isRunning.current = false
+      setPending(false)
+    }
+  }, [])
+  const clear = useCallback(() => setError(null), [])
+  return { run, isPending, error, clear }
+}

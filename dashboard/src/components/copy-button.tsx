@@ -1,0 +1,53 @@
+import { ActionIcon, Button } from '@mantine/core'
+import { IconCheck, IconCopy } from '@tabler/icons-react'
+import { useEffect, useState } from 'react'
+import { announce } from './announcer.tsx'
+
+/** Plain http away from loopback has no clipboard; the old way still works there. */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    const area = document.createElement('textarea')
+    area.value = text
+    // Inside an open dialog: its focus trap takes the focus, and with it the selection, back from anything outside.
+    const host = document.activeElement?.closest('[role=dialog]') ?? document.body
+    area.style.position = 'fixed'
+    area.style.opacity = '0'
+    host.append(area)
+    area.select()
+    const worked = document.execCommand('copy')
+    area.remove()
+    return worked
+  }
+}
+
+type Props = { text: string; label: string; withText?: boolean }
+
+export function CopyButton({ text, label, withText = false }: Props) {
+  const [isCopied, setCopied] = useState(false)
+  useEffect(() => {
+    if (!isCopied) return
+    const timer = setTimeout(() => setCopied(false), 2000)
+    return () => clearTimeout(timer)
+  }, [isCopied])
+  const copy = async () => {
+    const worked = await copyText(text)
+    setCopied(worked)
+    announce(worked ? 'Copied' : 'Copying was refused by the browser. Select the text and copy it yourself.')
+  }
+  const icon = isCopied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />
+  if (withText) {
+    return (
+      <Button variant="default" leftSection={icon} onClick={() => void copy()}>
+        {label}
+      </Button>
+    )
+  }
+  return (
+    <ActionIcon variant="subtle" color="gray" aria-label={label} title={label} onClick={() => void copy()}>
+      {icon}
+    </ActionIcon>
+  )
+}

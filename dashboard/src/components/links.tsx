@@ -1,0 +1,9 @@
+import { Anchor, type AnchorProps, Button, type ButtonProps } from '@mantine/core'
+import { createLink } from '@tanstack/react-router'
+import type { ReactNode, Ref } from 'react'
+
+type Base<P> = P & { ref?: Ref<HTMLAnchorElement>; children?: ReactNode }
+
+/** Links of the router in Mantine's looks: real anchors, so that a middle click opens a tab. */
+export const TextLink = createLink((props: Base<AnchorProps>) => <Anchor underline="always" {...props} />)
+export const ButtonLink = createLink((props: Base<ButtonProps>) => <Button component="a" {...props} />)

@@ -1,0 +1,68 @@
+import { Button, Group } from '@mantine/core'
+import {
+  IconActivity,
+  IconBolt,
+  IconCode,
+  IconCoins,
+  IconLayoutDashboard,
+  IconLogout,
+  IconSettings,
+  IconTopologyStar3,
+} from '@tabler/icons-react'
+import { Link } from '@tanstack/react-router'
+import type { Me } from '../api-types.ts'
+import { signOut } from '../auth.ts'
+import { leaveSession } from '../session.ts'
+import { useAction } from './action.ts'
+import { Problem } from './problem.tsx'
+import { ThemeToggle } from './theme-toggle.tsx'
+
+const PLACES = [
+  { to: '/', name: 'Overview', icon: IconLayoutDashboard },
+  { to: '/nodes', name: 'Nodes', icon: IconTopologyStar3 },
+  { to: '/gateway', name: 'Gateway', icon: IconBolt },
+  { to: '/developers', name: 'Developers', icon: IconCode },
+  { to: '/credit', name: 'Credit', icon: IconCoins },
+  { to: '/activity', name: 'Activity', icon: IconActivity },
+  { to: '/settings', name: 'Settings', icon: IconSettings },
+] as const
+
+export function Navigation({ me }: { me: Me }) {
+  const leave = useAction(async () => {
+    await signOut()
+    leaveSession()
+  })
+  return (
+    <>
+      <nav aria-label="Main">
+        <ul className="nav">
+          {PLACES.map(({ to, name, icon: Icon }) => (
+            <li key={to}>
+              <Link to={to} activeOptions={{ exact: to === '/', includeSearch: false }} activeProps={{ 'aria-current': 'page' }}>
+                <Icon size={20} aria-hidden />
+                {name}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <div className="side-foot">
+        <div>{me.user?.email}</div>
+        <Group gap={6} my="xs" wrap="nowrap">
+          <Button
+            size="xs"
+            variant="default"
+            leftSection={<IconLogout size={15} aria-hidden />}
+            loading={leave.isPending}
+            onClick={() => void leave.run()}
+          >
+            Sign out
+          </Button>
+          <ThemeToggle />
+        </Group>
+        <Problem error={leave.error} what="You could not be signed out." />
+        <div>Version {me.version}</div>
+      </div>
+    </>
+  )
+}

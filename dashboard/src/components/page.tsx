@@ -1,0 +1,35 @@
+import { type ReactNode, useEffect, useRef } from 'react'
+
+let isFirst = true
+
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Boltyard`
+  }, [title])
+}
+
+type Props = { title: string; heading?: ReactNode; actions?: ReactNode; children: ReactNode }
+
+/**
+ * The heading takes the focus when one comes from another page: otherwise the focus is lost with the link that was followed, and a screen
+ * reader stays silent about where one is. Not on the first page, which the browser itself reads out.
+ */
+export function Page({ title, heading, actions, children }: Props) {
+  const head = useRef<HTMLHeadingElement>(null)
+  useTitle(title)
+  useEffect(() => {
+    if (!isFirst) head.current?.focus()
+    isFirst = false
+  }, [])
+  return (
+    <div className="page">
+      <div className="page-head">
+        <h1 ref={head} tabIndex={-1}>
+          {heading ?? title}
+        </h1>
+        {actions}
+      </div>
+      {children}
+    </div>
+  )
+}

@@ -1,0 +1,39 @@
+import { useEffect, useSyncExternalStore } from 'react'
+import { exact, relative } from '../format.ts'
+
+const watchers = new Set<() => void>()
+let now = Math.floor(Date.now() / 1000)
+let timer: ReturnType<typeof setInterval> | undefined
+
+function subscribe(tell: () => void): () => void {
+  watchers.add(tell)
+  // One clock for all of them: a list of a hundred times would otherwise be a hundred timers.
+  timer ??= setInterval(() => {
+    now = Math.floor(Date.now() / 1000)
+    for (const watcher of watchers) watcher()
+  }, 1000)
+  return () => {
+    watchers.delete(tell)
+    if (watchers.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+}
+
+/** Seconds since 1970, moving on every second, or in steps of `step` seconds. */
+export function useNow(step = 1): number {
+  useEffect(() => {
+    now = Math.floor(Date.now() / 1000)
+  }, [])
+  return useSyncExternalStore(subscribe, () => now - (now % step))
+}
+
+/** Relative, with the exact time on hover. */
+export function Time({ at }: { at: number }) {
+  const current = useNow(15)
+  return (
+    <time dateTime={new Date(at * 1000).toISOString()} title={exact(at)}>
+      {relative(at, Math.max(current, Math.min(at, current + 15)))}
+    </time>
+  )
+}

@@ -1,0 +1,67 @@
+const THIN_SPACE = '\u2009'
+const MINUS = '\u2212'
+
+/** 1234567 → 1 234 567, with thin spaces. */
+export function grouped(whole: number): string {
+  const digits = Math.abs(Math.trunc(whole))
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, THIN_SPACE)
+  return whole < 0 ? MINUS + digits : digits
+}
+
+export const sats = (amount: number): string => `${grouped(amount)}${THIN_SPACE}sat`
+
+/** Millisatoshi as satoshis, with the part behind the point only when there is one. */
+export function satsOfMsat(msat: number): string {
+  const whole = grouped(Math.trunc(Math.abs(msat) / 1000))
+  const rest = Math.abs(msat) % 1000
+  const fraction = rest === 0 ? '' : `.${rest.toString().padStart(3, '0').replace(/0+$/, '')}`
+  return `${msat < 0 ? MINUS : ''}${whole}${fraction}${THIN_SPACE}sat`
+}
+
+const UNITS: [name: Intl.RelativeTimeFormatUnit, seconds: number][] = [
+  ['year', 31_557_600],
+  ['month', 2_629_800],
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+]
+
+const relativeFormat = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
+
+/** Seconds since 1970 → "5 minutes ago", "in 4 minutes", "yesterday". */
+export function relative(at: number, now: number): string {
+  const away = at - now
+  for (const [unit, seconds] of UNITS) {
+    if (Math.abs(away) >= seconds) return relativeFormat.format(Math.trunc(away / seconds), unit)
+  }
+  return away > 10 ? `in ${Math.trunc(away)} seconds` : 'just now'
+}
+
+const exactFormat = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'long' })
+
+export const exact = (at: number): string => exactFormat.format(at * 1000)
+
+/** "about 11 days". Days up to two months: "about 1 month" hides four weeks of difference. */
+export function duration(seconds: number): string {
+  if (seconds < 60) return 'less than a minute'
+  for (const [unit, length] of UNITS) {
+    const count = Math.round(seconds / length)
+    const enough = unit === 'day' || unit === 'hour' || unit === 'minute' ? seconds >= length : count >= 2
+    if (enough)
+      return `about ${grouped(Math.max(1, Math.floor(seconds / length)))} ${unit}${Math.floor(seconds / length) === 1 ? '' : 's'}`
+  }
+  return 'less than a minute'
+}
+
+/** "4:05", for what lapses while one looks at it. */
+export function countdown(seconds: number): string {
+  const left = Math.max(0, Math.floor(seconds))
+  return `${Math.floor(left / 60)}:${(left % 60).toString().padStart(2, '0')}`
+}
+
+export const percent = (part: number, whole: number): string => (whole === 0 ? '0 %' : `${Math.round((part / whole) * 100)} %`)
+
+/** The first and last characters of a long id; the whole of it belongs beside it, to copy. */
+export const shortened = (text: string, ends = 8): string =>
+  text.length <= 2 * ends + 1 ? text : `${text.slice(0, ends)}…${text.slice(-ends)}`

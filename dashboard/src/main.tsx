@@ -1,0 +1,35 @@
+import './mantine.css'
+import './theme.css'
+import './app.css'
+import './blocks.css'
+import { MantineProvider } from '@mantine/core'
+import { QueryClientProvider } from '@tanstack/react-query'
+import { RouterProvider } from '@tanstack/react-router'
+import { createRoot } from 'react-dom/client'
+import { whenSessionIsOver } from './api.ts'
+import { Announcer } from './components/announcer.tsx'
+import { queryClient } from './queries.ts'
+import { router } from './router.tsx'
+import { leaveSession } from './session.ts'
+import { schemeManager, theme } from './theme.ts'
+
+whenSessionIsOver(leaveSession)
+
+const root = document.getElementById('root')
+if (!root) throw new Error('The page has no root.')
+
+// Without its own <style> tags (see theme.ts), so that the Content-Security-Policy needs no exception for styles.
+createRoot(root).render(
+  <MantineProvider
+    theme={theme}
+    defaultColorScheme="auto"
+    colorSchemeManager={schemeManager}
+    withCssVariables={false}
+    withGlobalClasses={false}
+  >
+    <QueryClientProvider client={queryClient}>
+      <RouterProvider router={router} />
+      <Announcer />
+    </QueryClientProvider>
+  </MantineProvider>,
+)

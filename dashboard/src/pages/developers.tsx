@@ -1,0 +1,3 @@
+import { Page } from '../components/page.tsx'
+
+export const DevelopersPage = () => <Page title="DevelopersPage">Soon</Page>

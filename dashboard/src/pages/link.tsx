@@ -1,0 +1,128 @@
+import { Button, Checkbox, Stack } from '@mantine/core'
+import { type FormEvent, useEffect, useState } from 'react'
+import { ApiError, api } from '../api.ts'
+import type { LinkInfo } from '../api-types.ts'
+import { AccountFields } from '../components/account-fields.tsx'
+import { useAction } from '../components/action.ts'
+import { Gate } from '../components/gate.tsx'
+import { TextLink } from '../components/links.tsx'
+import { Loading } from '../components/loading.tsx'
+import { Problem } from '../components/problem.tsx'
+import { Time } from '../components/time.tsx'
+import { forgetLinkToken, linkToken, takeLinkToken } from '../link-token.ts'
+import { enterSession } from '../session.ts'
+
+const TITLES: Record<LinkInfo['kind'], string> = {
+  claim: 'Claim your account',
+  invitation: 'Accept your invitation',
+  'sign-in': 'Sign in with your link',
+}
+
+export function LinkPage() {
+  const [token, setToken] = useState(linkToken)
+  const [info, setInfo] = useState<LinkInfo | null>(null)
+  const [error, setError] = useState<unknown>(null)
+
+  useEffect(() => {
+    // A second link pasted into the same tab changes nothing but the fragment, and the page is not loaded anew.
+    const onHash = () => {
+      takeLinkToken()
+      setToken(linkToken())
+    }
+    window.addEventListener('hashchange', onHash)
+    return () => window.removeEventListener('hashchange', onHash)
+  }, [])
+
+  useEffect(() => {
+    if (!token) return
+    const controller = new AbortController()
+    setInfo(null)
+    setError(null)
+    api
+      .post<LinkInfo>('/link/inspect', { token }, { keepsSession: true, signal: controller.signal })
+      .then(setInfo, (cause: unknown) => {
+        if (!controller.signal.aborted) setError(cause)
+      })
+    return () => controller.abort()
+  }, [token])
+
+  if (!token || error) return <Unusable error={error} />
+  if (!info) {
+    return (
+      <Gate title="Your link">
+        <Loading height={180} what="Checking the link" />
+      </Gate>
+    )
+  }
+  return <Accept key={token} token={token} info={info} />
+}
+
+function Unusable({ error }: { error: unknown }) {
+  const isAway = error instanceof ApiError && (error.status === 0 || error.status >= 500)
+  return (
+    <Gate title="This link cannot be used">
+      {isAway ? (
+        <Problem error={error} what="The link could not be checked." />
+      ) : (
+        <p>
+          It was used before, is too old, or is not complete. A link works once; open it again as a whole, or ask the operator for
+          a new one.
+        </p>
+      )}
+      <p>
+        <TextLink to="/sign-in">Sign in</TextLink>
+      </p>
+    </Gate>
+  )
+}
+
+function Accept({ token, info }: { token: string; info: LinkInfo }) {
+  const [email, setEmail] = useState(info.email ?? '')
+  const [password, setPassword] = useState('')
+  const [wantsPassword, setWantsPassword] = useState(info.needsPassword)
+  const accept = useAction(async () => {
+    const credentials = wantsPassword ? { password } : {}
+    const address = info.kind === 'sign-in' && !info.needsPassword ? {} : { email: email.trim() }
+    await api.post('/link/accept', { token, ...address, ...credentials }, { keepsSession: true })
+    forgetLinkToken()
+    await enterSession()
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void accept.run()
+  }
+  return (
+    <Gate title={TITLES[info.kind]}>
+      <p className="small dim">
+        {info.kind === 'claim' && 'This account has no owner yet. Choose how you will sign in. '}
+        {info.kind === 'sign-in' && info.email && `For ${info.email}. `}
+        The link works once and lapses <Time at={info.expiresAt} />.
+      </p>
+      <form onSubmit={submit}>
+        <Stack gap="md">
+          {!info.needsPassword && (
+            <Checkbox
+              label="Also set a new password"
+              description="All other sessions are ended then."
+              checked={wantsPassword}
+              onChange={(event) => setWantsPassword(event.currentTarget.checked)}
+            />
+          )}
+          {wantsPassword && (
+            <AccountFields
+              email={email}
+              {...(info.email === null ? { onEmail: setEmail } : {})}
+              password={password}
+              onPassword={setPassword}
+              passwordLabel={info.needsPassword ? 'Password' : 'New password'}
+            />
+          )}
+          <Problem error={accept.error} what="The link was not accepted." />
+          <Button type="submit" fullWidth loading={accept.isPending}>
+            {info.kind === 'sign-in' && !info.needsPassword ? 'Sign in' : 'Continue'}
+          </Button>
+        </Stack>
+      </form>
+    </Gate>
+  )
+}

@@ -1,0 +1,108 @@
+import { Button } from '@mantine/core'
+import { IconChevronRight, IconPlus } from '@tabler/icons-react'
+import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { CreatedNode, DashboardNode } from '../api-types.ts'
+import { CreateNodeDialog } from '../components/create-node-dialog.tsx'
+import { EmptyState } from '../components/empty-state.tsx'
+import { Loading } from '../components/loading.tsx'
+import { Page } from '../components/page.tsx'
+import { Problem } from '../components/problem.tsx'
+import { SecretsDialog } from '../components/secrets-dialog.tsx'
+import { NodeStatus } from '../components/status.tsx'
+import { Time } from '../components/time.tsx'
+import { meQuery, nodesQuery } from '../queries.ts'
+import { createNodeCurl } from '../snippets.ts'
+
+export function NodesPage() {
+  const { data: me } = useSuspenseQuery(meQuery)
+  const nodes = useQuery(nodesQuery)
+  const { create: isCreating } = useSearch({ from: '/app/nodes' })
+  const navigate = useNavigate()
+  // In no cache and no address: it is gone with this page.
+  const [created, setCreated] = useState<CreatedNode | null>(null)
+
+  // In the address, so that the back button closes the dialog and the overview can link to it.
+  const open = () => void navigate({ to: '/nodes', search: { create: true } })
+  const close = () => void navigate({ to: '/nodes', search: {}, replace: true })
+  const button = (
+    <Button leftSection={<IconPlus size={18} aria-hidden />} onClick={open}>
+      Create node
+    </Button>
+  )
+  return (
+    <Page title="Nodes" actions={nodes.data && nodes.data.length > 0 && button}>
+      <Problem
+        error={nodes.isPending ? null : nodes.data ? null : nodes.error}
+        what="Your nodes cannot be shown."
+        onRetry={() => void nodes.refetch()}
+      />
+      {nodes.isPending && <Loading height={220} />}
+      {nodes.data?.length === 0 && (
+        <EmptyState
+          sentence="You have no node yet. A node receives your payments."
+          action={button}
+          curl={createNodeCurl(me.publicUrl)}
+        />
+      )}
+      {nodes.data && nodes.data.length > 0 && <NodeList nodes={nodes.data} />}
+      {isCreating && !created && <CreateNodeDialog me={me} onCancel={close} onCreated={setCreated} />}
+      {created && (
+        <Credentials
+          created={created}
+          onClose={() => void navigate({ to: '/nodes/$nodeId', params: { nodeId: created.node.id }, replace: true })}
+        />
+      )}
+    </Page>
+  )
+}
+
+function NodeList({ nodes }: { nodes: DashboardNode[] }) {
+  return (
+    <ul className="card list rows" aria-label="Nodes">
+      {nodes.map((node) => (
+        <li key={node.id}>
+          <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="row">
+            <span className="row-main">
+              <strong>{node.name}</strong>
+              <br />
+              <span className="mono dim">{node.id}</span>
+              {node.failureMessage && <span className="small"> {node.failureMessage}</span>}
+            </span>
+            <span className="small dim wide-only">
+              Created <Time at={node.createdAt} />
+            </span>
+            <NodeStatus node={node} />
+            <IconChevronRight size={18} aria-hidden className="dim" />
+          </Link>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Credentials({ created: { node, credentials }, onClose }: { created: CreatedNode; onClose: () => void }) {
+  return (
+    <SecretsDialog
+      title={`Store the credentials of ${node.name}`}
+      warning="They are shown only now. Without the recovery words nobody can bring the node's money back if this service is gone."
+      fileName={`boltyard-${node.id}.txt`}
+      fileHeading={`Credentials of the Lightning node ${node.name} (${node.id}) at ${node.endpointUrl}`}
+      secrets={[
+        { name: 'Recovery words', value: credentials.seed, explanation: 'Twelve words that are the node and its money.' },
+        {
+          name: 'Full password',
+          value: credentials.password,
+          explanation: "For the node's own API: can do everything, sending included.",
+        },
+        {
+          name: 'Restricted password',
+          value: credentials.restrictedPassword,
+          explanation: "For the node's own API: can read and create invoices, cannot send.",
+        },
+      ]}
+      onClose={onClose}
+    />
+  )
+}

@@ -1,0 +1,45 @@
+import { Button, Stack } from '@mantine/core'
+import { useSuspenseQuery } from '@tanstack/react-query'
+import { Navigate } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
+import { signUp } from '../auth.ts'
+import { AccountFields } from '../components/account-fields.tsx'
+import { useAction } from '../components/action.ts'
+import { Gate } from '../components/gate.tsx'
+import { TextLink } from '../components/links.tsx'
+import { Problem } from '../components/problem.tsx'
+import { meQuery } from '../queries.ts'
+import { enterSession } from '../session.ts'
+
+export function SignUp() {
+  const { data: me } = useSuspenseQuery(meQuery)
+  const [email, setEmail] = useState('')
+  const [password, setPassword] = useState('')
+  const create = useAction(async () => {
+    await signUp(email.trim(), password)
+    await enterSession()
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void create.run()
+  }
+  if (me.user && !create.isPending) return <Navigate to="/" replace />
+  if (me.registration !== 'open') return <Navigate to="/sign-in" replace />
+
+  return (
+    <Gate title="Create an account">
+      <form onSubmit={submit}>
+        <Stack gap="md">
+          <AccountFields email={email} onEmail={setEmail} password={password} onPassword={setPassword} />
+          <Problem error={create.error} what="The account was not created." />
+          <Button type="submit" fullWidth loading={create.isPending}>
+            Create account
+          </Button>
+        </Stack>
+      </form>
+      <p className="small dim">
+        Already have an account? <TextLink to="/sign-in">Sign in</TextLink>.
+      </p>
+    </Gate>
+  )
+}

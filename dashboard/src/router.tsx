@@ -1,0 +1,140 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Outlet, redirect } from '@tanstack/react-router'
+import type { GatewayPayment } from './api-types.ts'
+import { Shell } from './components/shell.tsx'
+import { history } from './history.ts'
+import { Broken, Missing } from './pages/broken.tsx'
+import { meQuery, queryClient } from './queries.ts'
+
+const safe = (next: unknown): string | undefined =>
+  typeof next === 'string' && next.startsWith('/dashboard/') ? next : undefined
+
+const root = createRootRoute({ component: Outlet, notFoundComponent: Missing, errorComponent: Broken })
+
+/** Pages for whoever has no session yet. */
+const gate = createRoute({
+  getParentRoute: () => root,
+  id: 'gate',
+  loader: () => queryClient.ensureQueryData(meQuery),
+})
+
+const signIn = createRoute({
+  getParentRoute: () => gate,
+  path: '/sign-in',
+  validateSearch: (search): { next?: string | undefined } => ({ next: safe(search.next) }),
+  component: lazyRouteComponent(() => import('./pages/sign-in.tsx'), 'SignIn'),
+})
+
+const signUp = createRoute({
+  getParentRoute: () => gate,
+  path: '/sign-up',
+  component: lazyRouteComponent(() => import('./pages/sign-up.tsx'), 'SignUp'),
+})
+
+const link = createRoute({
+  getParentRoute: () => gate,
+  path: '/link',
+  component: lazyRouteComponent(() => import('./pages/link.tsx'), 'LinkPage'),
+})
+
+const app = createRoute({
+  getParentRoute: () => root,
+  id: 'app',
+  component: Shell,
+  beforeLoad: async () => {
+    const me = await queryClient.ensureQueryData(meQuery)
+    const { pathname, search } = window.location
+    const here = pathname + search
+    if (!me.user) throw redirect({ to: '/sign-in', search: { next: here === '/dashboard/' ? undefined : here }, replace: true })
+  },
+})
+
+const overview = createRoute({
+  getParentRoute: () => app,
+  path: '/',
+  component: lazyRouteComponent(() => import('./pages/overview.tsx'), 'OverviewPage'),
+})
+
+const nodes = createRoute({
+  getParentRoute: () => app,
+  path: '/nodes',
+  validateSearch: (search): { create?: true | undefined } => ({ create: search.create ? true : undefined }),
+  component: lazyRouteComponent(() => import('./pages/nodes.tsx'), 'NodesPage'),
+})
+
+export const NODE_TABS = ['overview', 'payments', 'connect', 'invoice', 'send', 'settings'] as const
+export type NodeTab = (typeof NODE_TABS)[number]
+
+const node = createRoute({
+  getParentRoute: () => app,
+  path: '/nodes/$nodeId',
+  validateSearch: (search): { tab?: NodeTab | undefined } => ({ tab: NODE_TABS.find((tab) => tab === search.tab) }),
+  component: lazyRouteComponent(() => import('./pages/node.tsx'), 'NodePage'),
+})
+
+const STATUSES = ['payment_required', 'paid', 'expired'] as const satisfies GatewayPayment['status'][]
+type GatewaySearch = { status?: GatewayPayment['status'] | undefined; nodeId?: string | undefined }
+
+const gateway = createRoute({
+  getParentRoute: () => app,
+  path: '/gateway',
+  validateSearch: (search): GatewaySearch => ({
+    status: STATUSES.find((status) => status === search.status),
+    nodeId: typeof search.nodeId === 'string' && search.nodeId !== '' ? search.nodeId : undefined,
+  }),
+  component: lazyRouteComponent(() => import('./pages/gateway.tsx'), 'GatewayPage'),
+})
+
+const tryIt = createRoute({
+  getParentRoute: () => app,
+  path: '/gateway/try-it',
+  component: lazyRouteComponent(() => import('./pages/try-it.tsx'), 'TryItPage'),
+})
+
+const payment = createRoute({
+  getParentRoute: () => app,
+  path: '/gateway/payments/$paymentId',
+  component: lazyRouteComponent(() => import('./pages/payment.tsx'), 'PaymentPage'),
+})
+
+const developers = createRoute({
+  getParentRoute: () => app,
+  path: '/developers',
+  component: lazyRouteComponent(() => import('./pages/developers.tsx'), 'DevelopersPage'),
+})
+
+const credit = createRoute({
+  getParentRoute: () => app,
+  path: '/credit',
+  component: lazyRouteComponent(() => import('./pages/credit.tsx'), 'CreditPage'),
+})
+
+const activity = createRoute({
+  getParentRoute: () => app,
+  path: '/activity',
+  component: lazyRouteComponent(() => import('./pages/activity.tsx'), 'ActivityPage'),
+})
+
+const settings = createRoute({
+  getParentRoute: () => app,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('./pages/settings.tsx'), 'SettingsPage'),
+})
+
+const routeTree = root.addChildren([
+  gate.addChildren([signIn, signUp, link]),
+  app.addChildren([overview, nodes, node, gateway, tryIt, payment, developers, credit, activity, settings]),
+])
+
+export const router = createRouter({
+  routeTree,
+  history,
+  basepath: '/dashboard',
+  defaultPreload: 'intent',
+  scrollRestoration: true,
+})
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router
+  }
+}
