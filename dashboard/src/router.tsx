@@ -4,6 +4,7 @@ import { Shell } from './components/shell.tsx'
 import { history } from './history.ts'
 import { Broken, Missing } from './pages/broken.tsx'
 import { meQuery, queryClient } from './queries.ts'
+import { NODE_TABS, type NodeTab } from './tabs.ts'
 
 const safe = (next: unknown): string | undefined =>
   typeof next === 'string' && next.startsWith('/dashboard/') ? next : undefined
@@ -60,9 +61,6 @@ const nodes = createRoute({
   validateSearch: (search): { create?: true | undefined } => ({ create: search.create ? true : undefined }),
   component: lazyRouteComponent(() => import('./pages/nodes.tsx'), 'NodesPage'),
 })
-
-export const NODE_TABS = ['overview', 'payments', 'connect', 'invoice', 'send', 'settings'] as const
-export type NodeTab = (typeof NODE_TABS)[number]
 
 const node = createRoute({
   getParentRoute: () => app,

@@ -1,3 +1,161 @@
+import { IconCircle, IconCircleCheckFilled } from '@tabler/icons-react'
+import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import type { Me, Overview } from '../api-types.ts'
+import { Amount, Count } from '../components/amount.tsx'
+import { ButtonLink, TextLink } from '../components/links.tsx'
+import { Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'
+import { Problem } from '../components/problem.tsx'
+import { Received } from '../components/received.tsx'
+import { duration, percent } from '../format.ts'
+import { meQuery, overviewQuery } from '../queries.ts'
 
-export const OverviewPage = () => <Page title="OverviewPage">Soon</Page>
+export function OverviewPage() {
+  const { data: me } = useSuspenseQuery(meQuery)
+  const overview = useQuery(overviewQuery)
+  return (
+    <Page title="Overview">
+      {overview.isPending && <Waiting />}
+      {!overview.data && (
+        <Problem error={overview.error} what="The overview cannot be shown." onRetry={() => void overview.refetch()} />
+      )}
+      {overview.data && <Loaded overview={overview.data} me={me} />}
+    </Page>
+  )
+}
+
+const Waiting = () => (
+  <>
+    <Loading height={230} />
+    <div className="cards spaced">
+      <Loading height={126} />
+      <Loading height={126} />
+    </div>
+    <div className="two spaced">
+      <Loading height={330} />
+      <Loading height={230} />
+    </div>
+  </>
+)
+
+function Loaded({ overview, me }: { overview: Overview; me: Me }) {
+  const { credit, nodes, received, funnel } = overview
+  return (
+    <>
+      <Checklist checklist={overview.checklist} isSandbox={me.isSandbox} />
+      <div className="cards spaced">
+        <section className="card" aria-labelledby="credit">
+          <h2 id="credit">Credit</h2>
+          <div className="figure" data-testid="overview-credit">
+            <Amount sat={credit.balanceSat} />
+          </div>
+          <p className="small dim figure-note">
+            {credit.runwaySeconds === null ? 'Nothing uses it now.' : `Lasts ${duration(credit.runwaySeconds)}.`}{' '}
+            <TextLink to="/credit">Credit and top-up</TextLink>
+          </p>
+        </section>
+        <section className="card" aria-labelledby="nodes">
+          <h2 id="nodes">Nodes</h2>
+          <div className="figure" data-testid="overview-nodes">
+            <Count of={nodes.ready} /> of <Count of={nodes.total} /> up
+          </div>
+          <p className="small dim figure-note">
+            {nodes.total === 0
+              ? 'None yet.'
+              : nodes.ready === nodes.total
+                ? 'All are ready.'
+                : 'The others are stopped, starting or failed.'}{' '}
+            <TextLink to="/nodes">All nodes</TextLink>
+          </p>
+        </section>
+      </div>
+      <div className="two spaced">
+        <Received received={received} />
+        <Funnel funnel={funnel} />
+      </div>
+    </>
+  )
+}
+
+function Funnel({ funnel }: { funnel: Overview['funnel'] }) {
+  const steps: [name: string, count: number, explanation: string][] = [
+    ['Issued', funnel.issued, 'challenges created'],
+    ['Settled', funnel.settled, 'the node received the money'],
+    ['Paid', funnel.paid, 'the credential was validated'],
+  ]
+  return (
+    <section className="card" aria-labelledby="funnel">
+      <h2 id="funnel">Challenges of the last 7 days</h2>
+      <ol className="rows">
+        {steps.map(([name, count, explanation]) => (
+          <li key={name} className="funnel-step" data-testid={`funnel-${name.toLowerCase()}`}>
+            <div className="funnel-line">
+              <strong>{name}</strong>
+              <span>
+                <Count of={count} /> <span className="dim">({percent(count, funnel.issued)})</span>
+              </span>
+            </div>
+            <div className="bar" aria-hidden="true">
+              <span style={{ width: percent(count, Math.max(1, funnel.issued)).replace(' ', '') }} />
+            </div>
+            <div className="small dim">{explanation}</div>
+          </li>
+        ))}
+      </ol>
+      <TextLink to="/gateway" className="small">
+        All gateway payments
+      </TextLink>
+    </section>
+  )
+}
+
+function Checklist({ checklist, isSandbox }: { checklist: Overview['checklist']; isSandbox: boolean }) {
+  const charge = isSandbox ? '/gateway/try-it' : '/developers'
+  const steps: { isDone: boolean; text: string; action: ReactNode }[] = [
+    {
+      isDone: checklist.hasNode,
+      text: 'Create a node, which receives your payments',
+      action: (
+        <ButtonLink to="/nodes" search={{ create: true }}>
+          Create a node
+        </ButtonLink>
+      ),
+    },
+    {
+      isDone: checklist.hasChallenge,
+      text: 'Ask for a payment: create your first challenge',
+      action: <ButtonLink to={charge}>{isSandbox ? 'Try it' : 'See how'}</ButtonLink>,
+    },
+    {
+      isDone: checklist.hasPaidRequest,
+      text: 'Have it paid and validated',
+      action: <ButtonLink to={charge}>{isSandbox ? 'Try it' : 'See how'}</ButtonLink>,
+    },
+    {
+      isDone: checklist.hasKey,
+      text: 'Create an API key, so that your own program can do the same',
+      action: <ButtonLink to="/developers">Create an API key</ButtonLink>,
+    },
+  ]
+  const next = steps.find(({ isDone }) => !isDone)
+  if (!next) return null
+  return (
+    <section className="card" aria-labelledby="next">
+      <h2 id="next">What to do next</h2>
+      <ol className="rows checklist">
+        {steps.map((step) => (
+          <li key={step.text} className="checklist-step">
+            {step.isDone ? (
+              <IconCircleCheckFilled size={22} className="done" role="img" aria-label="Done" />
+            ) : (
+              <IconCircle size={22} className="dim" role="img" aria-label="To do" />
+            )}
+            <span className={step.isDone ? 'row-main dim' : 'row-main'}>{step.text}</span>
+            {step === next && step.action}
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}

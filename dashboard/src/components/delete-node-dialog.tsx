@@ -1,0 +1,73 @@
+import { Checkbox, TextInput } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { ApiError, api } from '../api.ts'
+import type { DashboardNode, Me } from '../api-types.ts'
+import { liveQuery, queryClient } from '../queries.ts'
+import { useAction } from './action.ts'
+import { Amount } from './amount.tsx'
+import { announce } from './announcer.tsx'
+import { ConfirmDialog } from './confirm-dialog.tsx'
+import { Problem } from './problem.tsx'
+
+type Props = { node: DashboardNode; me: Me; onCancel: () => void }
+
+/** Twice, when there is money on it: once by typing the name, and once more when the service has said that it holds funds. */
+export function DeleteNodeDialog({ node, me, onCancel }: Props) {
+  const navigate = useNavigate()
+  const [typed, setTyped] = useState('')
+  const [isForced, setForced] = useState(false)
+  const { data: live } = useQuery({ ...liveQuery(node.id), enabled: node.status === 'ready' })
+  const remove = useAction(async () => {
+    await api.delete(`/nodes/${node.id}${isForced ? '?force=true' : ''}`)
+    await navigate({ to: '/nodes', replace: true })
+    announce(`${node.name} is deleted`)
+    // Gone from the cache only after its page: that would ask for it once more and find nothing.
+    queryClient.removeQueries({ queryKey: ['nodes', node.id] })
+    await queryClient.invalidateQueries()
+  })
+  const hasFunds = remove.error instanceof ApiError && remove.error.code === 'node_has_funds'
+
+  return (
+    <ConfirmDialog
+      title={`Delete ${node.name}?`}
+      verb={isForced ? 'Delete with its funds' : 'Delete node'}
+      isDangerous
+      isPending={remove.isPending}
+      isDisabled={typed.trim() !== node.name || (hasFunds && !isForced)}
+      onConfirm={() => void remove.run()}
+      onCancel={onCancel}
+    >
+      <p>
+        <strong>Balance: </strong>
+        {live && live.balanceSat !== null ? (
+          <Amount sat={live.balanceSat} />
+        ) : (
+          'not known now, because the node or its channels are offline. There may be money on it.'
+        )}
+      </p>
+      <p>
+        Kept for {me.retentionDays} days: the node's data and its recovery words, sealed; the operator can bring it back until
+        then. Kept for good: the list of gateway payments and your credit. Gone at once: the endpoint, and receiving. Your own
+        copy of the recovery words stays valid.
+      </p>
+      <TextInput
+        label={`Type ${node.name} to confirm`}
+        autoComplete="off"
+        data-autofocus
+        value={typed}
+        onChange={(event) => setTyped(event.currentTarget.value)}
+      />
+      <Problem error={remove.error} what="The node was not deleted." />
+      {(hasFunds || isForced) && (
+        <Checkbox
+          label="Delete it although it holds funds"
+          description="Only with its recovery words, or by the operator within the time above, does the money come back."
+          checked={isForced}
+          onChange={(event) => setForced(event.currentTarget.checked)}
+        />
+      )}
+    </ConfirmDialog>
+  )
+}

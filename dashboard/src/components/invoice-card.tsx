@@ -1,0 +1,61 @@
+import { Button } from '@mantine/core'
+import { IconCircleCheck } from '@tabler/icons-react'
+import type { ReactNode } from 'react'
+import { api } from '../api.ts'
+import { countdown } from '../format.ts'
+import { useAction } from './action.ts'
+import { CopyButton } from './copy-button.tsx'
+import { Problem } from './problem.tsx'
+import { QrCode } from './qr-code.tsx'
+import { Snippet } from './snippet.tsx'
+import { useNow } from './time.tsx'
+
+type Props = {
+  invoice: string
+  paid: ReactNode | null
+  expiresAt?: number
+  isSandbox: boolean
+  onPaidHere: () => void
+  children?: ReactNode
+}
+
+/** An invoice to be paid by somebody, and that it was, without a reload. */
+export function InvoiceCard({ invoice, paid, expiresAt, isSandbox, onPaidHere, children }: Props) {
+  const payHere = useAction(async () => {
+    await api.post('/sandbox/pay', { invoice })
+    onPaidHere()
+  })
+  const now = useNow()
+  const isOver = expiresAt !== undefined && now >= expiresAt && !paid
+  return (
+    <div className="invoice">
+      <QrCode text={invoice} label="QR code of the invoice" />
+      <div className="stack">
+        <div role="status" aria-live="polite">
+          {paid ? (
+            <div className="paid" data-testid="paid">
+              <IconCircleCheck size={28} aria-hidden /> paid ✓ {paid}
+            </div>
+          ) : (
+            <span className="dim">{isOver ? 'This invoice has expired. Create a new one.' : 'Waiting for the payment…'}</span>
+          )}
+        </div>
+        {expiresAt !== undefined && !paid && !isOver && <div className="small dim">Expires in {countdown(expiresAt - now)}</div>}
+        {children}
+        <Snippet code={invoice} label="Invoice" wraps />
+        <div>
+          <CopyButton text={invoice} label="Copy invoice" withText />
+        </div>
+        {isSandbox && !paid && !isOver && (
+          <div>
+            <Button loading={payHere.isPending} onClick={() => void payHere.run()}>
+              Pay it as a customer
+            </Button>
+            <p className="small dim">In the sandbox there is a customer with play money.</p>
+          </div>
+        )}
+        <Problem error={payHere.error} what="The invoice was not paid." />
+      </div>
+    </div>
+  )
+}

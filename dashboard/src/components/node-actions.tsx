@@ -1,0 +1,50 @@
+import { Button, Group } from '@mantine/core'
+import { api } from '../api.ts'
+import type { DashboardNode } from '../api-types.ts'
+import { queryClient } from '../queries.ts'
+import { useAction } from './action.ts'
+import { Problem } from './problem.tsx'
+
+const VERBS = { start: 'started', stop: 'stopped', restart: 'restarted' } as const
+
+/** Only what the node's state allows is offered: a button that can only fail teaches nothing. */
+export function NodeActions({ node }: { node: DashboardNode }) {
+  const operate = useAction(async (verb: keyof typeof VERBS) => {
+    const asked = api.post<DashboardNode>(`/nodes/${node.id}/${verb}`)
+    // The answer comes when it is done, which may take a minute; that it has begun is known at once.
+    setTimeout(() => void queryClient.invalidateQueries({ queryKey: ['nodes'] }), 300)
+    try {
+      await asked
+    } finally {
+      void queryClient.invalidateQueries({ queryKey: ['nodes'] })
+    }
+  })
+  const isBusy = operate.isPending || node.operation !== null
+  const can = {
+    start: node.status === 'stopped' || node.status === 'failed',
+    stop: node.status === 'ready' || node.status === 'failed',
+    restart: node.status === 'ready',
+  }
+  return (
+    <>
+      <Group gap="xs">
+        {can.start && (
+          <Button loading={isBusy} onClick={() => void operate.run('start')}>
+            Start
+          </Button>
+        )}
+        {can.restart && (
+          <Button variant="default" loading={isBusy} onClick={() => void operate.run('restart')}>
+            Restart
+          </Button>
+        )}
+        {can.stop && (
+          <Button variant="default" loading={isBusy} onClick={() => void operate.run('stop')}>
+            Stop
+          </Button>
+        )}
+      </Group>
+      <Problem error={operate.error} what="That was not done." />
+    </>
+  )
+}

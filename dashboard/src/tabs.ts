@@ -1,0 +1,2 @@
+export const NODE_TABS = ['overview', 'payments', 'connect', 'invoice', 'send', 'settings'] as const
+export type NodeTab = (typeof NODE_TABS)[number]
