@@ -1,3 +1,87 @@
+import { useInfiniteQuery, useQuery, useSuspenseQuery } from '@tanstack/react-query'
+import type { Activity } from '../api-types.ts'
+import { EmptyState } from '../components/empty-state.tsx'
+import { ButtonLink, TextLink } from '../components/links.tsx'
+import { LoadMore } from '../components/load-more.tsx'
+import { Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'
+import { Problem } from '../components/problem.tsx'
+import { Time } from '../components/time.tsx'
+import { sats } from '../format.ts'
+import { activityQuery, keysQuery, meQuery, nodesQuery } from '../queries.ts'
+import { actorOf, sentenceOf } from '../sentences.ts'
+import { createNodeCurl } from '../snippets.ts'
 
-export const ActivityPage = () => <Page title="ActivityPage">Soon</Page>
+export function ActivityPage() {
+  const { data: me } = useSuspenseQuery(meQuery)
+  const activity = useInfiniteQuery(activityQuery)
+  const rows = activity.data?.pages.flatMap((page) => page.activity)
+  return (
+    <Page title="Activity">
+      {!activity.data && (
+        <Problem error={activity.error} what="The log cannot be shown." onRetry={() => void activity.refetch()} />
+      )}
+      {activity.isPending && <Loading height={480} />}
+      {rows?.length === 0 && (
+        <EmptyState
+          sentence="Nothing has happened yet."
+          action={
+            <ButtonLink to="/nodes" search={{ create: true }}>
+              Create a node
+            </ButtonLink>
+          }
+          curl={createNodeCurl(me.publicUrl)}
+        />
+      )}
+      {rows && rows.length > 0 && (
+        <ul className="card list rows" aria-label="Activity">
+          {rows.map((row) => (
+            <Row key={row.id} row={row} userId={me.user?.id ?? null} />
+          ))}
+        </ul>
+      )}
+      <LoadMore query={activity} />
+    </Page>
+  )
+}
+
+function Row({ row, userId }: { row: Activity; userId: string | null }) {
+  const { before, after } = sentenceOf(row)
+  const amount = typeof row.detail.amountSat === 'number' ? `: ${sats(row.detail.amountSat)}` : ''
+  return (
+    <li className="row">
+      <span className="row-main">
+        {before}
+        {row.target && <Target row={row} target={row.target} />}
+        {after}
+        {amount} <span className="dim">by {actorOf(row.actor, userId)}</span>
+      </span>
+      <span className="small dim">
+        <Time at={row.at} />
+      </span>
+    </li>
+  )
+}
+
+/** By its name where there is one: an id says nothing to a person. */
+function Target({ row, target }: { row: Activity; target: string }) {
+  const { data: nodes } = useQuery(nodesQuery)
+  const { data: keys } = useQuery(keysQuery)
+  const node = nodes?.find(({ id }) => id === target)
+  if (node) {
+    return (
+      <TextLink to="/nodes/$nodeId" params={{ nodeId: target }}>
+        {node.name}
+      </TextLink>
+    )
+  }
+  if (target.startsWith('pay_')) {
+    return (
+      <TextLink to="/gateway/payments/$paymentId" params={{ paymentId: target }}>
+        <span className="mono">{target}</span>
+      </TextLink>
+    )
+  }
+  const given = typeof row.detail.name === 'string' ? row.detail.name : keys?.find(({ id }) => id === target)?.name
+  return given ? <strong>{given}</strong> : <span className="mono">{target}</span>
+}

@@ -1,3 +1,172 @@
+import { Button, Group, NumberInput, Table } from '@mantine/core'
+import { useInfiniteQuery, useQuery, useSuspenseQuery } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { api } from '../api.ts'
+import type { Credit, CreditEntry, Me, TopUp } from '../api-types.ts'
+import { useAction } from '../components/action.ts'
+import { Amount, MsatAmount } from '../components/amount.tsx'
+import { InvoiceCard } from '../components/invoice-card.tsx'
+import { LoadMore } from '../components/load-more.tsx'
+import { Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'
+import { Problem } from '../components/problem.tsx'
+import { Time } from '../components/time.tsx'
+import { duration } from '../format.ts'
+import { creditQuery, meQuery, queryClient } from '../queries.ts'
 
-export const CreditPage = () => <Page title="CreditPage">Soon</Page>
+export function CreditPage() {
+  const { data: me } = useSuspenseQuery(meQuery)
+  const credit = useInfiniteQuery(creditQuery)
+  const summary = credit.data?.pages[0]
+  const entries = credit.data?.pages.flatMap((page) => page.entries) ?? []
+  return (
+    <Page title="Credit">
+      {!credit.data && <Problem error={credit.error} what="Your credit cannot be shown." onRetry={() => void credit.refetch()} />}
+      {credit.isPending && <Loading height={520} />}
+      {summary && (
+        <div className="stack">
+          <Balance credit={summary} me={me} />
+          {summary.canTopUp ? (
+            <TopUpPanel me={me} />
+          ) : (
+            <p className="note">Topping up here is not set up at this service. Ask the operator for credit.</p>
+          )}
+          {entries.length > 0 ? <Ledger entries={entries} /> : <p className="note">Nothing was added or used yet.</p>}
+          <LoadMore query={credit} />
+        </div>
+      )}
+    </Page>
+  )
+}
+
+function Balance({ credit, me }: { credit: Credit; me: Me }) {
+  return (
+    <section className="card" aria-labelledby="balance">
+      <h2 id="balance">Balance</h2>
+      <div className="figure" data-testid="credit-balance">
+        <Amount sat={credit.balanceSat} />
+      </div>
+      <p>
+        {credit.runwaySeconds === null
+          ? 'Nothing uses it now.'
+          : credit.runwaySeconds <= 0
+            ? 'It is used up.'
+            : `Lasts ${duration(credit.runwaySeconds)} with the ${credit.nodesThatCost === 1 ? 'node that runs' : `${credit.nodesThatCost} nodes that run`} now.`}
+        {credit.stopsAt !== null && (
+          <>
+            {' '}
+            Running nodes are stopped <Time at={credit.stopsAt} />, never deleted.
+          </>
+        )}
+      </p>
+      <p className="small dim">
+        {me.nodePriceSatPerDay === 0 ? (
+          'Nodes cost nothing here.'
+        ) : (
+          <>
+            A node that runs costs <Amount sat={me.nodePriceSatPerDay} /> a day, counted by the minute. Stopped, failed and
+            deleted nodes cost nothing.
+          </>
+        )}
+      </p>
+    </section>
+  )
+}
+
+function TopUpPanel({ me }: { me: Me }) {
+  const [amount, setAmount] = useState<number | string>(10_000)
+  const [topUp, setTopUp] = useState<TopUp | null>(null)
+  const create = useAction(async () => {
+    setTopUp(await api.post<TopUp>('/credit/top-ups', { amountSat: Number(amount) }))
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void create.run()
+  }
+  return (
+    <section className="card" aria-labelledby="top-up">
+      <h2 id="top-up">Top up</h2>
+      <form onSubmit={submit}>
+        <Group align="flex-end">
+          <NumberInput label="Amount in sat" min={1} value={amount} onChange={setAmount} w={180} />
+          <Button type="submit" loading={create.isPending} disabled={!(Number(amount) > 0)}>
+            Create invoice
+          </Button>
+        </Group>
+      </form>
+      <Problem error={create.error} what="The invoice was not created." />
+      {topUp && <Waiting key={topUp.paymentHash} topUp={topUp} isSandbox={me.isSandbox} />}
+    </section>
+  )
+}
+
+function Waiting({ topUp, isSandbox }: { topUp: TopUp; isSandbox: boolean }) {
+  const { data, refetch } = useQuery({
+    queryKey: ['top-up', topUp.paymentHash],
+    queryFn: async ({ signal }) => {
+      const now = await api.get<TopUp>(`/credit/top-ups/${topUp.paymentHash}`, { signal })
+      if (now.settledAt !== null) {
+        void queryClient.invalidateQueries({ queryKey: ['credit'] })
+        void queryClient.invalidateQueries({ queryKey: ['overview'] })
+      }
+      return now
+    },
+    initialData: topUp,
+    refetchInterval: (query) => (query.state.data?.settledAt == null ? 2000 : false),
+  })
+  return (
+    <div className="spaced">
+      <InvoiceCard
+        invoice={topUp.invoice}
+        expiresAt={topUp.expiresAt}
+        isSandbox={isSandbox}
+        paid={data.settledAt === null ? null : <Amount sat={data.amountSat} />}
+        onPaidHere={() => void refetch()}
+      >
+        <div>
+          Pay <Amount sat={topUp.amountSat} /> with any Lightning wallet.
+        </div>
+      </InvoiceCard>
+    </div>
+  )
+}
+
+const KINDS: Record<string, string> = {
+  grant: 'Given',
+  usage: 'Used',
+  top_up: 'Topped up',
+  'top-up': 'Topped up',
+  topup: 'Topped up',
+}
+
+function Ledger({ entries }: { entries: CreditEntry[] }) {
+  return (
+    <div className="card list">
+      <Table verticalSpacing="sm" aria-label="Ledger">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>What</Table.Th>
+            <Table.Th className="number">Amount</Table.Th>
+            <Table.Th>When</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {entries.map((entry) => (
+            <Table.Tr key={entry.id}>
+              <Table.Td>
+                {KINDS[entry.kind] ?? entry.kind}: {entry.reason}
+              </Table.Td>
+              <Table.Td className="number">
+                {entry.amountMsat > 0 ? '+' : ''}
+                <MsatAmount msat={entry.amountMsat} />
+              </Table.Td>
+              <Table.Td>
+                <Time at={entry.createdAt} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </div>
+  )
+}

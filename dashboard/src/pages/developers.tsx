@@ -1,3 +1,68 @@
+import { Button } from '@mantine/core'
+import { IconPlus } from '@tabler/icons-react'
+import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { type CreatedKey, CreateKeyDialog } from '../components/create-key-dialog.tsx'
+import { EmptyState } from '../components/empty-state.tsx'
+import { KeyList } from '../components/key-list.tsx'
+import { Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'
+import { Problem } from '../components/problem.tsx'
+import { QuickStart } from '../components/quick-start.tsx'
+import { SecretsDialog } from '../components/secrets-dialog.tsx'
+import { keysQuery, meQuery } from '../queries.ts'
+import { whoAmICurl } from '../snippets.ts'
 
-export const DevelopersPage = () => <Page title="DevelopersPage">Soon</Page>
+export function DevelopersPage() {
+  const { data: me } = useSuspenseQuery(meQuery)
+  const keys = useQuery(keysQuery)
+  const [isCreating, setCreating] = useState(false)
+  const [created, setCreated] = useState<CreatedKey | null>(null)
+  const button = (
+    <Button leftSection={<IconPlus size={18} aria-hidden />} onClick={() => setCreating(true)}>
+      Create API key
+    </Button>
+  )
+  return (
+    <Page title="Developers">
+      <section aria-labelledby="keys">
+        <div className="page-head">
+          <h2 id="keys" className="section-title">
+            API Keys
+          </h2>
+          {keys.data && keys.data.length > 0 && button}
+        </div>
+        {!keys.data && <Problem error={keys.error} what="Your keys cannot be shown." onRetry={() => void keys.refetch()} />}
+        {keys.isPending && <Loading height={220} />}
+        {keys.data?.length === 0 && (
+          <EmptyState
+            sentence="You have no API key yet. Your programs show one with each request."
+            action={button}
+            curl={whoAmICurl(me.publicUrl)}
+          />
+        )}
+        {keys.data && keys.data.length > 0 && <KeyList keys={keys.data} />}
+      </section>
+      <QuickStart me={me} />
+      {isCreating && (
+        <CreateKeyDialog
+          onCancel={() => setCreating(false)}
+          onCreated={(key) => {
+            setCreating(false)
+            setCreated(key)
+          }}
+        />
+      )}
+      {created && (
+        <SecretsDialog
+          title={`Store the key ${created.name}`}
+          warning="It is shown only now. Keep it where your program reads it, such as the environment variable SERVICE_API_KEY; not in your code."
+          fileName={`boltyard-${created.id}.txt`}
+          fileHeading={`API key ${created.name} (${created.id}) with ${created.scopes.join(', ')} at ${me.publicUrl}/v1`}
+          secrets={[{ name: 'API key', value: created.key, explanation: 'Sent as Authorization: Bearer with each request.' }]}
+          onClose={() => setCreated(null)}
+        />
+      )}
+    </Page>
+  )
+}

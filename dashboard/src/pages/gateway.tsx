@@ -1,3 +1,144 @@
-import { Page } from '../components/page.tsx'
+import { Group, NativeSelect, Table } from '@mantine/core'
+import { useInfiniteQuery, useQuery, useSuspenseQuery } from '@tanstack/react-query'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import type { GatewayPayment } from '../api-types.ts'
+import { Amount } from '../components/amount.tsx'
+import { EmptyState } from '../components/empty-state.tsx'
+import { GatewayTabs } from '../components/gateway-tabs.tsx'
+import { ButtonLink, TextLink } from '../components/links.tsx'
+import { LoadMore } from '../components/load-more.tsx'
+import { Loading } from '../components/loading.tsx'
+import { Problem } from '../components/problem.tsx'
+import { PaymentStatus } from '../components/status.tsx'
+import { Time } from '../components/time.tsx'
+import { meQuery, nodesQuery, paymentsQuery } from '../queries.ts'
+import { chargeCurl } from '../snippets.ts'
 
-export const GatewayPage = () => <Page title="GatewayPage">Soon</Page>
+export function GatewayPage() {
+  const { data: me } = useSuspenseQuery(meQuery)
+  const filter = useSearch({ from: '/app/gateway' })
+  const payments = useInfiniteQuery(paymentsQuery(filter))
+  const { data: nodes } = useQuery(nodesQuery)
+  const rows = payments.data?.pages.flatMap((page) => page.payments)
+  const isFiltered = filter.status !== undefined || filter.nodeId !== undefined
+
+  return (
+    <GatewayTabs place="payments">
+      {(isFiltered || rows?.length !== 0) && <Filters />}
+      {!payments.data && (
+        <Problem error={payments.error} what="The payments cannot be shown." onRetry={() => void payments.refetch()} />
+      )}
+      {payments.isPending && <Loading height={480} />}
+      {rows?.length === 0 &&
+        (isFiltered ? (
+          <div className="card empty">
+            <p>No payment is like that.</p>
+            <TextLink to="/gateway">Show all payments</TextLink>
+          </div>
+        ) : (
+          <EmptyState
+            sentence="Nobody has been asked to pay yet. A challenge is what your server answers with status 402."
+            action={
+              me.isSandbox ? (
+                <ButtonLink to="/gateway/try-it">Try it</ButtonLink>
+              ) : (
+                <ButtonLink to="/developers">Create an API key</ButtonLink>
+              )
+            }
+            curl={chargeCurl(me.publicUrl, nodes?.[0]?.id ?? '$NODE_ID')}
+          />
+        ))}
+      {rows && rows.length > 0 && (
+        <>
+          <PaymentTable rows={rows} nameOf={(id) => nodes?.find((node) => node.id === id)?.name ?? id} />
+          <LoadMore query={payments} />
+        </>
+      )}
+    </GatewayTabs>
+  )
+}
+
+function Filters() {
+  const { status = '', nodeId = '' } = useSearch({ from: '/app/gateway' })
+  const navigate = useNavigate({ from: '/gateway' })
+  const { data: nodes } = useQuery(nodesQuery)
+  const known = nodes ?? []
+  return (
+    <Group mb="md" gap="md">
+      <NativeSelect
+        label="Status"
+        value={status}
+        data={[
+          { value: '', label: 'Any' },
+          { value: 'payment_required', label: 'Payment required' },
+          { value: 'paid', label: 'Paid' },
+          { value: 'expired', label: 'Expired' },
+        ]}
+        onChange={(event) => {
+          const chosen = (event.currentTarget.value || undefined) as GatewayPayment['status'] | undefined
+          void navigate({ search: (before) => ({ ...before, status: chosen }), replace: true })
+        }}
+      />
+      <NativeSelect
+        label="Node"
+        value={nodeId}
+        data={[
+          { value: '', label: 'Any' },
+          // One that is deleted can still be in the address.
+          ...(nodeId !== '' && !known.some((node) => node.id === nodeId) ? [{ value: nodeId, label: nodeId }] : []),
+          ...known.map((node) => ({ value: node.id, label: node.name })),
+        ]}
+        onChange={(event) => {
+          const chosen = event.currentTarget.value || undefined
+          void navigate({ search: (before) => ({ ...before, nodeId: chosen }), replace: true })
+        }}
+      />
+    </Group>
+  )
+}
+
+function PaymentTable({ rows, nameOf }: { rows: GatewayPayment[]; nameOf: (nodeId: string) => string }) {
+  return (
+    <div className="card list">
+      <Table verticalSpacing="sm" highlightOnHover aria-label="Gateway payments">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Description</Table.Th>
+            <Table.Th>Status</Table.Th>
+            <Table.Th className="number">Amount</Table.Th>
+            <Table.Th className="wide-only">Protocol</Table.Th>
+            <Table.Th className="wide-only">Node</Table.Th>
+            <Table.Th className="wide-only">Created</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map((payment) => (
+            <Table.Tr key={payment.id}>
+              <Table.Td className="long">
+                <Link
+                  to="/gateway/payments/$paymentId"
+                  params={{ paymentId: payment.id }}
+                  className="plain-link"
+                  title={payment.description}
+                >
+                  {payment.description}
+                </Link>
+              </Table.Td>
+              <Table.Td>
+                <PaymentStatus payment={payment} />
+              </Table.Td>
+              <Table.Td className="number">
+                <Amount sat={payment.amountSat} />
+              </Table.Td>
+              <Table.Td className="wide-only">{payment.protocol === 'mpp' ? 'MPP' : 'L402'}</Table.Td>
+              <Table.Td className="wide-only">{nameOf(payment.nodeId)}</Table.Td>
+              <Table.Td className="wide-only">
+                <Time at={payment.createdAt} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </div>
+  )
+}

@@ -1,3 +1,87 @@
+import { useQuery } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import type { GatewayPayment } from '../api-types.ts'
+import { Amount } from '../components/amount.tsx'
+import { CopyButton } from '../components/copy-button.tsx'
+import { TextLink } from '../components/links.tsx'
+import { Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'
+import { Problem } from '../components/problem.tsx'
+import { Snippet } from '../components/snippet.tsx'
+import { PaymentStatus } from '../components/status.tsx'
+import { Time } from '../components/time.tsx'
+import { nodesQuery, paymentQuery } from '../queries.ts'
 
-export const PaymentPage = () => <Page title="PaymentPage">Soon</Page>
+export function PaymentPage() {
+  const { paymentId } = useParams({ from: '/app/gateway/payments/$paymentId' })
+  const { data: payment, error, refetch } = useQuery(paymentQuery(paymentId))
+  return (
+    <Page
+      title="Payment"
+      heading={<>Payment {payment && <PaymentStatus payment={payment} />}</>}
+      actions={<TextLink to="/gateway">All payments</TextLink>}
+    >
+      {!payment && error && <Problem error={error} what="This payment cannot be shown." onRetry={() => void refetch()} />}
+      {!payment && !error && <Loading height={460} />}
+      {payment && <Details payment={payment} />}
+    </Page>
+  )
+}
+
+function Details({ payment }: { payment: GatewayPayment & { challenge: string } }) {
+  const { data: nodes } = useQuery(nodesQuery)
+  const node = nodes?.find(({ id }) => id === payment.nodeId)
+  return (
+    <div className="stack">
+      <section className="card" aria-label="Details">
+        <dl className="facts">
+          <dt>Amount</dt>
+          <dd>
+            <Amount sat={payment.amountSat} />
+          </dd>
+          <dt>Description</dt>
+          <dd>{payment.description}</dd>
+          <dt>Id</dt>
+          <dd>
+            <span className="mono">{payment.id}</span> <CopyButton text={payment.id} label="Copy payment id" />
+          </dd>
+          <dt>Protocol</dt>
+          <dd>{payment.protocol === 'mpp' ? 'MPP' : 'L402'}</dd>
+          <dt>Node</dt>
+          <dd>
+            {node ? (
+              <TextLink to="/nodes/$nodeId" params={{ nodeId: node.id }}>
+                {node.name}
+              </TextLink>
+            ) : (
+              <span className="mono">{payment.nodeId}</span>
+            )}
+          </dd>
+          <dt>Created</dt>
+          <dd>
+            <Time at={payment.createdAt} />
+          </dd>
+          <dt>{payment.status === 'expired' ? 'Expired' : 'Expires'}</dt>
+          <dd>
+            <Time at={payment.expiresAt} />
+          </dd>
+          <dt>Settled</dt>
+          <dd>{payment.settledAt === null ? 'not yet: the node has not received the money' : <Time at={payment.settledAt} />}</dd>
+          <dt>Paid</dt>
+          <dd>{payment.paidAt === null ? 'not yet: no credential was validated' : <Time at={payment.paidAt} />}</dd>
+        </dl>
+        {payment.settledAt !== null && payment.paidAt === null && (
+          <p className="note">
+            The money is there, but the customer has not come back with it yet. When they do, validating succeeds, even after the
+            challenge has expired.
+          </p>
+        )}
+      </section>
+      <section className="card" aria-labelledby="challenge">
+        <h2 id="challenge">Challenge</h2>
+        <p className="small dim">The value of WWW-Authenticate that your server sends with status 402.</p>
+        <Snippet code={payment.challenge} label="Challenge" wraps />
+      </section>
+    </div>
+  )
+}

@@ -1,3 +1,143 @@
+import { Button, PasswordInput, SegmentedControl, Stack, useMantineColorScheme } from '@mantine/core'
+import { useSuspenseQuery } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { ApiError } from '../api.ts'
+import { changePassword, signOutEverywhere } from '../auth.ts'
+import { SHORTEST_PASSWORD } from '../components/account-fields.tsx'
+import { useAction } from '../components/action.ts'
+import { announce } from '../components/announcer.tsx'
+import { ConfirmDialog } from '../components/confirm-dialog.tsx'
 import { Page } from '../components/page.tsx'
+import { Passkeys } from '../components/passkeys.tsx'
+import { Problem } from '../components/problem.tsx'
+import { meQuery } from '../queries.ts'
+import { leaveSession } from '../session.ts'
 
-export const SettingsPage = () => <Page title="SettingsPage">Soon</Page>
+export function SettingsPage() {
+  const { data: me } = useSuspenseQuery(meQuery)
+  return (
+    <Page title="Settings">
+      <div className="stack">
+        <section className="card" aria-labelledby="you">
+          <h2 id="you">You</h2>
+          <dl className="facts">
+            <dt>E-mail</dt>
+            <dd>{me.user?.email}</dd>
+            <dt>Account</dt>
+            <dd>
+              {me.account?.name} <span className="mono dim">{me.account?.id}</span>
+            </dd>
+          </dl>
+        </section>
+        <Theme />
+        <Password email={me.user?.email ?? ''} />
+        <Passkeys />
+        <Everywhere />
+      </div>
+    </Page>
+  )
+}
+
+function Theme() {
+  const { colorScheme, setColorScheme } = useMantineColorScheme()
+  return (
+    <section className="card" aria-labelledby="theme">
+      <h2 id="theme">Theme</h2>
+      <SegmentedControl
+        aria-label="Theme"
+        value={colorScheme}
+        onChange={(value) => setColorScheme(value === 'light' || value === 'dark' ? value : 'auto')}
+        data={[
+          { value: 'auto', label: 'As the system' },
+          { value: 'light', label: 'Light' },
+          { value: 'dark', label: 'Dark' },
+        ]}
+      />
+    </section>
+  )
+}
+
+function Password({ email }: { email: string }) {
+  const [current, setCurrent] = useState('')
+  const [next, setNext] = useState('')
+  const change = useAction(async () => {
+    await changePassword(current, next)
+    setCurrent('')
+    setNext('')
+    announce('Password changed. All other sessions are ended.')
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void change.run()
+  }
+  const isWrong = change.error instanceof ApiError && change.error.status === 401
+  return (
+    <section className="card" aria-labelledby="password">
+      <h2 id="password">Password</h2>
+      <form onSubmit={submit}>
+        <Stack gap="md" maw={400}>
+          {/* Password managers need the address to know which entry to change. */}
+          <input type="hidden" name="email" autoComplete="username" value={email} readOnly />
+          <PasswordInput
+            label="Current password"
+            autoComplete="current-password"
+            required
+            withAsterisk={false}
+            value={current}
+            onChange={(event) => setCurrent(event.currentTarget.value)}
+          />
+          <PasswordInput
+            label="New password"
+            description={`At least ${SHORTEST_PASSWORD} characters. All other sessions are ended.`}
+            autoComplete="new-password"
+            required
+            withAsterisk={false}
+            minLength={SHORTEST_PASSWORD}
+            maxLength={128}
+            value={next}
+            onChange={(event) => setNext(event.currentTarget.value)}
+          />
+          <Problem
+            error={change.error}
+            what="The password was not changed."
+            {...(isWrong ? { next: 'Type the password that you signed in with.' } : {})}
+          />
+          <div>
+            <Button type="submit" variant="default" loading={change.isPending}>
+              Change password
+            </Button>
+          </div>
+        </Stack>
+      </form>
+    </section>
+  )
+}
+
+function Everywhere() {
+  const [isAsking, setAsking] = useState(false)
+  const end = useAction(async () => {
+    await signOutEverywhere()
+    leaveSession()
+  })
+  return (
+    <section className="card" aria-labelledby="everywhere">
+      <h2 id="everywhere">Sessions</h2>
+      <p className="small dim">If you are still signed in on a device that you no longer have.</p>
+      <Button variant="default" onClick={() => setAsking(true)}>
+        Sign out everywhere…
+      </Button>
+      {isAsking && (
+        <ConfirmDialog
+          title="Sign out everywhere?"
+          verb="Sign out everywhere"
+          isPending={end.isPending}
+          onCancel={() => setAsking(false)}
+          onConfirm={() => void end.run()}
+        >
+          <p>All sessions of yours are ended, this one too. API keys and nodes go on as they are.</p>
+          <Problem error={end.error} what="The sessions were not ended." />
+        </ConfirmDialog>
+      )}
+    </section>
+  )
+}

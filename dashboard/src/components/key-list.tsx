@@ -1,0 +1,96 @@
+import { Button, Group } from '@mantine/core'
+import { IconCircleCheck, IconPlayerPause } from '@tabler/icons-react'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import type { ApiKey } from '../api-types.ts'
+import { queryClient } from '../queries.ts'
+import { useAction } from './action.ts'
+import { announce } from './announcer.tsx'
+import { ConfirmDialog } from './confirm-dialog.tsx'
+import { Problem } from './problem.tsx'
+import { Status } from './status.tsx'
+import { Time } from './time.tsx'
+
+const SCOPES: Record<ApiKey['scopes'][number], string> = {
+  'nodes:read': 'Read',
+  'nodes:write': 'Write',
+  'gateway:write': 'Gateway',
+}
+
+export function KeyList({ keys }: { keys: ApiKey[] }) {
+  return (
+    <ul className="card list rows" aria-label="API keys">
+      {keys.map((key) => (
+        <Row key={key.id} item={key} />
+      ))}
+    </ul>
+  )
+}
+
+function Row({ item }: { item: ApiKey }) {
+  const [isRevoking, setRevoking] = useState(false)
+  const change = useAction(async () => {
+    await api.patch(`/keys/${item.id}`, { disabled: !item.disabled })
+    announce(`${item.name}: ${item.disabled ? 'enabled' : 'disabled'}`)
+    await queryClient.invalidateQueries({ queryKey: ['keys'] })
+  })
+  const revoke = useAction(async () => {
+    await api.delete(`/keys/${item.id}`)
+    setRevoking(false)
+    announce(`${item.name} is revoked`)
+    await queryClient.invalidateQueries({ queryKey: ['keys'] })
+  })
+  return (
+    <li className="row">
+      <div className="row-main">
+        <strong>{item.name}</strong> <span className="mono dim">{item.prefix}…</span>
+        <div className="small dim">
+          {item.scopes.map((scope) => SCOPES[scope]).join(', ')} · created <Time at={item.createdAt} /> ·{' '}
+          {item.lastUsedAt === null ? (
+            'never used'
+          ) : (
+            <>
+              last used <Time at={item.lastUsedAt} />
+            </>
+          )}
+        </div>
+        <Problem error={change.error} what="The key was not changed." />
+      </div>
+      {item.disabled ? (
+        <Status word="Disabled" tone="idle" icon={IconPlayerPause} />
+      ) : (
+        <Status word="Enabled" tone="good" icon={IconCircleCheck} />
+      )}
+      <Group gap="xs">
+        <Button
+          size="xs"
+          variant="default"
+          loading={change.isPending}
+          aria-label={`${item.disabled ? 'Enable' : 'Disable'} ${item.name}`}
+          onClick={() => void change.run()}
+        >
+          {item.disabled ? 'Enable' : 'Disable'}
+        </Button>
+        <Button size="xs" variant="outline" color="red" aria-label={`Revoke ${item.name}`} onClick={() => setRevoking(true)}>
+          Revoke
+        </Button>
+      </Group>
+      {isRevoking && (
+        <ConfirmDialog
+          title={`Revoke ${item.name}?`}
+          verb="Revoke key"
+          isDangerous
+          isPending={revoke.isPending}
+          onCancel={() => setRevoking(false)}
+          onConfirm={() => void revoke.run()}
+        >
+          <p>
+            Programs that use <span className="mono">{item.prefix}…</span> are refused from now on. It cannot be undone; to refuse
+            them for a while, disable the key instead.
+          </p>
+          <Problem error={revoke.error} what="The key was not revoked." />
+        </ConfirmDialog>
+      )}
+    </li>
+  )
+}

@@ -1,0 +1,105 @@
+import { Button, Group, TextInput } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { addPasskey, canUsePasskeys, listPasskeys, type Passkey, removePasskey } from '../auth.ts'
+import { queryClient } from '../queries.ts'
+import { useAction } from './action.ts'
+import { announce } from './announcer.tsx'
+import { ConfirmDialog } from './confirm-dialog.tsx'
+import { Loading } from './loading.tsx'
+import { Problem } from './problem.tsx'
+import { Time } from './time.tsx'
+
+const KEY = ['passkeys']
+
+export function Passkeys() {
+  const passkeys = useQuery({ queryKey: KEY, queryFn: ({ signal }) => listPasskeys(signal) })
+  const [name, setName] = useState('')
+  const add = useAction(async () => {
+    await addPasskey(name.trim() || 'Passkey')
+    setName('')
+    announce('Passkey added')
+    await queryClient.invalidateQueries({ queryKey: KEY })
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void add.run()
+  }
+  return (
+    <section className="card" aria-labelledby="passkeys">
+      <h2 id="passkeys">Passkeys</h2>
+      <p className="small dim">Sign in with your device instead of a password. Your password goes on working.</p>
+      {!passkeys.data && (
+        <Problem error={passkeys.error} what="Your passkeys cannot be shown." onRetry={() => void passkeys.refetch()} />
+      )}
+      {passkeys.isPending && <Loading height={48} />}
+      {passkeys.data && passkeys.data.length > 0 && (
+        <ul className="rows" aria-label="Passkeys">
+          {passkeys.data.map((passkey) => (
+            <Row key={passkey.id} passkey={passkey} />
+          ))}
+        </ul>
+      )}
+      {canUsePasskeys() ? (
+        <form onSubmit={submit}>
+          <Group align="flex-end" mt="md">
+            <TextInput
+              label="Name of the new passkey"
+              placeholder="Laptop"
+              maxLength={64}
+              autoComplete="off"
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+            />
+            <Button type="submit" variant="default" loading={add.isPending}>
+              Add a passkey
+            </Button>
+          </Group>
+        </form>
+      ) : (
+        <p className="note">This browser cannot use passkeys here: they need https, or this same machine.</p>
+      )}
+      <Problem error={add.error} what="The passkey was not added." />
+    </section>
+  )
+}
+
+function Row({ passkey }: { passkey: Passkey }) {
+  const [isAsking, setAsking] = useState(false)
+  const name = passkey.name || 'Passkey'
+  const remove = useAction(async () => {
+    await removePasskey(passkey.id)
+    setAsking(false)
+    announce(`${name} is removed`)
+    await queryClient.invalidateQueries({ queryKey: KEY })
+  })
+  return (
+    <li className="passkey">
+      <span className="row-main">
+        {name}
+        {passkey.createdAt && (
+          <span className="small dim">
+            {' '}
+            added <Time at={Math.floor(Date.parse(passkey.createdAt) / 1000)} />
+          </span>
+        )}
+      </span>
+      <Button size="xs" variant="default" aria-label={`Remove ${name}`} onClick={() => setAsking(true)}>
+        Remove
+      </Button>
+      {isAsking && (
+        <ConfirmDialog
+          title={`Remove ${name}?`}
+          verb="Remove passkey"
+          isDangerous
+          isPending={remove.isPending}
+          onCancel={() => setAsking(false)}
+          onConfirm={() => void remove.run()}
+        >
+          <p>You can no longer sign in with it. Your password goes on working.</p>
+          <Problem error={remove.error} what="The passkey was not removed." />
+        </ConfirmDialog>
+      )}
+    </li>
+  )
+}
