@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { meQuery } from '../queries.ts'
 import { Logo } from './logo.tsx'
 import { useTitle } from './page.tsx'
+import { Ribbon } from './ribbon.tsx'
 
 /** The frame of the pages before the session. */
 export function Gate({ title, children }: { title: string; children: ReactNode }) {
@@ -10,7 +11,7 @@ export function Gate({ title, children }: { title: string; children: ReactNode }
   useTitle(title)
   return (
     <>
-      {me.isSandbox && <div className="ribbon">Sandbox: no real money</div>}
+      {me.isSandbox && <Ribbon />}
       <main className="gate">
         <div className="brand">
           <Logo />

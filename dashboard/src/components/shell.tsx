@@ -9,6 +9,7 @@ import { announce } from './announcer.tsx'
 import { CreditBanner } from './credit-banner.tsx'
 import { Logo } from './logo.tsx'
 import { Navigation } from './navigation.tsx'
+import { Ribbon } from './ribbon.tsx'
 import { nodeWord } from './status.tsx'
 
 export function Shell() {
@@ -27,14 +28,14 @@ export function Shell() {
       <a className="skip" href="#content">
         Skip to content
       </a>
-      {me.isSandbox && <div className="ribbon">Sandbox: no real money</div>}
+      {me.isSandbox && <Ribbon />}
       <LostConnection />
       <CreditBanner />
       <div className="shell">
-        <div className="side">
+        <header className="side">
           <Brand />
           <Navigation me={me} />
-        </div>
+        </header>
         <header className="top">
           <Burger opened={isOpen} onClick={() => setOpen(!isOpen)} aria-label="Menu" aria-expanded={isOpen} size="sm" />
           <Brand />

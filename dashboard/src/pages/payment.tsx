@@ -80,7 +80,7 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
       <section className="card" aria-labelledby="challenge">
         <h2 id="challenge">Challenge</h2>
         <p className="small dim">The value of WWW-Authenticate that your server sends with status 402.</p>
-        <Snippet code={payment.challenge} label="Challenge" wraps />
+        <Snippet code={payment.challenge} label="WWW-Authenticate" wraps />
       </section>
     </div>
   )

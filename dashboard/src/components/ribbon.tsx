@@ -1,0 +1,5 @@
+export const Ribbon = () => (
+  <aside className="ribbon" aria-label="Environment">
+    Sandbox: no real money
+  </aside>
+)
