@@ -7,9 +7,10 @@ import { claimKey, giveBack, type IdempotencyName, keepAnswer } from './store/id
 export type Repeatable = {
   /** The header's value; undefined when there is none. */
   key: string | undefined
-  apiKeyId: string
-  /** The whole API key as the caller sent it: answers that hold credentials open with nothing else. */
-  apiKey: string
+  /** Whose key it is: two callers may choose the same. */
+  callerId: string
+  /** What only the caller has, and the store does not: answers that hold credentials open with nothing else. */
+  secret: string
   route: string
   body: unknown
 }
@@ -17,7 +18,7 @@ export type Repeatable = {
 /**
  * Does the work at most once per key. The work runs in a transaction together with keeping its answer, so a crash leaves both or
  * neither; what takes long, or talks to others, is prepared before it, when no connection to the store is held. The answer is sealed
- * under the caller's API key and idempotency key: the database and the master key do not open it.
+ * under the caller's secret and idempotency key: the database and the master key do not open it.
  */
 export async function once<P, T>(
   sql: Sql,
@@ -33,13 +34,13 @@ export async function once<P, T>(
   }
   if (!/^[\x20-\x7e]{1,255}$/.test(key))
     throw new Problem('bad_request', 'Idempotency-Key must be 1 to 255 printable ASCII characters.')
-  const name: IdempotencyName = { apiKeyId: request.apiKeyId, route: request.route, key }
+  const name: IdempotencyName = { callerId: request.callerId, route: request.route, key }
   const bodyHash = createHash('sha256').update(canonical(request.body)).digest()
   const attempt = randomUUID()
   const sealingKey = Buffer.from(
-    hkdfSync('sha256', `${request.apiKey}${key}`, derivedKey(master, 'idempotent answers'), 'boltyard answer', 32),
+    hkdfSync('sha256', `${request.secret}${key}`, derivedKey(master, 'idempotent answers'), 'boltyard answer', 32),
   )
-  const context = `${name.apiKeyId} ${name.route} ${key}`
+  const context = `${name.callerId} ${name.route} ${key}`
   const claim = await claimKey(sql, name, bodyHash, attempt)
   if (claim === 'other body') throw new Problem('idempotency_conflict', 'This Idempotency-Key was used with another body.')
   if (claim === 'running')

@@ -738,7 +738,7 @@ describe('C41: repeating a creation', () => {
     expect((await mine.send('POST', '/nodes', keyed('k'))).text).toBe(first.text)
     const sql = server.sql()
     const age = (interval: string) =>
-      sql`UPDATE idempotency_keys SET created_at = now() - ${interval}::interval WHERE api_key_id = ${mine.key.id}`
+      sql`UPDATE idempotency_keys SET created_at = now() - ${interval}::interval WHERE caller_id = ${mine.key.id}`
     await age('23 hours 59 minutes')
     expect((await mine.send('POST', '/nodes', keyed('k'))).text).toBe(first.text)
     await age('24 hours 1 second')
@@ -754,9 +754,9 @@ describe('C41: repeating a creation', () => {
     const sql = server.sql()
     // As a process leaves it that dies between claiming the key and committing its answer.
     const running = (until: string) =>
-      sql`UPDATE idempotency_keys SET answer = NULL, status = NULL, running_until = now() + ${until}::interval WHERE api_key_id = ${mine.key.id}`
+      sql`UPDATE idempotency_keys SET answer = NULL, status = NULL, running_until = now() + ${until}::interval WHERE caller_id = ${mine.key.id}`
     const [row] = await sql`
-      SELECT extract(epoch FROM running_until - created_at)::float AS seconds FROM idempotency_keys WHERE api_key_id = ${mine.key.id}`
+      SELECT extract(epoch FROM running_until - created_at)::float AS seconds FROM idempotency_keys WHERE caller_id = ${mine.key.id}`
     expect(row?.seconds).toBeLessThanOrEqual(30)
     await running('30 seconds')
     expect(await mine.refusal('POST', '/nodes', keyed('k'))).toEqual([409, 'operation_in_progress'])
@@ -797,7 +797,7 @@ describe('C41: repeating a creation', () => {
     const mine = await newOwner(server)
     const first = await mine.send('POST', '/nodes', keyed('sealed'))
     const { node, credentials } = first.json() as Created
-    const [row] = await server.sql()`SELECT * FROM idempotency_keys WHERE api_key_id = ${mine.key.id}`
+    const [row] = await server.sql()`SELECT * FROM idempotency_keys WHERE caller_id = ${mine.key.id}`
     const answer = Buffer.from(row?.answer)
     const places = [answer.toString('latin1'), answer.toString('hex'), answer.toString('base64'), JSON.stringify(row)]
     for (const secret of Object.values(credentials))

@@ -1,7 +1,16 @@
 import { isId, newId } from '../ids.ts'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
-import { changeKey, findUsableKey, insertKey, KEYS_CHANGED, type KeyRow, type KeyView, recordUse } from '../store/keys.ts'
+import {
+  changeKey,
+  findUsableKey,
+  insertKey,
+  KEYS_CHANGED,
+  type KeyRow,
+  type KeyView,
+  listKeys,
+  recordUse,
+} from '../store/keys.ts'
 import { noSuchAccount } from './accounts.ts'
 import { isWellFormedKey, keyHash, newKey } from './key-format.ts'
 
@@ -74,6 +83,10 @@ export class Keys {
     if (result === 'no such account') throw noSuchAccount()
     if (result === 'limit reached') throw new Problem('limit_reached', `An account can have ${maxKeys} keys. Revoke one first.`)
     return { id, name, scopes, key }
+  }
+
+  list(accountId: string): Promise<KeyView[]> {
+    return listKeys(this.#sql, accountId)
   }
 
   async change(accountId: string, keyId: string, change: { disabled: boolean } | 'revoke', actor: string): Promise<KeyView> {

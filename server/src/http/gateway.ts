@@ -2,13 +2,14 @@ import type { FastifyInstance, FastifyRequest, preValidationHookHandler } from '
 import { type Static, Type } from 'typebox'
 import { isId } from '../ids.ts'
 import { Problem } from '../problems.ts'
+import type { PaymentFilter } from '../store/payments.ts'
 import type { RouteParts } from './app.ts'
 import { requireKey } from './auth.ts'
 import { ErrorBody, nullable, strict, Timestamp } from './schemas.ts'
 
-const MAX_SAT = 9_007_199_254_740
+export const MAX_SAT = 9_007_199_254_740
 const Protocol = Type.Enum(['mpp', 'l402'])
-const Create = strict({
+export const CreatePayment = strict({
   nodeId: Type.String({ description: 'A running node of this account' }),
   amountSat: Type.Integer({ minimum: 1, maximum: MAX_SAT }),
   description: Type.String({
@@ -18,20 +19,20 @@ const Create = strict({
   }),
   protocol: Type.Optional(Type.Enum(['mpp', 'l402'], { description: 'mpp unless given' })),
 })
-const Created = Type.Object({
+export const CreatedPayment = Type.Object({
   id: Type.String(),
   protocol: Protocol,
   status: Type.Literal('payment_required'),
   challenge: Type.String({ description: 'The value of WWW-Authenticate for your own 402' }),
 })
 const credential = Type.String({ description: 'The whole value of the customer’s Authorization header' })
-const Validate = strict({ credential })
+export const Validate = strict({ credential })
 const Redeem = strict({
   credential,
   requestId: Type.Optional(Type.String({ pattern: '^[\\x20-\\x7e]{1,128}$', description: 'The same again: the same answer' })),
   singleUse: Type.Optional(Type.Boolean({ description: 'L402: deliver once, as MPP always does' })),
 })
-const paid = {
+export const paid = {
   id: Type.String(),
   protocol: Protocol,
   status: Type.Literal('paid'),
@@ -46,7 +47,7 @@ const Redeemed = Type.Object({
 })
 const STATUSES = ['payment_required', 'paid', 'expired'] as const
 const head = { id: Type.String(), protocol: Protocol, status: Type.Enum(STATUSES) }
-const shown = {
+const rest = {
   nodeId: Type.String(),
   amountSat: Type.Integer(),
   description: Type.String(),
@@ -55,13 +56,15 @@ const shown = {
   settledAt: nullable(Timestamp),
   paidAt: nullable(Timestamp),
 }
-const Page = strict({
+export const shown = { ...head, ...rest }
+export const ShownPayment = Type.Object({ ...head, challenge: Type.String(), ...rest })
+export const Page = strict({
   limit: Type.Optional(Type.String({ pattern: '^([1-9][0-9]?|100)$', description: '1 to 100, 20 unless given' })),
   cursor: Type.Optional(Type.String({ description: '`nextCursor` of the page before' })),
   status: Type.Optional(Type.Enum(STATUSES)),
   nodeId: Type.Optional(Type.String()),
 })
-const PaymentId = Type.Object({ id: Type.String() })
+export const PaymentId = Type.Object({ id: Type.String() })
 type Id = { Params: Static<typeof PaymentId> }
 
 export function gatewayRoutes({ keys, limits, payments }: RouteParts) {
@@ -78,21 +81,21 @@ export function gatewayRoutes({ keys, limits, payments }: RouteParts) {
     const errors = { 400: ErrorBody, 401: ErrorBody, 404: ErrorBody, 429: ErrorBody, 503: ErrorBody }
     const judged = { ...errors, 410: ErrorBody, 502: ErrorBody }
 
-    app.post<{ Body: Static<typeof Create> }>(
+    app.post<{ Body: Static<typeof CreatePayment> }>(
       '',
       {
         schema: {
           summary: 'Ask for a payment challenge',
           security,
-          body: Create,
-          response: { 201: Created, ...errors, 409: ErrorBody, 502: ErrorBody },
+          body: CreatePayment,
+          response: { 201: CreatedPayment, ...errors, 409: ErrorBody, 502: ErrorBody },
         },
       },
       async (request, reply) => {
         const repeatable = {
           key: request.headers['idempotency-key']?.toString(),
-          apiKeyId: request.caller.id,
-          apiKey: request.presentedKey,
+          callerId: request.caller.id,
+          secret: request.presentedKey,
           route: 'POST /v1/gateway/payments',
           body: request.body,
         }
@@ -134,7 +137,7 @@ export function gatewayRoutes({ keys, limits, payments }: RouteParts) {
           summary: 'One payment, with its challenge',
           security,
           params: PaymentId,
-          response: { 200: Type.Object({ ...head, challenge: Type.String(), ...shown }), ...errors },
+          response: { 200: ShownPayment, ...errors },
         },
       },
       async (request) => payments.get(call(request), request.params.id),
@@ -147,31 +150,37 @@ export function gatewayRoutes({ keys, limits, payments }: RouteParts) {
           security,
           querystring: Page,
           response: {
-            200: Type.Object({ payments: Type.Array(Type.Object({ ...head, ...shown })), nextCursor: nullable(Type.String()) }),
+            200: Type.Object({ payments: Type.Array(Type.Object(shown)), nextCursor: nullable(Type.String()) }),
             ...errors,
           },
         },
       },
       async (request) => {
-        const { limit = '20', cursor, status, nodeId } = request.query
-        if (cursor !== undefined && !isId('pay', cursor))
-          throw new Problem('bad_request', 'The query parameter "cursor" must be the nextCursor of a page before.')
-        // What is no id names no node: nothing was ever paid to it.
-        if (nodeId !== undefined && !isId('node', nodeId)) return { payments: [], nextCursor: null }
-        const filter = {
-          limit: Number(limit),
-          ...(cursor === undefined ? {} : { before: cursor }),
-          ...(status === undefined ? {} : { status }),
-          ...(nodeId === undefined ? {} : { nodeId }),
-        }
-        return payments.list(call(request), filter)
+        const filter = filterOf(request.query)
+        return filter ? payments.list(call(request), filter) : { payments: [], nextCursor: null }
       },
     )
   }
 }
 
+/** Undefined: nothing can match it. */
+export function filterOf({ limit = '20', cursor, status, nodeId }: Static<typeof Page>): PaymentFilter | undefined {
+  if (cursor !== undefined && !isId('pay', cursor)) throw badCursor()
+  // What is no id names no node: nothing was ever paid to it.
+  if (nodeId !== undefined && !isId('node', nodeId)) return undefined
+  return {
+    limit: Number(limit),
+    ...(cursor === undefined ? {} : { before: cursor }),
+    ...(status === undefined ? {} : { status }),
+    ...(nodeId === undefined ? {} : { nodeId }),
+  }
+}
+
+export const badCursor = (): Problem =>
+  new Problem('bad_request', 'The query parameter "cursor" must be the nextCursor of a page before.')
+
 /** A credential that is missing is a wrong one; a body that is wrong otherwise is a bad request, and that goes first. */
-function requireCredential(schema: typeof Validate | typeof Redeem): preValidationHookHandler {
+export function requireCredential(schema: typeof Validate | typeof Redeem): preValidationHookHandler {
   return ({ body }, _reply, done) => {
     const isBad =
       typeof body !== 'object' ||

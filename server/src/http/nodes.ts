@@ -5,6 +5,7 @@ import type { RouteParts } from './app.ts'
 import { requireKey } from './auth.ts'
 import { ErrorBody, nullable, strict, Timestamp } from './schemas.ts'
 
+/** Exactly these are sent: what else a view holds the serialiser leaves out (C14). */
 export const NodeSchema = Type.Object({
   id: Type.String(),
   name: Type.String(),
@@ -16,23 +17,23 @@ export const NodeSchema = Type.Object({
   createdAt: Timestamp,
   updatedAt: Timestamp,
 })
-const Credentials = Type.Object({ seed: Type.String(), password: Type.String(), restrictedPassword: Type.String() })
-const Create = strict({
+export const Credentials = Type.Object({ seed: Type.String(), password: Type.String(), restrictedPassword: Type.String() })
+export const CreateNode = strict({
   name: Type.Optional(Type.String()),
   autoLiquidity: Type.Optional(Type.Enum(['2m', '5m', '10m'])),
   accessMode: Type.Optional(Type.Enum(['limited', 'full'])),
 })
-const Rename = strict({ name: Type.String() })
-const Update = strict({ version: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })) })
-const Nothing = strict({})
-const Updates = Type.Object({
+export const Rename = strict({ name: Type.String() })
+export const Update = strict({ version: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })) })
+export const Nothing = strict({})
+export const Updates = Type.Object({
   currentVersion: Type.String(),
   latestVersion: Type.String(),
   updateAvailable: Type.Boolean(),
   lastUpdateError: nullable(Type.String()),
 })
-const NodeId = Type.Object({ nodeId: Type.String() })
-const Force = strict({ force: Type.Optional(Type.Enum(['true', 'false'])) })
+export const NodeId = Type.Object({ nodeId: Type.String() })
+export const Force = strict({ force: Type.Optional(Type.Enum(['true', 'false'])) })
 
 type Id = { Params: Static<typeof NodeId> }
 
@@ -60,14 +61,14 @@ export function nodeRoutes({ keys, limits, nodes }: RouteParts & { nodes: Nodes 
         nodes: await nodes.list(call(request)),
       }),
     )
-    app.post<{ Body: Static<typeof Create> }>(
+    app.post<{ Body: Static<typeof CreateNode> }>(
       '',
       {
         onRequest: write,
         schema: {
           summary: 'Create a node',
           security,
-          body: Create,
+          body: CreateNode,
           response: { 202: Type.Object({ node: NodeSchema, credentials: Credentials }), ...changes, 402: ErrorBody },
         },
       },
@@ -75,8 +76,8 @@ export function nodeRoutes({ keys, limits, nodes }: RouteParts & { nodes: Nodes 
         const header = request.headers['idempotency-key']
         const repeatable = {
           key: header?.toString(),
-          apiKeyId: request.caller.id,
-          apiKey: request.presentedKey,
+          callerId: request.caller.id,
+          secret: request.presentedKey,
           route: 'POST /v1/nodes',
           body: request.body,
         }

@@ -8,13 +8,13 @@ import { findAnyNode, listAllNodes, type NodeRow, recordFunds } from '../store/n
 import { statsOf } from '../store/stats.ts'
 import type { RouteParts } from './app.ts'
 import { requireOperator } from './auth.ts'
+import { MAX_SAT } from './gateway.ts'
 import { NodeSchema } from './nodes.ts'
 import { ErrorBody, strict } from './schemas.ts'
 
 const FAULTS = ['crash', 'hang', 'peer_down', 'slow', 'none'] as const
-const MAX_SAT = 9_007_199_254_740
-const Fund = strict({ amountSat: Type.Integer({ minimum: 1, maximum: MAX_SAT }) })
-const Pay = strict({ invoice: Type.String({ minLength: 1, maxLength: 4096 }) })
+export const Fund = strict({ amountSat: Type.Integer({ minimum: 1, maximum: MAX_SAT }) })
+export const SandboxPay = strict({ invoice: Type.String({ minLength: 1, maxLength: 4096 }) })
 const Fault = strict({ fault: Type.Enum(FAULTS) })
 const Id = Type.Object({ id: Type.String() })
 type WithId = { Params: Static<typeof Id> }
@@ -84,13 +84,13 @@ export function operatorNodeRoutes(
         return answer
       },
     )
-    app.post<{ Body: Static<typeof Pay> }>(
+    app.post<{ Body: Static<typeof SandboxPay> }>(
       '/sandbox/pay',
       {
         schema: {
           summary: 'Pay a sandbox invoice as a customer would',
           security,
-          body: Pay,
+          body: SandboxPay,
           response: { 200: Type.Object({ paymentHash: Type.String(), preimage: Type.String() }), ...errors },
         },
       },

@@ -22,10 +22,15 @@ const CreditView = Type.Object({
   reason: Type.String(),
   createdAt: Timestamp,
 })
-const NewKey = strict({ name: Name, scopes: Type.Array(Type.Enum(SCOPES), { maxItems: 10 }) })
-const KeyChange = strict({ disabled: Type.Boolean() })
-const CreatedKey = Type.Object({ id: Type.String(), name: Type.String(), scopes: Type.Array(Type.String()), key: Type.String() })
-const KeyView = Type.Object({
+export const NewKey = strict({ name: Name, scopes: Type.Array(Type.Enum(SCOPES), { maxItems: 10 }) })
+export const KeyChange = strict({ disabled: Type.Boolean() })
+export const CreatedKey = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  scopes: Type.Array(Type.String()),
+  key: Type.String(),
+})
+export const KeyView = Type.Object({
   id: Type.String(),
   name: Type.String(),
   prefix: Type.String(),

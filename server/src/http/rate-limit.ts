@@ -14,6 +14,8 @@ type Check = (request: FastifyRequest) => Promise<void>
 export type Limits = {
   /** Node operations, per client address. */
   nodes: Check
+  /** Node operations of the dashboard: as many again, so that neither uses up the other's. */
+  dashboardNodes: Check
   /** Failed authentications, per client address: a valid key is never refused for what others behind its address tried. */
   failures: Check
   /** What anybody may have written without being known: accounts and passkey challenges, per client address. */
@@ -42,6 +44,7 @@ export async function addLimits(
   const windowMs = settings.windowSeconds * 1000
   return {
     nodes: limit('nodes', settings.max, windowMs),
+    dashboardNodes: limit('dashboard nodes', settings.max, windowMs),
     failures: limit('failures', MAX_FAILURES, FAILURE_WINDOW_MS),
     strangers: limit('strangers', MAX_FROM_STRANGERS, 60_000),
     gateway: settings.gatewayMax === 0 ? undefined : limit('gateway', settings.gatewayMax, windowMs, ({ caller }) => caller.id),

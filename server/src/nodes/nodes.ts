@@ -27,6 +27,7 @@ import { lightningIdOf, type Network, newMaterial, sealSecrets } from './materia
 import { type OperationKind, type Status, sameVersion } from './node.ts'
 import type { Runtime } from './runtime.ts'
 
+/** What its owner can know of a node. The public API shows the first nine. */
 export type NodeView = {
   id: string
   name: string
@@ -37,6 +38,10 @@ export type NodeView = {
   updateCompletedAt: number | null
   createdAt: number
   updatedAt: number
+  accessMode: 'limited' | 'full'
+  autoLiquidity: string
+  /** The one that runs now. */
+  operation: OperationKind | null
 }
 export type Credentials = { seed: string; password: string; restrictedPassword: string }
 export type CreateRequest = { name?: string; autoLiquidity?: string; accessMode?: 'limited' | 'full' }
@@ -73,10 +78,24 @@ export class Nodes {
   view(row: ShownNode): NodeView {
     const { config } = this.#parts
     const { id, name, status, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt } = row
+    const { accessMode, autoLiquidity, operation } = row
     const endpointUrl = config.nodeDomain
       ? `https://${id.slice('node_'.length)}.${config.nodeDomain}`
       : `${config.publicUrl}/n/${id}`
-    return { id, name, status, endpointUrl, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt }
+    return {
+      id,
+      name,
+      status,
+      endpointUrl,
+      failureMessage,
+      updateStatus,
+      updateCompletedAt,
+      createdAt,
+      updatedAt,
+      accessMode,
+      autoLiquidity,
+      operation,
+    }
   }
 
   async create(call: Call, input: CreateRequest, repeatable: Repeatable): Promise<{ node: NodeView; credentials: Credentials }> {

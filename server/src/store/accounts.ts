@@ -29,10 +29,19 @@ export async function findAccount(sql: Sql, id: string): Promise<AccountRow | un
   return row
 }
 
-export type ActivityRow = { at: number; actor: string; action: string; target: string | null; detail: Record<string, unknown> }
+export type ActivityRow = {
+  id: number
+  at: number
+  actor: string
+  action: string
+  target: string | null
+  detail: Record<string, unknown>
+}
 
-export async function listActivity(sql: Sql, accountId: string, limit: number): Promise<ActivityRow[]> {
+/** Newest first; only what happened before that one. */
+export async function listActivity(sql: Sql, accountId: string, limit: number, before?: number): Promise<ActivityRow[]> {
   return sql<ActivityRow[]>`
-    SELECT floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail
-    FROM activity WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${limit}`
+    SELECT id, floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail
+    FROM activity WHERE account_id = ${accountId} ${before === undefined ? sql`` : sql`AND id < ${before}`}
+    ORDER BY id DESC LIMIT ${limit}`
 }

@@ -56,6 +56,15 @@ export type KeyView = {
   lastUsedAt: number | null
 }
 
+const shown = (sql: Sql) => sql`
+  id, name, prefix, scopes, disabled, floor(extract(epoch FROM created_at))::bigint AS "createdAt",
+  floor(extract(epoch FROM last_used_at))::bigint AS "lastUsedAt"`
+
+/** Oldest first, without those that are revoked. */
+export async function listKeys(sql: Sql, accountId: string): Promise<KeyView[]> {
+  return sql<KeyView[]>`SELECT ${shown(sql)} FROM api_keys WHERE account_id = ${accountId} AND revoked_at IS NULL ORDER BY id`
+}
+
 /** Revoked keys are gone for good: they are in no answer any more. Undefined: no such key in this account. */
 export async function changeKey(
   sql: Sql,
@@ -72,9 +81,7 @@ export async function changeKey(
     ), log AS (
       INSERT INTO activity (account_id, actor, action, target) SELECT account_id, ${key.actor}, ${action}, id FROM changed
     ), told AS (SELECT pg_notify(${KEYS_CHANGED}, id) FROM changed)
-    SELECT id, name, prefix, scopes, disabled, floor(extract(epoch FROM created_at))::bigint AS "createdAt",
-           floor(extract(epoch FROM last_used_at))::bigint AS "lastUsedAt"
-    FROM changed, told`
+    SELECT ${shown(sql)} FROM changed, told`
   return row
 }
 

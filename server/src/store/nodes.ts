@@ -10,6 +10,7 @@ export type NodeRow = {
   lightningId: string
   name: string
   autoLiquidity: string
+  accessMode: 'limited' | 'full'
   createdAt: number
   updatedAt: number
   status: Status
@@ -39,7 +40,7 @@ const milliseconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM 
 
 const columns = (sql: Sql) => sql`
   id, account_id AS "accountId", host, port, lightning_id AS "lightningId", name, auto_liquidity AS "autoLiquidity",
-  ${seconds(sql, 'created_at')} AS "createdAt", ${seconds(sql, 'updated_at')} AS "updatedAt", status, failure_message AS "failureMessage",
+  access_mode AS "accessMode", ${seconds(sql, 'created_at')} AS "createdAt", ${seconds(sql, 'updated_at')} AS "updatedAt", status, failure_message AS "failureMessage",
   update_status AS "updateStatus", ${seconds(sql, 'update_completed_at')} AS "updateCompletedAt", last_update_error AS "lastUpdateError",
   desired_state AS "desiredState", desired_version AS "desiredVersion", desired_run AS "desiredRun",
   operation, operation_id AS "operationId", ${milliseconds(sql, 'operation_deadline')} AS "operationDeadlineMs",
@@ -49,7 +50,17 @@ const columns = (sql: Sql) => sql`
 /** What callers see of a node. */
 export type ShownNode = Pick<
   NodeRow,
-  'id' | 'name' | 'status' | 'failureMessage' | 'updateStatus' | 'updateCompletedAt' | 'createdAt' | 'updatedAt'
+  | 'id'
+  | 'name'
+  | 'status'
+  | 'failureMessage'
+  | 'updateStatus'
+  | 'updateCompletedAt'
+  | 'createdAt'
+  | 'updatedAt'
+  | 'accessMode'
+  | 'autoLiquidity'
+  | 'operation'
 >
 
 /** Only what is shown: with everything else a list of a thousand takes twice as long. */
@@ -57,7 +68,7 @@ export async function listNodes(sql: Sql, accountId: string): Promise<ShownNode[
   return sql<ShownNode[]>`
     SELECT id, name, status, failure_message AS "failureMessage", update_status AS "updateStatus",
            ${seconds(sql, 'update_completed_at')} AS "updateCompletedAt", ${seconds(sql, 'created_at')} AS "createdAt",
-           ${seconds(sql, 'updated_at')} AS "updatedAt"
+           ${seconds(sql, 'updated_at')} AS "updatedAt", access_mode AS "accessMode", auto_liquidity AS "autoLiquidity", operation
     FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL ORDER BY id`
 }
 
