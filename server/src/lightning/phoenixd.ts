@@ -15,15 +15,17 @@ export type NodeInfo = {
 export type InfoAnswer = { answer: 'info'; info: NodeInfo } | { answer: 'refused' | 'silent' | 'wrong password' | 'nonsense' }
 
 export type InvoiceWish = {
-  amountSat: number
+  /** Undefined: the payer chooses. */
+  amountSat: number | undefined
   description: string
-  expirySeconds: number
-  externalId: string
-  webhookUrl: string
+  /** The node's own, a day, unless given. */
+  expirySeconds?: number
+  externalId?: string
+  webhookUrl?: string
 }
 
 /** refused: it answered, and not with what it was asked for. Why goes to the log: a status and our own words, never the node's. */
-type NoAnswer = { answer: 'unreachable' } | { answer: 'refused'; why: string }
+export type NoAnswer = { answer: 'unreachable' } | { answer: 'refused'; why: string }
 export type InvoiceAnswer = { answer: 'invoice'; serialized: string; paymentHash: string } | NoAnswer
 /** unknown: it has no such payment. There is no preimage in here: it proves a payment, and the node tells it before anyone has paid. */
 export type IncomingAnswer =
@@ -41,7 +43,7 @@ const HASH = /^[0-9a-f]{64}$/
 /** Connections are limited for each address: a slow node exhausts only its own. */
 const kept = new Agent({ keepAlive: true, maxSockets: 32, timeout: IDLE_CONNECTION_MS })
 /** For what must neither wait behind a node's other requests nor meet a connection that is already dead. */
-const fresh = new Agent({ keepAlive: false })
+export const fresh = new Agent({ keepAlive: false })
 
 export async function getInfo(port: number, password: string, timeoutMs: number): Promise<InfoAnswer> {
   // Behind thirty-two slow payments a node that is well would look silent, and be restarted in the midst of them.
@@ -61,10 +63,10 @@ export async function createInvoice(
 ): Promise<InvoiceAnswer> {
   const { description, amountSat, expirySeconds, externalId, webhookUrl } = wish
   const form = {
-    amountSat: String(amountSat),
-    expirySeconds: String(expirySeconds),
-    externalId,
-    webhookUrl,
+    ...(amountSat === undefined ? {} : { amountSat: String(amountSat) }),
+    ...(expirySeconds === undefined ? {} : { expirySeconds: String(expirySeconds) }),
+    ...(externalId === undefined ? {} : { externalId }),
+    ...(webhookUrl === undefined ? {} : { webhookUrl }),
     ...(description.length <= MAX_DESCRIPTION_UNITS ? { description } : { descriptionHash: sha256(description) }),
   }
   const reply = await ask(address, password, { path: '/createinvoice', form }, timeoutMs)
@@ -101,7 +103,7 @@ type Call = { path: string; form?: Record<string, string> }
 type Reply = { status: number; text: string } | 'nobody listens' | 'no answer' | 'not HTTP' | 'too large'
 
 /** The time is for everything: a connection, the head of the answer and all of its body. */
-function ask(address: NodeAddress, password: string, call: Call, timeoutMs: number, agent: Agent = kept): Promise<Reply> {
+export function ask(address: NodeAddress, password: string, call: Call, timeoutMs: number, agent: Agent = kept): Promise<Reply> {
   const authorization = `Basic ${Buffer.from(`:${password}`).toString('base64')}`
   const type = { 'content-type': 'application/x-www-form-urlencoded' }
   const headers = { authorization, ...(call.form ? type : {}) }
@@ -162,31 +164,37 @@ function meaningOf({ code = '' }: NodeJS.ErrnoException): Reply {
   return code.startsWith('HPE_') ? 'not HTTP' : 'no answer'
 }
 
-function noAnswer(reply: string): NoAnswer {
+export function noAnswer(reply: string): NoAnswer {
   return reply === 'not HTTP' || reply === 'too large'
     ? { answer: 'refused', why: `the answer is ${reply}` }
     : { answer: 'unreachable' }
 }
 
-const refused = (status: number): NoAnswer => ({ answer: 'refused', why: `the node answered with status ${status}` })
+export const refused = (status: number): NoAnswer => ({ answer: 'refused', why: `the node answered with status ${status}` })
 
 const sha256 = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex')
-const isHash = (value: unknown): value is string => typeof value === 'string' && HASH.test(value)
+export const isHash = (value: unknown): value is string => typeof value === 'string' && HASH.test(value)
 
 /** Beyond the year 9999 no date can be written any more, and a settlement that has one could never get its receipt. */
 export function isTimeMs(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < 253_402_300_800_000
 }
 
-/** What is not an object has no fields. */
-function objectIn(text: string): Record<string, unknown> {
+/** Undefined: not JSON. */
+export function valueIn(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+    return JSON.parse(text)
   } catch {
-    return {}
+    return undefined
   }
 }
+
+/** What is not an object has no fields. */
+export function fieldsOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}
+
+export const objectIn = (text: string): Record<string, unknown> => fieldsOf(valueIn(text))
 
 function parseInfo(text: string): NodeInfo | undefined {
   const { nodeId, version, blockHeight, channels } = objectIn(text) as Partial<NodeInfo>

@@ -336,7 +336,7 @@ function checkedName(text: string): string {
   return name
 }
 
-const notFound = (): Problem => new Problem('node_not_found', 'There is no such node.')
+export const notFound = (): Problem => new Problem('node_not_found', 'There is no such node.')
 
 const inProgress = (kind: OperationKind): Problem =>
   new Problem('operation_in_progress', `Another operation (${kind}) is running on this node. Try again when it has ended.`, {

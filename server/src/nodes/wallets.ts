@@ -1,0 +1,202 @@
+import { isId } from '../ids.ts'
+import { readInvoice } from '../lightning/bolt11.ts'
+import { createInvoice, getInfo, hasFunds, type NoAnswer, type NodeAddress, type NodeInfo } from '../lightning/phoenixd.ts'
+import {
+  findIncomingPayment,
+  findOutgoingPayment,
+  getBalance,
+  listIncoming,
+  listOutgoing,
+  newestFirst,
+  payInvoice,
+  type WalletPayment,
+} from '../lightning/phoenixd-wallet.ts'
+import { Problem } from '../problems.ts'
+import type { Sql } from '../store/db.ts'
+import { findNode, logActivity } from '../store/nodes.ts'
+import type { AccessTo, NodeAccess } from './access.ts'
+import type { Network } from './material.ts'
+import { type Call, notFound } from './nodes.ts'
+
+export type NodeLive = {
+  isReachable: boolean
+  balanceSat: number | null
+  feeCreditSat: number | null
+  channels: { usable: number; total: number }
+  blockHeight: number | null
+  version: string | null
+}
+export type NodeSent = {
+  outcome: 'sent' | 'failed' | 'unknown'
+  reason: string | null
+  amountSat: number | null
+  feeSat: number | null
+}
+
+const LOOK_TIMEOUT_MS = 3_000
+const INVOICE_TIMEOUT_MS = 5_000
+/** Payments can take that long, and a connection on which nothing happens for two minutes is closed. */
+const PAY_TIMEOUT_MS = 110_000
+const LISTED = 50
+const HASH = /^[0-9a-f]{64}$/
+
+/**
+ * A node's money, as its owner sees it in the dashboard. Whatever is asked here, the node is asked with the one password that its
+ * `accessMode` chose: no other can be opened by a request, so where it is the restricted one it is the node itself that does not send.
+ */
+export class Wallets {
+  readonly #parts: { sql: Sql; accessTo: AccessTo; network: Network }
+
+  constructor(parts: { sql: Sql; accessTo: AccessTo; network: Network }) {
+    this.#parts = parts
+  }
+
+  /** A node that does not answer is an answer too: the page says so, and what is not known is null. */
+  async live(call: Call, nodeId: string): Promise<NodeLive> {
+    const node = await this.#find(call, nodeId)
+    const { address } = node
+    const away = { isReachable: false, balanceSat: null, feeCreditSat: null, channels: { usable: 0, total: 0 } }
+    if (!address) return { ...away, blockHeight: null, version: null }
+    const password = node.password()
+    const [seen, held] = await Promise.all([
+      getInfo(address.port, password, LOOK_TIMEOUT_MS),
+      getBalance(address, password, LOOK_TIMEOUT_MS),
+    ])
+    if (seen.answer !== 'info') return { ...away, blockHeight: null, version: null }
+    const { info } = seen
+    const isKnown = hasFunds(info) !== undefined
+    return {
+      isReachable: true,
+      balanceSat: balanceOf(info),
+      feeCreditSat: isKnown && held.answer === 'balance' ? held.feeCreditSat : null,
+      channels: { usable: info.channels.filter(({ state }) => state === 'Normal').length, total: info.channels.length },
+      blockHeight: info.blockHeight ?? null,
+      version: info.version,
+    }
+  }
+
+  async payments(call: Call, nodeId: string): Promise<WalletPayment[]> {
+    const { address, password, nowMs } = await this.#running(call, nodeId)
+    const lists = await Promise.all([
+      listIncoming(address, password, LISTED, LOOK_TIMEOUT_MS),
+      listOutgoing(address, password, LISTED, nowMs, LOOK_TIMEOUT_MS),
+    ])
+    const payments = lists.flatMap((list) => {
+      if (list.answer !== 'payments') throw silent(list)
+      return list.payments
+    })
+    return payments.sort(newestFirst).slice(0, LISTED)
+  }
+
+  async createInvoice(
+    call: Call,
+    nodeId: string,
+    wish: { amountSat?: number; description: string },
+  ): Promise<{ paymentHash: string; invoice: string }> {
+    const { address, password } = await this.#running(call, nodeId)
+    const { amountSat, description } = wish
+    const made = await createInvoice(address, password, { amountSat, description }, INVOICE_TIMEOUT_MS)
+    if (made.answer !== 'invoice') throw silent(made)
+    return { paymentHash: made.paymentHash, invoice: made.serialized }
+  }
+
+  async invoice(call: Call, nodeId: string, paymentHash: string): Promise<{ isPaid: boolean; receivedSat: number }> {
+    const { address, password } = await this.#running(call, nodeId)
+    const found = HASH.test(paymentHash)
+      ? await findIncomingPayment(address, password, paymentHash, LOOK_TIMEOUT_MS)
+      : { answer: 'unknown' as const }
+    if (found.answer === 'unknown') throw new Problem('not_found', 'The node has no such invoice.')
+    if (found.answer !== 'payment') throw silent(found)
+    const { isPaid, amountSat } = found.payment
+    return { isPaid, receivedSat: isPaid ? amountSat : 0 }
+  }
+
+  /**
+   * Asks the node once, and when it does not say what became of it, asks what it knows and says so: whoever is told "failed" pays again.
+   * A failure that is older than this request is another attempt's, and tells nothing of ours.
+   */
+  async pay(call: Call, nodeId: string, wish: { invoice: string; amountSat?: number }): Promise<NodeSent> {
+    const { sql } = this.#parts
+    const row = isId('node', nodeId) && (await findNode(sql, call.accountId, nodeId))
+    if (!row) throw notFound()
+    // Only finds the words for it: the password that is stored for such a node cannot send.
+    if (row.accessMode !== 'full') throw cannotSend()
+    const { address, password, nowMs } = await this.#running(call, nodeId)
+    const payment = this.#checked(wish, nowMs)
+    await logActivity(sql, call.accountId, call.actor, 'node.pay', nodeId)
+    const startedMs = Date.now()
+    const sent = await payInvoice(address, password, payment, PAY_TIMEOUT_MS)
+    if (sent.answer === 'sent') return { outcome: 'sent', reason: null, amountSat: sent.amountSat, feeSat: sent.feeSat }
+    if (sent.answer === 'failed')
+      return { ...NOTHING_SENT, outcome: isUnderWay(sent.reason) ? 'unknown' : 'failed', reason: sent.reason }
+    if (sent.answer === 'wrong password') throw cannotSend()
+    if (sent.answer !== 'uncertain') throw silent(sent)
+    const found = await findOutgoingPayment(address, password, payment.paymentHash, LOOK_TIMEOUT_MS)
+    const known = found.answer === 'payment' ? found.payment : undefined
+    if (known?.isPaid)
+      return { outcome: 'sent', reason: null, amountSat: known.amountSat, feeSat: Math.floor(known.feeMsat / 1000) }
+    if (known?.completedAtMs !== undefined && known.createdAtMs >= startedMs)
+      return { ...NOTHING_SENT, outcome: 'failed', reason: 'the node does not say why' }
+    return {
+      ...NOTHING_SENT,
+      outcome: 'unknown',
+      reason: 'The node has not said in time whether it was sent. Do not pay again: the list of payments will show it.',
+    }
+  }
+
+  /** What the node would not look at: it pays invoices of any network, and asks nobody whether they have expired. */
+  #checked(wish: { invoice: string; amountSat?: number }, nowMs: number) {
+    const text = wish.invoice.trim().replace(/^lightning:/i, '')
+    // A QR code holds capitals.
+    const serialized = text === text.toUpperCase() ? text.toLowerCase() : text
+    const invoice = readInvoice(serialized)
+    if (!invoice) throw new Problem('bad_request', 'This is not a Lightning invoice.')
+    const { network, amountMsat, paymentHash, timestampSeconds, expirySeconds } = invoice
+    if (network !== this.#parts.network) throw new Problem('bad_request', 'The invoice is of another network than the node.')
+    if ((timestampSeconds + expirySeconds) * 1000 <= nowMs) throw new Problem('bad_request', 'The invoice has expired.')
+    if (amountMsat === undefined && wish.amountSat === undefined)
+      throw new Problem('bad_request', 'The invoice names no amount: the field "amountSat" must.')
+    if (amountMsat !== undefined && wish.amountSat !== undefined && wish.amountSat * 1000 !== amountMsat)
+      throw new Problem('bad_request', 'The invoice names another amount.')
+    return { invoice: serialized, paymentHash, amountSat: amountMsat === undefined ? wish.amountSat : undefined }
+  }
+
+  async #find(call: Call, nodeId: string): Promise<NodeAccess> {
+    // What is no id names no node, and may hold characters that the store has no place for.
+    const node = isId('node', nodeId) ? await this.#parts.accessTo(nodeId) : undefined
+    if (!node || node.isDeleted || node.accountId !== call.accountId) throw notFound()
+    return node
+  }
+
+  async #running(call: Call, nodeId: string): Promise<{ address: NodeAddress; password: string; nowMs: number }> {
+    const { address, password, nowMs } = await this.#find(call, nodeId)
+    if (!address) throw new Problem('payment_service_unavailable', 'The node is not running. Start it first.')
+    return { address, password: password(), nowMs }
+  }
+}
+
+/**
+ * Of the very answer that tells the channels' states. The node's own sum comes in another answer: when its peer comes back between the
+ * two it still says zero, and the channels already that they are well.
+ */
+function balanceOf(info: NodeInfo): number | null {
+  const balances = info.channels.map(({ balanceSat }) => balanceSat)
+  if (hasFunds(info) === undefined || !balances.every((sat) => sat !== undefined)) return null
+  return balances.reduce((sum, sat) => sum + sat, 0)
+}
+
+const NOTHING_SENT = { amountSat: null, feeSat: null }
+
+/** A refusal for that is no failure: the first request may yet be paid. */
+const isUnderWay = (reason: string): boolean => reason === 'another payment is in progress for that invoice'
+
+const cannotSend = (): Problem =>
+  new Problem(
+    'invalid_node_state',
+    'The dashboard has limited access to this node: it can make invoices, not send. The node’s own API sends, with its full password.',
+  )
+
+const silent = (answer: NoAnswer): Problem =>
+  new Problem('payment_service_unavailable', 'The node does not answer. Try again shortly.', {
+    cause: new Error(answer.answer === 'refused' ? answer.why : 'no answer in time'),
+  })
