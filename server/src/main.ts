@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { Keys } from './accounts/keys.ts'
 import { Links } from './accounts/links.ts'
 import { Metering } from './accounts/metering.ts'
@@ -18,6 +19,7 @@ import { checkMasterKey } from './master-key.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { requireSealingKeys, reseal } from './nodes/reseal.ts'
 import { openTreasury } from './nodes/treasury.ts'
+import { Wallets } from './nodes/wallets.ts'
 import { masterKeyOf } from './secrets.ts'
 import { StartFault } from './start-fault.ts'
 import { isStoreDown, openStore, type Sql, type StoreAddress } from './store/db.ts'
@@ -81,12 +83,14 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
     signIn,
     links,
     nodes,
+    wallets: new Wallets({ ...yard, sql }),
     payments,
     topUps,
     settlements: yard.settlements,
     hub: yard.hub,
     lookUpNode: yard.lookUpNode,
     operatorToken,
+    appDirectory: fileURLToPath(new URL('../../dashboard/dist', import.meta.url)),
     masterKeyId: master.id,
     isStopping,
     logger,

@@ -68,7 +68,7 @@ export class Payments {
     this.#parts = parts
   }
 
-  async create(call: Call, wish: PaymentWish, repeatable: Repeatable): Promise<CreatedPayment> {
+  async create(call: Call, wish: PaymentWish, repeatable?: Repeatable): Promise<CreatedPayment> {
     const { sql, master } = this.#parts
     const prepare = (): Promise<NewPayment> => this.#prepare(call, wish)
     const work = async (store: Sql, payment: NewPayment): Promise<CreatedPayment> => {
@@ -78,7 +78,7 @@ export class Payments {
     }
     // One statement is a transaction of its own.
     const created =
-      repeatable.key === undefined
+      repeatable?.key === undefined
         ? await work(sql, await prepare())
         : await once(sql, master, repeatable, 201, { prepare, work })
     crashpoint('payment: committed')

@@ -10,11 +10,14 @@ import type { Payments } from '../gateway/payments.ts'
 import { newId } from '../ids.ts'
 import type { Settlements } from '../lightning/settlements.ts'
 import type { Nodes } from '../nodes/nodes.ts'
+import type { Wallets } from '../nodes/wallets.ts'
 import { Problem } from '../problems.ts'
 import type { Hub } from '../runtimes/process/hub.ts'
 import type { Sql } from '../store/db.ts'
 import { apiKeyRoutes } from './api-key.ts'
+import { appFiles } from './app-files.ts'
 import { acceptOnlyJson } from './body.ts'
+import { dashboardRoutes } from './dashboard.ts'
 import { renderClientError, renderProblems, renderRouterError } from './errors.ts'
 import { gatewayRoutes } from './gateway.ts'
 import { healthRoutes } from './health.ts'
@@ -38,12 +41,15 @@ export type AppParts = {
   signIn: SignIn
   links: Links
   nodes: Nodes
+  wallets: Wallets
   payments: Payments
   topUps: TopUps
   settlements: Settlements
   hub: Hub | undefined
   lookUpNode: LookUpNode
   operatorToken: string | undefined
+  /** Where the built dashboard lies. */
+  appDirectory: string
   masterKeyId: string
   isStopping: () => boolean
   logger: FastifyBaseLogger
@@ -108,6 +114,8 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   await app.register(meRoutes(routeParts), { prefix: '/dashboard/api' })
   await app.register(signInRoutes(routeParts), { prefix: '/dashboard/api/auth' })
   await app.register(linkRoutes(routeParts), { prefix: '/dashboard/api/link' })
+  await app.register(dashboardRoutes(routeParts), { prefix: '/dashboard/api' })
+  await app.register(appFiles(parts.appDirectory))
   if (parts.operatorToken !== undefined) {
     await app.register(operatorRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
     await app.register(operatorLinkRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })

@@ -5,10 +5,18 @@ import { newId } from '../ids.ts'
 import { Problem, storeDown } from '../problems.ts'
 import { isStoreDown } from '../store/db.ts'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Takes every path that no other route does, and so says nothing about what a path takes. */
+    isFallback?: boolean
+  }
+}
+
 /** One shape for every error, from every layer, and the only place that renders it. */
 export function renderProblems(app: FastifyInstance): void {
   const routes: { method: string; pattern: RegExp }[] = []
-  app.addHook('onRoute', ({ method, url }) => {
+  app.addHook('onRoute', ({ method, url, config }) => {
+    if (config?.isFallback) return
     const pattern = new RegExp(
       `^${url
         .replace(/[.+?^${}()|[\]\\]/g, '\\$&')

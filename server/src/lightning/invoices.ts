@@ -21,7 +21,8 @@ export async function invoiceFrom(payee: Payee, wish: InvoiceWish, timeoutMs: nu
   const invoice = readInvoice(made.serialized)
   if (!invoice) throw oddInvoice('it cannot be read')
   if (invoice.network !== payee.network) throw oddInvoice('it is of another network')
-  if (invoice.amountMsat !== wish.amountSat * 1000) throw oddInvoice('its amount is another')
+  if (invoice.amountMsat !== (wish.amountSat === undefined ? undefined : wish.amountSat * 1000))
+    throw oddInvoice('its amount is another')
   if (invoice.paymentHash !== made.paymentHash) throw oddInvoice('its payment hash is another')
   const isLong = wish.description.length > LONGEST_INVOICE_DESCRIPTION
   const isDescribed = isLong

@@ -157,6 +157,11 @@ export class Nodes {
     return this.view(await this.#find(call, id))
   }
 
+  /** What the Lightning network knows it by. */
+  async lightningId(call: Call, id: string): Promise<string> {
+    return (await this.#find(call, id)).lightningId
+  }
+
   async #find(call: Call, id: string): Promise<NodeRow> {
     // What is no id names no node, and may hold characters that the store has no place for.
     const row = isId('node', id) && (await findNode(this.#parts.sql, call.accountId, id))

@@ -1,6 +1,7 @@
 import { isId } from '../ids.ts'
 import { readInvoice } from '../lightning/bolt11.ts'
-import { createInvoice, getInfo, hasFunds, type NoAnswer, type NodeAddress, type NodeInfo } from '../lightning/phoenixd.ts'
+import { invoiceFrom } from '../lightning/invoices.ts'
+import { getInfo, hasFunds, type NoAnswer, type NodeAddress, type NodeInfo } from '../lightning/phoenixd.ts'
 import {
   findIncomingPayment,
   findOutgoingPayment,
@@ -95,9 +96,9 @@ export class Wallets {
   ): Promise<{ paymentHash: string; invoice: string }> {
     const { address, password } = await this.#running(call, nodeId)
     const { amountSat, description } = wish
-    const made = await createInvoice(address, password, { amountSat, description }, INVOICE_TIMEOUT_MS)
-    if (made.answer !== 'invoice') throw silent(made)
-    return { paymentHash: made.paymentHash, invoice: made.serialized }
+    const payee = { address, password, network: this.#parts.network }
+    const invoice = await invoiceFrom(payee, { amountSat, description }, INVOICE_TIMEOUT_MS)
+    return { paymentHash: invoice.paymentHash, invoice: invoice.serialized }
   }
 
   async invoice(call: Call, nodeId: string, paymentHash: string): Promise<{ isPaid: boolean; receivedSat: number }> {

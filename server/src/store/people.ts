@@ -99,6 +99,11 @@ export async function listSessions(sql: Sql, personId: string): Promise<SessionR
     FROM people_sessions WHERE person_id = ${personId} AND expires_at > now() ORDER BY created_at DESC, id LIMIT 100`
 }
 
+export async function isOpenSession(sql: Sql, id: string): Promise<boolean> {
+  const [row] = await sql`SELECT 1 FROM people_sessions WHERE id = ${id} AND expires_at > now()`
+  return row !== undefined
+}
+
 /** All of a person, or all but one. */
 export async function endSessions(sql: Sql, personId: string, except: string | undefined): Promise<void> {
   await sql`

@@ -1,0 +1,69 @@
+import type { FastifyInstance } from 'fastify'
+import { type Static, Type } from 'typebox'
+import { recordFunds } from '../store/nodes.ts'
+import type { RouteParts } from './app.ts'
+import { callOf } from './dashboard.ts'
+import { CreatedPayment, CreatePayment, filterOf, Page, PaymentId, paid, requireCredential, shown, Validate } from './gateway.ts'
+import { Fund, SandboxPay } from './operator-nodes.ts'
+import { nullable } from './schemas.ts'
+
+type Id = { Params: Static<typeof PaymentId> }
+
+/** Payments of the account, and a panel to try a whole 402 in: by the rules of the public API, since it is the same gateway. */
+export function dashboardGatewayRoutes({ sql, payments, nodes, hub }: RouteParts) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get<{ Querystring: Static<typeof Page> }>(
+      '/payments',
+      {
+        schema: {
+          querystring: Page,
+          response: { 200: Type.Object({ payments: Type.Array(Type.Object(shown)), nextCursor: nullable(Type.String()) }) },
+        },
+      },
+      async (request) => {
+        const filter = filterOf(request.query)
+        return filter ? payments.list(callOf(request), filter) : { payments: [], nextCursor: null }
+      },
+    )
+    app.get<Id>(
+      '/payments/:id',
+      { schema: { params: PaymentId, response: { 200: Type.Object({ ...shown, challenge: Type.String() }) } } },
+      async (request) => payments.get(callOf(request), request.params.id),
+    )
+    app.post<{ Body: Static<typeof CreatePayment> }>(
+      '/payments',
+      { schema: { body: CreatePayment, response: { 201: CreatedPayment } } },
+      async (request, reply) => reply.code(201).send(await payments.create(callOf(request), request.body)),
+    )
+    app.post<Id & { Body: Static<typeof Validate> }>(
+      '/payments/:id/validate',
+      {
+        preValidation: requireCredential(Validate),
+        schema: { params: PaymentId, body: Validate, response: { 200: Type.Object(paid) } },
+      },
+      async (request) => payments.validate(callOf(request), request.params.id, request.body.credential),
+    )
+    if (!hub) return
+
+    app.post<Id & { Body: Static<typeof Fund> }>(
+      '/sandbox/nodes/:id/fund',
+      { schema: { params: PaymentId, body: Fund, response: { 200: Type.Object({ balanceSat: Type.Integer() }) } } },
+      async (request) => {
+        const answer = await hub.fund(await nodes.lightningId(callOf(request), request.params.id), request.body.amountSat)
+        // Known from now on, whatever happens before the next look at the node.
+        await recordFunds(sql, request.params.id, true)
+        return answer
+      },
+    )
+    app.post<{ Body: Static<typeof SandboxPay> }>(
+      '/sandbox/pay',
+      {
+        schema: {
+          body: SandboxPay,
+          response: { 200: Type.Object({ paymentHash: Type.String(), preimage: Type.String() }) },
+        },
+      },
+      async ({ body }) => hub.pay(body.invoice),
+    )
+  }
+}

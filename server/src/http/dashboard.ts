@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Repeatable } from '../idempotency.ts'
+import type { Call } from '../nodes/nodes.ts'
+import { Problem } from '../problems.ts'
+import type { RouteParts } from './app.ts'
+import { dashboardAccountRoutes } from './dashboard-account.ts'
+import { dashboardEventRoutes } from './dashboard-events.ts'
+import { dashboardGatewayRoutes } from './dashboard-gateway.ts'
+import { dashboardNodeRoutes } from './dashboard-nodes.ts'
+import { strict } from './schemas.ts'
+import { requirePerson, requireSameOrigin } from './session.ts'
+
+/** What the app asks for, with its session: the same calls to the same domain as the public API, which a key opens. */
+export function dashboardRoutes(parts: RouteParts) {
+  return async (app: FastifyInstance): Promise<void> => {
+    // Not promised to anybody but the app that is served beside it.
+    app.addHook('onRoute', (route) => {
+      route.schema = { querystring: strict({}), ...route.schema, hide: true }
+    })
+    // Balances and keys, out of a cache, would be shown to whoever uses the browser next.
+    app.addHook('onRequest', async (_request, reply) => void reply.header('cache-control', 'no-store'))
+    const signedIn = [requireSameOrigin(parts.config), requirePerson(parts)]
+    const register = async (prefix: string, routes: (app: FastifyInstance) => Promise<void>, first: typeof signedIn = []) =>
+      app.register(
+        async (scope) => {
+          for (const check of [...first, ...signedIn]) scope.addHook('onRequest', check)
+          // Where every field is optional so is the body. JSON null is a body, and a wrong one.
+          scope.addHook('preValidation', async (request) => {
+            if (request.body === undefined && request.method !== 'GET') request.body = {}
+          })
+          await routes(scope)
+        },
+        { prefix },
+      )
+    await register('/nodes', dashboardNodeRoutes(parts), [parts.limits.dashboardNodes])
+    await register('', dashboardGatewayRoutes(parts))
+    await register('', dashboardAccountRoutes(parts))
+    await register('', dashboardEventRoutes(parts))
+  }
+}
+
+export const callOf = ({ person }: FastifyRequest): Call => ({ accountId: person.accountId, actor: person.userId })
+
+const ENOUGH_RANDOM = /^[A-Za-z0-9_-]{22,255}$/
+
+/**
+ * An answer with credentials is sealed under what only the caller has. A script has its API key. A person's session is no such thing:
+ * its token stands in the database as it is, and the database together with the master key would open every seed of the last day. So
+ * the Idempotency-Key itself has to be a random value that only the page knows; the store gets its hash, and what it opens stays shut.
+ */
+export function repeatableOf(request: FastifyRequest, route: string): Repeatable {
+  const secret = request.headers['idempotency-key']?.toString()
+  if (secret === undefined || !ENOUGH_RANDOM.test(secret))
+    throw new Problem('bad_request', 'The header Idempotency-Key must be a random value of 22 characters or more.')
+  const key = createHash('sha256').update(secret).digest('hex')
+  return { key, callerId: request.person.userId, secret, route, body: request.body }
+}
