@@ -105,7 +105,13 @@ export async function newOwner(server: Server, account: { creditSat?: number; ac
 export const basic = (password: string) => ({ authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` })
 
 /** The node's own API, the way that clients reach it. */
-export function callNode({ endpointUrl }: Node, password: string, method: string, path: string, body?: string): Promise<Answer> {
+export function callNode(
+  { endpointUrl }: Pick<Node, 'endpointUrl'>,
+  password: string,
+  method: string,
+  path: string,
+  body?: string,
+): Promise<Answer> {
   const { port, pathname } = new URL(endpointUrl)
   const form = body === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }
   return send(Number(port), method, pathname + path, {
@@ -134,7 +140,7 @@ export async function fund(server: Server, { node }: Created, amountSat: number)
   expect([answer.status, answer.text]).toEqual([200, expect.any(String)])
 }
 
-export async function fault(server: Server, { node }: { node: Node }, kind: string): Promise<void> {
+export async function fault(server: Server, { node }: { node: Pick<Node, 'id'> }, kind: string): Promise<void> {
   const answer = await server.operator('POST', `/sandbox/nodes/${node.id}/fault`, { json: { fault: kind } })
   expect([answer.status, answer.text]).toEqual([200, '{}'])
 }

@@ -45,9 +45,9 @@ export const callOf = ({ person }: FastifyRequest): Call => ({ accountId: person
 const ENOUGH_RANDOM = /^[A-Za-z0-9_-]{22,255}$/
 
 /**
- * An answer with credentials is sealed under what only the caller has. A script has its API key. A person's session is no such thing:
- * its token stands in the database as it is, and the database together with the master key would open every seed of the last day. So
- * the Idempotency-Key itself has to be a random value that only the page knows; the store gets its hash, and what it opens stays shut.
+ * An answer with credentials is sealed under what only the caller has. A program has its API key. A person has a session, and it ends:
+ * who signs in again to ask for a lost answer could not open it any more. So it is the Idempotency-Key itself, which has to be a random
+ * value that only the page knows. The store gets its hash: neither it nor the master key, nor both, open what is kept there.
  */
 export function repeatableOf(request: FastifyRequest, route: string): Repeatable {
   const secret = request.headers['idempotency-key']?.toString()
