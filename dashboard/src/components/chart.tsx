@@ -29,7 +29,7 @@ export default function Chart({ points, unit }: Props) {
       {
         width: host.clientWidth,
         height: CHART_HEIGHT,
-        padding: [12, 8, 0, 0],
+        padding: [12, 24, 0, 0],
         cursor: { show: false },
         legend: { show: false },
         scales: { x: { time: false, range: [-0.6, points.length - 0.4] }, y: { range: [0, highest * 1.1] } },
@@ -37,6 +37,7 @@ export default function Chart({ points, unit }: Props) {
         axes: [
           {
             ...axis,
+            size: 28,
             grid: { show: false },
             splits: (self) => everyNth(points.length, self.width < 480 ? 4 : 8),
             values: (_, places) => places.map((place) => (points[place] ? format.format(points[place].at * 1000) : '')),

@@ -24,7 +24,7 @@ export function Shell() {
   useStatusAnnouncements()
 
   return (
-    <>
+    <div className="frame">
       <a className="skip" href="#content">
         Skip to content
       </a>
@@ -33,8 +33,10 @@ export function Shell() {
       <CreditBanner />
       <div className="shell">
         <header className="side">
-          <Brand />
-          <Navigation me={me} />
+          <div className="side-inner">
+            <Brand />
+            <Navigation me={me} />
+          </div>
         </header>
         <header className="top">
           <Burger opened={isOpen} onClick={() => setOpen(!isOpen)} aria-label="Menu" aria-expanded={isOpen} size="sm" />
@@ -57,7 +59,7 @@ export function Shell() {
           </Suspense>
         </main>
       </div>
-    </>
+    </div>
   )
 }
 

@@ -51,5 +51,5 @@ export function PaymentStatus({ payment }: { payment: Pick<GatewayPayment, 'stat
   if (payment.status === 'paid') return <Status word="Paid" tone="good" icon={IconCircleCheck} />
   if (payment.settledAt !== null) return <Status word="Settled" tone="warn" icon={IconClock} />
   if (payment.status === 'expired') return <Status word="Expired" tone="idle" icon={IconClockOff} />
-  return <Status word="Payment required" tone="busy" icon={IconClock} />
+  return <Status word="Unpaid" tone="busy" icon={IconClock} />
 }

@@ -70,7 +70,7 @@ function Filters() {
         value={status}
         data={[
           { value: '', label: 'Any' },
-          { value: 'payment_required', label: 'Payment required' },
+          { value: 'payment_required', label: 'Unpaid' },
           { value: 'paid', label: 'Paid' },
           { value: 'expired', label: 'Expired' },
         ]}
