@@ -84,6 +84,8 @@ describe('bad configuration', () => {
     ['RATE_LIMIT_MAX', () => ({ RATE_LIMIT_MAX: '0' })],
     ['RATE_LIMIT_WINDOW_SECONDS', () => ({ RATE_LIMIT_WINDOW_SECONDS: '86401' })],
     ['SIGNUP_CREDIT_SAT', () => ({ SIGNUP_CREDIT_SAT: '99999999999' })],
+    ['CREDIT_GRACE_HOURS', () => ({ CREDIT_GRACE_HOURS: 'two days' })],
+    ['TREASURY_NODE_ID', () => ({ TREASURY_NODE_ID: 'node_of_somebody' })],
     ['MAX_KEYS_PER_ACCOUNT', () => ({ MAX_KEYS_PER_ACCOUNT: '0' })],
     ['LOG_LEVEL', () => ({ LOG_LEVEL: 'loud' })],
   ]

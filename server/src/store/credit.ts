@@ -15,7 +15,10 @@ const leftMsat = (sql: Sql, accountId: Fragment | string, priceMsatPerDay: numbe
  */
 export async function missingCredit(sql: Sql, accountId: string, priceMsatPerDay: number, more: number): Promise<number> {
   if (priceMsatPerDay === 0) return 0
-  await sql`SELECT 1 FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`
+  const [account] = await sql<{ isTreasury: boolean }[]>`
+    SELECT is_treasury AS "isTreasury" FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`
+  // Its nodes cost nothing, and one that was stopped must be able to take payments again.
+  if (account?.isTreasury) return 0
   const [row] = await sql<{ leftMsat: number; costing: number }[]>`
     SELECT ${leftMsat(sql, accountId, priceMsatPerDay)} AS "leftMsat",
            (SELECT count(*) FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL AND desired_state = 'running'
