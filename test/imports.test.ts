@@ -7,6 +7,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Which room may import which other; its own files and packages from the registry are always fine. */
 const ARROWS: Record<string, string[]> = {
+  dashboard: [],
   sandboxd: [],
   server: [],
   bench: ['sandboxd', 'server'],
