@@ -43,7 +43,8 @@ export function peopleAdapter(
   const read = <T>(work: (sql: Sql) => Promise<T>): Promise<T> => store(transactions.reader(), work)
   const write = <T>(work: (sql: Sql) => Promise<T>): Promise<T> => store(transactions.writer(), work)
 
-  const custom = {
+  type FieldName = (data: { model: string; field: string }) => string
+  const custom = (nameOf: FieldName) => ({
     create: async ({ model, data }: { model: string; data: Row }) => {
       const row = TOKEN in data ? { ...data, [TOKEN]: hashOf(data[TOKEN]) } : data
       const inserted = await write((sql) => insertRow(sql, model as PeopleTable, row))
@@ -67,7 +68,7 @@ export function peopleAdapter(
       const range = {
         limit,
         ...(offset === undefined ? {} : { offset }),
-        ...(sortBy ? { sortBy: { column: sortBy.field, direction: sortBy.direction } } : {}),
+        ...(sortBy ? { sortBy: { column: nameOf({ model, field: sortBy.field }), direction: sortBy.direction } } : {}),
       }
       return shown(await read((sql) => selectRows(sql, model as PeopleTable, conditions(where), range)), where)
     },
@@ -85,7 +86,7 @@ export function peopleAdapter(
     // A challenge is signed once: of two that bring the same one, the DELETE decides.
     consumeOne: async ({ model, where }: Target) =>
       (await write((sql) => deleteRows(sql, model as PeopleTable, conditions(where))))[0] ?? null,
-  }
+  })
   return (options: BetterAuthOptions): DBAdapter => {
     const adapter: DBAdapter = createAdapterFactory({
       config: {
@@ -96,7 +97,7 @@ export function peopleAdapter(
         transaction: (work) => transactions.run(() => work(adapter)),
       },
       // biome-ignore lint/suspicious/noExplicitAny: the library lets the caller choose the type of a row, which only it can know
-      adapter: () => custom as any,
+      adapter: ({ getFieldName }) => custom(getFieldName) as any,
     })(options)
     return adapter
   }

@@ -30,7 +30,8 @@ const WebAuthn = Type.Object(
   { additionalProperties: true },
 )
 
-/** What better-auth calls it, and what we do. */
+/** Where a secret can be guessed at, and what better-auth calls it when it was. */
+const GUESSES = ['/sign-in/email', '/change-password', '/passkey/verify-authentication']
 const WRONG = ['INVALID_EMAIL_OR_PASSWORD', 'INVALID_PASSWORD', 'PASSKEY_NOT_FOUND', 'AUTHENTICATION_FAILED']
 const SENTENCES: Record<string, string> = {
   USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: 'Somebody with this e-mail address is here already. Sign in instead.',
@@ -38,6 +39,7 @@ const SENTENCES: Record<string, string> = {
   PASSWORD_TOO_SHORT: 'A password has at least 8 characters.',
   PASSWORD_TOO_LONG: 'A password has at most 128 characters.',
   CHALLENGE_NOT_FOUND: 'This took too long. Begin again.',
+  YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY: 'Somebody else began this. Begin again.',
   FAILED_TO_VERIFY_REGISTRATION: 'This passkey could not be verified.',
   CREDENTIAL_ACCOUNT_NOT_FOUND: 'There is no password yet.',
 }
@@ -67,7 +69,7 @@ export function signInRoutes(parts: RouteParts) {
         answer = await (atOnce ? signIn.callAtOnce(clientOf(request), call) : signIn.call(clientOf(request), call))
       } catch (error) {
         if (!(error instanceof AuthRefusal)) throw error
-        if (WRONG.includes(error.code)) await limits.failures(request)
+        if (GUESSES.includes(call.path) && WRONG.includes(error.code)) await limits.failures(request)
         throw problemOf(call.path, error) ?? error
       }
       if (answer.cookies.length > 0) reply.header('set-cookie', answer.cookies)
@@ -185,8 +187,8 @@ function problemOf(path: string, { status, code, message }: AuthRefusal): Proble
   if (code === 'INVALID_PASSWORD') return new Problem('bad_request', 'The current password is another one.')
   if (path === '/passkey/verify-authentication' && WRONG.includes(code))
     return new Problem('unauthorized', 'This passkey does not open anything here.')
-  // Somebody else's and none at all: one answer.
-  if (path.startsWith('/passkey/') && (code === 'PASSKEY_NOT_FOUND' || code === 'YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY'))
+  // Somebody else's and none at all: one answer. Who asks is signed in, or would not have come this far.
+  if (/^\/passkey\/(delete|update)-passkey$/.test(path) && [401, 403, 404].includes(status))
     return new Problem('not_found', 'There is no such passkey.')
   if (code === 'SESSION_NOT_FRESH')
     return new Problem('unauthorized', 'You signed in more than a day ago. Sign in again for this.')
