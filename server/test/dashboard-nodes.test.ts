@@ -418,7 +418,7 @@ describe('a node that does not say whether it has paid', () => {
         'POST',
         'payinvoice',
         form,
-      ).then(() => reply(response))
+      ).then(() => reply(response), hangUp.bind(null, response))
     })
     expect(await pay(full.node.id, { invoice })).toEqual({ outcome: 'sent', reason: null, amountSat: 40, feeSat: 4 })
     expect(paysAsked()).toBe(1)

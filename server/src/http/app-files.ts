@@ -65,7 +65,7 @@ export function appFiles(directory: string) {
 }
 
 /** A page of the app has no dot in its name; a script that is gone must not come back as a page. */
-const isPage = (path: string): boolean => /^[\w/-]*$/.test(path) && !path.startsWith('assets/')
+const isPage = (path: string): boolean => /^([\w-]+(\/[\w-]+)*\/?)?$/.test(path) && !/^assets(\/|$)/.test(path)
 
 function send(request: FastifyRequest, reply: FastifyReply, { type, caching, plain, gzipped }: File): FastifyReply {
   reply.headers({ ...HEADERS, 'content-type': type, 'cache-control': caching, vary: 'accept-encoding' })

@@ -47,7 +47,7 @@ export function dashboardEventRoutes({ sql, logger }: RouteParts) {
 type Feed = { streams: Set<PassThrough>; last: Fingerprint; timer: NodeJS.Timeout | undefined }
 
 /** One look a second for each account that somebody watches, however many watch it, and none for all the others. */
-class Feeds {
+export class Feeds {
   readonly #sql: Sql
   readonly #log: FastifyBaseLogger
   readonly #feeds = new Map<string, Feed>()
