@@ -1,10 +1,9 @@
 import { ApiError, api } from './api.ts'
+import type { Passkey } from './api-types.ts'
 
 /** Sign-in and what belongs to it, by the server's own routes for it. A refusal here is about the password, not about the session. */
 const AUTH = '/auth'
 const own = { keepsSession: true } as const
-
-export type Passkey = { id: string; name?: string | null; createdAt?: string | null; deviceType?: string }
 
 export const signIn = (email: string, password: string): Promise<unknown> =>
   api.post(`${AUTH}/sign-in/email`, { email, password }, own)
@@ -20,10 +19,12 @@ export const signOutEverywhere = (): Promise<unknown> => api.post(`${AUTH}/revok
 export const changePassword = (currentPassword: string, newPassword: string): Promise<unknown> =>
   api.post(`${AUTH}/change-password`, { currentPassword, newPassword, revokeOtherSessions: true }, own)
 
-export const canUsePasskeys = (): boolean => typeof window.PublicKeyCredential === 'function' && window.isSecureContext
+/** A passkey belongs to a name: browsers refuse to make one for an address of digits. */
+export const canUsePasskeys = (): boolean =>
+  typeof window.PublicKeyCredential === 'function' && window.isSecureContext && !/^[\d.]+$|:/.test(window.location.hostname)
 
-export const listPasskeys = (signal: AbortSignal): Promise<Passkey[]> =>
-  api.get<Passkey[]>(`${AUTH}/passkey/list-user-passkeys`, { signal })
+export const listPasskeys = async (signal: AbortSignal): Promise<Passkey[]> =>
+  (await api.get<{ passkeys: Passkey[] }>(`${AUTH}/passkey/list-user-passkeys`, { signal })).passkeys
 
 export const removePasskey = (id: string): Promise<unknown> => api.post(`${AUTH}/passkey/delete-passkey`, { id }, own)
 

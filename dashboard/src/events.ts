@@ -84,8 +84,10 @@ export function listen(onRefused: () => void): () => void {
       hasMissed = true
       failures += 1
       become('lost')
-      source?.close()
-      timer = setTimeout(open, Math.min(LONGEST_WAIT_MS, 500 * 2 ** Math.min(failures, 5)))
+      // Otherwise the browser itself tries again, when the server told it to.
+      if (source?.readyState === EventSource.CLOSED) {
+        timer = setTimeout(open, Math.min(LONGEST_WAIT_MS, 500 * 2 ** Math.min(failures, 5)))
+      }
       // A session that is over looks the same as a server that is away; only a request tells them apart.
       onRefused()
     }

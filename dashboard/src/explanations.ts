@@ -34,6 +34,9 @@ const NEXT: Record<string, string> = {
   passkey_cancelled: 'Nothing was changed. Try again when your device is at hand, or use your password.',
 }
 
+/** Where the API's own sentence speaks to a program. */
+const WHY: Record<string, string> = { node_has_funds: 'There is money on this node.' }
+
 export function explain(error: unknown): { why: string; next: string | null } {
   if (!(error instanceof ApiError)) {
     return {
@@ -45,5 +48,8 @@ export function explain(error: unknown): { why: string; next: string | null } {
   if (error.code === 'rate_limited' && wait) {
     return { why: 'Too many requests in a short time.', next: `Try again in ${duration(Math.max(60, wait))}.` }
   }
-  return { why: error.message, next: NEXT[error.code] ?? (error.status >= 500 ? (NEXT.internal_error ?? null) : null) }
+  return {
+    why: WHY[error.code] ?? error.message,
+    next: NEXT[error.code] ?? (error.status >= 500 ? (NEXT.internal_error ?? null) : null),
+  }
 }

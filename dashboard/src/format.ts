@@ -42,14 +42,13 @@ const exactFormat = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', time
 
 export const exact = (at: number): string => exactFormat.format(at * 1000)
 
-/** "about 11 days". Days up to two months: "about 1 month" hides four weeks of difference. */
+/** "about 11 days". Days for as long as a person counts in days: "about 3 months" hides two weeks of difference. */
 export function duration(seconds: number): string {
-  if (seconds < 60) return 'less than a minute'
   for (const [unit, length] of UNITS) {
-    const count = Math.round(seconds / length)
-    const enough = unit === 'day' || unit === 'hour' || unit === 'minute' ? seconds >= length : count >= 2
-    if (enough)
-      return `about ${grouped(Math.max(1, Math.floor(seconds / length)))} ${unit}${Math.floor(seconds / length) === 1 ? '' : 's'}`
+    const least = unit === 'year' ? 2 * length : unit === 'month' ? 4 * length : length
+    if (seconds < least) continue
+    const count = Math.floor(seconds / length)
+    return `about ${grouped(count)} ${unit}${count === 1 ? '' : 's'}`
   }
   return 'less than a minute'
 }

@@ -3,42 +3,38 @@ import type { Activity } from './api-types.ts'
 /** The log in words. `%` is where the name of what it happened to goes. */
 const SENTENCES: Record<string, string> = {
   'account.created': 'The account was created',
-  'account.claimed': 'The account was claimed',
   'credit.added': 'Credit was added',
-  'credit.warning': 'Credit is running low',
-  'credit.empty': 'Credit is used up',
-  'credit.stopped': 'Nodes were stopped for lack of credit',
-  'credit.topped_up': 'Credit was topped up',
-  'invitation.created': 'An invitation was made',
-  'invitation.accepted': 'An invitation was accepted',
+  'credit.warning': 'Credit is running low, or used up',
+  'credit.topped_up': 'Credit was topped up over Lightning',
   'key.created': 'API key % was created',
   'key.disabled': 'API key % was disabled',
   'key.enabled': 'API key % was enabled',
   'key.revoked': 'API key % was revoked',
+  'link.created': 'A link to sign in was made',
   'node.created': 'Node % was created',
   'node.renamed': 'Node % was renamed',
-  'node.start': 'Node % was asked to start',
-  'node.started': 'Node % was started',
-  'node.stop': 'Node % was asked to stop',
-  'node.stopped': 'Node % was stopped',
-  'node.restart': 'Node % was asked to restart',
-  'node.restarted': 'Node % was restarted',
-  'node.update': 'Node % was asked to update',
-  'node.updated': 'Node % was updated',
+  'node.start': 'Node % was started',
+  'node.stop': 'Node % was stopped',
+  'node.restart': 'Node % was restarted',
+  'node.update': 'Node % was updated',
   'node.delete': 'Node % was deleted',
-  'node.deleted': 'Node % was deleted',
   'node.undeleted': 'Node % was brought back',
-  'node.ready': 'Node % became ready',
-  'node.failed': 'Node % failed',
+  'node.pay': 'Node % was told to send a payment',
   'payment.settled': 'Payment % was received by its node',
   'payment.paid': 'Payment % was validated',
+  'person.passkey_added': 'A passkey was added',
+  'person.passkey_removed': 'A passkey was removed',
+  'person.password_changed': 'The password was changed',
+  'person.signed_in': 'Signed in',
+  'person.signed_out': 'Signed out',
+  'person.signed_up': 'Signed up',
 }
 
 /** In words, with a gap for the target; what is not known is shown as it is called, and never hidden. */
-export function sentenceOf({ action, target }: Activity): { before: string; after: string } {
+export function sentenceOf({ action, target }: Activity): { before: string; after: string; namesTarget: boolean } {
   const sentence = SENTENCES[action] ?? `${capital(action.replaceAll(/[._-]/g, ' '))}${target ? ': %' : ''}`
   const [before = '', after = ''] = sentence.split('%')
-  return { before, after }
+  return { before, after, namesTarget: sentence.includes('%') }
 }
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
@@ -48,7 +44,7 @@ export function actorOf(actor: string, me: string | null): string {
   if (actor === me) return 'you'
   if (actor === 'operator') return 'the operator'
   if (actor.startsWith('key_')) return `API key ${actor}`
-  if (actor.startsWith('node_')) return 'the node'
-  if (actor === 'system' || actor === 'service') return 'the service'
+  if (actor.startsWith('node_')) return 'its node'
+  if (actor === 'credit' || actor === 'system') return 'the service'
   return actor
 }

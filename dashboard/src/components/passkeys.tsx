@@ -1,7 +1,8 @@
 import { Button, Group, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { addPasskey, canUsePasskeys, listPasskeys, type Passkey, removePasskey } from '../auth.ts'
+import type { Passkey } from '../api-types.ts'
+import { addPasskey, canUsePasskeys, listPasskeys, removePasskey } from '../auth.ts'
 import { queryClient } from '../queries.ts'
 import { useAction } from './action.ts'
 import { announce } from './announcer.tsx'
@@ -57,7 +58,9 @@ export function Passkeys() {
           </Group>
         </form>
       ) : (
-        <p className="note">This browser cannot use passkeys here: they need https, or this same machine.</p>
+        <p className="note">
+          Passkeys cannot be used here: they need https, or the name localhost, and an address that is a name and not a number.
+        </p>
       )}
       <Problem error={add.error} what="The passkey was not added." />
     </section>
@@ -77,12 +80,10 @@ function Row({ passkey }: { passkey: Passkey }) {
     <li className="passkey">
       <span className="row-main">
         {name}
-        {passkey.createdAt && (
-          <span className="small dim">
-            {' '}
-            added <Time at={Math.floor(Date.parse(passkey.createdAt) / 1000)} />
-          </span>
-        )}
+        <span className="small dim">
+          {' '}
+          added <Time at={passkey.createdAt} />
+        </span>
       </span>
       <Button size="xs" variant="default" aria-label={`Remove ${name}`} onClick={() => setAsking(true)}>
         Remove

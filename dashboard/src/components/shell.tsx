@@ -103,9 +103,9 @@ function useStatusAnnouncements(): void {
   }, [nodes])
 }
 
-const PATIENCE_MS = 2000
+const PATIENCE_MS = 4000
 
-/** Not for a blink: a restart of the service takes a second, and a banner that comes and goes only moves the page. */
+/** Not for a blink: a restart of the service takes a few seconds, and a banner that comes and goes only moves the page. */
 function LostConnection() {
   const connection = useConnection()
   const [isShown, setShown] = useState(false)

@@ -7,7 +7,7 @@ import { Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Time } from '../components/time.tsx'
-import { sats } from '../format.ts'
+import { sats, satsOfMsat } from '../format.ts'
 import { activityQuery, keysQuery, meQuery, nodesQuery } from '../queries.ts'
 import { actorOf, sentenceOf } from '../sentences.ts'
 import { createNodeCurl } from '../snippets.ts'
@@ -46,15 +46,14 @@ export function ActivityPage() {
 }
 
 function Row({ row, userId }: { row: Activity; userId: string | null }) {
-  const { before, after } = sentenceOf(row)
-  const amount = typeof row.detail.amountSat === 'number' ? `: ${sats(row.detail.amountSat)}` : ''
+  const { before, after, namesTarget } = sentenceOf(row)
   return (
     <li className="row">
       <span className="row-main">
         {before}
-        {row.target && <Target row={row} target={row.target} />}
+        {row.target && namesTarget && <Target row={row} target={row.target} />}
         {after}
-        {amount} <span className="dim">by {actorOf(row.actor, userId)}</span>
+        {amountOf(row.detail)} <span className="dim">by {actorOf(row.actor, userId)}</span>
       </span>
       <span className="small dim">
         <Time at={row.at} />
@@ -84,4 +83,9 @@ function Target({ row, target }: { row: Activity; target: string }) {
   }
   const given = typeof row.detail.name === 'string' ? row.detail.name : keys?.find(({ id }) => id === target)?.name
   return given ? <strong>{given}</strong> : <span className="mono">{target}</span>
+}
+
+function amountOf({ amountSat, amountMsat }: Activity['detail']): string {
+  if (typeof amountSat === 'number') return `: ${sats(amountSat)}`
+  return typeof amountMsat === 'number' ? `: ${satsOfMsat(amountMsat)}` : ''
 }

@@ -12,7 +12,7 @@ import { Page } from '../components/page.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Time } from '../components/time.tsx'
 import { duration } from '../format.ts'
-import { creditQuery, meQuery, queryClient } from '../queries.ts'
+import { creditQuery, meQuery, nodesQuery, queryClient } from '../queries.ts'
 
 export function CreditPage() {
   const { data: me } = useSuspenseQuery(meQuery)
@@ -123,23 +123,22 @@ function Waiting({ topUp, isSandbox }: { topUp: TopUp; isSandbox: boolean }) {
         paid={data.settledAt === null ? null : <Amount sat={data.amountSat} />}
         onPaidHere={() => void refetch()}
       >
-        <div>
-          Pay <Amount sat={topUp.amountSat} /> with any Lightning wallet.
-        </div>
+        {data.settledAt === null && (
+          <div>
+            Pay <Amount sat={topUp.amountSat} /> with any Lightning wallet.
+          </div>
+        )}
       </InvoiceCard>
     </div>
   )
 }
 
-const KINDS: Record<string, string> = {
-  grant: 'Given',
-  usage: 'Used',
-  top_up: 'Topped up',
-  'top-up': 'Topped up',
-  topup: 'Topped up',
-}
+/** Where the reason alone does not say it. */
+const KINDS: Record<string, string> = { signup: 'Given', operator: 'Given by the operator', usage: 'Used', top_up: 'Topped up' }
 
 function Ledger({ entries }: { entries: CreditEntry[] }) {
+  const { data: nodes } = useQuery(nodesQuery)
+  const nameOf = ({ reference }: CreditEntry) => nodes?.find((node) => reference?.startsWith(node.id))?.name
   return (
     <div className="card list">
       <Table verticalSpacing="sm" aria-label="Ledger">
@@ -155,6 +154,7 @@ function Ledger({ entries }: { entries: CreditEntry[] }) {
             <Table.Tr key={entry.id}>
               <Table.Td>
                 {KINDS[entry.kind] ?? entry.kind}: {entry.reason}
+                {nameOf(entry) && ` (${nameOf(entry)})`}
               </Table.Td>
               <Table.Td className="number">
                 {entry.amountMsat > 0 ? '+' : ''}

@@ -97,7 +97,7 @@ function Funnel({ funnel }: { funnel: Overview['funnel'] }) {
               </span>
             </div>
             <div className="bar" aria-hidden="true">
-              <span style={{ width: percent(count, Math.max(1, funnel.issued)).replace(' ', '') }} />
+              {count > 0 && <span style={{ width: `${(count / Math.max(count, funnel.issued)) * 100}%` }} />}
             </div>
             <div className="small dim">{explanation}</div>
           </li>

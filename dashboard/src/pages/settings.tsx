@@ -1,7 +1,6 @@
 import { Button, PasswordInput, SegmentedControl, Stack, useMantineColorScheme } from '@mantine/core'
 import { useSuspenseQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { ApiError } from '../api.ts'
 import { changePassword, signOutEverywhere } from '../auth.ts'
 import { SHORTEST_PASSWORD } from '../components/account-fields.tsx'
 import { useAction } from '../components/action.ts'
@@ -70,7 +69,6 @@ function Password({ email }: { email: string }) {
     event.preventDefault()
     void change.run()
   }
-  const isWrong = change.error instanceof ApiError && change.error.status === 401
   return (
     <section className="card" aria-labelledby="password">
       <h2 id="password">Password</h2>
@@ -97,11 +95,7 @@ function Password({ email }: { email: string }) {
             value={next}
             onChange={(event) => setNext(event.currentTarget.value)}
           />
-          <Problem
-            error={change.error}
-            what="The password was not changed."
-            {...(isWrong ? { next: 'Type the password that you signed in with.' } : {})}
-          />
+          <Problem error={change.error} what="The password was not changed." />
           <div>
             <Button type="submit" variant="default" loading={change.isPending}>
               Change password

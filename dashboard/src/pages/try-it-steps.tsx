@@ -1,5 +1,5 @@
 import { Button, Group, NativeSelect, NumberInput, Stack, TextInput } from '@mantine/core'
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
 import type { DashboardNode, Me } from '../api-types.ts'
 import { useAction } from '../components/action.ts'
 import { ButtonLink } from '../components/links.tsx'
@@ -48,6 +48,12 @@ export function TryItSteps({ me, nodes }: Props) {
     event.preventDefault()
     void go.run(false)
   }
+  const end = useRef<HTMLDivElement>(null)
+  const isOver = run !== null && next === undefined
+  // Six steps are longer than a screen: the outcome would be below it, and nothing would seem to have happened.
+  useEffect(() => {
+    if (isOver) end.current?.scrollIntoView({ block: 'end' })
+  }, [isOver])
   const isValid = terms.amountSat > 0 && terms.description.trim() !== ''
 
   return (
@@ -133,8 +139,8 @@ export function TryItSteps({ me, nodes }: Props) {
           </TryItStep>
         )
       })}
-      <div role="status" aria-live="polite">
-        {run?.issued && next === undefined && (
+      <div role="status" aria-live="polite" ref={end}>
+        {run?.issued && isOver && (
           <div className="card">
             <p className="paid">paid ✓</p>
             <Group>
