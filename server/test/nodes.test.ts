@@ -819,7 +819,7 @@ describe('C41: repeating a creation', () => {
     ]
     for (const key of known) expect(() => open(key, context, answer)).toThrow()
     // So that the above proves something: this is how it is sealed.
-    expect(JSON.parse(open(under(`${mine.key.key}sealed`), context, answer).toString())).toEqual(first.json())
+    expect(JSON.parse(open(under(`${mine.key.key}sealed`), context, answer).toString())).toMatchObject(first.json())
     await mine.delete(node.id)
   })
 })

@@ -222,13 +222,13 @@ describe('C32: a payment is never lost and never counts twice', () => {
   let store: Sql
 
   beforeAll(async () => {
-    const bundle = await buildCrashingServer(BUNDLE)
+    const bundle = await buildCrashingServer()
     // Nobody listens there: what nodes tell is lost, and only asking helps.
     const env = { ...ENV, NODE_CALLBACK_URL: `http://127.0.0.1:${await freePort()}` }
     yard = await new Server({ command: [process.execPath, bundle], env }).start()
     store = yard.sql()
   }, 60_000)
-  afterAll(() => removeCrashingServer(BUNDLE))
+  afterAll(() => removeCrashingServer())
 
   const askNow = (): Promise<unknown> => store`UPDATE top_ups SET ask_at = now() WHERE settled_at IS NULL`
 
