@@ -217,7 +217,6 @@ describe('the treasury', () => {
 })
 
 describe('C32: a payment is never lost and never counts twice', () => {
-  const BUNDLE = 'crash-top-ups'
   let yard: Server
   let store: Sql
 
