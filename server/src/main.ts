@@ -119,8 +119,7 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   const stop = async (): Promise<void> => {
     stopping = true
     clearInterval(housekeeping)
-    await metering.close()
-    await Promise.race([app.close(), pause(STOP_TIMEOUT_MS)])
+    await Promise.race([Promise.all([app.close(), metering.close()]), pause(STOP_TIMEOUT_MS)])
     await yard.close()
     await keys.close()
     await sql.end({ timeout: 1 })

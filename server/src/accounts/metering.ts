@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
 import { crashpoint } from '../crashpoint.ts'
 import { Problem } from '../problems.ts'
-import { listStoppableNodes, listWatchedCredit, recordWarning } from '../store/credit.ts'
+import { type CreditRow, listStoppableNodes, listWatchedCredit, recordWarning } from '../store/credit.ts'
 import { isStoreDown, type Sql } from '../store/db.ts'
 import { closeHours, forgetUsage, postUsage } from '../store/usage.ts'
 import { meansOf, nextWarning } from './credit.ts'
@@ -53,24 +53,20 @@ export class Metering {
     crashpoint('metering: hours closed')
     while ((await postUsage(sql, priceMsatPerDay, AT_ONCE)) === AT_ONCE);
     crashpoint('metering: posted')
-    await this.#warn(priceMsatPerDay)
-    crashpoint('metering: warned')
-    await this.#stopNodes(priceMsatPerDay)
-  }
-
-  async #warn(priceMsatPerDay: number): Promise<void> {
-    const { sql } = this.#parts
-    for (const account of await listWatchedCredit(sql, priceMsatPerDay)) {
+    const accounts = await listWatchedCredit(sql, priceMsatPerDay)
+    for (const account of accounts) {
       const change = nextWarning(account, meansOf(account, priceMsatPerDay))
       if (change) await recordWarning(sql, account, change)
     }
+    crashpoint('metering: warned')
+    await this.#stopNodes(accounts)
   }
 
   /** A node that is busy, or not up yet, is still there the next time. */
-  async #stopNodes(priceMsatPerDay: number): Promise<void> {
+  async #stopNodes(accounts: CreditRow[]): Promise<void> {
     const { sql, config, stopNode, log } = this.#parts
     const graceSeconds = config.creditGraceHours * 3_600
-    const broke = (await listWatchedCredit(sql, priceMsatPerDay)).filter(
+    const broke = accounts.filter(
       ({ emptyForSeconds, running }) => emptyForSeconds !== null && emptyForSeconds >= graceSeconds && running > 0,
     )
     if (broke.length === 0) return

@@ -32,6 +32,17 @@ export const Updates = Type.Object({
   updateAvailable: Type.Boolean(),
   lastUpdateError: nullable(Type.String()),
 })
+/** Paying the invoice credits the account by itself, with its amount. */
+export const NoCredit = Type.Object({
+  error: Type.Object(
+    {
+      code: Type.String(),
+      message: Type.String(),
+      topUp: Type.Optional(Type.Object({ amountSat: Type.Integer(), invoice: Type.String(), expiresAt: Timestamp })),
+    },
+    { additionalProperties: true },
+  ),
+})
 export const NodeId = Type.Object({ nodeId: Type.String() })
 export const Force = strict({ force: Type.Optional(Type.Enum(['true', 'false'])) })
 
@@ -69,7 +80,7 @@ export function nodeRoutes({ keys, limits, nodes }: RouteParts & { nodes: Nodes 
           summary: 'Create a node',
           security,
           body: CreateNode,
-          response: { 202: Type.Object({ node: NodeSchema, credentials: Credentials }), ...changes, 402: ErrorBody },
+          response: { 202: Type.Object({ node: NodeSchema, credentials: Credentials }), ...changes, 402: NoCredit },
         },
       },
       async (request, reply) => {
@@ -107,7 +118,7 @@ export function nodeRoutes({ keys, limits, nodes }: RouteParts & { nodes: Nodes 
             security,
             params: NodeId,
             body: Nothing,
-            response: { 200: NodeSchema, ...changes, 402: ErrorBody },
+            response: { 200: NodeSchema, ...changes, 402: NoCredit },
           },
         },
         async (request) => nodes[action](call(request), request.params.nodeId),
