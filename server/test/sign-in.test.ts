@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { readConfig } from '../src/config.ts'
 import type { Sql } from '../src/store/db.ts'
+import { forgetOldLinks } from '../src/store/links.ts'
+import { forgetEndedSessions } from '../src/store/people.ts'
 import { Browser, cookiesOf, newEmail, PASSWORD } from './browser.ts'
 import {
   type Answer,
@@ -26,7 +28,7 @@ beforeAll(async () => {
   const together = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url }
   replica = new ServerProcess({ env: { ...together, REGISTRATION: 'invite' } })
   await replica.launch()
-  await eventually(async () => (await send(replica.port, 'GET', '/readyz').catch(() => undefined))?.status === 200, 'the replica')
+  await replica.printed(/^boltyard ready/m)
   sql = server.sql()
   known = await aPerson()
 })
@@ -139,26 +141,6 @@ describe('signing up', () => {
       0,
     )
   })
-
-  test('killed in between, likewise', async () => {
-    const mortal = await startServer()
-    const store = mortal.sql()
-    await store.unsafe(`
-      CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(4); RETURN NEW; END $$;
-      CREATE TRIGGER slow BEFORE INSERT ON people_identities FOR EACH ROW EXECUTE FUNCTION slow()`)
-    const signUp = new Browser(mortal).signUp('late@example.com').catch(() => 'killed')
-    const waits = async () => (await store`SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'`).length > 0
-    await eventually(waits, 'the sign-up to be half done')
-    await mortal.kill()
-    expect(await signUp).toBe('killed')
-    await eventually(async () => !(await waits()), 'PostgreSQL to notice', 25_000)
-    await store.unsafe('DROP TRIGGER slow ON people_identities')
-    expect(await store`SELECT 1 FROM people`).toHaveLength(0)
-    expect(await store`SELECT 1 FROM accounts WHERE name = 'late'`).toHaveLength(0)
-    await mortal.start()
-    expect((await new Browser(mortal).signUp('late@example.com')).status).toBe(200)
-    await mortal.stop()
-  }, 60_000)
 })
 
 describe('the session’s cookie', () => {
@@ -714,30 +696,13 @@ describe('what is not for a page', () => {
   })
 })
 
-describe('when the store is away', () => {
-  test('nobody is told that they are signed out: 503, and afterwards all is as before', async () => {
-    const own = await startServer()
-    const browser = new Browser(own)
-    await browser.signUp('ann@example.com')
-    const { giveBack } = await own.takeStoreAway()
-    for (const answer of [
-      await browser.get('/me'),
-      await browser.get('/auth/list-sessions'),
-      await browser.signIn('ann@example.com'),
-      await browser.signUp('bob@example.com'),
-      await browser.post('/auth/change-password', { currentPassword: PASSWORD, newPassword: 'better horse' }),
-    ])
-      expect(errorOf(answer)).toEqual([503, 'service_unavailable'])
-    giveBack()
-    await eventually(async () => (await own.send('GET', '/readyz')).status === 200, 'the store to be back')
-    expect((await browser.me()).user.email).toBe('ann@example.com')
-    await own.stop()
-  }, 60_000)
-})
+describe('a service of its own', () => {
+  let own: Server
+  beforeAll(async () => {
+    own = await startServer({ env: { LOG_LEVEL: 'trace' } })
+  })
 
-describe('secrets', () => {
   test('no password, token or cookie is in the log or in any table', async () => {
-    const own = await startServer({ env: { LOG_LEVEL: 'trace' } })
     const browser = new Browser(own)
     const [password, changed] = ['a-very-secret-password', 'another-secret-password']
     await browser.signUp('ann@example.com', password)
@@ -746,11 +711,14 @@ describe('secrets', () => {
     const first = decodeURIComponent(browser.cookie)
     await browser.post('/auth/change-password', { currentPassword: password, newPassword: changed })
     await browser.get('/auth/passkey/generate-register-options')
-    await browser.post('/auth/passkey/verify-registration', { response: { id: 'AAAA', response: { clientDataJSON: 'AAAA' } } })
     const second = decodeURIComponent(browser.cookie)
+    await browser.post('/auth/passkey/verify-registration', { response: { id: 'AAAA', response: { clientDataJSON: 'AAAA' } } })
+    await browser.get('/auth/passkey/generate-authenticate-options')
+    const third = decodeURIComponent(browser.cookie)
     const token = (cookie: string): string[] => (/session_token=([^;]+)/.exec(cookie)?.[1] ?? '').split('.')
-    const challenge = /passkey=([^;.]+)/.exec(second)?.[1] ?? ''
-    const secrets = [password, changed, 'a-wrong-secret-password', challenge, ...token(first), ...token(second)]
+    const challenge = (cookie: string): string => /passkey=([^;.]+)/.exec(cookie)?.[1] ?? ''
+    const passwords = [password, changed, 'a-wrong-secret-password']
+    const secrets = [...passwords, challenge(second), challenge(third), ...token(first), ...token(second)]
     for (const secret of secrets) expect(secret.length).toBeGreaterThan(10)
     const store = own.sql()
     const tables = await store<{ name: string }[]>`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`
@@ -760,41 +728,69 @@ describe('secrets', () => {
     )
     const everything = rows.flat().join('\n') + own.stderr + own.stdout
     expect(everything).toContain('ann@example.com')
+    expect(own.stderr).toContain('/dashboard/api/auth/sign-in/email')
     for (const secret of secrets) {
       expect(everything).not.toContain(secret)
       expect(everything).not.toContain(Buffer.from(secret).toString('hex'))
       expect(everything).not.toContain(Buffer.from(secret).toString('base64'))
     }
     expect(own.stderr).not.toContain('ann@example.com')
-    await own.stop()
   })
+
+  test('what is over is forgotten', async () => {
+    const store = own.sql()
+    const tables = ['people_sessions', 'people_verifications', 'links']
+    for (const table of tables) {
+      expect((await store`SELECT 1 FROM ${store(table)}`).length).toBeGreaterThan(0)
+      await store`UPDATE ${store(table)} SET expires_at = now() - interval '1 minute'`
+    }
+    await forgetEndedSessions(store)
+    await forgetOldLinks(store)
+    for (const table of tables) expect(await store`SELECT 1 FROM ${store(table)}`).toHaveLength(0)
+  })
+
+  test('killed in the middle of a sign-up: nothing of it is left, and it can be repeated', async () => {
+    const store = own.sql()
+    await store.unsafe(`
+      CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(4); RETURN NEW; END $$;
+      CREATE TRIGGER slow BEFORE INSERT ON people_identities FOR EACH ROW EXECUTE FUNCTION slow()`)
+    const signUp = new Browser(own).signUp('late@example.com').catch(() => 'killed')
+    const waits = async () => (await store`SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'`).length > 0
+    await eventually(waits, 'the sign-up to be half done')
+    await own.kill()
+    expect(await signUp).toBe('killed')
+    await eventually(async () => !(await waits()), 'PostgreSQL to notice', 25_000)
+    await store.unsafe('DROP TRIGGER slow ON people_identities')
+    expect(await store`SELECT 1 FROM people WHERE email LIKE 'late%'`).toHaveLength(0)
+    expect(await store`SELECT 1 FROM accounts WHERE name = 'late'`).toHaveLength(0)
+    await own.start()
+    expect((await new Browser(own).signUp('late@example.com')).status).toBe(200)
+  }, 60_000)
+
+  test('while the store is away nobody is told that they are signed out: 503, and afterwards all is as before', async () => {
+    const browser = new Browser(own)
+    await browser.signUp('bob@example.com')
+    const { giveBack } = await own.takeStoreAway()
+    for (const answer of [
+      await browser.get('/me'),
+      await browser.get('/auth/list-sessions'),
+      await browser.signIn('bob@example.com'),
+      await browser.signUp('eve@example.com'),
+      await browser.post('/auth/change-password', { currentPassword: PASSWORD, newPassword: 'better horse' }),
+    ])
+      expect(errorOf(answer)).toEqual([503, 'service_unavailable'])
+    giveBack()
+    await eventually(async () => (await own.send('GET', '/readyz')).status === 200, 'the store to be back')
+    expect((await browser.me()).user.email).toBe('bob@example.com')
+  }, 60_000)
 
   test('a new master key signs everybody out, and passwords are good as before', async () => {
-    const own = await startServer()
     const browser = new Browser(own)
-    await browser.signUp('ann@example.com')
+    await browser.signIn('bob@example.com')
+    expect(await isSignedIn(browser)).toBe(true)
     const previous = own.readSecret('master.key')
     await own.restart('SIGTERM', { MASTER_KEY: Buffer.alloc(32, 7).toString('base64'), MASTER_KEY_PREVIOUS: previous })
-    expect((await browser.me()).user).toBeNull()
-    expect((await browser.signIn('ann@example.com')).status).toBe(200)
-    await own.stop()
+    expect(await isSignedIn(browser)).toBe(false)
+    expect((await browser.signIn('bob@example.com')).status).toBe(200)
   })
-})
-
-test('what is over is forgotten', async () => {
-  const own = await startServer()
-  const browser = new Browser(own)
-  await browser.signUp('ann@example.com')
-  await browser.get('/auth/passkey/generate-register-options')
-  const store = own.sql()
-  await store`UPDATE people_sessions SET expires_at = now() - interval '1 minute'`
-  await store`UPDATE people_verifications SET expires_at = now() - interval '1 minute'`
-  await store`UPDATE links SET expires_at = now() - interval '1 minute'`
-  const { forgetEndedSessions } = await import('../src/store/people.ts')
-  const { forgetOldLinks } = await import('../src/store/links.ts')
-  await forgetEndedSessions(store)
-  await forgetOldLinks(store)
-  for (const table of ['people_sessions', 'people_verifications', 'links'])
-    expect(await store`SELECT 1 FROM ${store(table)}`).toHaveLength(0)
-  await own.stop()
 })

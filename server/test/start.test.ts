@@ -453,6 +453,7 @@ describe.concurrent('a data directory', () => {
     const terminal = ['script', '-qefc', `exec '${process.execPath}' '${SERVER}'`, '/dev/null']
     const server = await startServer({ command: terminal })
     expect(server.stdout).toMatch(new RegExp(`^\\s*curl .*"Authorization: Bearer ${server.firstRun.apiKey}"`, 'm'))
+    expect(server.stdout).toContain(server.firstRun.claimUrl)
     const [child] = readFileSync(`/proc/${server.child.pid}/task/${server.child.pid}/children`, 'utf8').split(' ')
     process.kill(Number(child), 'SIGTERM')
     expect((await server.exited).code).toBe(0)

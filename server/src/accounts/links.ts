@@ -53,7 +53,7 @@ export class Links {
     const { token, url } = this.#newToken()
     const { expiresAt } = await insertInvitation(this.#sql, {
       hash: hashOf(token),
-      email: email?.toLowerCase(),
+      email: email === undefined ? undefined : emailOf(email),
       seconds: DAY_SECONDS,
     })
     return { url, expiresAt }
@@ -71,6 +71,7 @@ export class Links {
     const { kind, email: wanted } = await this.#find(given.token)
     const email = given.email === undefined ? (wanted ?? undefined) : emailOf(given.email)
     if (wanted !== null && email !== wanted) throw new Problem('bad_request', `This link is for ${wanted}.`)
+    if (kind === 'sign-in' && given.name !== undefined) throw new Problem('bad_request', 'The field "name" is for somebody new.')
     if (kind !== 'sign-in' && email === undefined) throw new Problem('bad_request', 'The field "email" is missing.')
     if (kind !== 'sign-in' && password === undefined) throw new Problem('bad_request', 'The field "password" is missing.')
     const passwordHash = password === undefined ? undefined : await this.#signIn.hash(password)
