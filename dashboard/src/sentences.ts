@@ -39,12 +39,12 @@ export function sentenceOf({ action, target }: Activity): { before: string; afte
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** Who it was, as far as the id tells. */
-export function actorOf(actor: string, me: string | null): string {
+/** Who it was, as far as the id tells; null when the sentence says it already. */
+export function actorOf(actor: string, me: string | null): string | null {
   if (actor === me) return 'you'
   if (actor === 'operator') return 'the operator'
   if (actor.startsWith('key_')) return `API key ${actor}`
-  if (actor.startsWith('node_')) return 'its node'
+  if (actor.startsWith('node_')) return null
   if (actor === 'credit' || actor === 'system') return 'the service'
   return actor
 }

@@ -47,13 +47,14 @@ export function ActivityPage() {
 
 function Row({ row, userId }: { row: Activity; userId: string | null }) {
   const { before, after, namesTarget } = sentenceOf(row)
+  const actor = actorOf(row.actor, userId)
   return (
     <li className="row">
       <span className="row-main">
         {before}
         {row.target && namesTarget && <Target row={row} target={row.target} />}
         {after}
-        {amountOf(row.detail)} <span className="dim">by {actorOf(row.actor, userId)}</span>
+        {amountOf(row.detail)} {actor && <span className="dim">by {actor}</span>}
       </span>
       <span className="small dim">
         <Time at={row.at} />
