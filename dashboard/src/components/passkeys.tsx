@@ -30,17 +30,6 @@ export function Passkeys() {
     <section className="card" aria-labelledby="passkeys">
       <h2 id="passkeys">Passkeys</h2>
       <p className="small dim">Sign in with your device instead of a password. Your password goes on working.</p>
-      {!passkeys.data && (
-        <Problem error={passkeys.error} what="Your passkeys cannot be shown." onRetry={() => void passkeys.refetch()} />
-      )}
-      {passkeys.isPending && <Loading height={48} />}
-      {passkeys.data && passkeys.data.length > 0 && (
-        <ul className="rows" aria-label="Passkeys">
-          {passkeys.data.map((passkey) => (
-            <Row key={passkey.id} passkey={passkey} />
-          ))}
-        </ul>
-      )}
       {canUsePasskeys() ? (
         <form onSubmit={submit}>
           <Group align="flex-end" mt="md">
@@ -63,6 +52,17 @@ export function Passkeys() {
         </p>
       )}
       <Problem error={add.error} what="The passkey was not added." />
+      {!passkeys.data && (
+        <Problem error={passkeys.error} what="Your passkeys cannot be shown." onRetry={() => void passkeys.refetch()} />
+      )}
+      {passkeys.isPending && <Loading height={48} />}
+      {passkeys.data && passkeys.data.length > 0 && (
+        <ul className="rows" aria-label="Passkeys">
+          {passkeys.data.map((passkey) => (
+            <Row key={passkey.id} passkey={passkey} />
+          ))}
+        </ul>
+      )}
     </section>
   )
 }

@@ -1,8 +1,11 @@
 import { ActionIcon, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
 import { IconMoon, IconSun } from '@tabler/icons-react'
 
+/** Mantine would stop all transitions meanwhile, by a <style> that the Content-Security-Policy refuses. */
+export const useColorScheme = () => useMantineColorScheme({ keepTransitions: true })
+
 export function ThemeToggle() {
-  const { setColorScheme } = useMantineColorScheme()
+  const { setColorScheme } = useColorScheme()
   const isDark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark'
   const label = isDark ? 'Use the light theme' : 'Use the dark theme'
   return (

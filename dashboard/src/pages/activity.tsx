@@ -15,13 +15,15 @@ import { createNodeCurl } from '../snippets.ts'
 export function ActivityPage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const activity = useInfiniteQuery(activityQuery)
-  const rows = activity.data?.pages.flatMap((page) => page.activity)
+  // The names that it speaks of: ids that turn into names would move the lines.
+  const isPending = [activity, useQuery(nodesQuery), useQuery(keysQuery)].some((query) => query.isPending)
+  const rows = isPending ? undefined : activity.data?.pages.flatMap((page) => page.activity)
   return (
     <Page title="Activity">
       {!activity.data && (
         <Problem error={activity.error} what="The log cannot be shown." onRetry={() => void activity.refetch()} />
       )}
-      {activity.isPending && <Loading height={480} />}
+      {isPending && <Loading height={480} />}
       {rows?.length === 0 && (
         <EmptyState
           sentence="Nothing has happened yet."

@@ -30,10 +30,10 @@ export function DevelopersPage() {
           <h2 id="keys" className="section-title">
             API Keys
           </h2>
-          {keys.data && keys.data.length > 0 && button}
+          {keys.data?.length !== 0 && button}
         </div>
         {!keys.data && <Problem error={keys.error} what="Your keys cannot be shown." onRetry={() => void keys.refetch()} />}
-        {keys.isPending && <Loading height={220} />}
+        {keys.isPending && <Loading height={700} />}
         {keys.data?.length === 0 && (
           <EmptyState
             sentence="You have no API key yet. Your programs show one with each request."
@@ -43,7 +43,8 @@ export function DevelopersPage() {
         )}
         {keys.data && keys.data.length > 0 && <KeyList keys={keys.data} />}
       </section>
-      <QuickStart me={me} />
+      {/* After the keys: before, it would be pushed down by them. */}
+      {!keys.isPending && <QuickStart me={me} />}
       {isCreating && (
         <CreateKeyDialog
           onCancel={() => setCreating(false)}

@@ -67,6 +67,7 @@ function Filters() {
     <Group mb="md" gap="md">
       <NativeSelect
         label="Status"
+        w={150}
         value={status}
         data={[
           { value: '', label: 'Any' },
@@ -81,6 +82,7 @@ function Filters() {
       />
       <NativeSelect
         label="Node"
+        w={150}
         value={nodeId}
         data={[
           { value: '', label: 'Any' },

@@ -1,4 +1,4 @@
-import { Button, PasswordInput, SegmentedControl, Stack, useMantineColorScheme } from '@mantine/core'
+import { Button, PasswordInput, SegmentedControl, Stack } from '@mantine/core'
 import { useSuspenseQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { changePassword, signOutEverywhere } from '../auth.ts'
@@ -9,6 +9,7 @@ import { ConfirmDialog } from '../components/confirm-dialog.tsx'
 import { Page } from '../components/page.tsx'
 import { Passkeys } from '../components/passkeys.tsx'
 import { Problem } from '../components/problem.tsx'
+import { useColorScheme } from '../components/theme-toggle.tsx'
 import { meQuery } from '../queries.ts'
 import { leaveSession } from '../session.ts'
 
@@ -30,15 +31,15 @@ export function SettingsPage() {
         </section>
         <Theme />
         <Password email={me.user?.email ?? ''} />
-        <Passkeys />
         <Everywhere />
+        <Passkeys />
       </div>
     </Page>
   )
 }
 
 function Theme() {
-  const { colorScheme, setColorScheme } = useMantineColorScheme()
+  const { colorScheme, setColorScheme } = useColorScheme()
   return (
     <section className="card" aria-labelledby="theme">
       <h2 id="theme">Theme</h2>
