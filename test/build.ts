@@ -1,3 +1,7 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { buildSandboxd } from '../sandboxd/test/build.ts'
 import { buildServer } from '../server/test/build.ts'
 
@@ -5,4 +9,22 @@ import { buildServer } from '../server/test/build.ts'
 export default async function build(): Promise<void> {
   await buildSandboxd()
   buildServer()
+  buildDashboard()
+}
+
+const dashboard = fileURLToPath(new URL('../dashboard', import.meta.url))
+
+/** Ten times as long as the others, so only when something of it is newer than what was built. */
+function buildDashboard(): void {
+  const built = newest(join(dashboard, 'dist', 'index.html'))
+  const sources = ['src', 'public', 'index.html', 'vite.config.ts', 'package.json', '../package-lock.json']
+  if (sources.every((name) => newest(join(dashboard, name)) < built)) return
+  execFileSync('npm', ['run', '--silent', 'build'], { cwd: dashboard, stdio: ['ignore', 'inherit', 'inherit'] })
+}
+
+function newest(path: string): number {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (!stat?.isDirectory()) return stat?.mtimeMs ?? 0
+  // The directory's own time counts too: it is all that a deleted file leaves.
+  return Math.max(stat.mtimeMs, ...readdirSync(path).map((name) => newest(join(path, name))))
 }

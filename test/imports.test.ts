@@ -11,7 +11,7 @@ const ARROWS: Record<string, string[]> = {
   sandboxd: [],
   server: [],
   bench: ['sandboxd', 'server'],
-  test: ['sandboxd', 'server'],
+  test: ['sandboxd', 'server', 'bench'],
 }
 
 function sources(room: string): string[] {

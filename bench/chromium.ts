@@ -1,0 +1,25 @@
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { type Browser, chromium } from 'playwright-core'
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
+
+/** The browser of this machine; none is downloaded. */
+export function findChromium(): string | undefined {
+  const directories = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin']
+  return NAMES.flatMap((name) => directories.map((directory) => join(directory, name))).find(isProgram)
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export function openChromium(executablePath: string): Promise<Browser> {
+  // /dev/shm of a container is often 64 MB: pages then die in the middle of a test, without a reason.
+  return chromium.launch({ executablePath, args: ['--disable-dev-shm-usage', '--disable-gpu'], timeout: 120_000 })
+}

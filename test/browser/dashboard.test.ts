@@ -1,0 +1,140 @@
+import { beforeAll, expect, test } from 'vitest'
+import type { Server } from '../../server/test/harness.ts'
+import {
+  CREDENTIALS,
+  closeSecrets,
+  dialog,
+  go,
+  heading,
+  inBrowser,
+  newContext,
+  readSecrets,
+  startDashboard,
+  textOf,
+  untilText,
+} from './harness.ts'
+
+inBrowser('the dashboard, from nothing to a paid request', () => {
+  let server: Server
+  beforeAll(async () => {
+    server = await startDashboard()
+  }, 120_000)
+
+  test('sign up, create a node, store its credentials, create a key, use it, charge and pay, see it, delete', async () => {
+    const context = await newContext()
+    const page = await context.newPage()
+    await page.goto(server.url)
+    await page.getByRole('link', { name: 'Create an account' }).click()
+    await page.getByLabel('E-mail').fill('ann@example.com')
+    await page.getByLabel('Password', { exact: true }).fill('correct horse battery')
+    await page.getByRole('button', { name: 'Create account' }).click()
+    await heading(page, 'Overview').waitFor()
+    expect(new URL(page.url()).pathname).toBe('/dashboard/')
+    await untilText(page.getByTestId('overview-credit'), '10 000 sat')
+
+    // A node, by the first step of the checklist.
+    await page.getByRole('link', { name: 'Create a node' }).click()
+    const creating = dialog(page, 'Create a node')
+    await creating.getByLabel('Name').fill('shop')
+    await creating.getByRole('button', { name: 'Create', exact: true }).click()
+    const storing = dialog(page, 'Store the credentials of shop')
+    await storing.waitFor()
+    for (const name of CREDENTIALS) {
+      expect(await textOf(storing.getByRole('region', { name }).locator('pre'))).toMatch(/^•+$/)
+    }
+    expect(await storing.getByRole('button', { name: 'Close' }).isDisabled()).toBe(true)
+    const secrets = await readSecrets(storing, CREDENTIALS)
+    expect(secrets['Recovery words']?.split(' ')).toHaveLength(12)
+    await closeSecrets(storing)
+
+    // Ready without a reload: a mark in the page would not survive one.
+    await page.evaluate('window.mark = 1')
+    await heading(page, 'shop Ready').waitFor()
+    expect(await page.evaluate('window.mark')).toBe(1)
+    const nodeId = new URL(page.url()).pathname.split('/').pop() ?? ''
+    const own = await fetch(`${server.url}/n/${nodeId}/getinfo`, {
+      headers: { authorization: `Basic ${Buffer.from(`:${secrets['Full password']}`).toString('base64')}` },
+    })
+    expect(own.status).toBe(200)
+
+    // A key, and that very key over HTTP.
+    await go(page, 'Developers')
+    await page.getByRole('button', { name: 'Create API key' }).click()
+    const making = dialog(page, 'Create an API key')
+    await making.getByLabel('Name').fill('Shop server')
+    await making.getByRole('button', { name: 'Create key' }).click()
+    const keeping = dialog(page, 'Store the key Shop server')
+    const key = (await readSecrets(keeping, ['API key']))['API key'] ?? ''
+    await closeSecrets(keeping)
+    const authorization = `Bearer ${key}`
+    const whoAmI = await fetch(`${server.url}/v1/api-key`, { headers: { authorization } })
+    expect([whoAmI.status, await whoAmI.json()]).toEqual([
+      200,
+      expect.objectContaining({ scopes: ['nodes:read', 'gateway:write'] }),
+    ])
+    const charge = await fetch(`${server.url}/v1/gateway/payments`, {
+      method: 'POST',
+      headers: { authorization, 'content-type': 'application/json' },
+      body: JSON.stringify({ nodeId, amountSat: 700, description: 'By my own program', protocol: 'l402' }),
+    })
+    expect(charge.status).toBe(201)
+
+    // Charged and paid in the panel, one step at a time, then all at once.
+    await go(page, 'Gateway')
+    await page.getByRole('row', { name: /By my own program/ }).waitFor()
+    await page.getByRole('tab', { name: 'Try it' }).click()
+    for (const verb of [
+      'Create challenge',
+      'Answer with 402',
+      'Pay as a customer',
+      'Build the credential',
+      'Validate',
+      'Read the receipt',
+    ]) {
+      await page.getByRole('button', { name: verb, exact: true }).click()
+    }
+    await page.getByText('paid ✓').waitFor()
+    await page.getByRole('button', { name: 'Start again' }).click()
+    await page.getByLabel('Protocol').selectOption('MPP')
+    await page.getByLabel('Amount in sat').fill('250')
+    await page.getByLabel('Description').fill('One photo')
+    await page.getByRole('button', { name: 'Run all steps' }).click()
+    await page.getByText('paid ✓').waitFor()
+    await untilText(page.getByRole('region', { name: /^The receipt/ }), '"method": "lightning"')
+
+    // In the list and in the chart.
+    await page.getByRole('tab', { name: 'Payments' }).click()
+    await untilText(page.getByRole('row', { name: /One photo/ }), /Paid 250 sat MPP shop/)
+    await untilText(page.getByRole('row', { name: /One report/ }), /Paid 100 sat L402 shop/)
+    await untilText(page.getByRole('row', { name: /By my own program/ }), /Unpaid 700 sat/)
+    await go(page, 'Overview')
+    await untilText(page.getByTestId('received-total'), '350 sat')
+    await page.locator('.chart canvas').waitFor()
+    const table = page.getByRole('table', { name: 'Satoshis received per hour' })
+    await expect.poll(async () => (await textOf(table)).match(/\b350\b/g)?.length).toBe(1)
+    await untilText(page.getByTestId('funnel-issued'), 'Issued 3')
+    await untilText(page.getByTestId('funnel-paid'), 'Paid 2')
+    await untilText(page.getByTestId('overview-nodes'), '1 of 1 up')
+
+    // Deleting asks for the name, and once more because of the funds.
+    await go(page, 'Nodes')
+    await page.getByRole('link', { name: /shop/ }).click()
+    await page.getByRole('button', { name: 'Fund this node' }).click()
+    await untilText(page.getByTestId('balance'), /\d sat/)
+    await page.getByRole('tab', { name: 'Settings' }).click()
+    await page.getByRole('button', { name: 'Delete node…' }).click()
+    const deleting = dialog(page, 'Delete shop?')
+    await untilText(deleting, /Balance: [1-9][\d ]* sat/)
+    expect(await deleting.getByRole('button', { name: 'Delete node' }).isDisabled()).toBe(true)
+    await deleting.getByLabel('Type shop to confirm').fill('shop')
+    await deleting.getByRole('button', { name: 'Delete node' }).click()
+    await deleting.getByRole('alert').waitFor()
+    expect(await deleting.getByRole('button', { name: 'Delete node' }).isDisabled()).toBe(true)
+    await deleting.getByRole('checkbox', { name: 'Delete it although it holds funds' }).check()
+    await deleting.getByRole('button', { name: 'Delete with its funds' }).click()
+    await heading(page, 'Nodes').waitFor()
+    await page.getByText('You have no node yet.').waitFor()
+    const left = await fetch(`${server.url}/v1/nodes`, { headers: { authorization } })
+    expect(await left.json()).toEqual({ nodes: [] })
+  })
+})

@@ -1,0 +1,137 @@
+import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest'
+import { findChromium, openChromium } from '../../bench/chromium.ts'
+import { signUp, type Visitor } from '../../server/test/dashboard-harness.ts'
+import { freePort, Server } from '../../server/test/harness.ts'
+
+/** People with a real browser in front of a real service. Elements are found as a screen reader names them. */
+
+const program = findChromium()
+const isWanted = program !== undefined || process.env.CI === 'true'
+
+export const PATIENCE_MS = 30_000
+/** A browser, PostgreSQL and Lightning nodes share two cores, often with other tests. */
+export const TEST_MS = 180_000
+
+let browser: Browser | undefined
+const contexts = new Set<BrowserContext>()
+const faults: string[] = []
+
+/** Skipped, loudly, where there is no Chromium; with CI=true that is a failure. */
+export function inBrowser(name: string, tests: () => void): void {
+  if (!isWanted) process.stderr.write(`\n### SKIPPED: ${name}: neither chromium nor google-chrome is on the PATH ###\n\n`)
+  describe.skipIf(!isWanted)(name, { timeout: TEST_MS }, () => {
+    beforeAll(async () => {
+      if (!program) throw new Error('CI needs a browser: neither chromium nor google-chrome is on the PATH')
+      browser = await openChromium(program)
+    }, TEST_MS)
+    afterEach(async ({ task }) => {
+      if (task.result?.state === 'fail') await tellWhatIsShown()
+      await Promise.all([...contexts].map((context) => context.close()))
+      contexts.clear()
+      // Whatever a test is about: no page of it may have thrown, or met its own Content-Security-Policy.
+      expect(faults.splice(0)).toEqual([])
+    }, TEST_MS)
+    afterAll(async () => {
+      await browser?.close()
+    }, TEST_MS)
+    tests()
+  })
+}
+
+/** A locator that was not found says nothing about what was there instead. */
+async function tellWhatIsShown(): Promise<void> {
+  for (const page of [...contexts].flatMap((context) => context.pages())) {
+    const text = await page.locator('body').ariaSnapshot({ timeout: 5_000 }).catch(String)
+    process.stderr.write(`\n--- ${page.url()}\n${text}\n`)
+  }
+}
+
+/** Under the name `localhost`, because passkeys know no addresses. The limits are for strangers, and all of these come from one address. */
+export async function startDashboard(env: Record<string, string> = {}): Promise<Server> {
+  const port = await freePort()
+  const server = new Server({
+    env: { PUBLIC_URL: `http://localhost:${port}`, TRUST_PROXY: '1', RATE_LIMIT_MAX: '100000', ...env },
+  })
+  server.port = port
+  return server.start()
+}
+
+let addresses = 0
+
+export async function newContext(options: BrowserContextOptions = {}): Promise<BrowserContext> {
+  if (!browser) throw new Error('no browser')
+  const address = `10.200.${(addresses >> 8) & 255}.${addresses++ & 255}`
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 800 },
+    extraHTTPHeaders: { 'x-forwarded-for': address },
+    ...options,
+  })
+  context.setDefaultTimeout(PATIENCE_MS)
+  context.on('weberror', (error) => faults.push(String(error.error().stack)))
+  context.on('console', (message) => {
+    if (/Content.Security.Policy/i.test(message.text())) faults.push(message.text())
+  })
+  contexts.add(context)
+  return context
+}
+
+export type Person = Visitor & { context: BrowserContext; page: Page; open: (path?: string) => Promise<Page> }
+
+/** Somebody with an account and a session, who has not opened the dashboard yet. */
+export async function newPerson(server: Server, options: BrowserContextOptions = {}): Promise<Person> {
+  const visitor = await signUp(server)
+  const context = await newContext(options)
+  await context.addCookies(
+    visitor.cookie.split('; ').map((pair) => {
+      const [name = '', value = ''] = pair.split(/=(.*)/s)
+      return { name, value, url: server.url }
+    }),
+  )
+  const page = await context.newPage()
+  const open = async (path = ''): Promise<Page> => {
+    await page.goto(`${server.url}/dashboard/${path}`)
+    return page
+  }
+  return Object.assign(visitor, { context, page, open })
+}
+
+export const heading = (page: Page, name: string | RegExp): Locator => page.getByRole('heading', { level: 1, name })
+
+export const dialog = (page: Page, name: string | RegExp): Locator => page.getByRole('dialog', { name })
+
+/** Through the menu, as people do: the page is not loaded anew. */
+export async function go(page: Page, place: string): Promise<void> {
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: place }).click()
+  await heading(page, place).waitFor()
+}
+
+/** The text of an element as people read it, with one kind of space. */
+export async function textOf(locator: Locator): Promise<string> {
+  // biome-ignore lint/performance/useDomNodeTextContent: two cells of a table would become one word
+  return (await locator.innerText()).replace(/\s+/g, ' ').trim()
+}
+
+/** Until it says so; a page that shows what has changed elsewhere needs a moment. */
+export async function untilText(locator: Locator, wanted: string | RegExp): Promise<void> {
+  const matches = (text: string): boolean => (typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text))
+  await expect.poll(async () => matches(await textOf(locator)) || (await textOf(locator)), { timeout: PATIENCE_MS }).toBe(true)
+}
+
+/** Secrets as the dialog shows them when asked to, by their names. */
+export async function readSecrets(box: Locator, names: string[]): Promise<Record<string, string>> {
+  const secrets: Record<string, string> = {}
+  for (const name of names) {
+    await box.getByRole('button', { name: `Show ${name}` }).click()
+    secrets[name] = await textOf(box.getByRole('region', { name }).locator('pre'))
+  }
+  return secrets
+}
+
+export const CREDENTIALS = ['Recovery words', 'Full password', 'Restricted password']
+
+export async function closeSecrets(box: Locator): Promise<void> {
+  await box.getByRole('checkbox', { name: 'I have stored it' }).check()
+  await box.getByRole('button', { name: 'Close' }).click()
+  await box.waitFor({ state: 'detached' })
+}
