@@ -22,7 +22,7 @@ export type Repeatable = {
  */
 export async function once<P, T>(
   sql: Sql,
-  master: MasterKey,
+  masterKeys: MasterKey[],
   request: Repeatable,
   status: number,
   { prepare, work }: { prepare: () => Promise<P>; work: (sql: Sql, prepared: P) => Promise<T> },
@@ -37,9 +37,10 @@ export async function once<P, T>(
   const name: IdempotencyName = { callerId: request.callerId, route: request.route, key }
   const bodyHash = createHash('sha256').update(canonical(request.body)).digest()
   const attempt = randomUUID()
-  const sealingKey = Buffer.from(
-    hkdfSync('sha256', `${request.secret}${key}`, derivedKey(master, 'idempotent answers'), 'boltyard answer', 32),
+  const [sealingKey, ...previousKeys] = masterKeys.map((master) =>
+    Buffer.from(hkdfSync('sha256', `${request.secret}${key}`, derivedKey(master, 'idempotent answers'), 'boltyard answer', 32)),
   )
+  if (!sealingKey) throw new Error('there is no master key')
   const context = `${name.callerId} ${name.route} ${key}`
   const claim = await claimKey(sql, name, bodyHash, attempt)
   if (claim === 'other body') throw new Problem('idempotency_conflict', 'This Idempotency-Key was used with another body.')
@@ -47,7 +48,7 @@ export async function once<P, T>(
     throw new Problem('operation_in_progress', 'The first request with this Idempotency-Key is still running.', {
       headers: { 'retry-after': '1' },
     })
-  if (claim !== 'mine') return JSON.parse(open(sealingKey, context, claim.answer).toString('utf8')) as T
+  if (claim !== 'mine') return JSON.parse(openAnswer([sealingKey, ...previousKeys], context, claim.answer)) as T
   try {
     const prepared = await prepare()
     return (await sql.begin(async (transaction) => {
@@ -64,6 +65,20 @@ export async function once<P, T>(
     await giveBack(sql, name, attempt)
     throw error
   }
+}
+
+/** Kept from before a new master key it opens with the one of before; without that one nobody can say any more what it was. */
+function openAnswer(keys: Buffer[], context: string, answer: Buffer): string {
+  for (const key of keys) {
+    try {
+      return open(key, context, answer).toString('utf8')
+    } catch {
+      // GCM refuses: another key
+    }
+  }
+  throw new Problem('service_unavailable', 'The answer that was kept for this Idempotency-Key cannot be opened here.', {
+    headers: { 'retry-after': '5' },
+  })
 }
 
 /** The same fields in another order are the same body. */

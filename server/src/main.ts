@@ -73,7 +73,7 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   const stopNode = (accountId: string, nodeId: string): Promise<void> => nodes.stopForCredit(accountId, nodeId)
   const metering = new Metering({ sql, config, stopNode, log: logger })
   const protocolKeys = await ProtocolKeys.open(sql, master, previous)
-  const payments = new Payments({ ...yard, sql, config, master, protocolKeys })
+  const payments = new Payments({ ...yard, sql, config, protocolKeys })
   const signIn = new SignIn({ config, sql, master, logger })
   const links = new Links({ sql, config, signIn })
   const app = await buildApp({
@@ -106,7 +106,13 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   if (previous) {
     const everything = async (): Promise<number> =>
       (await resealProtocolKeys(sql, master, previous)) + (await reseal(sql, master, previous))
-    everything().then((count) => logger.info(`${count} rows sealed anew; MASTER_KEY_PREVIOUS is no longer needed`), warn)
+    everything().then(
+      (count) =>
+        logger.info(
+          `${count} rows sealed anew; MASTER_KEY_PREVIOUS is not needed any more in a day, when the last idempotent answer under it is forgotten`,
+        ),
+      warn,
+    )
   }
   const housekeeping = setInterval(
     () => Promise.all([forgetOldHits(sql), forgetOldAnswers(sql), forgetEndedSessions(sql), forgetOldLinks(sql)]).catch(warn),

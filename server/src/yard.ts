@@ -27,6 +27,8 @@ const WATCH_MS = 500
 export type Yard = {
   network: Network
   host: string
+  /** The present one first; then the one of before, while there is one. */
+  masterKeys: MasterKey[]
   versions: string[]
   runtime: Runtime | undefined
   hub: Hub | undefined
@@ -67,6 +69,7 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
     return {
       network,
       host,
+      masterKeys,
       versions: versionsOf(software.versions),
       runtime: undefined,
       hub,
@@ -120,6 +123,7 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
   return {
     network,
     host,
+    masterKeys,
     versions: runtime.versions,
     runtime,
     hub,

@@ -44,15 +44,14 @@ export type Redemption = { credential: string; requestId?: string; singleUse?: b
 const INVOICE_TIMEOUT_MS = 5_000
 /** The payer's node can be quicker to tell its owner than the payee's is to tell us. */
 const SETTLEMENT_WAIT_MS = 2_000
-/** Even past the end of the wait a node gets this long to answer. */
-const SHORTEST_ASK_MS = 500
+const LATEST_SETTLEMENT_MS = 60_000
 const FIRST_PAUSE_MS = 25
 const LONGEST_PAUSE_MS = 400
 
 export type PaymentsParts = {
   sql: Sql
   config: Config
-  master: MasterKey
+  masterKeys: MasterKey[]
   network: Invoice['network']
   protocolKeys: ProtocolKeys
   accessTo: AccessTo
@@ -69,7 +68,7 @@ export class Payments {
   }
 
   async create(call: Call, wish: PaymentWish, repeatable?: Repeatable): Promise<CreatedPayment> {
-    const { sql, master } = this.#parts
+    const { sql, masterKeys } = this.#parts
     const prepare = (): Promise<NewPayment> => this.#prepare(call, wish)
     const work = async (store: Sql, payment: NewPayment): Promise<CreatedPayment> => {
       if (!(await insertPayment(store, payment))) throw oddInvoice('its payment hash is that of another payment')
@@ -80,7 +79,7 @@ export class Payments {
     const created =
       repeatable?.key === undefined
         ? await work(sql, await prepare())
-        : await once(sql, master, repeatable, 201, { prepare, work })
+        : await once(sql, masterKeys, repeatable, 201, { prepare, work })
     crashpoint('payment: committed')
     return created
   }
@@ -95,12 +94,17 @@ export class Payments {
     if (!node.isReady || !node.address)
       throw new Problem('payment_service_unavailable', 'The node is not ready: only a running node can be paid.')
     const id = newId('pay')
+    // What can be paid after its credential has lapsed is paid for nothing.
+    const lifetimeSeconds =
+      protocol === 'l402'
+        ? Math.min(config.challengeLifetimeSeconds, config.l402LifetimeSeconds)
+        : config.challengeLifetimeSeconds
     const invoice = await invoiceFrom(
       { address: node.address, password: node.password(), network: this.#parts.network },
       {
         amountSat,
         description,
-        expirySeconds: config.challengeLifetimeSeconds,
+        expirySeconds: lifetimeSeconds,
         externalId: id,
         webhookUrl: `${config.nodeCallbackUrl}/internal/settled/${nodeId}`,
       },
@@ -108,7 +112,7 @@ export class Payments {
     )
     crashpoint('payment: invoice made')
     const createdSeconds = Math.floor(node.nowMs / 1000)
-    const expiresAtSeconds = expiryOf(invoice, createdSeconds, config.challengeLifetimeSeconds)
+    const expiresAtSeconds = expiryOf(invoice, createdSeconds, lifetimeSeconds)
     const paymentHash = Buffer.from(invoice.paymentHash, 'hex')
     const tokenId = protocol === 'l402' ? randomBytes(32) : null
     const key = protocolKeys.current
@@ -197,7 +201,9 @@ export class Payments {
   /** The payment as it is once its settlement is recorded; throws when it is not settled. */
   async #settled(call: Call, payment: PaymentRow): Promise<PaymentRow> {
     const isExpired = payment.nowMs >= payment.expiresAtMs
-    const word = await this.#askNode(payment, isExpired ? 0 : SETTLEMENT_WAIT_MS)
+    // Who paid in the last second comes just after it: told 410 they would pay again. Later on nothing can still be on its way.
+    const isLongExpired = payment.nowMs >= payment.expiresAtMs + LATEST_SETTLEMENT_MS
+    const word = await this.#askNode(payment, isLongExpired ? 0 : SETTLEMENT_WAIT_MS)
     // The node's event may have come meanwhile, also when the node has not answered.
     const again = await this.#find(call, payment.id)
     if (again.isSettled) return again
@@ -217,8 +223,8 @@ export class Payments {
     if (!node) return 'unreachable'
     const deadline = performance.now() + waitMs
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-      const leftMs = deadline - performance.now()
-      const word = await this.#parts.settlements.ask(payment, node, Math.max(leftMs, SHORTEST_ASK_MS))
+      // However little of the wait is left: an ask that is cut short tells nothing, and would be a 502.
+      const word = await this.#parts.settlements.ask(payment, node, SETTLEMENT_WAIT_MS)
       if (word !== 'unpaid' || performance.now() + pauseMs > deadline) return word
       await pause(pauseMs)
     }

@@ -39,7 +39,10 @@ export class ProtocolKeys {
     const row = await findProtocolKey(this.#sql, id)
     const master = this.#masters.find((one) => one.id === row?.keyId)
     // Another replica has a newer master key than we were given: soon we will be replaced too.
-    if (!row || !master) throw new Problem('service_unavailable', 'This payment’s key is not at hand here. Try again shortly.')
+    if (!row || !master)
+      throw new Problem('service_unavailable', 'This payment’s key is not at hand here. Try again shortly.', {
+        headers: { 'retry-after': '5' },
+      })
     const key = protocolKeyOf(id, open(derivedKey(master, PURPOSE), id, Buffer.from(row.sealed)))
     this.#known.set(id, key)
     return key

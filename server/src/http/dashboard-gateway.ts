@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { type Static, Type } from 'typebox'
-import { recordFunds } from '../store/nodes.ts'
+import { recordFunding } from '../store/nodes.ts'
 import type { RouteParts } from './app.ts'
 import { callOf } from './dashboard.ts'
 import { CreatedPayment, CreatePayment, filterOf, Page, PaymentId, paid, requireCredential, shown, Validate } from './gateway.ts'
@@ -51,7 +51,7 @@ export function dashboardGatewayRoutes({ sql, payments, nodes, hub }: RouteParts
       async (request) => {
         const answer = await hub.fund(await nodes.lightningId(callOf(request), request.params.id), request.body.amountSat)
         // Known from now on, whatever happens before the next look at the node.
-        await recordFunds(sql, request.params.id, true)
+        await recordFunding(sql, request.params.id)
         return answer
       },
     )

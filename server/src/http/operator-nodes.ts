@@ -4,7 +4,7 @@ import { isId } from '../ids.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import { Problem } from '../problems.ts'
 import type { Hub } from '../runtimes/process/hub.ts'
-import { findAnyNode, listAllNodes, type NodeRow, recordFunds } from '../store/nodes.ts'
+import { findAnyNode, listAllNodes, type NodeRow, recordFunding } from '../store/nodes.ts'
 import { statsOf } from '../store/stats.ts'
 import type { RouteParts } from './app.ts'
 import { requireOperator } from './auth.ts'
@@ -80,7 +80,7 @@ export function operatorNodeRoutes(
       async ({ params, body }) => {
         const answer = await hub.fund(await lightningId(params.id), body.amountSat)
         // Known from now on, whatever happens before the next look at the node.
-        await recordFunds(sql, params.id, true)
+        await recordFunding(sql, params.id)
         return answer
       },
     )

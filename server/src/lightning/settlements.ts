@@ -15,14 +15,17 @@ import { openTopUpsOf, settleTopUp, takeDueTopUps, topUpsAnswered } from '../sto
 import { findIncoming, isTimeMs, type NodeAddress } from './phoenixd.ts'
 
 const SWEEP_MS = 1_000
-const ASK_TIMEOUT_MS = 2_000
+const ASK_TIMEOUT_MS = 10_000
+const ASKS_AT_ONCE = 8
 /** Before a node stops: what is not asked by then is asked when it is back. */
 const LAST_ASKS_MS = 5_000
 const LAST_ASKS = 1_000
-const LAST_ASKS_AT_ONCE = 8
 
-/** unknown: it answered, and has no such invoice, for example because its data was lost. That is not to say that nobody paid. */
-export type NodesWord = 'settled' | 'unpaid' | 'unknown' | 'unreachable'
+/**
+ * unknown: it answered, and has no such invoice, for example because its data was lost. refused: it answered with something else. Neither is
+ * to say that nobody paid.
+ */
+export type NodesWord = 'settled' | 'unpaid' | 'unknown' | 'refused' | 'unreachable'
 
 type Settle = (parts: SettlementsParts, nodeId: string, paymentHash: Buffer, atMs: number | undefined) => Promise<boolean>
 
@@ -77,7 +80,7 @@ export class Settlements {
   ): Promise<NodesWord> {
     if (!node.address) return 'unreachable'
     const found = await findIncoming(node.address, node.password(), paymentHash.toString('hex'), timeoutMs)
-    if (found.answer !== 'incoming') return found.answer === 'unknown' ? 'unknown' : 'unreachable'
+    if (found.answer !== 'incoming') return found.answer
     if (!found.isPaid) return 'unpaid'
     await this.#settle(nodeId, paymentHash, found.completedAtMs)
     return 'settled'
@@ -107,14 +110,14 @@ export class Settlements {
       const open = access ? (await Promise.all(BOOKS.map((book) => book.openOf(sql, nodeId, LAST_ASKS)))).flat() : []
       const deadline = performance.now() + LAST_ASKS_MS
       const askNext = async (): Promise<void> => {
-        for (let invoice = open.pop(); invoice && access; invoice = open.pop()) {
+        for (let invoice = open.shift(); invoice && access; invoice = open.shift()) {
           const leftMs = deadline - performance.now()
           if (leftMs <= 0) return
           const answer = await this.ask(invoice, { address, password: access.password }, Math.min(leftMs, ASK_TIMEOUT_MS))
           if (answer === 'unreachable') return
         }
       }
-      await Promise.all(Array.from({ length: LAST_ASKS_AT_ONCE }, askNext))
+      await Promise.all(Array.from({ length: ASKS_AT_ONCE }, askNext))
     } catch (error) {
       log.warn({ err: error, nodeId }, 'a node stops before it was asked about its open invoices')
     }
@@ -140,15 +143,18 @@ export class Settlements {
     this.#sweeping = false
   }
 
-  /** One after the other: a node has better things to do. One that does not answer is not asked about the rest now. */
+  /** A few at a time. One that does not answer at all is not asked about the rest now; what it answers oddly holds up nothing else. */
   async #askAbout(nodeId: string, invoices: DueInvoice[]): Promise<void> {
     const access = await this.#parts.accessTo(nodeId)
     const late: Buffer[] = []
-    for (const invoice of invoices) {
-      const answer = access && !this.#stopped ? await this.ask(invoice, access, ASK_TIMEOUT_MS) : 'unreachable'
-      if (answer === 'unreachable') break
-      if (answer !== 'settled' && invoice.isLate) late.push(invoice.paymentHash)
+    const askNext = async (): Promise<void> => {
+      for (let invoice = invoices.shift(); invoice; invoice = invoices.shift()) {
+        const answer = access && !this.#stopped ? await this.ask(invoice, access, ASK_TIMEOUT_MS) : 'unreachable'
+        if (answer === 'unreachable') invoices.length = 0
+        else if (answer !== 'settled' && invoice.isLate) late.push(invoice.paymentHash)
+      }
     }
+    await Promise.all(Array.from({ length: ASKS_AT_ONCE }, askNext))
     if (late.length > 0) for (const book of BOOKS) await book.answered(this.#parts.sql, nodeId, late)
   }
 

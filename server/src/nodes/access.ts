@@ -1,4 +1,5 @@
 import type { NodeAddress } from '../lightning/phoenixd.ts'
+import { Problem } from '../problems.ts'
 import { derivedKey, type MasterKey, open } from '../secrets.ts'
 import type { Sql } from '../store/db.ts'
 import { findAccess } from '../store/nodes.ts'
@@ -27,7 +28,11 @@ export function accessTo(sql: Sql, keys: MasterKey[], host: string): AccessTo {
     const { accountId, status, desiredState, port, webhookSecret, isDeleted, nowMs } = node
     const opened = (purpose: string, context: string, sealed: Buffer): string => {
       const master = keys.find(({ id }) => id === node.keyId)
-      if (!master) throw new Error(`the access to ${nodeId} cannot be opened`)
+      // Another replica has a newer master key than we were given, and sealed it anew: soon we will be replaced too.
+      if (!master)
+        throw new Problem('service_unavailable', 'The access to this node is not at hand here. Try again shortly.', {
+          headers: { 'retry-after': '5' },
+        })
       return open(derivedKey(master, purpose), context, Buffer.from(sealed)).toString('utf8')
     }
     const isHere = node.host === host && port !== null && desiredState === 'running'

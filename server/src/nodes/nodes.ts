@@ -57,6 +57,7 @@ export type NodesParts = {
   sql: Sql
   config: Config
   master: MasterKey
+  masterKeys: MasterKey[]
   network: Network
   host: string
   /** Undefined in a process that only serves. */
@@ -100,8 +101,8 @@ export class Nodes {
 
   async create(call: Call, input: CreateRequest, repeatable: Repeatable): Promise<{ node: NodeView; credentials: Credentials }> {
     const name = input.name === undefined || input.name.trim() === '' ? undefined : checkedName(input.name)
-    const { sql, config, master, network, host, versions } = this.#parts
-    const created = once(sql, master, repeatable, 202, {
+    const { sql, config, master, masterKeys, network, host, versions } = this.#parts
+    const created = once(sql, masterKeys, repeatable, 202, {
       prepare: async () => undefined,
       work: async (transaction) => {
         const id = newId('node')
@@ -260,14 +261,12 @@ export class Nodes {
     // Fresher than the last look, where the node can be asked.
     const seen = node.host === this.#parts.host ? await this.#parts.runtime?.observe(node) : undefined
     // Kept: the next one may find its channels offline.
-    if (seen?.hasFunds !== undefined) await recordFunds(this.#parts.sql, id, seen.hasFunds)
-    if ((seen?.hasFunds ?? node.hasFunds) && !force) {
-      throw new Problem('node_has_funds', 'The node holds funds. Send them away first, or repeat with ?force=true.')
-    }
+    if (seen?.hasFunds !== undefined) await recordFunds(this.#parts.sql, id, seen.hasFunds, node.nowMs)
     const from: Status[] = ['provisioning', 'ready', 'stopped', 'failed']
     await this.#begin(call, id, {
       kind: 'delete',
       from,
+      unlessFunded: !force,
       state: 'deleted',
       newRun: false,
       timeoutMs: this.#parts.config.operationTimeoutMs,
@@ -304,7 +303,10 @@ export class Nodes {
     })
     if (!row) {
       // The statement decided; this only finds the words for it.
-      this.#requireState(await this.#find(call, id), ask.kind, ask.from)
+      const node = await this.#find(call, id)
+      this.#requireState(node, ask.kind, ask.from)
+      if (ask.unlessFunded && node.hasFunds)
+        throw new Problem('node_has_funds', 'The node holds funds. Send them away first, or repeat with ?force=true.')
       throw inProgress(ask.kind)
     }
     crashpoint('operation: begun')

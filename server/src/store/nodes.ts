@@ -177,6 +177,8 @@ export type Ask = {
   /** Restart: the process that runs now has to go. */
   newRun: boolean
   version?: string
+  /** Delete: not if there is money in it. Decided here, since it may come in while the node is being looked at. */
+  unlessFunded?: boolean
 }
 
 /**
@@ -198,6 +200,7 @@ export async function beginOperation(sql: Sql, accountId: string, id: string, as
       history = history || jsonb_build_object('wantedSinceMs', floor(extract(epoch FROM clock_timestamp()) * 1000), 'exitsMs', '[]'::jsonb),
       next_at = now()
     WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL AND operation IS NULL AND status IN ${sql(ask.from)}
+      ${ask.unlessFunded ? sql`AND NOT has_funds` : sql``}
     RETURNING ${columns(sql)}`
   return row
 }
@@ -243,15 +246,13 @@ export type Outcome = {
  */
 export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Promise<boolean> {
   const { shows, ends, updateEnds } = outcome
-  // Written only where it is news to us: whoever has seen money come in since we looked knows better than our look.
-  const funds = outcome.hasFunds === node.hasFunds ? undefined : outcome.hasFunds
   const changes = sql`${shows ? sql`(status, failure_message) IS DISTINCT FROM (${shows.status}, ${shows.failureMessage}::text)` : sql`false`}`
   const [row] = await sql`
     UPDATE nodes SET
       phase = ${outcome.phase}, version = ${outcome.version}, history = ${sql.json(outcome.history)},
       updated_at = CASE WHEN ${changes} OR ${updateEnds !== undefined} THEN now() ELSE updated_at END,
       status = ${shows?.status ?? sql`status`}, failure_message = ${shows ? shows.failureMessage : sql`failure_message`},
-      has_funds = ${funds ?? sql`has_funds`},
+      has_funds = ${outcome.hasFunds === undefined ? sql`has_funds` : fundsSeen(sql, outcome.hasFunds, node.nowMs)},
       operation_result = ${ends ?? sql`operation_result`}, operation = ${ends ? null : sql`operation`},
       update_status = ${updateEnds?.status ?? sql`update_status`},
       update_completed_at = ${updateEnds ? sql`now()` : sql`update_completed_at`},
@@ -274,9 +275,18 @@ export async function takeOverHost(sql: Sql, host: string): Promise<void> {
   await sql`UPDATE nodes SET lease_until = NULL, lease_owner = NULL, next_at = now() WHERE host = ${host}`
 }
 
-/** A trusted observation; what is not known must not come here. */
-export async function recordFunds(sql: Sql, id: string, hasFunds: boolean): Promise<void> {
-  await sql`UPDATE nodes SET has_funds = ${hasFunds} WHERE id = ${id} AND has_funds <> ${hasFunds}`
+/** Whoever has seen money come in since a look began knows better than the look. */
+const fundsSeen = (sql: Sql, hasFunds: boolean, sinceMs: number) =>
+  sql`(${hasFunds} OR (has_funds AND coalesce(funded_at >= to_timestamp(${sinceMs} / 1000.0), false)))`
+
+/** A trusted observation that began then, by the database's clock; what is not known must not come here. */
+export async function recordFunds(sql: Sql, id: string, hasFunds: boolean, sinceMs: number): Promise<void> {
+  await sql`UPDATE nodes SET has_funds = ${fundsSeen(sql, hasFunds, sinceMs)} WHERE id = ${id}`
+}
+
+/** Money was given to it. */
+export async function recordFunding(sql: Sql, id: string): Promise<void> {
+  await sql`UPDATE nodes SET has_funds = true, funded_at = now() WHERE id = ${id}`
 }
 
 export async function wakeNode(sql: Sql, id: string): Promise<void> {

@@ -188,7 +188,7 @@ export async function recordSettlement(sql: Sql, id: string, settledAtMs: number
       UPDATE gateway_payments SET settled_at = to_timestamp(${settledAtMs} / 1000.0), receipt = ${receipt}, ask_at = NULL
       WHERE id = ${id} AND settled_at IS NULL RETURNING id, account_id, node_id
     ), funded AS (
-      UPDATE nodes SET has_funds = true WHERE NOT has_funds AND id IN (SELECT node_id FROM settled)
+      UPDATE nodes SET has_funds = true, funded_at = now() WHERE id IN (SELECT node_id FROM settled)
     )
     INSERT INTO activity (account_id, actor, action, target) SELECT account_id, node_id, 'payment.settled', id FROM settled`
 }
@@ -207,7 +207,7 @@ export async function takeDueInvoices(sql: Sql, host: string, busyNodes: string[
   return sql<DueInvoice[]>`
     UPDATE gateway_payments p SET ask_at = now() + ${ASK_EVERY_SECONDS} * interval '1 second'
     FROM (SELECT due.id FROM nodes n CROSS JOIN LATERAL (
-            SELECT id FROM gateway_payments WHERE node_id = n.id AND ask_at <= now() ORDER BY ask_at LIMIT 50) due
+            SELECT id FROM gateway_payments WHERE node_id = n.id AND ask_at <= now() ORDER BY ask_at LIMIT 500) due
           WHERE n.host = ${host} AND n.status = 'ready' AND n.deleted_at IS NULL AND n.id <> ALL (${busyNodes})) due
     WHERE p.id = due.id AND p.settled_at IS NULL
     RETURNING p.node_id AS "nodeId", p.payment_hash AS "paymentHash", ${isLate(sql)} AS "isLate"`
@@ -228,8 +228,9 @@ export async function answered(sql: Sql, nodeId: string, latePaymentHashes: Buff
     WHERE node_id = ${nodeId} AND payment_hash IN (${hashesIn(sql, latePaymentHashes)}) AND settled_at IS NULL`
 }
 
+/** First those that can still be paid: who paid just now has had the least time to be heard of. */
 export async function openInvoicesOf(sql: Sql, nodeId: string, limit: number): Promise<OpenInvoice[]> {
   return sql<OpenInvoice[]>`
     SELECT node_id AS "nodeId", payment_hash AS "paymentHash" FROM gateway_payments
-    WHERE node_id = ${nodeId} AND ask_at IS NOT NULL ORDER BY ask_at LIMIT ${limit}`
+    WHERE node_id = ${nodeId} AND ask_at IS NOT NULL ORDER BY expires_at > now() DESC, created_at DESC LIMIT ${limit}`
 }

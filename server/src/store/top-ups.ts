@@ -63,7 +63,7 @@ export async function settleTopUp(
       UPDATE top_ups SET settled_at = ${settledAtMs === undefined ? sql`now()` : sql`to_timestamp(${settledAtMs} / 1000.0)`}, ask_at = NULL
       WHERE payment_hash = ${paymentHash} AND node_id = ${nodeId} AND settled_at IS NULL RETURNING account_id, amount_sat
     ), funded AS (
-      UPDATE nodes SET has_funds = true WHERE id = ${nodeId} AND NOT has_funds AND EXISTS (SELECT 1 FROM settled)
+      UPDATE nodes SET has_funds = true, funded_at = now() WHERE id = ${nodeId} AND EXISTS (SELECT 1 FROM settled)
     ), entry AS (
       INSERT INTO credit_entries (account_id, amount_msat, kind, reason, reference)
       SELECT account_id, amount_sat * 1000, 'top_up', 'Paid over Lightning', ${paymentHash.toString('hex')} FROM settled

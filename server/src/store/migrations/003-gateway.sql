@@ -8,6 +8,9 @@ CREATE TABLE protocol_keys (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
+-- When a payment to it was last recorded: a look at the node that began before cannot say that it is empty.
+ALTER TABLE nodes ADD COLUMN funded_at timestamptz;
+
 -- Apart from the material, so that who checks a node's event cannot open its seed. Null for nodes made before: their events are not
 -- believed, and the sweep finds what they tell.
 ALTER TABLE node_secrets ADD COLUMN webhook_secret bytea;
