@@ -221,6 +221,8 @@ describe('C33: out of credit, with real nodes', () => {
       async () => (await sql`SELECT 1 FROM credit_warnings WHERE account_id = ${owner.accountId} AND empty_since IS NULL`).length,
       'the account to be seen with its credit',
     )
+    // The next start waits for the end of what this one was about to do.
+    await server.restart()
     expect([(await owner.get(node.id)).status, await actions(owner)]).toEqual([
       'ready',
       expect.not.arrayContaining(['node.stop']),
