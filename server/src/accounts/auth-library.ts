@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Transactions } from '../store/transactions.ts'
+import { gateOf } from './gate.ts'
 import { peopleAdapter } from './people-adapter.ts'
 
 export type AuthLibrary = Awaited<ReturnType<typeof openAuthLibrary>>
@@ -164,22 +165,5 @@ export async function openAuthLibrary({ publicUrl, secret, transactions, logger,
     people: context.internalAdapter,
     hash: context.password.hash,
     basePath: BASE_PATH,
-  }
-}
-
-/** At most so many at once; the others wait in the order they came. */
-function gateOf(most: number) {
-  const waiting: (() => void)[] = []
-  let inside = 0
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (inside >= most) await new Promise<void>((enter) => waiting.push(enter))
-    else inside++
-    try {
-      return await work()
-    } finally {
-      const next = waiting.shift()
-      if (next) next()
-      else inside--
-    }
   }
 }
