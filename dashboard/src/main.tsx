@@ -14,7 +14,7 @@ import { router } from './router.tsx'
 import { leaveSession } from './session.ts'
 import { schemeManager, theme } from './theme.ts'
 
-whenSessionIsOver(leaveSession)
+whenSessionIsOver(() => leaveSession())
 
 const root = document.getElementById('root')
 if (!root) throw new Error('The page has no root.')

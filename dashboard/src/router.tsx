@@ -1,5 +1,6 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Outlet, redirect } from '@tanstack/react-router'
+import { createRootRoute, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router'
 import type { GatewayPayment } from './api-types.ts'
+import { lazyPage } from './components/lazy-page.tsx'
 import { Shell } from './components/shell.tsx'
 import { history } from './history.ts'
 import { Broken, Missing } from './pages/broken.tsx'
@@ -22,19 +23,19 @@ const signIn = createRoute({
   getParentRoute: () => gate,
   path: '/sign-in',
   validateSearch: (search): { next?: string | undefined } => ({ next: safe(search.next) }),
-  component: lazyRouteComponent(() => import('./pages/sign-in.tsx'), 'SignIn'),
+  component: lazyPage(() => import('./pages/sign-in.tsx'), 'SignIn'),
 })
 
 const signUp = createRoute({
   getParentRoute: () => gate,
   path: '/sign-up',
-  component: lazyRouteComponent(() => import('./pages/sign-up.tsx'), 'SignUp'),
+  component: lazyPage(() => import('./pages/sign-up.tsx'), 'SignUp'),
 })
 
 const link = createRoute({
   getParentRoute: () => gate,
   path: '/link',
-  component: lazyRouteComponent(() => import('./pages/link.tsx'), 'LinkPage'),
+  component: lazyPage(() => import('./pages/link.tsx'), 'LinkPage'),
 })
 
 const app = createRoute({
@@ -52,21 +53,21 @@ const app = createRoute({
 const overview = createRoute({
   getParentRoute: () => app,
   path: '/',
-  component: lazyRouteComponent(() => import('./pages/overview.tsx'), 'OverviewPage'),
+  component: lazyPage(() => import('./pages/overview.tsx'), 'OverviewPage'),
 })
 
 const nodes = createRoute({
   getParentRoute: () => app,
   path: '/nodes',
   validateSearch: (search): { create?: true | undefined } => ({ create: search.create ? true : undefined }),
-  component: lazyRouteComponent(() => import('./pages/nodes.tsx'), 'NodesPage'),
+  component: lazyPage(() => import('./pages/nodes.tsx'), 'NodesPage'),
 })
 
 const node = createRoute({
   getParentRoute: () => app,
   path: '/nodes/$nodeId',
   validateSearch: (search): { tab?: NodeTab | undefined } => ({ tab: NODE_TABS.find((tab) => tab === search.tab) }),
-  component: lazyRouteComponent(() => import('./pages/node.tsx'), 'NodePage'),
+  component: lazyPage(() => import('./pages/node.tsx'), 'NodePage'),
 })
 
 const STATUSES = ['payment_required', 'paid', 'expired'] as const satisfies GatewayPayment['status'][]
@@ -79,43 +80,43 @@ const gateway = createRoute({
     status: STATUSES.find((status) => status === search.status),
     nodeId: typeof search.nodeId === 'string' && search.nodeId !== '' ? search.nodeId : undefined,
   }),
-  component: lazyRouteComponent(() => import('./pages/gateway.tsx'), 'GatewayPage'),
+  component: lazyPage(() => import('./pages/gateway.tsx'), 'GatewayPage'),
 })
 
 const tryIt = createRoute({
   getParentRoute: () => app,
   path: '/gateway/try-it',
-  component: lazyRouteComponent(() => import('./pages/try-it.tsx'), 'TryItPage'),
+  component: lazyPage(() => import('./pages/try-it.tsx'), 'TryItPage'),
 })
 
 const payment = createRoute({
   getParentRoute: () => app,
   path: '/gateway/payments/$paymentId',
-  component: lazyRouteComponent(() => import('./pages/payment.tsx'), 'PaymentPage'),
+  component: lazyPage(() => import('./pages/payment.tsx'), 'PaymentPage'),
 })
 
 const developers = createRoute({
   getParentRoute: () => app,
   path: '/developers',
-  component: lazyRouteComponent(() => import('./pages/developers.tsx'), 'DevelopersPage'),
+  component: lazyPage(() => import('./pages/developers.tsx'), 'DevelopersPage'),
 })
 
 const credit = createRoute({
   getParentRoute: () => app,
   path: '/credit',
-  component: lazyRouteComponent(() => import('./pages/credit.tsx'), 'CreditPage'),
+  component: lazyPage(() => import('./pages/credit.tsx'), 'CreditPage'),
 })
 
 const activity = createRoute({
   getParentRoute: () => app,
   path: '/activity',
-  component: lazyRouteComponent(() => import('./pages/activity.tsx'), 'ActivityPage'),
+  component: lazyPage(() => import('./pages/activity.tsx'), 'ActivityPage'),
 })
 
 const settings = createRoute({
   getParentRoute: () => app,
   path: '/settings',
-  component: lazyRouteComponent(() => import('./pages/settings.tsx'), 'SettingsPage'),
+  component: lazyPage(() => import('./pages/settings.tsx'), 'SettingsPage'),
 })
 
 const routeTree = root.addChildren([

@@ -15,11 +15,11 @@ export async function enterSession(next?: string): Promise<void> {
   history.replace(safeNext(next) ?? HOME)
 }
 
-/** The session is over, whoever ended it: to the sign-in page, and from there back to where one was. */
-export function leaveSession(): void {
+/** The session is over: to the sign-in page, and from there back to where one was, unless one wanted to leave. */
+export function leaveSession(isWanted = false): void {
   const { pathname, search } = window.location
   if (GATES.some((gate) => pathname.startsWith(gate))) return
   queryClient.clear()
-  const next = safeNext(pathname + search)
+  const next = isWanted ? undefined : safeNext(pathname + search)
   history.replace(`/dashboard/sign-in${next ? `?${new URLSearchParams({ next })}` : ''}`)
 }

@@ -30,7 +30,7 @@ const PLACES = [
 export function Navigation({ me }: { me: Me }) {
   const leave = useAction(async () => {
     await signOut()
-    leaveSession()
+    leaveSession(true)
   })
   return (
     <>

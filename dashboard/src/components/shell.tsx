@@ -7,6 +7,7 @@ import { meQuery, nodesQuery, queryClient } from '../queries.ts'
 import { leaveSession } from '../session.ts'
 import { announce } from './announcer.tsx'
 import { CreditBanner } from './credit-banner.tsx'
+import { preloadPages } from './lazy-page.tsx'
 import { Logo } from './logo.tsx'
 import { Navigation } from './navigation.tsx'
 import { Ribbon } from './ribbon.tsx'
@@ -20,6 +21,7 @@ export function Shell() {
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page means that the menu has done its work
   useEffect(() => setOpen(false), [pathname])
   useEffect(() => listen(askWhoAmI), [])
+  useEffect(preloadPages, [])
   useSamePerson(me.user?.id ?? null)
   useStatusAnnouncements()
 

@@ -1,4 +1,3 @@
-import { Button } from '@mantine/core'
 import { useRouter } from '@tanstack/react-router'
 import { TextLink } from '../components/links.tsx'
 import { Page } from '../components/page.tsx'
@@ -15,18 +14,9 @@ export function Missing() {
 
 export function Broken({ error }: { error: unknown }) {
   const router = useRouter()
-  // After an update of the service the files of the old app are gone; the page that is open asks for them all the same.
-  const isOldApp = error instanceof TypeError && /import|module/i.test(error.message)
   return (
     <Page title="Something went wrong">
-      {isOldApp ? (
-        <>
-          <p>The dashboard was updated while this page was open.</p>
-          <Button onClick={() => window.location.reload()}>Reload</Button>
-        </>
-      ) : (
-        <Problem error={error} what="This page cannot be shown." onRetry={() => void router.invalidate()} />
-      )}
+      <Problem error={error} what="This page cannot be shown." onRetry={() => void router.invalidate()} />
     </Page>
   )
 }

@@ -112,7 +112,7 @@ function Everywhere() {
   const [isAsking, setAsking] = useState(false)
   const end = useAction(async () => {
     await signOutEverywhere()
-    leaveSession()
+    leaveSession(true)
   })
   return (
     <section className="card" aria-labelledby="everywhere">
