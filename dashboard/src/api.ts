@@ -55,7 +55,12 @@ async function request<T>(
     text = await response.text()
   } catch (cause) {
     if (signal?.aborted) throw cause
-    throw new ApiError({ status: 0, code: 'no_answer', message: 'The service did not answer.' })
+    if (method === 'GET') throw new ApiError({ status: 0, code: 'no_answer', message: 'The service did not answer.' })
+    throw new ApiError({
+      status: 0,
+      code: 'uncertain',
+      message: 'The service did not answer, so it is not known whether this was done.',
+    })
   }
   const answer = parsed(text)
   if (response.ok) return answer as T

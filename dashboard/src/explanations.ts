@@ -3,8 +3,8 @@ import { duration } from './format.ts'
 
 /** What to do next, for each code of the contract that a person at the dashboard can meet. */
 const NEXT: Record<string, string> = {
-  no_answer:
-    'Check your connection. The page tries again by itself; whether this request arrived is not known, so look before you repeat it.',
+  no_answer: 'Check your connection. The page tries again by itself when the service is back.',
+  uncertain: 'Check your connection, and look whether it was done before you repeat it.',
   bad_request: 'Change what you entered and send it again.',
   unauthorized: 'Sign in again. If you are signed in, open the dashboard at its own address.',
   insufficient_credit: 'Top up on the Credit page, then try again. Nothing was created or started.',

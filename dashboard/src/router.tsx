@@ -119,9 +119,12 @@ const settings = createRoute({
   component: lazyPage(() => import('./pages/settings.tsx'), 'SettingsPage'),
 })
 
+/** Inside the frame: from a page that is not there, the way on is the navigation. */
+const missing = createRoute({ getParentRoute: () => app, path: '$', component: Missing })
+
 const routeTree = root.addChildren([
   gate.addChildren([signIn, signUp, link]),
-  app.addChildren([overview, nodes, node, gateway, tryIt, payment, developers, credit, activity, settings]),
+  app.addChildren([overview, nodes, node, gateway, tryIt, payment, developers, credit, activity, settings, missing]),
 ])
 
 export const router = createRouter({

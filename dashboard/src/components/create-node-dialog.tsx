@@ -6,6 +6,7 @@ import { queryClient } from '../queries.ts'
 import { useAction } from './action.ts'
 import { Amount } from './amount.tsx'
 import { ButtonLink } from './links.tsx'
+import { MissingCredit, offerOf } from './missing-credit.tsx'
 import { Problem } from './problem.tsx'
 
 type Props = { me: Me; onCancel: () => void; onCreated: (created: CreatedNode) => void }
@@ -30,6 +31,7 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
     void create.run()
   }
   const lacksCredit = create.error instanceof ApiError && create.error.code === 'insufficient_credit'
+  const offer = offerOf(create.error)
   const isTooLong = [...name.trim()].length > LONGEST_NAME
 
   return (
@@ -89,8 +91,9 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
             </p>
           )}
           <Problem error={create.error} what="The node was not created." />
+          {offer && <MissingCredit offer={offer} isSandbox={me.isSandbox} />}
           <Group justify="flex-end">
-            {lacksCredit && (
+            {lacksCredit && !offer && (
               <ButtonLink to="/credit" variant="default">
                 Top up
               </ButtonLink>

@@ -1,0 +1,52 @@
+import { useQuery } from '@tanstack/react-query'
+import { useRef } from 'react'
+import { ApiError, api } from '../api.ts'
+import type { Credit } from '../api-types.ts'
+import { queryClient } from '../queries.ts'
+import { Amount } from './amount.tsx'
+import { InvoiceCard } from './invoice-card.tsx'
+
+type Offer = { amountSat: number; invoice: string; expiresAt: number }
+
+/** The invoice that a refusal for lack of credit carries, when the service can take payments. */
+export function offerOf(error: unknown): Offer | null {
+  if (!(error instanceof ApiError) || error.code !== 'insufficient_credit') return null
+  const offer = error.details.topUp as Offer | undefined
+  return offer?.invoice ? offer : null
+}
+
+/** Paying what is missing, where it is missed. The offer does not say under which hash to ask for it: the ledger does say that it came. */
+export function MissingCredit({ offer, isSandbox }: { offer: Offer; isSandbox: boolean }) {
+  const newest = useRef<number | null>(null)
+  const { data: isPaid = false, refetch } = useQuery({
+    queryKey: ['credit-arrival', offer.invoice],
+    queryFn: async ({ signal }) => {
+      const { entries } = await api.get<Credit>('/credit', { signal })
+      newest.current ??= entries[0]?.id ?? 0
+      const known = newest.current
+      const hasCome = entries.some(({ id, kind }) => id > known && kind === 'top_up')
+      if (hasCome) for (const key of ['credit', 'overview']) void queryClient.invalidateQueries({ queryKey: [key] })
+      return hasCome
+    },
+    refetchInterval: (query) => (query.state.data ? false : 2000),
+  })
+  return (
+    <InvoiceCard
+      invoice={offer.invoice}
+      expiresAt={offer.expiresAt}
+      isSandbox={isSandbox}
+      paid={isPaid ? <Amount sat={offer.amountSat} /> : null}
+      onPaidHere={() => void refetch()}
+    >
+      <div>
+        {isPaid ? (
+          'Your credit is enough now. Press Create again.'
+        ) : (
+          <>
+            <Amount sat={offer.amountSat} /> are missing. Pay them here, and go on.
+          </>
+        )}
+      </div>
+    </InvoiceCard>
+  )
+}
