@@ -90,7 +90,11 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
               It costs <Amount sat={me.nodePriceSatPerDay} /> a day of your credit while it runs, and nothing while it is stopped.
             </p>
           )}
-          <Problem error={create.error} what="The node was not created." />
+          <Problem
+            error={create.error}
+            what="The node was not created."
+            {...(offer ? { next: 'Pay what is missing below, then press Create again.' } : {})}
+          />
           {offer && <MissingCredit offer={offer} isSandbox={me.isSandbox} />}
           <Group justify="flex-end">
             {lacksCredit && !offer && (

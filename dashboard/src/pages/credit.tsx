@@ -134,7 +134,7 @@ function Waiting({ topUp, isSandbox }: { topUp: TopUp; isSandbox: boolean }) {
 }
 
 /** Where the reason alone does not say it. */
-const KINDS: Record<string, string> = { signup: 'Given', operator: 'Given by the operator', usage: 'Used', top_up: 'Topped up' }
+const KINDS: Record<string, string> = { signup: 'Given', operator: 'By the operator', usage: 'Used', top_up: 'Topped up' }
 
 function Ledger({ entries }: { entries: CreditEntry[] }) {
   const { data: nodes } = useQuery(nodesQuery)
