@@ -10,24 +10,30 @@ export type OverviewRow = {
 }
 
 const DAYS = 7
+const HOUR = 3_600
+const DAY = 24 * HOUR
 
 /** Each statement reads one range of one index, and so costs what happened lately, not what ever happened. */
 export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewRow> {
-  const [hourly, daily, funnel, [things]] = await Promise.all([
-    received(sql, accountId, 'hour', 24),
-    received(sql, accountId, 'day', DAYS),
+  const [hours, funnel, [things]] = await Promise.all([
+    receivedByHour(sql, accountId),
     funnelOf(sql, accountId),
+    // By an order, so that an index is used: to find any one row the whole table may be read, and what comes first in it is others'.
     sql<{ ready: number; total: number; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }[]>`
       SELECT n.ready, n.total,
              EXISTS (SELECT 1 FROM api_keys WHERE account_id = ${accountId} AND revoked_at IS NULL) AS "hasKey",
-             EXISTS (SELECT 1 FROM gateway_payments WHERE account_id = ${accountId}) AS "hasChallenge",
-             EXISTS (SELECT 1 FROM gateway_payments WHERE account_id = ${accountId} AND settled_at IS NOT NULL
-                       AND paid_at IS NOT NULL) AS "hasPaidRequest"
+             (SELECT 1 FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT 1) IS NOT NULL AS "hasChallenge",
+             (SELECT 1 FROM gateway_payments WHERE account_id = ${accountId} AND settled_at IS NOT NULL AND paid_at IS NOT NULL
+                ORDER BY settled_at DESC LIMIT 1) IS NOT NULL AS "hasPaidRequest"
       FROM (SELECT count(*) FILTER (WHERE status = 'ready')::int AS ready, count(*)::int AS total
             FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL) n`,
   ])
   if (!things) throw new Error('a count without a row')
   const { ready, total, hasKey, hasChallenge, hasPaidRequest } = things
+  const hourly = hours.slice(-24)
+  const days = new Map(hours.map(({ at }) => [at - (at % DAY), 0]))
+  for (const { at, sat } of hours) days.set(at - (at % DAY), (days.get(at - (at % DAY)) ?? 0) + sat)
+  const daily = [...days].map(([at, sat]) => ({ at, sat }))
   return {
     nodes: { ready, total },
     // Sums of the points: a number beside a chart that shows another one is a fault to whoever adds it up.
@@ -39,25 +45,29 @@ export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewR
 
 const sumOf = (points: Point[]): number => points.reduce((sum, { sat }) => sum + sat, 0)
 
-/** So many whole hours or days (of UTC), the last of which has just begun; one in which nothing came is there too, as zero. */
-export async function received(sql: Sql, accountId: string, unit: 'hour' | 'day', count: number): Promise<Point[]> {
+/** The hours of today and the six days before it, of UTC; the last one has just begun, and one in which nothing came is there as zero. */
+export async function receivedByHour(sql: Sql, accountId: string): Promise<Point[]> {
   return sql<Point[]>`
-    WITH start AS (SELECT date_trunc(${unit}, now(), 'UTC') - ${count - 1} * ${`1 ${unit}`}::interval AS at),
+    WITH start AS (SELECT date_trunc('day', now(), 'UTC') - ${DAYS - 1} * interval '1 day' AS at),
     sums AS (
-      SELECT date_trunc(${unit}, settled_at, 'UTC') AS at, sum(amount_sat) AS sat FROM gateway_payments
+      SELECT date_trunc('hour', settled_at, 'UTC') AS at, sum(amount_sat) AS sat FROM gateway_payments
       WHERE account_id = ${accountId} AND settled_at >= (SELECT at FROM start) GROUP BY 1
     )
-    SELECT extract(epoch FROM point.at)::bigint AS at, coalesce(sums.sat, 0)::bigint AS sat
-    FROM start, generate_series(start.at, start.at + ${count - 1} * ${`1 ${unit}`}::interval, ${`1 ${unit}`}::interval) AS point (at)
-    LEFT JOIN sums ON sums.at = point.at ORDER BY 1`
+    SELECT extract(epoch FROM hour.at)::bigint AS at, coalesce(sums.sat, 0)::bigint AS sat
+    FROM start, generate_series(start.at, now(), interval '1 hour') AS hour (at)
+    LEFT JOIN sums ON sums.at = hour.at ORDER BY 1`
 }
 
-/** Of the challenges issued in these days. An id begins with the time it was made at, so they are one range of ids. */
+/**
+ * An id begins with the time it was made at, so what was issued in these days is one range of ids, which the index alone can count.
+ * Whether one was paid is in no index, by intent: so only those that were settled in these days are looked at, and none that was not.
+ */
 export async function funnelOf(sql: Sql, accountId: string): Promise<OverviewRow['funnel']> {
-  const since = newId('pay', Date.now() - DAYS * 86_400_000)
+  const since = newId('pay', Date.now() - DAYS * DAY * 1000)
   const [row] = await sql<OverviewRow['funnel'][]>`
-    SELECT count(*)::int AS issued, count(settled_at)::int AS settled, count(paid_at)::int AS paid
-    FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${since}`
+    SELECT (SELECT count(*) FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${since})::int AS issued, s.settled, s.paid
+    FROM (SELECT count(*)::int AS settled, count(paid_at)::int AS paid FROM gateway_payments
+          WHERE account_id = ${accountId} AND settled_at >= now() - ${DAYS} * interval '1 day') s`
   return row ?? { issued: 0, settled: 0, paid: 0 }
 }
 

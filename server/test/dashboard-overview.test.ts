@@ -1,0 +1,228 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { newId } from '../src/ids.ts'
+import { listActivity } from '../src/store/accounts.ts'
+import type { Sql } from '../src/store/db.ts'
+import { listKeys } from '../src/store/keys.ts'
+import { listNodes } from '../src/store/nodes.ts'
+import { fingerprintOf, funnelOf, overviewOf, receivedByHour } from '../src/store/overview.ts'
+import { listPayments } from '../src/store/payments.ts'
+import { signUp, type Visitor } from './dashboard-harness.ts'
+import { type Server, startServer } from './harness.ts'
+
+let server: Server
+let sql: Sql
+const PAYMENTS = 100_000
+const NODES = 1_000
+const HOUR = 3_600
+const DAY = 24 * HOUR
+
+beforeAll(async () => {
+  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  sql = server.sql()
+}, 60_000)
+
+/** Of rows as large as real ones; `ages` are how many seconds ago each was made, settled and paid. */
+async function insertPayments(
+  accountId: string,
+  nodeId: string,
+  payments: { ageSeconds: number; amountSat?: number; settledAgo?: number; isPaid?: boolean }[],
+): Promise<void> {
+  const now = Date.now()
+  const rows = payments.map(({ ageSeconds, amountSat = 1, settledAgo, isPaid = false }) => ({
+    id: newId('pay', now - ageSeconds * 1000),
+    made: new Date(now - ageSeconds * 1000).toISOString(),
+    amount: amountSat,
+    settled: settledAgo === undefined ? null : new Date(now - settledAgo * 1000).toISOString(),
+    paid: isPaid,
+  }))
+  for (let from = 0; from < rows.length; from += 20_000) {
+    await sql`
+      INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
+                                    created_at, expires_at, settled_at, paid_at, receipt)
+      SELECT r.id, ${accountId}, ${nodeId}, 'mpp', r.amount, 'A cup of tea', repeat(md5(r.id), 30), sha256(r.id::bytea),
+             (SELECT id FROM protocol_keys LIMIT 1), r.made::timestamptz, r.made::timestamptz + interval '5 minutes',
+             r.settled::timestamptz, CASE WHEN r.paid THEN r.settled::timestamptz END, CASE WHEN r.settled IS NOT NULL THEN repeat(md5(r.id), 8) END
+      FROM jsonb_to_recordset(${sql.json(rows.slice(from, from + 20_000))}) AS r (id text, made text, amount bigint, settled text, paid boolean)`
+  }
+}
+
+/** Copies of one node, in this account. */
+async function insertNodes(accountId: string, like: string, count: number): Promise<string[]> {
+  const ids = Array.from({ length: count }, () => newId('node'))
+  await sql`
+    INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, desired_version, history, status, next_at)
+    SELECT new.id, ${accountId}, 'elsewhere', lightning_id, 'Copy', auto_liquidity, access_mode, desired_version, history, 'ready', 'infinity'
+    FROM nodes, unnest(${ids}::text[]) new (id) WHERE nodes.id = ${like}`
+  return ids
+}
+
+const seconds = (): number => Math.floor(Date.now() / 1000)
+
+describe('what it says', () => {
+  let ann: Visitor
+  let nodeId: string
+  beforeAll(async () => {
+    ann = await signUp(server)
+    nodeId = (await ann.create()).node.id
+  })
+  const overview = () => ann.wire('Overview', 200, 'GET', '/overview')
+
+  test('24 hours and 7 days up to now, each with a point also where nothing came', async () => {
+    const { received: empty } = await overview()
+    const now = seconds()
+    expect(empty.hourly.map(({ at }: { at: number }) => at)).toEqual(
+      Array.from({ length: 24 }, (_, n) => now - (now % HOUR) - (23 - n) * HOUR),
+    )
+    expect(empty.daily.map(({ at }: { at: number }) => at)).toEqual(
+      Array.from({ length: 7 }, (_, n) => now - (now % DAY) - (6 - n) * DAY),
+    )
+    expect([empty.last24hSat, empty.last7dSat]).toEqual([0, 0])
+  })
+
+  test('sats are counted when the node reported them, whether or not anybody has validated; the sums are those of the points', async () => {
+    await insertPayments(ann.accountId, nodeId, [
+      { ageSeconds: 100, amountSat: 1, settledAgo: 0, isPaid: true },
+      { ageSeconds: 3 * HOUR, amountSat: 20, settledAgo: 2 * HOUR },
+      { ageSeconds: 22 * HOUR, amountSat: 300, settledAgo: 22 * HOUR, isPaid: true },
+      // Made a week and more ago, and settled only now.
+      { ageSeconds: 9 * DAY, amountSat: 4_000, settledAgo: 0 },
+      { ageSeconds: 3 * DAY, amountSat: 50_000, settledAgo: 3 * DAY, isPaid: true },
+      { ageSeconds: 8 * DAY, amountSat: 600_000, settledAgo: 8 * DAY, isPaid: true },
+      { ageSeconds: 50, amountSat: 7_000_000 },
+    ])
+    const { received: got, funnel, checklist } = await overview()
+    expect(got.last24hSat).toBe(4_321)
+    expect(got.last7dSat).toBe(54_321)
+    const at = (time: number, width: number) => (point: { at: number }) => point.at === time - (time % width)
+    expect(got.hourly.find(at(seconds() - 2 * HOUR, HOUR)).sat).toBe(20)
+    expect(got.daily.find(at(seconds() - 3 * DAY, DAY)).sat).toBe(50_000)
+    expect(got.hourly.reduce((sum: number, { sat }: { sat: number }) => sum + sat, 0)).toBe(got.last24hSat)
+    // Five were issued in 7 days, five settled, the late one among them, and three of these paid.
+    expect(funnel).toEqual({ issued: 5, settled: 5, paid: 3 })
+    expect(checklist).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: true })
+  })
+
+  test('what to do next is ticked by what was done, and only in this account', async () => {
+    const bob = await signUp(server)
+    const list = async () => (await bob.want(200, 'GET', '/overview')).checklist
+    expect(await list()).toEqual({ hasNode: false, hasKey: false, hasChallenge: false, hasPaidRequest: false })
+    const key = await bob.want(201, 'POST', '/keys', { json: { name: 'k', scopes: [] } })
+    const { node } = await bob.create()
+    expect(await list()).toEqual({ hasNode: true, hasKey: true, hasChallenge: false, hasPaidRequest: false })
+    await bob.want(204, 'DELETE', `/keys/${key.id}`)
+    await insertPayments(bob.accountId, node.id, [{ ageSeconds: 10, settledAgo: 5 }])
+    expect(await list()).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: false })
+  })
+})
+
+describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
+  let ann: Visitor
+  let nodes: string[]
+
+  beforeAll(async () => {
+    ann = await signUp(server)
+    const other = await signUp(server)
+    const { node } = await ann.create()
+    nodes = await insertNodes(ann.accountId, node.id, NODES)
+    const [theirs = ''] = await insertNodes(other.accountId, node.id, 1)
+    // Over a month, three of four settled, two of them paid: and a neighbour with as many.
+    const month = (count: number) =>
+      Array.from({ length: count }, (_, n) => {
+        const ageSeconds = Math.floor((n / count) * 30 * DAY)
+        return n % 4 === 0 ? { ageSeconds } : { ageSeconds, settledAgo: ageSeconds, isPaid: n % 4 > 1 }
+      })
+    await insertPayments(ann.accountId, nodes[0] ?? '', month(PAYMENTS))
+    await insertPayments(other.accountId, theirs, month(PAYMENTS / 4))
+    await sql`
+      INSERT INTO activity (account_id, actor, action, target)
+      SELECT account_id, 'test', 'payment.paid', id FROM gateway_payments WHERE paid_at IS NOT NULL`
+    await sql`VACUUM ANALYZE`
+  }, 120_000)
+
+  type Plan = {
+    'Node Type': string
+    'Relation Name'?: string
+    'Shared Hit Blocks': number
+    'Shared Read Blocks': number
+    Plans?: Plan[]
+  }
+  /** Runs a function of the store as it is, with an EXPLAIN before each of its statements. */
+  async function explained(run: (sql: Sql) => Promise<unknown>): Promise<{ ms: number; plan: Plan }[]> {
+    const plans: Promise<{ ms: number; plan: Plan }>[] = []
+    const explaining = new Proxy(sql, {
+      apply: (target, that, [strings, ...values]) => {
+        const isStatement = Array.isArray(strings) && /^\s*(SELECT|WITH)/.test(String(strings[0]))
+        if (!isStatement) return Reflect.apply(target as never, that, [strings, ...values])
+        const asked = Object.assign([`EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON) ${strings[0]}`, ...strings.slice(1)], {
+          raw: strings,
+        })
+        const query = Reflect.apply(target as never, that, [asked, ...values]) as Promise<Record<string, unknown[]>[]>
+        plans.push(
+          query.then(([row]) => {
+            const [result] = (row?.['QUERY PLAN'] ?? []) as { 'Execution Time': number; Plan: Plan }[]
+            if (!result) throw new Error('no plan')
+            return { ms: result['Execution Time'], plan: result.Plan }
+          }),
+        )
+        return query
+      },
+    })
+    // Once to warm up, and then the quietest of five: what is measured is the work, not the disk and not the neighbours.
+    await run(sql)
+    const runs: { ms: number; plan: Plan }[][] = []
+    for (let time = 0; time < 5; time++) {
+      plans.length = 0
+      await run(explaining)
+      runs.push(await Promise.all(plans))
+    }
+    return (runs[0] ?? []).map(({ plan }, index) => ({ plan, ms: Math.min(...runs.map((one) => one[index]?.ms ?? 0)) }))
+  }
+  const scans = (plan: Plan): string[] => [
+    ...(plan['Node Type'].endsWith('Seq Scan') ? [plan['Relation Name'] ?? ''] : []),
+    ...(plan.Plans ?? []).flatMap(scans),
+  ]
+
+  const statements: [string, (store: Sql) => Promise<unknown>][] = [
+    ['the overview', (store) => overviewOf(store, ann.accountId)],
+    ['received by the hour', (store) => receivedByHour(store, ann.accountId)],
+    ['the funnel', (store) => funnelOf(store, ann.accountId)],
+    ['what has changed', (store) => fingerprintOf(store, ann.accountId)],
+    ['the newest payments', (store) => listPayments(store, ann.accountId, { limit: 21 })],
+    ['the newest of a node', (store) => listPayments(store, ann.accountId, { limit: 21, nodeId: nodes[0] ?? '' })],
+    [
+      'the next page of them',
+      (store) => listPayments(store, ann.accountId, { limit: 21, before: newId('pay', Date.now() - 20 * DAY * 1000) }),
+    ],
+    ['the newest activity', (store) => listActivity(store, ann.accountId, 51)],
+    ['a later page of it', (store) => listActivity(store, ann.accountId, 51, 30_000)],
+    ['the nodes', (store) => listNodes(store, ann.accountId)],
+    ['the keys', (store) => listKeys(store, ann.accountId)],
+  ]
+  test.each(statements)('%s: no scan over a large table, and quick', async (_name, run) => {
+    const plans = await explained(run)
+    expect(plans.length).toBeGreaterThan(0)
+    for (const { ms, plan } of plans) {
+      expect(scans(plan).filter((table) => ['gateway_payments', 'activity'].includes(table))).toEqual([])
+      // The table alone has more than 25,000.
+      expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(8_000)
+      expect(ms).toBeLessThan(250)
+    }
+  })
+
+  test('the two hot updates of a payment still touch no index', async () => {
+    const indexes = await sql`SELECT indexdef FROM pg_indexes WHERE tablename = 'gateway_payments'`
+    expect(indexes.map(({ indexdef }) => indexdef).filter((text) => /paid_at|redeemed_at|receipt/.test(text))).toEqual([])
+  })
+
+  test('the routes answer', async () => {
+    const quick = async (path: string): Promise<number> => {
+      await ann.want(200, 'GET', path)
+      const since = performance.now()
+      await ann.want(200, 'GET', path)
+      return performance.now() - since
+    }
+    for (const path of ['/overview', '/payments', '/payments?status=paid', '/activity', '/nodes', '/credit'])
+      expect([path, (await quick(path)) < 1_000]).toEqual([path, true])
+    expect((await ann.want(200, 'GET', '/nodes')).nodes).toHaveLength(NODES + 1)
+  })
+})
