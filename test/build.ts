@@ -19,7 +19,9 @@ function buildDashboard(): void {
   const built = newest(join(dashboard, 'dist', 'index.html'))
   const sources = ['src', 'public', 'index.html', 'vite.config.ts', 'package.json', '../package-lock.json']
   if (sources.every((name) => newest(join(dashboard, name)) < built)) return
-  execFileSync('npm', ['run', '--silent', 'build'], { cwd: dashboard, stdio: ['ignore', 'inherit', 'inherit'] })
+  // The test runner calls this environment "test", and React then comes in the version for its developers, three times as large.
+  const env = { ...process.env, NODE_ENV: 'production' }
+  execFileSync('npm', ['run', '--silent', 'build'], { cwd: dashboard, env, stdio: ['ignore', 'inherit', 'inherit'] })
 }
 
 function newest(path: string): number {

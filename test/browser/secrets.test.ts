@@ -1,0 +1,223 @@
+import type { BrowserContext, Page } from 'playwright-core'
+import { beforeAll, expect, test } from 'vitest'
+import type { Server } from '../../server/test/harness.ts'
+import {
+  CREDENTIALS,
+  closeSecrets,
+  dialog,
+  go,
+  heading,
+  inBrowser,
+  newPerson,
+  type Person,
+  readSecrets,
+  startDashboard,
+  textOf,
+  untilText,
+} from './harness.ts'
+
+/** All that the browser keeps of a page: what it shows, what was typed, and what stays when it is closed. */
+async function traces(page: Page): Promise<string> {
+  const kept = await page.evaluate<string>(`JSON.stringify([
+    [...document.querySelectorAll('input, textarea')].map(({ value }) => value),
+    Object.entries(localStorage), Object.entries(sessionStorage), history.state, location.href, document.title,
+    performance.getEntries().map(({ name }) => name),
+  ])`)
+  return (await page.content()) + kept + JSON.stringify(await page.context().cookies())
+}
+
+/** Every answer that any page of this browser got; a stream has no end to wait for. */
+function recordAnswers(context: BrowserContext): { text: () => Promise<string> } {
+  const bodies: Promise<string>[] = []
+  context.on('response', (response) => {
+    if (response.headers()['content-type']?.startsWith('application/json')) bodies.push(response.text().catch(() => ''))
+  })
+  return { text: async () => (await Promise.all(bodies.splice(0))).join('\n') }
+}
+
+inBrowser('secrets are shown once', () => {
+  let server: Server
+  beforeAll(async () => {
+    server = await startDashboard()
+  }, 120_000)
+
+  async function createNode(person: Person, name: string) {
+    const page = await person.open()
+    await go(page, 'Nodes')
+    await page.getByRole('button', { name: 'Create node' }).click()
+    await dialog(page, 'Create a node').getByLabel('Name').fill(name)
+    await dialog(page, 'Create a node').getByRole('button', { name: 'Create', exact: true }).click()
+    const box = dialog(page, `Store the credentials of ${name}`)
+    await box.waitFor()
+    return box
+  }
+
+  test('a node’s credentials: masked, not left by accident, and after Close in no page, storage or answer', async () => {
+    const person = await newPerson(server)
+    const { page, context } = person
+    const answers = recordAnswers(context)
+    const box = await createNode(person, 'vault')
+    const first = await answers.text()
+    // The answer that brought them, and nothing else, has them while they are masked.
+    const [seed = '', password = '', restricted = ''] = Object.values<string>(
+      JSON.parse(first.split('\n').find((body) => body.includes('"credentials"')) ?? '').credentials,
+    )
+    const all = [seed, password, restricted]
+    const masked = await traces(page)
+    expect(all.map((secret) => masked.includes(secret))).toEqual([false, false, false])
+    expect(Object.values(await readSecrets(box, CREDENTIALS))).toEqual(all)
+
+    // Escape, a click beside it, the back button and a reload: each is refused.
+    await page.keyboard.press('Escape')
+    await page.mouse.click(5, 400)
+    const asked = new Promise<string>((resolve) => {
+      page.once('dialog', (question) => {
+        resolve(question.type())
+        void question.dismiss()
+      })
+    })
+    await page.evaluate('history.back()')
+    await page.evaluate('void setTimeout(() => location.reload(), 500)')
+    expect(await asked).toBe('beforeunload')
+    expect(await box.isVisible()).toBe(true)
+    expect(new URL(page.url()).pathname).toBe('/dashboard/nodes')
+    expect(await box.getByRole('button', { name: 'Close' }).isDisabled()).toBe(true)
+
+    // A second tab never sees them.
+    const second = await context.newPage()
+    await second.goto(`${server.url}/dashboard/nodes`)
+    await second.getByRole('link', { name: /vault/ }).click()
+    await heading(second, /vault/).waitFor()
+
+    await closeSecrets(box)
+    await heading(page, /vault/).waitFor()
+    const seen = [await traces(page), await traces(second)]
+    await page.reload()
+    await heading(page, /vault/).waitFor()
+    seen.push(await traces(page))
+    await page.goBack()
+    await heading(page, /Nodes|Overview/)
+      .waitFor()
+      .catch(() => undefined)
+    seen.push(await traces(page), await answers.text())
+    for (const place of seen) expect(all.filter((secret) => place.includes(secret))).toEqual([])
+  })
+
+  test('a reload that is insisted on ends them: nothing brings them back', async () => {
+    const person = await newPerson(server)
+    const { page, context } = person
+    const answers = recordAnswers(context)
+    const box = await createNode(person, 'lost')
+    const secrets = Object.values(await readSecrets(box, CREDENTIALS))
+    await answers.text()
+    page.on('dialog', (question) => void question.accept())
+    await page.reload()
+    await heading(page, 'Nodes').waitFor()
+    await page.getByRole('link', { name: /lost/ }).waitFor({ state: 'attached' })
+    expect(await dialog(page, /Store the credentials/).count()).toBe(0)
+    const kept = (await traces(page)) + (await answers.text())
+    expect(secrets.filter((secret) => kept.includes(secret))).toEqual([])
+  })
+
+  test('C10, C11: a key has Read ticked and locked, is shown once, and can be disabled, enabled and revoked', async () => {
+    const person = await newPerson(server)
+    const { page, context } = person
+    const answers = recordAnswers(context)
+    await person.open('developers')
+    await page.getByRole('button', { name: 'Create API key' }).click()
+    const making = dialog(page, 'Create an API key')
+    const read = making.getByRole('checkbox', { name: 'Read' })
+    expect([await read.isChecked(), await read.isDisabled()]).toEqual([true, true])
+    await read.click({ force: true })
+    expect(await read.isChecked()).toBe(true)
+    await making.getByLabel('Name').fill('only reads')
+    await making.getByRole('checkbox', { name: 'Gateway' }).uncheck()
+    await making.getByRole('button', { name: 'Create key' }).click()
+    const box = dialog(page, 'Store the key only reads')
+    const key = (await readSecrets(box, ['API key']))['API key'] ?? ''
+    expect(key).toMatch(/^byk_[0-9A-Za-z]{36}$/)
+    await answers.text()
+    await closeSecrets(box)
+
+    const status = async (path: string, method = 'GET') =>
+      (await fetch(`${server.url}/v1${path}`, { method, headers: { authorization: `Bearer ${key}` } })).status
+    expect([await status('/nodes'), await status('/nodes', 'POST')]).toEqual([200, 401])
+    const row = page.getByRole('listitem').filter({ hasText: 'only reads' })
+    await untilText(row, /Read · created/)
+
+    await page.getByRole('button', { name: 'Disable only reads' }).click()
+    await page.getByRole('button', { name: 'Enable only reads' }).waitFor()
+    expect(await status('/nodes')).toBe(401)
+    await page.getByRole('button', { name: 'Enable only reads' }).click()
+    await page.getByRole('button', { name: 'Disable only reads' }).waitFor()
+    expect(await status('/nodes')).toBe(200)
+
+    await page.reload()
+    await row.waitFor()
+    const second = await context.newPage()
+    await second.goto(`${server.url}/dashboard/developers`)
+    await second.getByText('only reads').waitFor()
+    const kept = (await traces(page)) + (await traces(second)) + (await answers.text())
+    expect(kept.includes(key)).toBe(false)
+
+    await second.close()
+    // Uses are written down every ten seconds.
+    await expect
+      .poll(
+        async () => {
+          await person.open('developers')
+          return textOf(row)
+        },
+        { timeout: 30_000, interval: 1_000 },
+      )
+      .toMatch(/last used/)
+    await page.getByRole('button', { name: 'Revoke only reads' }).click()
+    await dialog(page, 'Revoke only reads?').getByRole('button', { name: 'Revoke key' }).click()
+    await page.getByText('You have no API key yet.').waitFor()
+    expect(await status('/nodes')).toBe(401)
+  })
+
+  test('C30: a limited node cannot send, whatever is asked; a full one can', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const [limited, full] = await Promise.all([
+      person.createReady({ name: 'till', accessMode: 'limited' }),
+      person.createReady({ name: 'purse', accessMode: 'full' }),
+    ])
+    await person.want(200, 'POST', `/sandbox/nodes/${full.node.id}/fund`, { json: { amountSat: 50_000 } })
+    await person.want(200, 'POST', `/sandbox/nodes/${limited.node.id}/fund`, { json: { amountSat: 50_000 } })
+
+    await person.open(`nodes/${limited.node.id}?tab=send`)
+    await page.getByText('This dashboard cannot send from this node').waitFor()
+    expect(await page.getByRole('button', { name: /Send/ }).count()).toBe(0)
+    // Nor by the very request that the page of the other one makes.
+    const { invoice } = await person.want(201, 'POST', `/nodes/${full.node.id}/invoices`, {
+      json: { amountSat: 5, description: 'x' },
+    })
+    const refused = await person.send('POST', `/nodes/${limited.node.id}/pay`, { json: { invoice } })
+    expect(refused.status).toBeGreaterThanOrEqual(400)
+
+    // An invoice of the limited one, with a picture, seen to be paid without a reload.
+    await page.getByRole('tab', { name: 'Invoice' }).click()
+    await page.getByLabel('Amount in sat').fill('1500')
+    await page.getByLabel('Description').fill('Two coffees')
+    await page.getByRole('button', { name: 'Create invoice' }).click()
+    await page.getByRole('img', { name: 'QR code of the invoice' }).waitFor()
+    const asked = (await page.getByRole('region', { name: 'Invoice', exact: true }).locator('code').textContent()) ?? ''
+    expect(asked).toMatch(/^lnbcrt/)
+
+    // Paid by the full one, from a second tab.
+    const second = await person.context.newPage()
+    await second.goto(`${server.url}/dashboard/nodes/${full.node.id}?tab=send`)
+    await second.getByLabel('Invoice').fill(asked)
+    await second.getByRole('button', { name: 'Send…' }).click()
+    const sure = dialog(second, 'Send this payment?')
+    await untilText(sure, '1 500 sat leave purse')
+    await sure.getByRole('button', { name: 'Send now' }).click()
+    await untilText(second.getByText('Sent ✓'), '1 500 sat')
+    await page.bringToFront()
+    await untilText(page.getByTestId('paid'), 'paid ✓ 1 500 sat')
+    await page.getByRole('tab', { name: 'Payments' }).click()
+    await untilText(page.getByRole('row', { name: /Two coffees/ }), /Received 1 500 sat/)
+  })
+})
