@@ -34,8 +34,9 @@ export function renderProblems(app: FastifyInstance): void {
     return new Problem('method_not_allowed', `This path takes ${allow}.`, { headers: { allow } })
   }
   // Before the body is looked at: what is wrong with it matters to nobody.
-  app.addHook('preParsing', (request, _reply, payload, done) => {
-    done(request.is404 ? unknownPath(request) : null, payload)
+  // In its own turn: what the rest of the same packet is worth must be known first, or nonsense would be answered twice.
+  app.addHook('preParsing', async (request) => {
+    if (request.is404) throw unknownPath(request)
   })
   app.setNotFoundHandler((request, reply) => send(reply, unknownPath(request)))
 }
