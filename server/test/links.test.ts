@@ -15,7 +15,7 @@ beforeAll(async () => {
   await closed.launch()
   await closed.printed(/^boltyard ready/m)
   sql = server.sql()
-})
+}, 60_000)
 
 const tokenOf = (url: string): string => url.split('#')[1] ?? ''
 const errorOf = (answer: Answer): [number, string] => [answer.status, answer.json().error.code]
