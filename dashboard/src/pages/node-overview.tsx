@@ -83,6 +83,7 @@ function Condition({ node }: { node: DashboardNode }) {
 
 function Money({ node }: { node: DashboardNode }) {
   const { data: live, error, refetch } = useQuery({ ...liveQuery(node.id), enabled: node.status === 'ready' })
+  if (node.status === 'provisioning') return <p className="money">The balance is shown as soon as the node is ready.</p>
   if (node.status !== 'ready') {
     return (
       <p className="money">
