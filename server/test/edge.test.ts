@@ -88,7 +88,6 @@ describe('C2: every error has one shape', () => {
   })
 
   test.each([
-    '/',
     '/v1',
     '/v1/',
     '/v1/api-key/',
