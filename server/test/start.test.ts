@@ -243,10 +243,15 @@ describe('one instance through its life', () => {
     const [env, other] = [server.sharedStoreEnv, newMasterKey()]
     await expectFault(new Server({ env: { ...env, MASTER_KEY: other } }), 78, /^MASTER_KEY: does not open/)
     const own = { ...env, MASTER_KEY_PREVIOUS: env.MASTER_KEY ?? '', MASTER_KEY: other }
-    await (await startServer({ env: own })).stop()
+    // Stopped before everything is sealed anew, the next start would rightly ask for the previous key.
+    const changeTo = async (wanted: Record<string, string>): Promise<void> => {
+      const changing = await startServer({ env: wanted })
+      await changing.printed(/rows sealed anew/, 'stderr')
+      await changing.stop()
+    }
+    await changeTo(own)
     await expectFault(new Server({ env }), 78, /^MASTER_KEY: does not open/)
-    const back = { ...env, MASTER_KEY_PREVIOUS: other }
-    await (await startServer({ env: back })).stop()
+    await changeTo({ ...env, MASTER_KEY_PREVIOUS: other })
   })
 
   const post = (body: string): string =>
