@@ -134,6 +134,8 @@ export type Changed = { nodes: boolean; payments: boolean; activity: boolean }
 export type Stream = {
   headers: Record<string, unknown>
   events: Changed[]
+  /** When each came, as the clock has it. */
+  times: number[]
   comments: string[]
   retries: string[]
   /** When the server has ended it. */
@@ -160,6 +162,7 @@ function openStream(visitor: Visitor): Promise<Stream> {
         return reject(new Error(`events: ${response.statusCode}`))
       }
       const events: Changed[] = []
+      const times: number[] = []
       const comments: string[] = []
       const retries: string[] = []
       let text = ''
@@ -176,6 +179,7 @@ function openStream(visitor: Visitor): Promise<Stream> {
             const [, event, data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(block) ?? []
             if (event !== 'changed') throw new Error(`not an event: ${block}`)
             events.push(JSON.parse(data))
+            times.push(Date.now())
           }
         }
       })
@@ -194,6 +198,7 @@ function openStream(visitor: Visitor): Promise<Stream> {
       resolve({
         headers: response.headers,
         events,
+        times,
         comments,
         retries,
         ended,

@@ -270,9 +270,12 @@ describe('an account with everything in it', () => {
   test('the faucet fills a node of one’s own, and it holds funds from then on', async () => {
     const { id } = node.node
     const before = (await ann.want(200, 'GET', `/nodes/${id}/live`)).balanceSat
+    await sql`UPDATE nodes SET has_funds = false WHERE id = ${id}`
     expect(await ann.want(200, 'POST', `/sandbox/nodes/${id}/fund`, { json: { amountSat: 5000 } })).toEqual({
       balanceSat: before + 5000,
     })
+    const [row] = await sql`SELECT has_funds FROM nodes WHERE id = ${id}`
+    expect(row?.has_funds).toBe(true)
     expect(await ann.refusal('DELETE', `/nodes/${id}`)).toEqual([409, 'node_has_funds', expect.any(String)])
   })
 
