@@ -19,6 +19,7 @@ const ASK_TIMEOUT_MS = 10_000
 const ASKS_AT_ONCE = 8
 /** Before a node stops: what is not asked by then is asked when it is back. */
 const LAST_ASKS_MS = 5_000
+const LAST_ASK_TIMEOUT_MS = 2_000
 const LAST_ASKS = 1_000
 
 /**
@@ -113,7 +114,7 @@ export class Settlements {
         for (let invoice = open.shift(); invoice && access; invoice = open.shift()) {
           const leftMs = deadline - performance.now()
           if (leftMs <= 0) return
-          const answer = await this.ask(invoice, { address, password: access.password }, Math.min(leftMs, ASK_TIMEOUT_MS))
+          const answer = await this.ask(invoice, { address, password: access.password }, Math.min(leftMs, LAST_ASK_TIMEOUT_MS))
           if (answer === 'unreachable') return
         }
       }
