@@ -257,7 +257,8 @@ export class Server {
   }
 
   sql(): Sql {
-    return track(openStore(this.store))
+    // Few each: a hundred connections are all there are, and every test opens its own.
+    return track(openStore(this.store, 4))
   }
 }
 

@@ -23,8 +23,9 @@ const OPTIONS: postgres.Options<{ bigint: postgres.PostgresType<number> }> = {
 
 export type StoreAddress = string | { host: string; port: number; user: string; password: string; database: string }
 
-export function openStore(address: StoreAddress): Sql {
-  return typeof address === 'string' ? postgres(address, OPTIONS) : postgres({ ...address, ...OPTIONS })
+export function openStore(address: StoreAddress, max = OPTIONS.max): Sql {
+  const options = { ...OPTIONS, ...(max === undefined ? {} : { max }) }
+  return typeof address === 'string' ? postgres(address, options) : postgres({ ...address, ...options })
 }
 
 const CONNECTION_CODES = new Set([
