@@ -95,9 +95,9 @@ export type Created = { node: NodeView; credentials: Credentials }
 export class Yard extends Server {
   #key = ''
 
-  /** Everything that tests turn to often is fast, and nothing runs into limits that are not its subject. */
+  /** Everything that tests turn to often is fast, and nothing runs into limits that are not its subject. Free: so there is no treasury's node among the processes. */
   constructor(setup: ServerSetup = {}) {
-    super({ ...setup, env: { RATE_LIMIT_MAX: '1000000', SIGNUP_CREDIT_SAT: '1000000', LOG_LEVEL: 'warn', ...setup.env } })
+    super({ ...setup, env: { RATE_LIMIT_MAX: '1000000', NODE_PRICE_SAT_PER_DAY: '0', LOG_LEVEL: 'warn', ...setup.env } })
   }
 
   v1(method: string, path: string, options: Request = {}): Promise<Answer> {
