@@ -10,7 +10,12 @@ const MAX_NODES = 60
 const SETTLED_MS = 120_000
 
 test('two hundred creations at once', async () => {
-  const env = { MAX_NODES: String(MAX_NODES), RATE_LIMIT_MAX: '1000000', PROVISION_DEADLINE_SECONDS: '110' }
+  const env = {
+    NODE_PRICE_SAT_PER_DAY: '100',
+    MAX_NODES: String(MAX_NODES),
+    RATE_LIMIT_MAX: '1000000',
+    PROVISION_DEADLINE_SECONDS: '110',
+  }
   const yard = await new Yard({ env }).start()
   // Three accounts cannot pay for all they ask for.
   const keys = await Promise.all(
