@@ -44,7 +44,7 @@ export function issueMpp(key: Buffer, realm: string, terms: MppTerms, expiresAtS
 }
 
 /** What a credential says, once its own id has proved that the challenge in it was issued under this key. */
-export type MppClaim = { challenge: string; request: string; paymentHash: Buffer }
+export type MppClaim = { challenge: Challenge; paymentHash: Buffer }
 
 /** The problem instead of the claim, when there is something wrong with it. */
 export function readMpp(credential: string, key: Buffer): MppClaim | Problem {
@@ -53,7 +53,7 @@ export function readMpp(credential: string, key: Buffer): MppClaim | Problem {
   const { challenge, preimage } = read
   if (!sameText(challengeId(key, challenge), challenge.id)) return unknownChallenge()
   const paymentHash = createHash('sha256').update(preimage, 'hex').digest()
-  return { challenge: headerOf(challenge), request: challenge.request, paymentHash }
+  return { challenge, paymentHash }
 }
 
 /**
@@ -70,10 +70,10 @@ export function judgeMpp(
   if (claim instanceof Problem) throw claim
 
   // A value with a quote in it makes a header with more quotes than the stored one has, so equal headers have six equal values.
-  if (!sameText(claim.challenge, issued.challenge)) throw unknownChallenge()
+  if (!sameText(headerOf(claim.challenge), issued.challenge)) throw unknownChallenge()
 
   // Implied by the line above, as long as the row is whole: a challenge beside another payment's amount must not pass.
-  const request = jsonObject(claim.request)
+  const request = jsonObject(claim.challenge.request)
   if (request?.amount !== String(issued.amountSat) || request.currency !== 'sat') throw unknownChallenge()
 
   if (!sameBytes(claim.paymentHash, issued.paymentHash)) {
@@ -139,8 +139,13 @@ function readCredential(credential: string): { challenge: Challenge; preimage: s
   return { challenge: { id, realm, method, intent, request, expires }, preimage }
 }
 
+/** How the header of the challenge with this id begins. The id is made of all the rest, so no two headers begin alike. */
+export function headerBeginningOf(id: string): string {
+  return `Payment id="${id}"`
+}
+
 function headerOf({ id, realm, method, intent, request, expires }: Challenge): string {
-  return `Payment id="${id}", realm="${realm}", method="${method}", intent="${intent}", request="${request}", expires="${expires}"`
+  return `${headerBeginningOf(id)}, realm="${realm}", method="${method}", intent="${intent}", request="${request}", expires="${expires}"`
 }
 
 /** Strict on both counts: replaced bytes and a swallowed byte order mark would give one credential many spellings. */

@@ -1,26 +1,32 @@
-import type { PaidRow, Proof } from '../store/payments.ts'
+import { hash } from 'node:crypto'
+import type { PaidRow } from '../store/payments.ts'
 
-const MOST = 5_000
+/** At least so many are remembered, at most twice as many. */
+const FEWEST = 10_000
 
 /**
- * What is paid stays paid, with the same receipt, and a merchant may ask again as often as its customer comes back: what one proof has
- * once been told it can be told again without the store. By the whole proof: another credential of the same payment is not known here.
+ * What is paid stays paid, with the same receipt, and a merchant may ask again as often as its customer comes back: what one credential
+ * has once been told it can be told again without judging it and without the store. Only for a protocol whose credentials never lapse.
  */
 export class PaidPayments {
-  readonly #answers = new Map<string, PaidRow>()
+  // Two generations: taking the oldest out of one map, one by one, makes the map walk over the gaps each time.
+  #recent = new Map<string, PaidRow>()
+  #older = new Map<string, PaidRow>()
 
-  get(call: { accountId: string }, id: string, proof: Proof): PaidRow | undefined {
-    return this.#answers.get(nameOf(call, id, proof))
+  get(question: string): PaidRow | undefined {
+    return this.#recent.get(question) ?? this.#older.get(question)
   }
 
-  set(call: { accountId: string }, payment: PaidRow, proof: Proof): void {
-    const [oldest] = this.#answers.size >= MOST ? this.#answers.keys() : []
-    if (oldest !== undefined) this.#answers.delete(oldest)
-    this.#answers.set(nameOf(call, payment.id, proof), payment)
+  set(question: string, payment: PaidRow): void {
+    if (this.#recent.size >= FEWEST) {
+      this.#older = this.#recent
+      this.#recent = new Map()
+    }
+    this.#recent.set(question, payment)
   }
 }
 
-/** The hash names the preimage, and the challenge all the rest; of a key that is no longer the present one there are no proofs. */
-function nameOf({ accountId }: { accountId: string }, id: string, { challenge, paymentHash }: Proof): string {
-  return `${accountId} ${id} ${paymentHash.toString('latin1')} ${challenge}`
+/** Every byte of it, and nothing that whoever reads our memory could present. */
+export function questionOf({ accountId }: { accountId: string }, id: string, credential: string): string {
+  return hash('sha256', `${accountId} ${id} ${credential}`, 'base64')
 }

@@ -28,8 +28,8 @@ import {
   type ShownPayment,
 } from '../store/payments.ts'
 import { issueL402, judgeL402 } from './l402.ts'
-import { issueMpp, judgeMpp, mppReceipt, readMpp } from './mpp.ts'
-import { PaidPayments } from './paid-payments.ts'
+import { headerBeginningOf, issueMpp, judgeMpp, mppReceipt, readMpp } from './mpp.ts'
+import { PaidPayments, questionOf } from './paid-payments.ts'
 import type { ProtocolKey, ProtocolKeys } from './protocol-keys.ts'
 
 /** Who asks, and for which account. */
@@ -165,13 +165,16 @@ export class Payments {
 
   async #validated(call: Call, id: string, credential: string): Promise<PaidRow> {
     const { sql, protocolKeys } = this.#parts
-    // Most credentials are of the present key, and come when their payment is settled: then one statement does it all, or none.
-    const proof = isId('pay', id) ? proofOf(credential, protocolKeys.current) : undefined
-    const known = proof && this.#paid.get(call, id, proof)
+    // What is no id names no payment, and could run on into the credential.
+    if (!isId('pay', id)) throw notFound()
+    const question = questionOf(call, id, credential)
+    const known = this.#paid.get(question)
     if (known) return known
+    // Most credentials are of the present key, and come when their payment is settled: then one statement does it all.
+    const proof = proofOf(credential, protocolKeys.current)
     const paid = (proof && (await payProved(sql, call, id, proof))) ?? (await this.#paidByHand(call, id, credential))
     crashpoint('validate: paid')
-    if (proof) this.#paid.set(call, paid, proof)
+    if (proof) this.#paid.set(question, paid)
     return paid
   }
 
@@ -277,7 +280,8 @@ export function receiptOf(settled: {
 /** Undefined: it is not MPP, or of another key. What is wrong with it is for the judge to say. */
 function proofOf(credential: string, key: ProtocolKey): Proof | undefined {
   const claim = readMpp(credential, key.mpp)
-  return claim instanceof Problem ? undefined : { ...claim, protocolKeyId: key.id }
+  if (claim instanceof Problem) return undefined
+  return { challengeBeginning: headerBeginningOf(claim.challenge.id), paymentHash: claim.paymentHash }
 }
 
 function paidView({ id, protocol, receipt }: PaidRow): PaidPayment {

@@ -119,30 +119,33 @@ export async function listPayments(sql: Sql, accountId: string, filter: PaymentF
     ORDER BY id DESC LIMIT ${limit}`
 }
 
-/** A credential that proved itself under this protocol key: what it says its payment is like. */
-export type Proof = { challenge: string; paymentHash: Buffer; protocolKeyId: string }
+/**
+ * What a credential that proved itself says its payment is like. The whole challenge is not sent along: its id, which it begins with, is a
+ * keyed hash of the rest.
+ */
+export type Proof = { challengeBeginning: string; paymentHash: Buffer }
 
 /**
  * Of any number of callers exactly one turns the payment paid, and only if it is settled and the very one that was proved. Undefined:
- * it is not; why, the caller finds out by reading it.
+ * it is not; why, the caller finds out by reading it. Every parameter and column costs, here: only what is not known yet is asked for.
  */
 export async function payProved(
   sql: Sql,
   { accountId, actor }: { accountId: string; actor: string },
   id: string,
-  proof: Proof,
+  { challengeBeginning, paymentHash }: Proof,
 ): Promise<PaidRow | undefined> {
-  const [row] = await sql<PaidRow[]>`
+  const [row] = await sql<Pick<PaidRow, 'nodeId' | 'amountSat' | 'description' | 'receipt'>[]>`
     WITH paid AS (
       UPDATE gateway_payments SET paid_at = now()
-      WHERE id = ${id} AND account_id = ${accountId} AND challenge = ${proof.challenge} AND payment_hash = ${proof.paymentHash}
-        AND protocol_key_id = ${proof.protocolKeyId} AND settled_at IS NOT NULL AND paid_at IS NULL
-      RETURNING id, node_id AS "nodeId", protocol, amount_sat AS "amountSat", description, receipt
+      WHERE id = ${id} AND account_id = ${accountId} AND protocol = 'mpp' AND starts_with(challenge, ${challengeBeginning})
+        AND payment_hash = ${paymentHash} AND settled_at IS NOT NULL AND paid_at IS NULL
+      RETURNING id, account_id, node_id AS "nodeId", amount_sat AS "amountSat", description, receipt
     ), log AS (
-      INSERT INTO activity (account_id, actor, action, target) SELECT ${accountId}, ${actor}, 'payment.paid', id FROM paid
+      INSERT INTO activity (account_id, actor, action, target) SELECT account_id, ${actor}, 'payment.paid', id FROM paid
     )
-    SELECT *, NULL::bigint AS "redeemedAt" FROM paid`
-  return row
+    SELECT "nodeId", "amountSat", description, receipt FROM paid`
+  return row && { id, protocol: 'mpp', redeemedAt: null, ...row }
 }
 
 /** The same for a payment whose credential was judged by hand. */
