@@ -9,9 +9,10 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const ARROWS: Record<string, string[]> = {
   dashboard: [],
   sandboxd: [],
+  sdk: [],
   server: [],
-  bench: ['sandboxd', 'server'],
-  test: ['sandboxd', 'server', 'bench'],
+  bench: ['sandboxd', 'sdk', 'server'],
+  test: ['sandboxd', 'sdk', 'server', 'bench'],
 }
 
 function sources(room: string): string[] {

@@ -1,0 +1,21 @@
+export { Boltyard, type BoltyardOptions } from './boltyard.ts'
+export { paymentIdOf } from './credential.ts'
+export {
+  AuthenticationError,
+  BadRequestError,
+  BoltyardError,
+  ConflictError,
+  ConnectionError,
+  CredentialError,
+  ExpiredError,
+  InsufficientCreditError,
+  NotFoundError,
+  RateLimitError,
+  ServiceError,
+  TimeoutError,
+  UncertainOutcomeError,
+} from './errors.ts'
+export type { CreateOptions, Nodes, WaitOptions } from './nodes.ts'
+export type { Payments } from './payments.ts'
+export type { CallOptions } from './transport.ts'
+export type * from './types.ts'

@@ -1,0 +1,58 @@
+import type { CreateOptions } from './nodes.ts'
+import type { CallOptions, Transport } from './transport.ts'
+import type {
+  CreatedPayment,
+  ListedPayment,
+  PaidPayment,
+  Payment,
+  PaymentFilter,
+  PaymentPage,
+  PaymentWish,
+  RedeemedPayment,
+  Redemption,
+} from './types.ts'
+
+export class Payments {
+  readonly #transport: Transport
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  create(wish: PaymentWish, { idempotencyKey = crypto.randomUUID(), ...options }: CreateOptions = {}): Promise<CreatedPayment> {
+    return this.#transport.call({ ...options, method: 'POST', path: PATH, body: wish, idempotencyKey })
+  }
+
+  /** Has this credential paid? It may be asked as often as you like; `redeem` is what to ask before you deliver. */
+  validate(id: string, credential: string, options: CallOptions = {}): Promise<PaidPayment> {
+    return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/validate`, body: { credential } })
+  }
+
+  /** Validates, and claims the delivery. A lost answer is asked for again under the same request id, so that it claims once. */
+  redeem(id: string, redemption: Redemption, options: CallOptions = {}): Promise<RedeemedPayment> {
+    const body = { ...redemption, requestId: redemption.requestId ?? crypto.randomUUID() }
+    return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/redeem`, body })
+  }
+
+  get(id: string, options: CallOptions = {}): Promise<Payment> {
+    return this.#transport.call({ ...options, method: 'GET', path: pathOf(id) })
+  }
+
+  /** One page, newest first. */
+  list(filter: PaymentFilter = {}, options: CallOptions = {}): Promise<PaymentPage> {
+    return this.#transport.call({ ...options, method: 'GET', path: PATH, query: filter })
+  }
+
+  /** All of them, page by page as you go. */
+  async *all(filter: PaymentFilter = {}, options: CallOptions = {}): AsyncGenerator<ListedPayment, void, undefined> {
+    let { cursor } = filter
+    do {
+      const page = await this.list({ limit: 100, ...filter, ...(cursor === undefined ? {} : { cursor }) }, options)
+      yield* page.payments
+      cursor = page.nextCursor ?? undefined
+    } while (cursor !== undefined)
+  }
+}
+
+const PATH = '/gateway/payments'
+const pathOf = (id: string): string => `${PATH}/${encodeURIComponent(id)}`

@@ -1,0 +1,51 @@
+export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted()
+  await new Promise<void>((resolve, reject) => {
+    const abort = (): void => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+}
+
+/** So many at once, the others in the order of their coming. */
+export class Turns {
+  #free: number
+  readonly #waiting: (() => void)[] = []
+
+  constructor(count: number) {
+    this.#free = count
+  }
+
+  /** Gives the way out, to be taken once. */
+  async enter(signal: AbortSignal | undefined): Promise<() => void> {
+    if (this.#free > 0) this.#free--
+    else await this.#wait(signal)
+    return () => {
+      const next = this.#waiting.shift()
+      if (next) next()
+      else this.#free++
+    }
+  }
+
+  #wait(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const enter = (): void => {
+        signal?.removeEventListener('abort', abort)
+        resolve()
+      }
+      const abort = (): void => {
+        // Who has left must not be given a turn: nobody would give it back.
+        this.#waiting.splice(this.#waiting.indexOf(enter), 1)
+        reject(signal?.reason)
+      }
+      this.#waiting.push(enter)
+      signal?.addEventListener('abort', abort, { once: true })
+    })
+  }
+}
