@@ -9,19 +9,25 @@ import { buildServer } from '../server/test/build.ts'
 export default async function build(): Promise<void> {
   await buildSandboxd()
   buildServer()
-  buildDashboard()
+  buildWhenStale('sdk', 'dist/cjs/package.json', ['src', 'build.mjs', 'tsconfig.build.json', 'package.json'])
+  buildWhenStale('dashboard', 'dist/index.html', [
+    'src',
+    'public',
+    'index.html',
+    'vite.config.ts',
+    'package.json',
+    '../package-lock.json',
+  ])
 }
 
-const dashboard = fileURLToPath(new URL('../dashboard', import.meta.url))
-
 /** Ten times as long as the others, so only when something of it is newer than what was built. */
-function buildDashboard(): void {
-  const built = newest(join(dashboard, 'dist', 'index.html'))
-  const sources = ['src', 'public', 'index.html', 'vite.config.ts', 'package.json', '../package-lock.json']
-  if (sources.every((name) => newest(join(dashboard, name)) < built)) return
+function buildWhenStale(room: string, made: string, sources: string[]): void {
+  const directory = fileURLToPath(new URL(`../${room}`, import.meta.url))
+  const built = newest(join(directory, made))
+  if (sources.every((name) => newest(join(directory, name)) < built)) return
   // The test runner calls this environment "test", and React then comes in the version for its developers, three times as large.
   const env = { ...process.env, NODE_ENV: 'production' }
-  execFileSync('npm', ['run', '--silent', 'build'], { cwd: dashboard, env, stdio: ['ignore', 'inherit', 'inherit'] })
+  execFileSync('npm', ['run', '--silent', 'build'], { cwd: directory, env, stdio: ['ignore', 'inherit', 'inherit'] })
 }
 
 function newest(path: string): number {

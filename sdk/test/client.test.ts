@@ -1,0 +1,339 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { credentialOf, invoiceIn, newMerchant, preimageFrom } from '../../server/test/gateway-harness.ts'
+import { eventually, freePort, type Server, startServer } from '../../server/test/harness.ts'
+import {
+  AuthenticationError,
+  BadRequestError,
+  Boltyard,
+  BoltyardError,
+  ConflictError,
+  ConnectionError,
+  type CreatedPayment,
+  CredentialError,
+  ExpiredError,
+  InsufficientCreditError,
+  NotFoundError,
+  RateLimitError,
+  ServiceError,
+  TimeoutError,
+  UncertainOutcomeError,
+} from '../src/index.ts'
+import { Wire } from './wire.ts'
+
+/** The client against the service itself, over a line that loses what it is told to lose. */
+let server: Server
+let wire: Wire
+let boltyard: Boltyard
+let apiKey: string
+
+beforeAll(async () => {
+  server = await startServer({ env: { RATE_LIMIT_MAX: '100000', CHALLENGE_LIFETIME_SECONDS: '300' } })
+  wire = await new Wire(server.url).open()
+  apiKey = (await server.newKey(['nodes:write', 'gateway:write'])).key
+  boltyard = new Boltyard({ apiKey, baseUrl: wire.baseUrl, timeoutMs: 10_000 })
+}, 60_000)
+
+beforeEach(() => {
+  wire.faults = []
+  wire.seen.length = 0
+  wire.holdMs = 0
+})
+
+const fails = <T>(call: Promise<unknown>, kind: abstract new (...of: never[]) => T): Promise<T> =>
+  call.then(
+    () => {
+      throw new Error('it did not fail')
+    },
+    (error) => {
+      expect(error).toBeInstanceOf(kind)
+      return error
+    },
+  )
+
+const pay = async ({ challenge }: CreatedPayment): Promise<string> => {
+  const answer = await server.operator('POST', '/sandbox/pay', { json: { invoice: invoiceIn(challenge) } })
+  return answer.json().preimage
+}
+
+describe('what it is for', () => {
+  test('a node, from nothing to ready, renamed, stopped, started, restarted and deleted', async () => {
+    const { node, credentials } = await boltyard.nodes.create({ name: 'shop' })
+    expect(credentials.seed.split(' ')).toHaveLength(12)
+    const seen: string[] = []
+    const ready = await boltyard.nodes.waitUntilReady(node.id, { onStatus: ({ status }) => seen.push(status) })
+    expect(ready).toMatchObject({ id: node.id, name: 'shop', status: 'ready' })
+    expect(seen.at(-1)).toBe('ready')
+    expect((await boltyard.nodes.list()).map(({ id }) => id)).toContain(node.id)
+    expect(await boltyard.nodes.rename(node.id, 'kiosk')).toMatchObject({ name: 'kiosk' })
+    expect((await boltyard.nodes.updates(node.id)).updateAvailable).toBe(false)
+    expect(await boltyard.nodes.stop(node.id)).toMatchObject({ status: 'stopped' })
+    await boltyard.nodes.start(node.id)
+    await boltyard.nodes.waitUntilReady(node.id)
+    await boltyard.nodes.restart(node.id)
+    await boltyard.nodes.waitUntilReady(node.id)
+    await boltyard.nodes.delete(node.id)
+    await fails(boltyard.nodes.get(node.id), NotFoundError)
+  })
+
+  test('a payment of each protocol: asked for, paid, validated, redeemed, shown and listed', async () => {
+    const { node } = await boltyard.nodes.create()
+    await boltyard.nodes.waitUntilReady(node.id)
+    for (const protocol of ['mpp', 'l402'] as const) {
+      const payment = await boltyard.payments.create({ nodeId: node.id, amountSat: 21, description: 'a joke', protocol })
+      const early = await fails(boltyard.payments.validate(payment.id, credentialOf(payment, '00'.repeat(32))), CredentialError)
+      expect(early).toMatchObject({ code: 'invalid_payment_credential', status: 400, notSettled: false })
+      const credential = credentialOf(payment, await pay(payment))
+      const paid = await boltyard.payments.validate(payment.id, credential)
+      expect(paid).toMatchObject({ id: payment.id, protocol, status: 'paid' })
+      const redeemed = await boltyard.payments.redeem(payment.id, { credential, singleUse: true })
+      expect(redeemed).toMatchObject({ nodeId: node.id, amountSat: 21, description: 'a joke' })
+      const again = await fails(boltyard.payments.redeem(payment.id, { credential, singleUse: true }), ConflictError)
+      expect(again.code).toBe('already_redeemed')
+      expect(await boltyard.payments.get(payment.id)).toMatchObject({ status: 'paid', challenge: payment.challenge })
+    }
+    const page = await boltyard.payments.list({ limit: 1, nodeId: node.id })
+    expect(page.payments).toHaveLength(1)
+    const all: string[] = []
+    for await (const { protocol } of boltyard.payments.all({ limit: 1, nodeId: node.id })) all.push(protocol)
+    expect(all).toEqual(['l402', 'mpp'])
+  })
+
+  test('whose key it is', async () => {
+    expect((await boltyard.key()).scopes).toEqual(['nodes:read', 'nodes:write', 'gateway:write'])
+  })
+})
+
+describe('an answer that is lost', () => {
+  test('C41: makes no second node, and the credentials come with the second answer', async () => {
+    const before = (await boltyard.nodes.list()).length
+    wire.faults = ['lose answer', 'lose answer']
+    const { credentials } = await boltyard.nodes.create()
+    expect(credentials.seed.split(' ')).toHaveLength(12)
+    expect(await boltyard.nodes.list()).toHaveLength(before + 1)
+    const keys = wire.seen.filter(({ method }) => method === 'POST').map(({ idempotencyKey }) => idempotencyKey)
+    expect(keys).toHaveLength(3)
+    expect(new Set(keys).size).toBe(1)
+  })
+
+  test('C41: makes no second payment', async () => {
+    const { node } = await boltyard.nodes.create()
+    await boltyard.nodes.waitUntilReady(node.id)
+    wire.faults = ['lose answer']
+    const { id } = await boltyard.payments.create({ nodeId: node.id, amountSat: 1, description: 'once' })
+    expect((await boltyard.payments.list({ nodeId: node.id })).payments.map((payment) => payment.id)).toEqual([id])
+  })
+
+  test('C45: of a redemption is asked for again, and is no second claim', async () => {
+    const { node } = await boltyard.nodes.create()
+    await boltyard.nodes.waitUntilReady(node.id)
+    const payment = await boltyard.payments.create({ nodeId: node.id, amountSat: 1, description: 'once' })
+    const credential = credentialOf(payment, await pay(payment))
+    wire.faults = ['lose answer']
+    expect(await boltyard.payments.redeem(payment.id, { credential })).toMatchObject({ status: 'paid' })
+  })
+
+  test('of a deletion: 404 is then what it did, and otherwise it is 404', async () => {
+    const { node } = await boltyard.nodes.create()
+    wire.faults = ['lose answer']
+    await boltyard.nodes.delete(node.id)
+    await fails(boltyard.nodes.delete(node.id), NotFoundError)
+  })
+
+  test('of a stop or a start: the node is read, and nothing is done twice', async () => {
+    const { node } = await boltyard.nodes.create()
+    await boltyard.nodes.waitUntilReady(node.id)
+    for (const [step, reached] of [
+      ['stop', ['stopped']],
+      ['start', ['provisioning', 'ready']],
+    ] as const) {
+      wire.seen.length = 0
+      wire.faults = ['lose answer']
+      const { status } = await boltyard.nodes[step](node.id)
+      expect(reached).toContain(status)
+      expect(wire.seen.map(({ method }) => method)).toEqual(['POST', 'GET'])
+      if (step === 'start') await boltyard.nodes.waitUntilReady(node.id)
+    }
+    wire.seen.length = 0
+    wire.faults = ['cut']
+    expect(await boltyard.nodes.stop(node.id)).toMatchObject({ status: 'stopped' })
+    expect(wire.seen.map(({ method }) => method)).toEqual(['POST', 'GET', 'POST'])
+  })
+
+  test.each(['restart', 'update'] as const)('of a %s is told, and never repeated', async (step) => {
+    const { node } = await boltyard.nodes.create()
+    await boltyard.nodes.waitUntilReady(node.id)
+    for (const fault of ['lose answer', 'cut', { status: 503 }] as const) {
+      wire.seen.length = 0
+      wire.faults = [fault]
+      const error = await fails(boltyard.nodes[step](node.id), UncertainOutcomeError)
+      expect(error.code).toBe('uncertain_outcome')
+      expect(wire.seen).toHaveLength(1)
+      await boltyard.nodes.waitUntilReady(node.id)
+    }
+  })
+
+  test('of a restart is no riddle where nothing was listening: it is repeated, and then told as it is', async () => {
+    const nobody = new Boltyard({ apiKey, baseUrl: `http://127.0.0.1:${await freePort()}/v1`, maxRetries: 1 })
+    const error = await fails(nobody.nodes.restart('node_00000000000000000000'), ConnectionError)
+    expect(error.code).toBe('connection_failed')
+  })
+})
+
+describe('waiting', () => {
+  test('429: after Retry-After and a little more, not before', async () => {
+    wire.faults = [tooMany(1)]
+    await boltyard.nodes.list()
+    const [first, second] = wire.seen.map(({ atMs }) => atMs)
+    expect((second ?? 0) - (first ?? 0)).toBeGreaterThanOrEqual(1000)
+  })
+
+  test('429: also a restart, which was certainly not done', async () => {
+    const { node } = await boltyard.nodes.create()
+    await boltyard.nodes.waitUntilReady(node.id)
+    wire.faults = [tooMany(1)]
+    expect(await boltyard.nodes.restart(node.id)).toMatchObject({ id: node.id })
+  })
+
+  test('429: whoever would have to wait too long is told so at once', async () => {
+    wire.faults = [tooMany(3600)]
+    const error = await fails(boltyard.nodes.list(), RateLimitError)
+    expect(error).toMatchObject({ status: 429, code: 'rate_limited', retryAfterSeconds: 3600 })
+    expect(wire.seen).toHaveLength(1)
+  })
+
+  test('a service that restarts in the middle of a call costs the call only time', async () => {
+    const patient = new Boltyard({ apiKey, baseUrl: wire.baseUrl, maxRetries: 10 })
+    wire.holdMs = 200
+    const creating = patient.nodes.create({ name: 'survivor' })
+    await eventually(() => wire.seen.length === 1, 'the call to be under way')
+    await server.restart('SIGKILL')
+    const { node } = await creating
+    expect((await boltyard.nodes.list()).filter(({ name }) => name === 'survivor').map(({ id }) => id)).toEqual([node.id])
+  })
+
+  test('no more than four at once, unless told otherwise', async () => {
+    wire.mostAtOnce = 0
+    wire.holdMs = 30
+    await Promise.all(Array.from({ length: 20 }, () => boltyard.key()))
+    expect(wire.mostAtOnce).toBe(4)
+  })
+
+  test('an attempt that is not answered in time is a timeout, however many there are', async () => {
+    const hasty = new Boltyard({ apiKey, baseUrl: wire.baseUrl, timeoutMs: 200, maxRetries: 1 })
+    wire.faults = ['swallow', 'swallow']
+    const error = await fails(hasty.key(), TimeoutError)
+    expect(error.code).toBe('timeout')
+    expect(wire.seen).toHaveLength(2)
+  })
+
+  test('an abort ends it at once: under way, in the pause between attempts, and in the queue', async () => {
+    const one = new Boltyard({ apiKey, baseUrl: wire.baseUrl, maxConcurrency: 1 })
+    const reason = new Error('enough')
+    wire.faults = ['swallow']
+    const abort = new AbortController()
+    const [under, queued] = [one.key({ signal: abort.signal }), one.key({ signal: abort.signal })].map((call) =>
+      fails(call, Error),
+    )
+    await eventually(() => wire.seen.length === 1, 'the first to be under way')
+    abort.abort(reason)
+    expect(await under).toBe(reason)
+    expect(await queued).toBe(reason)
+    expect(wire.seen).toHaveLength(1)
+    // The turns of those who left are free again.
+    wire.faults = [tooMany(30)]
+    const later = new AbortController()
+    const pausing = fails(one.key({ signal: later.signal }), Error)
+    await eventually(() => wire.seen.length === 2, 'the refusal')
+    later.abort(reason)
+    expect(await pausing).toBe(reason)
+    expect(await one.key()).toMatchObject({ scopes: expect.any(Array) })
+    expect(await fails(one.key({ signal: AbortSignal.abort(reason) }), Error)).toBe(reason)
+  })
+
+  test('for a node that is stopped ends with what it is; for one that takes too long, with a timeout', async () => {
+    const { node } = await boltyard.nodes.create()
+    const error = await fails(boltyard.nodes.waitUntilReady(node.id, { timeoutMs: 1 }), TimeoutError)
+    expect(error.message).toContain('provisioning')
+    await boltyard.nodes.waitUntilReady(node.id)
+    await boltyard.nodes.stop(node.id)
+    expect(await fails(boltyard.nodes.waitUntilReady(node.id), BoltyardError)).toMatchObject({ code: 'node_stopped' })
+  })
+})
+
+describe('what goes wrong has a type, a code and a request id', () => {
+  test.each<[string, () => Promise<unknown>, abstract new (...of: never[]) => BoltyardError, string]>([
+    ['a wrong field', () => boltyard.nodes.create({ name: 'much too long for a name' }), BadRequestError, 'bad_request'],
+    ['a wrong key', () => new Boltyard({ apiKey: 'x', baseUrl: wire.baseUrl }).nodes.list(), AuthenticationError, 'unauthorized'],
+    ['no such node', () => boltyard.nodes.get('node_00000000000000000000'), NotFoundError, 'node_not_found'],
+    ['an odd id', () => boltyard.nodes.get('../operator/v1/nodes?x=#'), NotFoundError, 'node_not_found'],
+    ['no such payment', () => boltyard.payments.get('pay_00000000000000000000'), NotFoundError, 'gateway_payment_not_found'],
+  ])('%s', async (_what, call, kind, code) => {
+    const error = await fails(call(), kind)
+    expect(error).toMatchObject({ code, requestId: expect.stringMatching(/^req_/) })
+    expect(error.name).toBe((kind as unknown as { name: string }).name)
+  })
+
+  test('no credit: with the invoice that helps', async () => {
+    const account = (await server.operator('POST', '/accounts', { json: { name: 'poor', creditSat: 0 } })).json()
+    const { key } = await server.newKey(['nodes:write'], account.id)
+    const error = await fails(new Boltyard({ apiKey: key, baseUrl: wire.baseUrl }).nodes.create(), InsufficientCreditError)
+    expect(error.code).toBe('insufficient_credit')
+    expect(error.topUp?.invoice).toMatch(/^ln/)
+  })
+
+  test('an expired challenge', async () => {
+    const short = await startServer({ env: { CHALLENGE_LIFETIME_SECONDS: '1' } })
+    const merchant = await newMerchant(short)
+    const created = await merchant.createReady()
+    const client = new Boltyard({ apiKey: merchant.key.key, baseUrl: `${short.url}/v1` })
+    const payment = await client.payments.create({ nodeId: created.node.id, amountSat: 1, description: 'late' })
+    // The node knows it before anybody has paid.
+    const credential = credentialOf(payment, await preimageFrom(created, payment))
+    await eventually(() => fails(client.payments.validate(payment.id, credential), ExpiredError), 'the end of its time', 10_000)
+  })
+
+  test.each([
+    ['a proxy’s page', { status: 502, body: '<html>Bad Gateway</html>' }],
+    ['a page that is no API at all', { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>Welcome</html>' }],
+    ['a redirection, which is not followed', { status: 302, headers: { location: 'http://127.0.0.1:1/' } }],
+  ])('%s', async (_what, fault) => {
+    wire.faults = [fault, fault, fault, fault]
+    const error = await fails(boltyard.key(), ServiceError)
+    expect(error).toMatchObject({ code: 'unexpected_answer', status: fault.status })
+    expect(wire.seen).toHaveLength(fault.status === 502 ? 4 : 1)
+  })
+
+  test('the key is in no error', async () => {
+    wire.faults = ['cut', 'cut', 'cut', 'cut']
+    const error = await fails(boltyard.key(), ConnectionError)
+    const { inspect } = await import('node:util')
+    expect(inspect(error, { depth: 10, showHidden: true })).not.toContain(apiKey)
+    expect(inspect(boltyard, { depth: 10, showHidden: true })).not.toContain(apiKey)
+  })
+})
+
+describe('the constructor', () => {
+  test('says what is missing or wrong, and shows no key', () => {
+    expect(() => new Boltyard({ apiKey: '' })).toThrow(/SERVICE_API_KEY/)
+    expect(() => new Boltyard({ apiKey: 'by_secret\n' })).toThrow(/odd character/)
+    expect(() => new Boltyard({ apiKey: 'by_secret\n' })).not.toThrow(/by_secret/)
+    for (const baseUrl of ['localhost:8402', 'ftp://x/v1', 'http://user:secret@x/v1', 'http://x/v1?y', ''])
+      expect(() => new Boltyard({ apiKey, baseUrl })).toThrow(/base URL/)
+  })
+
+  test('takes key and address from the environment', async () => {
+    const before = { ...process.env }
+    try {
+      process.env.SERVICE_API_KEY = apiKey
+      process.env.SERVICE_BASE_URL = `${wire.baseUrl}/`
+      expect(await new Boltyard().key()).toMatchObject({ scopes: expect.any(Array) })
+    } finally {
+      process.env = before
+    }
+  })
+})
+
+function tooMany(seconds: number) {
+  const body = JSON.stringify({ error: { code: 'rate_limited', message: 'rate limit exceeded' } })
+  return { status: 429, headers: { 'retry-after': String(seconds), 'content-type': 'application/json' }, body }
+}
