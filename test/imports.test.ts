@@ -12,7 +12,8 @@ const ARROWS: Record<string, string[]> = {
   sdk: [],
   server: [],
   bench: ['sandboxd', 'sdk', 'server'],
-  test: ['sandboxd', 'sdk', 'server', 'bench'],
+  examples: ['bench', 'sdk'],
+  test: ['sandboxd', 'sdk', 'server', 'bench', 'examples'],
 }
 
 function sources(room: string): string[] {
