@@ -1,0 +1,49 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import * as sdk from '../sdk/src/index.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+const pages = [
+  'README.md',
+  'CHANGELOG.md',
+  'llms.txt',
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+]
+
+test('every error that a caller can see is in docs/errors.md, with its status, and none that is not', () => {
+  const codes = [...read('server/src/problems.ts').matchAll(/^ {2}(\w+): (\d{3}),$/gm)].map(
+    ([, code, status]) => `${status} ${code}`,
+  )
+  const rows = [...read('docs/errors.md').matchAll(/^\| (\d{3}) \| ([^|]+) \|/gm)].flatMap(([, status, cell = '']) =>
+    [...(cell.split(' with ')[0] ?? '').matchAll(/`(\w+)`/g)].map(([, code]) => `${status} ${code}`),
+  )
+  expect(codes.length).toBeGreaterThan(15)
+  expect([...new Set(rows)].sort()).toEqual(codes.sort())
+})
+
+test('every error class of the SDK is in docs/errors.md', () => {
+  const classes = Object.keys(sdk).filter((name) => name.endsWith('Error'))
+  const text = read('docs/errors.md')
+  expect(classes.filter((name) => !text.includes(`\`${name}\``))).toEqual([])
+})
+
+test('every link to a file leads to one', () => {
+  const links = pages.flatMap((page) =>
+    [...read(page).matchAll(/\]\((?!https?:|#|mailto:)([^)#]+)/g)].map(([, to = '']) => ({ page, to })),
+  )
+  expect(links.length).toBeGreaterThan(5)
+  const missing = links.filter(({ page, to }) => {
+    try {
+      readFileSync(join(root, dirname(page), to))
+      return false
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code !== 'EISDIR'
+    }
+  })
+  expect(missing.map(({ page, to }) => `${page} → ${relative('', to)}`)).toEqual([])
+})
