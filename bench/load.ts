@@ -14,16 +14,18 @@ export type Load = {
 }
 export type LoadResult = { perSecond: number; latenciesMs: number[]; statuses: Record<string, number> }
 
+const NOTHING = Buffer.alloc(0)
+const HEAD_END = Buffer.from('\r\n\r\n')
+
 class Caller {
   readonly #socket: Socket
-  #text = ''
+  #rest: Buffer | undefined
   #answered: ((status: string) => void) | undefined
 
   constructor(socket: Socket) {
     this.#socket = socket
     socket.setNoDelay(true)
-    socket.setEncoding('latin1')
-    socket.on('data', (chunk: string) => this.#read(chunk))
+    socket.on('data', (chunk: Buffer) => this.#read(chunk))
   }
 
   static open(port: number): Promise<Caller> {
@@ -33,18 +35,18 @@ class Caller {
     })
   }
 
-  #read(chunk: string): void {
-    this.#text += chunk
-    const head = this.#text.indexOf('\r\n\r\n')
+  #read(chunk: Buffer): void {
+    const answer = this.#rest ? Buffer.concat([this.#rest, chunk]) : chunk
+    this.#rest = answer
+    const head = answer.indexOf(HEAD_END)
     if (head < 0) return
-    const length = Number(/content-length: (\d+)/i.exec(this.#text.slice(0, head))?.[1] ?? 0)
-    if (this.#text.length < head + 4 + length) return
-    const status = this.#text.slice(9, 12)
-    this.#text = ''
-    this.#answered?.(status)
+    const length = Number(/content-length: (\d+)/i.exec(answer.toString('latin1', 0, head))?.[1] ?? 0)
+    if (answer.length < head + 4 + length) return
+    this.#rest = undefined
+    this.#answered?.(answer.toString('latin1', 9, 12))
   }
 
-  send(request: string): Promise<string> {
+  send(request: Buffer): Promise<string> {
     return new Promise((resolve) => {
       this.#answered = resolve
       this.#socket.write(request)
@@ -58,6 +60,7 @@ class Caller {
 
 async function run({ port, callers, requests, perSecond }: Load): Promise<LoadResult> {
   const open = await Promise.all(Array.from({ length: callers }, () => Caller.open(port)))
+  const bytes = requests.map((request) => Buffer.from(request))
   const latenciesMs: number[] = []
   const statuses: Record<string, number> = {}
   const started = performance.now()
@@ -70,7 +73,7 @@ async function run({ port, callers, requests, perSecond }: Load): Promise<LoadRe
         if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
         // A timer may be a little early; a request that is late because we are counts from when it was due.
         const fromMs = Math.min(dueMs, performance.now())
-        const status = await caller.send(requests[index] ?? '')
+        const status = await caller.send(bytes[index] ?? NOTHING)
         latenciesMs.push(performance.now() - fromMs)
         statuses[status] = (statuses[status] ?? 0) + 1
       }

@@ -176,7 +176,7 @@ async function initialise(
     const settings = [
       "listen_addresses = ''",
       'unix_socket_permissions = 0700',
-      'shared_buffers = 16MB',
+      'shared_buffers = 64MB',
       'max_connections = 50',
       "timezone = 'UTC'",
     ]
