@@ -1,0 +1,188 @@
+import { gzipSync } from 'node:zlib'
+import axe from 'axe-core'
+import type { Page } from 'playwright-core'
+import { beforeAll, expect, test } from 'vitest'
+import { FADED } from '../../bench/chromium.ts'
+import type { Server } from '../../server/test/harness.ts'
+import { go, heading, inBrowser, newPerson, PATIENCE_MS, type Person, startDashboard } from './harness.ts'
+import { furnish, pathsOf, untilLoaded, visitAll } from './pages.ts'
+
+const NARROW = { width: 360, height: 740 }
+const WIDE = { width: 1280, height: 800 }
+const LONG_MS = 600_000
+
+type Finding = { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }
+
+async function findingsOf(page: Page): Promise<string[]> {
+  // What is still fading in has the contrast of a shadow.
+  await page.evaluate(FADED)
+  const { violations, passes } = await page.evaluate<{ violations: Finding[]; passes: Finding[] }>('axe.run()')
+  expect(passes.map(({ id }) => id)).toContain('color-contrast')
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`))
+}
+
+inBrowser('how the dashboard looks and loads', () => {
+  let server: Server
+  let paths: string[]
+  let cookie: string
+  let furnished: Person
+  beforeAll(async () => {
+    server = await startDashboard()
+  }, 120_000)
+
+  /** The same account for all: what is on it takes a while to make. */
+  async function owner(viewport = WIDE): Promise<Person> {
+    if (!furnished) {
+      furnished = await newPerson(server, { viewport })
+      cookie = furnished.cookie
+      paths = pathsOf(await furnish(furnished))
+      return furnished
+    }
+    const person = await newPerson(server, { viewport })
+    await person.context.clearCookies()
+    const [name = '', value = ''] = cookie.split(/=(.*)/s)
+    await person.context.addCookies([{ name, value, url: server.url }])
+    return person
+  }
+
+  test('every page, light and dark, wide and 360 px: axe finds nothing serious', { timeout: LONG_MS }, async () => {
+    const person = await owner()
+    const findings: string[] = []
+    await visitAll(person, paths, async (page, path) => {
+      await page.evaluate(axe.source)
+      for (const colorScheme of ['light', 'dark'] as const) {
+        for (const viewport of [WIDE, NARROW]) {
+          await page.emulateMedia({ colorScheme })
+          await page.setViewportSize(viewport)
+          const scheme = page.locator('html').getAttribute('data-mantine-color-scheme')
+          expect(await scheme).toBe(colorScheme)
+          const found = await findingsOf(page)
+          findings.push(...found.map((finding) => `/${path} ${colorScheme} ${viewport.width}: ${finding}`))
+        }
+      }
+      await page.setViewportSize(WIDE)
+    })
+    expect(findings).toEqual([])
+  })
+
+  test('at 360 px no page scrolls sideways, and the menu is behind a button', { timeout: LONG_MS }, async () => {
+    const person = await owner(NARROW)
+    const wide: string[] = []
+    await visitAll(person, paths, async (page, path) => {
+      const width = await page.evaluate<number>('document.scrollingElement.scrollWidth')
+      if (width > NARROW.width) wide.push(`/${path}: ${width} px`)
+    })
+    expect(wide).toEqual([])
+
+    const { page } = person
+    await person.open()
+    await untilLoaded(page)
+    const menu = page.getByRole('button', { name: 'Menu', exact: true })
+    expect(await page.getByRole('navigation', { name: 'Main' }).count()).toBe(0)
+    await menu.click()
+    await go(page, 'Credit')
+    await page.getByRole('navigation', { name: 'Main' }).waitFor({ state: 'detached' })
+    expect(await menu.getAttribute('aria-expanded')).toBe('false')
+    // And by keyboard: in, and out again with the focus where it was.
+    await menu.focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('navigation', { name: 'Main' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('navigation', { name: 'Main' }).waitFor({ state: 'detached' })
+    await expect.poll(() => menu.evaluate((button: any) => button === button.ownerDocument.activeElement)).toBe(true)
+  })
+
+  test('under its Content-Security-Policy nothing is refused, and the console stays silent', { timeout: LONG_MS }, async () => {
+    const person = await owner()
+    const said: string[] = []
+    person.context.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') said.push(`${message.location().url} ${message.text()}`)
+    })
+    const { page } = person
+    const answer = await page.goto(`${server.url}/dashboard/`)
+    const policy = answer?.headers()['content-security-policy'] ?? ''
+    expect(policy).toMatch(/default-src 'none'; script-src 'self'; style-src 'self';/)
+    expect(policy).not.toMatch(/unsafe|\*/)
+    await visitAll(
+      person,
+      paths.filter((path) => path !== 'no-such-page'),
+      async () => undefined,
+    )
+    await person.open()
+    await page.locator('.chart canvas').waitFor()
+    await page.getByRole('button', { name: 'Use the dark theme' }).click()
+    await page.getByRole('button', { name: 'Use the light theme' }).click()
+    expect(said).toEqual([])
+  })
+
+  test('the first load brings at most 250 kB of script, gzipped', async () => {
+    const person = await owner()
+    const scripts = new Map<string, Promise<Buffer>>()
+    person.context.on('response', (response) => {
+      if (response.request().resourceType() === 'script') scripts.set(response.url(), response.body())
+    })
+    const { page } = person
+    await person.open()
+    await page.locator('.chart canvas').waitFor()
+    const bodies = await Promise.all(scripts.values())
+    expect(bodies.length).toBeGreaterThan(1)
+    const bytes = bodies.reduce((sum, body) => sum + gzipSync(body, { level: 9 }).length, 0)
+    expect(bytes).toBeGreaterThan(50_000)
+    expect(bytes).toBeLessThanOrEqual(250_000)
+  })
+
+  test('nothing moves while Overview and Nodes load, with much on them and with nothing, wide and at 360 px', async () => {
+    const shifts: Record<string, number> = {}
+    for (const viewport of [WIDE, NARROW]) {
+      for (const person of [await owner(viewport), await newPerson(server, { viewport })]) {
+        const { page } = person
+        await page.addInitScript(`
+          window.shifts = []
+          new PerformanceObserver((list) => {
+            for (const { value, hadRecentInput, sources } of list.getEntries())
+              if (!hadRecentInput) window.shifts.push([value, sources.map(({ node }) => node?.className ?? '').join(' ')])
+          }).observe({ type: 'layout-shift', buffered: true })
+        `)
+        for (const path of ['', 'nodes']) {
+          await person.open(path)
+          await heading(page, path === '' ? 'Overview' : 'Nodes').waitFor()
+          await untilLoaded(page)
+          // Events and fonts come after the content; what they move counts as well.
+          await page.waitForLoadState('load')
+          await page.evaluate(
+            'new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 1000))',
+          )
+          const seen = await page.evaluate<[number, string][]>('window.shifts')
+          const sum = seen.reduce((total, [value]) => total + value, 0)
+          if (sum >= 0.05) shifts[`${viewport.width} /${path} ${person.email} ${JSON.stringify(seen)}`] = sum
+        }
+      }
+    }
+    expect(shifts).toEqual({})
+  })
+
+  test('with the keyboard alone: past the menu, into a form, through a dialog and back', async () => {
+    const person = await owner()
+    const { page } = person
+    await person.open('nodes')
+    await untilLoaded(page)
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    expect(await page.evaluate('document.activeElement.id')).toBe('content')
+    await page.getByRole('button', { name: 'Create node' }).focus()
+    await page.keyboard.press('Enter')
+    const box = page.getByRole('dialog', { name: 'Create a node' })
+    await expect
+      .poll(() => box.getByLabel('Name').evaluate((field: any) => field === field.ownerDocument.activeElement), {
+        timeout: PATIENCE_MS,
+      })
+      .toBe(true)
+    // It keeps the focus to itself until it is left.
+    for (let press = 0; press < 12; press++) await page.keyboard.press('Tab')
+    expect(await box.evaluate((element: any) => element.contains(element.ownerDocument.activeElement))).toBe(true)
+    await page.keyboard.press('Escape')
+    await box.waitFor({ state: 'detached' })
+  })
+})

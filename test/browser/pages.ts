@@ -1,0 +1,105 @@
+import type { Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { dialog, newContext, PATIENCE_MS, type Person } from './harness.ts'
+
+/** Every page that there is, with something on it. */
+
+/** A node that runs and one that is stopped, a payment that is paid and one that is not, a key. */
+export async function furnish(person: Person): Promise<{ nodeId: string; stoppedId: string; paymentId: string }> {
+  const [shop, idle] = await Promise.all([
+    person.createReady({ name: 'shop', accessMode: 'full' }),
+    person.createReady({ name: 'WWWWWWWWWWWWWWWW' }),
+  ])
+  const nodeId = shop.node.id
+  await person.want(200, 'POST', `/sandbox/nodes/${nodeId}/fund`, { json: { amountSat: 1_234_567 } })
+  await person.want(200, 'POST', `/nodes/${idle.node.id}/stop`, { json: {} })
+  const charge = (json: object) => person.want(201, 'POST', '/payments', { json: { nodeId, ...json } })
+  // As long and as unbreakable as a description can be.
+  await charge({ amountSat: 21, description: 'W'.repeat(128), protocol: 'mpp' })
+  const { id, challenge } = await charge({ amountSat: 100_000, description: 'Weather report', protocol: 'l402' })
+  const [, macaroon = '', invoice = ''] = /macaroon="([^"]+)".*invoice="([^"]+)"/.exec(challenge) ?? []
+  const { preimage } = await person.want(200, 'POST', '/sandbox/pay', { json: { invoice } })
+  await person.want(200, 'POST', `/payments/${id}/validate`, { json: { credential: `L402 ${macaroon}:${preimage}` } })
+  await person.want(201, 'POST', '/keys', { json: { name: 'Shop server', scopes: ['nodes:read', 'gateway:write'] } })
+  return { nodeId, stoppedId: idle.node.id, paymentId: id }
+}
+
+export function pathsOf({ nodeId, stoppedId, paymentId }: Awaited<ReturnType<typeof furnish>>): string[] {
+  const tabs = ['payments', 'connect', 'invoice', 'send', 'settings'].map((tab) => `nodes/${nodeId}?tab=${tab}`)
+  const node = [`nodes/${nodeId}`, ...tabs, `nodes/${stoppedId}`, `nodes/${stoppedId}?tab=send`]
+  const gateway = ['gateway', 'gateway/try-it', `gateway/payments/${paymentId}`]
+  return [
+    '',
+    'nodes',
+    'nodes?create=true',
+    ...node,
+    ...gateway,
+    'developers',
+    'developers#key',
+    'credit',
+    'activity',
+    'settings',
+    'no-such-page',
+  ]
+}
+
+export const GATES = ['sign-in', 'sign-up', 'link']
+
+/** Until nothing is being loaded any more. */
+export async function untilLoaded(page: Page): Promise<void> {
+  await page.getByRole('heading', { level: 1 }).or(page.getByRole('dialog')).first().waitFor()
+  await expect.poll(() => page.locator('[aria-busy=true]').count(), { timeout: PATIENCE_MS }).toBe(0)
+}
+
+/** What one does on a page before there is all of it to see. */
+export const SCENES: Record<string, (page: Page) => Promise<unknown>> = {
+  'gateway/try-it': async (page) => {
+    await page.getByLabel('Protocol').selectOption('MPP')
+    await page.getByRole('button', { name: 'Run all steps' }).click()
+    await page.getByText('paid ✓').waitFor()
+  },
+  credit: async (page) => {
+    await page.getByRole('button', { name: 'Create invoice' }).click()
+    await page.getByRole('img', { name: 'QR code of the invoice' }).waitFor()
+  },
+  'tab=invoice': async (page) => {
+    await page.getByLabel('Description').fill('Two coffees')
+    await page.getByRole('button', { name: 'Create invoice' }).click()
+    await page.getByRole('img', { name: 'QR code of the invoice' }).waitFor()
+  },
+  'tab=settings': async (page) => {
+    await page.getByRole('button', { name: 'Delete node…' }).click()
+    await dialog(page, /^Delete/).waitFor()
+  },
+  '#key': async (page) => {
+    await page.getByRole('button', { name: 'Create API key' }).click()
+    await dialog(page, 'Create an API key').getByLabel('Name').fill('Once')
+    await dialog(page, 'Create an API key').getByRole('button', { name: 'Create key' }).click()
+    await dialog(page, 'Store the key Once').getByRole('button', { name: 'Show API key' }).click()
+    await dialog(page, 'Store the key Once').getByRole('checkbox', { name: 'I have stored it' }).check()
+  },
+  'create=true': async (page) => {
+    await dialog(page, 'Create a node').waitFor()
+  },
+}
+
+/** Each page with its scene, the ones before sign-in included. */
+export async function visitAll(
+  person: Person,
+  paths: string[],
+  look: (page: Page, path: string) => Promise<void>,
+): Promise<void> {
+  for (const path of paths) {
+    const page = await person.open(path)
+    await untilLoaded(page)
+    for (const [key, act] of Object.entries(SCENES)) if (path.endsWith(key)) await act(page)
+    await look(page, path)
+  }
+  const options = { viewport: person.page.viewportSize() }
+  const stranger = await (await newContext(options)).newPage()
+  for (const path of GATES) {
+    await stranger.goto(`${person.server.url}/dashboard/${path}`)
+    await untilLoaded(stranger)
+    await look(stranger, path)
+  }
+}
