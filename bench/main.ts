@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { benchDashboard } from './dashboard.ts'
 import { benchGateway } from './gateway.ts'
 import type { Measure } from './measure.ts'
 import { benchSandboxd } from './sandboxd.ts'
@@ -23,6 +24,7 @@ const measures: Measure[] = [
   ...sandboxd.measures,
   ...(await benchServer(quick, sandboxd.startMs)),
   ...(await benchGateway(quick)),
+  ...(await benchDashboard(quick)),
 ]
 
 const rows = measures.map(({ name, value, unit, target }) => [

@@ -25,7 +25,7 @@ export class Service {
     return this.#child?.pid ?? 0
   }
 
-  async start(): Promise<void> {
+  async start(settings: Record<string, string> = {}): Promise<void> {
     const env = {
       PATH: process.env.PATH,
       DATA_DIR: this.dataDir,
@@ -34,6 +34,7 @@ export class Service {
       LOG_LEVEL: 'error',
       MAX_NODES_PER_ACCOUNT: '2000',
       SIGNUP_CREDIT_SAT: '1000000',
+      ...settings,
     }
     const child = spawn(process.execPath, [SERVER], { env, stdio: ['ignore', 'pipe', 'ignore'] })
     this.#child = child
