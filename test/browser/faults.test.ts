@@ -1,0 +1,206 @@
+import type { Page } from 'playwright-core'
+import { beforeAll, expect, test } from 'vitest'
+import type { Server } from '../../server/test/harness.ts'
+import { fault, runningPidOf } from '../../server/test/node-harness.ts'
+import {
+  CREDENTIALS,
+  closeSecrets,
+  dialog,
+  go,
+  heading,
+  inBrowser,
+  newPerson,
+  readSecrets,
+  startDashboard,
+  textOf,
+  untilText,
+} from './harness.ts'
+
+/** Everything that the page ever showed as a balance: a zero that is there for one frame frightens as well. */
+async function watchBalance(page: Page): Promise<() => Promise<string[]>> {
+  await page.addInitScript(`
+    window.balances = new Set()
+    const look = () => {
+      const text = document.querySelector('[data-testid=balance]')?.textContent
+      if (text) window.balances.add(text.replace(/\\s+/g, ' '))
+    }
+    new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true })
+  `)
+  return () => page.evaluate<string[]>('[...window.balances]')
+}
+
+inBrowser('when things go wrong in the dashboard', () => {
+  let server: Server
+  beforeAll(async () => {
+    server = await startDashboard()
+  }, 120_000)
+
+  test('two clicks on Create make one node', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    await person.open('nodes?create=true')
+    const create = dialog(page, 'Create a node').getByRole('button', { name: 'Create', exact: true })
+    // In one turn of the page, faster than it can show that the first one is under way.
+    await create.evaluate((button: any) => {
+      button.click()
+      button.click()
+      button.form.requestSubmit()
+    })
+    await dialog(page, /Store the credentials/).waitFor()
+    const { nodes } = await person.want(200, 'GET', '/nodes')
+    expect(nodes).toHaveLength(1)
+  })
+
+  test('an answer that is lost loses no seed: the second try shows the credentials of the same node', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    let lost = 0
+    await page.route('**/dashboard/api/nodes', async (route) => {
+      if (route.request().method() !== 'POST' || lost++ > 0) return route.continue()
+      await route.fetch()
+      await route.abort('connectionreset')
+    })
+    await person.open('nodes?create=true')
+    const creating = dialog(page, 'Create a node')
+    await creating.getByRole('button', { name: 'Create', exact: true }).click()
+    await untilText(creating.getByRole('alert'), 'The service did not answer.')
+    await creating.getByRole('button', { name: 'Create', exact: true }).click()
+    const storing = dialog(page, /Store the credentials/)
+    const secrets = await readSecrets(storing, CREDENTIALS)
+    expect(secrets['Recovery words']?.split(' ')).toHaveLength(12)
+    await closeSecrets(storing)
+    await heading(page, /Ready/).waitFor()
+    expect((await person.want(200, 'GET', '/nodes')).nodes).toHaveLength(1)
+  })
+
+  test('two tabs see each other’s changes', async () => {
+    const person = await newPerson(server)
+    const { page, context } = person
+    const { node } = await person.createReady({ name: 'before' })
+    await person.open('nodes')
+    await page.getByRole('link', { name: /before/ }).waitFor()
+    const second = await context.newPage()
+    await second.goto(`${server.url}/dashboard/nodes/${node.id}?tab=settings`)
+    await second.getByLabel('Name of the node').fill('after')
+    await second.getByRole('button', { name: 'Rename' }).click()
+    await heading(second, 'after Ready').waitFor()
+    await page.getByRole('link', { name: /after/ }).waitFor()
+
+    await second.getByRole('button', { name: 'Stop' }).click()
+    await untilText(page.getByRole('link', { name: /after/ }), 'Stopped')
+    await second.getByRole('button', { name: 'Start' }).click()
+    await untilText(page.getByRole('link', { name: /after/ }), 'Ready')
+
+    // And what a program does with a key.
+    await go(page, 'Gateway')
+    await page.getByText('Nobody has been asked to pay yet.').waitFor()
+    const owner = await person.owner()
+    await owner.want(201, 'POST', '/gateway/payments', {
+      json: { nodeId: node.id, amountSat: 40, description: 'From elsewhere', protocol: 'mpp' },
+    })
+    await page.getByRole('row', { name: /From elsewhere/ }).waitFor()
+  })
+
+  test('the service restarts under an open page: it says so, reconnects, and catches up', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    await person.createReady({ name: 'one' })
+    await person.open('nodes')
+    await page.getByRole('link', { name: /one/ }).waitFor()
+    await page.evaluate('window.mark = 1')
+    await server.stop()
+    const banner = page.getByText('The connection to the service is lost.')
+    await banner.waitFor()
+    // What is known stays to be read meanwhile.
+    expect(await page.getByRole('link', { name: /one/ }).isVisible()).toBe(true)
+
+    await page.route('**/dashboard/api/events', (route) => route.abort())
+    await server.start()
+    await person.create({ name: 'two' })
+    expect(await page.getByRole('link', { name: /two/ }).count()).toBe(0)
+    await page.unroute('**/dashboard/api/events')
+    await banner.waitFor({ state: 'detached', timeout: 60_000 })
+    await untilText(page.getByRole('link', { name: /two/ }), 'Ready')
+    expect(await page.evaluate('window.mark')).toBe(1)
+  })
+
+  test('a page that cannot be shown says what, why, what next and the request id, and comes when it is asked for again', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    await person.open()
+    await heading(page, 'Overview').waitFor()
+    await page.route('**/dashboard/api/credit', (route) =>
+      route.fulfill({
+        status: 500,
+        contentType: 'application/json',
+        body: JSON.stringify({ error: { code: 'internal_error', message: 'Something broke.', requestId: 'req_for_the_test' } }),
+      }),
+    )
+    await go(page, 'Credit')
+    const problem = page.getByRole('alert')
+    for (const part of ['Your credit cannot be shown.', 'Something broke.', 'Try again.', 'req_for_the_test']) {
+      await untilText(problem, part)
+    }
+    await page.unroute('**/dashboard/api/credit')
+    await problem.getByRole('button', { name: 'Try again' }).click()
+    await untilText(page.getByTestId('credit-balance'), '10 000 sat')
+  })
+
+  test('a node whose peer, process or all of it is away: calm words, a next step, and never a balance of zero', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const created = await person.createReady({ name: 'funded' })
+    const { node } = created
+    await person.want(200, 'POST', `/sandbox/nodes/${node.id}/fund`, { json: { amountSat: 50_000 } })
+    const balances = await watchBalance(page)
+    await person.open(`nodes/${node.id}`)
+    await page.getByTestId('balance').waitFor()
+    const balance = await textOf(page.getByTestId('balance'))
+    expect(balance).toMatch(/^[1-9]\d \d{3} sat$/)
+    const unknown = page.getByTestId('balance-unknown')
+
+    await fault(server, created, 'peer_down')
+    await untilText(unknown, /not known while its channels are offline. The money is still there/)
+    await fault(server, created, 'none')
+    await untilText(page.getByTestId('balance'), balance)
+
+    const pid = runningPidOf(server, node)
+    process.kill(pid, 'SIGSTOP')
+    await untilText(unknown, /does not answer at the moment, so its balance is not known. The money is still there/)
+    process.kill(pid, 'SIGKILL')
+    await page.getByTestId('balance').waitFor({ timeout: 90_000 })
+    await untilText(page.getByTestId('balance'), balance)
+
+    await page.getByRole('tab', { name: 'Settings' }).click()
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await heading(page, 'funded Stopped').waitFor()
+    await page.getByRole('tab', { name: 'Overview' }).click()
+    await page.getByText('The node is stopped. Its money and data are kept').waitFor()
+    await page.getByText('The balance is not known while the node is not running.').waitFor()
+    await page.getByRole('button', { name: 'Start' }).click()
+    await heading(page, 'funded Ready').waitFor()
+    await untilText(page.getByTestId('balance'), balance)
+    expect(await balances()).toEqual([balance])
+  })
+
+  test('no credit: nothing is created, and the page offers to top up; paying shows at once', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    await server.operator('POST', `/accounts/${person.accountId}/credit`, { json: { amountSat: -9_950, reason: 'test' } })
+    await person.open('nodes?create=true')
+    const creating = dialog(page, 'Create a node')
+    await creating.getByRole('button', { name: 'Create', exact: true }).click()
+    await creating.getByRole('alert').waitFor()
+    await creating.getByRole('link', { name: 'Top up' }).click()
+    await heading(page, 'Credit').waitFor()
+    expect((await person.want(200, 'GET', '/nodes')).nodes).toEqual([])
+    await untilText(page.getByTestId('credit-balance'), /^50 sat/)
+    await page.getByLabel('Amount in sat').fill('5000')
+    await page.getByRole('button', { name: 'Create invoice' }).click()
+    await page.getByRole('img', { name: 'QR code of the invoice' }).waitFor()
+    await page.getByRole('button', { name: 'Pay it as a customer' }).click()
+    await untilText(page.getByTestId('paid'), 'paid ✓ 5 000 sat')
+    await untilText(page.getByTestId('credit-balance'), '5 050 sat')
+    await page.getByRole('row', { name: /Topped up/ }).waitFor()
+  })
+})
