@@ -56,8 +56,7 @@ inBrowser('how the dashboard looks and loads', () => {
         for (const viewport of [WIDE, NARROW]) {
           await page.emulateMedia({ colorScheme })
           await page.setViewportSize(viewport)
-          const scheme = page.locator('html').getAttribute('data-mantine-color-scheme')
-          expect(await scheme).toBe(colorScheme)
+          await page.locator(`html[data-mantine-color-scheme=${colorScheme}]`).waitFor()
           const found = await findingsOf(page)
           findings.push(...found.map((finding) => `/${path} ${colorScheme} ${viewport.width}: ${finding}`))
         }
