@@ -16,6 +16,10 @@ import { schemeManager, theme } from './theme.ts'
 
 whenSessionIsOver(() => leaveSession())
 
+// Together with who is signed in, which decides whether it is shown, and not after it.
+const matches: { routeId: keyof typeof router.routesById }[] = router.matchRoutes(router.latestLocation)
+for (const { routeId } of matches) void router.loadRouteChunk(router.routesById[routeId])
+
 const root = document.getElementById('root')
 if (!root) throw new Error('The page has no root.')
 

@@ -4,7 +4,7 @@ import { lazyPage } from './components/lazy-page.tsx'
 import { Shell } from './components/shell.tsx'
 import { history } from './history.ts'
 import { Broken, Missing } from './pages/broken.tsx'
-import { meQuery, queryClient } from './queries.ts'
+import { meQuery, overviewQuery, queryClient } from './queries.ts'
 import { NODE_TABS, type NodeTab } from './tabs.ts'
 
 const safe = (next: unknown): string | undefined =>
@@ -53,6 +53,8 @@ const app = createRoute({
 const overview = createRoute({
   getParentRoute: () => app,
   path: '/',
+  // Asked for while the page itself is still being loaded.
+  loader: () => void queryClient.prefetchQuery(overviewQuery),
   component: lazyPage(() => import('./pages/overview.tsx'), 'OverviewPage'),
 })
 
