@@ -155,7 +155,8 @@ inBrowser('how the dashboard looks and loads', () => {
           )
           const seen = await page.evaluate<[number, string][]>('window.shifts')
           const sum = seen.reduce((total, [value]) => total + value, 0)
-          if (sum >= 0.05) shifts[`${viewport.width} /${path} ${person.email} ${JSON.stringify(seen)}`] = sum
+          // A line of text that comes late is 0.02; today there is nothing at all.
+          if (sum >= 0.01) shifts[`${viewport.width} /${path} ${person.email} ${JSON.stringify(seen)}`] = sum
         }
       }
     }
