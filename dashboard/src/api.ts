@@ -42,7 +42,9 @@ async function request<T>(
   path: string,
   { body, idempotencyKey, signal, keepsSession }: Options = {},
 ): Promise<T> {
-  const headers: Record<string, string> = { accept: 'application/json' }
+  // Made here and not by the service: also an answer that never came has an id then, and the log has what was done under it.
+  const requestId = freshKey()
+  const headers: Record<string, string> = { accept: 'application/json', 'x-request-id': requestId }
   // Also without a body: the server takes a change only as JSON, which no form of another site can send.
   if (method !== 'GET') headers['content-type'] = 'application/json'
   if (idempotencyKey) headers['idempotency-key'] = idempotencyKey
@@ -55,12 +57,8 @@ async function request<T>(
     text = await response.text()
   } catch (cause) {
     if (signal?.aborted) throw cause
-    if (method === 'GET') throw new ApiError({ status: 0, code: 'no_answer', message: 'The service did not answer.' })
-    throw new ApiError({
-      status: 0,
-      code: 'uncertain',
-      message: 'The service did not answer, so it is not known whether this was done.',
-    })
+    const code = method === 'GET' ? 'no_answer' : 'uncertain'
+    throw new ApiError({ status: 0, code, message: 'The service did not answer.', requestId })
   }
   const answer = parsed(text)
   if (response.ok) return answer as T

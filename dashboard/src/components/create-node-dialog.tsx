@@ -93,6 +93,7 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
           <Problem
             error={create.error}
             what="The node was not created."
+            again="Press Create again: that makes no second node, and shows the credentials of the one that was made."
             {...(offer ? { next: 'Pay what is missing below, then press Create again.' } : {})}
           />
           {offer && <MissingCredit offer={offer} isSandbox={me.isSandbox} />}

@@ -3,17 +3,20 @@ import { ApiError } from '../api.ts'
 import { explain } from '../explanations.ts'
 import { CopyButton } from './copy-button.tsx'
 
-type Props = { error: unknown; what: string; next?: string; onRetry?: (() => void) | undefined }
+/** `again`: what to do when no answer came, where to do it once more does no harm. */
+type Props = { error: unknown; what: string; next?: string; again?: string; onRetry?: (() => void) | undefined }
 
 /** What went wrong, why, what to do next, and the id under which the log has it. */
-export function Problem({ error, what, next: given, onRetry }: Props) {
+export function Problem({ error, what, next: given, again, onRetry }: Props) {
   if (!error) return null
   const { why, next: usual } = explain(error)
-  const next = given ?? usual
   const requestId = error instanceof ApiError ? error.requestId : null
+  // "It was not created" would be a guess here, and somebody would create a second one.
+  const isUncertain = error instanceof ApiError && error.code === 'uncertain'
+  const next = (isUncertain && again) || (given ?? usual)
   return (
     <div className="problem" role="alert">
-      <strong>{what}</strong>
+      <strong>{isUncertain ? 'It is not known whether this was done.' : what}</strong>
       <p>{why}</p>
       {next && <p>{next}</p>}
       {(requestId || onRetry) && (

@@ -56,7 +56,12 @@ export function SignIn() {
             value={password}
             onChange={(event) => setPassword(event.currentTarget.value)}
           />
-          <Problem error={byPassword.error ?? byPasskey.error} what="You are not signed in." {...nextOf(byPassword.error)} />
+          <Problem
+            error={byPassword.error ?? byPasskey.error}
+            what="You are not signed in."
+            again="Check your connection and try again."
+            {...nextOf(byPassword.error)}
+          />
           <Button type="submit" fullWidth loading={byPassword.isPending}>
             Sign in
           </Button>

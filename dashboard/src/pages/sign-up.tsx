@@ -31,7 +31,11 @@ export function SignUp() {
       <form onSubmit={submit}>
         <Stack gap="md">
           <AccountFields email={email} onEmail={setEmail} password={password} onPassword={setPassword} />
-          <Problem error={create.error} what="The account was not created." />
+          <Problem
+            error={create.error}
+            what="The account was not created."
+            again="Check your connection and try again. If there is such an account by now, it is yours: sign in."
+          />
           <Button type="submit" fullWidth loading={create.isPending}>
             Create account
           </Button>
