@@ -1,0 +1,89 @@
+import type { CreatedPayment } from '../types.ts'
+import type { Wanted } from './terms.ts'
+
+/** A whole answer. A header with several values is several lines. */
+export type Answer = { status: number; headers: Record<string, string | string[]>; body: string }
+
+/** Why what was presented does not count. */
+export type Refusal = { code: string; problem: string; detail: string }
+
+const PROBLEMS = 'https://paymentauth.org/problems/'
+
+export const MALFORMED: Refusal = {
+  code: 'malformed_credential',
+  problem: `${PROBLEMS}malformed-credential`,
+  detail: 'The credential cannot be read.',
+}
+export const OTHER_TERMS: Refusal = {
+  code: 'other_terms',
+  problem: `${PROBLEMS}invalid-challenge`,
+  // Not what it was for: whoever found an id in somebody's receipt would learn what that person bought.
+  detail: 'The credential is not for this request, at this price. It was not used up.',
+}
+const BY_CODE: Record<string, [problem: string, detail: string]> = {
+  invalid_payment_credential: ['verification-failed', 'The credential does not prove this payment.'],
+  gateway_payment_not_found: ['invalid-challenge', 'The credential is of no payment that is known here.'],
+  already_redeemed: ['invalid-challenge', 'The credential was used already: one payment is one delivery.'],
+  payment_expired: ['payment-expired', 'The payment was not made in time, or the credential has lapsed.'],
+}
+
+/** What the gateway says of the problem is finer than what its code says. */
+export function refusalOf(code: string, problem: unknown): Refusal {
+  const [kind, detail] = BY_CODE[code] ?? ['verification-failed', 'The credential was refused.']
+  const isKnown = typeof problem === 'string' && problem.startsWith(PROBLEMS)
+  return { code, problem: isKnown ? problem : PROBLEMS + kind, detail }
+}
+
+export function paymentRequired(wanted: Wanted, payments: readonly CreatedPayment[], refusal: Refusal | undefined): Answer {
+  const { amountSat, description } = wanted
+  const how =
+    'Pay an invoice from WWW-Authenticate over Lightning, and send the request again with the credential in Authorization.'
+  const problem = {
+    type: refusal?.problem ?? `${PROBLEMS}payment-required`,
+    title: 'Payment Required',
+    status: 402,
+    detail: `${refusal ? `${refusal.detail} ` : ''}"${description}" costs ${amountSat} sat. ${how}`,
+    amountSat,
+    description,
+    protocols: payments.map(({ protocol }) => protocol),
+  }
+  return {
+    status: 402,
+    headers: {
+      'WWW-Authenticate': payments.map(({ challenge }) => challenge),
+      // A challenge is for one customer: from a cache, two would pay the same invoice.
+      'Cache-Control': 'no-store',
+      'Content-Type': 'application/problem+json',
+    },
+    body: JSON.stringify(problem),
+  }
+}
+
+/** Without a challenge, and without a word about why: the reason may be the merchant's key or credit, which is no customer's business. */
+export function unavailable(hasCredential: boolean, retryAfterSeconds: number): Answer {
+  const detail = hasCredential
+    ? `Whether this was paid cannot be told right now. Do not pay again: send the same credential again in ${retryAfterSeconds} seconds.`
+    : `Payments cannot be taken right now. Try again in ${retryAfterSeconds} seconds.`
+  return {
+    status: 503,
+    headers: {
+      'Retry-After': String(retryAfterSeconds),
+      'Cache-Control': 'no-store',
+      'Content-Type': 'application/problem+json',
+    },
+    body: JSON.stringify({ type: 'about:blank', title: 'Service Unavailable', status: 503, detail }),
+  }
+}
+
+/**
+ * The handler's own wish, as far as it keeps what was paid for out of caches that others are served from. `express.static` says `public`,
+ * which would let a proxy give the next one for nothing.
+ */
+export function privately(cacheControl: string | null | undefined): string {
+  const directives = (cacheControl ?? '')
+    .split(',')
+    .map((directive) => directive.trim())
+    .filter((directive) => directive !== '' && !/^(?:public|s-maxage\b.*)$/i.test(directive))
+  if (!directives.some((directive) => /^(?:private|no-store)$/i.test(directive))) directives.push('private')
+  return directives.join(', ')
+}

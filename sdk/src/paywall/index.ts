@@ -1,0 +1,5 @@
+export type { Answer } from './answers.ts'
+export type { EventHook, PaywallEvent } from './events.ts'
+export { type Decision, Gate, type Pass, type PaywallOptions, type PerRequest, type Visit } from './gate.ts'
+export { paymentOf, paywall, type RequestOptions } from './request.ts'
+export type { Offer } from './terms.ts'
