@@ -61,6 +61,11 @@ export class Wire {
     outgoing.end(body)
   }
 
+  /** How many are under way now. */
+  get underWay(): number {
+    return this.#atOnce
+  }
+
   async open(): Promise<this> {
     this.#server.listen(0, '127.0.0.1')
     await once(this.#server, 'listening')

@@ -1,0 +1,88 @@
+import { credentialOf, invoiceIn, newMerchant, parametersOf } from '../../server/test/gateway-harness.ts'
+import { type Server, startServer } from '../../server/test/harness.ts'
+import type { Created, Owner } from '../../server/test/node-harness.ts'
+import { Boltyard } from '../src/boltyard.ts'
+import type { PaywallEvent } from '../src/paywall/events.ts'
+import type { Protocol } from '../src/types.ts'
+import { Wire } from './wire.ts'
+
+/** The service, a merchant with two nodes, the way between them, and a customer with a wallet. */
+export class Market {
+  readonly server: Server
+  readonly owner: Owner
+  readonly node: Created
+  readonly otherNode: Created
+  readonly wire: Wire
+  readonly client: Boltyard
+  readonly events: PaywallEvent[] = []
+  paid = 0
+
+  private constructor(server: Server, owner: Owner, [node, otherNode]: [Created, Created], wire: Wire) {
+    this.server = server
+    this.owner = owner
+    this.node = node
+    this.otherNode = otherNode
+    this.wire = wire
+    this.client = this.newClient()
+  }
+
+  static async open(env: Record<string, string> = {}): Promise<Market> {
+    return Market.on(await startServer({ env: { TRUST_PROXY: '1', ...env } }))
+  }
+
+  /** Of a new account. */
+  static async on(server: Server): Promise<Market> {
+    const owner = await newMerchant(server)
+    const nodes = await Promise.all([owner.createReady(), owner.createReady()])
+    return new Market(server, owner, nodes, await new Wire(server.url).open())
+  }
+
+  newClient(apiKey = this.owner.key.key): Boltyard {
+    return new Boltyard({ apiKey, baseUrl: this.wire.baseUrl, maxConcurrency: 64 })
+  }
+
+  /** For a paywall: 10 sat to the first node. */
+  get terms() {
+    return {
+      client: this.client,
+      nodeId: this.node.node.id,
+      amountSat: 10,
+      onEvent: (event: PaywallEvent) => this.events.push(event),
+    }
+  }
+
+  /** Wallet of every client. */
+  readonly wallet = {
+    payInvoice: async ({ invoice }: { invoice: string }): Promise<{ paymentHash: string; preimage: string }> => {
+      const answer = await this.server.operator('POST', '/sandbox/pay', { json: { invoice } })
+      if (answer.status !== 200) throw new Error(`pay: ${answer.status} ${answer.text}`)
+      this.paid++
+      return answer.json()
+    },
+  }
+
+  /** What a customer sends who has paid this challenge. */
+  async credentialFor(challenge: string): Promise<string> {
+    const { preimage } = await this.wallet.payInvoice({ invoice: invoiceIn(challenge) })
+    return credentialOf({ protocol: protocolOf(challenge), challenge }, preimage)
+  }
+
+  /** Asks, pays, and has not come back yet. */
+  async buy(url: string): Promise<string> {
+    const answer = await fetch(url)
+    if (answer.status !== 402) throw new Error(`${answer.status} ${await answer.text()}`)
+    return this.credentialFor(challengesIn(answer)[0] ?? '')
+  }
+}
+
+export const protocolOf = (challenge: string): Protocol => (challenge.startsWith('Payment ') ? 'mpp' : 'l402')
+
+/** In the order of the header. */
+export function challengesIn(answer: Response): string[] {
+  return (answer.headers.get('www-authenticate') ?? '').split(/, (?=Payment |L402 )/).filter((text) => text !== '')
+}
+
+export const present = (url: string, authorization: string, more: RequestInit = {}): Promise<Response> =>
+  fetch(url, { ...more, headers: { authorization } })
+
+export { invoiceIn, parametersOf }

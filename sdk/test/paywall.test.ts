@@ -1,0 +1,242 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import express from 'express'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { attenuate, l402Credential, macaroonIn } from '../../server/test/gateway-harness.ts'
+import { fault } from '../../server/test/node-harness.ts'
+import type { PaywallOptions } from '../src/paywall/gate.ts'
+import { Gate } from '../src/paywall/index.ts'
+import { paymentOf } from '../src/paywall/paid.ts'
+import { challengesIn, invoiceIn, Market, present } from './paywall-harness.ts'
+import { type Opening, SHOPS, type Shop } from './paywall-shops.ts'
+
+/** What a paywall promises: one payment, one delivery; a payment for one thing buys no other. */
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const open = SHOPS[0]?.[1] as Opening
+let market: Market
+let shop: Shop
+let url: string
+beforeAll(async () => {
+  market = await Market.open()
+  shop = await open(market.terms)
+  url = shop.url('/jokes/1')
+}, 60_000)
+beforeEach(() => {
+  market.events.length = 0
+  market.wire.seen.length = 0
+  shop.delivered = 0
+})
+
+const statuses = (answers: Response[]): number[] => answers.map(({ status }) => status).sort()
+
+describe('one payment, one delivery', () => {
+  test('C45: of twenty requests at once with one MPP credential, one is served', async () => {
+    const credential = await market.buy(url)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => present(url, credential)))
+    expect(statuses(answers)).toEqual([200, ...Array(19).fill(402)])
+    expect(shop.delivered).toBe(1)
+    expect(answers.filter(({ headers }) => headers.has('payment-receipt'))).toHaveLength(1)
+  })
+
+  describe('in two processes', () => {
+    const children: ChildProcess[] = []
+    afterAll(() => {
+      for (const child of children) child.kill()
+    })
+
+    test('C45: which know nothing of each other, an MPP credential is served once', async () => {
+      const env = {
+        ...process.env,
+        SERVICE_API_KEY: market.owner.key.key,
+        SERVICE_BASE_URL: `${market.server.url}/v1`,
+        NODE_ID: market.node.node.id,
+      }
+      const shops = await Promise.all(
+        [1, 2].map(async () => {
+          const file = fileURLToPath(new URL('paywall-shop-process.ts', import.meta.url))
+          const child = fork(file, { execArgv: ['--import', 'tsx'], env })
+          children.push(child)
+          const [port] = await once(child, 'message')
+          return `http://127.0.0.1:${port}/jokes/1`
+        }),
+      )
+      const [here = '', there = ''] = shops
+      const credential = await market.buy(here)
+      // The one that did not issue it serves it just as well.
+      expect((await present(there, credential)).status).toBe(200)
+      expect((await present(here, credential)).status).toBe(402)
+      const other = await market.buy(there)
+      const answers = await Promise.all([...shops, ...shops, ...shops].map((each) => present(each, other)))
+      expect(statuses(answers)).toEqual([200, ...Array(5).fill(402)])
+    })
+  })
+
+  test('L402 61: an L402 credential is served until it lapses', async () => {
+    const l402 = await open({ ...market.terms, protocol: 'l402' })
+    const [challenge = ''] = challengesIn(await fetch(l402.url('/jokes/1')))
+    const credential = await market.credentialFor(challenge)
+    for (const id of [1, 2, 3]) expect((await present(l402.url(`/jokes/${id}`), credential)).status).toBe(200)
+    const lapsed = attenuate(macaroonIn(challenge), `boltyard_valid_until=${Math.floor(Date.now() / 1000)}`)
+    const answer = await present(l402.url('/jokes/1'), l402Credential(lapsed, credential.split(':')[1] ?? ''))
+    expect([answer.status, challengesIn(answer).length]).toEqual([402, 1])
+    expect(await answer.json()).toMatchObject({ type: 'https://paymentauth.org/problems/payment-expired' })
+    expect((await present(l402.url('/jokes/1'), credential)).status).toBe(200)
+  })
+
+  test('L402 61: with singleUse it is served once, also of many at once', async () => {
+    const once = await open({ ...market.terms, protocol: 'l402', singleUse: true })
+    const credential = await market.buy(once.url('/jokes/1'))
+    const answers = await Promise.all(Array.from({ length: 10 }, () => present(once.url('/jokes/1'), credential)))
+    expect(statuses(answers)).toEqual([200, ...Array(9).fill(402)])
+    expect(once.delivered).toBe(1)
+  })
+})
+
+describe('a payment for something else', () => {
+  const others: [name: string, options: () => Partial<PaywallOptions<any>>, path?: string][] = [
+    ['the price has gone up', () => ({ amountSat: 11 })],
+    ['the price has gone down', () => ({ amountSat: 9 })],
+    ['another route', () => ({}), '/public'],
+    ['another thing on the same route', () => ({ description: 'A better joke' })],
+    ['another node', () => ({ nodeId: market.otherNode.node.id })],
+    ['another protocol than is sold here', () => ({ protocol: 'l402' })],
+  ]
+  test.each(others)('%s: is refused with a fresh challenge, and not used up by it', async (_name, options, path = '/jokes/1') => {
+    const elsewhere = await open({ ...market.terms, ...options() })
+    const credential = await market.buy(url)
+    const answer = await present(elsewhere.url(path), credential)
+    expect([answer.status, challengesIn(answer).length, elsewhere.delivered]).toEqual([402, 1, 0])
+    expect(market.events.at(-1)).toMatchObject({
+      type: 'refused',
+      code: 'other_terms',
+      presented: expect.stringMatching(/^pay_/),
+    })
+    // Its own door is still open to it.
+    expect((await present(url, credential)).status).toBe(200)
+  })
+
+  test('the price depends on the request: what was paid for the short one does not buy the long one', async () => {
+    const app = await open({
+      ...market.terms,
+      amountSat: async (request: express.Request) => Number(request.query.words ?? 1),
+      description: (request: express.Request) => `${request.query.words ?? 1} words`,
+    })
+    const short = await market.buy(app.url('/jokes/1?words=5'))
+    expect((await present(app.url('/jokes/1?words=500'), short)).status).toBe(402)
+    expect((await present(app.url('/jokes/1?words=5'), short)).status).toBe(200)
+  })
+
+  test('of another account: is refused, and nothing is told of it', async () => {
+    const stranger = await Market.on(market.server)
+    const theirs = await open(stranger.terms)
+    const answer = await present(url, await stranger.buy(theirs.url('/jokes/1')))
+    expect([answer.status, challengesIn(answer).length]).toEqual([402, 1])
+    expect(market.events.at(-1)).toMatchObject({ type: 'refused', code: 'gateway_payment_not_found' })
+  })
+})
+
+describe('what is presented', () => {
+  test.each([
+    ['a pass', 'Bearer eyJhbGciOi.J9.x', 'challenged'],
+    ['a password', 'Basic dXNlcjpwYXNz', 'challenged'],
+    ['a scheme with quotes in it', 'Digest username="Payment abc", nc=00000001', 'challenged'],
+    ['a scheme without a token', 'Payment', 'challenged'],
+    ['no base64', 'Payment !!!', 'refused'],
+    ['somebody else’s JSON', 'Payment eyJub3QiOiJvdXJzIn0', 'refused'],
+    ['half a macaroon', 'L402 AgEIYm9sdHlhcmQ=:00', 'refused'],
+    ['12 KB of letters', `Payment ${'A'.repeat(12_000)}`, 'refused'],
+  ])('%s: is answered 402 without asking the gateway about it', async (_name, authorization, type) => {
+    const answer = await present(url, authorization)
+    expect([answer.status, market.events.map((event) => event.type)]).toEqual([402, [type]])
+    expect(market.wire.seen.map(({ method, path }) => `${method} ${path}`)).toEqual(['POST /v1/gateway/payments'])
+  })
+
+  test('beside a pass of another scheme, before it or after it, the payment counts', async () => {
+    for (const around of [(it: string) => `Bearer abc.def, ${it}`, (it: string) => `${it}, Digest username="a, b"`]) {
+      expect((await present(url, around(await market.buy(url)))).status).toBe(200)
+    }
+  })
+
+  test('a preimage of one’s own making is refused with a fresh challenge', async () => {
+    const credential = await market.buy(url)
+    const [, token = ''] = credential.split(' ')
+    const decoded = JSON.parse(Buffer.from(token, 'base64url').toString())
+    decoded.payload.preimage = '00'.repeat(32)
+    const forged = `Payment ${Buffer.from(JSON.stringify(decoded)).toString('base64url')}`
+    const answer = await present(url, forged)
+    expect([answer.status, (await answer.json()) as unknown]).toEqual([
+      402,
+      expect.objectContaining({ type: 'https://paymentauth.org/problems/lightning/invalid-preimage' }),
+    ])
+    expect((await present(url, credential)).status).toBe(200)
+  })
+})
+
+describe('behind the scenes', () => {
+  test('what this process has asked for itself it need not ask about: one question for each paid request', async () => {
+    const credential = await market.buy(url)
+    market.wire.seen.length = 0
+    expect((await present(url, credential)).status).toBe(200)
+    expect(market.wire.seen.map(({ path }) => path.split('/').at(-1))).toEqual(['redeem'])
+  })
+
+  test('events hold no secret, and a hook that throws, now or later, breaks nothing', async () => {
+    const events: unknown[] = []
+    const loud = await open({
+      ...market.terms,
+      onEvent: (event) => {
+        events.push(event)
+        if (events.length % 2) throw new Error('disk full')
+        return Promise.reject(new Error('disk full, later'))
+      },
+    })
+    const at = loud.url('/jokes/1')
+    const challenge = challengesIn(await fetch(at))[0] ?? ''
+    const credential = await market.credentialFor(challenge)
+    expect((await present(at, credential)).status).toBe(200)
+    expect((await present(at, credential)).status).toBe(402)
+    expect(events.map((event) => (event as { type: string }).type)).toEqual(['challenged', 'delivered', 'refused'])
+    const told = JSON.stringify(events)
+    const secrets = [credential.split(' ')[1] ?? '', invoiceIn(challenge), challenge, market.owner.key.key]
+    expect(secrets.filter((secret) => told.includes(secret))).toEqual([])
+  })
+
+  test('a price that is none stops the shop at its opening, or the request; it is never a gift', async () => {
+    for (const amountSat of [0, -1, 1.5, Number.NaN, '10' as never])
+      expect(() => new Gate({ ...market.terms, amountSat })).toThrow(/amountSat/)
+    expect(() => new Gate({ ...market.terms, nodeId: '' })).toThrow(/nodeId/)
+    expect(() => new Gate({ ...market.terms, protocol: 'lsat' as never })).toThrow(/protocol/)
+    const careless = await open({ ...market.terms, amountSat: () => Number.NaN })
+    expect([(await fetch(careless.url('/jokes/1'))).status, careless.delivered]).toEqual([500, 0])
+  })
+
+  test('before all routes, the path itself binds what is paid for', async () => {
+    const { paywall } = await import('../src/paywall/express.ts')
+    const app = express()
+    app.use('/paid', paywall(market.terms))
+    app.get('/paid/:thing', (request, response) => {
+      response.json(paymentOf(request)?.description)
+    })
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const at = (path: string): string => `http://127.0.0.1:${(server.address() as { port: number }).port}${path}`
+    const credential = await market.buy(at('/paid/one?x=1'))
+    expect((await present(at('/paid/two'), credential)).status).toBe(402)
+    const answer = await present(at('/paid/one'), credential)
+    expect([answer.status, await answer.json()]).toEqual([200, 'GET /paid/one'])
+    server.close()
+    server.closeAllConnections()
+  })
+})
+
+test('a node that is down takes no payments: 503, no challenge, and no word of ours', async () => {
+  await fault(market.server, market.otherNode, 'hang')
+  const down = await open({ ...market.terms, nodeId: market.otherNode.node.id, patienceMs: 500 })
+  const answer = await fetch(down.url('/jokes/1'))
+  expect([answer.status, challengesIn(answer), answer.headers.get('retry-after')]).toEqual([503, [], '5'])
+  expect(((await answer.json()) as { detail: string }).detail).toBe('Payments cannot be taken right now. Try again in 5 seconds.')
+  await fault(market.server, market.otherNode, 'none')
+})
