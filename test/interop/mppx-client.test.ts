@@ -1,12 +1,13 @@
-import { Challenge, Credential, Method, Receipt, z } from 'mppx'
+import { Challenge, Credential, Method, Receipt } from 'mppx'
 import { Mppx } from 'mppx/client'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { COST_SAT, expectNoSale, expectOneSale, FUNDS_SAT, Market, PRICE_SAT } from './harness.ts'
 import { DESCRIPTION, GOODS } from './merchant.ts'
+import { charge, lightningOf } from './mppx-lightning.ts'
 
 /**
- * The protocol's reference client. It has no Lightning method of its own, so here is one, as its users write them. It takes challenge and
- * request apart and writes them anew: only a request in canonical JSON comes back as the bytes that were issued.
+ * The protocol's reference client. It takes challenge and request apart and writes them anew: only a request in canonical JSON comes back
+ * as the bytes that were issued.
  */
 
 let market: Market
@@ -14,29 +15,7 @@ beforeAll(async () => {
   market = await Market.open()
 }, 60_000)
 
-const charge = Method.from({
-  name: 'lightning',
-  intent: 'charge',
-  schema: {
-    credential: { payload: z.object({ preimage: z.string() }) },
-    request: z.object({
-      amount: z.amount(),
-      currency: z.literal('sat'),
-      description: z.string(),
-      externalId: z.string(),
-      methodDetails: z.object({ invoice: z.string(), network: z.literal('regtest'), paymentHash: z.string() }),
-    }),
-  },
-})
-
-const lightning = Method.toClient(charge, {
-  createCredential: async ({ challenge }) => {
-    const { methodDetails } = charge.schema.request.parse(challenge.request)
-    const { preimage, paymentHash } = await market.pay(methodDetails.invoice)
-    expect(paymentHash).toBe(methodDetails.paymentHash)
-    return Credential.serialize({ challenge, payload: { preimage } })
-  },
-})
+const lightning = lightningOf((invoice) => market.pay(invoice))
 
 const client = () => Mppx.create({ methods: [lightning], polyfill: false })
 

@@ -12,8 +12,11 @@ const RECEIPT = 'org.paymentauth/receipt'
 
 /** What a handler is told beside its arguments, as far as it is needed here. */
 export type ToolExtra = { _meta?: Record<string, unknown> | undefined; signal?: AbortSignal | undefined }
-/** Open, so that the SDK's own results fit. */
-export type ToolResult = { isError?: boolean | undefined; _meta?: Record<string, unknown> | undefined }
+export type ToolResult = {
+  content?: unknown[] | undefined
+  isError?: boolean | undefined
+  _meta?: Record<string, unknown> | undefined
+}
 
 export type ToolOptions<A> = Omit<PaywallOptions<A>, 'protocol' | 'singleUse'> & {
   /** Its name: a payment for one tool must not buy another. The description is `tools/call <name>` unless given. */
@@ -22,9 +25,10 @@ export type ToolOptions<A> = Omit<PaywallOptions<A>, 'protocol' | 'singleUse'> &
 
 /**
  * `server.registerTool('joke', { … }, chargeForTool({ tool: 'joke', nodeId, amountSat: 10 }, async (args, extra) => …))`. MPP only: L402 has no form
- * for tools. Functions of the options are given the tool's arguments.
+ * for tools. Functions of the options are given the tool's arguments. Make it once, also where there is a server for each request: it remembers
+ * which calls have failed.
  */
-export function chargeForTool<P extends [...args: never[], extra: never], T extends ToolResult>(
+export function chargeForTool<P extends unknown[], T extends ToolResult>(
   options: ToolOptions<P[0]>,
   handler: (...parameters: P) => T | Promise<T>,
 ): (...parameters: P) => Promise<T> {

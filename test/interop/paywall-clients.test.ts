@@ -1,0 +1,78 @@
+import { createRequire } from 'node:module'
+import { fetch402, fetchWithL402 } from '@getalby/lightning-tools/402'
+import { fetchWithMpp } from '@getalby/lightning-tools/402/mpp'
+import { Lsat } from 'lsat-js'
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { challengesIn, Market } from '../../sdk/test/paywall-harness.ts'
+import { JOKE, SHOPS, type Shop } from '../../sdk/test/paywall-shops.ts'
+
+/** Other people's clients, as published, against the paywall in every framework. */
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const require = createRequire(import.meta.url)
+const { setupL402Interceptor, MemoryTokenStore, PaymentResult } = require('l402')
+const { default: axios } = createRequire(require.resolve('l402'))('axios')
+
+let market: Market
+beforeAll(async () => {
+  market = await Market.open()
+}, 60_000)
+beforeEach(() => {
+  market.paid = 0
+})
+
+const GOODS = { joke: JOKE, id: '1' }
+
+describe.each(SHOPS)('%s', (_name, open) => {
+  let [mpp, l402, both]: Shop[] = []
+  const at = (shop: Shop | undefined): string => shop?.url('/jokes/1') ?? ''
+  beforeAll(async () => {
+    mpp = await open(market.terms)
+    l402 = await open({ ...market.terms, protocol: 'l402' })
+    both = await open({ ...market.terms, protocol: 'both' })
+  })
+
+  test('MPP 57: fetchWithMpp and fetch402 (Alby) pay once and get what they paid for, with the receipt', async () => {
+    for (const client of [fetchWithMpp, fetch402]) {
+      const answer = await client(at(mpp), {}, { wallet: market.wallet })
+      expect([answer.status, await answer.json()]).toEqual([200, GOODS])
+      expect(answer.payment).toMatchObject({ paid: true, amountSat: 10 })
+      expect(answer.headers.get('payment-receipt')).toMatch(/^[\w-]+$/)
+    }
+    expect(market.paid).toBe(2)
+  })
+
+  test('L402 14: fetchWithL402 and fetch402 (Alby) pay once, also of two offers', async () => {
+    for (const [client, shop] of [
+      [fetchWithL402, l402],
+      [fetch402, l402],
+      [fetch402, both],
+    ] as const) {
+      const answer = await client(at(shop), {}, { wallet: market.wallet })
+      expect([answer.status, await answer.json()]).toEqual([200, GOODS])
+    }
+    expect(market.paid).toBe(3)
+  })
+
+  test('L402 15: the l402 interceptor pays once, also of two offers, and its next request needs no payment', async () => {
+    for (const shop of [l402, both]) {
+      market.paid = 0
+      const shopper = axios.create({ proxy: false })
+      const purse = {
+        payInvoice: async (invoice: string) => new PaymentResult((await market.wallet.payInvoice({ invoice })).preimage, true),
+      }
+      setupL402Interceptor(shopper, purse, new MemoryTokenStore())
+      for (let time = 0; time < 2; time++) expect((await shopper.get(at(shop))).data).toEqual(GOODS)
+      expect(market.paid).toBe(1)
+    }
+  })
+
+  test('L402 16, 20: the token of lsat-js, under its old name, is taken', async () => {
+    const [challenge = ''] = challengesIn(await fetch(at(l402)))
+    const lsat = Lsat.fromHeader(challenge)
+    lsat.setPreimage((await market.wallet.payInvoice({ invoice: lsat.invoice })).preimage)
+    const answer = await fetch(at(l402), { headers: { authorization: lsat.toToken() } })
+    expect([answer.status, await answer.json()]).toEqual([200, GOODS])
+  })
+})
