@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { buildCli } from '../cli/test/build.ts'
 import { buildSandboxd } from '../sandboxd/test/build.ts'
 import { buildServer } from '../server/test/build.ts'
 
@@ -9,6 +10,7 @@ import { buildServer } from '../server/test/build.ts'
 export default async function build(): Promise<void> {
   await buildSandboxd()
   buildServer()
+  buildCli()
   buildWhenStale('sdk', 'dist/cjs/package.json', ['src', 'build.mjs', 'tsconfig.build.json', 'package.json'])
   buildWhenStale('dashboard', 'dist/index.html', [
     'src',

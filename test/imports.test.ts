@@ -7,13 +7,14 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Which room may import which other; its own files and packages from the registry are always fine. */
 const ARROWS: Record<string, string[]> = {
+  cli: ['sdk'],
   dashboard: [],
   sandboxd: [],
   sdk: [],
   server: [],
   bench: ['sandboxd', 'sdk', 'server'],
   examples: ['bench', 'sdk'],
-  test: ['sandboxd', 'sdk', 'server', 'bench', 'examples'],
+  test: ['cli', 'sandboxd', 'sdk', 'server', 'bench', 'examples'],
 }
 
 function sources(room: string): string[] {

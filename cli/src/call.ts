@@ -1,0 +1,137 @@
+import type { Boltyard } from '../../sdk/src/index.ts'
+import type { Asked, Value } from './arguments.ts'
+import type { Command } from './command.ts'
+import { Failure } from './failure.ts'
+import { type Paint, painter, Spinner } from './terminal.ts'
+
+/** The SDK's default, said here too because `sandbox` speaks to the same service without it. */
+const LOCAL = 'http://127.0.0.1:8402/v1'
+/** Who is told to come back later than this would rather decide himself. */
+const PATIENCE_SECONDS = 10
+/** Longer than the service itself waits for a node to start or stop. */
+const ATTEMPT_MS = 120_000
+/** Nothing was done where nothing was listening. */
+const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'])
+
+/** One call of one command: what was asked, where the answer goes, and what is known when it is cut short. */
+export class Call {
+  readonly command: Command
+  readonly positionals: string[]
+  readonly spinner = new Spinner()
+  readonly paint: Paint = painter(process.stdout)
+  readonly #values: Map<string, Value>
+  readonly #controller = new AbortController()
+  readonly #deadline: number | undefined
+  /** Requests that change something and have not been answered. */
+  #unanswered = 0
+  #advice: string[] = []
+  /** What to say when whoever was to read the answer has closed the pipe. */
+  ifUnread: string | undefined
+
+  constructor({ command, values, positionals }: Extract<Asked, { what: 'command' }>) {
+    this.command = command
+    this.positionals = positionals
+    this.#values = values
+    const timeout = this.number('timeout')
+    if (timeout === undefined) return
+    this.#deadline = Date.now() + timeout * 1000
+    const isLate = (): void => this.abort(new Failure('network', 'timeout', `It took longer than ${timeout} s.`))
+    setTimeout(isLate, timeout * 1000).unref()
+  }
+
+  text = (name: string): string | undefined => this.#values.get(name) as string | undefined
+  number = (name: string): number | undefined => this.#values.get(name) as number | undefined
+  flag = (name: string): boolean => this.#values.get(name) === true
+  many = (name: string): string[] => (this.#values.get(name) as string[] | undefined) ?? []
+  argument = (index: number): string => this.positionals[index] ?? ''
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(reason: Failure): void {
+    this.#controller.abort(reason)
+  }
+
+  /** A script gets JSON; so does whoever asks for it. */
+  get isJson(): boolean {
+    return this.flag('json') || !process.stdout.isTTY
+  }
+
+  get timeoutMs(): number {
+    return this.#deadline === undefined ? ATTEMPT_MS : Math.max(1, this.#deadline - Date.now())
+  }
+
+  get baseUrl(): string {
+    return (this.text('base-url') ?? process.env.SERVICE_BASE_URL) || LOCAL
+  }
+
+  /** The one document of this command. */
+  print(document: object, forPeople: () => string): void {
+    this.spinner.stop()
+    process.stdout.write(this.isJson ? `${JSON.stringify(document, null, 2)}\n` : forPeople())
+  }
+
+  note(text: string): void {
+    this.spinner.stop()
+    if (process.stderr.isTTY) process.stderr.write(`${text}\n`)
+  }
+
+  async client(): Promise<Boltyard> {
+    const { openClient } = await import('./client.ts')
+    return openClient(this)
+  }
+
+  /**
+   * Something that must not be done twice, with what to say if it is not known whether it was done. A request that was cut off, or whose
+   * answer was lost, may have done all that it asked for.
+   */
+  async change<T>(advice: string | string[], act: () => Promise<T>): Promise<T> {
+    this.#advice = [advice].flat()
+    const result = await act()
+    this.#advice = []
+    return result
+  }
+
+  get adviceIfUnknown(): string[] {
+    return this.#unanswered > 0 ? this.#advice : []
+  }
+
+  get isUnknown(): boolean {
+    return this.#unanswered > 0
+  }
+
+  /** Beneath the SDK: it counts what was sent and not answered, and does not sit out a long rate limit in silence. */
+  readonly fetch: typeof fetch = async (input, init) => {
+    const isChange = (init?.method ?? 'GET') !== 'GET'
+    if (isChange) this.#unanswered++
+    let response: Response
+    try {
+      response = await fetch(input, init)
+    } catch (error) {
+      const { code } = ((error as { cause?: unknown }).cause ?? {}) as { code?: string }
+      if (isChange && code !== undefined && NEVER_SENT.has(code)) this.#unanswered--
+      throw error
+    }
+    // An answer settles whatever was lost before it: it is the same request, or one made after looking.
+    if (isChange && ![500, 503, 504].includes(response.status)) this.#unanswered = 0
+    if (response.status === 429) this.#meetLimit(response)
+    return response
+  }
+
+  #meetLimit({ headers }: Response): void {
+    const seconds = Number(headers.get('retry-after') ?? 1)
+    const patience = this.#deadline === undefined ? PATIENCE_SECONDS : (this.#deadline - Date.now()) / 1000
+    if (seconds <= patience) {
+      this.note(`Rate limited; trying again in ${seconds} s.`)
+      return
+    }
+    this.abort(
+      new Failure('rateLimited', 'rate_limited', `The service’s rate limit is used up; it opens again in ${seconds} s.`, {
+        next: `Wait, or give a --timeout longer than ${seconds} to have it waited for.`,
+        requestId: headers.get('x-request-id') ?? undefined,
+        details: { retryAfterSeconds: seconds },
+      }),
+    )
+  }
+}

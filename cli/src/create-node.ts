@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto'
+import { unlinkSync } from 'node:fs'
+import type { CreatedNode, Node, NodeWish } from '../../sdk/src/index.ts'
+import type { Call } from './call.ts'
+import { usage } from './failure.ts'
+import { readDocument, SecretFile } from './files.ts'
+import { rowsOf, untilReady } from './nodes.ts'
+import { harmless, sheet } from './terminal.ts'
+
+/**
+ * The service gives a node's secrets once. So the file for them is made first, holding the idempotency key: whatever happens then, up to
+ * a power cut, the same command completes it, and makes no second node.
+ */
+export async function create(call: Call): Promise<void> {
+  const client = await call.client()
+  const { file, idempotencyKey } = prepare(call)
+  const again = file ? 'the same command again' : `boltyard nodes create --idempotency-key ${idempotencyKey}`
+  const advice = [
+    'It is not known whether the node was made. Within 24 hours this gives the same node and its credentials, or makes it:',
+    file
+      ? `${again} (with --credentials-file ${harmless(file.path)}, which remembers it)`
+      : `${again} (and the other options as before)`,
+  ]
+  call.spinner.show('Creating a node')
+  let created: CreatedNode
+  try {
+    created = await call.change(advice, () =>
+      client.nodes.create(wishOf(call), { idempotencyKey, signal: call.signal, timeoutMs: call.timeoutMs }),
+    )
+  } catch (error) {
+    // Nothing was made, so nothing needs to be remembered.
+    if (file && !call.isUnknown) unlinkSync(file.path)
+    throw error
+  }
+  const { node, credentials } = created
+  file?.write({ nodeId: node.id, endpointUrl: node.endpointUrl, ...credentials })
+  file?.close()
+  call.ifUnread = `Nobody read the credentials of ${node.id}. Within 24 hours this gives them again: boltyard nodes create --idempotency-key ${idempotencyKey} (and the other options as before)`
+  await finish(call, created, file)
+}
+
+function prepare(call: Call): { file: SecretFile | undefined; idempotencyKey: string } {
+  const given = call.text('idempotency-key')
+  if (given !== undefined && !/^[\x20-\x7e]{1,255}$/.test(given))
+    throw usage('--idempotency-key is 1 to 255 printable ASCII characters.')
+  const path = call.text('credentials-file')
+  if (path === undefined) return { file: undefined, idempotencyKey: given ?? randomUUID() }
+  const left = readDocument(path)
+  if (left && typeof left.idempotencyKey === 'string' && left.seed === undefined) {
+    if (given !== undefined && given !== left.idempotencyKey) {
+      throw usage(
+        `${harmless(path)} remembers another attempt than --idempotency-key names.`,
+        'Leave the option out, or name another file.',
+      )
+    }
+    call.note(`Going on with what ${harmless(path)} remembers of an earlier attempt.`)
+    return { file: SecretFile.reopen(path), idempotencyKey: left.idempotencyKey }
+  }
+  const file = SecretFile.create(path, 'the credentials')
+  const idempotencyKey = given ?? randomUUID()
+  file.write({ idempotencyKey })
+  return { file, idempotencyKey }
+}
+
+function wishOf(call: Call): NodeWish {
+  const [name, autoLiquidity, accessMode] = [call.text('name'), call.text('auto-liquidity'), call.text('access-mode')]
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(autoLiquidity === undefined ? {} : { autoLiquidity: autoLiquidity as '2m' }),
+    ...(accessMode === undefined ? {} : { accessMode: accessMode as 'full' }),
+  }
+}
+
+async function finish(call: Call, { node, credentials }: CreatedNode, file: SecretFile | undefined): Promise<void> {
+  let latest: Node = node
+  // A person sees the secrets before the wait. A script gets one document, with the node as it then is, however the wait ends.
+  const isShown = !call.isJson
+  if (isShown) {
+    process.stdout.write(sheet(rowsOf(node, call.paint), call.paint))
+    process.stdout.write(
+      file ? `\nIts recovery words and passwords are in ${harmless(file.path)}.\n` : secretsOf(call, credentials),
+    )
+  }
+  try {
+    if (call.flag('wait')) {
+      latest = await untilReady(call, node.id, (seen) => {
+        latest = seen
+      })
+      if (isShown) call.note(`${node.id} is ready.`)
+    }
+  } finally {
+    if (!isShown) call.print(file ? { node: latest, credentialsFile: file.path } : { node: latest, credentials }, () => '')
+  }
+}
+
+function secretsOf({ paint, spinner }: Call, { seed, password, restrictedPassword }: CreatedNode['credentials']): string {
+  spinner.stop()
+  const rows: [string, string][] = [
+    ['recovery words', harmless(seed)],
+    ['password', harmless(password)],
+    ['restricted', harmless(restrictedPassword)],
+  ]
+  return `\n${paint('yellow', 'Store these now: they are not shown again.')}\n${sheet(rows, paint)}`
+}

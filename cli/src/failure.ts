@@ -1,0 +1,40 @@
+/** What a script can rely on. Anything that has no number of its own is 1. */
+export const EXIT = {
+  ok: 0,
+  other: 1,
+  usage: 2,
+  network: 3,
+  key: 4,
+  notFound: 5,
+  rateLimited: 6,
+  credit: 7,
+  conflict: 8,
+  interrupted: 130,
+} as const
+
+export type ExitName = keyof typeof EXIT
+
+/** Everything that ends a command early: what happened, what to do next, and what a script sees of it. */
+export class Failure extends Error {
+  readonly exit: ExitName
+  readonly code: string
+  readonly next: string[]
+  readonly requestId: string | undefined
+  readonly details: Record<string, unknown>
+
+  constructor(
+    exit: ExitName,
+    code: string,
+    message: string,
+    more: { next?: string | string[]; requestId?: string | undefined; details?: Record<string, unknown>; cause?: unknown } = {},
+  ) {
+    super(message, { cause: more.cause })
+    this.exit = exit
+    this.code = code
+    this.next = [more.next ?? []].flat()
+    this.requestId = more.requestId
+    this.details = more.details ?? {}
+  }
+}
+
+export const usage = (message: string, ...next: string[]): Failure => new Failure('usage', 'usage', message, { next })

@@ -1,0 +1,138 @@
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { usage } from './failure.ts'
+import { harmless } from './terminal.ts'
+
+/** Keys, passwords and credentials: read from files and stdin, never from arguments; kept where only their owner can read them. */
+
+const LARGEST_SECRET = 65_536
+
+export function readSecret(path: string, what: string): string {
+  let text: string
+  try {
+    // "-" is the standard input, as everywhere.
+    text = path === '-' ? readStandardInput(what) : readFileSync(path, 'utf8')
+  } catch (error) {
+    if (!isSystemError(error)) throw error
+    throw usage(`${what} cannot be read from ${harmless(path)}: ${reasonOf(error)}.`)
+  }
+  if (text.length > LARGEST_SECRET) throw usage(`${harmless(path)} is too large to hold ${what}.`)
+  if (text.trim() === '') throw usage(`${path === '-' ? 'Standard input' : harmless(path)} is empty; it should hold ${what}.`)
+  return text.trim()
+}
+
+function readStandardInput(what: string): string {
+  if (process.stdin.isTTY)
+    throw usage(`${what} is expected on standard input, and that is a terminal.`, 'Pipe it in, or name a file.')
+  const chunks: Buffer[] = []
+  const chunk = Buffer.alloc(LARGEST_SECRET)
+  for (let total = 0; total <= LARGEST_SECRET; ) {
+    const length = readBlocking(chunk)
+    if (length === 0) break
+    total += length
+    chunks.push(Buffer.from(chunk.subarray(0, length)))
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Whoever made the pipe may have made it non-blocking; then there is nothing yet, which is no error. */
+function readBlocking(into: Buffer): number {
+  for (;;) {
+    try {
+      return readSync(0, into)
+    } catch (error) {
+      if (!isSystemError(error) || error.code !== 'EAGAIN') throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+    }
+  }
+}
+
+/**
+ * A file of secrets that is there before the secrets are: whatever would keep us from writing them shows while nothing is lost yet. Only
+ * ever a new file: what an older one holds may be the only copy of somebody's money.
+ */
+export class SecretFile {
+  readonly path: string
+  readonly #descriptor: number
+
+  private constructor(path: string, descriptor: number) {
+    this.path = path
+    this.#descriptor = descriptor
+  }
+
+  static create(path: string, what: string): SecretFile {
+    try {
+      const file = new SecretFile(path, openSync(path, 'wx', 0o600))
+      syncDirectory(path)
+      return file
+    } catch (error) {
+      if (!isSystemError(error)) throw error
+      if (error.code === 'EEXIST')
+        throw usage(`${harmless(path)} exists already, and is not overwritten.`, `Name another file for ${what}.`)
+      throw usage(`${harmless(path)} cannot be made for ${what}: ${reasonOf(error)}.`)
+    }
+  }
+
+  /** One that an earlier run has left, to be completed. */
+  static reopen(path: string): SecretFile {
+    const descriptor = openSync(path, 'r+')
+    if ((fstatSync(descriptor).mode & 0o077) !== 0) {
+      closeSync(descriptor)
+      throw usage(`${harmless(path)} can be read by others on this machine.`, `chmod 600 ${harmless(path)}`)
+    }
+    return new SecretFile(path, descriptor)
+  }
+
+  /** On the disk when this returns. In place, and cut afterwards: there is no moment without content. */
+  write(document: object): void {
+    const bytes = Buffer.from(`${JSON.stringify(document, null, 2)}\n`)
+    writeSync(this.#descriptor, bytes, 0, bytes.length, 0)
+    ftruncateSync(this.#descriptor, bytes.length)
+    fsyncSync(this.#descriptor)
+  }
+
+  close(): void {
+    closeSync(this.#descriptor)
+  }
+}
+
+/** Without it the file may be on the disk and its name not. */
+function syncDirectory(path: string): void {
+  const descriptor = openSync(dirname(path), 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** What an earlier run has left; undefined: nothing. */
+export function readDocument(path: string): Record<string, unknown> | undefined {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if (isSystemError(error) && error.code === 'ENOENT') return undefined
+    throw usage(`${harmless(path)} cannot be read: ${isSystemError(error) ? reasonOf(error) : 'it is not text'}.`)
+  }
+  try {
+    const document: unknown = JSON.parse(text)
+    if (typeof document === 'object' && document !== null && !Array.isArray(document)) return document as Record<string, unknown>
+  } catch {
+    // said below
+  }
+  throw usage(`${harmless(path)} exists already, and is not a file that boltyard wrote. It is not overwritten.`)
+}
+
+export const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && 'code' in error && 'syscall' in error
+
+const REASONS: Record<string, string> = {
+  ENOENT: 'there is no such file or directory',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a directory',
+  ENOTDIR: 'a part of the path is not a directory',
+  ENOSPC: 'the disk is full',
+  EROFS: 'the file system is read-only',
+}
+export const reasonOf = ({ code = '' }: NodeJS.ErrnoException): string => REASONS[code] ?? code

@@ -1,0 +1,54 @@
+import manifest from '../package.json' with { type: 'json' }
+import { parse } from './arguments.ts'
+import { Call } from './call.ts'
+import { COMMANDS } from './commands.ts'
+import { EXIT, Failure, usage } from './failure.ts'
+import { helpOn } from './help.ts'
+
+/** `boltyard`. Data on stdout, all else on stderr; the exit code says what kind of end it was. */
+
+// `boltyard nodes list | head -1`: who has read enough closes the pipe, and that is no fault.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (call?.ifUnread) process.stderr.write(`${call.ifUnread}\n`)
+  process.exit(error.code === 'EPIPE' && !call?.ifUnread ? EXIT.ok : EXIT.other)
+})
+
+let call: Call | undefined
+let isInterrupted = false
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    const number = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal]
+    // The second time somebody means it.
+    if (isInterrupted || !call) process.exit(number)
+    isInterrupted = true
+    process.exitCode = number
+    call.abort(new Failure('interrupted', 'interrupted', 'Interrupted.'))
+  })
+}
+
+process.exit(await main())
+
+async function main(): Promise<number> {
+  try {
+    const asked = parse(process.argv.slice(2), COMMANDS)
+    if (asked.what === 'version') {
+      process.stdout.write(`${manifest.version}\n`)
+      return EXIT.ok
+    }
+    if (asked.what === 'help') {
+      if (asked.isMistake && !process.stderr.isTTY) throw usage('Which command?', `boltyard ${asked.topic} --help`.replace('  ', ' '))
+      const stream = asked.isMistake ? process.stderr : process.stdout
+      stream.write(helpOn(asked.topic, COMMANDS))
+      return asked.isMistake ? EXIT.usage : EXIT.ok
+    }
+    call = new Call(asked)
+    const run = await asked.command.load()
+    await run(call)
+    call.spinner.stop()
+    return EXIT.ok
+  } catch (error) {
+    const { report } = await import('./report.ts')
+    const code = await report(error, call)
+    return code === EXIT.interrupted ? Number(process.exitCode ?? code) : code
+  }
+}

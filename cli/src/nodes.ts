@@ -1,0 +1,165 @@
+import type { Node } from '../../sdk/src/index.ts'
+import type { Call } from './call.ts'
+import { Failure, usage } from './failure.ts'
+import { ago, harmless, moment, type Paint, sheet, table } from './terminal.ts'
+
+export { create } from './create-node.ts'
+
+const WAIT_MS = 300_000
+const LOOK_MS = 1_000
+
+export async function list(call: Call): Promise<void> {
+  const nodes = await (await call.client()).nodes.list({ signal: call.signal })
+  call.print({ nodes }, () =>
+    nodes.length === 0
+      ? 'No nodes yet. Create one: boltyard nodes create\n'
+      : table(
+          ['ID', 'NAME', 'STATUS', 'CREATED', 'ENDPOINT'],
+          nodes.map((node) => [
+            node.id,
+            harmless(node.name),
+            statusOf(node, call.paint),
+            ago(node.createdAt),
+            harmless(node.endpointUrl),
+          ]),
+          call.paint,
+        ),
+  )
+}
+
+export async function get(call: Call): Promise<void> {
+  show(call, await (await call.client()).nodes.get(call.argument(0), { signal: call.signal }))
+}
+
+export async function rename(call: Call): Promise<void> {
+  const [id, name] = [call.argument(0), call.argument(1)]
+  const client = await call.client()
+  show(call, await call.change(lookAt(id), () => client.nodes.rename(id, name, { signal: call.signal })))
+}
+
+export const start = (call: Call): Promise<void> => move(call, 'start', 'Starting')
+export const stop = (call: Call): Promise<void> => move(call, 'stop', 'Stopping')
+export const restart = (call: Call): Promise<void> => move(call, 'restart', 'Restarting')
+
+async function move(call: Call, step: 'start' | 'stop' | 'restart', doing: string): Promise<void> {
+  const id = call.argument(0)
+  const client = await call.client()
+  call.spinner.show(`${doing} ${id}`)
+  show(call, await call.change(lookAt(id), () => client.nodes[step](id, options(call))))
+}
+
+export async function updates(call: Call): Promise<void> {
+  const found = await (await call.client()).nodes.updates(call.argument(0), { signal: call.signal })
+  call.print(found, () =>
+    sheet(
+      [
+        ['running', harmless(found.currentVersion)],
+        ['newest', `${harmless(found.latestVersion)}${found.updateAvailable ? '' : ' (that is it)'}`],
+        ...(found.lastUpdateError === null ? [] : [['last update', harmless(found.lastUpdateError)] as [string, string]]),
+      ],
+      call.paint,
+    ),
+  )
+}
+
+export async function update(call: Call): Promise<void> {
+  const id = call.argument(0)
+  const client = await call.client()
+  call.spinner.show(`Updating ${id}`)
+  let node = await call.change(lookAt(id), () => client.nodes.update(id, call.text('to'), options(call)))
+  const deadline = Date.now() + (call.number('timeout') === undefined ? WAIT_MS : call.timeoutMs)
+  while (call.flag('wait') && node.updateStatus === 'updating') {
+    if (Date.now() > deadline)
+      throw new Failure('network', 'timeout', 'The update has not ended yet. It goes on by itself.', { next: lookAt(id) })
+    await pause(call)
+    node = await client.nodes.get(id, { signal: call.signal })
+  }
+  show(call, node)
+  if (call.flag('wait') && node.updateStatus === 'failed') {
+    throw new Failure('conflict', 'update_failed', 'The update failed.', { next: `Why: boltyard nodes updates ${id}` })
+  }
+}
+
+function pause(call: Call): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, LOOK_MS)
+    call.signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      reject(call.signal.reason)
+    })
+  })
+}
+
+export async function remove(call: Call): Promise<void> {
+  const id = call.argument(0)
+  const client = await call.client()
+  if (!call.flag('yes')) {
+    if (!process.stdin.isTTY || !process.stderr.isTTY) {
+      throw usage('Nothing is deleted without --yes where nobody can be asked.', `boltyard nodes delete ${harmless(id)} --yes`)
+    }
+    const node = await client.nodes.get(id, { signal: call.signal })
+    process.stderr.write(
+      `${node.id} ${harmless(node.name)} (${node.status}) is deleted with its endpoint; its data is kept for the retention period.\n`,
+    )
+    const answer = await ask(call, `Type its name to delete it (${harmless(node.name)}): `)
+    if (answer.trim() !== node.name) throw usage('That is not its name. Nothing was deleted.')
+  }
+  call.spinner.show(`Deleting ${id}`)
+  await call.change(lookAt(id), () => client.nodes.delete(id, { force: call.flag('force'), ...options(call) }))
+  call.print({ id, deleted: true }, () => `${id} is deleted.\n`)
+}
+
+async function ask(call: Call, question: string): Promise<string> {
+  const { createInterface } = await import('node:readline/promises')
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  // Readline takes Ctrl-C for itself, and the end of the input for an answer that never comes.
+  const closed = new Promise<never>((_, reject) => {
+    terminal.on('SIGINT', () => reject(new Failure('interrupted', 'interrupted', 'Nothing was deleted.')))
+    terminal.on('close', () => reject(usage('Nothing was deleted.')))
+  })
+  try {
+    return await Promise.race([terminal.question(question, { signal: call.signal }), closed])
+  } finally {
+    terminal.close()
+  }
+}
+
+export async function wait(call: Call): Promise<void> {
+  show(call, await untilReady(call, call.argument(0)))
+}
+
+export async function untilReady(call: Call, id: string, onStatus: (node: Node) => void = () => undefined): Promise<Node> {
+  const client = await call.client()
+  call.spinner.show(`Waiting for ${id}`)
+  return client.nodes.waitUntilReady(id, {
+    signal: call.signal,
+    timeoutMs: call.number('timeout') === undefined ? WAIT_MS : call.timeoutMs,
+    onStatus,
+  })
+}
+
+const options = (call: Call) => ({ signal: call.signal, timeoutMs: call.timeoutMs })
+const lookAt = (id: string): string =>
+  `It is not known whether it was done; the service finishes what it has begun. See: boltyard nodes get ${harmless(id)}`
+
+function show(call: Call, node: Node): void {
+  call.print(node, () => sheet(rowsOf(node, call.paint), call.paint))
+}
+
+export function rowsOf(node: Node, paint: Paint): [string, string][] {
+  return [
+    ['id', node.id],
+    ['name', harmless(node.name)],
+    ['status', statusOf(node, paint)],
+    ...(node.failureMessage === null ? [] : [['why', harmless(node.failureMessage)] as [string, string]]),
+    ...(node.updateStatus === null ? [] : [['update', node.updateStatus] as [string, string]]),
+    ['endpoint', harmless(node.endpointUrl)],
+    ['created', moment(node.createdAt)],
+  ]
+}
+
+const COLOURS = { ready: 'green', provisioning: 'yellow', stopped: 'dim', failed: 'red' } as const
+
+function statusOf({ status }: Node, paint: Paint): string {
+  return paint(COLOURS[status] ?? 'bold', harmless(status))
+}

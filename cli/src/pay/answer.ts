@@ -1,0 +1,89 @@
+import { closeSync, constants, ftruncateSync, openSync, writeSync } from 'node:fs'
+import type { Call } from '../call.ts'
+import { type ExitName, Failure, usage } from '../failure.ts'
+import { isSystemError, reasonOf } from '../files.ts'
+import { harmless, painter, sat, sheet } from '../terminal.ts'
+import type { Purchase } from './kept.ts'
+import type { Paid } from './wallet.ts'
+
+export type Output = { begin: () => void; write: (chunk: Uint8Array) => Promise<void> | void; close: () => void }
+
+/** Opened before anything is paid: a full disk or a wrong path must not cost a delivery. */
+export function openOutput(call: Call): Output {
+  const path = call.text('output')
+  if (path === undefined) return standardOutput()
+  try {
+    // What it holds stays until there is something better.
+    const descriptor = openSync(path, constants.O_WRONLY | constants.O_CREAT)
+    return {
+      begin: () => ftruncateSync(descriptor),
+      write: (chunk) => void writeSync(descriptor, chunk),
+      close: () => closeSync(descriptor),
+    }
+  } catch (error) {
+    if (!isSystemError(error)) throw error
+    throw usage(`${harmless(path)} cannot be written: ${reasonOf(error)}.`)
+  }
+}
+
+function standardOutput(): Output {
+  const { stdout } = process
+  const decoder = new TextDecoder()
+  const write = (chunk: Uint8Array): Promise<void> | void => {
+    // What a stranger's server sends must not move the cursor or retitle the window.
+    const data = stdout.isTTY ? harmless(decoder.decode(chunk, { stream: true }), '\n\t\r') : chunk
+    if (!stdout.write(data)) return new Promise((resolve) => stdout.once('drain', resolve))
+  }
+  return { begin: () => undefined, write, close: () => undefined }
+}
+
+/** The body where data goes; what it cost to stderr. A body that is not what was asked for is no data. */
+export async function deliver(
+  call: Call,
+  response: Response,
+  output: Output,
+  exit?: ExitName,
+  sale?: { kept: Purchase; paid: Paid | undefined },
+): Promise<void> {
+  if (exit) {
+    const text = await response.text()
+    throw new Failure(exit, 'http_error', `The server answers HTTP ${response.status}. ${text.slice(0, 500)}`, {
+      details: { status: response.status },
+    })
+  }
+  call.spinner.stop()
+  output.begin()
+  for await (const chunk of response.body ?? []) await output.write(chunk)
+  output.close()
+  if (process.stdout.isTTY && call.text('output') === undefined) process.stdout.write('\n')
+  if (sale) tell(call, response, sale)
+}
+
+function tell(call: Call, response: Response, { kept, paid }: { kept: Purchase; paid: Paid | undefined }): void {
+  const receipt = receiptIn(response.headers.get('payment-receipt'))
+  const { amountSat, paymentHash } = kept
+  if (!process.stderr.isTTY || call.flag('json')) {
+    const cost = paid
+      ? { paid: { amountSat, ...(paid.feeSat === undefined ? {} : { feeSat: paid.feeSat }), paymentHash } }
+      : { paid: null }
+    process.stderr.write(`${JSON.stringify({ ...cost, ...(receipt ? { receipt } : {}) })}\n`)
+    return
+  }
+  const fee = paid?.feeSat === undefined ? '' : ` + ${sat(paid.feeSat)} fee`
+  const rows: [string, string][] = [
+    ['paid', paid ? `${sat(amountSat)}${fee}` : 'nothing now; the credential was kept from an earlier run'],
+    ['payment', paymentHash],
+    ...(receipt ? [['receipt', harmless(JSON.stringify(receipt))] as [string, string]] : []),
+  ]
+  process.stderr.write(sheet(rows, painter(process.stderr)))
+}
+
+/** For showing only: it is not signed, and proves nothing. */
+function receiptIn(header: string | null): unknown {
+  if (header === null) return undefined
+  try {
+    return JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
+  } catch {
+    return undefined
+  }
+}

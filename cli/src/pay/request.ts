@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs'
+import type { Call } from '../call.ts'
+import { Failure, usage } from '../failure.ts'
+import { isSystemError, readSecret, reasonOf } from '../files.ts'
+import { harmless } from '../terminal.ts'
+
+const MOST_REDIRECTIONS = 5
+/** A request that is safe to make again when its answer was lost. */
+const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
+const METHODS = new Set([...REPEATABLE, 'POST', 'PATCH'])
+
+/** What is asked for, the same with and without the credential. */
+export class PaidRequest {
+  url: URL
+  readonly method: string
+  readonly #headers: Headers
+  readonly #body: Buffer | undefined
+  readonly #call: Call
+
+  constructor(call: Call) {
+    const text = call.argument(0)
+    if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
+      throw usage('<url> must be a whole http or https address.')
+    this.#call = call
+    this.url = new URL(text)
+    if (this.url.username || this.url.password)
+      throw usage('<url> must not hold a password: others on this machine can see arguments.')
+    this.#headers = headersOf(call.many('header'))
+    const file = call.text('data-file')
+    this.#body = file === undefined ? undefined : readBody(file)
+    this.method = (call.text('method') ?? (this.#body ? 'POST' : 'GET')).toUpperCase()
+    if (!METHODS.has(this.method)) throw usage(`--method is one of ${[...METHODS].join(', ')}.`)
+    if (this.#body && ['GET', 'HEAD'].includes(this.method))
+      throw usage(`A ${this.method} has no body: --data-file needs another --method.`)
+  }
+
+  get isRepeatable(): boolean {
+    return REPEATABLE.has(this.method)
+  }
+
+  send(credential?: string): Promise<Response> {
+    const headers = new Headers(this.#headers)
+    if (credential !== undefined) headers.set('authorization', credential)
+    return fetch(this.url, {
+      method: this.method,
+      headers,
+      redirect: 'manual',
+      signal: this.#call.signal,
+      ...(this.#body ? { body: this.#body } : {}),
+    }).catch((error) => {
+      throw this.#call.signal.aborted ? this.#call.signal.reason : error
+    })
+  }
+
+  /** Before anything is paid redirections are followed; where they end is where the credential goes, and nowhere else. */
+  async ask(): Promise<Response> {
+    for (let hops = 0; ; hops++) {
+      const response = await this.send().catch((error) => {
+        if (this.#call.signal.aborted) throw error
+        throw new Failure('network', 'connection_failed', `${this.url.host} could not be reached.`, { cause: error })
+      })
+      const location = response.headers.get('location')
+      if (response.status < 300 || response.status >= 400 || location === null) return response
+      if (!['GET', 'HEAD'].includes(this.method) || hops === MOST_REDIRECTIONS) return response
+      await response.body?.cancel()
+      const target = URL.canParse(location, this.url.href) ? new URL(location, this.url) : undefined
+      if (!target || !/^https?:$/.test(target.protocol))
+        throw new Failure('other', 'bad_redirection', 'The server points to an address that is none.')
+      if (target.origin !== this.url.origin) for (const name of [...this.#headers.keys()]) this.#headers.delete(name)
+      this.url = target
+    }
+  }
+}
+
+function headersOf(given: string[]): Headers {
+  const headers = new Headers({ 'user-agent': 'boltyard', accept: '*/*' })
+  const lines = given.flatMap((one) => (one.startsWith('@') ? readSecret(one.slice(1), 'headers').split(/\r?\n/) : [one]))
+  for (const line of lines.filter((one) => one.trim() !== '')) {
+    const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/.exec(line) ?? []
+    if (name === undefined || value === undefined) throw usage('A --header must be like “Name: value”.')
+    if (name.toLowerCase() === 'authorization')
+      throw usage('The header Authorization is what carries the proof of payment; it cannot be given.')
+    headers.append(name, value)
+  }
+  return headers
+}
+
+function readBody(path: string): Buffer {
+  try {
+    return readFileSync(path === '-' ? 0 : path)
+  } catch (error) {
+    if (!isSystemError(error)) throw error
+    throw usage(`${harmless(path)} cannot be read: ${reasonOf(error)}.`)
+  }
+}

@@ -1,0 +1,185 @@
+import { createHash } from 'node:crypto'
+import type { Call } from '../call.ts'
+import { Failure, usage } from '../failure.ts'
+import { readSecret } from '../files.ts'
+import type { Invoice } from './invoice.ts'
+
+/** Longer than the service's proxy waits for a paying call, so that its word comes first. */
+const PAYING_MS = 150_000
+const ASKING_MS = 10_000
+const FIRST_PAUSE_MS = 300
+const LONGEST_PAUSE_MS = 5_000
+/** How long a node is asked what became of a payment, unless --timeout says so. */
+const PATIENCE_MS = 120_000
+/** A payment that the node has never heard of may be on its way to it, but not for so long. */
+const NEVER_HEARD_MS = 5_000
+
+export type Paid = { preimage: string; feeSat: number | undefined }
+/** What the node says of a payment; `unheard`: it knows of none. */
+type Fate = { is: 'paid'; paid: Paid } | { is: 'failed' } | { is: 'pending' } | { is: 'unheard' } | { is: 'unknown' }
+
+/** The paying node, by phoenixd's API. It pays one hash once, whoever asks how often: that, and asking before deciding, is all our safety. */
+export class Wallet {
+  readonly #url: string
+  readonly #password: string
+  readonly #call: Call
+
+  constructor(url: string, password: string, call: Call) {
+    this.#url = url.replace(/\/+$/, '')
+    this.#password = password
+    this.#call = call
+  }
+
+  async pay(invoice: Invoice): Promise<Paid> {
+    let answer: { status: number; body: Record<string, unknown>; text: string }
+    try {
+      answer = await this.#send('POST', '/payinvoice', PAYING_MS, new URLSearchParams({ invoice: invoice.text }))
+    } catch (error) {
+      if (this.#call.signal.aborted) throw this.#call.signal.reason
+      if (wasNeverSent(error))
+        throw new Failure('network', 'node_unreachable', 'The paying node cannot be reached. Nothing was paid.', {
+          next: 'Is --node-url right, and is the node ready?',
+          cause: error,
+        })
+      return this.#learn(invoice)
+    }
+    const { status, body, text } = answer
+    if (status === 401)
+      throw new Failure('key', 'node_password', 'The node refuses the password. Nothing was paid.', {
+        next: 'It has to be the full one: with the restricted password nothing can be sent.',
+      })
+    // Whoever stands between us and the node answers these: it may have got the request all the same.
+    if (status >= 500) return this.#learn(invoice)
+    if (status !== 200)
+      throw new Failure('other', 'payment_refused', `The node refuses (HTTP ${status}): ${text.slice(0, 200)} Nothing was paid.`)
+    if (typeof body.paymentPreimage === 'string')
+      return proven(invoice, { preimage: body.paymentPreimage, feeSat: numeric(body.routingFeeSat) })
+    if (typeof body.reason !== 'string') return this.#learn(invoice)
+    // Paid before, or right now by an earlier run of ours: then the preimage is there, or soon will be.
+    if (/already been paid|another payment is in progress/.test(body.reason)) return this.#learn(invoice)
+    throw new Failure('other', 'payment_failed', `The node could not pay: ${body.reason}. Nothing was paid.`)
+  }
+
+  /** What became of an earlier attempt; undefined: nothing was paid, for certain. */
+  async earlier(invoice: Invoice): Promise<Paid | undefined> {
+    const fate = await this.#ask(invoice)
+    if (fate.is === 'paid') return fate.paid
+    return fate.is === 'failed' || fate.is === 'unheard' ? undefined : this.#learn(invoice)
+  }
+
+  /** The answer was lost. The payment is made or not whatever we do, so we ask until the node knows. */
+  async #learn(invoice: Invoice): Promise<Paid> {
+    const started = Date.now()
+    const deadline = started + (this.#call.number('timeout') === undefined ? PATIENCE_MS : this.#call.timeoutMs)
+    for (let pauseMs = FIRST_PAUSE_MS; Date.now() < deadline; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
+      const fate = await this.#ask(invoice)
+      if (fate.is === 'paid') return fate.paid
+      if (fate.is === 'failed') throw new Failure('other', 'payment_failed', 'The payment failed. Nothing was paid.')
+      if (fate.is === 'unheard' && Date.now() - started > NEVER_HEARD_MS) {
+        throw new Failure('network', 'payment_unsent', 'The payment never reached the node. Nothing was paid.')
+      }
+      await sleep(pauseMs, this.#call.signal)
+    }
+    throw new Failure('network', 'payment_unknown', 'The node does not say whether it has paid. It may have.')
+  }
+
+  async #ask({ paymentHash }: Invoice): Promise<Fate> {
+    try {
+      const { status, body } = await this.#send('GET', `/payments/outgoingbyhash/${paymentHash}`, ASKING_MS)
+      if (status === 404) return { is: 'unheard' }
+      if (status !== 200) return { is: 'unknown' }
+      if (body.isPaid === true && typeof body.preimage === 'string') {
+        const fees = numeric(body.fees)
+        return {
+          is: 'paid',
+          paid: proven(
+            { paymentHash },
+            { preimage: body.preimage, feeSat: fees === undefined ? undefined : Math.floor(fees / 1000) },
+          ),
+        }
+      }
+      return body.isPaid === false && body.completedAt !== undefined ? { is: 'failed' } : { is: 'pending' }
+    } catch (error) {
+      if (this.#call.signal.aborted) throw this.#call.signal.reason
+      if (error instanceof Failure) throw error
+      return { is: 'unknown' }
+    }
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    timeoutMs: number,
+    form?: URLSearchParams,
+  ): Promise<{ status: number; body: Record<string, unknown>; text: string }> {
+    const signal = AbortSignal.any([this.#call.signal, AbortSignal.timeout(timeoutMs)])
+    const authorization = `Basic ${Buffer.from(`:${this.#password}`).toString('base64')}`
+    // A redirection would take the password along.
+    const response = await fetch(this.#url + path, {
+      method,
+      headers: { authorization },
+      redirect: 'manual',
+      signal,
+      ...(form ? { body: form } : {}),
+    }).catch((error) => {
+      throw this.#call.signal.aborted ? this.#call.signal.reason : error
+    })
+    const text = await response.text()
+    return { status: response.status, body: objectIn(text), text }
+  }
+}
+
+/** A node that gives a wrong preimage, or a body of another API, must not make us present nonsense for real money. */
+function proven({ paymentHash }: Pick<Invoice, 'paymentHash'>, paid: Paid): Paid {
+  const isHex = /^[0-9a-f]{64}$/.test(paid.preimage)
+  if (isHex && createHash('sha256').update(Buffer.from(paid.preimage, 'hex')).digest('hex') === paymentHash) return paid
+  throw new Failure('other', 'wrong_preimage', 'The node says that it has paid, and its proof does not fit the invoice.', {
+    next: `Look at the payment ${paymentHash} in the node.`,
+  })
+}
+
+const numeric = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
+
+function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+export function wasNeverSent(error: unknown): boolean {
+  const { code } = ((error as { cause?: unknown }).cause ?? {}) as { code?: string }
+  return ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'].includes(code ?? '')
+}
+
+export function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
+    const abort = (): void => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    signal.addEventListener('abort', abort, { once: true })
+  })
+}
+
+/** The file holds the password alone, or is what `nodes create --credentials-file` wrote. */
+export function openWallet(call: Call): Wallet {
+  const path = call.text('password-file')
+  if (path === undefined)
+    throw usage('It costs something, and there is nothing to pay it with: --password-file is missing.', 'boltyard pay --help')
+  const text = readSecret(path, 'the node’s password')
+  const { password = text, endpointUrl } = text.startsWith('{') ? objectIn(text) : {}
+  const url = call.text('node-url') ?? endpointUrl
+  if (typeof password !== 'string' || !/^[\x21-\x7e]+$/.test(password)) throw usage('The password file holds no password.')
+  if (typeof url !== 'string') throw usage('--node-url is missing: the endpointUrl of the node that pays.', 'boltyard nodes list')
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw usage('--node-url must be like https://boltyard.example/n/node_…')
+  return new Wallet(url, password, call)
+}

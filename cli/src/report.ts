@@ -1,0 +1,126 @@
+import type { BoltyardError } from '../../sdk/src/index.ts'
+import type { Call } from './call.ts'
+import { EXIT, type ExitName, Failure } from './failure.ts'
+import { isSystemError, reasonOf } from './files.ts'
+import { harmless, painter, sat } from './terminal.ts'
+
+/** Says on stderr why a command ended early, and gives the exit code. */
+export async function report(error: unknown, call: Call | undefined): Promise<number> {
+  const failure = await explain(error, call)
+  const next = [...failure.next, ...(call?.adviceIfUnknown ?? [])]
+  const isUnknown = call?.isUnknown && call.adviceIfUnknown.length > 0
+  call?.spinner.stop()
+  process.stderr.write(
+    process.stderr.isTTY && !call?.flag('json') ? forPeople(failure, next) : forScripts(failure, next, isUnknown),
+  )
+  return EXIT[failure.exit]
+}
+
+function forScripts({ code, message, requestId, details }: Failure, next: string[], isUnknown = false): string {
+  const more = { ...(requestId === undefined ? {} : { requestId }), ...(next.length === 0 ? {} : { next: next.join(' ') }) }
+  return `${JSON.stringify({ error: { code, message, ...more, ...details, ...(isUnknown ? { outcome: 'unknown' } : {}) } })}\n`
+}
+
+function forPeople({ message, requestId }: Failure, next: string[]): string {
+  const paint = painter(process.stderr)
+  const lines = [`${paint('red', 'boltyard:')} ${harmless(message)}`, ...next.map((line) => `  ${harmless(line)}`)]
+  if (requestId !== undefined) lines.push(paint('dim', `  request id ${harmless(requestId)}`))
+  return `${lines.join('\n')}\n`
+}
+
+async function explain(error: unknown, call: Call | undefined): Promise<Failure> {
+  if (error instanceof Failure) return error
+  if (isFromSdk(error)) return explainAnswer(error, call)
+  if (isSystemError(error)) return new Failure('other', 'system', `${error.path ?? error.syscall}: ${reasonOf(error)}.`)
+  return new Failure('other', 'bug', `boltyard itself failed: ${error instanceof Error ? error.message : String(error)}`, {
+    next: process.env.DEBUG && error instanceof Error ? [error.stack ?? ''] : [],
+  })
+}
+
+/** By what it has, not by its class: that would load the SDK for a mistyped option. */
+const isFromSdk = (error: unknown): error is BoltyardError => error instanceof Error && 'requestId' in error && 'details' in error
+
+const BY_CODE: Record<string, ExitName> = {
+  invalid_node_state: 'conflict',
+  no_update_available: 'conflict',
+  payment_expired: 'conflict',
+  uncertain_outcome: 'network',
+  timeout: 'network',
+  connection_failed: 'network',
+  node_failed: 'conflict',
+  node_stopped: 'conflict',
+}
+const BY_STATUS: Record<number, ExitName> = {
+  401: 'key',
+  402: 'credit',
+  404: 'notFound',
+  409: 'conflict',
+  410: 'conflict',
+  429: 'rateLimited',
+}
+
+function exitOf({ code, status, details }: BoltyardError): ExitName {
+  if (details.reason === 'not_settled') return 'conflict'
+  const known = BY_CODE[code] ?? BY_STATUS[status ?? 0]
+  if (known) return known
+  if (status === undefined || code === 'unexpected_answer') return status !== undefined && status >= 500 ? 'network' : 'other'
+  // 502 and 503 pass by themselves, as an unreachable service does; 500 may not.
+  return status < 500 ? 'usage' : status === 500 ? 'other' : 'network'
+}
+
+async function explainAnswer(error: BoltyardError, call: Call | undefined): Promise<Failure> {
+  const { code, message, requestId, status, details } = error
+  const more = { requestId, details: { ...(status === undefined ? {} : { status }), ...details }, cause: error }
+  const failure = (text: string, next: string[]): Failure => new Failure(exitOf(error), code, text, { ...more, next })
+  if (status === 401) return explainRefusal(failure, call)
+  return failure(message, nextAfter(error, call))
+}
+
+/** The service tells nobody why it says no. Who holds the key can ask it what it may do, and so learn which of the two it is. */
+async function explainRefusal(failure: (text: string, next: string[]) => Failure, call: Call | undefined): Promise<Failure> {
+  const { scope } = call?.command ?? {}
+  const key =
+    scope && call ? await (await call.client()).key({ signal: AbortSignal.timeout(5_000) }).catch(() => undefined) : undefined
+  if (key && scope && !key.scopes.includes(scope)) {
+    return failure(`This key lacks the scope ${scope}; it has ${key.scopes.join(', ')}.`, [
+      'Make a key with it in the dashboard: Developers, then API Keys.',
+    ])
+  }
+  return failure('The service does not accept this API key: unknown, disabled, or revoked.', [
+    `It was sent to ${call?.baseUrl}. Is the key of that service?`,
+  ])
+}
+
+function nextAfter({ code, details }: BoltyardError, call: Call | undefined): string[] {
+  const id = call?.positionals[0] ?? ''
+  switch (code) {
+    case 'connection_failed':
+      return [`Is ${call?.baseUrl} right, and does it run? On a laptop: npm start`]
+    case 'insufficient_credit':
+      return creditNext(details.topUp)
+    case 'node_has_funds':
+      return ['Send the funds elsewhere first; or delete it all the same with --force (kept for the retention period).']
+    case 'node_not_found':
+      return ['All nodes of this key’s account: boltyard nodes list']
+    case 'gateway_payment_not_found':
+      return ['All payments of this key’s account: boltyard payments list']
+    case 'invalid_node_state':
+    case 'operation_in_progress':
+    case 'node_failed':
+    case 'node_stopped':
+    case 'uncertain_outcome':
+      return [`Its state: boltyard nodes get ${id}`]
+    case 'invalid_payment_credential':
+      return details.reason === 'not_settled'
+        ? ['The credential is right; the node has not seen the money yet. Ask again shortly.']
+        : []
+    default:
+      return []
+  }
+}
+
+function creditNext(topUp: unknown): string[] {
+  const { amountSat, invoice } = (topUp ?? {}) as { amountSat?: number; invoice?: string }
+  if (invoice === undefined) return ['Top up in the dashboard under Credit.']
+  return [`Pay this invoice (${sat(amountSat ?? 0)}), it credits the account by itself, and repeat the command:`, invoice]
+}

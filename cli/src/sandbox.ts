@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { Call } from './call.ts'
+import { Failure, usage } from './failure.ts'
+import { readSecret } from './files.ts'
+import { harmless, sat, sheet } from './terminal.ts'
+
+/** The operator's calls for play money. Not in the SDK: with real money they do not exist. */
+
+export async function fund(call: Call): Promise<void> {
+  const [id, amount] = [call.argument(0), call.argument(1)]
+  if (!/^[1-9]\d{0,12}$/.test(amount)) throw usage('<sat> is a whole number of satoshi.', 'boltyard sandbox fund --help')
+  const path = `/sandbox/nodes/${encodeURIComponent(id)}/fund`
+  const advice = `It is not known whether the money came. Its balance: ask the node’s own API for /getbalance.`
+  const answer = await call.change(advice, () => operator<{ balanceSat: number }>(call, path, { amountSat: Number(amount) }))
+  call.print(answer, () => sheet([['balance', sat(answer.balanceSat)]], call.paint))
+}
+
+export async function pay(call: Call): Promise<void> {
+  const given = call.argument(0) === '-' ? readSecret('-', 'the invoice or the challenge') : call.argument(0)
+  const offer = /^ln/i.test(given) ? undefined : (await import('./pay/challenge.ts')).readOffers(given)[0]
+  const invoice = offer?.invoice.text ?? given
+  const advice = 'It is not known whether it was paid. The same again is safe: an invoice is paid once.'
+  const paid = await call.change(advice, () =>
+    operator<{ paymentHash: string; preimage: string }>(call, '/sandbox/pay', { invoice }),
+  )
+  const credential = offer?.credentialFor(paid.preimage)
+  call.print({ ...paid, ...(credential === undefined ? {} : { credential }) }, () =>
+    sheet(
+      [
+        ['payment hash', harmless(paid.paymentHash)],
+        ['preimage', harmless(paid.preimage)],
+        ...(credential === undefined ? [] : [['credential', harmless(credential)] as [string, string]]),
+      ],
+      call.paint,
+    ),
+  )
+}
+
+/** https://host/v1 → https://host/operator/v1 */
+function operatorUrl(call: Call): string {
+  const base = call.baseUrl.replace(/\/+$/, '')
+  if (!URL.canParse(base) || !base.endsWith('/v1')) throw usage('The base URL must end in /v1.')
+  return `${base.slice(0, -3)}/operator/v1`
+}
+
+async function operator<T>(call: Call, path: string, body: object): Promise<T> {
+  const token = operatorToken()
+  let response: Response
+  try {
+    response = await call.fetch(operatorUrl(call) + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      redirect: 'manual',
+      signal: call.signal,
+    })
+  } catch (error) {
+    if (error instanceof Failure || call.signal.aborted) throw call.signal.reason ?? error
+    throw new Failure('network', 'connection_failed', `The service at ${new URL(call.baseUrl).host} could not be reached.`, {
+      next: `Is ${call.baseUrl} right, and does it run? On a laptop: npm start`,
+      cause: error,
+    })
+  }
+  const answer = (await response.json().catch(() => ({}))) as T & { error?: { code?: string; message?: string } }
+  if (response.ok) return answer
+  throw refusal(response, answer.error ?? {})
+}
+
+function refusal(
+  { status, headers }: Response,
+  { code = 'unexpected_answer', message }: { code?: string; message?: string },
+): Failure {
+  const more = { requestId: headers.get('x-request-id') ?? undefined, details: { status } }
+  if (status === 401)
+    return new Failure('key', code, 'The service does not accept this operator token.', {
+      ...more,
+      next: 'Is it of this service? OPERATOR_TOKEN, OPERATOR_TOKEN_FILE, or operator.token in its DATA_DIR.',
+    })
+  if (status === 404 && code === 'not_found') {
+    return new Failure(
+      'notFound',
+      code,
+      'This service has no sandbox: its nodes move real money, or its operator API is off.',
+      more,
+    )
+  }
+  const exit =
+    status === 404
+      ? 'notFound'
+      : status === 409
+        ? 'conflict'
+        : status === 429
+          ? 'rateLimited'
+          : status < 500
+            ? 'usage'
+            : 'network'
+  return new Failure(exit, code, message ?? `The service answered HTTP ${status}.`, more)
+}
+
+function operatorToken(): string {
+  const { OPERATOR_TOKEN, OPERATOR_TOKEN_FILE, DATA_DIR, XDG_DATA_HOME } = process.env
+  if (OPERATOR_TOKEN) return OPERATOR_TOKEN.trim()
+  if (OPERATOR_TOKEN_FILE) return readSecret(OPERATOR_TOKEN_FILE, 'the operator token')
+  const dataDir =
+    DATA_DIR ||
+    (process.getuid?.() === 0 ? '/var/lib/boltyard' : join(XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'boltyard'))
+  const path = join(dataDir, 'operator.token')
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch {
+    throw new Failure(
+      'key',
+      'no_operator_token',
+      `No operator token: neither OPERATOR_TOKEN nor OPERATOR_TOKEN_FILE is set, and ${path} cannot be read.`,
+      {
+        next: 'On a laptop the service writes it into its data directory; set DATA_DIR if that is elsewhere.',
+      },
+    )
+  }
+}
