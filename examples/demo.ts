@@ -60,7 +60,7 @@ async function cleanUp(): Promise<void> {
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => {
-    cleanUp().finally(() => process.exit(130))
+    void cleanUp().finally(() => process.exit(130))
   })
 
 try {
