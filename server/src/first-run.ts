@@ -24,7 +24,8 @@ export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Confi
     // A crash may have left the account without its file.
     const left = (await listAccounts(sql)).find(({ name }) => name === 'default')
     const account = left ?? (await createAccount(sql, 'default', config.signupCreditSat, 'first run'))
-    const { key } = await keys.create(account.id, 'first key', [...SCOPES], config.maxKeysPerAccount, 'first run')
+    // Named after where it is: in the dashboard somebody would look for a key that they never saw.
+    const { key } = await keys.create(account.id, 'first-run.json', [...SCOPES], config.maxKeysPerAccount, 'first run')
     const { url: claimUrl } = await links.firstClaim(account.id)
     const content: FirstRun = { accountId: account.id, apiKey: key, claimUrl }
     writeSecretFile(path, `${JSON.stringify(content, null, 2)}\n`)
@@ -46,7 +47,9 @@ function greet(path: string, publicUrl: string): void {
   const key = isTerminal ? content.apiKey : `$(node -p 'JSON.parse(require("fs").readFileSync("${path}")).apiKey')`
   process.stderr.write(
     `First start: account and API key are in ${path}\n  curl -X POST -H "Authorization: Bearer ${key}" ${publicUrl}/v1/nodes\n${
-      isTerminal ? `The account is yours in the dashboard, for the next 30 days: ${content.claimUrl}\n` : ''
+      isTerminal
+        ? `The account is yours in the dashboard, for the next 30 days: ${content.claimUrl}\n`
+        : 'Its claimUrl, opened in a browser within 30 days, makes the account yours in the dashboard.\n'
     }`,
   )
 }

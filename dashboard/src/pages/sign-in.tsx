@@ -87,6 +87,12 @@ export function SignIn() {
         {me.registration === 'invite' && 'New accounts need an invitation link. '}
         Forgotten your password? Ask the operator for a sign-in link.
       </p>
+      {me.isSandbox && (
+        <p className="small dim">
+          Is this service yours, and new? Its first account waits for you: open the link <code>claimUrl</code> in the file{' '}
+          <code>first-run.json</code> that it named when it started.
+        </p>
+      )}
     </Gate>
   )
 }
