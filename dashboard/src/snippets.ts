@@ -69,4 +69,4 @@ export const nodeCli = (publicUrl: string, nodeId: string): string =>
   `export SERVICE_BASE_URL=${base(publicUrl)}
 export SERVICE_API_KEY=...   # from Developers
 boltyard nodes get ${nodeId}
-boltyard payments create --node ${nodeId} --amount 100 --description "One report"`
+boltyard payments create --node ${nodeId} --amount-sat 100 --description "One report"`

@@ -14,6 +14,12 @@ import {
   untilText,
 } from './harness.ts'
 
+const isFocusedInWindow = (element: any): boolean => {
+  const { top, bottom } = element.getBoundingClientRect()
+  const { activeElement, defaultView } = element.ownerDocument
+  return element === activeElement && top >= 0 && bottom <= defaultView.innerHeight
+}
+
 inBrowser('the dashboard, from nothing to a paid request', () => {
   let server: Server
   beforeAll(async () => {
@@ -91,7 +97,10 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
       'Validate',
       'Read the receipt',
     ]) {
-      await page.getByRole('button', { name: verb, exact: true }).click()
+      const button = page.getByRole('button', { name: verb, exact: true })
+      // The next step is where one looks, and under the Enter key: the last one has pushed it below the window.
+      if (verb !== 'Create challenge') await expect.poll(() => button.evaluate(isFocusedInWindow)).toBe(true)
+      await button.click()
     }
     await page.getByText('paid ✓').waitFor()
     await page.getByRole('button', { name: 'Start again' }).click()

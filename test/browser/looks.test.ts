@@ -93,6 +93,31 @@ inBrowser('how the dashboard looks and loads', () => {
     await expect.poll(() => menu.evaluate((button: any) => button === button.ownerDocument.activeElement)).toBe(true)
   })
 
+  test('the foot of the menu is inside the window, however much is above or below the page', async () => {
+    const person = await owner()
+    const { page } = person
+    const foot = page.getByText(/^Version /)
+    const isSeen = async (): Promise<boolean> => {
+      const box = await foot.boundingBox()
+      return box !== null && box.y > 0 && box.y + box.height <= WIDE.height
+    }
+    // One page that is shorter than the window, and one that is longer: at its top, and scrolled.
+    for (const path of ['nodes', 'developers']) {
+      await person.open(path)
+      await untilLoaded(page)
+      expect([path, await isSeen()]).toEqual([path, true])
+    }
+    await page.mouse.wheel(0, 5_000)
+    await expect.poll(() => page.evaluate<number>('window.scrollY')).toBeGreaterThan(100)
+    expect(await isSeen()).toBe(true)
+
+    // One banner more above it.
+    await page.route('**/dashboard/api/events', (route) => route.abort())
+    await person.open('activity')
+    await page.getByText('The connection to the service is lost.').waitFor()
+    expect(await isSeen()).toBe(true)
+  })
+
   test('under its Content-Security-Policy nothing is refused, and the console stays silent', { timeout: LONG_MS }, async () => {
     const person = await owner()
     const said: string[] = []

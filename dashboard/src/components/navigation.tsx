@@ -27,42 +27,46 @@ const PLACES = [
   { to: '/settings', name: 'Settings', icon: IconSettings },
 ] as const
 
-export function Navigation({ me }: { me: Me }) {
+export function Navigation() {
+  return (
+    <nav aria-label="Main">
+      <ul className="nav">
+        {PLACES.map(({ to, name, icon: Icon }) => (
+          <li key={to}>
+            <Link to={to} activeOptions={{ exact: to === '/', includeSearch: false }} activeProps={{ 'aria-current': 'page' }}>
+              <Icon size={20} aria-hidden />
+              {name}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  )
+}
+
+/** Below the places to go: who one is here, and the way out. */
+export function SideFoot({ me }: { me: Me }) {
   const leave = useAction(async () => {
     await signOut()
     leaveSession(true)
   })
   return (
-    <>
-      <nav aria-label="Main">
-        <ul className="nav">
-          {PLACES.map(({ to, name, icon: Icon }) => (
-            <li key={to}>
-              <Link to={to} activeOptions={{ exact: to === '/', includeSearch: false }} activeProps={{ 'aria-current': 'page' }}>
-                <Icon size={20} aria-hidden />
-                {name}
-              </Link>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      <div className="side-foot">
-        <div>{me.user?.email}</div>
-        <Group gap={6} my="xs" wrap="nowrap">
-          <Button
-            size="xs"
-            variant="default"
-            leftSection={<IconLogout size={15} aria-hidden />}
-            loading={leave.isPending}
-            onClick={() => void leave.run()}
-          >
-            Sign out
-          </Button>
-          <ThemeToggle />
-        </Group>
-        <Problem error={leave.error} what="You could not be signed out." />
-        <div>Version {me.version}</div>
-      </div>
-    </>
+    <div className="side-foot">
+      <div>{me.user?.email}</div>
+      <Group gap={6} my="xs" wrap="nowrap">
+        <Button
+          size="xs"
+          variant="default"
+          leftSection={<IconLogout size={15} aria-hidden />}
+          loading={leave.isPending}
+          onClick={() => void leave.run()}
+        >
+          Sign out
+        </Button>
+        <ThemeToggle />
+      </Group>
+      <Problem error={leave.error} what="You could not be signed out." again="Check your connection and try again." />
+      <div>Version {me.version}</div>
+    </div>
   )
 }

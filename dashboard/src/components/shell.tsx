@@ -9,7 +9,7 @@ import { announce } from './announcer.tsx'
 import { CreditBanner } from './credit-banner.tsx'
 import { preloadPages } from './lazy-page.tsx'
 import { Logo } from './logo.tsx'
-import { Navigation } from './navigation.tsx'
+import { Navigation, SideFoot } from './navigation.tsx'
 import { Ribbon } from './ribbon.tsx'
 import { nodeWord } from './status.tsx'
 
@@ -35,10 +35,11 @@ export function Shell() {
       <CreditBanner />
       <div className="shell">
         <header className="side">
-          <div className="side-inner">
+          <div className="side-head">
             <Brand />
-            <Navigation me={me} />
+            <Navigation />
           </div>
+          <SideFoot me={me} />
         </header>
         <header className="top">
           <Burger opened={isOpen} onClick={() => setOpen(!isOpen)} aria-label="Menu" aria-expanded={isOpen} size="sm" />
@@ -53,7 +54,8 @@ export function Shell() {
           closeButtonProps={{ 'aria-label': 'Close menu' }}
           transitionProps={{ duration: 120 }}
         >
-          <Navigation me={me} />
+          <Navigation />
+          <SideFoot me={me} />
         </Drawer>
         <main id="content" className="content" tabIndex={-1}>
           <Suspense>

@@ -62,7 +62,11 @@ function Unusable({ error }: { error: unknown }) {
   return (
     <Gate title="This link cannot be used">
       {isAway ? (
-        <Problem error={error} what="The link could not be checked." />
+        <Problem
+          error={error}
+          what="The link could not be checked."
+          again="Check your connection, then open the link again. It was not used up."
+        />
       ) : (
         <p>
           It was used before, is too old, or is not complete. A link works once; open it again as a whole, or ask the operator for

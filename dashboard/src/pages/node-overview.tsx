@@ -24,7 +24,7 @@ export function NodeOverview({ node, me }: Props) {
       <div className="two">
         <section className="card" aria-labelledby="money">
           <h2 id="money">Money</h2>
-          <Money node={node} />
+          <Money node={node} isSandbox={me.isSandbox} />
         </section>
         <section className="card" aria-labelledby="about">
           <h2 id="about">About</h2>
@@ -81,7 +81,7 @@ function Condition({ node }: { node: DashboardNode }) {
   }
 }
 
-function Money({ node }: { node: DashboardNode }) {
+function Money({ node, isSandbox }: { node: DashboardNode; isSandbox: boolean }) {
   const { data: live, error, refetch } = useQuery({ ...liveQuery(node.id), enabled: node.status === 'ready' })
   if (node.status === 'provisioning') return <p className="money">The balance is shown as soon as the node is ready.</p>
   if (node.status !== 'ready') {
@@ -93,10 +93,10 @@ function Money({ node }: { node: DashboardNode }) {
   }
   if (!live && error) return <Problem error={error} what="The node could not be asked." onRetry={() => void refetch()} />
   if (!live) return <Loading height={170} />
-  return <Balance live={live} />
+  return <Balance live={live} isSandbox={isSandbox} />
 }
 
-function Balance({ live }: { live: NodeLive }) {
+function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
   const offline = live.channels.total - live.channels.usable
   return (
     <div className="money" aria-live="polite">
@@ -142,7 +142,9 @@ function Balance({ live }: { live: NodeLive }) {
         {live.version !== null && ` · version ${live.version}`}
       </p>
       <Group gap="xs">
-        <ButtonLink to="." search={{ tab: 'invoice' }}>
+        {/* Who has just made a node came here for this, and would look for it among the tabs. */}
+        {isSandbox && <ButtonLink to="/gateway/try-it">Try a paid request</ButtonLink>}
+        <ButtonLink to="." search={{ tab: 'invoice' }} variant={isSandbox ? 'default' : 'filled'}>
           Create an invoice
         </ButtonLink>
         <ButtonLink to="." search={{ tab: 'connect' }} variant="default">

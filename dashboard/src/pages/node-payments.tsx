@@ -55,14 +55,22 @@ export function NodePayments({ node }: { node: DashboardNode }) {
 
 function Row({ payment }: { payment: NodePayment }) {
   const isIncoming = payment.direction === 'in'
+  // An invoice that leaves the amount to the payer; "0 sat" would look like one that asks for nothing.
+  const isOpen = isIncoming && !payment.isPaid && payment.amountSat === 0
   return (
     <Table.Tr>
       <Table.Td>
         {isIncoming ? <IconArrowDownLeft size={16} aria-hidden /> : <IconArrowUpRight size={16} aria-hidden />} {word(payment)}
       </Table.Td>
       <Table.Td className="number">
-        {isIncoming ? '' : '\u2212'}
-        <Amount sat={payment.amountSat} />
+        {isOpen ? (
+          'any'
+        ) : (
+          <>
+            {isIncoming ? '' : '\u2212'}
+            <Amount sat={payment.amountSat} />
+          </>
+        )}
       </Table.Td>
       <Table.Td className="number wide-only">{payment.feeMsat > 0 && <MsatAmount msat={payment.feeMsat} />}</Table.Td>
       <Table.Td className="long wide-only" title={payment.description ?? undefined}>

@@ -61,10 +61,15 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
           <dd>
             <Time at={payment.createdAt} />
           </dd>
-          <dt>{payment.status === 'expired' ? 'Expired' : 'Expires'}</dt>
-          <dd>
-            <Time at={payment.expiresAt} />
-          </dd>
+          {/* What is paid stays paid: "expires in 4 minutes" beside it would make one doubt that. */}
+          {payment.settledAt === null && payment.paidAt === null && (
+            <>
+              <dt>{payment.status === 'expired' ? 'Expired' : 'Expires'}</dt>
+              <dd>
+                <Time at={payment.expiresAt} />
+              </dd>
+            </>
+          )}
           <dt>Settled</dt>
           <dd>{payment.settledAt === null ? 'not yet: the node has not received the money' : <Time at={payment.settledAt} />}</dd>
           <dt>Paid</dt>

@@ -49,11 +49,19 @@ export function TryItSteps({ me, nodes }: Props) {
     void go.run(false)
   }
   const end = useRef<HTMLDivElement>(null)
+  const button = useRef<HTMLButtonElement>(null)
   const isOver = run !== null && next === undefined
-  // Six steps are longer than a screen: the outcome would be below it, and nothing would seem to have happened.
+  const isUnderWay = run !== null && !go.isPending
+  // Six steps are longer than a screen: the next button and the outcome would be below it, and nothing would seem to have happened. The
+  // focus goes along: the button that had it is gone.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each step is a new place to be at
   useEffect(() => {
     if (isOver) end.current?.scrollIntoView({ block: 'end' })
-  }, [isOver])
+    else if (isUnderWay) {
+      button.current?.focus({ preventScroll: true })
+      button.current?.scrollIntoView({ block: 'nearest' })
+    }
+  }, [isOver, isUnderWay, next])
   const isValid = terms.amountSat > 0 && terms.description.trim() !== ''
 
   return (
@@ -129,7 +137,7 @@ export function TryItSteps({ me, nodes }: Props) {
             {step === next && (
               <>
                 {run !== null && (
-                  <Button loading={go.isPending} onClick={() => void go.run(false)}>
+                  <Button ref={button} className="next-step" loading={go.isPending} onClick={() => void go.run(false)}>
                     {VERBS[step]}
                   </Button>
                 )}
