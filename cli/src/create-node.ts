@@ -75,6 +75,7 @@ async function finish(call: Call, { node, credentials }: CreatedNode, file: Secr
   let latest: Node = node
   // A person sees the secrets before the wait. A script gets one document, with the node as it then is, however the wait ends.
   const isShown = !call.isJson
+  call.spinner.stop()
   if (isShown) {
     process.stdout.write(sheet(rowsOf(node, call.paint), call.paint))
     process.stdout.write(
@@ -93,8 +94,7 @@ async function finish(call: Call, { node, credentials }: CreatedNode, file: Secr
   }
 }
 
-function secretsOf({ paint, spinner }: Call, { seed, password, restrictedPassword }: CreatedNode['credentials']): string {
-  spinner.stop()
+function secretsOf({ paint }: Call, { seed, password, restrictedPassword }: CreatedNode['credentials']): string {
   const rows: [string, string][] = [
     ['recovery words', harmless(seed)],
     ['password', harmless(password)],

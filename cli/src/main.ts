@@ -26,7 +26,10 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   })
 }
 
-process.exit(await main())
+const code = await main()
+// Only then is it known that all of it was taken; whoever did not want it is dealt with above.
+await new Promise((resolve) => process.stdout.write('', resolve))
+process.exit(code)
 
 async function main(): Promise<number> {
   try {
@@ -36,7 +39,8 @@ async function main(): Promise<number> {
       return EXIT.ok
     }
     if (asked.what === 'help') {
-      if (asked.isMistake && !process.stderr.isTTY) throw usage('Which command?', `boltyard ${asked.topic} --help`.replace('  ', ' '))
+      if (asked.isMistake && !process.stderr.isTTY)
+        throw usage('Which command?', `boltyard ${asked.topic} --help`.replace('  ', ' '))
       const stream = asked.isMistake ? process.stderr : process.stdout
       stream.write(helpOn(asked.topic, COMMANDS))
       return asked.isMistake ? EXIT.usage : EXIT.ok

@@ -7,7 +7,8 @@ import { harmless, painter, sat } from './terminal.ts'
 /** Says on stderr why a command ended early, and gives the exit code. */
 export async function report(error: unknown, call: Call | undefined): Promise<number> {
   const failure = await explain(error, call)
-  const next = [...failure.next, ...(call?.adviceIfUnknown ?? [])]
+  const help = failure.code === 'usage' && failure.next.length === 0 && call ? [`boltyard ${call.command.path} --help`] : []
+  const next = [...failure.next, ...help, ...(call?.adviceIfUnknown ?? [])]
   const isUnknown = call?.isUnknown && call.adviceIfUnknown.length > 0
   call?.spinner.stop()
   process.stderr.write(

@@ -85,7 +85,7 @@ export class Spinner {
       if (elapsed < 200) return
       const frame = FRAMES[Math.floor(elapsed / 80) % FRAMES.length]
       this.#stream.write(
-        `\r\x1b[K${frame} ${this.#text.slice(0, Math.max(10, (this.#stream.columns ?? 80) - 10))} ${Math.floor(elapsed / 1000)} s`,
+        `\r\x1b[K${frame} ${this.#text.slice(0, Math.max(10, (this.#stream.columns || 80) - 10))} ${Math.floor(elapsed / 1000)} s`,
       )
     }
     this.#timer = setInterval(draw, 80)

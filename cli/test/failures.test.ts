@@ -1,0 +1,286 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { Wire } from '../../sdk/test/wire.ts'
+import { eventually, type Server, startServer } from '../../server/test/harness.ts'
+import { fault } from '../../server/test/node-harness.ts'
+import { Customer, inHome, onTerminal, ROOMY, run } from './harness.ts'
+
+let server: Server
+let ada: Customer
+let shop: any
+
+beforeAll(async () => {
+  server = await startServer({ env: ROOMY })
+  ada = await Customer.of(server)
+  shop = (await ada.gets(['nodes', 'create', '--wait'])).node
+}, 90_000)
+
+const newWire = (): Promise<Wire> => new Wire(server.url).open()
+const requestId = expect.stringMatching(/^[\w.-]+$/)
+
+describe('exit codes, and JSON on stderr with code, message and requestId', () => {
+  test('4: no key, a wrong one, one without the scope; the last one is told which', async () => {
+    const none = await run(['nodes', 'list'])
+    expect([none.code, none.error().code]).toEqual([4, 'no_api_key'])
+    const wrong = await new Customer(`${server.url}/v1`, 'byk_wrong').run(['nodes', 'list'])
+    expect([wrong.code, wrong.error()]).toEqual([4, expect.objectContaining({ code: 'unauthorized', requestId, status: 401 })])
+    expect(wrong.error().message).toContain('does not accept this API key')
+    const reader = await Customer.of(server, ['nodes:read'])
+    const lacking = await reader.run(['nodes', 'create'])
+    expect([lacking.code, lacking.error().message]).toEqual([4, 'This key lacks the scope nodes:write; it has nodes:read.'])
+    for (const { stdout, stderr } of [wrong, lacking]) expect(stdout + stderr).not.toContain(reader.env.SERVICE_API_KEY)
+  })
+
+  test('5: a node that is not there, or another account’s', async () => {
+    const bob = await Customer.of(server)
+    const { code, error } = await bob.run(['nodes', 'get', shop.id])
+    expect([code, error()]).toEqual([
+      5,
+      expect.objectContaining({ code: 'node_not_found', requestId, message: expect.any(String) }),
+    ])
+  })
+
+  test('2: what the service refuses to take', async () => {
+    const { code, error } = await ada.run(['nodes', 'rename', shop.id, 'a name that is too long'])
+    expect([code, error()]).toEqual([2, expect.objectContaining({ code: 'bad_request', requestId })])
+  })
+
+  test('8: a state in which it cannot be done', async () => {
+    const { code, error } = await ada.run(['nodes', 'start', shop.id])
+    expect([code, error().code]).toEqual([8, 'invalid_node_state'])
+  })
+
+  test('7: no credit, with the invoice that helps; paid, the same command works', async () => {
+    const account = await server.newAccount({ creditSat: 0 })
+    const poor = await Customer.of(server, ['nodes:write'], account.id)
+    // The treasury comes up beside the service.
+    const refused = await eventually(async () => {
+      const ended = await poor.run(['nodes', 'create'])
+      if (!ended.error().topUp) throw new Error(ended.stderr)
+      return ended
+    }, 'a top-up invoice')
+    expect([refused.code, refused.stdout, refused.error().code]).toEqual([7, '', 'insufficient_credit'])
+    const { invoice } = refused.error().topUp
+    expect(refused.error().next).toContain(invoice)
+    await poor.gets(['sandbox', 'pay', invoice], { env: { DATA_DIR: server.dataDir } })
+    const { node } = await eventually(() => poor.gets(['nodes', 'create']), 'the credit to come')
+    await poor.gets(['nodes', 'delete', node.id, '--yes'])
+  }, 60_000)
+
+  test('6: rate limited for longer than anybody waits; a short limit is sat out', async () => {
+    const wire = await newWire()
+    const limited = (seconds: number) => ({
+      status: 429,
+      headers: { 'retry-after': String(seconds), 'x-request-id': 'limited-1' },
+      body: '{"error":{"code":"rate_limited","message":"rate limit exceeded"}}',
+    })
+    wire.faults = [limited(57)]
+    const { code, error } = await ada.via(wire.baseUrl).run(['nodes', 'list'])
+    expect([code, error()]).toEqual([
+      6,
+      expect.objectContaining({ code: 'rate_limited', requestId: 'limited-1', retryAfterSeconds: 57 }),
+    ])
+    expect(wire.seen).toHaveLength(1)
+    wire.faults = [limited(1)]
+    const started = Date.now()
+    await ada.via(wire.baseUrl).gets(['nodes', 'list'])
+    expect(Date.now() - started).toBeGreaterThanOrEqual(1000)
+  })
+
+  test('6: by the service’s own limit', async () => {
+    const small = await startServer({ env: { RATE_LIMIT_MAX: '3' } })
+    const bob = await Customer.of(small)
+    for (let count = 0; count < 3; count++) await bob.gets(['nodes', 'list'])
+    expect(await bob.run(['nodes', 'list'])).toMatchObject({ code: 6, stdout: '' })
+  }, 60_000)
+
+  test('3: nothing listens, and nothing was asked of anybody', async () => {
+    const { code, error } = await ada
+      .via('http://127.0.0.1:1/v1')
+      .run(['nodes', 'create', '--credentials-file', inHome('unreached.json')])
+    expect([code, error().code, error().outcome]).toEqual([3, 'connection_failed', undefined])
+  })
+
+  test('3: a slow node, an unready one (502), and a --timeout', async () => {
+    const wire = await newWire()
+    wire.faults = ['swallow', 'swallow']
+    const slow = await ada.via(wire.baseUrl).run(['nodes', 'list', '--timeout', '1'])
+    expect([slow.code, slow.error()]).toEqual([
+      3,
+      expect.objectContaining({ code: 'timeout', message: 'It took longer than 1 s.' }),
+    ])
+
+    await fault(server, { node: shop }, 'hang')
+    const hanging = await ada.run([
+      'payments',
+      'create',
+      '--node',
+      shop.id,
+      '--amount-sat',
+      '1',
+      '--description',
+      'x',
+      '--timeout',
+      '3',
+    ])
+    expect([hanging.code, hanging.error().outcome]).toEqual([3, 'unknown'])
+    await fault(server, { node: shop }, 'none')
+
+    const stopped = (await ada.gets(['nodes', 'create', '--wait'])).node
+    await ada.gets(['nodes', 'stop', stopped.id])
+    const away = await ada.run(['payments', 'create', '--node', stopped.id, '--amount-sat', '1', '--description', 'x'])
+    expect([away.code, away.error()]).toEqual([
+      3,
+      expect.objectContaining({ code: 'payment_service_unavailable', requestId, status: 502 }),
+    ])
+  }, 60_000)
+
+  test('1 and 3: a page that is not ours', async () => {
+    const wire = await newWire()
+    const page = (status: number) => ({ status, body: '<html>\x1b]0;owned\x07' })
+    wire.faults = [page(200)]
+    expect((await ada.via(wire.baseUrl).run(['nodes', 'list'])).code).toBe(1)
+    wire.faults = [page(502), page(502), page(502), page(502)]
+    expect((await ada.via(wire.baseUrl).run(['nodes', 'list'])).code).toBe(3)
+  })
+})
+
+describe('the service is restarted in mid-call', () => {
+  test('a read and a creation come through; one node', async () => {
+    const second = await startServer({ env: ROOMY })
+    const bob = await Customer.of(second)
+    const wire = await new Wire(second.url).open()
+    wire.faults = ['lose answer', 'cut']
+    const creating = bob.via(wire.baseUrl).gets(['nodes', 'create'])
+    await second.restart()
+    expect((await creating).credentials.seed).toMatch(/\w/)
+    expect((await bob.gets(['nodes', 'list'])).nodes).toHaveLength(1)
+  }, 60_000)
+
+  test('a restart whose answer was lost is not repeated: what is known, and how to find out', async () => {
+    const wire = await newWire()
+    wire.faults = ['lose answer']
+    const { code, error } = await ada.via(wire.baseUrl).run(['nodes', 'restart', shop.id])
+    expect([code, error()]).toEqual([3, expect.objectContaining({ code: 'uncertain_outcome', outcome: 'unknown' })])
+    expect(error().next).toContain(`boltyard nodes get ${shop.id}`)
+    expect(wire.seen.filter(({ method }) => method === 'POST')).toHaveLength(1)
+    await ada.gets(['nodes', 'wait', shop.id])
+  })
+})
+
+describe('Ctrl-C', () => {
+  test('before anything was answered: 130, and how to repeat it; the repetition gives the very node', async () => {
+    const wire = await newWire()
+    wire.faults = ['lose answer', 'swallow']
+    const before = (await ada.gets(['nodes', 'list'])).nodes.length
+    const { child, ended } = ada.via(wire.baseUrl).start(['nodes', 'create', '--name', 'cut'])
+    await eventually(() => wire.seen.length === 2, 'the second attempt')
+    child.kill('SIGINT')
+    const { code, stdout, error } = await ended
+    expect([code, stdout, error().code, error().outcome]).toEqual([130, '', 'interrupted', 'unknown'])
+    const [, key = ''] = /--idempotency-key (\S+)/.exec(error().next) ?? []
+    expect((await ada.gets(['nodes', 'create', '--name', 'cut', '--idempotency-key', key])).credentials.seed).toMatch(/\w/)
+    expect((await ada.gets(['nodes', 'list'])).nodes).toHaveLength(before + 1)
+  })
+
+  test('while a read is under way: 130, and there is nothing to find out', async () => {
+    const wire = await newWire()
+    wire.faults = ['swallow']
+    const { child, ended } = ada.via(wire.baseUrl).start(['nodes', 'list'])
+    await eventually(() => wire.seen.length === 1, 'the request')
+    child.kill('SIGINT')
+    expect((await ended).stderr).toBe('{"error":{"code":"interrupted","message":"Interrupted."}}\n')
+    expect((await ended).code).toBe(130)
+  })
+
+  test('during --wait the credentials are not lost with it', async () => {
+    const wire = await newWire()
+    wire.faults = ['pass', 'swallow']
+    const { child, ended } = ada.via(wire.baseUrl).start(['nodes', 'create', '--wait'])
+    await eventually(() => wire.seen.length === 2, 'the wait')
+    child.kill('SIGINT')
+    const { code, json, error } = await ended
+    expect([code, error().outcome]).toEqual([130, undefined])
+    expect(json()).toMatchObject({ node: { status: 'provisioning' }, credentials: { seed: expect.any(String) } })
+  })
+
+  test('SIGTERM is 143; a start that was under way is finished by the service', async () => {
+    const { node } = await ada.gets(['nodes', 'create', '--wait'])
+    await ada.gets(['nodes', 'stop', node.id])
+    const wire = await newWire()
+    wire.holdMs = 10
+    wire.faults = ['pass']
+    const { child, ended } = ada.via(wire.baseUrl).start(['nodes', 'start', node.id])
+    await eventually(() => wire.seen.length === 1, 'the request')
+    await sleep(60)
+    child.kill('SIGTERM')
+    const { code, stderr } = await ended
+    expect(code).toBe(143)
+    expect(JSON.parse(stderr).error.next).toContain(`boltyard nodes get ${node.id}`)
+    await eventually(async () => (await ada.gets(['nodes', 'get', node.id])).status === 'ready', 'the start to be finished')
+  }, 60_000)
+})
+
+onTerminal('failures', () => {
+  test('what, why, what next, and the request id', async () => {
+    const { code, plain } = await ada.sees(['nodes', 'start', shop.id])
+    expect(code).toBe(8)
+    expect(plain).toMatch(
+      new RegExp(`^boltyard: The node is .*\\n  Its state: boltyard nodes get ${shop.id}\\n  request id [\\w.-]+\\n$`),
+    )
+  })
+
+  test('missing credit shows the invoice', async () => {
+    const account = await server.newAccount({ creditSat: 0 })
+    const poor = await Customer.of(server, ['nodes:write'], account.id)
+    const { code, plain } = await poor.sees(['nodes', 'create'])
+    expect(code).toBe(7)
+    expect(plain).toMatch(/Pay this invoice \(\d+ sat\), .*:\n {2}lnbcrt\w+\n/)
+  })
+
+  test('Ctrl-C at the keyboard: 130, the spinner is gone, and how to repeat it', async () => {
+    const wire = await newWire()
+    wire.faults = ['swallow']
+    const terminal = ada.via(wire.baseUrl).terminal(['nodes', 'create'])
+    await terminal.shows(/Creating a node/)
+    terminal.type('\x03')
+    expect(await terminal.exited).toBe(130)
+    expect(terminal.plain).toMatch(
+      /boltyard: Interrupted\.\n {2}It is not known whether the node was made\..*\n {2}boltyard nodes create --idempotency-key \S+/,
+    )
+    expect(terminal.screen).toMatch(/\r\x1b\[K\x1b\[31mboltyard:/)
+  })
+
+  test('a second Ctrl-C ends it at once', async () => {
+    const wire = await newWire()
+    wire.faults = ['swallow']
+    const terminal = ada.via(wire.baseUrl).terminal(['nodes', 'list', '--timeout', '60'])
+    await eventually(() => wire.seen.length === 1, 'the request')
+    terminal.type('\x03\x03')
+    expect(await terminal.exited).toBe(130)
+  })
+
+  test('a terminal obeys nothing that comes from elsewhere', async () => {
+    const wire = await newWire()
+    const evil = {
+      id: 'x',
+      name: '\x1b]0;owned\x07\u202e',
+      status: 'ready',
+      endpointUrl: 'http://x/\x1b[2J',
+      createdAt: 1,
+      failureMessage: null,
+      updateStatus: null,
+    }
+    wire.faults = [
+      { status: 200, body: JSON.stringify({ nodes: [evil] }) },
+      { status: 400, body: JSON.stringify({ error: { code: 'bad_request', message: '\x1b]0;owned\x07' } }) },
+    ]
+    for (const { screen } of [
+      await ada.via(wire.baseUrl).sees(['nodes', 'list']),
+      await ada.via(wire.baseUrl).sees(['nodes', 'list']),
+    ]) {
+      expect(screen).not.toMatch(/\x1b\]|\x1b\[2J|\x07|\u202e/)
+      expect(screen).toContain('\ufffd')
+    }
+  })
+})

@@ -1,0 +1,162 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe } from 'vitest'
+import { type Server, temporaryDirectory } from '../../server/test/harness.ts'
+import { BOLTYARD } from './build.ts'
+
+/** The built command as a process of its own, piped or in a terminal, in front of a real service. */
+
+const running = new Set<ChildProcess>()
+afterAll(() => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+export type Ended = { code: number | null; stdout: string; stderr: string; json: () => any; error: () => any }
+export type Setting = { env?: Record<string, string | undefined>; input?: string | Buffer; cwd?: string }
+
+/** One home for each test file: nothing of it is anybody's real one. */
+export const home = temporaryDirectory()
+
+function environment(more: Setting['env'] = {}): Record<string, string> {
+  const all = { PATH: process.env.PATH, HOME: home, TERM: 'xterm', ...more }
+  return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined))
+}
+
+/** Piped, as a script calls it. Gives also the process, for who wants to end it. */
+export function start(args: string[], { env, input, cwd }: Setting = {}): { child: ChildProcess; ended: Promise<Ended> } {
+  const child = spawn(process.execPath, [BOLTYARD, ...args], { env: environment(env), cwd: cwd ?? home, stdio: 'pipe' })
+  running.add(child)
+  let [stdout, stderr] = ['', '']
+  child.stdout?.on('data', (chunk) => {
+    stdout += chunk
+  })
+  child.stderr?.on('data', (chunk) => {
+    stderr += chunk
+  })
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.end(input ?? '')
+  const ended = once(child, 'close').then(([code]) => {
+    running.delete(child)
+    return { code, stdout, stderr, json: () => JSON.parse(stdout), error: () => JSON.parse(stderr).error }
+  })
+  return { child, ended }
+}
+
+export const run = (args: string[], setting: Setting = {}): Promise<Ended> => start(args, setting).ended
+
+const SCRIPT = '/usr/bin/script'
+const hasTerminals = existsSync(SCRIPT)
+
+/** Skipped, loudly, where there is no pseudo-terminal to be had; with CI=true that is a failure. */
+export function onTerminal(name: string, tests: () => void): void {
+  if (!hasTerminals) process.stderr.write(`\n### SKIPPED: ${name}: ${SCRIPT} (util-linux) is not there ###\n\n`)
+  describe.skipIf(!hasTerminals && process.env.CI !== 'true')(`${name}, on a terminal`, tests)
+}
+
+const quoted = (word: string): string => `'${word.replace(/'/g, `'\\''`)}'`
+
+/** A person in front of it: what is on the screen, and what is typed. `redirect` is the shell's, for one stream that is no terminal. */
+export class Terminal {
+  screen = ''
+  readonly exited: Promise<number | null>
+  readonly #child: ChildProcess
+
+  constructor(args: string[], { env, cwd }: Setting = {}, redirect = '') {
+    if (!hasTerminals) throw new Error(`CI needs ${SCRIPT}`)
+    const line = `exec ${[process.execPath, BOLTYARD, ...args].map(quoted).join(' ')} ${redirect}`
+    this.#child = spawn(SCRIPT, ['-qefc', line, '/dev/null'], { env: environment(env), cwd: cwd ?? home, stdio: 'pipe' })
+    running.add(this.#child)
+    this.#child.stdin?.on('error', () => undefined)
+    this.#child.stdout?.on('data', (chunk) => {
+      this.screen += chunk
+    })
+    this.exited = once(this.#child, 'close').then(([code]) => {
+      running.delete(this.#child)
+      return code
+    })
+  }
+
+  type(text: string): void {
+    this.#child.stdin?.write(text)
+  }
+
+  /** The first match on the screen, now or later. */
+  shows(pattern: RegExp): Promise<RegExpExecArray> {
+    return new Promise((resolve, reject) => {
+      const look = (): void => {
+        const match = pattern.exec(this.plain)
+        if (match) resolve(match)
+      }
+      look()
+      this.#child.stdout?.on('data', look)
+      void this.exited.then((code) => reject(new Error(`ended (${code}) without showing ${pattern}: ${this.plain}`)))
+    })
+  }
+
+  /** Without colours and cursor movements. */
+  get plain(): string {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the terminal's own
+    return this.screen.replace(/\x1b\[[\d;]*[A-Za-z]/g, '').replace(/\r/g, '')
+  }
+}
+
+export async function inTerminal(
+  args: string[],
+  setting: Setting = {},
+  redirect = '',
+): Promise<{ code: number | null; plain: string; screen: string }> {
+  const terminal = new Terminal(args, setting, redirect)
+  const code = await terminal.exited
+  return { code, plain: terminal.plain, screen: terminal.screen }
+}
+
+/** Somebody with a key, at the command line. */
+export class Customer {
+  readonly env: Record<string, string | undefined>
+
+  constructor(baseUrl: string, apiKey: string) {
+    this.env = { SERVICE_BASE_URL: baseUrl, SERVICE_API_KEY: apiKey }
+  }
+
+  static async of(server: Server, scopes = ['nodes:write', 'gateway:write'], accountId?: string): Promise<Customer> {
+    return new Customer(`${server.url}/v1`, (await server.newKey(scopes, accountId)).key)
+  }
+
+  /** The same one, by another way. */
+  via(baseUrl: string): Customer {
+    return new Customer(baseUrl, this.env.SERVICE_API_KEY ?? '')
+  }
+
+  run(args: string[], { env, ...setting }: Setting = {}): Promise<Ended> {
+    return run(args, { ...setting, env: { ...this.env, ...env } })
+  }
+
+  start(args: string[], { env, ...setting }: Setting = {}): ReturnType<typeof start> {
+    return start(args, { ...setting, env: { ...this.env, ...env } })
+  }
+
+  terminal(args: string[], { env, ...setting }: Setting = {}, redirect = ''): Terminal {
+    return new Terminal(args, { ...setting, env: { ...this.env, ...env } }, redirect)
+  }
+
+  sees(
+    args: string[],
+    { env, ...setting }: Setting = {},
+    redirect = '',
+  ): Promise<{ code: number | null; plain: string; screen: string }> {
+    return inTerminal(args, { ...setting, env: { ...this.env, ...env } }, redirect)
+  }
+
+  /** What a script gets from a call that has to work. */
+  async gets(args: string[], setting: Setting = {}): Promise<any> {
+    const ended = await this.run(args, setting)
+    if (ended.code !== 0) throw new Error(`boltyard ${args.join(' ')}: ${ended.code} ${ended.stderr}`)
+    return ended.stdout === '' ? undefined : ended.json()
+  }
+}
+
+/** Many calls come from one address here; the limit is another test's. */
+export const ROOMY = { RATE_LIMIT_MAX: '100000' }
+export const inHome = (name: string): string => join(home, name)

@@ -1,0 +1,284 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { Wire } from '../../sdk/test/wire.ts'
+import { type Server, startServer } from '../../server/test/harness.ts'
+import { callNode, catalogue } from '../../server/test/node-harness.ts'
+import { Customer, inHome, onTerminal, ROOMY } from './harness.ts'
+
+let server: Server
+let ada: Customer
+let shop: { node: any; credentials: any }
+
+const NODE_FIELDS = [
+  'createdAt',
+  'endpointUrl',
+  'failureMessage',
+  'id',
+  'name',
+  'status',
+  'updateCompletedAt',
+  'updateStatus',
+  'updatedAt',
+]
+const SECRETS = {
+  seed: expect.stringMatching(/^(\w+ ){11}\w+$/),
+  password: expect.stringMatching(/^[0-9a-f]{64}$/),
+  restrictedPassword: expect.stringMatching(/^[0-9a-f]{64}$/),
+}
+
+beforeAll(async () => {
+  const versions = catalogue([{ version: '0.8.0' }, { version: '0.8.1' }])
+  server = await startServer({ env: { ...ROOMY, NODE_VERSIONS: versions } })
+  ada = await Customer.of(server)
+  shop = await ada.gets(['nodes', 'create', '--name', 'shop', '--wait'])
+}, 90_000)
+
+describe('nodes create', () => {
+  test('piped: one document with the node, ready after --wait, and its credentials, which open it', async () => {
+    expect(Object.keys(shop)).toEqual(['node', 'credentials'])
+    expect(Object.keys(shop.node).sort()).toEqual(NODE_FIELDS)
+    expect(shop).toMatchObject({ node: { name: 'shop', status: 'ready' }, credentials: SECRETS })
+    expect((await callNode(shop.node, shop.credentials.password, 'GET', '/getinfo')).status).toBe(200)
+  })
+
+  test('all that can be wished for arrives', async () => {
+    const { code, json } = await ada.run([
+      'nodes',
+      'create',
+      '--name',
+      'grand',
+      '--auto-liquidity',
+      '10m',
+      '--access-mode',
+      'full',
+    ])
+    expect([code, json().node.name, json().node.status]).toEqual([0, 'grand', 'provisioning'])
+    await ada.gets(['nodes', 'delete', json().node.id, '--yes'])
+  })
+
+  test('with a credentials file they are there and nowhere else, and only the owner reads it', async () => {
+    const file = inHome('file.json')
+    const { code, stdout, stderr, json } = await ada.run(['nodes', 'create', '--credentials-file', file])
+    const kept = JSON.parse(readFileSync(file, 'utf8'))
+    expect(code).toBe(0)
+    expect(kept).toEqual({ nodeId: json().node.id, endpointUrl: json().node.endpointUrl, ...SECRETS })
+    expect(json()).toEqual({ node: expect.anything(), credentialsFile: file })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    for (const secret of [kept.seed, kept.password, kept.restrictedPassword]) expect(stdout + stderr).not.toContain(secret)
+    await ada.gets(['nodes', 'delete', kept.nodeId, '--yes'])
+  })
+
+  test.each([
+    ['is there already', 'there.json', (path: string) => writeFileSync(path, '{"seed":"the only copy"}')],
+    ['is there and is something else', 'notes.txt', (path: string) => writeFileSync(path, 'notes')],
+    ['is in a directory that is not there', 'nowhere/file.json', () => undefined],
+    ['is a directory', 'directory', (path: string) => mkdirSync(path)],
+  ])('a file that %s: refused before anything is made, and left as it is', async (_, name, make) => {
+    const path = inHome(name)
+    make(path)
+    const before = existsSync(path) && statSync(path).isFile() ? readFileSync(path, 'utf8') : undefined
+    const wire = await new Wire(server.url).open()
+    const { code, stdout, error } = await ada.via(wire.baseUrl).run(['nodes', 'create', '--credentials-file', path])
+    expect([code, stdout, error().code]).toEqual([2, '', 'usage'])
+    expect(wire.seen).toEqual([])
+    if (before !== undefined) expect(readFileSync(path, 'utf8')).toBe(before)
+  })
+
+  test('a refusal of the service leaves no file behind', async () => {
+    const file = inHome('refused.json')
+    expect((await ada.run(['nodes', 'create', '--name', 'much too long for a name', '--credentials-file', file])).code).toBe(2)
+    expect(existsSync(file)).toBe(false)
+  })
+
+  test('a lost answer is asked for again under the same key: one node', async () => {
+    const wire = await new Wire(server.url).open()
+    wire.faults = ['lose answer']
+    const before = (await ada.gets(['nodes', 'list'])).nodes.length
+    const { node, credentials } = await ada.via(wire.baseUrl).gets(['nodes', 'create'])
+    expect(credentials).toEqual(SECRETS)
+    expect(new Set(wire.seen.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
+    expect((await ada.gets(['nodes', 'list'])).nodes).toHaveLength(before + 1)
+    await ada.gets(['nodes', 'delete', node.id, '--yes'])
+  })
+
+  test('killed after the service has made it, before anybody heard: the same command completes the file, and makes no second node', async () => {
+    const file = inHome('killed.json')
+    const wire = await new Wire(server.url).open()
+    wire.faults = ['lose answer', 'swallow']
+    const before = (await ada.gets(['nodes', 'list'])).nodes.length
+    const { child, ended } = ada.via(wire.baseUrl).start(['nodes', 'create', '--credentials-file', file])
+    while (wire.seen.length < 2) await new Promise((resolve) => setTimeout(resolve, 20))
+    child.kill('SIGKILL')
+    await ended
+    expect(Object.keys(JSON.parse(readFileSync(file, 'utf8')))).toEqual(['idempotencyKey'])
+    const { node } = await ada.gets(['nodes', 'create', '--credentials-file', file])
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ nodeId: node.id, endpointUrl: node.endpointUrl, ...SECRETS })
+    expect((await ada.gets(['nodes', 'list'])).nodes).toHaveLength(before + 1)
+    expect((await ada.run(['nodes', 'create', '--credentials-file', file])).code).toBe(2)
+    await ada.gets(['nodes', 'delete', node.id, '--yes'])
+  })
+
+  test('what was left for everyone to read is not completed', async () => {
+    const file = inHome('open.json')
+    writeFileSync(file, '{"idempotencyKey":"x"}')
+    chmodSync(file, 0o644)
+    expect((await ada.run(['nodes', 'create', '--credentials-file', file])).error().next).toBe(`chmod 600 ${file}`)
+  })
+
+  test('nobody reads the answer: stderr says how to get the credentials all the same', async () => {
+    const { child, ended } = ada.start(['nodes', 'create', '--name', 'unread'])
+    child.stdout?.destroy()
+    const { code, stderr } = await ended
+    const [, key = ''] = /--idempotency-key (\S+)/.exec(stderr) ?? []
+    expect(code).toBe(1)
+    const { node, credentials } = await ada.gets(['nodes', 'create', '--name', 'unread', '--idempotency-key', key])
+    expect(credentials).toEqual(SECRETS)
+    await ada.gets(['nodes', 'delete', node.id, '--yes'])
+  })
+})
+
+describe('piped, the life of a node', () => {
+  test('list, get, rename, stop, start, restart, updates, update, wait, delete', async () => {
+    const { node } = await ada.gets(['nodes', 'create', '--wait'])
+    const id = node.id
+    expect((await ada.gets(['nodes', 'list'])).nodes.map((one: any) => one.id)).toContain(id)
+    expect(await ada.gets(['nodes', 'get', id])).toMatchObject({ id, status: 'ready' })
+    expect(await ada.gets(['nodes', 'rename', id, 'till 2'])).toMatchObject({ id, name: 'till 2' })
+    expect(await ada.gets(['nodes', 'stop', id])).toMatchObject({ status: 'stopped' })
+    expect(await ada.run(['nodes', 'wait', id])).toMatchObject({ code: 8, stdout: '' })
+    expect(await ada.gets(['nodes', 'start', id])).toMatchObject({ status: 'ready' })
+    expect(await ada.gets(['nodes', 'restart', id])).toMatchObject({ status: 'ready' })
+    expect(await ada.gets(['nodes', 'updates', id])).toMatchObject({ updateAvailable: false })
+    expect((await ada.run(['nodes', 'update', id])).error().code).toBe('no_update_available')
+    expect(await ada.gets(['nodes', 'wait', id, '--timeout', '20'])).toMatchObject({ status: 'ready' })
+    expect((await ada.run(['nodes', 'delete', id])).error()).toMatchObject({
+      code: 'usage',
+      next: `boltyard nodes delete ${id} --yes`,
+    })
+    expect(await ada.gets(['nodes', 'delete', id, '--yes'])).toEqual({ id, deleted: true })
+    expect((await ada.run(['nodes', 'get', id])).code).toBe(5)
+  }, 90_000)
+
+  test('a name that looks like an option comes after --', async () => {
+    expect(await ada.gets(['nodes', 'rename', '--', shop.node.id, '--wait'])).toMatchObject({ name: '--wait' })
+    await ada.gets(['nodes', 'rename', shop.node.id, 'shop'])
+  })
+
+  test('a node with money is deleted by force only', async () => {
+    const { node } = await ada.gets(['nodes', 'create', '--wait'])
+    await ada.gets(['sandbox', 'fund', node.id, '5000'], { env: { OPERATOR_TOKEN: server.operatorToken } })
+    const { code, error } = await ada.run(['nodes', 'delete', node.id, '--yes'])
+    expect([code, error().code]).toEqual([8, 'node_has_funds'])
+    expect(error().next).toContain('--force')
+    expect(await ada.gets(['nodes', 'delete', node.id, '--yes', '--force'])).toMatchObject({ deleted: true })
+  })
+
+  test('the key may come from a file, and the address from an option', async () => {
+    writeFileSync(inHome('key'), `${ada.env.SERVICE_API_KEY}\n`)
+    const env = { SERVICE_API_KEY: undefined, SERVICE_BASE_URL: undefined }
+    const { nodes } = await ada.gets(['nodes', 'list', '--api-key-file', inHome('key'), '--base-url', `${server.url}/v1/`], {
+      env,
+    })
+    expect(nodes.map((one: any) => one.id)).toContain(shop.node.id)
+  })
+
+  test('who has read enough closes the pipe, and that is no fault', async () => {
+    const { child, ended } = ada.start(['nodes', 'list'])
+    child.stdout?.destroy()
+    expect(await ended).toMatchObject({ code: 0, stderr: '' })
+  })
+})
+
+onTerminal('nodes', () => {
+  test('an account without nodes is told how to make one', async () => {
+    const bob = await Customer.of(server)
+    expect((await bob.sees(['nodes', 'list'])).plain).toBe('No nodes yet. Create one: boltyard nodes create\n')
+  })
+
+  test('list is a table, get a sheet, --json JSON', async () => {
+    const list = await ada.sees(['nodes', 'list'])
+    expect(list.plain).toMatch(/^ID +NAME +STATUS +CREATED +ENDPOINT\n/)
+    expect(list.plain).toMatch(new RegExp(`^${shop.node.id}  shop +ready +.* ago +${shop.node.endpointUrl}$`, 'm'))
+    expect(list.screen).toContain('\x1b[32mready\x1b[0m')
+    expect((await ada.sees(['nodes', 'get', shop.node.id])).plain).toMatch(
+      /^id +node_\w+\nname +shop\nstatus +ready\nendpoint +http/,
+    )
+    expect(JSON.parse((await ada.sees(['nodes', 'get', shop.node.id, '--json'])).plain)).toMatchObject({ id: shop.node.id })
+    expect((await ada.sees(['nodes', 'list'], { env: { NO_COLOR: '1' } })).screen).not.toContain('\x1b')
+  })
+
+  test('create shows the secrets once, before the wait, and says to store them; the spinner leaves nothing behind', async () => {
+    const { code, plain, screen } = await ada.sees(['nodes', 'create', '--name', 'seen', '--wait'])
+    expect(code).toBe(0)
+    expect(plain).toMatch(
+      /Store these now: they are not shown again\.\nrecovery words +(\w+ ){11}\w+\npassword +[0-9a-f]{64}\nrestricted +[0-9a-f]{64}\n/,
+    )
+    expect(plain.indexOf('Store these')).toBeLessThan(plain.indexOf('is ready.'))
+    expect(screen).toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Waiting for node_/)
+    expect(screen.lastIndexOf('\r\x1b[K')).toBeGreaterThan(screen.search(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏](?!.*[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏])/s))
+  })
+
+  test('create with a file shows where they are, not what they are', async () => {
+    const { code, plain } = await ada.sees(['nodes', 'create', '--name', 'hidden', '--credentials-file', inHome('hidden.json')])
+    const { seed, password } = JSON.parse(readFileSync(inHome('hidden.json'), 'utf8'))
+    expect(code).toBe(0)
+    expect(plain).toContain(`Its recovery words and passwords are in ${inHome('hidden.json')}.`)
+    expect(plain).not.toMatch(new RegExp(`${seed}|${password}`))
+  })
+
+  test('rename, stop, start, restart, updates, wait each show the node', async () => {
+    const id = shop.node.id
+    expect((await ada.sees(['nodes', 'rename', id, 'shop'])).plain).toMatch(/name +shop\n/)
+    expect((await ada.sees(['nodes', 'stop', id])).plain).toMatch(/status +stopped\n/)
+    expect((await ada.sees(['nodes', 'start', id])).plain).toMatch(/status +ready\n/)
+    expect((await ada.sees(['nodes', 'restart', id])).plain).toMatch(/status +ready\n/)
+    expect((await ada.sees(['nodes', 'updates', id])).plain).toMatch(/^running +0\.8\.\d.*\nnewest +0\.8\.1 \(that is it\)\n$/)
+    expect((await ada.sees(['nodes', 'update', id])).code).toBe(8)
+    expect((await ada.sees(['nodes', 'wait', id])).plain).toMatch(/status +ready\n/)
+  }, 60_000)
+
+  test('delete asks for the name; anything else deletes nothing', async () => {
+    const { node } = await ada.gets(['nodes', 'create', '--name', 'brief'])
+    const hesitant = ada.terminal(['nodes', 'delete', node.id])
+    await hesitant.shows(/Type its name to delete it \(brief\): /)
+    hesitant.type('yes\r')
+    expect(await hesitant.exited).toBe(2)
+    expect(hesitant.plain).toContain('Nothing was deleted.')
+    const gone = ada.terminal(['nodes', 'delete', node.id])
+    await gone.shows(/Type its name/)
+    gone.type('\x04')
+    expect(await gone.exited).toBe(2)
+    const frightened = ada.terminal(['nodes', 'delete', node.id])
+    await frightened.shows(/Type its name/)
+    frightened.type('\x03')
+    expect(await frightened.exited).toBe(130)
+    expect(await ada.gets(['nodes', 'get', node.id])).toMatchObject({ name: 'brief' })
+    const sure = ada.terminal(['nodes', 'delete', node.id])
+    await sure.shows(/Type its name/)
+    sure.type('brief\r')
+    expect(await sure.exited).toBe(0)
+    expect(sure.plain).toContain(`${node.id} is deleted.`)
+    expect((await ada.run(['nodes', 'get', node.id])).code).toBe(5)
+  })
+
+  test('what is piped is JSON though stderr is a terminal', async () => {
+    await ada.sees(['nodes', 'list'], {}, `> ${inHome('list.json')}`)
+    expect(JSON.parse(readFileSync(inHome('list.json'), 'utf8')).nodes).toEqual(expect.any(Array))
+  })
+})
+
+describe('an update', () => {
+  test('piped with --wait, and what a terminal shows of it', async () => {
+    const older = catalogue([{ version: '0.8.0' }])
+    const both = catalogue([{ version: '0.8.0' }, { version: '0.8.1' }])
+    const second = await startServer({ env: { ...ROOMY, NODE_VERSIONS: older } })
+    const bob = await Customer.of(second)
+    const { node } = await bob.gets(['nodes', 'create', '--wait'])
+    await second.restart('SIGTERM', { NODE_VERSIONS: both })
+    expect(await bob.gets(['nodes', 'updates', node.id])).toMatchObject({ updateAvailable: true, latestVersion: '0.8.1' })
+    expect(await bob.gets(['nodes', 'update', node.id, '--to', '0.8.1', '--wait'])).toMatchObject({
+      updateStatus: 'updated',
+      status: 'ready',
+    })
+  }, 90_000)
+})
