@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   // As in the service that people run.
   define: { CRASHPOINTS: 'false' },
+  // Examples import the SDK by its name, as everybody does; what they get is its source.
+  resolve: { tsconfigPaths: true },
   test: {
     include: ['**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**'],

@@ -4,13 +4,17 @@ import { rememberPayment } from './paid.ts'
 
 export { paymentOf } from './paid.ts'
 
-/** As much of Express's request as is needed. */
+/** As much of Express's request as is needed here and is of use for a price; annotate your function with Express's own type for more. */
 export type ExpressRequest = {
   method: string
   originalUrl: string
   baseUrl: string
+  path: string
   route?: { path?: unknown } | undefined
-  headers: { authorization?: string | undefined }
+  headers: { authorization?: string | undefined; [name: string]: string | string[] | undefined }
+  params: Record<string, string | string[]>
+  query: Record<string, unknown>
+  body?: unknown
 }
 export type ExpressResponse = NodeResponse & { end(body: string): unknown }
 

@@ -4,13 +4,16 @@ import { rememberPayment } from './paid.ts'
 
 export { paymentOf } from './paid.ts'
 
-/** As much of Fastify's request as is needed. */
+/** As much of Fastify's request as is needed here and is of use for a price; annotate your function with Fastify's own type for more. */
 export type FastifyRequest = {
   method: string
+  url: string
   is404: boolean
   routeOptions: { url?: string | undefined }
-  url: string
-  headers: { authorization?: string | undefined }
+  headers: { authorization?: string | undefined; [name: string]: string | string[] | undefined }
+  params: unknown
+  query: unknown
+  body: unknown
 }
 export type FastifyReply = {
   raw: NodeResponse

@@ -1,19 +1,12 @@
+import type { Context, Env, MiddlewareHandler } from 'hono'
 import { Gate, type PaywallOptions } from './gate.ts'
 import { rememberPayment } from './paid.ts'
 import { delivered, refused } from './request.ts'
 
 export { paymentOf } from './paid.ts'
 
-/** As much of Hono's context as is needed. */
-export type HonoContext = {
-  req: { raw: Request; method: string; path: string; matchedRoutes: { path: string }[] }
-  res: Response
-}
-
 /** `app.get('/joke', paywall({ nodeId, amountSat: 10 }), (c) => c.json(…))` */
-export function paywall<C extends HonoContext = HonoContext>(
-  options: PaywallOptions<C>,
-): (context: C, next: () => Promise<void>) => Promise<Response | undefined> {
+export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>): MiddlewareHandler<E> {
   const gate = new Gate(options)
   return async (context, next) => {
     const { raw, method } = context.req
@@ -26,14 +19,14 @@ export function paywall<C extends HonoContext = HonoContext>(
     await next()
     const response = delivered(context.res, decision)
     // Assigned over another one, Hono would merge that one's headers into it.
-    context.res = undefined as unknown as Response
+    context.res = undefined
     context.res = response
     return undefined
   }
 }
 
 /** The pattern of the last route is the handler's. A wildcard binds a payment to nothing, so there the path itself has to. */
-function routeOf({ req }: HonoContext): string {
+function routeOf({ req }: Pick<Context, 'req'>): string {
   const pattern = req.matchedRoutes.at(-1)?.path
   return pattern === undefined || pattern.includes('*') ? req.path : pattern
 }
