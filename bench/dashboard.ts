@@ -7,20 +7,34 @@ import { type Measure, median } from './measure.ts'
 import { agent, killDaemons, Service } from './service.ts'
 import { Visitor } from './visitor.ts'
 
-/** By the browser's own clock, which starts with the navigation; there means painted, and the page free to answer a click. */
+/** By the browser's own clock, which starts with the navigation. There means: the numbers and the chart are painted. */
 const WATCH = `
-  const look = new MutationObserver(() => {
-    if (!document.querySelector('[data-testid=overview-credit]') || !document.querySelector('.chart canvas')) return
-    look.disconnect()
-    requestAnimationFrame(() => setTimeout(() => performance.mark('there')))
-  })
-  look.observe(document, { subtree: true, childList: true })`
+  window.longTasks = []
+  window.shift = 0
+  new PerformanceObserver((list) => {
+    for (const { startTime, duration } of list.getEntries()) window.longTasks.push(startTime + duration)
+  }).observe({ type: 'longtask', buffered: true })
+  new PerformanceObserver((list) => {
+    for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) window.shift += value
+  }).observe({ type: 'layout-shift', buffered: true })
+  window.isThere = new Promise((done) => {
+    const look = new MutationObserver(() => {
+      if (!document.querySelector('[data-testid=overview-credit]') || !document.querySelector('.chart canvas')) return
+      look.disconnect()
+      requestAnimationFrame(() => setTimeout(() => done(performance.mark('there').startTime)))
+    })
+    look.observe(document, { subtree: true, childList: true })
+  })`
+/** Interactive is there, and no long task left that a click would have to wait for. What was cached has no size on the wire, and is nothing measured. */
 const READ = `({
-  paint: performance.getEntriesByName('first-contentful-paint')[0]?.startTime,
-  there: performance.getEntriesByName('there')[0]?.startTime,
-  scripts: performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js')).map(({ encodedBodySize }) => encodedBodySize),
+  document: performance.getEntriesByType('navigation')[0].responseEnd,
+  paint: performance.getEntriesByName('first-contentful-paint')[0].startTime,
+  interactive: Math.max(performance.getEntriesByName('there')[0].startTime, ...window.longTasks),
+  shift: window.shift,
+  scriptBytes: performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js'))
+    .reduce((sum, { transferSize, encodedBodySize }) => sum + (transferSize > 0 ? encodedBodySize : NaN), 0),
 })`
-type Load = { paint?: number; there?: number; scripts: number[] }
+type Load = { document: number; paint: number; interactive: number; shift: number; scriptBytes: number }
 
 /** The Overview of somebody who is signed in and has received something, in a browser that has never been here. */
 export async function benchDashboard(quick: boolean): Promise<Measure[]> {
@@ -44,18 +58,26 @@ export async function benchDashboard(quick: boolean): Promise<Measure[]> {
       const load = await loadOnce(browser, service, visitor)
       if (round > 0) loads.push(load)
     }
-    const of = (read: (load: Load) => number | undefined): number => median(loads.map((load) => read(load) ?? Number.NaN))
+    const of = (read: (load: Load) => number): number => median(loads.map(read))
     return [
+      { name: 'dashboard, cold cache: document', value: of(({ document }) => document), unit: 'ms' },
       { name: 'dashboard, cold cache: first contentful paint', value: of(({ paint }) => paint), unit: 'ms' },
       {
         name: 'dashboard, cold cache: interactive, with its chart',
-        value: of(({ there }) => there),
+        value: of(({ interactive }) => interactive),
         unit: 'ms',
         target: { op: '≤', value: 1500 },
       },
       {
-        name: 'dashboard: script of the first load, gzipped',
-        value: of(({ scripts }) => scripts.reduce((sum, size) => sum + size, 0) / 1000),
+        name: 'dashboard: layout shift of the first load',
+        // The worst one: what moves in one load of eight moves under somebody's finger.
+        value: Math.max(...loads.map(({ shift }) => shift)),
+        unit: '',
+        target: { op: '≤', value: 0.01 },
+      },
+      {
+        name: 'dashboard: script of the first load, over the wire',
+        value: of(({ scriptBytes }) => scriptBytes / 1000),
         unit: 'kB',
         target: { op: '≤', value: 250 },
       },
@@ -75,7 +97,7 @@ async function loadOnce(browser: Browser, service: Service, visitor: Visitor): P
   const page = await context.newPage()
   await page.addInitScript(WATCH)
   await page.goto(`${service.url}/dashboard/`)
-  await page.locator('.chart canvas').waitFor()
+  await page.evaluate('window.isThere')
   // What the page loads ahead when it has nothing else to do belongs to the first load as well.
   await page.waitForLoadState('networkidle', { timeout: 3_000 }).catch(() => undefined)
   const load = await page.evaluate<Load>(READ)
