@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { benchDashboard } from './dashboard.ts'
 import { benchGateway } from './gateway.ts'
 import type { Measure } from './measure.ts'
+import { benchPaywall } from './paywall.ts'
 import { benchSandboxd } from './sandboxd.ts'
 import { benchServer } from './server.ts'
 
@@ -24,6 +25,7 @@ const measures: Measure[] = [
   ...sandboxd.measures,
   ...(await benchServer(quick, sandboxd.startMs)),
   ...(await benchGateway(quick)),
+  ...(await benchPaywall(quick)),
   ...(await benchDashboard(quick)),
 ]
 
