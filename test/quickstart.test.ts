@@ -7,44 +7,47 @@ import { expect, test } from 'vitest'
 import { freePort, startServer, temporaryDirectory } from '../server/test/harness.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+/** The service is running already. And both packages are built: again, they would be missing for a moment to the tests beside this one. */
+const NOT_TYPED = /^npm ci && npm (start|test)\n|^npm run --silent build( -w \w+)+( && |\n)/gm
 
-/** What somebody types who reads the page from top to bottom; the service is running, and its port and the shop's are others. */
-test('docs/quickstart.md: every line of it works, in this order', async () => {
+/** What somebody sees who types all commands of a page from top to bottom, with the service and the shop on other ports. */
+async function typed(page: string): Promise<string> {
   const server = await startServer()
   const directory = temporaryDirectory()
   for (const name of ['cli', 'examples', 'node_modules', 'package.json', 'sdk', 'tsconfig.base.json', 'tsconfig.json'])
     symlinkSync(join(root, name), join(directory, name))
   const shopPort = String(await freePort())
-  const blocks = [...readFileSync(join(root, 'docs/quickstart.md'), 'utf8').matchAll(/```sh\n([\s\S]*?)```/g)].map(
-    ([, text = '']) => text,
-  )
-  expect(blocks[0]).toBe('npm ci && npm start\n')
-  // Both packages are built by whoever runs the tests; built again here they would be missing for a moment to the tests beside this one.
-  const script = blocks
-    .slice(1)
-    .join('\n')
-    .replace('npm run --silent build -w sdk -w cli\n', '')
-    .replaceAll('localhost:3000', `localhost:${shopPort}`)
-  expect(script).not.toContain('npm run')
+  const blocks = [...readFileSync(join(root, page), 'utf8').matchAll(/```sh\n([\s\S]*?)```/g)].map(([, text = '']) => text)
+  const script = blocks.join('\n').replace(NOT_TYPED, '').replaceAll('localhost:3000', `localhost:${shopPort}`)
+  expect(script).not.toMatch(/\bnpm\b/)
 
-  const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', `trap 'kill $(jobs -p)' EXIT\n${script}`], {
-    cwd: directory,
-    env: {
-      PATH: process.env.PATH,
-      HOME: directory,
-      DATA_DIR: server.dataDir,
-      SERVICE_BASE_URL: `${server.url}/v1`,
-      PORT: shopPort,
-    },
-  })
+  const env = {
+    PATH: process.env.PATH,
+    HOME: directory,
+    DATA_DIR: server.dataDir,
+    SERVICE_BASE_URL: `${server.url}/v1`,
+    PORT: shopPort,
+  }
+  const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', `trap 'jobs -p | xargs -r kill' EXIT\n${script}`], { cwd: directory, env })
   let printed = ''
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk) => {
       printed += chunk
     })
   const [code] = await once(child, 'close')
+  expect(code, printed).toBe(0)
+  return printed
+}
+
+test('docs/quickstart.md: every line of it works, in this order', async () => {
+  const printed = await typed('docs/quickstart.md')
   expect(printed).toMatch(/HTTP\/1\.1 402 Payment Required/)
   expect(printed).toMatch(/"joke":"A transaction walks into a bar/)
   expect(printed).toMatch(/"balanceSat": 10,/)
-  expect(code).toBe(0)
+}, 60_000)
+
+test('README.md: so does every line of the front door', async () => {
+  const printed = await typed('README.md')
+  expect(printed).toMatch(/"status": "paid"/)
+  expect(printed).toMatch(/"balanceSat": 100,/)
 }, 60_000)
