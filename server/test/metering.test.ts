@@ -85,20 +85,17 @@ describe('C32: what is kept of a node’s time', () => {
     await setNode(sql, node, { desired: 'stopped' })
     // The process still goes down: it is no longer meant to run.
     await setNode(sql, node, { status: 'stopped' })
-    expect(await intervalsOf(sql, node)).toEqual([{ from: NOW, to: NOW + 10, isPosted: false }])
+    expect(await intervalsOf(sql, node)).toEqual([{ from: NOW, to: NOW + 11, isPosted: false }])
   })
 
-  test('C32: started and stopped within a minute is no minute, however often, and the next one counts', async () => {
+  test('C32: a minute that has begun counts, once, however often it is started and stopped in it', async () => {
     const node = await newNode(sql, account)
     for (let time = 0; time < 5; time++) {
       await setNode(sql, node, { status: 'stopped' })
-      expect(await intervalsOf(sql, node)).toEqual([])
+      expect(await intervalsOf(sql, node)).toEqual([{ from: NOW, to: NOW + 1, isPosted: false }])
       await setNode(sql, node, { status: 'ready' })
     }
-    await clock.move(60)
-    await setNode(sql, node, { status: 'stopped' })
-    // Stopped and started in one minute: the time goes on without a gap.
-    await setNode(sql, node, { status: 'ready' })
+    // It goes on into the next minute without a gap.
     await clock.move(60)
     await setNode(sql, node, { isDeleted: true })
     expect(await intervalsOf(sql, node)).toEqual([
@@ -107,13 +104,26 @@ describe('C32: what is kept of a node’s time', () => {
     ])
   })
 
+  test('C32: who stops before each minute ends pays what all of them cost', async () => {
+    await clock.set(NOW * 60 + 5)
+    const node = await newNode(sql, account)
+    for (let minute = 0; minute < 60; minute++) {
+      await clock.set((NOW + minute) * 60 + 55)
+      await setNode(sql, node, { status: 'stopped' })
+      await clock.set((NOW + minute + 1) * 60 + 5)
+      if (minute < 59) await setNode(sql, node, { status: 'ready' })
+    }
+    await post()
+    expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW, NOW + 60)))
+  })
+
   test('C32: a node whose row is gone costs nothing more, and what it cost is still owed', async () => {
     const node = await newNode(sql, account)
     await clock.move(HOUR)
     await sql`DELETE FROM nodes WHERE id = ${node}`
     await clock.move(HOUR)
     await post()
-    expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW, NOW + 60)))
+    expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW, NOW + 61)))
   })
 
   test('C32: while the service is down it goes on: one long interval, every minute of it once', async () => {
@@ -157,7 +167,7 @@ describe('C32: what is kept of a node’s time', () => {
     await clock.set(NOON + 6 * HOUR)
     await setNode(sql, node, { status: 'stopped' })
     await post()
-    expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW, NOW + 6 * 60)))
+    expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW, NOW + 6 * 60 + 1)))
   })
 
   test('C32: nodes that were there before begin when their time begins to be kept', async () => {
@@ -184,7 +194,7 @@ describe('C32: what is kept of a node’s time', () => {
     expect(await intervalsOf(sql, later)).toEqual([])
     await sql`UPDATE accounts SET is_treasury = false WHERE id = ${account}`
     expect(await intervalsOf(sql, node)).toEqual([
-      { from: NOW, to: NOW + 10, isPosted: false },
+      { from: NOW, to: NOW + 11, isPosted: false },
       { from: NOW + 1450, to: null, isPosted: false },
     ])
     expect(await intervalsOf(sql, later)).toHaveLength(1)
@@ -216,7 +226,7 @@ describe('C32: what is kept of a node’s time', () => {
       await Promise.all([holding, waiting])
       const kept = await intervalsOf(sql, node)
       expect([first, kept.filter(({ to }) => to === null)]).toEqual([first, []])
-      expect(kept.flatMap(({ from, to }) => minutes(from, to ?? Number.NaN)).length).toBe(120)
+      expect(kept.flatMap(({ from, to }) => minutes(from, to ?? Number.NaN)).length).toBe(121)
     }
   })
 })
@@ -271,7 +281,7 @@ describe('C32: posting', () => {
     await clock.move(600)
     await setNode(sql, node, { status: 'stopped' })
     await post()
-    expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW + 180, NOW + 190)))
+    expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW + 180, NOW + 191)))
   })
 
   test('C32: to forget the time does not meet a node that is being stopped', async () => {
@@ -283,7 +293,14 @@ describe('C32: posting', () => {
       await new Promise((resolve) => setTimeout(resolve, 100))
       return [stopping]
     })
-    await eventually(async () => (await intervalsOf(sql, node)).length === 0, 'the node to be stopped')
+    const kept = await eventually(async () => {
+      const intervals = await intervalsOf(sql, node)
+      return intervals.every(({ to }) => to !== null) && intervals
+    }, 'the node to be stopped')
+    // Of the hour before nothing, and what is left goes the next time.
+    expect(kept).toEqual([{ from: NOW + 60, to: NOW + 61, isPosted: false }])
+    await forgetUsage(sql)
+    expect(await intervalsOf(sql, node)).toEqual([])
   })
 
   test('C32: what is used and not posted counts when a node is created, and what is posted does not count twice', async () => {
@@ -363,7 +380,7 @@ class Expected {
     const costs = this.desired === 'running' && (this.status === 'provisioning' || this.status === 'ready')
     if (costs === (this.#from !== undefined)) return
     if (costs) this.#from = Math.max(minute, this.#end)
-    else this.#close(minute)
+    else this.#close(minute + 1)
   }
 
   #close(minute: number): void {

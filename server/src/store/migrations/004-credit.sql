@@ -33,8 +33,8 @@ CREATE INDEX usage_to_post ON usage_intervals (node_id, started_at) WHERE posted
 
 -- Opens and closes in the transaction that changes the node, so that no way of changing one can forget it. The row lock of the node lets
 -- one at a time through. It compares what should be with what is there, not the old row with the new one: to run it again is harmless.
--- A clock that was set back makes an interval end where it began, and the next one begin where the last one ended: no minute is there
--- twice, and none is negative.
+-- One that begins anew begins no sooner than the last one ended, also by a clock that was set back: no minute is there twice, and none
+-- is negative.
 CREATE FUNCTION meter_node() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   metered text;
@@ -54,9 +54,10 @@ BEGIN
       SELECT ended_at FROM usage_intervals WHERE node_id = NEW.id ORDER BY started_at DESC LIMIT 1))
     WHERE NOT EXISTS (SELECT 1 FROM usage_intervals WHERE node_id = NEW.id AND ended_at IS NULL);
   ELSE
-    -- What began in this minute took no whole one, and would be in the way if it begins again in the same.
-    DELETE FROM usage_intervals WHERE node_id = metered AND ended_at IS NULL AND started_at >= this_minute;
-    UPDATE usage_intervals SET ended_at = this_minute WHERE node_id = metered AND ended_at IS NULL;
+    -- A minute that has begun counts, once: who stops before each one ends would otherwise run for nothing. What is to begin after this
+    -- one began in a minute that is counted already, or by a clock that was set back.
+    DELETE FROM usage_intervals WHERE node_id = metered AND ended_at IS NULL AND started_at > this_minute;
+    UPDATE usage_intervals SET ended_at = this_minute + interval '1 minute' WHERE node_id = metered AND ended_at IS NULL;
   END IF;
   RETURN NULL;
 END $$;
