@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { benchCli } from './cli.ts'
 import { benchDashboard } from './dashboard.ts'
 import { benchGateway } from './gateway.ts'
 import type { Measure } from './measure.ts'
@@ -27,6 +28,7 @@ const measures: Measure[] = [
   ...(await benchGateway(quick)),
   ...(await benchPaywall(quick)),
   ...(await benchDashboard(quick)),
+  ...(await benchCli(quick)),
 ]
 
 const rows = measures.map(({ name, value, unit, target }) => [

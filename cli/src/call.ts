@@ -3,6 +3,7 @@ import type { Asked, Value } from './arguments.ts'
 import type { Command } from './command.ts'
 import { Failure } from './failure.ts'
 import { type Paint, painter, Spinner } from './terminal.ts'
+import { sleep, wasNeverSent } from './waiting.ts'
 
 /** The SDK's default, said here too because `sandbox` speaks to the same service without it. */
 const LOCAL = 'http://127.0.0.1:8402/v1'
@@ -10,8 +11,9 @@ const LOCAL = 'http://127.0.0.1:8402/v1'
 const PATIENCE_SECONDS = 10
 /** Longer than the service itself waits for a node to start or stop. */
 const ATTEMPT_MS = 120_000
-/** Nothing was done where nothing was listening. */
-const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'])
+/** How long a service that was there a moment ago may take to be there again. */
+const RESTART_MS = 20_000
+const RETRY_MS = 300
 
 /** One call of one command: what was asked, where the answer goes, and what is known when it is cut short. */
 export class Call {
@@ -25,6 +27,7 @@ export class Call {
   /** Requests that change something and have not been answered. */
   #unanswered = 0
   #advice: string[] = []
+  #lastSeenMs = 0
   /** What to say when whoever was to read the answer has closed the pipe. */
   ifUnread: string | undefined
 
@@ -105,18 +108,35 @@ export class Call {
   readonly fetch: typeof fetch = async (input, init) => {
     const isChange = (init?.method ?? 'GET') !== 'GET'
     if (isChange) this.#unanswered++
-    let response: Response
-    try {
-      response = await fetch(input, init)
-    } catch (error) {
-      const { code } = ((error as { cause?: unknown }).cause ?? {}) as { code?: string }
-      if (isChange && code !== undefined && NEVER_SENT.has(code)) this.#unanswered--
+    const response = await this.#reach(input, init).catch((error) => {
+      if (isChange && wasNeverSent(error)) this.#unanswered--
       throw error
-    }
+    })
     // An answer settles whatever was lost before it: it is the same request, or one made after looking.
     if (isChange && ![500, 503, 504].includes(response.status)) this.#unanswered = 0
     if (response.status === 429) this.#meetLimit(response)
     return response
+  }
+
+  /**
+   * Who was never there is not waited for. Who was there a moment ago is being restarted: until it listens again nothing can have been
+   * sent, so trying on is safe whatever is asked.
+   */
+  async #reach(...request: Parameters<typeof fetch>): Promise<Response> {
+    for (;;) {
+      try {
+        const response = await fetch(...request)
+        this.#lastSeenMs = Date.now()
+        return response
+      } catch (error) {
+        if (!wasNeverSent(error)) this.#lastSeenMs = Date.now()
+        else if (Date.now() - this.#lastSeenMs < RESTART_MS) {
+          await sleep(RETRY_MS, this.signal)
+          continue
+        }
+        throw error
+      }
+    }
   }
 
   #meetLimit({ headers }: Response): void {

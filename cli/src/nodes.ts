@@ -2,6 +2,7 @@ import type { Node } from '../../sdk/src/index.ts'
 import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
 import { ago, harmless, moment, type Paint, sheet, table } from './terminal.ts'
+import { sleep } from './waiting.ts'
 
 export { create } from './create-node.ts'
 
@@ -71,23 +72,13 @@ export async function update(call: Call): Promise<void> {
   while (call.flag('wait') && node.updateStatus === 'updating') {
     if (Date.now() > deadline)
       throw new Failure('network', 'timeout', 'The update has not ended yet. It goes on by itself.', { next: lookAt(id) })
-    await pause(call)
+    await sleep(LOOK_MS, call.signal)
     node = await client.nodes.get(id, { signal: call.signal })
   }
   show(call, node)
   if (call.flag('wait') && node.updateStatus === 'failed') {
     throw new Failure('conflict', 'update_failed', 'The update failed.', { next: `Why: boltyard nodes updates ${id}` })
   }
-}
-
-function pause(call: Call): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, LOOK_MS)
-    call.signal.addEventListener('abort', () => {
-      clearTimeout(timer)
-      reject(call.signal.reason)
-    })
-  })
 }
 
 export async function remove(call: Call): Promise<void> {

@@ -1,11 +1,12 @@
 import type { Call } from '../call.ts'
 import { type ExitName, Failure } from '../failure.ts'
 import { harmless, sat } from '../terminal.ts'
+import { sleep, wasNeverSent } from '../waiting.ts'
 import { deliver, openOutput } from './answer.ts'
 import { type Offer, readOffers } from './challenge.ts'
 import { Kept, type Purchase } from './kept.ts'
 import { PaidRequest } from './request.ts'
-import { openWallet, type Paid, sleep, type Wallet, wasNeverSent } from './wallet.ts'
+import { openWallet, type Paid, type Wallet } from './wallet.ts'
 
 const DEFAULT_MAX_SAT = 1_000
 /** How long a server that says "not yet" is asked again, unless --timeout says so. */

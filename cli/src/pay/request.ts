@@ -3,6 +3,7 @@ import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
 import { isSystemError, readSecret, reasonOf } from '../files.ts'
 import { harmless } from '../terminal.ts'
+import { whyUnreachable } from '../waiting.ts'
 
 const MOST_REDIRECTIONS = 5
 /** A request that is safe to make again when its answer was lost. */
@@ -57,7 +58,12 @@ export class PaidRequest {
     for (let hops = 0; ; hops++) {
       const response = await this.send().catch((error) => {
         if (this.#call.signal.aborted) throw error
-        throw new Failure('network', 'connection_failed', `${this.url.host} could not be reached.`, { cause: error })
+        throw new Failure(
+          'network',
+          'connection_failed',
+          `${this.url.host} could not be reached (${whyUnreachable(error) || 'no answer'}).`,
+          { cause: error },
+        )
       })
       const location = response.headers.get('location')
       if (response.status < 300 || response.status >= 400 || location === null) return response

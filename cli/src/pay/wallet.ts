@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
 import { readSecret } from '../files.ts'
+import { sleep, wasNeverSent } from '../waiting.ts'
 import type { Invoice } from './invoice.ts'
 
 /** Longer than the service's proxy waits for a paying call, so that its word comes first. */
@@ -147,26 +148,6 @@ function objectIn(text: string): Record<string, unknown> {
   } catch {
     return {}
   }
-}
-
-export function wasNeverSent(error: unknown): boolean {
-  const { code } = ((error as { cause?: unknown }).cause ?? {}) as { code?: string }
-  return ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'].includes(code ?? '')
-}
-
-export function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted()
-    const abort = (): void => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort)
-      resolve()
-    }, ms)
-    signal.addEventListener('abort', abort, { once: true })
-  })
 }
 
 /** The file holds the password alone, or is what `nodes create --credentials-file` wrote. */

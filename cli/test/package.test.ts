@@ -1,0 +1,66 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, expect, test } from 'vitest'
+import { type Server, startServer, temporaryDirectory } from '../../server/test/harness.ts'
+
+/** What people install: packed, installed into an empty directory, called by its name. */
+const room = fileURLToPath(new URL('..', import.meta.url))
+const prefix = temporaryDirectory()
+let server: Server
+
+function boltyard(args: string[], env: Record<string, string> = {}, input = '') {
+  return spawnSync(join(prefix, 'bin', 'boltyard'), args, {
+    cwd: prefix,
+    env: { PATH: process.env.PATH ?? '', HOME: prefix, ...env },
+    encoding: 'utf8',
+    input,
+  })
+}
+
+beforeAll(async () => {
+  server = await startServer()
+  const packed = execFileSync('npm', ['pack', '--json', '--pack-destination', prefix], {
+    cwd: room,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [{ filename }] = JSON.parse(packed.slice(packed.indexOf('[')))
+  execFileSync('npm', ['install', '-g', '--prefix', prefix, '--offline', '--no-audit', '--no-fund', join(prefix, filename)], {
+    cwd: prefix,
+    stdio: 'pipe',
+  })
+}, 120_000)
+
+test('it is one program, and brings nothing along', () => {
+  const installed = join(prefix, 'lib', 'node_modules')
+  expect(readdirSync(installed).filter((name) => !name.startsWith('.'))).toEqual(['@boltyard'])
+  const files = readdirSync(join(installed, '@boltyard', 'cli'), { recursive: true, encoding: 'utf8' }).sort()
+  expect(files).toEqual(['dist', 'dist/boltyard.js', 'package.json'])
+  const program = readFileSync(join(installed, '@boltyard', 'cli', 'dist', 'boltyard.js'), 'utf8')
+  expect(program).toMatch(/^#!\/usr\/bin\/env node\n/)
+  expect(
+    [...program.matchAll(/^import .* from "([^"]+)"/gm)].map(([, from = '']) => from).filter((from) => !from.startsWith('node:')),
+  ).toEqual([])
+  expect(statSync(join(installed, '@boltyard', 'cli', 'dist', 'boltyard.js')).size).toBeLessThan(250_000)
+})
+
+test('installed, it goes all the way: a node, a challenge, a payment, a delivery', () => {
+  const env = { SERVICE_BASE_URL: `${server.url}/v1`, SERVICE_API_KEY: server.firstRun.apiKey, DATA_DIR: server.dataDir }
+  const gets = (args: string[], input = ''): any => {
+    const { status, stdout, stderr } = boltyard(args, env, input)
+    expect([status, stderr]).toEqual([0, ''])
+    return JSON.parse(stdout)
+  }
+  const { node } = gets(['nodes', 'create', '--wait', '--credentials-file', join(prefix, 'shop.json')])
+  const payment = gets(['payments', 'create', '--node', node.id, '--amount-sat', '100', '--description', 'Weather report'])
+  const { credential } = gets(['sandbox', 'pay', '-'], payment.challenge)
+  expect(gets(['payments', 'redeem'], credential)).toMatchObject({ id: payment.id, status: 'paid', amountSat: 100 })
+}, 60_000)
+
+test('a program without a home, a terminal or rights says what it says all the same', () => {
+  writeFileSync(join(prefix, 'empty'), '')
+  const { status, stderr } = boltyard(['nodes', 'list', '--api-key-file', join(prefix, 'empty')], { HOME: '/nonexistent' })
+  expect([status, JSON.parse(stderr).error.code]).toEqual([2, 'usage'])
+})

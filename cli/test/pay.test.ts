@@ -1,0 +1,314 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Wire } from '../../sdk/test/wire.ts'
+import { newMerchant } from '../../server/test/gateway-harness.ts'
+import { eventually, freePort, type Server, startServer } from '../../server/test/harness.ts'
+import { balanceOf, type Created, fund } from '../../server/test/node-harness.ts'
+import { home, inHome, inTerminal, onTerminal, ROOMY, run, start, Terminal } from './harness.ts'
+import { GOODS, Merchant } from './merchant.ts'
+
+let server: Server
+let shop: Merchant
+let till: Created
+let purse: Created
+const FILE = inHome('purse.json')
+/** phoenixd takes 4 sat + 0.4 %: of this price whole satoshis. */
+const [PRICE, FEE] = [250, 5]
+const COST = PRICE + FEE
+
+beforeAll(async () => {
+  server = await startServer({ env: { ...ROOMY, TRUST_PROXY: '1' } })
+  const [seller, buyer] = await Promise.all([newMerchant(server), newMerchant(server)])
+  ;[till, purse] = await Promise.all([seller.createReady(), buyer.createReady()])
+  await fund(server, purse, 1_000_000)
+  writeFileSync(FILE, JSON.stringify({ nodeId: purse.node.id, endpointUrl: purse.node.endpointUrl, ...purse.credentials }))
+  shop = await new Merchant(seller, till.node.id).open()
+}, 90_000)
+
+let money: [purse: number, till: number]
+beforeEach(async () => {
+  money = await balances()
+  Object.assign(shop, { moods: [], isStubborn: false, asked: 0 })
+  shop.visits.length = 0
+})
+
+const balances = (): Promise<[number, number]> => Promise.all([balanceOf(purse), balanceOf(till)])
+async function moved(): Promise<{ spent: number; earned: number }> {
+  const [spent, earned] = await balances()
+  return { spent: money[0] - spent, earned: earned - money[1] }
+}
+const ONCE = { spent: COST, earned: PRICE }
+const NOTHING = { spent: 0, earned: 0 }
+const pays = (path: string, ...more: string[]): string[] => ['pay', shop.url(path), '--password-file', FILE, ...more]
+const kept = (): string[] => readdirSync(`${home}/.local/state/boltyard/paid`)
+const lastCredential = (): string => shop.visits.at(-1)?.authorization ?? ''
+
+describe('fetch, pay, fetch again', () => {
+  test.each(['/mpp', '/l402', '/lsat', '/l402+mpp', '/mpp+l402'])(
+    '%s: the body on stdout, price and receipt on stderr, paid once, nothing left behind',
+    async (path) => {
+      const { code, stdout, stderr } = await run(pays(path))
+      expect([code, stdout]).toEqual([0, GOODS])
+      expect(await moved()).toEqual(ONCE)
+      const told = JSON.parse(stderr)
+      expect(told.paid).toEqual({ amountSat: PRICE, feeSat: FEE, paymentHash: expect.stringMatching(/^[0-9a-f]{64}$/) })
+      if (path.startsWith('/mpp')) expect(told.receipt).toMatchObject({ status: 'success', reference: told.paid.paymentHash })
+      expect(lastCredential()).toMatch(path.startsWith('/mpp') ? /^Payment / : path === '/lsat' ? /^LSAT / : /^L402 /)
+      expect(stdout + stderr).not.toContain(lastCredential())
+      expect(kept()).toEqual([])
+    },
+  )
+
+  test('what is free costs nothing, and needs no wallet', async () => {
+    expect(await run(['pay', shop.url('/free')])).toMatchObject({ code: 0, stdout: GOODS, stderr: '' })
+    expect(await moved()).toEqual(NOTHING)
+  })
+
+  test.each([
+    [404, 5],
+    [500, 3],
+    [403, 1],
+    [429, 6],
+    [401, 1],
+  ])('HTTP %i without a price is exit %i, and no data', async (status, code) => {
+    const ended = await run(pays(`/${status}`))
+    expect([ended.code, ended.stdout, ended.error().message]).toEqual([code, '', `The server answers HTTP ${status}. so it is`])
+  })
+
+  test('a redirection is followed before anything is paid', async () => {
+    expect(await run(pays('/old'))).toMatchObject({ code: 0, stdout: GOODS })
+    expect(shop.visits.map(({ path }) => path)).toEqual(['/old', '/mpp', '/mpp'])
+  })
+
+  test('method, headers and body arrive both times, and the answer goes into a file', async () => {
+    writeFileSync(inHome('body'), 'Where?')
+    writeFileSync(inHome('headers'), 'X-Test: from a file\n')
+    const output = inHome('answer')
+    const { code, stdout } = await run(
+      pays('/mpp', '--data-file', inHome('body'), '--method', 'put', '--header', `@${inHome('headers')}`, '--output', output),
+    )
+    expect([code, stdout, readFileSync(output, 'utf8')]).toEqual([0, '', GOODS])
+    const visit = { method: 'PUT', body: 'Where?', header: 'from a file' }
+    expect(shop.visits).toMatchObject([visit, visit])
+  })
+
+  test('the password alone, with the node’s address; from stdin too', async () => {
+    const args = ['pay', shop.url('/l402'), '--node-url', `${purse.node.endpointUrl}/`]
+    writeFileSync(inHome('password'), `${purse.credentials.password}\n`)
+    expect((await run([...args, '--password-file', inHome('password')])).code).toBe(0)
+    expect((await run([...args, '--password-file', '-'], { input: purse.credentials.password })).code).toBe(0)
+    expect(await moved()).toEqual({ spent: 2 * COST, earned: 2 * PRICE })
+  })
+})
+
+describe('nothing is paid', () => {
+  const refused = async (args: string[]): Promise<any> => {
+    const ended = await run(args)
+    expect(ended.stdout).toBe('')
+    expect(await moved()).toEqual(NOTHING)
+    expect(shop.visits.filter(({ authorization }) => authorization !== undefined)).toEqual([])
+    return { exit: ended.code, ...ended.error() }
+  }
+
+  test('above --max-sat: exit 2, with the price', async () => {
+    expect(await refused(pays('/mpp', '--max-sat', '249'))).toMatchObject({
+      exit: 2,
+      code: 'too_expensive',
+      amountSat: PRICE,
+      maxSat: 249,
+    })
+    expect(await refused(pays('/l402?sat=1001'))).toMatchObject({ exit: 2, code: 'too_expensive', amountSat: 1001, maxSat: 1000 })
+    expect(await refused(pays('/mpp', '--max-sat', '0'))).toMatchObject({ exit: 2 })
+  })
+
+  test('without a password file, with the restricted password, with a wrong one', async () => {
+    expect(await refused(['pay', shop.url('/mpp')])).toMatchObject({ exit: 2 })
+    for (const password of [purse.credentials.restrictedPassword, 'wrong']) {
+      writeFileSync(inHome('poor'), password)
+      const args = ['pay', shop.url('/mpp'), '--node-url', purse.node.endpointUrl, '--password-file', inHome('poor')]
+      expect(await refused(args)).toMatchObject({ exit: 4, code: 'node_password' })
+    }
+    expect(kept()).toEqual([])
+  })
+
+  test('without the money', async () => {
+    expect(await refused(pays('/mpp?sat=5000000', '--max-sat', '9000000'))).toMatchObject({ exit: 1, code: 'payment_failed' })
+    expect(kept()).toEqual([])
+  })
+
+  test('where what is paid for could not be kept', async () => {
+    writeFileSync(inHome('taken'), 'something')
+    expect(await refused(pays('/mpp', '--credential-file', inHome('taken')))).toMatchObject({ exit: 2 })
+    const ended = await run(pays('/mpp'), { env: { XDG_STATE_HOME: '/dev/null' } })
+    expect([ended.code, await moved()]).toEqual([2, NOTHING])
+  })
+
+  test('when the node is not there', async () => {
+    expect(await refused([...pays('/mpp'), '--node-url', `http://127.0.0.1:${await freePort()}/n/x`])).toMatchObject({
+      exit: 3,
+      code: 'node_unreachable',
+    })
+  })
+})
+
+describe('paid at most once in a run', () => {
+  test('a server that asks for payment for ever is paid once; the message says how to present the same credential', async () => {
+    Object.assign(shop, { moods: ['deaf'], isStubborn: true })
+    const { code, stdout, stderr, error } = await run(pays('/mpp'))
+    expect([code, stdout, error().code]).toEqual([8, '', 'paid_again_refused'])
+    expect(await moved()).toEqual(ONCE)
+    expect(stderr).not.toContain(lastCredential().split(' ')[1])
+    const { credentialFile } = error()
+    expect(error().next).toContain(`boltyard pay ${shop.url('/mpp')} --credential-file ${credentialFile}`)
+    expect(statSync(credentialFile).mode & 0o777).toBe(0o600)
+    shop.moods = []
+    expect(await run(pays('/mpp', '--credential-file', credentialFile))).toMatchObject({ code: 0, stdout: GOODS })
+    expect(await moved()).toEqual(ONCE)
+  })
+
+  test('"not yet" (503) is waited for, as long as it says', async () => {
+    shop.moods = ['busy', 'busy']
+    const started = Date.now()
+    expect(await run(pays('/l402'))).toMatchObject({ code: 0, stdout: GOODS })
+    expect(Date.now() - started).toBeGreaterThanOrEqual(2_000)
+    expect(new Set(shop.visits.slice(1).map(({ authorization }) => authorization)).size).toBe(1)
+    expect(await moved()).toEqual(ONCE)
+  })
+
+  test.each<[Merchant['moods'][number], number]>([
+    ['broken', 3],
+    ['moved', 1],
+    ['cut off', 3],
+  ])('a server that is %s after the payment: how to present the credential again, which then delivers', async (mood, exit) => {
+    shop.moods = [mood]
+    const { code, error } = await run(pays('/l402'))
+    expect(code).toBe(exit)
+    expect(await run(pays('/l402', '--credential-file', error().credentialFile))).toMatchObject({ code: 0, stdout: GOODS })
+    expect(await moved()).toEqual(ONCE)
+  })
+
+  test('a server that hangs up is asked again, with the same credential', async () => {
+    shop.moods = ['rude', 'rude']
+    expect(await run(pays('/mpp'))).toMatchObject({ code: 0, stdout: GOODS })
+    expect(await moved()).toEqual(ONCE)
+  })
+})
+
+describe('--credential-file', () => {
+  test('L402: paid once, used until it lapses', async () => {
+    const file = inHome('feed.json')
+    for (let round = 0; round < 3; round++)
+      expect(await run(pays('/l402', '--credential-file', file))).toMatchObject({ code: 0, stdout: GOODS })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(await moved()).toEqual(ONCE)
+  })
+
+  test('MPP is delivered once: then the file is not paid anew behind your back', async () => {
+    const file = inHome('once.json')
+    expect((await run(pays('/mpp', '--credential-file', file))).code).toBe(0)
+    const { code, error } = await run(pays('/mpp', '--credential-file', file))
+    expect([code, error().code]).toEqual([8, 'credential_refused'])
+    expect(await moved()).toEqual(ONCE)
+  })
+
+  test('is shown to no other server', async () => {
+    const other = await new Merchant(await newMerchant(server), till.node.id).open()
+    const { code } = await run(['pay', other.url('/l402'), '--password-file', FILE, '--credential-file', inHome('feed.json')])
+    expect([code, other.visits]).toEqual([2, []])
+  })
+})
+
+describe('the answer to the payment is lost', () => {
+  let wire: Wire
+  const throughWire = (path: string, ...more: string[]): string[] => {
+    const url = `${wire.baseUrl.replace(/\/v1$/, '')}/n/${purse.node.id}`
+    return [...pays(path, ...more), '--node-url', url]
+  }
+  beforeEach(async () => {
+    wire = await new Wire(server.url).open()
+  })
+
+  test('the node is asked what became of it, and it is not paid again', async () => {
+    wire.faults = ['lose answer', { status: 502 }, 'cut']
+    expect(await run(throughWire('/mpp'))).toMatchObject({ code: 0, stdout: GOODS })
+    expect(await moved()).toEqual(ONCE)
+    expect(wire.seen.map(({ method, path }) => [method, path.split('/')[3]])).toEqual([
+      ['POST', 'payinvoice'],
+      ['GET', 'payments'],
+      ['GET', 'payments'],
+      ['GET', 'payments'],
+    ])
+  })
+
+  test('it never arrived: said so, nothing paid, nothing left', async () => {
+    wire.faults = ['cut']
+    const { code, error } = await run(throughWire('/mpp'))
+    expect([code, error().code, await moved(), kept()]).toEqual([3, 'payment_unsent', NOTHING, expect.any(Array)])
+    expect(wire.seen.filter(({ method }) => method === 'POST')).toHaveLength(1)
+  })
+
+  test('nobody says for as long as there is time: unknown; later the same purchase is finished, paid once', async () => {
+    wire.faults = ['lose answer', ...Array(50).fill({ status: 502 })]
+    const { code, error } = await run(throughWire('/mpp', '--timeout', '4'))
+    expect([code, error().outcome]).toEqual([3, 'unknown'])
+    const again = await run(pays('/mpp', '--credential-file', error().credentialFile))
+    expect([again.code, again.stdout, await moved()]).toEqual([0, GOODS, ONCE])
+  })
+
+  test.each(['SIGKILL', 'SIGINT'] as const)('%s in mid-pay: the file is enough to finish it, paid once', async (signal) => {
+    const file = inHome(`mid-${signal}.json`)
+    wire.faults = ['lose answer', 'swallow']
+    const { child, ended } = start(throughWire('/l402', '--credential-file', file))
+    await eventually(() => wire.seen.length === 2, 'the question to the node')
+    child.kill(signal)
+    const { code, stderr } = await ended
+    if (signal === 'SIGINT') {
+      expect([code, JSON.parse(stderr).error.outcome]).toEqual([130, 'unknown'])
+      expect(JSON.parse(stderr).error.next).toContain(`--credential-file ${file}`)
+    }
+    expect(JSON.parse(readFileSync(file, 'utf8')).credential).toBeUndefined()
+    expect(await run(pays('/l402', '--credential-file', file))).toMatchObject({ code: 0, stdout: GOODS })
+    expect(await moved()).toEqual(ONCE)
+    expect(shop.asked).toBe(1)
+  })
+
+  test('killed before the payment reached the node: the same invoice is paid, not a second one', async () => {
+    const file = inHome('before.json')
+    wire.faults = ['swallow']
+    const { child, ended } = start(throughWire('/l402', '--credential-file', file))
+    await eventually(() => wire.seen.length === 1, 'the payment')
+    child.kill('SIGKILL')
+    await ended
+    expect(await run(pays('/l402', '--credential-file', file))).toMatchObject({ code: 0, stdout: GOODS })
+    expect([await moved(), shop.asked]).toEqual([ONCE, 1])
+  })
+})
+
+onTerminal('pay', () => {
+  test('the body, then what it cost; never the credential', async () => {
+    const { code, plain } = await inTerminal(pays('/mpp'))
+    expect(code).toBe(0)
+    expect(plain).toContain(`${GOODS}\npaid     250 sat + 5 sat fee\npayment  `)
+    expect(plain).not.toContain(lastCredential().split(' ')[1])
+  })
+
+  test('too expensive, in a sentence', async () => {
+    const { code, plain } = await inTerminal(pays('/mpp?sat=12345'))
+    expect([code, plain]).toEqual([
+      2,
+      'boltyard: It costs 12\u2009345 sat, and --max-sat is 1000. Nothing was paid.\n  If that is all right: --max-sat 12345\n',
+    ])
+  })
+
+  test('Ctrl-C while the server is busy: how to present what was paid for', async () => {
+    Object.assign(shop, { moods: ['busy'], isStubborn: true })
+    const terminal = new Terminal(pays('/mpp'))
+    await eventually(() => shop.visits.length >= 3, 'the second presentation')
+    terminal.type('\x03')
+    expect(await terminal.exited).toBe(130)
+    expect(terminal.plain).toMatch(
+      /boltyard: Interrupted\.\n {2}This presents the same credential again, and pays nothing:\n {2}boltyard pay /,
+    )
+    expect(await moved()).toEqual(ONCE)
+  })
+})
