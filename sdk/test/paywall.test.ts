@@ -1,11 +1,19 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { serve } from '@hono/node-server'
 import express from 'express'
+import fastify from 'fastify'
+import { Hono } from 'hono'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { attenuate, l402Credential, macaroonIn } from '../../server/test/gateway-harness.ts'
 import { fault } from '../../server/test/node-harness.ts'
+import { paywall as expressPaywall } from '../src/paywall/express.ts'
+import { paywall as fastifyPaywall } from '../src/paywall/fastify.ts'
 import type { PaywallOptions } from '../src/paywall/gate.ts'
+import { paywall as honoPaywall } from '../src/paywall/hono.ts'
 import { Gate } from '../src/paywall/index.ts'
 import { paymentOf } from '../src/paywall/paid.ts'
 import { challengesIn, invoiceIn, Market, present } from './paywall-harness.ts'
@@ -213,22 +221,64 @@ describe('behind the scenes', () => {
     expect([(await fetch(careless.url('/jokes/1'))).status, careless.delivered]).toEqual([500, 0])
   })
 
-  test('before all routes, the path itself binds what is paid for', async () => {
-    const { paywall } = await import('../src/paywall/express.ts')
-    const app = express()
-    app.use('/paid', paywall(market.terms))
-    app.get('/paid/:thing', (request, response) => {
-      response.json(paymentOf(request)?.description)
-    })
-    const server = app.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const at = (path: string): string => `http://127.0.0.1:${(server.address() as { port: number }).port}${path}`
-    const credential = await market.buy(at('/paid/one?x=1'))
-    expect((await present(at('/paid/two'), credential)).status).toBe(402)
-    const answer = await present(at('/paid/one'), credential)
-    expect([answer.status, await answer.json()]).toEqual([200, 'GET /paid/one'])
-    server.close()
-    server.closeAllConnections()
+  test('whoever asks for the head of a thing is asked for the price of the thing', async () => {
+    const answer = await fetch(url, { method: 'HEAD' })
+    expect([answer.status, challengesIn(answer).length]).toEqual([402, 1])
+    expect(market.events).toMatchObject([{ type: 'challenged', description: 'GET /jokes/:id' }])
+  })
+})
+
+/** Before all routes no pattern is known, or one that fits everything: the path itself has to bind what is paid for. */
+describe('in front of a whole site', () => {
+  const close: (() => void)[] = []
+  afterAll(() => {
+    for (const one of close) one()
+  })
+  const listening = async (server: Server): Promise<string> => {
+    close.push(() => server.close().closeAllConnections())
+    if (!server.listening) await once(server, 'listening')
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
+  const sites: [name: string, open: () => Promise<string>, description: string][] = [
+    [
+      'Express',
+      async () => {
+        const app = express()
+        app.use('/paid', expressPaywall(market.terms))
+        app.get('/paid/:thing', (request, response) => void response.json(paymentOf(request)?.description))
+        return listening(app.listen(0, '127.0.0.1'))
+      },
+      'GET /paid/one',
+    ],
+    [
+      'Hono',
+      async () => {
+        const app = new Hono()
+        app.use('/paid/*', honoPaywall(market.terms))
+        app.get('*', (c) => c.json(paymentOf(c)?.description))
+        return listening(serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server)
+      },
+      'GET /paid/one',
+    ],
+  ]
+  test.each(sites)('%s: what was paid for one page opens that page', async (_name, openSite, description) => {
+    const site = await openSite()
+    const credential = await market.buy(`${site}/paid/one?x=1`)
+    expect((await present(`${site}/paid/two`, credential)).status).toBe(402)
+    const answer = await present(`${site}/paid/one`, credential)
+    expect([answer.status, await answer.json()]).toEqual([200, description])
+  })
+
+  test('Fastify: has the pattern already, and nothing is sold where there is nothing', async () => {
+    const app = fastify()
+    app.addHook('onRequest', fastifyPaywall(market.terms))
+    app.get('/paid/:thing', async (request) => paymentOf(request))
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    const site = await listening(app.server)
+    const answer = await present(`${site}/paid/two`, await market.buy(`${site}/paid/one`))
+    expect([answer.status, await answer.json()]).toEqual([200, expect.objectContaining({ description: 'GET /paid/:thing' })])
+    expect((await fetch(`${site}/nothing`)).status).toBe(404)
   })
 })
 
