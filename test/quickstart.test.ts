@@ -28,7 +28,10 @@ async function typed(page: string): Promise<string> {
     SERVICE_BASE_URL: `${server.url}/v1`,
     PORT: shopPort,
   }
-  const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', `trap 'jobs -p | xargs -r kill' EXIT\n${script}`], { cwd: directory, env })
+  const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', `trap 'jobs -p | xargs -r kill' EXIT\n${script}`], {
+    cwd: directory,
+    env,
+  })
   let printed = ''
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk) => {
