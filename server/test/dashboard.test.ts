@@ -498,6 +498,13 @@ test('C42: node operations of the dashboard are counted by address, beside those
   })
   expect((await eve.send('GET', '/keys', { headers })).status).toBe(200)
   expect((await eve.send('GET', '/nodes')).status).toBe(200)
+  // What the try-it panel asks of a node is counted with them; to look at what is there is not.
+  const tries = ['/payments', '/payments/pay_x/validate', '/sandbox/nodes/node_x/fund', '/sandbox/pay']
+  for (const path of tries) expect([path, ...(await eve.refusal('POST', path, { headers }))].slice(0, 2)).toEqual([path, 429])
+  expect((await eve.send('GET', '/payments', { headers })).status).toBe(200)
+  const others = { 'x-forwarded-for': '192.0.2.2' }
+  for (let time = 0; time < 5; time++) await eve.refusal('POST', '/sandbox/pay', { headers: others })
+  expect((await eve.refusal('POST', '/sandbox/pay', { headers: others }))[0]).toBe(429)
 }, 60_000)
 
 test('what happened is paged by its id: nothing twice and nothing left out, also while more happens', async () => {

@@ -9,8 +9,7 @@ import { nullable } from './schemas.ts'
 
 type Id = { Params: Static<typeof PaymentId> }
 
-/** Payments of the account, and a panel to try a whole 402 in: by the rules of the public API, since it is the same gateway. */
-export function dashboardGatewayRoutes({ sql, payments, nodes, hub }: RouteParts) {
+export function dashboardGatewayRoutes({ payments }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get<{ Querystring: Static<typeof Page> }>(
       '/payments',
@@ -30,6 +29,12 @@ export function dashboardGatewayRoutes({ sql, payments, nodes, hub }: RouteParts
       { schema: { params: PaymentId, response: { 200: Type.Object({ ...shown, challenge: Type.String() }) } } },
       async (request) => payments.get(callOf(request), request.params.id),
     )
+  }
+}
+
+/** A panel to try a whole 402 in: by the rules of the public API, since it is the same gateway. Each of these keeps a node busy. */
+export function dashboardTryItRoutes({ sql, payments, nodes, hub }: RouteParts) {
+  return async (app: FastifyInstance): Promise<void> => {
     app.post<{ Body: Static<typeof CreatePayment> }>(
       '/payments',
       { schema: { body: CreatePayment, response: { 201: CreatedPayment } } },

@@ -6,7 +6,7 @@ import { Problem } from '../problems.ts'
 import type { RouteParts } from './app.ts'
 import { dashboardAccountRoutes } from './dashboard-account.ts'
 import { dashboardEventRoutes } from './dashboard-events.ts'
-import { dashboardGatewayRoutes } from './dashboard-gateway.ts'
+import { dashboardGatewayRoutes, dashboardTryItRoutes } from './dashboard-gateway.ts'
 import { dashboardNodeRoutes } from './dashboard-nodes.ts'
 import { strict } from './schemas.ts'
 import { requirePerson, requireSameOrigin } from './session.ts'
@@ -35,6 +35,7 @@ export function dashboardRoutes(parts: RouteParts) {
       )
     await register('/nodes', dashboardNodeRoutes(parts), [parts.limits.dashboardNodes])
     await register('', dashboardGatewayRoutes(parts))
+    await register('', dashboardTryItRoutes(parts), [parts.limits.dashboardNodes])
     await register('', dashboardAccountRoutes(parts))
     await register('', dashboardEventRoutes(parts))
   }

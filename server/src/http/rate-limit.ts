@@ -14,7 +14,7 @@ type Check = (request: FastifyRequest) => Promise<void>
 export type Limits = {
   /** Node operations, per client address. */
   nodes: Check
-  /** Node operations of the dashboard: as many again, so that neither uses up the other's. */
+  /** Node operations of the dashboard, its try-it panel included: as many again, so that neither uses up the other's. */
   dashboardNodes: Check
   /** Failed authentications, per client address: a valid key is never refused for what others behind its address tried. */
   failures: Check
