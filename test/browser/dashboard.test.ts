@@ -95,7 +95,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
       'Pay as a customer',
       'Build the credential',
       'Validate',
-      'Read the receipt',
+      'See the outcome',
     ]) {
       const button = page.getByRole('button', { name: verb, exact: true })
       // The next step is where one looks, and under the Enter key: the last one has pushed it below the window.

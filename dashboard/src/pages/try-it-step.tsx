@@ -15,6 +15,7 @@ const TITLES: Record<Step, string> = {
 }
 
 export function TryItStep({ step, number, run, isDone, publicUrl, children }: Props) {
+  const title = step === 'receipt' && run?.terms.protocol === 'l402' ? 'The outcome' : TITLES[step]
   return (
     <section className={`card ${isDone ? 'step-done' : ''}`} aria-labelledby={`step-${step}`} data-testid={`step-${step}`}>
       <div className="step-head">
@@ -22,7 +23,7 @@ export function TryItStep({ step, number, run, isDone, publicUrl, children }: Pr
           {isDone ? '✓' : number}
         </span>
         <h2 id={`step-${step}`}>
-          {TITLES[step]}
+          {title}
           {isDone && <VisuallyHidden> (done)</VisuallyHidden>}
         </h2>
       </div>
@@ -85,8 +86,8 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
         />
       ) : (
         <p>
-          L402 has none: status "paid" is the answer, and the same credential stays valid until it lapses. MPP has a receipt; try
-          that, too.
+          Paid: your server delivers. L402 has no receipt; the same credential stays valid until it lapses. MPP has one: start
+          again with that.
         </p>
       )
   }

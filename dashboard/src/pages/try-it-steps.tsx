@@ -19,6 +19,10 @@ const VERBS: Record<Step, string> = {
   receipt: 'Read the receipt',
 }
 
+/** L402 has no receipt: to be asked to read one, and then told so, makes one look for a mistake. */
+const verbOf = (step: Step, protocol: Terms['protocol']): string =>
+  step === 'receipt' && protocol === 'l402' ? 'See the outcome' : VERBS[step]
+
 /** A whole 402, one step at a time or all at once. */
 export function TryItSteps({ me, nodes }: Props) {
   const [terms, setTerms] = useState<Terms>({
@@ -138,7 +142,7 @@ export function TryItSteps({ me, nodes }: Props) {
               <>
                 {run !== null && (
                   <Button ref={button} className="next-step" loading={go.isPending} onClick={() => void go.run(false)}>
-                    {VERBS[step]}
+                    {verbOf(step, terms.protocol)}
                   </Button>
                 )}
                 <Problem error={go.error} what="This step did not work." />
