@@ -3,7 +3,7 @@ import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
 import { readSecret } from './files.ts'
 
-export function openClient(call: Call): Boltyard {
+export function readKey(call: Call): string {
   const file = call.text('api-key-file')
   const apiKey = file === undefined ? process.env.SERVICE_API_KEY?.trim() : readSecret(file, 'the API key')
   if (!apiKey)
@@ -13,6 +13,11 @@ export function openClient(call: Call): Boltyard {
         'On a laptop the first start made one: it is "apiKey" in first-run.json in the data directory.',
       ],
     })
+  return apiKey
+}
+
+export function openClient(call: Call): Boltyard {
+  const apiKey = readKey(call)
   try {
     return new Boltyard({ apiKey, baseUrl: call.baseUrl, fetch: call.fetch, timeoutMs: call.timeoutMs })
   } catch (error) {

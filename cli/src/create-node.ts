@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { unlinkSync } from 'node:fs'
+import { createHash, randomUUID } from 'node:crypto'
 import type { CreatedNode, Node, NodeWish } from '../../sdk/src/index.ts'
 import type { Call } from './call.ts'
+import { readKey } from './client.ts'
 import { usage } from './failure.ts'
 import { readDocument, SecretFile } from './files.ts'
 import { rowsOf, untilReady } from './nodes.ts'
@@ -13,7 +13,7 @@ import { harmless, sheet } from './terminal.ts'
  */
 export async function create(call: Call): Promise<void> {
   const client = await call.client()
-  const { file, idempotencyKey } = prepare(call)
+  const { file, idempotencyKey, isResumed } = prepare(call)
   const again = file ? 'the same command again' : `boltyard nodes create --idempotency-key ${idempotencyKey}`
   const advice = [
     'It is not known whether the node was made. Within 24 hours this gives the same node and its credentials, or makes it:',
@@ -28,39 +28,53 @@ export async function create(call: Call): Promise<void> {
       client.nodes.create(wishOf(call), { idempotencyKey, signal: call.signal, timeoutMs: call.timeoutMs }),
     )
   } catch (error) {
-    // Nothing was made, so nothing needs to be remembered.
-    if (file && !call.isUnknown) unlinkSync(file.path)
+    // Nothing was made, so nothing needs to be remembered; but of an earlier attempt that is not known.
+    if (!call.isUnknown && !isResumed) file?.remove()
     throw error
   }
   const { node, credentials } = created
   file?.write({ nodeId: node.id, endpointUrl: node.endpointUrl, ...credentials })
-  file?.close()
   call.ifUnread = `Nobody read the credentials of ${node.id}. Within 24 hours this gives them again: boltyard nodes create --idempotency-key ${idempotencyKey} (and the other options as before)`
   await finish(call, created, file)
 }
 
-function prepare(call: Call): { file: SecretFile | undefined; idempotencyKey: string } {
+/** A little less than the service remembers: past it, the same key would make another node. */
+const REMEMBERED_SECONDS = 23 * 3_600
+
+type Prepared = { file: SecretFile | undefined; idempotencyKey: string; isResumed: boolean }
+
+function prepare(call: Call): Prepared {
   const given = call.text('idempotency-key')
   if (given !== undefined && !/^[\x20-\x7e]{1,255}$/.test(given))
     throw usage('--idempotency-key is 1 to 255 printable ASCII characters.')
   const path = call.text('credentials-file')
-  if (path === undefined) return { file: undefined, idempotencyKey: given ?? randomUUID() }
+  const fresh = given ?? randomUUID()
+  if (path === undefined) return { file: undefined, idempotencyKey: fresh, isResumed: false }
   const left = readDocument(path)
-  if (left && typeof left.idempotencyKey === 'string' && left.seed === undefined) {
-    if (given !== undefined && given !== left.idempotencyKey) {
-      throw usage(
-        `${harmless(path)} remembers another attempt than --idempotency-key names.`,
-        'Leave the option out, or name another file.',
-      )
-    }
-    call.note(`Going on with what ${harmless(path)} remembers of an earlier attempt.`)
-    return { file: SecretFile.reopen(path), idempotencyKey: left.idempotencyKey }
-  }
+  if (left && typeof left.idempotencyKey === 'string' && left.seed === undefined) return resume(call, path, left, given)
   const file = SecretFile.create(path, 'the credentials')
-  const idempotencyKey = given ?? randomUUID()
-  file.write({ idempotencyKey })
-  return { file, idempotencyKey }
+  file.write({ idempotencyKey: fresh, account: accountMark(call), startedAt: Math.floor(Date.now() / 1000) })
+  return { file, idempotencyKey: fresh, isResumed: false }
 }
+
+/** Only where the service takes it for the same request: it remembers a key of ours by API key, for a day. */
+function resume(call: Call, path: string, left: Record<string, unknown>, given: string | undefined): Prepared {
+  const idempotencyKey = String(left.idempotencyKey)
+  const isOld = !(Number(left.startedAt) > Date.now() / 1000 - REMEMBERED_SECONDS)
+  const isOther = left.account !== accountMark(call) || (given !== undefined && given !== idempotencyKey)
+  if (isOld || isOther) {
+    const why = isOld ? 'is from an attempt too long ago' : 'is from an attempt with another key'
+    throw usage(
+      `${harmless(path)} ${why}, and cannot be gone on with. It is not overwritten.`,
+      'Whether that made a node: boltyard nodes list. For a new one name another file.',
+    )
+  }
+  call.note(`Going on with what ${harmless(path)} remembers of an earlier attempt.`)
+  return { file: SecretFile.reopen(path), idempotencyKey, isResumed: true }
+}
+
+/** Tells one key from another, and nothing about either. */
+const accountMark = (call: Call): string => createHash('sha256').update(readKey(call)).digest('hex').slice(0, 16)
 
 function wishOf(call: Call): NodeWish {
   const [name, autoLiquidity, accessMode] = [call.text('name'), call.text('auto-liquidity'), call.text('access-mode')]

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readFileSync, readSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { usage } from './failure.ts'
 import { harmless } from './terminal.ts'
@@ -53,18 +53,16 @@ function readBlocking(into: Buffer): number {
  */
 export class SecretFile {
   readonly path: string
-  readonly #descriptor: number
 
-  private constructor(path: string, descriptor: number) {
+  private constructor(path: string) {
     this.path = path
-    this.#descriptor = descriptor
   }
 
   static create(path: string, what: string): SecretFile {
     try {
-      const file = new SecretFile(path, openSync(path, 'wx', 0o600))
+      closeSync(openSync(path, 'wx', 0o600))
       syncDirectory(path)
-      return file
+      return new SecretFile(path)
     } catch (error) {
       if (!isSystemError(error)) throw error
       if (error.code === 'EEXIST')
@@ -75,24 +73,31 @@ export class SecretFile {
 
   /** One that an earlier run has left, to be completed. */
   static reopen(path: string): SecretFile {
-    const descriptor = openSync(path, 'r+')
-    if ((fstatSync(descriptor).mode & 0o077) !== 0) {
-      closeSync(descriptor)
+    if ((statSync(path).mode & 0o077) !== 0) {
       throw usage(`${harmless(path)} can be read by others on this machine.`, `chmod 600 ${harmless(path)}`)
     }
-    return new SecretFile(path, descriptor)
+    return new SecretFile(path)
   }
 
-  /** On the disk when this returns. In place, and cut afterwards: there is no moment without content. */
+  /** On the disk when this returns, and beside the old content until then: on a full disk that is still there. */
   write(document: object): void {
-    const bytes = Buffer.from(`${JSON.stringify(document, null, 2)}\n`)
-    writeSync(this.#descriptor, bytes, 0, bytes.length, 0)
-    ftruncateSync(this.#descriptor, bytes.length)
-    fsyncSync(this.#descriptor)
+    const beside = `${this.path}.${process.pid}.tmp`
+    const descriptor = openSync(beside, 'wx', 0o600)
+    try {
+      writeFileSync(descriptor, `${JSON.stringify(document, null, 2)}\n`)
+      fsyncSync(descriptor)
+      renameSync(beside, this.path)
+    } catch (error) {
+      unlinkSync(beside)
+      throw error
+    } finally {
+      closeSync(descriptor)
+    }
+    syncDirectory(this.path)
   }
 
-  close(): void {
-    closeSync(this.#descriptor)
+  remove(): void {
+    unlinkSync(this.path)
   }
 }
 

@@ -110,7 +110,7 @@ describe('nodes create', () => {
     while (wire.seen.length < 2) await new Promise((resolve) => setTimeout(resolve, 20))
     child.kill('SIGKILL')
     await ended
-    expect(Object.keys(JSON.parse(readFileSync(file, 'utf8')))).toEqual(['idempotencyKey'])
+    expect(Object.keys(JSON.parse(readFileSync(file, 'utf8')))).toEqual(['idempotencyKey', 'account', 'startedAt'])
     const { node } = await ada.gets(['nodes', 'create', '--credentials-file', file])
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ nodeId: node.id, endpointUrl: node.endpointUrl, ...SECRETS })
     expect((await ada.gets(['nodes', 'list'])).nodes).toHaveLength(before + 1)
@@ -118,11 +118,27 @@ describe('nodes create', () => {
     await ada.gets(['nodes', 'delete', node.id, '--yes'])
   })
 
-  test('what was left for everyone to read is not completed', async () => {
-    const file = inHome('open.json')
-    writeFileSync(file, '{"idempotencyKey":"x"}')
+  test('an attempt of a day ago, of another key, or that everyone can read is not gone on with; and a refusal forgets none', async () => {
+    const wire = await new Wire(server.url).open()
+    const cut = { status: 503, body: '{"error":{"code":"service_unavailable","message":"x"}}' }
+    wire.faults = [cut, cut, cut, cut]
+    const file = inHome('attempt.json')
+    const create = ['nodes', 'create', '--credentials-file', file, '--base-url', wire.baseUrl]
+    expect((await ada.run(create)).error().outcome).toBe('unknown')
+    const left = JSON.parse(readFileSync(file, 'utf8'))
+    const bob = await Customer.of(server)
+    expect((await bob.run(create)).error().message).toContain('with another key')
+    expect((await ada.run([...create, '--idempotency-key', 'other'])).code).toBe(2)
+    writeFileSync(file, JSON.stringify({ ...left, startedAt: left.startedAt - 86_400 }))
+    expect((await ada.run(create)).error().message).toContain('too long ago')
+    writeFileSync(file, JSON.stringify(left))
     chmodSync(file, 0o644)
-    expect((await ada.run(['nodes', 'create', '--credentials-file', file])).error().next).toBe(`chmod 600 ${file}`)
+    expect((await ada.run(create)).error().next).toBe(`chmod 600 ${file}`)
+    chmodSync(file, 0o600)
+    expect((await ada.run([...create, '--name', 'much too long for a name'])).code).toBe(2)
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(left)
+    const { node } = await ada.gets(create)
+    await ada.gets(['nodes', 'delete', node.id, '--yes'])
   })
 
   test('nobody reads the answer: stderr says how to get the credentials all the same', async () => {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, unlinkSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { usage } from '../failure.ts'
@@ -11,6 +11,8 @@ import { harmless } from '../terminal.ts'
  */
 export type Purchase = {
   origin: string
+  /** The node that was told to pay: no other can say what became of it. */
+  nodeUrl: string
   challenge: string
   invoice: string
   paymentHash: string
@@ -70,7 +72,7 @@ export class Kept {
   }
 
   remove(): void {
-    unlinkSync(this.path)
+    this.#file.remove()
   }
 }
 

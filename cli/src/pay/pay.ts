@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import { type ExitName, Failure } from '../failure.ts'
+import { type ExitName, Failure, usage } from '../failure.ts'
 import { harmless, sat } from '../terminal.ts'
 import { sleep, wasNeverSent } from '../waiting.ts'
 import { deliver, openOutput } from './answer.ts'
@@ -36,6 +36,7 @@ export async function pay(call: Call): Promise<void> {
   const wallet = openWallet(call)
   const purchase: Purchase = {
     origin: request.url.origin,
+    nodeUrl: wallet.url,
     challenge: response.headers.get('www-authenticate') ?? '',
     invoice: offer.invoice.text,
     paymentHash: offer.invoice.paymentHash,
@@ -68,6 +69,12 @@ async function finishEarlier(call: Call, kept: Kept): Promise<Paid | undefined> 
   const offer = readOffers(kept.purchase.challenge, 0).find((one) => one.invoice.paymentHash === invoice.paymentHash)
   if (!offer) throw new Failure('usage', 'usage', `${harmless(kept.path)} holds no challenge that can be read.`)
   const wallet = openWallet(call)
+  if (wallet.url !== kept.purchase.nodeUrl) {
+    throw usage(
+      `${harmless(kept.path)} is of a purchase that another node was told to pay: ${harmless(kept.purchase.nodeUrl)}`,
+      'Name that one, or another file.',
+    )
+  }
   const earlier = await wallet.earlier(invoice)
   const isOpen = earlier === undefined && invoice.expiresAt > Date.now() / 1000
   // The same invoice rather than a fresh one: should the node get the old request after all, it still pays once.
@@ -86,11 +93,13 @@ async function payFor(call: Call, { invoice, amountSat }: Offer, wallet: Wallet,
   }
 }
 
+/** Of every other failure it is not known. */
+const NOTHING_PAID = new Set(['node_unreachable', 'node_password', 'payment_refused', 'payment_failed', 'payment_unsent'])
+
 /** Whether it was paid decides what is left to do. Where it was not, nothing needs to be kept. */
 function afterPaying(error: unknown, call: Call, kept: Kept): unknown {
   const isInterrupted = call.signal.aborted
-  const isUnknown = isInterrupted || (error instanceof Failure && ['payment_unknown', 'wrong_preimage'].includes(error.code))
-  if (!isUnknown) {
+  if (!isInterrupted && error instanceof Failure && NOTHING_PAID.has(error.code)) {
     kept.remove()
     return error
   }

@@ -17,16 +17,22 @@ const NEVER_HEARD_MS = 5_000
 
 export type Paid = { preimage: string; feeSat: number | undefined }
 /** What the node says of a payment; `unheard`: it knows of none. */
-type Fate = { is: 'paid'; paid: Paid } | { is: 'failed' } | { is: 'pending' } | { is: 'unheard' } | { is: 'unknown' }
+type Fate =
+  | { is: 'paid'; paid: Paid }
+  | { is: 'failed' }
+  | { is: 'pending' }
+  | { is: 'unheard' }
+  | { is: 'refused' }
+  | { is: 'unknown' }
 
 /** The paying node, by phoenixd's API. It pays one hash once, whoever asks how often: that, and asking before deciding, is all our safety. */
 export class Wallet {
-  readonly #url: string
+  readonly url: string
   readonly #password: string
   readonly #call: Call
 
   constructor(url: string, password: string, call: Call) {
-    this.#url = url.replace(/\/+$/, '')
+    this.url = url.replace(/\/+$/, '')
     this.#password = password
     this.#call = call
   }
@@ -45,10 +51,7 @@ export class Wallet {
       return this.#learn(invoice)
     }
     const { status, body, text } = answer
-    if (status === 401)
-      throw new Failure('key', 'node_password', 'The node refuses the password. Nothing was paid.', {
-        next: 'It has to be the full one: with the restricted password nothing can be sent.',
-      })
+    if (status === 401) throw wrongPassword()
     // Whoever stands between us and the node answers these: it may have got the request all the same.
     if (status >= 500) return this.#learn(invoice)
     if (status !== 200)
@@ -65,6 +68,7 @@ export class Wallet {
   async earlier(invoice: Invoice): Promise<Paid | undefined> {
     const fate = await this.#ask(invoice)
     if (fate.is === 'paid') return fate.paid
+    if (fate.is === 'refused') throw wrongPassword()
     return fate.is === 'failed' || fate.is === 'unheard' ? undefined : this.#learn(invoice)
   }
 
@@ -88,6 +92,7 @@ export class Wallet {
     try {
       const { status, body } = await this.#send('GET', `/payments/outgoingbyhash/${paymentHash}`, ASKING_MS)
       if (status === 404) return { is: 'unheard' }
+      if (status === 401) return { is: 'refused' }
       if (status !== 200) return { is: 'unknown' }
       if (body.isPaid === true && typeof body.preimage === 'string') {
         const fees = numeric(body.fees)
@@ -116,7 +121,7 @@ export class Wallet {
     const signal = AbortSignal.any([this.#call.signal, AbortSignal.timeout(timeoutMs)])
     const authorization = `Basic ${Buffer.from(`:${this.#password}`).toString('base64')}`
     // A redirection would take the password along.
-    const response = await fetch(this.#url + path, {
+    const response = await fetch(this.url + path, {
       method,
       headers: { authorization },
       redirect: 'manual',
@@ -129,6 +134,11 @@ export class Wallet {
     return { status: response.status, body: objectIn(text), text }
   }
 }
+
+const wrongPassword = (): Failure =>
+  new Failure('key', 'node_password', 'The node refuses the password. Nothing was paid now.', {
+    next: 'It has to be the full one: with the restricted password nothing can be sent.',
+  })
 
 /** A node that gives a wrong preimage, or a body of another API, must not make us present nonsense for real money. */
 function proven({ paymentHash }: Pick<Invoice, 'paymentHash'>, paid: Paid): Paid {
