@@ -23,6 +23,13 @@ async function findingsOf(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`))
 }
 
+/** What is wider than a box that hides the rest: no page scrolls for it, and nobody ever sees it. An ellipsis says that there is more. */
+const CLIPPED = `[...document.querySelectorAll('main *, [role=dialog] *')].filter((element) => {
+  const { overflowX, textOverflow } = getComputedStyle(element)
+  const hides = overflowX === 'hidden' || overflowX === 'clip'
+  return hides && textOverflow !== 'ellipsis' && element.clientWidth > 1 && element.scrollWidth > element.clientWidth + 2
+}).map((element) => element.tagName + '.' + element.className + ' ' + element.scrollWidth + ' > ' + element.clientWidth)`
+
 inBrowser('how the dashboard looks and loads', () => {
   let server: Server
   let paths: string[]
@@ -72,6 +79,7 @@ inBrowser('how the dashboard looks and loads', () => {
     await visitAll(person, paths, async (page, path) => {
       const width = await page.evaluate<number>('document.scrollingElement.scrollWidth')
       if (width > NARROW.width) wide.push(`/${path}: ${width} px`)
+      wide.push(...(await page.evaluate<string[]>(CLIPPED)).map((what) => `/${path}: ${what}`))
     })
     expect(wide).toEqual([])
 

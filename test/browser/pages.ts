@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { eventually } from '../../server/test/harness.ts'
 import { dialog, newContext, PATIENCE_MS, type Person } from './harness.ts'
 
 /** Every page that there is, with something on it. */
@@ -20,6 +21,12 @@ export async function furnish(person: Person): Promise<{ nodeId: string; stopped
   const [, macaroon = '', invoice = ''] = /macaroon="([^"]+)".*invoice="([^"]+)"/.exec(challenge) ?? []
   const { preimage } = await person.want(200, 'POST', '/sandbox/pay', { json: { invoice } })
   await person.want(200, 'POST', `/payments/${id}/validate`, { json: { credential: `L402 ${macaroon}:${preimage}` } })
+  // What the stopped one cost is in the ledger within half a minute, under its name.
+  await eventually(
+    async () => (await person.want(200, 'GET', '/credit')).entries.some(({ kind }: { kind: string }) => kind === 'usage'),
+    'the usage to be posted',
+    60_000,
+  )
   await person.want(201, 'POST', '/keys', { json: { name: 'Shop server', scopes: ['nodes:read', 'gateway:write'] } })
   return { nodeId, stoppedId: idle.node.id, paymentId: id }
 }

@@ -152,7 +152,7 @@ function Ledger({ entries }: { entries: CreditEntry[] }) {
         <Table.Tbody>
           {entries.map((entry) => (
             <Table.Tr key={entry.id}>
-              <Table.Td>
+              <Table.Td className="breakable">
                 {KINDS[entry.kind] ?? entry.kind}: {entry.reason}
                 {nameOf(entry) && ` (${nameOf(entry)})`}
               </Table.Td>

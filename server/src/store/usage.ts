@@ -38,7 +38,9 @@ export async function postUsage(sql: Sql, priceMsatPerDay: number, limit: number
       SELECT *, usage_charge(${priceMsatPerDay}::bigint, from_minute, to_minute) AS charge FROM posted
     ), entered AS (
       INSERT INTO credit_entries (account_id, amount_msat, kind, reason, reference)
-      SELECT account_id, -charge, 'usage', 'A node for ' || to_minute - from_minute || ' minutes', node_id || ' ' || from_minute
+      SELECT account_id, -charge, 'usage',
+        CASE to_minute - from_minute WHEN 1 THEN 'A node for a minute' ELSE 'A node for ' || to_minute - from_minute || ' minutes' END,
+        node_id || ' ' || from_minute
       FROM charged WHERE charge <> 0 ORDER BY from_minute, node_id
       ON CONFLICT (kind, reference) WHERE reference IS NOT NULL DO NOTHING
     )
