@@ -159,6 +159,7 @@ describe('paid at most once in a run', () => {
     expect(await moved()).toEqual(ONCE)
     expect(stderr).not.toContain(lastCredential().split(' ')[1])
     const { credentialFile } = error()
+    expect(JSON.parse(readFileSync(credentialFile, 'utf8')).credential).toBe(lastCredential())
     expect(error().next).toContain(`boltyard pay ${shop.url('/mpp')} --credential-file ${credentialFile}`)
     expect(statSync(credentialFile).mode & 0o777).toBe(0o600)
     shop.moods = []
