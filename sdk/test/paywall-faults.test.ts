@@ -100,6 +100,17 @@ describe('the gateway', () => {
     expect((await present(url, credential)).status).toBe(200)
   })
 
+  test('is away for five seconds: the customer waits, and is served', async () => {
+    const credential = await market.buy(url)
+    market.wire.faults = Array(1_000).fill('cut')
+    const back = pause(5_000).then(() => {
+      market.wire.faults = []
+    })
+    expect((await present(url, credential)).status).toBe(200)
+    await back
+    expect(shop.delivered).toBe(1)
+  })
+
   test('hangs: 503 without a challenge, in time', async () => {
     const credential = await market.buy(url)
     market.wire.faults = Array(100).fill('swallow')

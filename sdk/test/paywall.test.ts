@@ -150,7 +150,7 @@ describe('what is presented', () => {
   test.each([
     ['a pass', 'Bearer eyJhbGciOi.J9.x', 'challenged'],
     ['a password', 'Basic dXNlcjpwYXNz', 'challenged'],
-    ['a scheme with quotes in it', 'Digest username="Payment abc", nc=00000001', 'challenged'],
+    ['a scheme with quotes in it', 'Digest username="a, Payment abc", nc=00000001', 'challenged'],
     ['a scheme without a token', 'Payment', 'challenged'],
     ['no base64', 'Payment !!!', 'refused'],
     ['somebody else’s JSON', 'Payment eyJub3QiOiJvdXJzIn0', 'refused'],
