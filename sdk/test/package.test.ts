@@ -45,6 +45,23 @@ test('import and require both give a client that works', () => {
   for (const file of ['use.mjs', 'use.cjs']) expect(run(process.execPath, file)).toContain('nodes:read')
 })
 
+test('every entry is there, by import and by require, with no framework installed; the paywall works as it was packed', () => {
+  const entries = ['paywall', 'express', 'fastify', 'hono', 'next', 'mcp']
+  const names = 'new Set(all.flatMap(Object.keys))'
+  const use = `console.log(JSON.stringify([...${names}].filter((name) => /^(paywall|chargeForTool|paymentOf|Gate)$/.test(name)).sort()))`
+  const esm = entries.map((name) => `await import('@boltyard/sdk/${name}')`).join(', ')
+  const cjs = entries.map((name) => `require('@boltyard/sdk/${name}')`).join(', ')
+  writeFileSync(join(directory, 'entries.mjs'), `const all = [${esm}]\n${use}`)
+  writeFileSync(join(directory, 'entries.cjs'), `const all = [${cjs}]\n${use}`)
+  for (const file of ['entries.mjs', 'entries.cjs'])
+    expect(JSON.parse(run(process.execPath, file))).toEqual(['Gate', 'chargeForTool', 'paymentOf', 'paywall'])
+  // Whatever goes wrong behind it, here a node that does not exist: an answer without a challenge.
+  const handler = "paywall({ nodeId: 'node_none', amountSat: 1 }, () => new Response('free'))"
+  const ask = `${handler}(new Request('http://shop/')).then(({ status }) => console.log(status))`
+  writeFileSync(join(directory, 'sell.cjs'), `const { paywall } = require('@boltyard/sdk/paywall')\n${ask}`)
+  expect(run(process.execPath, 'sell.cjs')).toBe('503\n')
+})
+
 test('its types are found, by import and by require, with every check on', () => {
   const use = 'const all: Promise<Node[]> = new Boltyard().nodes.list(); void all\n'
   writeFileSync(join(directory, 'typed.mts'), `import { Boltyard, type Node } from '@boltyard/sdk'\n${use}`)
