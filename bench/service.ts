@@ -102,11 +102,7 @@ export class Service {
 export function killDaemons(dataDir: string): void {
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
     try {
-      if (
-        readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(dataDir) ||
-        readFileSync(`/proc/${name}/environ`, 'utf8').includes(dataDir)
-      )
-        process.kill(Number(name), 'SIGKILL')
+      if (readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(dataDir)) process.kill(Number(name), 'SIGKILL')
     } catch {
       // gone meanwhile, or another user's
     }

@@ -32,9 +32,7 @@ function running(): string[] {
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid)) return false
     try {
-      return ['cmdline', 'environ'].some((file) =>
-        readFileSync(`/proc/${pid}/${file}`, 'utf8').includes(join(directory, 'boltyard-demo-')),
-      )
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(join(directory, 'boltyard-demo-'))
     } catch {
       return false
     }
