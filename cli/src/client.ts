@@ -19,7 +19,7 @@ export function readKey(call: Call): string {
 export function openClient(call: Call): Boltyard {
   const apiKey = readKey(call)
   try {
-    return new Boltyard({ apiKey, baseUrl: call.baseUrl, fetch: call.fetch, timeoutMs: call.timeoutMs })
+    return new Boltyard({ apiKey, baseUrl: call.baseUrl, fetch: call.fetch })
   } catch (error) {
     if (error instanceof TypeError) throw usage(error.message)
     throw error

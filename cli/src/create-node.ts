@@ -24,9 +24,7 @@ export async function create(call: Call): Promise<void> {
   call.spinner.show('Creating a node')
   let created: CreatedNode
   try {
-    created = await call.change(advice, () =>
-      client.nodes.create(wishOf(call), { idempotencyKey, signal: call.signal, timeoutMs: call.timeoutMs }),
-    )
+    created = await call.change(advice, () => client.nodes.create(wishOf(call), { idempotencyKey, signal: call.signal }))
   } catch (error) {
     // Nothing was made, so nothing needs to be remembered; but of an earlier attempt that is not known.
     if (!call.isUnknown && !isResumed) file?.remove()

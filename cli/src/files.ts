@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, readFileSync, readSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { usage } from './failure.ts'
 import { harmless } from './terminal.ts'
@@ -8,43 +8,39 @@ import { harmless } from './terminal.ts'
 const LARGEST_SECRET = 65_536
 
 export function readSecret(path: string, what: string): string {
-  let text: string
   try {
-    // "-" is the standard input, as everywhere.
-    text = path === '-' ? readStandardInput(what) : readFileSync(path, 'utf8')
+    return checked(readFileSync(path, 'utf8'), harmless(path), what)
   } catch (error) {
     if (!isSystemError(error)) throw error
     throw usage(`${what} cannot be read from ${harmless(path)}: ${reasonOf(error)}.`)
   }
-  if (text.length > LARGEST_SECRET) throw usage(`${harmless(path)} is too large to hold ${what}.`)
-  if (text.trim() === '') throw usage(`${path === '-' ? 'Standard input' : harmless(path)} is empty; it should hold ${what}.`)
-  return text.trim()
 }
 
-function readStandardInput(what: string): string {
+/** "-" is the standard input, as everywhere. Not by a read that blocks: nobody could interrupt it. */
+export async function readSecretOrInput(path: string, what: string, signal: AbortSignal): Promise<string> {
+  if (path !== '-') return readSecret(path, what)
   if (process.stdin.isTTY)
     throw usage(`${what} is expected on standard input, and that is a terminal.`, 'Pipe it in, or name a file.')
-  const chunks: Buffer[] = []
-  const chunk = Buffer.alloc(LARGEST_SECRET)
-  for (let total = 0; total <= LARGEST_SECRET; ) {
-    const length = readBlocking(chunk)
-    if (length === 0) break
-    total += length
-    chunks.push(Buffer.from(chunk.subarray(0, length)))
-  }
-  return Buffer.concat(chunks).toString('utf8')
+  const interrupted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+  return checked(await Promise.race([readInput(), interrupted]), 'Standard input', what)
 }
 
-/** Whoever made the pipe may have made it non-blocking; then there is nothing yet, which is no error. */
-function readBlocking(into: Buffer): number {
-  for (;;) {
-    try {
-      return readSync(0, into)
-    } catch (error) {
-      if (!isSystemError(error) || error.code !== 'EAGAIN') throw error
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
-    }
+async function readInput(): Promise<string> {
+  let text = ''
+  process.stdin.setEncoding('utf8')
+  for await (const chunk of process.stdin) {
+    text += chunk
+    if (text.length > LARGEST_SECRET) break
   }
+  return text
+}
+
+function checked(text: string, from: string, what: string): string {
+  if (text.length > LARGEST_SECRET) throw usage(`${from} is too large to hold ${what}.`)
+  if (text.trim() === '') throw usage(`${from} is empty; it should hold ${what}.`)
+  return text.trim()
 }
 
 /**

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { ListedPayment, PaymentFilter, PaymentPage, PaymentStatus, PaymentWish } from '../../sdk/src/index.ts'
 import type { Call } from './call.ts'
 import { usage } from './failure.ts'
-import { readSecret } from './files.ts'
+import { readSecretOrInput } from './files.ts'
 import { ago, harmless, moment, type Paint, sat, sheet, table } from './terminal.ts'
 
 export async function create(call: Call): Promise<void> {
@@ -31,7 +31,7 @@ export async function create(call: Call): Promise<void> {
 
 /** The credential is what the customer paid for: whoever reads it can use it. So it is never an argument. */
 async function presented(call: Call): Promise<{ id: string; credential: string }> {
-  const credential = readSecret(call.text('credential-file') ?? '-', 'the customer’s credential')
+  const credential = await readSecretOrInput(call.text('credential-file') ?? '-', 'the customer’s credential', call.signal)
   const { paymentIdOf } = await import('../../sdk/src/index.ts')
   const id = call.positionals[0] ?? paymentIdOf(credential)
   if (id === undefined)

@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
-import { readSecret } from './files.ts'
+import { readSecret, readSecretOrInput } from './files.ts'
 import { harmless, sat, sheet } from './terminal.ts'
 
 /** The operator's calls for play money. Not in the SDK: with real money they do not exist. */
@@ -18,7 +18,8 @@ export async function fund(call: Call): Promise<void> {
 }
 
 export async function pay(call: Call): Promise<void> {
-  const given = call.argument(0) === '-' ? readSecret('-', 'the invoice or the challenge') : call.argument(0)
+  const given =
+    call.argument(0) === '-' ? await readSecretOrInput('-', 'the invoice or the challenge', call.signal) : call.argument(0)
   const offer = /^ln/i.test(given) ? undefined : (await import('./pay/challenge.ts')).readOffers(given)[0]
   const invoice = offer?.invoice.text ?? given
   const advice = 'It is not known whether it was paid. The same again is safe: an invoice is paid once.'

@@ -23,6 +23,10 @@ export function harmless(text: string, keep = ''): string {
   )
 }
 
+/** For a line that is meant to be copied into a shell. */
+export const shellWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${harmless(word).replace(/'/g, `'\\''`)}'`
+
 const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uff01-\uff60]/u
 const NARROWER = /\p{Mark}|\u200d|\ufe0f/u
 

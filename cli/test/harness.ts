@@ -14,7 +14,7 @@ afterAll(() => {
 })
 
 export type Ended = { code: number | null; stdout: string; stderr: string; json: () => any; error: () => any }
-export type Setting = { env?: Record<string, string | undefined>; input?: string | Buffer; cwd?: string }
+export type Setting = { env?: Record<string, string | undefined>; input?: string | Buffer | null; cwd?: string }
 
 /** One home for each test file: nothing of it is anybody's real one. */
 export const home = temporaryDirectory()
@@ -36,7 +36,8 @@ export function start(args: string[], { env, input, cwd }: Setting = {}): { chil
     stderr += chunk
   })
   child.stdin?.on('error', () => undefined)
-  child.stdin?.end(input ?? '')
+  // Null: somebody who has not typed yet.
+  if (input !== null) child.stdin?.end(input ?? '')
   const ended = once(child, 'close').then(([code]) => {
     running.delete(child)
     return { code, stdout, stderr, json: () => JSON.parse(stdout), error: () => JSON.parse(stderr).error }
@@ -95,10 +96,13 @@ export class Terminal {
     })
   }
 
-  /** Without colours and cursor movements. */
+  /** What a person sees in the end: without colours, and without what was drawn over. */
   get plain(): string {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the terminal's own
-    return this.screen.replace(/\x1b\[[\d;]*[A-Za-z]/g, '').replace(/\r/g, '')
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the terminal's own
+    const drawnOver = /[^\n]*\r\x1b\[K/g
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the terminal's own
+    const colours = /\x1b\[[\d;]*[A-Za-z]/g
+    return this.screen.replace(drawnOver, '').replace(colours, '').replace(/\r/g, '')
   }
 }
 

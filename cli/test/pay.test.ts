@@ -75,6 +75,16 @@ describe('fetch, pay, fetch again', () => {
     expect([ended.code, ended.stdout, ended.error().message]).toEqual([code, '', `The server answers HTTP ${status}. so it is`])
   })
 
+  test('Ctrl-C while the password is awaited on stdin', async () => {
+    const { child, ended } = start(['pay', shop.url('/mpp'), '--node-url', purse.node.endpointUrl, '--password-file', '-'], {
+      input: null,
+    })
+    await eventually(() => shop.visits.length === 1, 'the first visit')
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    child.kill('SIGINT')
+    expect((await ended).code).toBe(130)
+  })
+
   test('a redirection is followed before anything is paid', async () => {
     expect(await run(pays('/old'))).toMatchObject({ code: 0, stdout: GOODS })
     expect(shop.visits.map(({ path }) => path)).toEqual(['/old', '/mpp', '/mpp'])
@@ -182,8 +192,9 @@ describe('paid at most once in a run', () => {
     ['cut off', 3],
   ])('a server that is %s after the payment: how to present the credential again, which then delivers', async (mood, exit) => {
     shop.moods = [mood]
-    const { code, error } = await run(pays('/l402'))
+    const { code, error } = await run(pays('/l402?sat=250&q=1'))
     expect(code).toBe(exit)
+    expect(error().next).toContain(`boltyard pay '${shop.url('/l402?sat=250&q=1')}' --credential-file /`)
     expect(await run(pays('/l402', '--credential-file', error().credentialFile))).toMatchObject({ code: 0, stdout: GOODS })
     expect(await moved()).toEqual(ONCE)
   })

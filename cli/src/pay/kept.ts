@@ -10,7 +10,8 @@ import { harmless } from '../terminal.ts'
  * enough to ask the node what became of the payment, and to present what it bought.
  */
 export type Purchase = {
-  origin: string
+  /** Where it was asked for, after all redirections. */
+  url: string
   /** The node that was told to pay: no other can say what became of it. */
   nodeUrl: string
   challenge: string
@@ -40,14 +41,14 @@ export class Kept {
   static open(path: string, origin: string): Kept | undefined {
     const document = readDocument(path)
     if (!document) return undefined
-    const { challenge, invoice, paymentHash, credential } = document
+    const { url, challenge, invoice, paymentHash, credential } = document
     if (
-      [challenge, invoice, paymentHash].some((one) => typeof one !== 'string') ||
+      [url, challenge, invoice, paymentHash].some((one) => typeof one !== 'string') ||
       (credential !== undefined && !isHeader(credential))
     ) {
       throw usage(`${harmless(path)} exists already, and is not a credential that boltyard kept. It is not overwritten.`)
     }
-    if (document.origin !== origin)
+    if (new URL(String(url)).origin !== origin)
       throw usage(`The credential in ${harmless(path)} was paid to another server.`, 'Name another file for this one.')
     return new Kept(SecretFile.reopen(path), document as Purchase, true)
   }

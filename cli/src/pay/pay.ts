@@ -1,6 +1,6 @@
 import type { Call } from '../call.ts'
 import { type ExitName, Failure, usage } from '../failure.ts'
-import { harmless, sat } from '../terminal.ts'
+import { harmless, sat, shellWord } from '../terminal.ts'
 import { sleep, wasNeverSent } from '../waiting.ts'
 import { deliver, openOutput } from './answer.ts'
 import { type Offer, readOffers } from './challenge.ts'
@@ -33,9 +33,9 @@ export async function pay(call: Call): Promise<void> {
   if (response.status !== 402) return deliver(call, response, output, exitOf(response.status))
   await response.body?.cancel()
   const offer = choose(call, readOffers(response.headers.get('www-authenticate') ?? ''))
-  const wallet = openWallet(call)
+  const wallet = await openWallet(call)
   const purchase: Purchase = {
-    origin: request.url.origin,
+    url: request.url.href,
     nodeUrl: wallet.url,
     challenge: response.headers.get('www-authenticate') ?? '',
     invoice: offer.invoice.text,
@@ -68,7 +68,7 @@ async function finishEarlier(call: Call, kept: Kept): Promise<Paid | undefined> 
   if (!invoice) throw new Failure('usage', 'usage', `${harmless(kept.path)} holds no invoice that can be read.`)
   const offer = readOffers(kept.purchase.challenge, 0).find((one) => one.invoice.paymentHash === invoice.paymentHash)
   if (!offer) throw new Failure('usage', 'usage', `${harmless(kept.path)} holds no challenge that can be read.`)
-  const wallet = openWallet(call)
+  const wallet = await openWallet(call)
   if (wallet.url !== kept.purchase.nodeUrl) {
     throw usage(
       `${harmless(kept.path)} is of a purchase that another node was told to pay: ${harmless(kept.purchase.nodeUrl)}`,
@@ -110,14 +110,14 @@ function afterPaying(error: unknown, call: Call, kept: Kept): unknown {
     cause.code,
     isInterrupted ? `${cause.message} It is not known whether it was paid.` : cause.message,
     {
-      next: [...cause.next, 'This asks the node, and pays only if it was not paid:', again(call, kept)],
+      next: [...cause.next, 'This asks the node, and pays only if it was not paid:', again(kept)],
       details: { outcome: 'unknown', paymentHash: kept.purchase.paymentHash, credentialFile: kept.path },
     },
   )
 }
 
-const again = (call: Call, kept: Kept): string =>
-  `boltyard pay ${harmless(call.argument(0))} --credential-file ${harmless(kept.path)} (and the other options as before)`
+const again = ({ purchase, path }: Kept): string =>
+  `boltyard pay ${shellWord(purchase.url)} --credential-file ${shellWord(path)} (and the other options as before)`
 
 async function present(
   call: Call,
@@ -135,13 +135,12 @@ async function present(
       error instanceof Failure
         ? error
         : new Failure('network', 'connection_failed', `${request.url.host} could not be reached.`, { cause: error })
-    throw undelivered(call, kept, cause.exit, cause.code, cause.message)
+    throw undelivered(kept, cause.exit, cause.code, cause.message)
   }
   if (!response.ok) {
     const text = await response.text().catch(() => '')
     if (response.status !== 402)
       throw undelivered(
-        call,
         kept,
         exitOf(response.status) ?? 'other',
         'not_delivered',
@@ -149,7 +148,6 @@ async function present(
       )
     if (paid)
       throw undelivered(
-        call,
         kept,
         'conflict',
         'paid_again_refused',
@@ -168,7 +166,6 @@ async function present(
     await deliver(call, response, output, undefined, { kept: kept.purchase, paid })
   } catch (error) {
     throw undelivered(
-      call,
       kept,
       call.signal.aborted ? 'interrupted' : 'network',
       'cut_off',
@@ -179,10 +176,10 @@ async function present(
   if (!kept.isWanted) kept.remove()
 }
 
-function undelivered(call: Call, kept: Kept, exit: ExitName, code: string, message: string, cause?: unknown): Failure {
+function undelivered(kept: Kept, exit: ExitName, code: string, message: string, cause?: unknown): Failure {
   return new Failure(exit, code, message, {
     cause,
-    next: ['This presents the same credential again, and pays nothing:', again(call, kept)],
+    next: ['This presents the same credential again, and pays nothing:', again(kept)],
     details: { paymentHash: kept.purchase.paymentHash, credentialFile: kept.path },
   })
 }

@@ -93,7 +93,7 @@ function headersOf(given: string[]): Headers {
 
 function readBody(path: string): Buffer {
   try {
-    return readFileSync(path === '-' ? 0 : path)
+    return readFileSync(path)
   } catch (error) {
     if (!isSystemError(error)) throw error
     throw usage(`${harmless(path)} cannot be read: ${reasonOf(error)}.`)

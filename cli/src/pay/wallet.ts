@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
-import { readSecret } from '../files.ts'
+import { readSecretOrInput } from '../files.ts'
 import { sleep, wasNeverSent } from '../waiting.ts'
 import type { Invoice } from './invoice.ts'
 
@@ -161,11 +161,11 @@ function objectIn(text: string): Record<string, unknown> {
 }
 
 /** The file holds the password alone, or is what `nodes create --credentials-file` wrote. */
-export function openWallet(call: Call): Wallet {
+export async function openWallet(call: Call): Promise<Wallet> {
   const path = call.text('password-file')
   if (path === undefined)
     throw usage('It costs something, and there is nothing to pay it with: --password-file is missing.', 'boltyard pay --help')
-  const text = readSecret(path, 'the node’s password')
+  const text = await readSecretOrInput(path, 'the node’s password', call.signal)
   const { password = text, endpointUrl } = text.startsWith('{') ? objectIn(text) : {}
   const url = call.text('node-url') ?? endpointUrl
   if (typeof password !== 'string' || !/^[\x21-\x7e]+$/.test(password)) throw usage('The password file holds no password.')
