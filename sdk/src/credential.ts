@@ -69,5 +69,8 @@ function packetsOf(bytes: Uint8Array): number[][] {
 
 function bytesOf(base64: string): Uint8Array {
   const text = atob(base64.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, ''))
-  return Uint8Array.from(text, (character) => character.charCodeAt(0))
+  // By hand: `Uint8Array.from` with a function takes ten times as long, and this is done for every paid request.
+  const bytes = new Uint8Array(text.length)
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at)
+  return bytes
 }
