@@ -82,7 +82,7 @@ test('MPP §8: a settlement that does not come is a 503 after ten seconds and wi
   const tookMs = performance.now() - started
   expectNoChallenge(answer)
   expect(((await answer.json()) as { detail: string }).detail).toMatch(/Do not pay again/)
-  expect([tookMs > 8_000, tookMs < 13_500]).toEqual([true, true])
+  expect([tookMs > 8_000, tookMs < 16_000]).toEqual([true, true])
   expect(market.events.at(-1)).toMatchObject({ type: 'unavailable', code: 'invalid_payment_credential' })
   await market.wallet.payInvoice({ invoice: invoiceIn(challenge) })
   expect((await present(url, credential)).status).toBe(200)
@@ -172,7 +172,7 @@ describe('the gateway', () => {
       const started = performance.now()
       const answer = await ask()
       expectNoChallenge(answer)
-      expect(performance.now() - started).toBeLessThan(1_500)
+      expect(performance.now() - started).toBeLessThan(4_000)
       expect(answer.headers.get('retry-after')).toBe(status === 429 ? '120' : '5')
       expect(await answer.text()).not.toMatch(/key|credit|byd_|boltyard/i)
     }
