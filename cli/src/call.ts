@@ -113,7 +113,7 @@ export class Call {
       throw error
     })
     // An answer settles whatever was lost before it: it is the same request, or one made after looking.
-    if (isChange && ![500, 503, 504].includes(response.status)) this.#unanswered = 0
+    if (isChange && isAnswer(response)) this.#unanswered = 0
     if (response.status === 429) this.#meetLimit(response)
     return response
   }
@@ -155,3 +155,6 @@ export class Call {
     )
   }
 }
+
+/** The service's own word that it was done or not. A 502 of whoever stands in front of it is none; our service signs each of its answers. */
+const isAnswer = ({ status, headers }: Response): boolean => status < 500 || (status === 502 && headers.has('x-request-id'))

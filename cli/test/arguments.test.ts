@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
@@ -162,6 +162,15 @@ describe('completion', () => {
     }
   })
 })
+
+for (const shell of ['zsh', 'fish']) {
+  const isThere = spawnSync(shell, ['-c', 'exit 0']).status === 0
+  if (!isThere) process.stderr.write(`\n### SKIPPED: ${shell} reads its completion: there is no ${shell} ###\n\n`)
+  test.skipIf(!isThere && process.env.CI !== 'true')(`${shell} can read its completion`, async () => {
+    writeFileSync(inHome(shell), (await run(['completion', shell])).stdout)
+    expect(spawnSync(shell, ['-n', inHome(shell)], { encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' })
+  })
+}
 
 onTerminal('mistakes and help', () => {
   test('a mistake is a sentence and what to do, not JSON', async () => {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Wire } from '../../sdk/test/wire.ts'
@@ -142,6 +143,27 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     expect((await ada.via(wire.baseUrl).run(['nodes', 'list'])).code).toBe(1)
     wire.faults = [page(502), page(502), page(502), page(502)]
     expect((await ada.via(wire.baseUrl).run(['nodes', 'list'])).code).toBe(3)
+  })
+
+  test('a 502 of somebody in between says nothing about what was done; one of the service does', async () => {
+    const wire = await newWire()
+    const [file, page] = [inHome('between.json'), { status: 502, body: '<html>' }]
+    wire.faults = ['lose answer', page, page, page]
+    const create = ['nodes', 'create', '--credentials-file', file]
+    expect((await ada.via(wire.baseUrl).run(create)).error()).toMatchObject({ code: 'unexpected_answer', outcome: 'unknown' })
+    const before = (await ada.gets(['nodes', 'list'])).nodes
+    const { node } = await ada.gets(create)
+    expect(before.map((one: any) => one.id)).toContain(node.id)
+    const own = {
+      ...page,
+      headers: { 'x-request-id': 'r' },
+      body: '{"error":{"code":"payment_service_unavailable","message":"x"}}',
+    }
+    wire.faults = [own, own, own, own]
+    expect(
+      (await ada.via(wire.baseUrl).run(['nodes', 'create', '--credentials-file', inHome('own.json')])).error().outcome,
+    ).toBeUndefined()
+    expect(existsSync(inHome('own.json'))).toBe(false)
   })
 })
 

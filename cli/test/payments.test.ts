@@ -138,6 +138,7 @@ describe('sandbox', () => {
 
 onTerminal('payments, key and sandbox', () => {
   test('every one of them is a sheet or a table, with grouped amounts', async () => {
+    await ada.gets(asks())
     const created = await ada.sees(asks('--protocol', 'l402'))
     expect(created.plain).toMatch(/^id +pay_\w+\nprice +1\u2009500 sat\nprotocol +l402\nchallenge +L402 macaroon="/)
     const [, id = ''] = /(pay_\w+)/.exec(created.plain) ?? []
