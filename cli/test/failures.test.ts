@@ -225,6 +225,13 @@ describe('Ctrl-C', () => {
     expect((await ended).code).toBe(130)
   })
 
+  test('while a credential is awaited on standard input', async () => {
+    const { child, ended } = ada.start(['payments', 'validate'], { input: null })
+    await sleep(1_500)
+    child.kill('SIGINT')
+    expect((await ended).code).toBe(130)
+  })
+
   test('during --wait the credentials are not lost with it', async () => {
     const wire = await newWire()
     wire.faults = ['pass', 'swallow']

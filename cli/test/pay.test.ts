@@ -75,16 +75,6 @@ describe('fetch, pay, fetch again', () => {
     expect([ended.code, ended.stdout, ended.error().message]).toEqual([code, '', `The server answers HTTP ${status}. so it is`])
   })
 
-  test('Ctrl-C while the password is awaited on stdin', async () => {
-    const { child, ended } = start(['pay', shop.url('/mpp'), '--node-url', purse.node.endpointUrl, '--password-file', '-'], {
-      input: null,
-    })
-    await eventually(() => shop.visits.length === 1, 'the first visit')
-    await new Promise((resolve) => setTimeout(resolve, 300))
-    child.kill('SIGINT')
-    expect((await ended).code).toBe(130)
-  })
-
   test('a redirection is followed before anything is paid', async () => {
     expect(await run(pays('/old'))).toMatchObject({ code: 0, stdout: GOODS })
     expect(shop.visits.map(({ path }) => path)).toEqual(['/old', '/mpp', '/mpp'])
