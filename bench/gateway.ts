@@ -82,7 +82,7 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
   const barePort = await new Promise<number>((resolve) => bare.once('message', (value) => resolve(value as number)))
   // Fewer than the service remembers: what is validated again was validated lately.
   const count = quick ? 4_000 : 8_000
-  const rounds = quick ? 3 : 5
+  const rounds = quick ? 2 : 5
   const perRound: { bare: number; update: number; first: number; repeated: number }[] = []
   const firstMs: number[] = []
   const repeatedMs: number[] = []
@@ -213,7 +213,7 @@ export async function benchGateway(quick: boolean): Promise<Measure[]> {
     const { body } = await service.call('POST', '/v1/nodes')
     await service.untilReady(body.node.id)
     // The sign-in library is loaded some seconds after the start, and that is none of a creation's doing.
-    await new Promise((resolve) => setTimeout(resolve, 5_000))
+    if (!quick) await new Promise((resolve) => setTimeout(resolve, 5_000))
     const measures = await creations(service, body.node.id, body.credentials.password, quick)
     const made = await service.call('POST', '/v1/gateway/payments', {
       nodeId: body.node.id,
