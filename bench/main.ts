@@ -12,7 +12,7 @@ import { benchServer } from './server.ts'
 const HELP = `npm run bench [-- --quick]
 
 Measures on this machine, prints a table, writes bench/results.json. Machines differ and are noisy: compare ratios within one run.
-  --quick   fewer rounds, under a minute
+  --quick   fewer rounds, about a minute and a half on two cores
 `
 
 const args = process.argv.slice(2)
