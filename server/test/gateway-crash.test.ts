@@ -51,10 +51,15 @@ const idsOf = (description: string): Promise<string[]> =>
   )
 
 const rowOf = ({ id }: { id: string }): Promise<Record<string, unknown> | undefined> =>
-  inStore(async (sql) => (await sql`SELECT paid_at, settled_at, receipt, redeemed_at FROM gateway_payments WHERE id = ${id}`)[0])
+  inStore(
+    async (sql) =>
+      (
+        await sql`SELECT paid_at, settled_at, receipt, redeemed_at FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id}`
+      )[0],
+  )
 
 const activitiesOf = ({ id }: { id: string }, action: string): Promise<number> =>
-  inStore(async (sql) => (await sql`SELECT 1 FROM activity WHERE target = ${id} AND action = ${action}`).length)
+  inStore(async (sql) => (await sql`SELECT 1 FROM activity_log WHERE target = ${id} AND action = ${action}`).length)
 
 describe('create', () => {
   test('C41: before it was kept: nothing is there, and within 30 s the same request makes it, once', async () => {

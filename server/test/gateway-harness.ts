@@ -126,7 +126,9 @@ export function storeOf(server: Server): Sql {
 
 /** The whole row, to be compared with itself. */
 export async function rowOf(server: Server, id: string): Promise<Record<string, unknown>> {
-  const [row] = await storeOf(server)`SELECT * FROM gateway_payments WHERE id = ${id}`
+  const [row] = await storeOf(
+    server,
+  )`SELECT * FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id}`
   return { ...row }
 }
 

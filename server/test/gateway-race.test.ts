@@ -39,10 +39,12 @@ beforeAll(async () => {
   // Counting the end does not show a second transition that came to the same: the store itself counts every one.
   await sql.unsafe(`
     CREATE TABLE witness (payment text NOT NULL, what text NOT NULL);
-    CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO witness VALUES (NEW.id, TG_ARGV[0]); RETURN NULL; END';
-    CREATE TRIGGER see_paid AFTER UPDATE ON gateway_payments FOR EACH ROW
-      WHEN (OLD.paid_at IS DISTINCT FROM NEW.paid_at) EXECUTE FUNCTION see('paid');
-    CREATE TRIGGER see_redeemed AFTER UPDATE ON gateway_payments FOR EACH ROW
+    CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO witness VALUES (coalesce(NEW.id, OLD.id), TG_ARGV[0]); RETURN NULL; END';
+    CREATE TRIGGER see_paid AFTER INSERT OR DELETE ON paid_payments FOR EACH ROW EXECUTE FUNCTION see('paid');
+    CREATE TRIGGER see_paid_otherwise AFTER UPDATE ON paid_payments FOR EACH ROW
+      WHEN ((OLD.id, OLD.paid_at, OLD.actor, OLD.log_id) IS DISTINCT FROM (NEW.id, NEW.paid_at, NEW.actor, NEW.log_id))
+      EXECUTE FUNCTION see('paid');
+    CREATE TRIGGER see_redeemed AFTER UPDATE ON paid_payments FOR EACH ROW
       WHEN ((OLD.redeemed_at, OLD.redeem_request_id) IS DISTINCT FROM (NEW.redeemed_at, NEW.redeem_request_id))
       EXECUTE FUNCTION see('redeemed');
     CREATE TRIGGER see_settled AFTER UPDATE ON gateway_payments FOR EACH ROW
@@ -111,7 +113,7 @@ async function transitions(payments: Paid[], what: string): Promise<[least: numb
 
 async function activities(payments: Paid[], action: string): Promise<number> {
   const ids = payments.map(({ id }) => id)
-  return (await sql`SELECT 1 FROM activity WHERE action = ${action} AND target = ANY (${ids})`).length
+  return (await sql`SELECT 1 FROM activity_log WHERE action = ${action} AND target = ANY (${ids})`).length
 }
 
 async function expectOnePaidEach(payments: Paid[]): Promise<void> {

@@ -740,7 +740,7 @@ describe('secrets', () => {
     never.push(...spellings(protocolKey))
 
     const kept = await dump()
-    for (const place of ['payment.paid', merchant.key.id, shop.node.id]) expect(kept).toContain(place)
+    for (const place of ['payment.settled', merchant.key.id, shop.node.id]) expect(kept).toContain(place)
     const printed = [
       printedBefore,
       server.stdout,

@@ -5,8 +5,10 @@ import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { lookUpUser } from '../src/linux.ts'
+import { listActivity } from '../src/store/accounts.ts'
 import { openStore, type Sql } from '../src/store/db.ts'
 import { type Migration, migrate, readMigrations } from '../src/store/migrate.ts'
+import { claimDelivery, findPayment, markPaid } from '../src/store/payments.ts'
 import { eventually, Server, type Store, startServer, storeEnv, temporaryDirectory, track } from './harness.ts'
 
 const PASSWORD = 'test-password'
@@ -104,6 +106,48 @@ function promises(start: () => Promise<Store>): void {
     expect(await server.exited).toEqual({ code: 78, signal: null })
     expect(server.stderr.trim().split('\n')).toEqual([expect.stringMatching(/^DATABASE_URL: .*newer version/)])
     expect(await sql`SELECT 1 FROM settings`).toEqual([])
+  })
+
+  test('what was paid and redeemed before schema 7 still is, since the same time and with its line in the log where it was', async () => {
+    const sql = connect(await freshDatabase())
+    const all = readMigrations()
+    await migrate(sql, all.slice(0, 6))
+    await sql.unsafe(`
+      INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
+                                    created_at, expires_at, settled_at, receipt, paid_at, redeemed_at, redeem_request_id)
+      SELECT 'pay_' || n, 'acct_1', 'node_1', 'mpp', 21, 'tea', 'c', sha256(n::text::bytea), 'k', to_timestamp(n), to_timestamp(n),
+             to_timestamp(n), 'receipt', CASE WHEN n > 1 THEN to_timestamp(n + 100) END, CASE WHEN n > 2 THEN to_timestamp(n + 200) END,
+             CASE WHEN n > 3 THEN 'request' END
+      FROM generate_series(1, 4) n`)
+    const lines: [action: string, target: string][] = [
+      ['payment.settled', 'pay_1'],
+      ['payment.paid', 'pay_3'],
+      ['payment.paid', 'pay_2'],
+      ['key.created', 'key_1'],
+      ['payment.paid', 'pay_4'],
+    ]
+    for (const [action, target] of lines)
+      await sql`INSERT INTO activity (account_id, at, actor, action, target) VALUES ('acct_1', to_timestamp(${Number(target.slice(4)) + 100}), 'key_1', ${action}, ${target})`
+    const before =
+      await sql`SELECT id, floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail FROM activity ORDER BY id DESC`
+    await migrate(sql, all)
+
+    expect(await listActivity(sql, 'acct_1', 10)).toEqual([...before])
+    const payments = await Promise.all([1, 2, 3, 4].map((n) => findPayment(sql, 'acct_1', `pay_${n}`)))
+    expect(payments.map((payment) => [payment?.isPaid, payment?.redeemedAt])).toEqual([
+      [false, null],
+      [true, null],
+      [true, 203],
+      [true, 204],
+    ])
+    expect(await claimDelivery(sql, 'acct_1', 'pay_4', 'another')).toBeUndefined()
+    expect(await claimDelivery(sql, 'acct_1', 'pay_4', 'request')).toMatchObject({ redeemedAt: 204, amountSat: 21 })
+    await markPaid(sql, 'pay_1', 'key_1')
+    await markPaid(sql, 'pay_2', 'key_1')
+    expect((await listActivity(sql, 'acct_1', 10)).map(({ target }) => target)).toEqual([
+      'pay_1',
+      ...lines.map(([, target]) => target).reverse(),
+    ])
   })
 
   const one: Migration = { version: 1, name: '001-one.sql', sql: 'CREATE TABLE one (a int)' }

@@ -13,6 +13,7 @@ import type { MasterKey } from '../secrets.ts'
 import type { Sql } from '../store/db.ts'
 import {
   claimDelivery,
+  type Delivery,
   findPayment,
   findShownPayment,
   insertPayment,
@@ -38,7 +39,7 @@ type Call = { accountId: string; actor: string }
 export type PaymentWish = { nodeId: string; amountSat: number; description: string; protocol?: Protocol }
 export type CreatedPayment = { id: string; protocol: Protocol; status: 'payment_required'; challenge: string }
 export type PaidPayment = { id: string; protocol: Protocol; status: 'paid'; receipt?: string }
-export type RedeemedPayment = PaidPayment & { nodeId: string; amountSat: number; description: string; redeemedAt: number }
+export type RedeemedPayment = PaidPayment & Delivery
 export type Redemption = { credential: string; requestId?: string; singleUse?: boolean }
 
 const INVOICE_TIMEOUT_MS = 5_000
@@ -157,13 +158,14 @@ export class Payments {
 
   /**
    * A preimage proves that somebody knew it, and the payee's own node knows it before anyone pays. So the node's word that the invoice
-   * was settled is needed too, and the UPDATE, not this function, decides who made the transition.
+   * was settled is needed too, and the store, not this function, decides who made the transition.
    */
   async validate(call: Call, id: string, credential: string): Promise<PaidPayment> {
     return paidView(await this.#validated(call, id, credential))
   }
 
-  async #validated(call: Call, id: string, credential: string): Promise<PaidRow> {
+  /** The whole payment, when it had to be read. */
+  async #validated(call: Call, id: string, credential: string): Promise<PaidRow | PaymentRow> {
     const { sql, protocolKeys } = this.#parts
     // What is no id names no payment, and could run on into the credential.
     if (!isId('pay', id)) throw notFound()
@@ -174,11 +176,12 @@ export class Payments {
     const proof = proofOf(credential, protocolKeys.current)
     const paid = (proof && (await payProved(sql, call, id, proof))) ?? (await this.#paidByHand(call, id, credential))
     crashpoint('validate: paid')
-    if (proof) this.#paid.set(question, paid)
+    const { protocol, receipt } = paid
+    if (proof) this.#paid.set(question, { id, protocol, receipt })
     return paid
   }
 
-  async #paidByHand(call: Call, id: string, credential: string): Promise<PaidRow> {
+  async #paidByHand(call: Call, id: string, credential: string): Promise<PaymentRow> {
     let payment = await this.#find(call, id)
     await this.#judge(payment, credential)
     if (!payment.isSettled) payment = await this.#settled(call, payment)
@@ -237,21 +240,20 @@ export class Payments {
   async redeem(call: Call, id: string, { credential, requestId, singleUse }: Redemption): Promise<RedeemedPayment> {
     const payment = await this.#validated(call, id, credential)
     const isOnce = payment.protocol === 'mpp' || singleUse === true
-    const redeemedAt = await this.#claim(call, payment, requestId ?? null, isOnce)
+    const delivery = await this.#claim(call, payment, requestId ?? null, isOnce)
     crashpoint('redeem: claimed')
-    const { nodeId, amountSat, description } = payment
-    return { ...paidView(payment), nodeId, amountSat, description, redeemedAt }
+    return { ...paidView(payment), ...delivery }
   }
 
-  async #claim(call: Call, payment: PaidRow, requestId: string | null, isOnce: boolean): Promise<number> {
+  async #claim(call: Call, payment: PaidRow | PaymentRow, requestId: string | null, isOnce: boolean): Promise<Delivery> {
     // Who may deliver again and again only wants to know since when.
-    if (!isOnce && payment.redeemedAt !== null) return payment.redeemedAt
-    const claimedAt = await claimDelivery(this.#parts.sql, payment.id, requestId)
-    if (claimedAt !== undefined) return claimedAt
-    const { redeemedAt } = await this.#find(call, payment.id)
-    if (isOnce || redeemedAt === null)
-      throw new Problem('already_redeemed', 'This payment was redeemed already, by another request.')
-    return redeemedAt
+    const earlier = !isOnce && 'redeemedAt' in payment && deliveryOf(payment)
+    if (earlier) return earlier
+    const claimed = await claimDelivery(this.#parts.sql, call.accountId, payment.id, requestId)
+    if (claimed) return claimed
+    const others = deliveryOf(await this.#find(call, payment.id))
+    if (isOnce || !others) throw new Problem('already_redeemed', 'This payment was redeemed already, by another request.')
+    return others
   }
 
   async get(call: Call, id: string): Promise<ShownPayment & { challenge: string }> {
@@ -282,6 +284,11 @@ function proofOf(credential: string, key: ProtocolKey): Proof | undefined {
   const claim = readMpp(credential, key.mpp)
   if (claim instanceof Problem) return undefined
   return { challengeBeginning: headerBeginningOf(claim.challenge.id), paymentHash: claim.paymentHash }
+}
+
+/** Undefined: it was not claimed yet. */
+function deliveryOf({ nodeId, amountSat, description, redeemedAt }: PaymentRow): Delivery | undefined {
+  return redeemedAt === null ? undefined : { nodeId, amountSat, description, redeemedAt }
 }
 
 function paidView({ id, protocol, receipt }: PaidRow): PaidPayment {

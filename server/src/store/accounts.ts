@@ -42,6 +42,6 @@ export type ActivityRow = {
 export async function listActivity(sql: Sql, accountId: string, limit: number, before?: number): Promise<ActivityRow[]> {
   return sql<ActivityRow[]>`
     SELECT id, floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail
-    FROM activity WHERE account_id = ${accountId} ${before === undefined ? sql`` : sql`AND id < ${before}`}
+    FROM activity_log WHERE account_id = ${accountId} ${before === undefined ? sql`` : sql`AND id < ${before}`}
     ORDER BY id DESC LIMIT ${limit}`
 }

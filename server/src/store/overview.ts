@@ -23,8 +23,7 @@ export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewR
       SELECT n.ready, n.total,
              EXISTS (SELECT 1 FROM api_keys WHERE account_id = ${accountId} AND revoked_at IS NULL) AS "hasKey",
              (SELECT 1 FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT 1) IS NOT NULL AS "hasChallenge",
-             (SELECT 1 FROM gateway_payments WHERE account_id = ${accountId} AND settled_at IS NOT NULL AND paid_at IS NOT NULL
-                ORDER BY settled_at DESC LIMIT 1) IS NOT NULL AS "hasPaidRequest"
+             (SELECT 1 FROM paid_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT 1) IS NOT NULL AS "hasPaidRequest"
       FROM (SELECT count(*) FILTER (WHERE status = 'ready')::int AS ready, count(*)::int AS total
             FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL) n`,
   ])
@@ -59,14 +58,17 @@ export async function receivedByHour(sql: Sql, accountId: string): Promise<Point
 }
 
 /**
- * An id begins with the time it was made at, so what was issued in these days is one range of ids, which the index alone can count.
- * Whether one was paid is in no index, by intent: so only those that were settled in these days are looked at, and none that was not.
+ * An id begins with the time it was made at, so what was issued in these days is one range of ids, which the index alone can count, and
+ * so is what was paid: nothing is settled later than a day after it was made.
  */
 export async function funnelOf(sql: Sql, accountId: string): Promise<OverviewRow['funnel']> {
-  const since = newId('pay', Date.now() - DAYS * DAY * 1000)
+  const sinceDays = (days: number): string => newId('pay', Date.now() - days * DAY * 1000)
   const [row] = await sql<OverviewRow['funnel'][]>`
-    SELECT (SELECT count(*) FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${since})::int AS issued, s.settled, s.paid
-    FROM (SELECT count(*)::int AS settled, count(paid_at)::int AS paid FROM gateway_payments
+    SELECT (SELECT count(*) FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${sinceDays(DAYS)})::int AS issued,
+           s.settled, s.paid
+    FROM (SELECT count(*)::int AS settled, count(paid.id)::int AS paid
+          FROM gateway_payments LEFT JOIN (
+            SELECT id FROM paid_payments WHERE account_id = ${accountId} AND id >= ${sinceDays(DAYS + 1)}) paid USING (id)
           WHERE account_id = ${accountId} AND settled_at >= now() - ${DAYS} * interval '1 day') s`
   return row ?? { issued: 0, settled: 0, paid: 0 }
 }
@@ -76,20 +78,20 @@ export type Fingerprint = { nodes: string; payments: string; activity: string }
 
 /**
  * Cheap enough for every second. Not the highest ids alone: a row whose transaction took longer appears below one that was there
- * before, and nobody would be told of it. So it is the last few, and of payments also what became of them.
+ * before, and nobody would be told of it. So it is the last few, and what became of payments is in the log.
  */
 export async function fingerprintOf(sql: Sql, accountId: string): Promise<Fingerprint> {
   const [row] = await sql<Fingerprint[]>`
     SELECT (SELECT count(*) || ' ' || coalesce(sum(hashtextextended(concat_ws(' ', id, name, status, operation, update_status,
                      extract(epoch FROM updated_at)), 0)), 0)
               FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL) AS nodes,
-           (SELECT coalesce(md5(string_agg(concat_ws(' ', id, settled_at IS NULL, paid_at IS NULL), ',')), '')
-              FROM (SELECT id, settled_at, paid_at FROM gateway_payments WHERE account_id = ${accountId}
-                    ORDER BY id DESC LIMIT ${LAST}) p) || ' ' || coalesce(a.payments, '') AS payments,
+           (SELECT coalesce(md5(string_agg(id, ',')), '')
+              FROM (SELECT id FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${LAST}) p)
+             || ' ' || coalesce(a.payments, '') AS payments,
            coalesce(a.everything, '') AS activity
     FROM (SELECT md5(string_agg(id::text, ',')) AS everything,
                  md5(string_agg(id::text, ',') FILTER (WHERE action LIKE 'payment.%')) AS payments
-          FROM (SELECT id, action FROM activity WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${LAST}) last) a`
+          FROM (SELECT id, action FROM activity_log WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${LAST}) last) a`
   return row ?? { nodes: '', payments: '', activity: '' }
 }
 

@@ -62,11 +62,12 @@ export async function findPayment(sql: Sql, accountId: string, id: string): Prom
            protocol_key_id AS "protocolKeyId", token_id AS "tokenId", (extract(epoch FROM expires_at) * 1000)::bigint AS "expiresAtMs",
            settled_at IS NOT NULL AS "isSettled", paid_at IS NOT NULL AS "isPaid", receipt,
            floor(extract(epoch FROM redeemed_at))::bigint AS "redeemedAt", floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
-    FROM gateway_payments WHERE id = ${id} AND account_id = ${accountId}`
+    FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id} AND account_id = ${accountId}`
   return row
 }
 
-export type PaidRow = Pick<PaymentRow, 'id' | 'nodeId' | 'protocol' | 'amountSat' | 'description' | 'receipt' | 'redeemedAt'>
+/** What whoever paid is told. */
+export type PaidRow = Pick<PaymentRow, 'id' | 'protocol' | 'receipt'>
 
 export type ShownPayment = {
   id: string
@@ -93,7 +94,7 @@ export async function findShownPayment(
   id: string,
 ): Promise<(ShownPayment & { challenge: string }) | undefined> {
   const [row] = await sql<(ShownPayment & { challenge: string })[]>`
-    SELECT ${shown(sql)}, challenge FROM gateway_payments WHERE id = ${id} AND account_id = ${accountId}`
+    SELECT ${shown(sql)}, challenge FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id} AND account_id = ${accountId}`
   return row
 }
 
@@ -113,7 +114,7 @@ export async function listPayments(sql: Sql, accountId: string, filter: PaymentF
     payment_required: sql`AND paid_at IS NULL AND NOT (${isExpired(sql)})`,
   }
   return sql<ShownPayment[]>`
-    SELECT ${shown(sql)} FROM gateway_payments
+    SELECT ${shown(sql)} FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
     WHERE account_id = ${accountId} ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
       ${before === undefined ? sql`` : sql`AND id < ${before}`} ${status ? wanted[status] : sql``}
     ORDER BY id DESC LIMIT ${limit}`
@@ -135,38 +136,44 @@ export async function payProved(
   id: string,
   { challengeBeginning, paymentHash }: Proof,
 ): Promise<PaidRow | undefined> {
-  const [row] = await sql<Pick<PaidRow, 'nodeId' | 'amountSat' | 'description' | 'receipt'>[]>`
-    WITH paid AS (
-      UPDATE gateway_payments SET paid_at = now()
-      WHERE id = ${id} AND account_id = ${accountId} AND protocol = 'mpp' AND starts_with(challenge, ${challengeBeginning})
-        AND payment_hash = ${paymentHash} AND settled_at IS NOT NULL AND paid_at IS NULL
-      RETURNING id, account_id, node_id AS "nodeId", amount_sat AS "amountSat", description, receipt
-    ), log AS (
-      INSERT INTO activity (account_id, actor, action, target) SELECT account_id, ${actor}, 'payment.paid', id FROM paid
-    )
-    SELECT "nodeId", "amountSat", description, receipt FROM paid`
-  return row && { id, protocol: 'mpp', redeemedAt: null, ...row }
+  const [row] = await sql<{ receipt: string }[]>`
+    INSERT INTO paid_payments (account_id, id, actor)
+    SELECT account_id, id, ${actor} FROM gateway_payments
+    WHERE id = ${id} AND account_id = ${accountId} AND protocol = 'mpp' AND starts_with(challenge, ${challengeBeginning})
+      AND payment_hash = ${paymentHash} AND settled_at IS NOT NULL
+    ON CONFLICT DO NOTHING
+    RETURNING (SELECT receipt FROM gateway_payments p WHERE p.id = paid_payments.id)`
+  return row && { id, protocol: 'mpp', ...row }
 }
 
 /** The same for a payment whose credential was judged by hand. */
 export async function markPaid(sql: Sql, id: string, actor: string): Promise<void> {
   await sql`
-    WITH paid AS (
-      UPDATE gateway_payments SET paid_at = now() WHERE id = ${id} AND settled_at IS NOT NULL AND paid_at IS NULL RETURNING account_id
-    )
-    INSERT INTO activity (account_id, actor, action, target) SELECT account_id, ${actor}, 'payment.paid', ${id} FROM paid`
+    INSERT INTO paid_payments (account_id, id, actor)
+    SELECT account_id, id, ${actor} FROM gateway_payments WHERE id = ${id} AND settled_at IS NOT NULL
+    ON CONFLICT DO NOTHING`
 }
+
+/** What is to be delivered, and since when it may be. */
+export type Delivery = Pick<PaymentRow, 'nodeId' | 'amountSat' | 'description'> & { redeemedAt: number }
 
 /**
  * Of any number of callers exactly one gets the delivery; the same request of the same caller gets it again. Undefined: somebody else
  * has it. Asked about a payment that is paid.
  */
-export async function claimDelivery(sql: Sql, id: string, requestId: string | null): Promise<number | undefined> {
-  const [row] = await sql<{ redeemedAt: number }[]>`
-    UPDATE gateway_payments SET redeemed_at = coalesce(redeemed_at, now()), redeem_request_id = ${requestId}
-    WHERE id = ${id} AND (redeemed_at IS NULL OR redeem_request_id = ${requestId})
-    RETURNING ${seconds(sql, 'redeemed_at')} AS "redeemedAt"`
-  return row?.redeemedAt
+export async function claimDelivery(
+  sql: Sql,
+  accountId: string,
+  id: string,
+  requestId: string | null,
+): Promise<Delivery | undefined> {
+  const [row] = await sql<Delivery[]>`
+    UPDATE paid_payments paid SET redeemed_at = coalesce(redeemed_at, now()), redeem_request_id = ${requestId}
+    FROM gateway_payments p
+    WHERE paid.account_id = ${accountId} AND paid.id = ${id} AND p.id = ${id}
+      AND (redeemed_at IS NULL OR redeem_request_id = ${requestId})
+    RETURNING p.node_id AS "nodeId", p.amount_sat AS "amountSat", p.description, ${seconds(sql, 'redeemed_at')} AS "redeemedAt"`
+  return row
 }
 
 /** One that the node now says was settled; undefined when it is none of ours, or known already. */

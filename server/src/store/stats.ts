@@ -9,7 +9,7 @@ export async function statsOf(sql: Sql, masterKeyId: string): Promise<Record<str
            (SELECT count(*) FROM nodes WHERE deleted_at IS NULL AND status = 'failed')::int AS "nodesFailed",
            (SELECT count(*) FROM nodes WHERE deleted_at IS NOT NULL)::int AS "nodesDeleted",
            (SELECT count(*) FROM gateway_payments)::int AS payments,
-           (SELECT count(*) FROM gateway_payments WHERE paid_at IS NOT NULL)::int AS "paymentsPaid",
+           (SELECT count(*) FROM paid_payments)::int AS "paymentsPaid",
            (SELECT count(*) FROM (SELECT key_id FROM node_secrets UNION ALL SELECT key_id FROM protocol_keys) sealed
               WHERE key_id <> ${masterKeyId})::int AS "rowsUnderPreviousKey"`
   return row ?? {}
