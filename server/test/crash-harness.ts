@@ -1,7 +1,8 @@
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
+import { promisify } from 'node:util'
 import { SANDBOXD } from '../../sandboxd/test/build.ts'
 import { type Answer, eventually, processesIn, type Request, Server, type ServerSetup } from './harness.ts'
 
@@ -11,17 +12,7 @@ const CRASHING = `${room}dist-crash-${process.pid}/`
 
 /** The same source with its crash points live; beside the real bundle, so that it finds all else at the same places. */
 export async function buildCrashingServer(): Promise<string> {
-  await build({
-    entryPoints: [`${room}src/main.ts`],
-    bundle: true,
-    platform: 'node',
-    target: 'node20',
-    format: 'esm',
-    packages: 'external',
-    define: { CRASHPOINTS: 'true' },
-    outdir: CRASHING,
-  })
-  cpSync(`${room}src/store/migrations`, `${CRASHING}migrations`, { recursive: true })
+  await promisify(execFile)(process.execPath, [`${room}build.mjs`, '--crashpoints', `--outdir=${CRASHING}`])
   return `${CRASHING}main.js`
 }
 

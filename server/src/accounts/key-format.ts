@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto'
+import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -20,7 +20,7 @@ export function isWellFormedKey(text: string): boolean {
 
 /** All that is stored of a key. It has 178 random bits, so a plain hash cannot be guessed backwards. */
 export function keyHash(key: string): Buffer {
-  return createHash('sha256').update(key).digest()
+  return hash('sha256', key, 'buffer')
 }
 
 function checkOf(text: string): string {

@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import { Problem } from '../problems.ts'
 import { jcs } from './jcs.ts'
 
@@ -52,7 +52,7 @@ export function readMpp(credential: string, key: Buffer): MppClaim | Problem {
   if (read instanceof Problem) return read
   const { challenge, preimage } = read
   if (!sameText(challengeId(key, challenge), challenge.id)) return unknownChallenge()
-  const paymentHash = createHash('sha256').update(preimage, 'hex').digest()
+  const paymentHash = hash('sha256', Buffer.from(preimage, 'hex'), 'buffer')
   return { challenge, paymentHash }
 }
 

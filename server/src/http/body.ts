@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { Problem } from '../problems.ts'
 
 const MAX_DEPTH = 32
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * JSON and nothing else, strictly: Fastify's own parser would turn broken UTF-8 into replacement characters and let half a surrogate
@@ -21,7 +22,7 @@ export function acceptOnlyJson(app: FastifyInstance): void {
 export function parseStrictly(bytes: Buffer): unknown {
   let value: unknown
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
+    value = JSON.parse(utf8.decode(bytes))
   } catch {
     throw new Problem('bad_request', 'The body is not valid JSON in UTF-8.')
   }
