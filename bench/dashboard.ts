@@ -37,7 +37,7 @@ const READ = `({
 type Load = { document: number; paint: number; interactive: number; shift: number; scriptBytes: number }
 
 /** The Overview of somebody who is signed in and has received something, in a browser that has never been here. */
-export async function benchDashboard(quick: boolean): Promise<Measure[]> {
+export async function benchDashboard(): Promise<Measure[]> {
   const program = findChromium()
   if (!program) {
     console.log('### SKIPPED: the dashboard: neither chromium nor google-chrome is on the PATH ###')
@@ -54,7 +54,7 @@ export async function benchDashboard(quick: boolean): Promise<Measure[]> {
     browser = await openChromium(program)
     const loads: Load[] = []
     // The first round warms the browser up, as the browser of a person is.
-    for (let round = 0; round < (quick ? 4 : 8); round++) {
+    for (let round = 0; round < 8; round++) {
       const load = await loadOnce(browser, service, visitor)
       if (round > 0) loads.push(load)
     }

@@ -12,7 +12,7 @@ import { benchServer } from './server.ts'
 const HELP = `npm run bench [-- --quick]
 
 Measures on this machine, prints a table, writes bench/results.json. Machines differ and are noisy: compare ratios within one run.
-  --quick   fewer rounds, about a minute and a half on two cores
+  --quick   fewer rounds, without the dashboard and what takes a long look; under a minute on two cores
 `
 
 const args = process.argv.slice(2)
@@ -27,7 +27,7 @@ const measures: Measure[] = [
   ...(await benchServer(quick, sandboxd.startMs)),
   ...(await benchGateway(quick)),
   ...(await benchPaywall(quick)),
-  ...(await benchDashboard(quick)),
+  ...(quick ? [] : await benchDashboard()),
   ...(await benchCli(quick)),
 ]
 

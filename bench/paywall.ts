@@ -43,7 +43,7 @@ async function purchases(service: Service, nodeId: string, quick: boolean): Prom
   }
 
   const [free, whole, rest]: [number[], number[], number[]] = [[], [], []]
-  const rounds = quick ? 150 : 1_000
+  const rounds = quick ? 40 : 1_000
   for (let round = -30; round < rounds; round++) {
     const credential = await paid((await get('/paid')).headers.get('www-authenticate') ?? '')
     // Nodes tell of a payment after they have taken it; waiting for that is none of the paywall's doing.

@@ -136,9 +136,9 @@ function syncMedianMs(directory: string): number {
 
 export async function benchSandboxd(quick: boolean): Promise<{ measures: Measure[]; startMs: number }> {
   const directory = mkdtempSync(join(tmpdir(), 'boltyard-bench-'))
-  const starts = quick ? 5 : 15
-  const calls = quick ? 1_500 : 10_000
-  const payments = quick ? 200 : 1_000
+  const starts = quick ? 3 : 15
+  const calls = quick ? 800 : 10_000
+  const payments = quick ? 100 : 1_000
   const measures: Measure[] = []
   const running: Running[] = []
   const bareMs: number[] = []
