@@ -22,10 +22,14 @@ const queueThatForgets = {
   name: 'queue that forgets',
   setup(bundle) {
     const client = fileURLToPath(import.meta.resolve('postgres'))
+    let isReplaced = false
     bundle.onResolve({ filter: /^postgres$/ }, () => ({ path: client }))
-    bundle.onResolve({ filter: /^\.\/queue\.js$/ }, ({ importer }) =>
-      dirname(importer) === dirname(client) ? { path: join(here, 'src', 'store', 'connection-queue.ts') } : undefined,
-    )
+    bundle.onResolve({ filter: /^\.\/queue\.js$/ }, ({ importer }) => {
+      if (dirname(importer) !== dirname(client)) return undefined
+      isReplaced = true
+      return { path: join(here, 'src', 'store', 'connection-queue.ts') }
+    })
+    bundle.onEnd(() => (isReplaced ? undefined : { errors: [{ text: 'postgres has no queue.js any more: see build.mjs' }] }))
   },
 }
 

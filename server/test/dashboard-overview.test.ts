@@ -197,6 +197,14 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
       'the next page of them',
       (store) => listPayments(store, ann.accountId, { limit: 21, before: newId('pay', Date.now() - 20 * DAY * 1000) }),
     ],
+    ['the newest paid ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'paid' })],
+    ['the newest open ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'payment_required' })],
+    ['the newest expired ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'expired' })],
+    [
+      'a later page of the paid ones',
+      (store) =>
+        listPayments(store, ann.accountId, { limit: 21, status: 'paid', before: newId('pay', Date.now() - 20 * DAY * 1000) }),
+    ],
     ['the newest activity', (store) => listActivity(store, ann.accountId, 51)],
     ['a later page of it', (store) => listActivity(store, ann.accountId, 51, 30_000)],
     ['the nodes', (store) => listNodes(store, ann.accountId)],

@@ -139,15 +139,15 @@ describe('C2: every error has one shape', () => {
 
   test('C2: 500 says nothing but the id under which the log has the cause', async () => {
     const sql = server.sql()
-    await sql`ALTER TABLE activity RENAME TO elsewhere`
+    await sql`ALTER VIEW activity_log RENAME TO elsewhere`
     const answer = await server.operator('GET', `/accounts/${server.firstRun.accountId}/activity`, {
       headers: { 'x-request-id': 'broken-1' },
     })
-    await sql`ALTER TABLE elsewhere RENAME TO activity`
+    await sql`ALTER VIEW elsewhere RENAME TO activity_log`
     expectProblem(answer, 500, 'internal_error')
     expect(answer.json().error.requestId).toBe('broken-1')
     expect(answer.text).not.toMatch(/activity|relation|42P01/)
-    await server.printed(/"reqId":"broken-1".*relation \\"activity\\" does not exist/, 'stderr')
+    await server.printed(/"reqId":"broken-1".*relation \\"activity_log\\" does not exist/, 'stderr')
   })
 })
 

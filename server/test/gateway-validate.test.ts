@@ -596,6 +596,15 @@ describe('C45: redeem', () => {
     },
   )
 
+  test('C45, MPP 58: what was validated before the store was restored to an earlier time is still delivered, once', async () => {
+    const { payment, credential } = await bought('mpp')
+    const { receipt } = JSON.parse(await accepted(validate(merchant, payment.id, credential)))
+    await storeOf(server)`DELETE FROM paid_payments WHERE id = ${payment.id}`
+    expect(JSON.parse(await accepted(redeem(merchant, payment.id, credential, { requestId: 'a' })))).toMatchObject({ receipt })
+    expect(await refused(redeem(merchant, payment.id, credential, { requestId: 'b' }))).toEqual(REDEEMED)
+    expect(await paidRows(payment)).toBe(1)
+  })
+
   test('C45, L402 61: L402 is delivered every time within its life, unless singleUse asks for once', async () => {
     const { payment, credential } = await bought('l402')
     const first = await accepted(redeem(merchant, payment.id, credential))

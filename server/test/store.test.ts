@@ -118,7 +118,7 @@ function promises(start: () => Promise<Store>): void {
       SELECT 'pay_' || n, 'acct_1', 'node_1', 'mpp', 21, 'tea', 'c', sha256(n::text::bytea), 'k', to_timestamp(n), to_timestamp(n),
              to_timestamp(n), 'receipt', CASE WHEN n > 1 THEN to_timestamp(n + 100) END, CASE WHEN n > 2 THEN to_timestamp(n + 200) END,
              CASE WHEN n > 3 THEN 'request' END
-      FROM generate_series(1, 4) n`)
+      FROM generate_series(1, 5) n`)
     const lines: [action: string, target: string][] = [
       ['payment.settled', 'pay_1'],
       ['payment.paid', 'pay_3'],
@@ -132,13 +132,17 @@ function promises(start: () => Promise<Store>): void {
       await sql`SELECT id, floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail FROM activity ORDER BY id DESC`
     await migrate(sql, all)
 
-    expect(await listActivity(sql, 'acct_1', 10)).toEqual([...before])
-    const payments = await Promise.all([1, 2, 3, 4].map((n) => findPayment(sql, 'acct_1', `pay_${n}`)))
+    // The fifth was paid too, though no line says so.
+    const [unheard, ...others] = await listActivity(sql, 'acct_1', 10)
+    expect(unheard).toMatchObject({ at: 105, actor: 'node_1', action: 'payment.paid', target: 'pay_5' })
+    expect(others).toEqual([...before])
+    const payments = await Promise.all([1, 2, 3, 4, 5].map((n) => findPayment(sql, 'acct_1', `pay_${n}`)))
     expect(payments.map((payment) => [payment?.isPaid, payment?.redeemedAt])).toEqual([
       [false, null],
       [true, null],
       [true, 203],
       [true, 204],
+      [true, 205],
     ])
     expect(await claimDelivery(sql, 'acct_1', 'pay_4', 'another')).toBeUndefined()
     expect(await claimDelivery(sql, 'acct_1', 'pay_4', 'request')).toMatchObject({ redeemedAt: 204, amountSat: 21 })
@@ -146,6 +150,7 @@ function promises(start: () => Promise<Store>): void {
     await markPaid(sql, 'pay_2', 'key_1')
     expect((await listActivity(sql, 'acct_1', 10)).map(({ target }) => target)).toEqual([
       'pay_1',
+      'pay_5',
       ...lines.map(([, target]) => target).reverse(),
     ])
   })

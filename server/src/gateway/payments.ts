@@ -240,20 +240,30 @@ export class Payments {
   async redeem(call: Call, id: string, { credential, requestId, singleUse }: Redemption): Promise<RedeemedPayment> {
     const payment = await this.#validated(call, id, credential)
     const isOnce = payment.protocol === 'mpp' || singleUse === true
-    const delivery = await this.#claim(call, payment, requestId ?? null, isOnce)
+    const delivery = await this.#claim(call, payment, credential, requestId ?? null, isOnce)
     crashpoint('redeem: claimed')
     return { ...paidView(payment), ...delivery }
   }
 
-  async #claim(call: Call, payment: PaidRow | PaymentRow, requestId: string | null, isOnce: boolean): Promise<Delivery> {
+  async #claim(
+    call: Call,
+    payment: PaidRow | PaymentRow,
+    credential: string,
+    requestId: string | null,
+    isOnce: boolean,
+  ): Promise<Delivery> {
     // Who may deliver again and again only wants to know since when.
     const earlier = !isOnce && 'redeemedAt' in payment && deliveryOf(payment)
     if (earlier) return earlier
-    const claimed = await claimDelivery(this.#parts.sql, call.accountId, payment.id, requestId)
+    const claim = (): Promise<Delivery | undefined> => claimDelivery(this.#parts.sql, call.accountId, payment.id, requestId)
+    const claimed = await claim()
     if (claimed) return claimed
-    const others = deliveryOf(await this.#find(call, payment.id))
-    if (isOnce || !others) throw new Problem('already_redeemed', 'This payment was redeemed already, by another request.')
-    return others
+    const found = await this.#find(call, payment.id)
+    // We remember it as paid, and the store does not: it was restored. Told that it is redeemed, its customer would pay again.
+    if (!found.isPaid) await this.#paidByHand(call, payment.id, credential)
+    const delivery = found.isPaid ? !isOnce && deliveryOf(found) : await claim()
+    if (!delivery) throw new Problem('already_redeemed', 'This payment was redeemed already, by another request.')
+    return delivery
   }
 
   async get(call: Call, id: string): Promise<ShownPayment & { challenge: string }> {

@@ -59,7 +59,7 @@ export async function receivedByHour(sql: Sql, accountId: string): Promise<Point
 
 /**
  * An id begins with the time it was made at, so what was issued in these days is one range of ids, which the index alone can count, and
- * so is what was paid: nothing is settled later than a day after it was made.
+ * so is what was paid: a challenge lives for minutes, so nothing is settled a day after it was made.
  */
 export async function funnelOf(sql: Sql, accountId: string): Promise<OverviewRow['funnel']> {
   const sinceDays = (days: number): string => newId('pay', Date.now() - days * DAY * 1000)
@@ -78,15 +78,17 @@ export type Fingerprint = { nodes: string; payments: string; activity: string }
 
 /**
  * Cheap enough for every second. Not the highest ids alone: a row whose transaction took longer appears below one that was there
- * before, and nobody would be told of it. So it is the last few, and what became of payments is in the log.
+ * before, and nobody would be told of it. So it is the last few, and of payments also what became of them.
  */
 export async function fingerprintOf(sql: Sql, accountId: string): Promise<Fingerprint> {
   const [row] = await sql<Fingerprint[]>`
     SELECT (SELECT count(*) || ' ' || coalesce(sum(hashtextextended(concat_ws(' ', id, name, status, operation, update_status,
                      extract(epoch FROM updated_at)), 0)), 0)
               FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL) AS nodes,
-           (SELECT coalesce(md5(string_agg(id, ',')), '')
-              FROM (SELECT id FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${LAST}) p)
+           (SELECT coalesce(md5(string_agg(concat_ws(' ', id, settled_at IS NULL), ',')), '')
+              FROM (SELECT id, settled_at FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${LAST}) p)
+             || ' ' || (SELECT coalesce(md5(string_agg(log_id::text, ',')), '')
+              FROM (SELECT log_id FROM paid_payments WHERE account_id = ${accountId} ORDER BY log_id DESC LIMIT ${LAST}) p)
              || ' ' || coalesce(a.payments, '') AS payments,
            coalesce(a.everything, '') AS activity
     FROM (SELECT md5(string_agg(id::text, ',')) AS everything,

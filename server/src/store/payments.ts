@@ -82,9 +82,10 @@ export type ShownPayment = {
   paidAt: number | null
 }
 
-const isExpired = (sql: Sql) => sql`paid_at IS NULL AND settled_at IS NULL AND expires_at <= now()`
+const statusOf = (sql: Sql) => sql`
+  CASE WHEN paid_at IS NOT NULL THEN 'paid' WHEN settled_at IS NULL AND expires_at <= now() THEN 'expired' ELSE 'payment_required' END`
 const shown = (sql: Sql) => sql`
-  id, protocol, CASE WHEN paid_at IS NOT NULL THEN 'paid' WHEN ${isExpired(sql)} THEN 'expired' ELSE 'payment_required' END AS status,
+  id, protocol, ${statusOf(sql)} AS status,
   node_id AS "nodeId", amount_sat AS "amountSat", description, ${seconds(sql, 'created_at')} AS "createdAt",
   ${seconds(sql, 'expires_at')} AS "expiresAt", ${seconds(sql, 'settled_at')} AS "settledAt", ${seconds(sql, 'paid_at')} AS "paidAt"`
 
@@ -108,15 +109,10 @@ export type PaymentFilter = {
 
 export async function listPayments(sql: Sql, accountId: string, filter: PaymentFilter): Promise<ShownPayment[]> {
   const { status, nodeId, before, limit } = filter
-  const wanted = {
-    paid: sql`AND paid_at IS NOT NULL`,
-    expired: sql`AND ${isExpired(sql)}`,
-    payment_required: sql`AND paid_at IS NULL AND NOT (${isExpired(sql)})`,
-  }
   return sql<ShownPayment[]>`
     SELECT ${shown(sql)} FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
     WHERE account_id = ${accountId} ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
-      ${before === undefined ? sql`` : sql`AND id < ${before}`} ${status ? wanted[status] : sql``}
+      ${before === undefined ? sql`` : sql`AND id < ${before}`} ${status === undefined ? sql`` : sql`AND ${statusOf(sql)} = ${status}`}
     ORDER BY id DESC LIMIT ${limit}`
 }
 
@@ -128,7 +124,7 @@ export type Proof = { challengeBeginning: string; paymentHash: Buffer }
 
 /**
  * Of any number of callers exactly one turns the payment paid, and only if it is settled and the very one that was proved. Undefined:
- * it is not; why, the caller finds out by reading it. Every parameter and column costs, here: only what is not known yet is asked for.
+ * another did, or it is not; which, the caller finds out by reading it. Every parameter and column costs, here: only what is not known yet is asked for.
  */
 export async function payProved(
   sql: Sql,
