@@ -14,7 +14,7 @@ export type Ceiling = {
 }
 
 process.on('message', ({ connection, ids, accountId, callers }: Ceiling) => {
-  const sql = postgres({ ...connection, max: 20, onnotice: () => undefined })
+  const sql = postgres({ ...connection, max: 10, onnotice: () => undefined })
   const update = (id = '') =>
     accountId === undefined
       ? sql`UPDATE gateway_payments SET expires_at = now() WHERE id = ${id} AND expires_at > now() RETURNING id`
