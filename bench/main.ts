@@ -12,7 +12,7 @@ import { benchServer } from './server.ts'
 const HELP = `npm run bench [-- --quick]
 
 Measures on this machine, prints a table, writes bench/results.json. Machines differ and are noisy: compare ratios within one run.
-  --quick   fewer rounds, without the dashboard and what takes a long look; under a minute on two cores
+  --quick   fewer rounds, without the dashboard and what takes a long look; about a minute on two cores
 `
 
 const args = process.argv.slice(2)
