@@ -259,11 +259,15 @@ export class Payments {
     const claimed = await claim()
     if (claimed) return claimed
     const found = await this.#find(call, payment.id)
-    // We remember it as paid, and the store does not: it was restored. Told that it is redeemed, its customer would pay again.
-    if (!found.isPaid) await this.#paidByHand(call, payment.id, credential)
-    const delivery = found.isPaid ? !isOnce && deliveryOf(found) : await claim()
-    if (!delivery) throw new Problem('already_redeemed', 'This payment was redeemed already, by another request.')
-    return delivery
+    if (!found.isPaid) {
+      // We remember it as paid, and the store does not: it was restored. Told that it is redeemed, its customer would pay again.
+      await this.#paidByHand(call, payment.id, credential)
+      const again = await claim()
+      if (again) return again
+    }
+    const others = deliveryOf(found)
+    if (isOnce || !others) throw new Problem('already_redeemed', 'This payment was redeemed already, by another request.')
+    return others
   }
 
   async get(call: Call, id: string): Promise<ShownPayment & { challenge: string }> {

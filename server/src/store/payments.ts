@@ -95,7 +95,8 @@ export async function findShownPayment(
   id: string,
 ): Promise<(ShownPayment & { challenge: string }) | undefined> {
   const [row] = await sql<(ShownPayment & { challenge: string })[]>`
-    SELECT ${shown(sql)}, challenge FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id} AND account_id = ${accountId}`
+    SELECT ${shown(sql)}, challenge FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
+    WHERE id = ${id} AND account_id = ${accountId}`
   return row
 }
 
@@ -124,7 +125,8 @@ export type Proof = { challengeBeginning: string; paymentHash: Buffer }
 
 /**
  * Of any number of callers exactly one turns the payment paid, and only if it is settled and the very one that was proved. Undefined:
- * another did, or it is not; which, the caller finds out by reading it. Every parameter and column costs, here: only what is not known yet is asked for.
+ * another did, or it is not; which, the caller finds out by reading it. Every parameter and column costs, here: only what is not known
+ * yet is asked for.
  */
 export async function payProved(
   sql: Sql,

@@ -1,9 +1,9 @@
--- What makes a payment paid is a row of its own, not a mark in the payment's: that one is 1.5 kB wide, and was written whole once more,
--- into each of its indexes too whenever its page was full. This one is also the line of the activity log, so that there is one thing to
--- write. It is made by a statement that reads the payment; a reference would lock that row, and so write it after all.
 -- A process of the version before that still runs must not redeem between the copy and the end: its word would be lost.
 LOCK TABLE gateway_payments, activity IN ACCESS EXCLUSIVE MODE;
 
+-- What makes a payment paid is a row of its own, not a mark in the payment's: that one is 1.5 kB wide, and was written whole once more,
+-- into each of its indexes too whenever its page was full. This one is also the line of the activity log, so that there is one thing to
+-- write. It is made by a statement that reads the payment; a reference would lock that row, and so write it after all.
 CREATE TABLE paid_payments (
   account_id text NOT NULL,
   -- The payment's.
