@@ -164,7 +164,8 @@ describe('a bad update', () => {
     })
     // And the next one, with the fault mended, works.
     await offering(next)
-    expect((await update(id)).status).toBe(202)
+    // The failed one goes on until the service has seen the old version run: 409 until then.
+    await eventually(async () => (await update(id)).status === 202, 'the failed update to be over')
     await ended(id, 'updated')
     expect(await versionOf(created)).toBe('0.9.0-sandbox')
     expect((await updatesOf(id)).lastUpdateError).toBeNull()
