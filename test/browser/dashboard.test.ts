@@ -31,6 +31,8 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     const page = await context.newPage()
     await page.goto(server.url)
     await page.getByRole('link', { name: 'Create an account' }).click()
+    // The page that one leaves has a field of that name too.
+    await heading(page, 'Create an account').waitFor()
     await page.getByLabel('E-mail').fill('ann@example.com')
     await page.getByLabel('Password', { exact: true }).fill('correct horse battery')
     await page.getByRole('button', { name: 'Create account' }).click()

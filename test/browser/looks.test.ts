@@ -95,7 +95,7 @@ inBrowser('how the dashboard looks and loads', () => {
     // And by keyboard: in, and out again with the focus where it was.
     await menu.focus()
     await page.keyboard.press('Enter')
-    await page.getByRole('navigation', { name: 'Main' }).waitFor()
+    await page.getByRole('dialog').locator(':focus').waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('navigation', { name: 'Main' }).waitFor({ state: 'detached' })
     await expect.poll(() => menu.evaluate((button: any) => button === button.ownerDocument.activeElement)).toBe(true)
