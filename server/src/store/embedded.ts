@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { chmod, chown, cp, mkdir, open, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { cpSync, existsSync } from 'node:fs'
+import { chmod, chown, mkdir, open, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
@@ -122,7 +122,8 @@ async function installSoftware(directory: string, user: UserIds | undefined): Pr
   if (existsSync(target)) return target
   const unfinished = `${target}.unfinished`
   await rm(unfinished, { recursive: true, force: true })
-  await cp(native, unfinished, {
+  // A thousand files: awaited one by one they take three times as long, and nobody is served yet.
+  cpSync(native, unfinished, {
     recursive: true,
     verbatimSymlinks: true,
     filter: (path) => !path.endsWith('.a') && !path.includes(`${native}/include`),
