@@ -268,6 +268,13 @@ describe('in front of a whole site', () => {
     expect((await present(`${site}/paid/two`, credential)).status).toBe(402)
     const answer = await present(`${site}/paid/one`, credential)
     expect([answer.status, await answer.json()]).toEqual([200, description])
+
+    // Longer than a description can be, and the same but for the last letter.
+    const long = `${site}/paid/${'x'.repeat(2_000)}`
+    const paid = await market.buy(`${long}a`)
+    expect((await present(`${long}b`, paid)).status).toBe(402)
+    const opened = await present(`${long}a`, paid)
+    expect([opened.status, await opened.json()]).toEqual([200, expect.stringMatching(/^GET \/paid\/x{422}… \([0-9a-f]{64}\)$/)])
   })
 
   test('Fastify: has the pattern already, and nothing is sold where there is nothing', async () => {

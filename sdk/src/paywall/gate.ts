@@ -7,7 +7,7 @@ import { credentialIn } from './authorization.ts'
 import { type EventHook, type PaywallEvent, tell } from './events.ts'
 import { patiently, within } from './patience.ts'
 import { Recent } from './recent.ts'
-import { isFor, type Offer, protocolsOf, type Terms, type Wanted } from './terms.ts'
+import { isFor, type Offer, protocolsOf, shortened, type Terms, type Wanted } from './terms.ts'
 
 /** The same for every request, or told by the request. */
 export type PerRequest<R, V> = V | ((request: R) => V | Promise<V>)
@@ -98,7 +98,7 @@ export class Gate<R> {
     checkAmount(price)
     // Whoever asks for the head of a thing buys the same thing.
     const usual = `${method === 'HEAD' ? 'GET' : method} ${route}`
-    const text = typeof description === 'function' ? await description(request) : (description ?? usual)
+    const text = typeof description === 'function' ? await description(request) : (description ?? (await shortened(usual)))
     return { nodeId, amountSat: price, description: text, protocols: this.#protocols }
   }
 

@@ -30,3 +30,13 @@ export function protocolsOf(offer: Offer = 'mpp'): Protocol[] {
     throw new TypeError("`protocol` is 'mpp', 'l402', 'both', or a list of the first two.")
   return protocols
 }
+
+const LONGEST_DESCRIPTION = 500
+
+/** A path may be longer than a description. By its beginning alone, whoever pays for one page would have paid for all that begin so. */
+export async function shortened(text: string): Promise<string> {
+  if (text.length <= LONGEST_DESCRIPTION) return text
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)))
+  const end = `… (${Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')})`
+  return text.slice(0, LONGEST_DESCRIPTION - end.length) + end
+}
