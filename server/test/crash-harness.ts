@@ -181,8 +181,4 @@ export class Yard extends Server {
     const daemon = this.daemon(id)
     return daemon ? readFileSync(`/proc/${daemon.pid}/cmdline`, 'utf8').split('\0') : []
   }
-
-  get hubPid(): number {
-    return JSON.parse(readFileSync(join(this.dataDir, 'hub', 'run.json'), 'utf8')).process.pid
-  }
 }

@@ -238,6 +238,10 @@ export class Server {
     return Number(postmasterFile(this.dataDir)[0])
   }
 
+  get hubPid(): number {
+    return JSON.parse(readFileSync(join(this.dataDir, 'hub', 'run.json'), 'utf8')).process.pid
+  }
+
   /** Takes PostgreSQL away, as hard as can be, and for as long as the caller likes: its program is moved out of the way. */
   async takeStoreAway(): Promise<{ giveBack: () => void }> {
     const directory = join(this.dataDir, 'postgres')

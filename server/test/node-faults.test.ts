@@ -153,8 +153,7 @@ describe('C18: a Lightning peer that is away', () => {
   test('a hub that is killed comes back by itself, with everybody’s money', async () => {
     const made = await owner.createReady()
     await fund(server, made, 777)
-    const hubPid = JSON.parse(readFileSync(join(server.dataDir, 'hub', 'run.json'), 'utf8')).process.pid
-    process.kill(hubPid, 'SIGKILL')
+    process.kill(server.hubPid, 'SIGKILL')
     await eventually(async () => {
       await fund(server, made, 1)
       return true
@@ -391,7 +390,7 @@ describe('when the service is gone', () => {
       await owner.act(stopped.node.id, 'stop')
       const before = await owner.list()
       const pid = runningPidOf(server, made.node)
-      const hubPid = JSON.parse(readFileSync(join(server.dataDir, 'hub', 'run.json'), 'utf8')).process.pid
+      const { hubPid } = server
       expect((await server.kill(signal)).code).toBe(signal === 'SIGTERM' ? 0 : null)
       expect([isRunning(pid), isRunning(hubPid)]).toEqual([true, true])
       await server.start()
