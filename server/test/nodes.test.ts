@@ -463,8 +463,14 @@ describe('C26: deleting', () => {
     const { id } = made.node
     await fund(server, made, 4321)
     const { nodeId } = await infoOf(made)
-    expect((await owner.delete(id, '?force=true')).status).toBe(204)
     const undelete = (): Promise<Answer> => server.operator('POST', `/nodes/${id}/undelete`)
+    // Frozen it cannot stop, so its deletion goes on until it is thawed.
+    const pid = runningPidOf(server, made.node)
+    process.kill(pid, 'SIGSTOP')
+    expect((await owner.delete(id, '?force=true')).status).toBe(204)
+    const early = await undelete()
+    expect([early.status, early.json().error.code, early.headers['retry-after']]).toEqual([409, 'operation_in_progress', '1'])
+    process.kill(pid, 'SIGCONT')
     const back = await eventually(async () => {
       const answer = await undelete()
       return answer.status === 200 ? answer : undefined

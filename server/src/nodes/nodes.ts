@@ -277,7 +277,12 @@ export class Nodes {
   async undelete(id: string): Promise<NodeView> {
     const { sql, config } = this.#parts
     const row = isId('node', id) && (await undeleteNode(sql, id, config.retentionDays))
-    if (!row) throw new Problem('node_not_found', 'There is no deleted node of that id within the retention period.')
+    if (!row) {
+      const node = isId('node', id) && (await findAnyNode(sql, id))
+      // Told that there is none, whoever deleted the wrong one a moment ago would think it lost.
+      if (node && node.operation === 'delete') throw inProgress(node.operation)
+      throw new Problem('node_not_found', 'There is no deleted node of that id within the retention period.')
+    }
     await logActivity(sql, row.accountId, 'operator', 'node.undeleted', id)
     this.#parts.wake()
     return this.view(row)
