@@ -24,7 +24,9 @@ test.skipIf(!process.env.FULL)(
     writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true }))
     const packing = ['pack', '--json', '--pack-destination', directory]
     const [{ filename }] = JSON.parse(execFileSync('npm', packing, { cwd: join(root, 'sdk'), encoding: 'utf8' }))
-    run('npm', 'install', '--no-audit', '--no-fund', 'next@16', 'react@19', 'react-dom@19', `./${filename}`)
+    // Next would install the last three by itself, but not where it finds CI=true.
+    const packages = ['next@16', 'react@19', 'react-dom@19', 'typescript@5', '@types/react@19', '@types/node@20']
+    run('npm', 'install', '--no-audit', '--no-fund', ...packages, `./${filename}`)
     cpSync(join(root, 'examples/next-joke'), directory, { recursive: true })
     writeFileSync(join(directory, 'next.config.mjs'), 'export default { typescript: { ignoreBuildErrors: true } }\n')
     run('node_modules/.bin/next', 'build')
