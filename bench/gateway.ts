@@ -81,10 +81,11 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
   }
   const barePort = await new Promise<number>((resolve) => bare.once('message', (value) => resolve(value as number)))
   // Fewer than the service remembers: what is validated again was validated lately.
-  const count = quick ? 1_500 : 6_000
-  const rounds = quick ? 4 : 7
+  const count = quick ? 1_500 : 3_000
+  // Many and short: the speed of the machine changes within seconds, and a ratio is of one round.
+  const rounds = quick ? 4 : 15
   // Until the engine has compiled what is measured.
-  const warmUps = quick ? 3 : 1
+  const warmUps = quick ? 3 : 2
   const perRound: { bare: number; update: number; narrow: number; first: number; repeated: number }[] = []
   const ceiling = (work: Omit<Ceiling, 'connection' | 'callers'>): Promise<number> =>
     ask<number>(updater, { connection, callers: CALLERS, ...work } satisfies Ceiling)
