@@ -12,7 +12,7 @@ export default defineConfig({
     // Every test starts real daemons and talks to them over sockets; two cores share them all.
     testTimeout: 30_000,
     hookTimeout: 30_000,
-    // One more than there are cores on the machines that test it: a third of the time of a test is waiting.
+    // One more than there are cores on the machines that test it: a quarter of the time of two is waiting.
     maxWorkers: 3,
   },
 })
