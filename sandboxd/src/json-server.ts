@@ -73,6 +73,13 @@ export function stringOf(body: Record<string, unknown>, name: string): string {
   return value
 }
 
+export function stringsOf(body: Record<string, unknown>, name: string): string[] {
+  const values = body[name]
+  if (!Array.isArray(values) || !values.every((value) => typeof value === 'string'))
+    throw new RequestFault(400, `${name} must be a list of strings`)
+  return values
+}
+
 export function integerOf(body: Record<string, unknown>, name: string, min: number, max: number): number {
   const value = body[name]
   if (!Number.isSafeInteger(value) || (value as number) < min || (value as number) > max) {

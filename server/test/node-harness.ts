@@ -145,6 +145,16 @@ export async function fault(server: Server, { node }: { node: Pick<Node, 'id'> }
   expect([answer.status, answer.text]).toEqual([200, '{}'])
 }
 
+/** A control of the sandbox daemon that the operator's API does not have, through the hub. */
+export async function control(server: Server, made: Created, verb: string, json: Record<string, unknown>): Promise<void> {
+  const { nodeId } = await infoOf(made)
+  const hub = join(server.dataDir, 'hub')
+  const { port } = JSON.parse(readFileSync(join(hub, 'run.json'), 'utf8'))
+  const [, token = ''] = /^control-token=(.+)$/m.exec(readFileSync(join(hub, 'hub.conf'), 'utf8')) ?? []
+  const answer = await send(port, 'POST', `/nodes/${nodeId}/${verb}`, { token, json })
+  expect([answer.status, answer.text]).toEqual([200, expect.any(String)])
+}
+
 export const directoryOf = (server: Server, { id }: { id: string }): string => join(server.dataDir, 'nodes', id)
 
 /** What the machine knows of a process; undefined when it is gone, or only waits to be reaped. */

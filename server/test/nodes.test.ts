@@ -12,6 +12,7 @@ import {
   type Created,
   callNode,
   catalogue,
+  control,
   directoryOf,
   fault,
   freezeHub,
@@ -448,6 +449,23 @@ describe('C26: deleting', () => {
     const sent = await callNode(node, credentials.password, 'POST', '/payinvoice', `invoice=${invoice}&sendAll=`)
     expect([sent.status, sent.json()]).toEqual([200, expect.objectContaining({ paymentPreimage: expect.any(String) })])
     expect((await owner.delete(node.id)).status).toBe(204)
+  })
+
+  test('C26: a channel opening that was refused hides no funds, and is none', async () => {
+    const made = await owner.createReady()
+    const { id } = made.node
+    await control(server, made, 'channels', { others: ['Aborted'] })
+    // Earned, so that nobody but the node knows of it.
+    const income = { json: { invoice: await invoiceOf(made, '&amountSat=176500') } }
+    expect((await server.operator('POST', '/sandbox/pay', income)).status).toBe(200)
+    expect(await owner.refusal('DELETE', `/nodes/${id}`)).toEqual([409, 'node_has_funds'])
+    expect(await balanceOf(made)).toBe(176_500)
+
+    const empty = await owner.createReady()
+    await control(server, empty, 'channels', { others: ['Hibernating'] })
+    expect(await owner.refusal('DELETE', `/nodes/${empty.node.id}`)).toEqual([409, 'node_has_funds'])
+    await control(server, empty, 'channels', { others: ['Aborted'] })
+    expect((await owner.delete(empty.node.id)).status).toBe(204)
   })
 
   test('C26: a gift from the operator counts at once, also when the peer goes away with it', async () => {

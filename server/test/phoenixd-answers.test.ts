@@ -6,6 +6,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { FULL, LIMITED, startNetwork, type TestNode } from '../../sandboxd/test/harness.ts'
 import { readInvoice } from '../src/lightning/bolt11.ts'
 import {
+  balanceOf,
   createInvoice,
   findIncoming,
   getInfo,
@@ -16,23 +17,77 @@ import {
 } from '../src/lightning/phoenixd.ts'
 import { eventually, freePort } from './harness.ts'
 
-const info = (blockHeight: number | undefined, ...channels: { state: string; balanceSat?: number }[]) => ({
-  nodeId: '',
-  version: '',
-  blockHeight,
+type ChannelAnswer = { state?: unknown; balanceSat?: unknown } | null
+
+const HEIGHT = 800_000
+const infoWith = (channels: ChannelAnswer[], blockHeight: unknown) => ({
+  nodeId: 'ab',
   channels,
+  chain: 'mainnet',
+  blockHeight,
+  version: '0.8.0',
 })
 
-test.each([
-  ['a channel with money', info(1, { state: 'Normal', balanceSat: 1 }), true],
-  ['a channel without', info(1, { state: 'Normal', balanceSat: 0 }), false],
-  ['no channel', info(1), false],
-  ['no channel, but no block height either: not restored yet', info(undefined), undefined],
-  ['a channel that is offline', info(1, { state: 'Offline(Normal)' }), undefined],
-  ['one of two is syncing', info(1, { state: 'Normal', balanceSat: 0 }, { state: 'Syncing(Normal)' }), undefined],
-  ['a channel that is closing', info(1, { state: 'Closing', balanceSat: 0 }), undefined],
-] as const)('C26: what is known of funds: %s', (_name, answer, known) => {
-  expect(hasFunds(answer)).toBe(known)
+/** [channels as the node lists them, does it hold funds, what is its balance, block height] */
+const CHANNELS: [
+  name: string,
+  channels: ChannelAnswer[],
+  funds: boolean | undefined,
+  sat: number | undefined,
+  height?: unknown,
+][] = [
+  ['no channel', [], false, 0],
+  ['a channel with money', [{ state: 'Normal', balanceSat: 1 }], true, 1],
+  ['a channel without', [{ state: 'Normal', balanceSat: 0 }], false, 0],
+  ['no channel, but no block height either: not restored yet', [], undefined, undefined, undefined],
+  ['an empty channel and no block height', [{ state: 'Normal', balanceSat: 0 }], undefined, undefined, undefined],
+  ['a channel with money and no block height', [{ state: 'Normal', balanceSat: 7 }], true, undefined, undefined],
+  ['a block height that is none', [], undefined, undefined, 'soon'],
+  ['a channel that is offline', [{ state: 'Offline(Normal)' }], undefined, undefined],
+  ['a channel that is syncing, as after each start', [{ state: 'Syncing(Normal)' }], undefined, undefined],
+  ['syncing beside empty', [{ state: 'Normal', balanceSat: 0 }, { state: 'Syncing(Normal)' }], undefined, undefined],
+  ['syncing beside money', [{ state: 'Syncing(Normal)' }, { state: 'Normal', balanceSat: 5 }], true, undefined],
+  ['offline, and it tells its balance', [{ state: 'Offline(Normal)', balanceSat: 5 }], true, 5],
+  ['a refused opening', [{ state: 'Aborted' }], false, 0],
+  ['a refused opening beside money', [{ state: 'Aborted' }, { state: 'Normal', balanceSat: 176_500 }], true, 176_500],
+  ['a refused opening beside an offline channel', [{ state: 'Aborted' }, { state: 'Offline(Normal)' }], undefined, undefined],
+  ['aborted with a balance', [{ state: 'Aborted', balanceSat: 3 }], true, 3],
+  ['closing with money', [{ state: 'Negotiating', balanceSat: 9 }], true, 9],
+  [
+    'closing beside money',
+    [
+      { state: 'Normal', balanceSat: 4 },
+      { state: 'Negotiating', balanceSat: 0 },
+    ],
+    true,
+    4,
+  ],
+  ['closing without money', [{ state: 'Closing', balanceSat: 0 }], false, 0],
+  ['closing, and it tells no balance', [{ state: 'Closing' }], true, undefined],
+  ['opening, and it tells no balance', [{ state: 'WaitForFundingCreated' }], true, undefined],
+  ['a state never seen', [{ state: 'Hibernating' }], true, undefined],
+  ['a state never seen, with nothing', [{ state: 'Hibernating', balanceSat: 0 }], true, 0],
+  ['a word that begins like a known one', [{ state: 'Offlineish' }], true, undefined],
+  ['a balance that is no amount', [{ state: 'Normal', balanceSat: '12' }], true, undefined],
+  ['a negative balance', [{ state: 'Normal', balanceSat: -1 }], true, undefined],
+  ['a channel that is none', [null], true, undefined],
+  ['a channel without a state', [{}], true, undefined],
+]
+
+describe('C26: what is known of funds', () => {
+  test.each(CHANNELS)('%s', async (...row) => {
+    const [, channels, funds, sat] = row
+    const blockHeight = row.length > 4 ? row[4] : HEIGHT
+    const server = createHttpServer((_request, response) => {
+      response.end(JSON.stringify(infoWith(channels, blockHeight)))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const answer = await getInfo((server.address() as AddressInfo).port, FULL, LIMIT_MS)
+    server.close()
+    if (answer.answer !== 'info') throw new Error(answer.answer)
+    expect([hasFunds(answer.info), balanceOf(answer.info)]).toEqual([funds, sat])
+  })
 })
 
 const LIMIT_MS = 5_000
@@ -373,7 +428,7 @@ describe('a node that does not answer', () => {
   test('a slow node exhausts only its own connections, does not look silent, and those who wait for one wait no longer than they said', async () => {
     const waiting: ServerResponse[] = []
     const slow = await fake((request, response) => {
-      if (request.url === '/getinfo') response.end(JSON.stringify(info(1)))
+      if (request.url === '/getinfo') response.end(JSON.stringify(infoWith([], HEIGHT)))
       else waiting.push(response)
     })
     const quick = await saying(200, made)
@@ -483,7 +538,7 @@ describe('connections are kept', () => {
   })
 
   test('getinfo keeps none: what it meets is the daemon of now', async () => {
-    const address = await saying(200, info(1))
+    const address = await saying(200, infoWith([], HEIGHT))
     for (let round = 0; round < 3; round++) expect(await infoFrom(address)).toMatchObject({ answer: 'info' })
     expect(address.connections()).toBe(3)
     await eventually(() => address.openNow() === 0, 'the connections to be closed')

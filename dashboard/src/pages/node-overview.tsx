@@ -97,7 +97,6 @@ function Money({ node, isSandbox }: { node: DashboardNode; isSandbox: boolean })
 }
 
 function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
-  const offline = live.channels.total - live.channels.usable
   return (
     <div className="money" aria-live="polite">
       {live.balanceSat === null ? (
@@ -132,7 +131,6 @@ function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
         {live.channels.total === 0
           ? 'No channel yet'
           : `${live.channels.usable} of ${live.channels.total} channel${live.channels.total === 1 ? '' : 's'} usable`}
-        {offline > 0 && live.balanceSat !== null && `; what is in the ${offline} offline is not counted`}
         {live.blockHeight !== null && (
           <>
             {' · block '}

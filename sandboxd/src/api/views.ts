@@ -11,6 +11,10 @@ import { channelIdOf, fundingTxIdOf } from './channel.ts'
 const toSat = (msat: number): number => Math.floor(msat / 1000)
 
 export function channels(node: LightningNode) {
+  return [...node.faults.otherChannels.map((state) => ({ state })), ...ownChannel(node)]
+}
+
+function ownChannel(node: LightningNode) {
   const { capacitySat, balanceMsat, pendingMsat } = node.ledger
   if (capacitySat === null) return []
   if (node.channelIsOffline) return [{ state: 'Offline(Normal)' }]

@@ -28,7 +28,7 @@ Options:
 <datadir>/node.conf is the line that a node needs in its phoenix.conf.
 `
 
-const VERBS = 'clock|peer|fee-credit|payments|answers|explorer|fault|crash'
+const VERBS = 'clock|peer|fee-credit|payments|answers|explorer|fault|crash|channels'
 const MAX_SAT = 9_007_199_254_740
 
 type HubOptions = { dataDir: string; bindIp: string; bindPort: number }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
-import { choiceOf, integerOf, jsonServer, RequestFault, type Route, stringOf } from '../json-server.ts'
+import { choiceOf, integerOf, jsonServer, RequestFault, type Route, stringOf, stringsOf } from '../json-server.ts'
 import { parseDelivery } from './hub-link.ts'
 import type { LightningNode } from './node.ts'
 
@@ -37,6 +37,7 @@ export function controlServer(node: LightningNode, token: string, onPeerChange: 
     answers: node.faults.answers,
     payments: node.faults.payments.mode,
     explorer: node.faults.explorer,
+    otherChannels: node.faults.otherChannels,
   })
   const crash = (): never => {
     process.kill(process.pid, 'SIGKILL')
@@ -86,6 +87,10 @@ export function controlServer(node: LightningNode, token: string, onPeerChange: 
         node.faults.set({ explorer: choiceOf(body, 'explorer', ['up', 'down']) })
         return state()
       }),
+      route('POST', 'channels', ({ body }) => {
+        node.faults.set({ otherChannels: stringsOf(body, 'others') })
+        return state()
+      }),
       route('POST', 'crash', crash),
       route('POST', 'fault', async ({ body }) => {
         const fault = choiceOf(body, 'fault', FAULTS)
@@ -94,6 +99,7 @@ export function controlServer(node: LightningNode, token: string, onPeerChange: 
           answers: fault === 'hang' || fault === 'slow' ? fault : 'normal',
           payments: { mode: 'normal' },
           explorer: 'up',
+          otherChannels: [],
         })
         await setPeer(fault !== 'peer_down')
         return state()

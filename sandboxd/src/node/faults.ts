@@ -7,6 +7,8 @@ export class Faults {
   answers: 'normal' | 'slow' | 'hang' = 'normal'
   payments: { mode: 'normal' } | { mode: 'hold' } | { mode: 'fail'; reason: string } = { mode: 'normal' }
   explorer: 'up' | 'down' = 'up'
+  /** States of channels beside the real one, without a balance: a refused opening leaves an `Aborted` one until the restart. */
+  otherChannels: readonly string[] = []
   readonly #changed = new EventTarget()
 
   constructor() {
@@ -14,7 +16,7 @@ export class Faults {
     setMaxListeners(0, this.#changed)
   }
 
-  set(change: Partial<Pick<Faults, 'answers' | 'payments' | 'explorer'>>): void {
+  set(change: Partial<Pick<Faults, 'answers' | 'payments' | 'explorer' | 'otherChannels'>>): void {
     Object.assign(this, change)
     this.wake()
   }

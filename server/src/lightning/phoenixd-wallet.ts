@@ -3,6 +3,7 @@ import {
   ask,
   fieldsOf,
   fresh,
+  isAmount,
   isHash,
   isTimeMs,
   type NoAnswer,
@@ -218,5 +219,3 @@ function outgoingIn(value: unknown): WalletPayment | undefined {
 }
 
 export const newestFirst = (a: WalletPayment, b: WalletPayment): number => b.createdAtMs - a.createdAtMs
-
-const isAmount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0

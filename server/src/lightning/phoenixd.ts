@@ -8,8 +8,11 @@ export type NodeInfo = {
   nodeId: string
   version: string
   blockHeight: number | undefined
-  channels: { state: string; balanceSat?: number }[]
+  channels: Channel[]
 }
+
+/** balanceSat: undefined where the node tells none. */
+export type Channel = { state: string; balanceSat: number | undefined }
 
 /** refused: nobody listens. silent: somebody does, and does not answer. */
 export type InfoAnswer = { answer: 'info'; info: NodeInfo } | { answer: 'refused' | 'silent' | 'wrong password' | 'nonsense' }
@@ -196,18 +199,59 @@ export function fieldsOf(value: unknown): Record<string, unknown> {
 
 export const objectIn = (text: string): Record<string, unknown> => fieldsOf(valueIn(text))
 
+export const isAmount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+
 function parseInfo(text: string): NodeInfo | undefined {
-  const { nodeId, version, blockHeight, channels } = objectIn(text) as Partial<NodeInfo>
-  return typeof nodeId === 'string' && typeof version === 'string' && Array.isArray(channels)
-    ? { nodeId, version, blockHeight, channels }
-    : undefined
+  const { nodeId, version, blockHeight, channels } = objectIn(text)
+  if (typeof nodeId !== 'string' || typeof version !== 'string' || !Array.isArray(channels)) return undefined
+  return {
+    nodeId,
+    version,
+    blockHeight: isAmount(blockHeight) ? blockHeight : undefined,
+    channels: channels.map(channelIn),
+  }
+}
+
+function channelIn(value: unknown): Channel {
+  const { state, balanceSat } = fieldsOf(value)
+  return { state: typeof state === 'string' ? state : '', balanceSat: isAmount(balanceSat) ? balanceSat : undefined }
+}
+
+/** States whose balance is all that we have in the channel. One that is not listed here counts as funds, whatever balance it tells. */
+const KNOWN_STATES = new Set([
+  'Normal',
+  'WaitForFundingConfirmed',
+  'WaitForChannelReady',
+  'ShuttingDown',
+  'Negotiating',
+  'Closing',
+  'Closed',
+  'Aborted',
+])
+
+/** Offline and syncing channels hide their balance until the peer is back. */
+const isHidden = ({ state, balanceSat }: Channel): boolean => balanceSat === undefined && /^(Offline|Syncing)(\(|$)/.test(state)
+
+/** A refused opening leaves such an entry until the daemon restarts. It never held anything. */
+export const isAborted = ({ state, balanceSat }: Channel): boolean => state === 'Aborted' && balanceSat === undefined
+
+function mayHoldFunds(channel: Channel): boolean {
+  if (isHidden(channel) || isAborted(channel)) return false
+  return channel.balanceSat !== 0 || !KNOWN_STATES.has(channel.state)
 }
 
 /**
- * Undefined: this answer tells nothing. Channels that are offline or syncing hide their balance, and a daemon that does not know the
- * block height yet has not restored its channels: it lists none, however much is in them.
+ * Undefined: this answer tells nothing. One channel with money is enough to know; that there is none is only known when no channel
+ * hides its balance, and not before the block height: until then a daemon has not restored its channels and lists none.
  */
 export function hasFunds({ blockHeight, channels }: NodeInfo): boolean | undefined {
-  if (blockHeight === undefined || channels.some(({ state }) => state !== 'Normal')) return undefined
-  return channels.some(({ balanceSat = 0 }) => balanceSat > 0)
+  if (channels.some(mayHoldFunds)) return true
+  return blockHeight === undefined || channels.some(isHidden) ? undefined : false
+}
+
+/** Undefined while any channel does not tell its balance: a sum without it would look like lost money. */
+export function balanceOf({ blockHeight, channels }: NodeInfo): number | undefined {
+  const balances = channels.filter((channel) => !isAborted(channel)).map(({ balanceSat }) => balanceSat)
+  if (blockHeight === undefined || !balances.every((sat) => sat !== undefined)) return undefined
+  return balances.reduce((sum, sat) => sum + sat, 0)
 }

@@ -1,7 +1,7 @@
 import { isId } from '../ids.ts'
 import { readInvoice } from '../lightning/bolt11.ts'
 import { invoiceFrom } from '../lightning/invoices.ts'
-import { getInfo, hasFunds, type NoAnswer, type NodeAddress, type NodeInfo } from '../lightning/phoenixd.ts'
+import { balanceOf, getInfo, isAborted, type NoAnswer, type NodeAddress } from '../lightning/phoenixd.ts'
 import {
   findIncomingPayment,
   findOutgoingPayment,
@@ -65,12 +65,15 @@ export class Wallets {
     ])
     if (seen.answer !== 'info') return { ...away, blockHeight: null, version: null }
     const { info } = seen
-    const isKnown = hasFunds(info) !== undefined
+    // Of the very answer that tells the channels' states. The node's own sum comes in another answer: when its peer comes back between
+    // the two it still says zero, and the channels already that they are well.
+    const balanceSat = balanceOf(info) ?? null
+    const channels = info.channels.filter((channel) => !isAborted(channel))
     return {
       isReachable: true,
-      balanceSat: balanceOf(info),
-      feeCreditSat: isKnown && held.answer === 'balance' ? held.feeCreditSat : null,
-      channels: { usable: info.channels.filter(({ state }) => state === 'Normal').length, total: info.channels.length },
+      balanceSat,
+      feeCreditSat: balanceSat !== null && held.answer === 'balance' ? held.feeCreditSat : null,
+      channels: { usable: channels.filter(({ state }) => state === 'Normal').length, total: channels.length },
       blockHeight: info.blockHeight ?? null,
       version: info.version,
     }
@@ -174,16 +177,6 @@ export class Wallets {
     if (!address) throw new Problem('payment_service_unavailable', 'The node is not running. Start it first.')
     return { address, password: password(), nowMs }
   }
-}
-
-/**
- * Of the very answer that tells the channels' states. The node's own sum comes in another answer: when its peer comes back between the
- * two it still says zero, and the channels already that they are well.
- */
-function balanceOf(info: NodeInfo): number | null {
-  const balances = info.channels.map(({ balanceSat }) => balanceSat)
-  if (hasFunds(info) === undefined || !balances.every((sat) => sat !== undefined)) return null
-  return balances.reduce((sum, sat) => sum + sat, 0)
 }
 
 const NOTHING_SENT = { amountSat: null, feeSat: null }
