@@ -114,9 +114,9 @@ test('it is sent compressed to who takes that, and only then', async () => {
     expect(headers.vary).toBe('accept-encoding')
     return [headers['content-encoding'], Number(headers['content-length']) < SCRIPT.length]
   }
-  for (const takes of ['gzip', 'gzip, deflate, br', 'br;q=1.0, gzip;q=0.8', 'GZIP'])
+  for (const takes of ['gzip', 'gzip, deflate, br', 'br;q=1.0, gzip;q=0.8', 'GZIP', 'br , gzip ; Q=0.001'])
     expect(await length(takes)).toEqual(['gzip', true])
-  for (const takes of [undefined, '', 'br', 'identity', 'gzip;q=0', 'xgzip'])
+  for (const takes of [undefined, '', 'br', 'identity', 'gzip;q=0', 'gzip ; q=0.000', 'gzip;q=x', 'xgzip'])
     expect(await length(takes)).toEqual([undefined, false])
   const bytes = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { 'accept-encoding': 'gzip' } }).then((answer) =>
     answer.text(),

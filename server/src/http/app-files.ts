@@ -69,8 +69,17 @@ const isPage = (path: string): boolean => /^([\w-]+(\/[\w-]+)*\/?)?$/.test(path)
 
 function send(request: FastifyRequest, reply: FastifyReply, { type, caching, plain, gzipped }: File): FastifyReply {
   reply.headers({ ...HEADERS, 'content-type': type, 'cache-control': caching, vary: 'accept-encoding' })
-  const takesGzip = /(^|,)\s*gzip\s*(;\s*q=(1|0?\.\d*[1-9]))?\s*(,|$)/i.test(String(request.headers['accept-encoding'] ?? ''))
-  return gzipped && takesGzip ? reply.header('content-encoding', 'gzip').send(gzipped) : reply.send(plain)
+  return gzipped && takesGzip(String(request.headers['accept-encoding'] ?? ''))
+    ? reply.header('content-encoding', 'gzip').send(gzipped)
+    : reply.send(plain)
+}
+
+/** Split, not matched as a whole: optional spaces around optional parts are quadratic in a pattern, and anyone may send this header. */
+function takesGzip(acceptEncoding: string): boolean {
+  return acceptEncoding.split(',').some((coding) => {
+    const [name = '', weight = ''] = coding.split(';').map((part) => part.trim().toLowerCase())
+    return name === 'gzip' && (weight === '' || (weight.startsWith('q=') && Number(weight.slice(2)) > 0))
+  })
 }
 
 function readFiles(directory: string): Map<string, File> {
