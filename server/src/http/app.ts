@@ -21,11 +21,12 @@ import { dashboardRoutes } from './dashboard.ts'
 import { renderClientError, renderProblems, renderRouterError } from './errors.ts'
 import { gatewayRoutes } from './gateway.ts'
 import { healthRoutes } from './health.ts'
+import { rewriteNodeHost } from './hosts.ts'
 import { linkRoutes, operatorLinkRoutes } from './links.ts'
 import { nodeRoutes } from './nodes.ts'
 import { operatorRoutes } from './operator.ts'
 import { operatorNodeRoutes } from './operator-nodes.ts'
-import { addNodeProxy, type LookUpNode, rewriteNodeHost } from './proxy.ts'
+import { addNodeProxy, type LookUpNode } from './proxy.ts'
 import { addLimits, type Limits } from './rate-limit.ts'
 import { strict } from './schemas.ts'
 import { meRoutes } from './session.ts'
@@ -121,7 +122,7 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
     await app.register(operatorLinkRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
     await app.register(operatorNodeRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
   }
-  const proxy = await addNodeProxy(app, parts.lookUpNode)
+  const proxy = await addNodeProxy(app, { lookUp: parts.lookUpNode, nodeDomain: config.nodeDomain, calls: limits })
   app.addHook('onClose', async () => proxy.close())
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
   await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true })

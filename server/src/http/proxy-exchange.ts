@@ -15,7 +15,7 @@ export const nodeDown = (why: string): Problem =>
   new Problem('payment_service_unavailable', 'The node cannot be reached at the moment.', { cause: why })
 
 export const bodyTooLarge = (): Problem =>
-  new Problem('payload_too_large', 'The body is larger than 1 MiB.', { headers: { connection: 'close' } })
+  new Problem('payload_too_large', 'The body is larger than 64 KiB.', { headers: { connection: 'close' } })
 
 const bodyStopped = (): Problem =>
   new Problem('bad_request', 'The rest of the body did not arrive.', { headers: { connection: 'close' } })

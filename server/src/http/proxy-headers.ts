@@ -1,7 +1,6 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
 import type { NodeAddress } from '../lightning/phoenixd.ts'
-import { Problem } from '../problems.ts'
 
 /** What passes between a client and a node, and what does not. Headers are lists of names and values, as they came: repeated ones stay repeated. */
 
@@ -14,8 +13,15 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'te', 'trailer', 'transf
  */
 const NOT_FOR_THE_NODE = new Set(['cookie', 'forwarded', 'x-real-ip', 'via', 'host', 'expect', 'content-length'])
 
-/** Under `/n/` all nodes and the service share one origin: no node may leave anything behind in a browser, or act there as the service. */
-const NOT_FOR_THE_CLIENT = new Set(['set-cookie', 'set-cookie2', 'clear-site-data', 'service-worker-allowed'])
+/**
+ * Under `/n/` all nodes and the service share one origin: no node may leave anything behind in a browser, or act there as the service.
+ * What does no harm is named, since browsers learn new headers.
+ */
+const FOR_THE_CLIENT = new Set(
+  ['content-type', 'content-length', 'content-encoding', 'date', 'cache-control', 'www-authenticate', 'retry-after'].concat(
+    ['accept', 'protocol', 'extensions', 'version'].map((name) => `sec-websocket-${name}`),
+  ),
+)
 const HARMLESS_IN_A_BROWSER = {
   'x-content-type-options': 'nosniff',
   'content-security-policy': "sandbox; default-src 'none'",
@@ -26,7 +32,7 @@ const USUALLY_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE
 
 const WEBSOCKET = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
 
-function pairs(rawHeaders: string[]): [name: string, value: string][] {
+export function pairs(rawHeaders: string[]): [name: string, value: string][] {
   return rawHeaders.flatMap((name, index) => (index % 2 === 0 ? [[name, rawHeaders[index + 1] ?? '']] : []))
 }
 
@@ -61,26 +67,10 @@ export function headersTowardsClient(response: IncomingMessage, ours: Record<str
   const isChunked = response.headers['transfer-encoding'] !== undefined
   const kept = endToEnd(response.rawHeaders).filter(([name]) => {
     const lower = name.toLowerCase()
-    return !NOT_FOR_THE_CLIENT.has(lower) && !Object.hasOwn(set, lower) && !(isChunked && lower === 'content-length')
+    return FOR_THE_CLIENT.has(lower) && !Object.hasOwn(set, lower) && !(isChunked && lower === 'content-length')
   })
   const own = Object.entries(set).flatMap(([name, value]) => [value].flat().flatMap((one) => [name, String(one)]))
   return [...own, ...kept.flat(), ...(isWebsocket ? WEBSOCKET : [])]
-}
-
-/**
- * A node knows only its own passwords. A Bearer token is somebody's API key, sent here by mistake: it opens the account, so the node
- * must not see it. Of two Authorization lines nobody knows which one the node would read.
- */
-export function refuseKeys({ rawHeaders }: IncomingMessage): void {
-  const credentials = pairs(rawHeaders).filter(([name]) => name.toLowerCase() === 'authorization')
-  if (credentials.length <= 1 && !credentials.some(([, value]) => /(^|,)\s*bearer\b/i.test(value))) return
-  throw new Problem(
-    'unauthorized',
-    'A node takes one of its own passwords, by Basic authentication. API keys are not for nodes.',
-    {
-      headers: { 'www-authenticate': 'Basic' },
-    },
-  )
 }
 
 /** A handshake as RFC 6455 has it. One with a body is none: the bytes of the body would become the first bytes of the conversation. */
@@ -93,23 +83,4 @@ export function isWebsocketHandshake({ method, headers, httpVersion }: IncomingM
     headers['transfer-encoding'] === undefined &&
     (headers['content-length'] ?? '0') === '0'
   )
-}
-
-/**
- * For fastify's `rewriteUrl`: `https://<label>.<nodeDomain>/x` becomes `/n/node_<label>/x`; any other request keeps its URL. What the
- * client asked for is only ever appended, so that no path under a node's name, however it is written, is one of the service.
- */
-export function rewriteNodeHost(
-  nodeDomain: string | undefined,
-): (request: { url?: string | undefined; headers: IncomingHttpHeaders }) => string {
-  const suffix = `.${nodeDomain?.toLowerCase()}`
-  return ({ url = '/', headers }) => {
-    let host = headers.host?.toLowerCase().replace(/:\d*$/, '') ?? ''
-    // The same host to every resolver, and so to every browser.
-    while (host.endsWith('.')) host = host.slice(0, -1)
-    if (nodeDomain === undefined || !host.endsWith(suffix)) return url
-    const label = host.slice(0, -suffix.length)
-    // A name below the domain that no node can have is still none of the service's: `.` is no node id, and answered as such.
-    return `/n/${/^[a-z0-9-]+$/.test(label) ? `node_${label}` : '.'}${url}`
-  }
 }

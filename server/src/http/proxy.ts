@@ -3,11 +3,11 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { IDLE_CONNECTION_MS, type NodeAddress } from '../lightning/phoenixd.ts'
 import { Problem } from '../problems.ts'
+import { nodeLabelOf } from './hosts.ts'
 import { answerTo, bodyTooLarge, nodeDown, relay, startExchange, writeSwitch } from './proxy-exchange.ts'
-import { refuseKeys } from './proxy-headers.ts'
+import { isAmbiguous, refuseKeys, refuseOtherSites } from './proxy-refusals.ts'
 import { routeUpgrades, tunnel, type Upgrading } from './proxy-upgrade.ts'
-
-export { rewriteNodeHost } from './proxy-headers.ts'
+import type { Limits } from './rate-limit.ts'
 
 /** 'not found': no such (or a deleted) node. 'down': it exists but is not reachable here now. */
 export type LookUpNode = (nodeId: string) => Promise<NodeAddress | 'not found' | 'down'>
@@ -19,7 +19,7 @@ export const PROXY_LIMITS = {
   /** The same for calls that pay: phoenixd may try for 90 s, and a payer who hears nothing may pay twice. */
   payingAnswerMs: 120_000,
   websocketIdleMs: 120_000,
-  requestBytes: MIB,
+  requestBytes: 64 * 1024,
   responseBytes: 16 * MIB,
   /** Of one node, at a time; requests and websockets each. */
   concurrent: 64,
@@ -30,13 +30,23 @@ const PAYING = new Set(
   ['payinvoice', 'payoffer', 'paylnaddress', 'lnurlpay', 'sendtoaddress', 'bumpfee', 'closechannel'].map((call) => `/${call}`),
 )
 
+/** A stranger's call, which must not use up what the owner may do. */
+const REFUSED = 401
+
 /** The id as it was written, undecoded: an id in any other spelling is none. Then everything else, byte for byte. */
 const TARGET = /^\/n\/([A-Za-z0-9_-]+)(?![^/?])(.*)$/s
+
+export type NodeProxyOptions = {
+  lookUp: LookUpNode
+  /** Set: a node answers under its own name only, and shares no origin with the service. */
+  nodeDomain: string | undefined
+  calls: Pick<Limits, 'nodeCalls' | 'nodeCallsOfAddress'>
+}
 
 /** Registers `/n/:nodeId` and everything below it, all methods, plus websocket upgrades on the app's server. */
 export async function addNodeProxy(
   app: FastifyInstance,
-  lookUp: LookUpNode,
+  { lookUp, nodeDomain, calls }: NodeProxyOptions,
   limits: ProxyLimits = PROXY_LIMITS,
 ): Promise<{ close: () => void }> {
   // Sockets are limited for each address, and requests for each node before they ask for one: a slow node exhausts only its own.
@@ -53,14 +63,21 @@ export async function addNodeProxy(
     const { raw } = request
     const client = upgrading.get(raw)
     if (isAmbiguous(raw)) raw.socket.destroy()
+    // The one that was just cut off, or the next one of its connection.
+    if (raw.socket.destroyed) return void reply.hijack()
     const [, nodeId, rest = ''] = TARGET.exec(raw.url ?? '') ?? []
+    if (nodeDomain !== undefined && nodeLabelOf(raw.headers.host, nodeDomain) === undefined)
+      throw new Problem('not_found', 'There is nothing at this path.')
     if (nodeId === undefined) throw noSuchNode()
+    refuseOtherSites(raw)
     refuseKeys(raw)
     if (Number(raw.headers['content-length'] ?? 0) > limits.requestBytes) throw bodyTooLarge()
+    await calls.nodeCallsOfAddress(request)
     const address = await lookUp(nodeId)
     if (address === 'not found') throw noSuchNode()
     if (address === 'down') throw nodeDown('it is not running')
-    // The client may have left while we looked; or it was cut off, and this request came right behind the ambiguous one.
+    calls.nodeCalls.require(nodeId)
+    // The client may have left while we looked.
     if (raw.socket.destroyed) return void reply.hijack()
     const leave = (client ? websockets : requests).enter(nodeId)
     // The connection tells, not the answer: one that waits behind others of its connection does not hear of the end.
@@ -68,7 +85,8 @@ export async function addNodeProxy(
     const abort = (): void => left.abort()
     raw.socket.once('close', abort)
     try {
-      await exchange(request, reply, address, rest.startsWith('/') ? rest : `/${rest}`, client, left.signal)
+      const path = rest.startsWith('/') ? rest : `/${rest}`
+      await exchange(request, reply, { nodeId, address, path, client, left: left.signal })
     } catch (error) {
       // Nobody is there to be told.
       if (raw.socket.destroyed) reply.hijack()
@@ -80,19 +98,18 @@ export async function addNodeProxy(
   }
 
   const exchange = async (
-    { raw }: FastifyRequest,
+    request: FastifyRequest,
     reply: FastifyReply,
-    address: NodeAddress,
-    path: string,
-    client: Upgrading | undefined,
-    left: AbortSignal,
+    { nodeId, address, path, client, left }: Call,
   ): Promise<void> => {
+    const { raw } = request
     const isWebsocket = client !== undefined
     const isPaying = raw.method === 'POST' && PAYING.has(path.split('?')[0] ?? '')
     const limitMs = isPaying ? limits.payingAnswerMs : limits.answerMs
     const outgoing = startExchange(raw, { address, path, agent: isWebsocket ? false : agent, isWebsocket })
     const sending = { limitMs, maxBytes: limits.requestBytes, left, isWebsocket }
     const { response, node } = await answerTo(outgoing, raw, reply.raw, sending)
+    if (response.statusCode !== REFUSED) calls.nodeCalls.count(nodeId)
     if (!client || !node) return relay(outgoing, response, raw, reply, { limitMs, maxBytes: limits.responseBytes, left })
     writeSwitch(response, reply, client)
     open.add(client.socket)
@@ -124,16 +141,15 @@ export async function addNodeProxy(
   }
 }
 
-const noSuchNode = (): Problem => new Problem('node_not_found', 'There is no such node.')
-
-/**
- * Read one way here and perhaps another way by a server in front of us, so that the rest of the connection may be somebody else's
- * request. node:http takes HTTP/0.9 (a line feed in a path makes one) and HTTP/2.0 in plain text, and leaves codings other than
- * chunks on the body, which passed on as plain chunks would be another body.
- */
-function isAmbiguous({ httpVersionMajor, headers }: IncomingMessage): boolean {
-  return httpVersionMajor !== 1 || (headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked'
+type Call = {
+  nodeId: string
+  address: NodeAddress
+  path: string
+  client: Upgrading | undefined
+  left: AbortSignal
 }
+
+const noSuchNode = (): Problem => new Problem('node_not_found', 'There is no such node.')
 
 function countByNode(most: number): { enter: (nodeId: string) => () => void } {
   const counts = new Map<string, number>()

@@ -3,10 +3,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { countHit } from '../store/limits.ts'
+import { NodeCalls } from './node-calls.ts'
 
 const MAX_FAILURES = 30
 const FAILURE_WINDOW_MS = 60_000
 const MAX_FROM_STRANGERS = 60
+/** As much as two nodes take. Calls that a node refuses count here, and only here. */
+const MAX_NODE_CALLS_OF_ADDRESS = 1_200
 /** Addresses that one process counts at a time; beyond it the one not seen for longest is forgotten. */
 const MOST_CLIENTS = 100_000
 
@@ -20,6 +23,10 @@ export type Limits = {
   failures: Check
   /** What anybody may have written without being known: accounts and passkey challenges, per client address. */
   strangers: Check
+  /** Calls to nodes through the proxy, per client address. */
+  nodeCallsOfAddress: Check
+  /** The same per node: asked before a call, and told when the node took it. */
+  nodeCalls: { require: (nodeId: string) => void; count: (nodeId: string) => void }
   /** Everything under /gateway, per API key; undefined unless the deployment sets it. */
   gateway: Check | undefined
 }
@@ -37,12 +44,23 @@ export async function addLimits(
     const options = { max, timeWindow, nameSpace: name, ...(keyGenerator ? { keyGenerator } : {}) }
     const check = app.createRateLimit(options as { max: number; timeWindow: number })
     return async (request) => {
+      // The address goes with the connection, and nobody is there to be told.
+      if (request.raw.socket.destroyed) return
       const result = await check(request)
       if (!result.isAllowed && result.isExceeded) throw limited(max, result.ttlInSeconds)
     }
   }
   const windowMs = settings.windowSeconds * 1000
+  const calls = new NodeCalls(shared)
   return {
+    nodeCallsOfAddress: limit('node calls of address', MAX_NODE_CALLS_OF_ADDRESS, 60_000),
+    nodeCalls: {
+      require: (nodeId) => {
+        const seconds = calls.secondsUntilFree(nodeId)
+        if (seconds !== undefined) throw limited(calls.max, seconds)
+      },
+      count: (nodeId) => calls.count(nodeId),
+    },
     nodes: limit('nodes', settings.max, windowMs),
     dashboardNodes: limit('dashboard nodes', settings.max, windowMs),
     failures: limit('failures', MAX_FAILURES, FAILURE_WINDOW_MS),
