@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createAccount } from './accounts/accounts.ts'
+import { createAccount, FIRST_ACCOUNT_NAME } from './accounts/accounts.ts'
 import type { Keys } from './accounts/keys.ts'
 import { SCOPES } from './accounts/keys.ts'
 import type { Links } from './accounts/links.ts'
@@ -22,8 +22,14 @@ export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Confi
   if (done) return
   if (!(await isUsable(path, keys))) {
     // A crash may have left the account without its file.
-    const left = (await listAccounts(sql)).find(({ name }) => name === 'default')
-    const account = left ?? (await createAccount(sql, 'default', config.signupCreditSat, 'first run'))
+    const left = (await listAccounts(sql)).find(({ name }) => name === FIRST_ACCOUNT_NAME)
+    const first = {
+      name: FIRST_ACCOUNT_NAME,
+      creditSat: config.signupCreditSat,
+      actor: 'first run',
+      isSelfRegistered: false,
+    }
+    const account = left ?? (await createAccount(sql, first))
     // Named after where it is: in the dashboard somebody would look for a key that they never saw.
     const { key } = await keys.create(account.id, 'first-run.json', [...SCOPES], config.maxKeysPerAccount, 'first run')
     const { url: claimUrl } = await links.firstClaim(account.id)

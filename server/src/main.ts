@@ -29,6 +29,7 @@ import { forgetOldHits } from './store/limits.ts'
 import { forgetOldLinks } from './store/links.ts'
 import { migrate } from './store/migrate.ts'
 import { forgetEndedSessions } from './store/people.ts'
+import { forgetOldFailures } from './store/sign-in-failures.ts'
 import { openYard } from './yard.ts'
 
 const STOP_TIMEOUT_MS = 10_000
@@ -115,7 +116,10 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
     )
   }
   const housekeeping = setInterval(
-    () => Promise.all([forgetOldHits(sql), forgetOldAnswers(sql), forgetEndedSessions(sql), forgetOldLinks(sql)]).catch(warn),
+    () =>
+      Promise.all(
+        [forgetOldHits, forgetOldAnswers, forgetEndedSessions, forgetOldLinks, forgetOldFailures].map((forget) => forget(sql)),
+      ).catch(warn),
     FORGET_EVERY_MS,
   )
 

@@ -61,3 +61,6 @@ export const storeDown = (cause: unknown): Problem =>
     headers: { 'retry-after': '5' },
     cause,
   })
+
+export const emailTaken = (): Problem =>
+  new Problem('bad_request', 'An account with this email address already exists.', { details: { reason: 'email_taken' } })

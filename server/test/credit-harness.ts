@@ -59,7 +59,7 @@ export async function freshDatabase(server: Server, until = Number.POSITIVE_INFI
 
 export async function newAccount(sql: Sql, creditMsat = 0): Promise<string> {
   const id = newId('acct')
-  await insertAccount(sql, { id, name: 'test', creditMsat, reason: 'test', actor: 'test' })
+  await insertAccount(sql, { id, name: 'test', creditMsat, reason: 'test', actor: 'test', isSelfRegistered: false })
   return id
 }
 

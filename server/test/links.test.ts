@@ -116,11 +116,11 @@ describe('an invitation', () => {
     expect((await accept(browser, { token, email: newEmail(), password: PASSWORD })).status).toBe(200)
   })
 
-  test('of fifty who use it at once, one is let in, and there is one account more', async () => {
+  test('of twenty who use it at once, one is let in, and there is one account more', async () => {
     const { token } = await newLink('/invitations')
     const before = await sql`SELECT 1 FROM accounts`
     const answers = await Promise.all(
-      Array.from({ length: 50 }, () => accept(new Browser(server), { token, email: newEmail(), password: PASSWORD })),
+      Array.from({ length: 20 }, () => accept(new Browser(server), { token, email: newEmail(), password: PASSWORD })),
     )
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     for (const answer of answers.filter(({ status }) => status !== 200)) await expectNotGood(answer)
@@ -200,6 +200,44 @@ describe('a link to an account', () => {
       'person.signed_up',
       'account.created',
     ])
+  })
+
+  const aLinkTo = async (accountId: string): Promise<string> => (await newLink(`/accounts/${accountId}/sign-in-link`)).token
+  test.each<[title: string, act: (browser: Browser, accountId: string) => Promise<Answer>]>([
+    [
+      'a changed password',
+      (browser) => browser.post('/auth/change-password', { currentPassword: PASSWORD, newPassword: 'another battery' }),
+    ],
+    ['signing out everywhere', (browser) => browser.post('/auth/revoke-sessions')],
+    ['signing out everywhere else', (browser) => browser.post('/auth/revoke-other-sessions')],
+    [
+      'a password set with another link',
+      async (_browser, accountId) =>
+        accept(new Browser(server), { token: await aLinkTo(accountId), password: 'another battery' }),
+    ],
+  ])('security 17: dies with %s; those to others do not', async (_title, act) => {
+    const [mine, other] = [await aPerson(), await aPerson()]
+    const [token, others] = [await aLinkTo(mine.accountId), await aLinkTo(other.accountId)]
+    expect((await inspect(token)).status).toBe(200)
+    expect((await act(mine.browser, mine.accountId)).status).toBe(200)
+    await expectNotGood(await inspect(token))
+    await expectNotGood(await accept(new Browser(server), { token }))
+    expect((await inspect(others)).status).toBe(200)
+    expect((await inspect(await aLinkTo(mine.accountId))).status).toBe(200)
+  })
+
+  test('security 24: the operator sees whose account it is; strangers get no name that the operator knows', async () => {
+    const { email, accountId } = await aPerson()
+    expect((await server.operator('GET', `/accounts/${accountId}`)).json().emails).toEqual([email])
+    expect(((await server.newAccount()) as { emails?: string[] }).emails).toEqual([])
+    for (const address of ['Default@evil.example', 'treasury@evil.example', 'operator@evil.example']) {
+      const [browser, { token }] = [new Browser(server), await newLink('/invitations')]
+      expect((await accept(browser, { token, email: address, password: PASSWORD })).status).toBe(200)
+      expect((await browser.me()).account.name).toBe(address.toLowerCase())
+    }
+    const { accounts } = (await server.operator('GET', '/accounts')).json()
+    expect(accounts.filter(({ name }: { name: string }) => name === 'default')).toHaveLength(1)
+    expect(accounts.find(({ id }: { id: string }) => id === accountId).emails).toEqual([email])
   })
 
   test('that exists not is not made', async () => {

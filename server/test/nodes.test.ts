@@ -6,6 +6,7 @@ import { wordlist } from '@scure/bip39/wordlists/english.js'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../src/ids.ts'
 import { derivedKey, masterKeyOf, open } from '../src/secrets.ts'
+import { newRepeatKey, signUp, type Visitor } from './dashboard-harness.ts'
 import { type Answer, eventually, type Server, startServer } from './harness.ts'
 import {
   balanceOf,
@@ -958,6 +959,26 @@ describe('another price, another limit, another version', () => {
     expect(statuses(answers)).toEqual([...times(HOST_MAX, () => 202), ...times(10 - HOST_MAX, () => 409)])
     for (const { json } of answers.filter(({ status }) => status === 409)) expect(json().error.code).toBe('limit_reached')
     for (const one of owners) for (const { id } of await one.list()) await one.delete(id)
+  })
+
+  test('security 13: strangers who sign up cannot take the last places of a host; who is known or has topped up gets them', async () => {
+    const known = await newOwner(other)
+    const strangers = await Promise.all(times(3, () => signUp(other)))
+    const create = (one: Visitor): Promise<Answer> =>
+      one.send('POST', '/nodes', { headers: { 'idempotency-key': newRepeatKey() } })
+    const answers: Answer[] = []
+    for (const one of [...strangers, ...strangers]) answers.push(await create(one))
+    expect(statuses(answers)).toEqual([...times(HOST_MAX - 1, () => 202), ...times(6 - HOST_MAX + 1, () => 409)])
+    const refused = answers.find(({ status }) => status === 409)
+    expect(refused?.json().error).toEqual({ code: 'limit_reached', message: expect.stringMatching(/topped up/) })
+    const { node } = await known.create()
+    expect((await known.delete(node.id)).status).toBe(204)
+    // Credit that somebody stands for makes a stranger known; the first credit, which everybody gets, does not.
+    const [payer] = strangers
+    await other.operator('POST', `/accounts/${payer?.accountId}/credit`, { json: { amountSat: 1, reason: 'paid' } })
+    expect((await create(payer as Visitor)).status).toBe(202)
+    for (const one of strangers)
+      for (const { id } of (await one.want(200, 'GET', '/nodes')).nodes) await one.want(204, 'DELETE', `/nodes/${id}`)
   })
 
   test('C47 C24: everything that was done to a node is in the account’s log: what, to which, by whom', async () => {

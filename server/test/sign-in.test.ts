@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { gateOf } from '../src/accounts/gate.ts'
 import { readConfig } from '../src/config.ts'
 import type { Sql } from '../src/store/db.ts'
 import { forgetOldLinks } from '../src/store/links.ts'
@@ -87,7 +86,7 @@ describe('signing up', () => {
     const again = await aBrowser().signUp(email.toUpperCase())
     expect([again.status, again.json().error]).toEqual([
       400,
-      { code: 'bad_request', message: 'Somebody with this e-mail address is here already. Sign in instead.' },
+      { code: 'bad_request', message: 'An account with this email address already exists.', reason: 'email_taken' },
     ])
     expect((await aBrowser().signIn(email.toUpperCase())).status).toBe(200)
     await expect(sql`UPDATE people SET email = upper(email) WHERE email = ${email}`).resolves.toBeDefined()
@@ -106,10 +105,11 @@ describe('signing up', () => {
   })
 
   test.each([
-    ['a short password', { email: 'a@example.com', password: '1234567' }, /8 to 128/],
-    ['a long password', { email: 'a@example.com', password: 'x'.repeat(129) }, /8 to 128/],
-    ['no address', { email: 'a.example.com', password: PASSWORD }, /e-mail address/],
-    ['an address with a NUL', { email: 'a\u0000@example.com', password: PASSWORD }, /e-mail address/],
+    ['a short password', { email: 'a@example.com', password: '123456789' }, /10 to 128/],
+    ['a long password', { email: 'a@example.com', password: 'x'.repeat(129) }, /10 to 128/],
+    ['a common password', { email: 'a@example.com', password: 'Qwertyuiop' }, /too common/],
+    ['no address', { email: 'a.example.com', password: PASSWORD }, /email address/],
+    ['an address with a NUL', { email: 'a\u0000@example.com', password: PASSWORD }, /email address/],
     ['a name with a NUL', { email: 'a@example.com', password: PASSWORD, name: 'a\u0000' }, /"name"/],
     ['an account of somebody’s choice', { email: 'a@example.com', password: PASSWORD, accountId: 'acct_x' }, /"accountId"/],
     ['a role', { email: 'a@example.com', password: PASSWORD, emailVerified: true }, /"emailVerified"/],
@@ -120,8 +120,8 @@ describe('signing up', () => {
     expect(answer.json().error.message).toMatch(sentence)
   })
 
-  test('a password of 8 and one of 128 characters, spaces and all, are taken as they are', async () => {
-    for (const password of [' '.repeat(8), '😀'.repeat(64)]) {
+  test('a password of 10 and one of 128 characters, spaces and all, are taken as they are', async () => {
+    for (const password of [' '.repeat(10), '😀'.repeat(64)]) {
       const email = newEmail()
       expect((await aBrowser().signUp(email, password)).status).toBe(200)
       expect((await aBrowser().signIn(email, password)).status).toBe(200)
@@ -146,13 +146,15 @@ describe('signing up', () => {
 
 describe('the session’s cookie', () => {
   test('is for the server alone: http-only, same site, the whole host, seven days', async () => {
-    const [cookie, ...others] = cookiesOf(await aBrowser().signUp(newEmail()))
+    const [cookie, device, ...others] = cookiesOf(await aBrowser().signUp(newEmail()))
     expect(others).toEqual([])
+    expect(device?.name).toBe('boltyard.device')
+    expect(device?.attributes.sort()).toEqual(['HttpOnly', 'Max-Age=34560000', 'Path=/', 'SameSite=Lax'])
     expect(cookie?.name).toBe('boltyard.session_token')
     expect(cookie?.attributes.sort()).toEqual(['HttpOnly', 'Max-Age=604800', 'Path=/', 'SameSite=Lax'])
   })
 
-  test('with an https PUBLIC_URL it is Secure, in its name too', async () => {
+  test('security 19: with an https PUBLIC_URL all cookies are Secure and for this very host, in their names too', async () => {
     const https = new ServerProcess({ env: { ...server.sharedStoreEnv, ROLE: 'api', PUBLIC_URL: 'https://pay.example.com' } })
     await https.launch()
     await https.printed(/^boltyard ready https:\/\/pay.example.com\n/m)
@@ -160,9 +162,20 @@ describe('the session’s cookie', () => {
     const browser = new Browser(server)
     browser.server = https
     browser.origin = 'https://pay.example.com'
-    const [cookie] = cookiesOf(await browser.signIn(email))
-    expect(cookie?.name).toBe('__Secure-boltyard.session_token')
-    expect(cookie?.attributes.sort()).toEqual(['HttpOnly', 'Max-Age=604800', 'Path=/', 'SameSite=Lax', 'Secure'])
+    const cookies = [
+      ...cookiesOf(await browser.signIn(email)),
+      ...cookiesOf(await browser.get('/auth/passkey/generate-register-options')),
+    ]
+    expect(cookies.map(({ name }) => name)).toEqual([
+      '__Host-boltyard.session_token',
+      '__Host-boltyard.device',
+      expect.stringMatching(/^__Host-boltyard\.better-auth-passkey/),
+    ])
+    // Browsers refuse such a name with a Domain, with another Path, or without Secure.
+    for (const { attributes } of cookies) {
+      expect(attributes).toEqual(expect.arrayContaining(['HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure']))
+      expect(attributes.some((attribute) => /^domain/i.test(attribute))).toBe(false)
+    }
     expect((await browser.me()).user.email).toBe(email)
     await https.stop()
   })
@@ -230,7 +243,7 @@ describe('the session’s cookie', () => {
     const { browser } = await aPerson()
     const { cookie } = browser
     expect((await browser.post('/auth/sign-out')).status).toBe(200)
-    expect(browser.cookies.size).toBe(0)
+    expect([...browser.cookies.keys()]).toEqual(['boltyard.device'])
     const copied = await send(server.port, 'GET', '/dashboard/api/auth/list-sessions', { headers: { cookie } })
     expect(errorOf(copied)).toEqual([401, 'unauthorized'])
   })
@@ -248,56 +261,8 @@ describe('the session’s cookie', () => {
   })
 })
 
-describe('C44: wrong passwords', () => {
+describe('a crowd at the door', () => {
   const from = (address: string) => ({ 'x-forwarded-for': address })
-  /** As if so many more had failed; the replica counts in the database. */
-  const countUp = async (address: string, hits: number): Promise<void> => {
-    const rows = await sql`UPDATE rate_limits SET hits = hits + ${hits} WHERE key = ${`failures ${address}`} RETURNING 1`
-    expect(rows).toHaveLength(1)
-  }
-
-  test('C44: 30 of one address are 401, the 31st and all after it 429; the right password is never refused', async () => {
-    const { email } = known
-    const guess = () => aBrowser().signIn(email, 'wrong horse', from('192.0.2.1'))
-    for (let index = 0; index < 30; index++) {
-      const answer = await guess()
-      expect([answer.status, answer.json()]).toEqual([
-        401,
-        { error: { code: 'unauthorized', message: 'Wrong e-mail address or password.' } },
-      ])
-      expect(answer.headers['x-request-id']).toMatch(/^req_/)
-    }
-    for (let index = 0; index < 2; index++) {
-      const answer = await guess()
-      expect([answer.status, answer.json()]).toEqual([429, { error: { code: 'rate_limited', message: 'rate limit exceeded' } }])
-      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
-      expect(answer.headers['x-ratelimit-limit']).toBe('30')
-    }
-    expect((await aBrowser().signIn(email, PASSWORD, from('192.0.2.1'))).status).toBe(200)
-    expect((await aBrowser().signIn(email, 'wrong horse', from('192.0.2.2'))).status).toBe(401)
-  })
-
-  test('C44: an address that nobody has, and one that somebody has, are refused alike; both count', async () => {
-    const guess = (email: string) => onReplica().signIn(email, 'wrong horse', from('192.0.2.3'))
-    const answers = [await guess(known.email), await guess(`nobody-${known.email}`)]
-    expect(answers.map(({ status }) => status)).toEqual([401, 401])
-    expect(answers[0]?.text).toBe(answers[1]?.text)
-    await countUp('192.0.2.3', 28)
-    expect((await guess(known.email)).status).toBe(429)
-    await countUp('192.0.2.3', 0)
-    expect((await guess(`nobody-${known.email}`)).status).toBe(429)
-  })
-
-  test('C44: the current password cannot be guessed either, by who has found a session', async () => {
-    const { browser } = await aPerson()
-    browser.server = replica
-    const guess = () =>
-      browser.post('/auth/change-password', { currentPassword: 'wrong horse', newPassword: 'their horse' }, from('192.0.2.4'))
-    expect(errorOf(await guess())).toEqual([400, 'bad_request'])
-    await countUp('192.0.2.4', 29)
-    expect(errorOf(await guess())).toEqual([429, 'rate_limited'])
-    expect(await isSignedIn(browser)).toBe(true)
-  })
 
   test('a crowd of strangers at one address is slowed down, somebody who is known is not', async () => {
     const { browser } = await aPerson()
@@ -307,39 +272,6 @@ describe('C44: wrong passwords', () => {
     const signUp = await aBrowser().post('/auth/sign-up/email', { email: newEmail(), password: PASSWORD }, from('192.0.2.5'))
     expect(errorOf(signUp)).toEqual([429, 'rate_limited'])
     expect((await browser.get('/auth/list-sessions', { headers: from('192.0.2.5') })).status).toBe(200)
-  })
-
-  test('a crowd that has its passwords hashed keeps no connection from anybody meanwhile', async () => {
-    const crowd = Promise.all(Array.from({ length: 30 }, () => aBrowser().signUp(newEmail())))
-    let [isOver, most] = [false, 0]
-    void crowd.then(() => {
-      isOver = true
-    })
-    while (!isOver) {
-      const [row] = await sql<{ count: number }[]>`
-        SELECT count(*)::int AS count FROM pg_stat_activity WHERE state = 'idle in transaction'`
-      most = Math.max(most, row?.count ?? 0)
-    }
-    expect((await crowd).map(({ status }) => status)).toEqual(Array.from({ length: 30 }, () => 200))
-    expect(most).toBeLessThan(10)
-  })
-
-  test('at most so many passwords are hashed at once, in the order in which they came', async () => {
-    const gate = gateOf(2)
-    let [inside, most] = [0, 0]
-    const order: number[] = []
-    const work = (index: number) => async (): Promise<number> => {
-      most = Math.max(most, ++inside)
-      order.push(index)
-      await new Promise((resolve) => setTimeout(resolve, 1))
-      inside--
-      if (index === 3) throw new Error('one that fails lets the next one in')
-      return index
-    }
-    const results = await Promise.allSettled(Array.from({ length: 20 }, (_, index) => gate(work(index))))
-    expect([inside, most]).toEqual([0, 2])
-    expect(order).toEqual(Array.from({ length: 20 }, (_, index) => index))
-    expect(results.map(({ status }) => status === 'fulfilled')).toEqual(Array.from({ length: 20 }, (_, index) => index !== 3))
   })
 })
 
@@ -359,7 +291,7 @@ describe('leaving', () => {
     for (const other of others) await other.signIn(email)
     const stranger = (await aPerson()).browser
     expect((await browser.post('/auth/revoke-sessions')).status).toBe(200)
-    expect(browser.cookies.size).toBe(0)
+    expect([...browser.cookies.keys()]).toEqual(['boltyard.device'])
     for (const one of [browser, ...others]) expect(await isSignedIn(one)).toBe(false)
     expect(await isSignedIn(stranger)).toBe(true)
   })

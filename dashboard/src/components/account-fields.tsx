@@ -1,7 +1,7 @@
 import { PasswordInput, TextInput } from '@mantine/core'
 
 /** As the server has it; said before somebody types a shorter one. */
-export const SHORTEST_PASSWORD = 8
+export const SHORTEST_PASSWORD = 10
 
 type Props = {
   email: string

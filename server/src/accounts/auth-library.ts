@@ -1,18 +1,15 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Transactions } from '../store/transactions.ts'
-import { gateOf } from './gate.ts'
 import { peopleAdapter } from './people-adapter.ts'
 
 export type AuthLibrary = Awaited<ReturnType<typeof openAuthLibrary>>
 
 const BASE_PATH = '/dashboard/api/auth'
-export const SHORTEST_PASSWORD = 8
+export const SHORTEST_PASSWORD = 10
 export const LONGEST_PASSWORD = 128
 const SESSION_SECONDS = 7 * 24 * 3600
 /** How often a session that is used is prolonged. */
 const ROLL_SECONDS = 24 * 3600
-/** Half of the threads that Node has for it: a crowd at the door must not keep files and names from being looked up. */
-const MAX_HASHES_AT_ONCE = 2
 
 /** How a session began; what the activity log calls a sign-in depends on it. */
 const METHODS: Record<string, string> = {
@@ -28,10 +25,13 @@ type Setup = {
   transactions: Transactions
   logger: FastifyBaseLogger
   noteFault: (error: unknown) => void
-  newPerson: (email: string, accountId: string | undefined) => Promise<{ id: string; accountId: string }>
+  /** Whatever hashes a password goes through here. */
+  queued: <T>(work: () => Promise<T>) => Promise<T>
+  newPerson: (person: NewPerson) => Promise<{ id: string; accountId: string }>
 }
+export type NewPerson = { email: string; accountId: string | undefined; isSelfRegistered: boolean }
 
-export async function openAuthLibrary({ publicUrl, secret, transactions, logger, noteFault, newPerson }: Setup) {
+export async function openAuthLibrary({ publicUrl, secret, transactions, logger, noteFault, queued, newPerson }: Setup) {
   const [{ betterAuth }, { passkey }, { createAuthEndpoint }, { setSessionCookie }, { hashPassword, verifyPassword }, database] =
     await Promise.all([
       import('better-auth/minimal'),
@@ -42,8 +42,8 @@ export async function openAuthLibrary({ publicUrl, secret, transactions, logger,
       import('@better-auth/core/db/adapter'),
     ])
   const { origin, hostname, protocol } = new URL(publicUrl)
+  const isHttps = protocol === 'https:'
   const times = { createdAt: 'created_at', updatedAt: 'updated_at' }
-  const gate = gateOf(MAX_HASHES_AT_ONCE)
 
   /** For who has shown a link instead of a password. No route leads here. */
   const startBody = { $Infer: { body: {} as { personId: string; method: 'sign-up' | 'link' } } }
@@ -65,7 +65,7 @@ export async function openAuthLibrary({ publicUrl, secret, transactions, logger,
     secrets: [{ version: 1, value: secret }],
     database: peopleAdapter(database, transactions, noteFault),
     telemetry: { enabled: false },
-    // C44 counts failures for all ways in, and for all replicas.
+    // C44 is kept by sign-in-guard.ts, before the library is asked.
     rateLimit: { enabled: false },
     logger: {
       // Below it the library names e-mail addresses.
@@ -109,14 +109,20 @@ export async function openAuthLibrary({ publicUrl, secret, transactions, logger,
       minPasswordLength: SHORTEST_PASSWORD,
       maxPasswordLength: LONGEST_PASSWORD,
       password: {
-        hash: (password) => gate(() => hashPassword(password)),
-        verify: (data) => gate(() => verifyPassword(data)),
+        hash: (password) => queued(() => hashPassword(password)),
+        verify: (data) => queued(() => verifyPassword(data)),
       },
     },
     databaseHooks: {
       user: {
         create: {
-          before: async (user) => ({ data: await newPerson(user.email, (user as { accountId?: string }).accountId) }),
+          before: async (user, context) => ({
+            data: await newPerson({
+              email: user.email,
+              accountId: (user as { accountId?: string }).accountId,
+              isSelfRegistered: context?.path === '/sign-up/email',
+            }),
+          }),
         },
       },
       session: {
@@ -149,9 +155,11 @@ export async function openAuthLibrary({ publicUrl, secret, transactions, logger,
       { id: 'boltyard', endpoints: { startSession } },
     ],
     advanced: {
-      cookiePrefix: 'boltyard',
-      useSecureCookies: protocol === 'https:',
-      defaultCookieAttributes: { httpOnly: true, sameSite: 'lax', secure: protocol === 'https:', path: '/' },
+      // __Host-: a browser takes such a cookie from this very host only, so that a sibling name cannot plant a session of its own. The
+      // library knows __Secure- alone, so its own prefix is off and the attribute is set by hand.
+      cookiePrefix: isHttps ? '__Host-boltyard' : 'boltyard',
+      useSecureCookies: false,
+      defaultCookieAttributes: { httpOnly: true, sameSite: 'lax', secure: isHttps, path: '/' },
       // http/session.ts asks for more: exactly our own origin, on everything that changes something.
       disableCSRFCheck: true,
       disableOriginCheck: true,

@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { isId } from '../ids.ts'
-import { Problem } from '../problems.ts'
+import { emailTaken, Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { findLink, insertAccountLink, insertInvitation, type LinkKind, type LinkRow, useLink } from '../store/links.ts'
 import { findPersonOf } from '../store/people.ts'
 import { noSuchAccount } from './accounts.ts'
-import { type Client, emailOf, passwordOf, type SignIn } from './sign-in.ts'
+import { type Client, emailOf, newPasswordOf, type SignIn } from './sign-in.ts'
 
 export type NewLink = { url: string; expiresAt: number }
 export type LinkInfo = { kind: LinkKind; email: string | null; needsPassword: boolean; expiresAt: number }
@@ -66,7 +66,7 @@ export class Links {
 
   /** All of it or nothing: a link whose person could not be made, because the address is taken, can be tried again. */
   async accept(given: Acceptance, client: Client): Promise<Accepted> {
-    const password = given.password === undefined ? undefined : passwordOf(given.password)
+    const password = given.password === undefined ? undefined : newPasswordOf(given.password)
     // Before the password is hashed: who has no link shall not make us work.
     const { kind, email: wanted } = await this.#find(given.token)
     const email = given.email === undefined ? (wanted ?? undefined) : emailOf(given.email)
@@ -74,7 +74,7 @@ export class Links {
     if (kind === 'sign-in' && given.name !== undefined) throw new Problem('bad_request', 'The field "name" is for somebody new.')
     if (kind !== 'sign-in' && email === undefined) throw new Problem('bad_request', 'The field "email" is missing.')
     if (kind !== 'sign-in' && password === undefined) throw new Problem('bad_request', 'The field "password" is missing.')
-    const passwordHash = password === undefined ? undefined : await this.#signIn.hash(password)
+    const passwordHash = password === undefined ? undefined : await this.#signIn.hash({ ...client, isKnown: true }, password)
     return this.#signIn.transactions.run(async () => {
       const link = await useLink(await this.#signIn.transactions.writer(), hashOf(given.token))
       if (!link) throw noSuchLink()
@@ -102,11 +102,7 @@ export class Links {
       return { user, cookies: await this.#signIn.start(client, user.id, 'sign-up') }
     } catch (error) {
       const constraint = (error as { constraint_name?: string }).constraint_name
-      if (constraint === 'people_email')
-        throw new Problem(
-          'bad_request',
-          'Somebody with this e-mail address is here already. Sign in instead, or use another one.',
-        )
+      if (constraint === 'people_email') throw emailTaken()
       // Two links to one account, used at once.
       if (constraint === 'people_account_id_key') throw noSuchLink()
       throw error

@@ -7,12 +7,25 @@ import { derivedKey, type MasterKey } from '../secrets.ts'
 import type { Sql } from '../store/db.ts'
 import { endSessions, listSessions, type SessionRow } from '../store/people.ts'
 import { Transactions } from '../store/transactions.ts'
-import { createAccount } from './accounts.ts'
-import { type AuthLibrary, LONGEST_PASSWORD, openAuthLibrary, SHORTEST_PASSWORD } from './auth-library.ts'
+import { createAccount, RESERVED_NAMES } from './accounts.ts'
+import { type AuthLibrary, LONGEST_PASSWORD, type NewPerson, openAuthLibrary, SHORTEST_PASSWORD } from './auth-library.ts'
+import { isCommonPassword } from './common-passwords.ts'
+import { DeviceCookie } from './device-cookie.ts'
+import { HashQueue } from './hash-queue.ts'
+import { SignInGuard } from './sign-in-guard.ts'
 
 export type Person = { userId: string; email: string; name: string; accountId: string; sessionId: string }
 /** Where a request came from, as far as signing in is concerned. Nothing else of it reaches the library. */
-export type Client = { address: string; cookie: string | undefined; userAgent: string | undefined; origin: string | undefined }
+export type Client = {
+  address: string
+  cookie: string | undefined
+  userAgent: string | undefined
+  origin: string | undefined
+  /** Aborted when the connection is closed. */
+  signal?: AbortSignal | undefined
+  /** Not a stranger: has a session, a link, or signed in from this browser before. */
+  isKnown?: boolean
+}
 export type AuthCall = { method: 'GET' | 'POST'; path: string; query?: Record<string, string>; body?: unknown }
 export type AuthAnswer = { body: unknown; cookies: string[] }
 
@@ -30,6 +43,10 @@ export class AuthRefusal extends Error {
 
 const LONGEST_NAME = 100
 const LONGEST_USER_AGENT = 500
+/** Half of the threads that Node has for it: a crowd at the door must not keep files and names from being looked up. */
+const MAX_HASHES_AT_ONCE = 2
+/** About a second's worth of them. */
+const MAX_WAITING_HASHES = 20
 
 /**
  * People, their sessions and passkeys: better-auth, over our store. It is loaded when somebody first needs it: it takes most of a second
@@ -39,12 +56,15 @@ const LONGEST_USER_AGENT = 500
  */
 export class SignIn {
   readonly transactions: Transactions
+  readonly guard: SignInGuard
+  readonly devices: DeviceCookie
+  readonly #queue = new HashQueue({ maxRunning: MAX_HASHES_AT_ONCE, maxWaiting: MAX_WAITING_HASHES })
   readonly #config: Config
   readonly #sql: Sql
   readonly #secret: string
   readonly #logger: FastifyBaseLogger
-  /** What the store refused during one call. */
-  readonly #calls = new AsyncLocalStorage<{ fault?: unknown }>()
+  /** Who makes the call that runs, and what the store or the queue refused during it. */
+  readonly #calls = new AsyncLocalStorage<{ client: Client; fault?: unknown }>()
   #library: Promise<AuthLibrary> | undefined
 
   constructor({ config, sql, master, logger }: { config: Config; sql: Sql; master: MasterKey; logger: FastifyBaseLogger }) {
@@ -53,6 +73,8 @@ export class SignIn {
     this.#secret = derivedKey(master, 'sign-in').toString('base64')
     this.#logger = logger
     this.transactions = new Transactions(sql)
+    this.guard = new SignInGuard({ sql, master })
+    this.devices = new DeviceCookie({ master, publicUrl: config.publicUrl })
   }
 
   /** Soon after the start, so that the first person does not wait for it. */
@@ -67,7 +89,8 @@ export class SignIn {
         // Class 23, a constraint, is the store doing its work: of two who take one address, it refuses one.
         if (call && !(error as { code?: string }).code?.startsWith('23')) call.fault ??= error
       },
-      newPerson: (email, accountId) => this.#newPerson(email, accountId),
+      queued: (work) => this.#queued(work),
+      newPerson: (person) => this.#newPerson(person),
     })
     this.#library.catch(() => {
       this.#library = undefined
@@ -80,7 +103,7 @@ export class SignIn {
     // Most requests that come without a session come without a cookie: no library is needed to refuse them.
     if (!client.cookie) return undefined
     const { api } = await this.load()
-    const { headers, response } = await this.#call(() =>
+    const { headers, response } = await this.#call(client, () =>
       api.getSession({ headers: headersOf(client), returnHeaders: true, query: {} }),
     )
     if (!response) return undefined
@@ -99,7 +122,7 @@ export class SignIn {
     const headers = headersOf(client)
     if (method === 'POST') headers.set('content-type', 'application/json')
     const request = new Request(url, { method, headers, ...(method === 'POST' ? { body: JSON.stringify(body ?? {}) } : {}) })
-    const response = await this.#call(() => handler(request))
+    const response = await this.#call(client, () => handler(request))
     const answer = JSON.parse((await response.text()) || 'null')
     if (!response.ok) throw new AuthRefusal(response.status, answer ?? {})
     return { body: answer, cookies: response.headers.getSetCookie() }
@@ -118,8 +141,9 @@ export class SignIn {
     return endSessions(this.#sql, person.userId, which === 'others' ? person.sessionId : undefined)
   }
 
-  async hash(password: string): Promise<string> {
-    return (await this.load()).hash(password)
+  async hash(client: Client, password: string): Promise<string> {
+    const { hash } = await this.load()
+    return this.#call(client, () => hash(password))
   }
 
   /** Without an account of theirs yet, one is made for them. */
@@ -148,21 +172,30 @@ export class SignIn {
   async start(client: Client, personId: string, method: 'sign-up' | 'link'): Promise<string[]> {
     const { api } = await this.load()
     const call = { body: { personId, method }, headers: headersOf(client), returnHeaders: true as const }
-    const { headers } = await this.#call(() => api.startSession(call))
+    const { headers } = await this.#call(client, () => api.startSession(call))
     return headers.getSetCookie()
   }
 
   /** An account is made with its person, in the transaction that makes the person: neither can be left without the other. */
-  async #newPerson(email: string, accountId: string | undefined): Promise<{ id: string; accountId: string }> {
+  async #newPerson({ email, accountId, isSelfRegistered }: NewPerson): Promise<{ id: string; accountId: string }> {
     const id = newId('person')
     if (accountId !== undefined) return { id, accountId }
-    const account = await createAccount(await this.transactions.writer(), nameOf(email), this.#config.signupCreditSat, id)
-    return { id, accountId: account.id }
+    const account = { name: accountNameOf(email), creditSat: this.#config.signupCreditSat, actor: id, isSelfRegistered }
+    return { id, accountId: (await createAccount(await this.transactions.writer(), account)).id }
+  }
+
+  #queued<T>(work: () => Promise<T>): Promise<T> {
+    const call = this.#calls.getStore()
+    const caller = { isKnown: call?.client.isKnown ?? false, signal: call?.client.signal }
+    return this.#queue.run(caller, work).catch((error: unknown) => {
+      if (call) call.fault ??= error
+      throw error
+    })
   }
 
   /** better-auth takes a store that is down for "nobody is signed in", or for a fault of the caller: what the store said comes first. */
-  async #call<T>(work: () => Promise<T>): Promise<T> {
-    const call: { fault?: unknown } = {}
+  async #call<T>(client: Client, work: () => Promise<T>): Promise<T> {
+    const call: { client: Client; fault?: unknown } = { client }
     try {
       return await this.#calls.run(call, work)
     } finally {
@@ -176,17 +209,26 @@ export class SignIn {
 const EMAIL = /^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z]{2,}$/
 
 export function emailOf(text: string): string {
-  if (text.length > 254 || !EMAIL.test(text)) throw new Problem('bad_request', 'This is not an e-mail address.')
+  if (text.length > 254 || !EMAIL.test(text)) throw new Problem('bad_request', 'This is not an email address.')
   return text.toLowerCase()
 }
 
-export function passwordOf(text: string): string {
+/** For a new password only: one that was chosen under older rules still signs in. */
+export function newPasswordOf(text: string): string {
   if (text.length < SHORTEST_PASSWORD || text.length > LONGEST_PASSWORD)
-    throw new Problem('bad_request', `A password has ${SHORTEST_PASSWORD} to ${LONGEST_PASSWORD} characters.`)
+    throw new Problem('bad_request', `A password must have ${SHORTEST_PASSWORD} to ${LONGEST_PASSWORD} characters.`)
+  if (isCommonPassword(text))
+    throw new Problem('bad_request', 'This password is too common: it would be among the first to be guessed. Choose another.')
   return text
 }
 
 export const nameOf = (email: string): string => (email.split('@')[0] ?? '').slice(0, LONGEST_NAME)
+
+/** Whoever owns default@evil.example must not have an account that looks like the first one, or like the treasury. */
+const accountNameOf = (email: string): string => {
+  const name = nameOf(email)
+  return RESERVED_NAMES.includes(name.toLowerCase()) ? email.slice(0, LONGEST_NAME) : name
+}
 
 /** Only what is named here: a header that a client invents must not become a trusted proxy's word about its address. */
 function headersOf({ address, cookie, userAgent, origin }: Client): Headers {

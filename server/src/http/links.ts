@@ -16,7 +16,7 @@ const Acceptance = strict({
 })
 
 /** What the page behind a link asks. */
-export function linkRoutes({ links, config }: RouteParts) {
+export function linkRoutes({ links, signIn, config }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))
     app.addHook('onRequest', async (_request, reply) => {
@@ -31,8 +31,9 @@ export function linkRoutes({ links, config }: RouteParts) {
       '/accept',
       { schema: { hide: true, querystring: strict({}), body: Acceptance } },
       async (request, reply) => {
-        const { user, cookies } = await links.accept(request.body, clientOf(request))
-        reply.header('set-cookie', cookies)
+        const client = clientOf(request, reply)
+        const { user, cookies } = await links.accept(request.body, client)
+        reply.header('set-cookie', [...cookies, signIn.devices.headerFor(client.cookie, user.email)])
         return { user }
       },
     )

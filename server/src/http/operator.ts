@@ -12,7 +12,14 @@ import { ErrorBody, Name, strict, Timestamp } from './schemas.ts'
 const MAX_CREDIT_SAT = 9_007_199_254
 const ACTOR = 'operator'
 
-const AccountView = Type.Object({ id: Type.String(), name: Type.String(), creditSat: Type.Integer(), createdAt: Timestamp })
+const AccountView = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  // A name is what its owner chose, and two may be alike; the email is what tells them apart.
+  emails: Type.Array(Type.String()),
+  creditSat: Type.Integer(),
+  createdAt: Timestamp,
+})
 const NewAccount = strict({ name: Name, creditSat: Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_CREDIT_SAT })) })
 const Credit = strict({ amountSat: Type.Integer({ minimum: -MAX_CREDIT_SAT, maximum: MAX_CREDIT_SAT }), reason: Name })
 const CreditView = Type.Object({
@@ -54,7 +61,7 @@ const Id = Type.Object({ id: Type.String() })
 const KeyId = Type.Object({ id: Type.String(), keyId: Type.String() })
 
 const toSat = (msat: number): number => Math.floor(msat / 1000)
-const accountView = ({ id, name, creditMsat, createdAt }: AccountRow) => ({ id, name, creditSat: toSat(creditMsat), createdAt })
+const accountView = ({ creditMsat, ...account }: AccountRow) => ({ ...account, creditSat: toSat(creditMsat) })
 const creditView = ({ id, amountMsat, kind, reason, createdAt }: EntryRow) => ({
   id,
   amountSat: toSat(amountMsat),
@@ -72,10 +79,10 @@ export function operatorRoutes({ sql, keys, limits, config }: RouteParts, token:
     app.post<{ Body: Static<typeof NewAccount> }>(
       '/accounts',
       { schema: { summary: 'Make an account', security, body: NewAccount, response: { 201: AccountView, ...errors } } },
-      async ({ body }, reply) =>
-        reply
-          .code(201)
-          .send(accountView(await createAccount(sql, body.name.trim(), body.creditSat ?? config.signupCreditSat, ACTOR))),
+      async ({ body: { name, creditSat = config.signupCreditSat } }, reply) => {
+        const account = await createAccount(sql, { name: name.trim(), creditSat, actor: ACTOR, isSelfRegistered: false })
+        return reply.code(201).send(accountView(account))
+      },
     )
     app.get(
       '/accounts',

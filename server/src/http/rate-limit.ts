@@ -1,4 +1,4 @@
-import rateLimit from '@fastify/rate-limit'
+import rateLimit, { normalizeIP } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
@@ -68,6 +68,9 @@ export async function addLimits(
     gateway: settings.gatewayMax === 0 ? undefined : limit('gateway', settings.gatewayMax, windowMs, ({ caller }) => caller.id),
   }
 }
+
+/** The client's address as all limits count it. */
+export const addressOf = ({ ip }: FastifyRequest): string => normalizeIP(ip)
 
 function limited(max: number, ttlInSeconds: number): Problem {
   const seconds = String(Math.max(1, ttlInSeconds))

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Client, Person } from '../accounts/sign-in.ts'
 import type { Config } from '../config.ts'
+import { isLoopback } from '../loopback.ts'
 import { Problem } from '../problems.ts'
 import { findAccount } from '../store/accounts.ts'
 import type { RouteParts } from './app.ts'
@@ -19,9 +20,22 @@ const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 export const signedOut = (): Problem => new Problem('unauthorized', 'Sign in first.')
 
 /** Never true of a proxy's header or of a cookie of another name: only what is named here reaches the sign-in. */
-export function clientOf(request: FastifyRequest): Client {
+export function clientOf(request: FastifyRequest, reply?: FastifyReply): Client {
   const { cookie, origin, 'user-agent': userAgent } = request.headers
-  return { address: request.ip, cookie, origin, userAgent }
+  return { address: request.ip, cookie, origin, userAgent, signal: reply && closedSignal(reply) }
+}
+
+/** Aborted when the connection is closed: nothing needs to be done any more for who has left. */
+function closedSignal({ raw }: FastifyReply): AbortSignal {
+  const controller = new AbortController()
+  if (raw.destroyed) controller.abort()
+  else raw.once('close', () => controller.abort())
+  return controller.signal
+}
+
+/** Somebody at the machine that the service runs on, and not a proxy there that speaks for everybody. */
+export function isOnThisMachine(config: Config, { ip }: FastifyRequest): boolean {
+  return isLoopback(new URL(config.publicUrl).hostname) && isLoopback(ip)
 }
 
 /** A session that is used is prolonged, and its cookie with it. */

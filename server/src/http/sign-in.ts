@@ -1,10 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Type } from 'typebox'
-import { type AuthAnswer, type AuthCall, AuthRefusal, emailOf, nameOf, passwordOf } from '../accounts/sign-in.ts'
-import { Problem } from '../problems.ts'
+import { type Static, Type } from 'typebox'
+import { type AuthAnswer, type AuthCall, AuthRefusal, type Client, emailOf, nameOf, newPasswordOf } from '../accounts/sign-in.ts'
+import type { Attempt } from '../accounts/sign-in-guard.ts'
+import { emailTaken, Problem } from '../problems.ts'
 import type { RouteParts } from './app.ts'
+import { addressOf } from './rate-limit.ts'
 import { Name, strict, Text } from './schemas.ts'
-import { clientOf, requirePerson, requireSameOrigin, signedOut } from './session.ts'
+import { clientOf, isOnThisMachine, requirePerson, requireSameOrigin, signedOut } from './session.ts'
 
 const SignUp = strict({ email: Text, password: Text, name: Type.Optional(Name) })
 const SignInBody = strict({ email: Text, password: Text, rememberMe: Type.Optional(Type.Boolean()) })
@@ -30,14 +32,10 @@ const WebAuthn = Type.Object(
   { additionalProperties: true },
 )
 
-/** Where a secret can be guessed at, and what better-auth calls it when it was. */
-const GUESSES = ['/sign-in/email', '/change-password', '/passkey/verify-authentication']
-const WRONG = ['INVALID_EMAIL_OR_PASSWORD', 'INVALID_PASSWORD', 'PASSKEY_NOT_FOUND', 'AUTHENTICATION_FAILED']
+/** What better-auth calls a passkey that was wrong. */
+const WRONG_PASSKEY = ['PASSKEY_NOT_FOUND', 'AUTHENTICATION_FAILED']
+const EMAIL_TAKEN = ['USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL', 'FAILED_TO_CREATE_USER']
 const SENTENCES: Record<string, string> = {
-  USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: 'Somebody with this e-mail address is here already. Sign in instead.',
-  FAILED_TO_CREATE_USER: 'Somebody with this e-mail address is here already. Sign in instead.',
-  PASSWORD_TOO_SHORT: 'A password has at least 8 characters.',
-  PASSWORD_TOO_LONG: 'A password has at most 128 characters.',
   CHALLENGE_NOT_FOUND: 'This took too long. Begin again.',
   YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY: 'Somebody else began this. Begin again.',
   FAILED_TO_VERIFY_REGISTRATION: 'This passkey could not be verified.',
@@ -63,17 +61,41 @@ export function signInRoutes(parts: RouteParts) {
       route.schema = { hide: true, querystring: strict({}), ...route.schema }
     })
 
-    const call = async (request: FastifyRequest, reply: FastifyReply, call: AuthCall, atOnce = false): Promise<unknown> => {
-      let answer: AuthAnswer
+    const send = async (request: FastifyRequest, client: Client, call: AuthCall): Promise<AuthAnswer> => {
       try {
-        answer = await (atOnce ? signIn.callAtOnce(clientOf(request), call) : signIn.call(clientOf(request), call))
+        return await (call.path === '/change-password' ? signIn.callAtOnce(client, call) : signIn.call(client, call))
       } catch (error) {
         if (!(error instanceof AuthRefusal)) throw error
-        if (GUESSES.includes(call.path) && WRONG.includes(error.code)) await limits.failures(request)
+        if (WRONG_PASSKEY.includes(error.code)) await limits.failures(request)
         throw problemOf(call.path, error) ?? error
       }
-      if (answer.cookies.length > 0) reply.header('set-cookie', answer.cookies)
-      return answer.body
+    }
+    const call = async (request: FastifyRequest, reply: FastifyReply, call: AuthCall): Promise<unknown> => {
+      const { body, cookies } = await send(request, clientOf(request, reply), call)
+      if (cookies.length > 0) reply.header('set-cookie', cookies)
+      return body
+    }
+    /** A call that begins a session: the browser is known from then on. */
+    const enter = async (request: FastifyRequest, reply: FastifyReply, client: Client, call: AuthCall) => {
+      const { body, cookies } = await send(request, client, call)
+      const view = userView(body)
+      reply.header('set-cookie', [...cookies, signIn.devices.headerFor(client.cookie, view.user.email)])
+      return view
+    }
+    /** C44: a password that is tried was counted first, and only a wrong one stays counted. */
+    const guess = async <T>(request: FastifyRequest, attempt: Attempt, work: () => Promise<T>): Promise<T> => {
+      let result: T
+      try {
+        result = await work()
+      } catch (error) {
+        if (!(error instanceof WrongPassword))
+          await attempt
+            .takeBack()
+            .catch((err: unknown) => request.log.warn({ err }, 'a sign-in that was not tried stays counted as failed'))
+        throw error
+      }
+      await attempt.succeeded()
+      return result
     }
     const post = (request: FastifyRequest, path: string): AuthCall => ({ method: 'POST', path, body: request.body })
     const get = (request: FastifyRequest, path: string): AuthCall => ({
@@ -89,22 +111,42 @@ export function signInRoutes(parts: RouteParts) {
         if (config.registration !== 'open')
           throw new Problem('unauthorized', 'Nobody can sign up here without an invitation. Ask the operator for one.')
         const email = emailOf(request.body.email)
-        const password = passwordOf(request.body.password)
+        const password = newPasswordOf(request.body.password)
         await limits.strangers(request)
+        if (!isOnThisMachine(config, request)) await signIn.guard.admitSignUp(addressOf(request))
         const body = { email, password, name: request.body.name ?? nameOf(email) }
-        return userView(await call(request, reply, { method: 'POST', path: '/sign-up/email', body }))
+        return enter(request, reply, clientOf(request, reply), { method: 'POST', path: '/sign-up/email', body })
       },
     )
-    app.post('/sign-in/email', { schema: { body: SignInBody } }, async (request, reply) =>
-      userView(await call(request, reply, post(request, '/sign-in/email'))),
-    )
+    app.post<{ Body: Static<typeof SignInBody> }>('/sign-in/email', { schema: { body: SignInBody } }, async (request, reply) => {
+      const email = emailOf(request.body.email)
+      const client = clientOf(request, reply)
+      const device = signIn.devices.deviceOf(client.cookie, email)
+      const attempt = await signIn.guard.admit(
+        device === undefined
+          ? { target: `email ${email}`, source: `address ${addressOf(request)}` }
+          : { target: `device ${device} ${email}`, source: `device ${device}` },
+      )
+      const body = { ...request.body, email }
+      const known = { ...client, isKnown: device !== undefined }
+      return guess(request, attempt, () => enter(request, reply, known, { method: 'POST', path: '/sign-in/email', body }))
+    })
     app.post('/sign-out', { schema: { body: Nothing } }, async (request, reply) =>
       call(request, reply, post(request, '/sign-out')),
     )
-    app.post('/change-password', { ...sessionNeeded, schema: { body: PasswordChange } }, async (request, reply) => {
-      const body = { ...(request.body as object), revokeOtherSessions: true }
-      return userView(await call(request, reply, { method: 'POST', path: '/change-password', body }, true))
-    })
+    app.post<{ Body: Static<typeof PasswordChange> }>(
+      '/change-password',
+      { ...sessionNeeded, schema: { body: PasswordChange } },
+      async (request, reply) => {
+        newPasswordOf(request.body.newPassword)
+        const client = { ...clientOf(request, reply), isKnown: true }
+        const body = { ...request.body, revokeOtherSessions: true }
+        // Not the count of the email: strangers would keep its owner from changing the password.
+        const who = `person ${request.person.userId}`
+        const attempt = await signIn.guard.admit({ target: who, source: who })
+        return guess(request, attempt, () => enter(request, reply, client, { method: 'POST', path: '/change-password', body }))
+      },
+    )
     app.post('/update-user', { ...sessionNeeded, schema: { body: strict({ name: Name }) } }, async (request, reply) =>
       call(request, reply, post(request, '/update-user')),
     )
@@ -146,7 +188,7 @@ export function signInRoutes(parts: RouteParts) {
       return call(request, reply, get(request, '/passkey/generate-authenticate-options'))
     })
     app.post('/passkey/verify-authentication', { schema: { body: strict({ response: WebAuthn }) } }, async (request, reply) =>
-      userView(await call(request, reply, post(request, '/passkey/verify-authentication'))),
+      enter(request, reply, clientOf(request, reply), post(request, '/passkey/verify-authentication')),
     )
     app.get('/passkey/list-user-passkeys', sessionNeeded, async (request, reply) => {
       const passkeys = (await call(request, reply, get(request, '/passkey/list-user-passkeys'))) as unknown[]
@@ -180,13 +222,17 @@ function passkeyView(body: unknown) {
   return { id, name: name ?? null, deviceType, backedUp, createdAt: Math.floor(Date.parse(createdAt) / 1000) }
 }
 
+/** Thrown, so that it can be told from everything else that a sign-in may end with. */
+class WrongPassword extends Problem {}
+
 /** Undefined: not the caller's fault. */
 function problemOf(path: string, { status, code, message }: AuthRefusal): Problem | undefined {
-  if (code === 'INVALID_EMAIL_OR_PASSWORD') return new Problem('unauthorized', 'Wrong e-mail address or password.')
+  if (code === 'INVALID_EMAIL_OR_PASSWORD') return new WrongPassword('unauthorized', 'Wrong email address or password.')
   // 400: the session is good, only this word is not.
-  if (code === 'INVALID_PASSWORD') return new Problem('bad_request', 'The current password is another one.')
-  if (path === '/passkey/verify-authentication' && WRONG.includes(code))
-    return new Problem('unauthorized', 'This passkey does not open anything here.')
+  if (code === 'INVALID_PASSWORD') return new WrongPassword('bad_request', 'The current password is incorrect.')
+  if (path === '/passkey/verify-authentication' && WRONG_PASSKEY.includes(code))
+    return new Problem('unauthorized', 'This passkey does not belong to an account here.')
+  if (EMAIL_TAKEN.includes(code)) return emailTaken()
   // Somebody else's and none at all: one answer. Who asks is signed in, or would not have come this far.
   if (/^\/passkey\/(delete|update)-passkey$/.test(path) && [401, 403, 404].includes(status))
     return new Problem('not_found', 'There is no such passkey.')

@@ -127,6 +127,11 @@ export class Nodes {
         if (row === 'account limit')
           throw new Problem('limit_reached', `An account can have ${config.maxNodesPerAccount} nodes. Delete one first.`)
         if (row === 'host limit') throw new Problem('limit_reached', 'This host has as many nodes as it can hold.')
+        if (row === 'newcomer limit')
+          throw new Problem(
+            'limit_reached',
+            'This host keeps its last places for accounts that have topped up. Top up, or ask the operator.',
+          )
         if ('missingMsat' in row) throw new NoCredit(config, row.missingMsat)
         crashpoint('create: not yet committed')
         const { seed, password, restrictedPassword } = material

@@ -1,18 +1,22 @@
 import type { Sql } from './db.ts'
 
-export type AccountRow = { id: string; name: string; creditMsat: number; createdAt: number }
+export type AccountRow = { id: string; name: string; emails: string[]; creditMsat: number; createdAt: number }
 
 const fields = (sql: Sql) => sql`
   a.id, a.name, floor(extract(epoch FROM a.created_at))::bigint AS "createdAt",
+  ARRAY(SELECT p.email FROM people p WHERE p.account_id = a.id ORDER BY p.id) AS emails,
   (SELECT coalesce(sum(e.amount_msat), 0)::bigint FROM credit_entries e WHERE e.account_id = a.id) AS "creditMsat"`
 
 /** The account and its first credit exist together or not at all. */
 export async function insertAccount(
   sql: Sql,
-  account: { id: string; name: string; creditMsat: number; reason: string; actor: string },
+  account: { id: string; name: string; creditMsat: number; reason: string; actor: string; isSelfRegistered: boolean },
 ): Promise<void> {
   await sql`
-    WITH account AS (INSERT INTO accounts (id, name) VALUES (${account.id}, ${account.name}) RETURNING id),
+    WITH account AS (
+      INSERT INTO accounts (id, name, is_self_registered) VALUES (${account.id}, ${account.name}, ${account.isSelfRegistered})
+      RETURNING id
+    ),
     credit AS (
       INSERT INTO credit_entries (account_id, amount_msat, kind, reason, reference)
       SELECT id, ${account.creditMsat}::bigint, 'signup', ${account.reason}, id FROM account WHERE ${account.creditMsat}::bigint <> 0

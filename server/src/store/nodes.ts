@@ -111,18 +111,22 @@ export async function insertNode(
   sql: Sql,
   node: NewNode,
   limits: NodeLimits,
-): Promise<NodeRow | 'account limit' | 'host limit' | { missingMsat: number }> {
+): Promise<NodeRow | 'account limit' | 'host limit' | 'newcomer limit' | { missingMsat: number }> {
   const [account] = await sql<{ number: number }[]>`
     SELECT nodes_made + 1 AS number FROM accounts WHERE id = ${node.accountId} FOR NO KEY UPDATE`
   if (!account) throw new Error('the account of a key is gone')
   // Other accounts fill the same host, and the lock above does not hold them off.
   await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`nodes of ${node.host}`}, 0))`
-  const [counts] = await sql<{ mine: number; here: number }[]>`
-    SELECT (SELECT count(*) FROM nodes WHERE account_id = ${node.accountId} AND deleted_at IS NULL)::int AS mine,
+  const [counts] = await sql<{ isNewcomer: boolean; mine: number; here: number }[]>`
+    SELECT (SELECT is_self_registered AND NOT EXISTS (
+              SELECT 1 FROM credit_entries e WHERE e.account_id = ${node.accountId} AND e.kind IN ('top_up', 'operator') AND e.amount_msat > 0)
+            FROM accounts WHERE id = ${node.accountId}) AS "isNewcomer",
+           (SELECT count(*) FROM nodes WHERE account_id = ${node.accountId} AND deleted_at IS NULL)::int AS mine,
            (SELECT count(*) FROM nodes n JOIN accounts a ON a.id = n.account_id
               WHERE n.host = ${node.host} AND n.deleted_at IS NULL AND NOT a.is_treasury)::int AS here`
   if (!counts || counts.mine >= limits.perAccount) return 'account limit'
   if (counts.here >= limits.perHost) return 'host limit'
+  if (counts.isNewcomer && counts.here >= newcomersShare(limits.perHost)) return 'newcomer limit'
   const missingMsat = await missingCredit(sql, node.accountId, limits.priceMsatPerDay, 1)
   if (missingMsat > 0) return { missingMsat }
   await sql`UPDATE accounts SET nodes_made = ${account.number} WHERE id = ${node.accountId}`
@@ -148,6 +152,9 @@ export async function insertNode(
   if (!row) throw new Error('the new node is gone')
   return row
 }
+
+/** A quarter of a host is out of reach for strangers: however many sign up, whoever is known to the operator or pays finds a place. */
+const newcomersShare = (perHost: number): number => Math.max(1, Math.floor(perHost * 0.75))
 
 export async function logActivity(sql: Sql, accountId: string, actor: string, action: string, target: string): Promise<void> {
   await sql`INSERT INTO activity (account_id, actor, action, target) VALUES (${accountId}, ${actor}, ${action}, ${target})`

@@ -1,4 +1,4 @@
-import type { Sql } from './db.ts'
+import type { Fragment, Sql } from './db.ts'
 
 /** What better-auth keeps, in tables of ours. What happened to a person is in the activity log if, and only if, the row says so too. */
 export type PeopleTable = 'people' | 'people_sessions' | 'people_identities' | 'people_verifications' | 'people_passkeys'
@@ -27,9 +27,12 @@ export async function countRows(sql: Sql, table: PeopleTable, where: Condition[]
   return row?.count ?? 0
 }
 
+/** With a new password the sign-in links that are still open die: whoever has one could otherwise get in past it. */
 export async function updateRows(sql: Sql, table: PeopleTable, where: Condition[], changes: Row): Promise<Row[]> {
-  const log =
-    table === 'people_identities' && 'password_hash' in changes ? logged(sql, 'person.password_changed') : sql`log AS (SELECT 1)`
+  const isNewPassword = table === 'people_identities' && 'password_hash' in changes
+  const log = isNewPassword
+    ? sql`${logged(sql, 'person.password_changed')}, ended AS (${endLinks(sql, sql`SELECT person_id FROM row`)})`
+    : sql`log AS (SELECT 1)`
   return sql<Row[]>`
     WITH row AS (UPDATE ${sql(table)} SET ${sql(changes)} WHERE ${all(sql, where)} RETURNING *), ${log} SELECT * FROM row`
 }
@@ -104,14 +107,25 @@ export async function isOpenSession(sql: Sql, id: string): Promise<boolean> {
   return row !== undefined
 }
 
-/** All of a person, or all but one. */
+/**
+ * All of a person, or all but one, and the links that would begin another. The links first, in a statement of their own: a link that is
+ * being used at this moment is waited for, and the session it began is seen by the second statement.
+ */
 export async function endSessions(sql: Sql, personId: string, except: string | undefined): Promise<void> {
-  await sql`
-    WITH gone AS (DELETE FROM people_sessions WHERE person_id = ${personId} AND id <> ${except ?? ''} RETURNING 1)
-    INSERT INTO activity (account_id, actor, action, detail)
-    SELECT account_id, id, 'person.signed_out', jsonb_build_object('sessions', (SELECT count(*) FROM gone))
-    FROM people WHERE id = ${personId} AND EXISTS (SELECT 1 FROM gone)`
+  await sql.begin(async (transaction) => {
+    const store = transaction as unknown as Sql
+    await endLinks(store, store`SELECT ${personId}`)
+    await store`
+      WITH gone AS (DELETE FROM people_sessions WHERE person_id = ${personId} AND id <> ${except ?? ''} RETURNING 1)
+      INSERT INTO activity (account_id, actor, action, detail)
+      SELECT account_id, id, 'person.signed_out', jsonb_build_object('sessions', (SELECT count(*) FROM gone))
+      FROM people WHERE id = ${personId} AND EXISTS (SELECT 1 FROM gone)`
+  })
 }
+
+const endLinks = (sql: Sql, people: Fragment) => sql`
+  UPDATE links SET used_at = now() WHERE kind = 'sign-in' AND used_at IS NULL
+    AND account_id IN (SELECT account_id FROM people WHERE id IN (${people}))`
 
 export type PersonRow = { id: string; email: string; name: string }
 

@@ -1,0 +1,46 @@
+import type { Sql } from './db.ts'
+
+/** Failures that are free of a pause. */
+const FREE_FAILURES = 5
+const LONGEST_PAUSE_SECONDS = 900
+const REMEMBERED = '1 day'
+const MAX_ROWS = 100_000
+
+/**
+ * Counts an attempt as failed before it is tried, so that a thousand guesses sent at once are not all tried before the first one fails.
+ * While a pause lasts nothing is counted, and the answer is how long it still takes.
+ */
+export async function countAttempt(sql: Sql, key: Buffer): Promise<{ pauseMs: number }> {
+  const [row] = await sql<{ pauseMs: number }[]>`
+    WITH counted AS (
+      INSERT INTO sign_in_failures AS f (key, failures, paused_until, forget_at)
+      VALUES (${key}, 1, now(), now() + ${REMEMBERED}::interval)
+      ON CONFLICT (key) DO UPDATE SET
+        failures = f.failures + 1,
+        paused_until = now() + CASE WHEN f.failures + 1 < ${FREE_FAILURES} THEN interval '0'
+          ELSE least(${LONGEST_PAUSE_SECONDS}, 2 ^ least(f.failures + 1 - ${FREE_FAILURES}, 30)) * interval '1 second' END,
+        forget_at = excluded.forget_at
+      WHERE f.paused_until <= now()
+      RETURNING 1
+    )
+    SELECT CASE WHEN EXISTS (SELECT 1 FROM counted) THEN 0
+      ELSE greatest(1, (SELECT extract(epoch FROM paused_until - now()) * 1000 FROM sign_in_failures WHERE key = ${key})) END::int AS "pauseMs"`
+  return { pauseMs: row?.pauseMs ?? 0 }
+}
+
+/** The attempt was never tried: the failure that it was counted as did not happen, and neither did its pause. */
+export async function takeBackAttempt(sql: Sql, key: Buffer): Promise<void> {
+  await sql`UPDATE sign_in_failures SET failures = greatest(0, failures - 1), paused_until = now() WHERE key = ${key}`
+}
+
+export async function forgetFailures(sql: Sql, key: Buffer): Promise<void> {
+  await sql`DELETE FROM sign_in_failures WHERE key = ${key}`
+}
+
+/** Beyond the bound those with the fewest failures go first: a flood of invented names cannot wash out a pause. */
+export async function forgetOldFailures(sql: Sql, maxRows = MAX_ROWS): Promise<void> {
+  await sql`DELETE FROM sign_in_failures WHERE forget_at < now()`
+  await sql`
+    DELETE FROM sign_in_failures WHERE key IN (
+      SELECT key FROM sign_in_failures ORDER BY failures DESC, forget_at DESC OFFSET ${maxRows})`
+}
