@@ -46,17 +46,20 @@ export type Passkey = { id: string; name: string | null; deviceType: string; bac
 /** GET /overview */
 export type Overview = {
   credit: CreditSummary
-  nodes: { ready: number; total: number }
-  /** Of gateway payments, by when the node reported them; one point per hour of the last 24, and one per day of the last 7. */
-  received: { last24hSat: number; last7dSat: number; hourly: { at: number; sat: number }[]; daily: { at: number; sat: number }[] }
+  /** Silent: ready by the API, but it did not answer when it was last asked. Not among the ready ones here. */
+  nodes: { ready: number; silent: number; total: number }
+  /** Of gateway payments, by when the node received them: the quarters of an hour of the last 8 days in which something came. */
+  received: { now: number; quarterHours: { at: number; sat: number }[] }
   /** Of the last 7 days. */
   funnel: { issued: number; settled: number; paid: number }
   checklist: { hasNode: boolean; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }
 }
 
 export type CreditSummary = {
+  /** Whole satoshis, rounded down. */
   balanceSat: number
-  /** Usage that is not in the ledger yet; the balance above has it taken off already. */
+  balanceMsat: number
+  /** Usage that is not in the ledger yet; both balances above have it taken off already. */
   unpostedMsat: number
   nodesThatCost: number
   /** Null when nothing costs. */
@@ -71,6 +74,7 @@ export type Credit = CreditSummary & { entries: CreditEntry[]; nextCursor: strin
 export type CreditEntry = {
   id: number
   amountMsat: number
+  balanceAfterMsat: number
   kind: string
   reason: string
   reference: string | null
@@ -95,6 +99,10 @@ export type DashboardNode = {
   autoLiquidity: string
   /** The operation that runs now. */
   operation: string | null
+  /** When it was last seen with its channels online. */
+  hasFunds: boolean
+  /** Ready, but it did not answer when it was last asked. */
+  isSilent: boolean
 }
 /** POST /nodes {name?, autoLiquidity?, accessMode?} with Idempotency-Key → 202 */
 export type CreatedNode = { node: DashboardNode; credentials: { seed: string; password: string; restrictedPassword: string } }
@@ -105,8 +113,8 @@ export type NodeLive = {
   isReachable: boolean
   balanceSat: number | null
   feeCreditSat: number | null
-  /** Of channels: open and usable, or not now. */
-  channels: { usable: number; total: number }
+  /** Open and usable, or not now; null when the node does not answer. */
+  channels: { usable: number; total: number } | null
   blockHeight: number | null
   version: string | null
 }

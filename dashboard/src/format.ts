@@ -42,6 +42,13 @@ const exactFormat = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', time
 
 export const exact = (at: number): string => exactFormat.format(at * 1000)
 
+const hourFormat = new Intl.DateTimeFormat('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' })
+const dayFormat = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' })
+
+/** What a bar of a chart is called, by the reader's clock: "Sun 14:00", "Sun 15 Nov". */
+export const bucketName = (at: number, unit: 'hour' | 'day'): string =>
+  (unit === 'hour' ? hourFormat : dayFormat).format(at * 1000).replace(',', '')
+
 /** "about 11 days". Days for as long as a person counts in days: "about 3 months" hides two weeks of difference. */
 export function duration(seconds: number): string {
   for (const [unit, length] of UNITS) {

@@ -4,7 +4,9 @@ import type { Activity } from './api-types.ts'
 const SENTENCES: Record<string, string> = {
   'account.created': 'The account was created',
   'credit.added': 'Credit was added',
-  'credit.warning': 'Credit is running low, or used up',
+  'credit.taken': 'Credit was taken',
+  'credit.warning': 'Credit is running low',
+  'credit.used_up': 'Credit is used up',
   'credit.topped_up': 'Credit was topped up over Lightning',
   'key.created': 'API key % was created',
   'key.disabled': 'API key % was disabled',
@@ -31,10 +33,22 @@ const SENTENCES: Record<string, string> = {
 }
 
 /** In words, with a gap for the target; what is not known is shown as it is called, and never hidden. */
-export function sentenceOf({ action, target }: Activity): { before: string; after: string; namesTarget: boolean } {
+export function sentenceOf({ action: logged, target, detail }: Activity): {
+  before: string
+  after: string
+  namesTarget: boolean
+} {
+  const action = actionOf(logged, detail)
   const sentence = SENTENCES[action] ?? `${capital(action.replaceAll(/[._-]/g, ' '))}${target ? ': %' : ''}`
   const [before = '', after = ''] = sentence.split('%')
   return { before, after, namesTarget: sentence.includes('%') }
+}
+
+/** One action of the log, two things to a person: the detail tells which. */
+function actionOf(action: string, detail: Activity['detail']): string {
+  if (action === 'credit.added' && Number(detail.amountMsat) < 0) return 'credit.taken'
+  if (action === 'credit.warning' && detail.level === 'empty') return 'credit.used_up'
+  return action
 }
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

@@ -8,6 +8,7 @@ import type { Config } from './config.ts'
 import { writeSecretFile } from './data-dir.ts'
 import { listAccounts } from './store/accounts.ts'
 import type { Sql } from './store/db.ts'
+import { FIRST_RUN_KEY } from './store/keys.ts'
 import { settingOnce } from './store/settings.ts'
 
 type FirstRun = { accountId: string; apiKey: string; claimUrl: string }
@@ -17,7 +18,7 @@ type FirstRun = { accountId: string; apiKey: string; claimUrl: string }
  * database says so, not when the file is there: who has stored the key elsewhere may delete the file.
  */
 export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Config): Promise<void> {
-  const path = join(config.dataDir, 'first-run.json')
+  const path = join(config.dataDir, FIRST_RUN_KEY)
   const [done] = await sql`SELECT 1 FROM settings WHERE name = 'first_run'`
   if (done) return
   if (!(await isUsable(path, keys))) {
@@ -30,8 +31,7 @@ export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Confi
       isSelfRegistered: false,
     }
     const account = left ?? (await createAccount(sql, first))
-    // Named after where it is: in the dashboard somebody would look for a key that they never saw.
-    const { key } = await keys.create(account.id, 'first-run.json', [...SCOPES], config.maxKeysPerAccount, 'first run')
+    const { key } = await keys.create(account.id, FIRST_RUN_KEY, [...SCOPES], config.maxKeysPerAccount, 'first run')
     const { url: claimUrl } = await links.firstClaim(account.id)
     const content: FirstRun = { accountId: account.id, apiKey: key, claimUrl }
     writeSecretFile(path, `${JSON.stringify(content, null, 2)}\n`)

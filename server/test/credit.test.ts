@@ -1,7 +1,15 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { addCredit, type CreditSummary, creditEntries, creditSummary, levelOf, runwaySeconds } from '../src/accounts/credit.ts'
+import {
+  addCredit,
+  type CreditSummary,
+  creditSummary,
+  creditWithEntries,
+  levelOf,
+  runwaySeconds,
+} from '../src/accounts/credit.ts'
 import { type Config, readConfig } from '../src/config.ts'
 import type { Sql } from '../src/store/db.ts'
+import { closeHours, postUsage } from '../src/store/usage.ts'
 import {
   type Clock,
   costOf,
@@ -82,6 +90,7 @@ describe('C31 C33: what an account is shown', () => {
     const id = await newAccount(sql, 10 * PRICE_MSAT)
     const idle = {
       balanceSat: 1_000,
+      balanceMsat: 1_000_000,
       unpostedMsat: 0,
       nodesThatCost: 0,
       runwaySeconds: null,
@@ -146,14 +155,41 @@ describe('C31 C33: what an account is shown', () => {
     const id = await newAccount(sql, 1_000)
     const other = await newAccount(sql, 1_000)
     for (let one = 1; one <= 4; one++) await addCredit(sql, id, one, `number ${one}`, 'x')
-    const all = await creditEntries(sql, id, undefined, 10)
+    const entries = async (account: string, before: number | undefined, limit: number) =>
+      (await creditWithEntries(sql, config, account, before, limit)).entries
+    const all = await entries(id, undefined, 10)
     expect(all.map(({ amountMsat, kind, reason, reference }) => [amountMsat, kind, reason, reference])).toEqual([
       ...[4, 3, 2, 1].map((one) => [one * 1000, 'operator', `number ${one}`, null]),
       [1_000, 'signup', 'test', id],
     ])
-    const first = await creditEntries(sql, id, undefined, 2)
-    expect([...first, ...(await creditEntries(sql, id, first[1]?.id, 10))]).toEqual(all)
-    expect(await creditEntries(sql, other, undefined, 10)).toHaveLength(1)
+    const first = await entries(id, undefined, 2)
+    expect([...first, ...(await entries(id, first[1]?.id, 10))]).toEqual(all)
+    expect(await entries(other, undefined, 10)).toHaveLength(1)
+    expect(all.map(({ balanceAfterMsat }) => balanceAfterMsat)).toEqual([11_000, 7_000, 4_000, 2_000, 1_000])
+  })
+
+  test('dashboard: the ledger adds up: the newest entry’s balance less what is not booked yet is the balance, also while it is being booked', async () => {
+    await forgetNodes(sql)
+    await clock.set(NOON)
+    const id = await newAccount(sql, 10_000_000)
+    await newNode(sql, id)
+    await clock.move(9 * 60)
+    const isBooking = { now: true }
+    const booking = (async () => {
+      while (isBooking.now) {
+        await clock.move(3_600)
+        await closeHours(sql)
+        await postUsage(sql, PRICE_MSAT, 100)
+      }
+    })()
+    for (let look = 0; look < 40; look++) {
+      const { summary: now, entries } = await creditWithEntries(sql, config, id, undefined, 500)
+      expect((entries[0]?.balanceAfterMsat ?? 0) - now.unpostedMsat).toBe(now.balanceMsat)
+      expect(entries.reduce((sum, { amountMsat }) => sum + amountMsat, 0)).toBe(entries[0]?.balanceAfterMsat)
+      expect(Math.floor(now.balanceMsat / 1000)).toBe(now.balanceSat)
+    }
+    isBooking.now = false
+    await booking
   })
 
   test('C31: balance and page are read from the index, however long the ledger is', async () => {

@@ -2,9 +2,9 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../src/ids.ts'
 import { listActivity } from '../src/store/accounts.ts'
 import type { Sql } from '../src/store/db.ts'
-import { listKeys } from '../src/store/keys.ts'
+import { FIRST_RUN_KEY, listKeys } from '../src/store/keys.ts'
 import { listNodes } from '../src/store/nodes.ts'
-import { fingerprintOf, funnelOf, overviewOf, receivedByHour } from '../src/store/overview.ts'
+import { fingerprintOf, funnelOf, overviewOf, receivedLately } from '../src/store/overview.ts'
 import { listPayments } from '../src/store/payments.ts'
 import { signUp, type Visitor } from './dashboard-harness.ts'
 import { type Server, startServer } from './harness.ts'
@@ -71,42 +71,47 @@ describe('what it says', () => {
   })
   const overview = () => ann.wire('Overview', 200, 'GET', '/overview')
 
-  test('24 hours and 7 days up to now, each with a point also where nothing came', async () => {
-    const { received: empty } = await overview()
-    const now = seconds()
-    expect(empty.hourly.map(({ at }: { at: number }) => at)).toEqual(
-      Array.from({ length: 24 }, (_, n) => now - (now % HOUR) - (23 - n) * HOUR),
-    )
-    expect(empty.daily.map(({ at }: { at: number }) => at)).toEqual(
-      Array.from({ length: 7 }, (_, n) => now - (now % DAY) - (6 - n) * DAY),
-    )
-    expect([empty.last24hSat, empty.last7dSat]).toEqual([0, 0])
-  })
-
-  test('sats are counted when the node reported them, whether or not anybody has validated; the sums are those of the points', async () => {
+  test('sats are counted when the node reported them, whether or not anybody has validated, by quarters of an hour that fit every time zone', async () => {
+    expect((await overview()).received).toEqual({ now: expect.any(Number), quarterHours: [] })
     await insertPayments(ann.accountId, nodeId, [
       { ageSeconds: 100, amountSat: 1, settledAgo: 0, isPaid: true },
       { ageSeconds: 3 * HOUR, amountSat: 20, settledAgo: 2 * HOUR },
       { ageSeconds: 22 * HOUR, amountSat: 300, settledAgo: 22 * HOUR, isPaid: true },
       // Made a week and more ago, and settled only now.
-      { ageSeconds: 9 * DAY, amountSat: 4_000, settledAgo: 0 },
+      { ageSeconds: 10 * DAY, amountSat: 4_000, settledAgo: 0 },
       { ageSeconds: 3 * DAY, amountSat: 50_000, settledAgo: 3 * DAY, isPaid: true },
-      { ageSeconds: 8 * DAY, amountSat: 600_000, settledAgo: 8 * DAY, isPaid: true },
+      { ageSeconds: 9 * DAY, amountSat: 600_000, settledAgo: 9 * DAY, isPaid: true },
       { ageSeconds: 50, amountSat: 7_000_000 },
     ])
     const { received: got, funnel, checklist } = await overview()
-    expect(got.last24hSat).toBe(4_321)
-    expect(got.last7dSat).toBe(54_321)
-    const at = (time: number, width: number) => (point: { at: number }) => point.at === time - (time % width)
-    expect(got.hourly.find(at(seconds() - 2 * HOUR, HOUR)).sat).toBe(20)
-    expect(got.daily.find(at(seconds() - 3 * DAY, DAY)).sat).toBe(50_000)
-    expect(got.hourly.reduce((sum: number, { sat }: { sat: number }) => sum + sat, 0)).toBe(got.last24hSat)
+    expect(Math.abs(got.now - seconds())).toBeLessThan(30)
+    const quarterHours: { at: number; sat: number }[] = got.quarterHours
+    expect(quarterHours.map(({ sat }) => sat)).toEqual([50_000, 300, 20, 4_001])
+    expect(quarterHours.filter(({ at }) => at % (15 * 60) !== 0)).toEqual([])
+    for (const [place, ago] of [3 * DAY, 22 * HOUR, 2 * HOUR, 0].entries())
+      expect(Math.abs((quarterHours[place]?.at ?? 0) + 450 - (got.now - ago))).toBeLessThan(450 + 30)
     // Five were issued in 7 days, five settled, the late one among them, and three of these paid.
     expect(funnel).toEqual({ issued: 5, settled: 5, paid: 3 })
     expect(checklist).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: true })
   })
 
-  test('what to do next is ticked by what was done, and only in this account', async () => {
+  test('dashboard: a node that is ready and does not answer is not counted among the ready ones, and the pages are told', async () => {
+    const bob = await signUp(server)
+    const { node } = await bob.createReady()
+    const [copy = ''] = await insertNodes(bob.accountId, node.id, 1)
+    const nodes = async () => (await bob.want(200, 'GET', '/overview')).nodes
+    const isSilent = async () => (await bob.want(200, 'GET', `/nodes/${copy}`)).isSilent
+    expect([await nodes(), await isSilent()]).toEqual([{ ready: 2, silent: 0, total: 2 }, false])
+    const before = await fingerprintOf(sql, bob.accountId)
+    await sql`UPDATE nodes SET phase = 'starting' WHERE id = ${copy}`
+    expect([await nodes(), await isSilent()]).toEqual([{ ready: 1, silent: 1, total: 2 }, true])
+    expect((await fingerprintOf(sql, bob.accountId)).nodes).not.toBe(before.nodes)
+    // While it is being restarted, that is what a person wants to know.
+    await sql`UPDATE nodes SET operation = 'restart' WHERE id = ${copy}`
+    expect(await isSilent()).toBe(false)
+  })
+
+  test('dashboard: what to do next is ticked by what was done, and only in this account', async () => {
     const bob = await signUp(server)
     const list = async () => (await bob.want(200, 'GET', '/overview')).checklist
     expect(await list()).toEqual({ hasNode: false, hasKey: false, hasChallenge: false, hasPaidRequest: false })
@@ -114,6 +119,8 @@ describe('what it says', () => {
     const { node } = await bob.create()
     expect(await list()).toEqual({ hasNode: true, hasKey: true, hasChallenge: false, hasPaidRequest: false })
     await bob.want(204, 'DELETE', `/keys/${key.id}`)
+    // The one that the first start makes is nothing that a person did.
+    await bob.want(201, 'POST', '/keys', { json: { name: FIRST_RUN_KEY, scopes: [] } })
     await insertPayments(bob.accountId, node.id, [{ ageSeconds: 10, settledAgo: 5 }])
     expect(await list()).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: false })
   })
@@ -188,7 +195,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
 
   const statements: [string, (store: Sql) => Promise<unknown>][] = [
     ['the overview', (store) => overviewOf(store, ann.accountId)],
-    ['received by the hour', (store) => receivedByHour(store, ann.accountId)],
+    ['what was received lately', (store) => receivedLately(store, ann.accountId)],
     ['the funnel', (store) => funnelOf(store, ann.accountId)],
     ['what has changed', (store) => fingerprintOf(store, ann.accountId)],
     ['the newest payments', (store) => listPayments(store, ann.accountId, { limit: 21 })],

@@ -170,7 +170,7 @@ describe('an account with everything in it', () => {
     const { id } = node.node
     const overview = await ann.wire('Overview', 200, 'GET', '/overview')
     expect(overview).toMatchObject({
-      nodes: { ready: 1, total: 1 },
+      nodes: { ready: 1, silent: 0, total: 1 },
       funnel: { issued: 1, settled: 0, paid: 0 },
       checklist: { hasNode: true, hasKey: true, hasChallenge: true, hasPaidRequest: false },
       credit: { canTopUp: true, nodesThatCost: 1 },
@@ -256,10 +256,11 @@ describe('an account with everything in it', () => {
       expect.any(String),
     ])
     expect(await ann.want(200, 'GET', '/overview')).toMatchObject({
-      received: { last24hSat: 2000, last7dSat: 2000 },
       funnel: { issued: 3, settled: 2, paid: 2 },
       checklist: { hasPaidRequest: true },
     })
+    const { quarterHours } = (await ann.want(200, 'GET', '/overview')).received
+    expect(quarterHours.reduce((sum: number, { sat }: { sat: number }) => sum + sat, 0)).toBe(2000)
     const page = await ann.want(200, 'GET', '/payments?limit=2')
     const rest = await ann.want(200, 'GET', `/payments?limit=2&cursor=${page.nextCursor}`)
     expect([...page.payments, ...rest.payments].map(({ id }: { id: string }) => id)).toEqual(

@@ -326,7 +326,7 @@ describe('the operator’s API', () => {
     await revoke(key)
     await server.operator('POST', `/accounts/${key.accountId}/credit`, { json: { amountSat: -5, reason: 'fee' } })
     const answer = await server.operator('GET', `/accounts/${key.accountId}/activity`)
-    const row = { at: expect.any(Number), actor: 'operator', detail: {} }
+    const row = { at: expect.any(Number), actor: 'operator', detail: { name: 'test' } }
     expect(answer.json()).toEqual({
       activity: [
         { ...row, action: 'credit.added', target: null, detail: { amountMsat: -5_000, reason: 'fee' } },
@@ -334,7 +334,7 @@ describe('the operator’s API', () => {
         { ...row, action: 'key.enabled', target: key.id },
         { ...row, action: 'key.disabled', target: key.id },
         { ...row, action: 'key.created', target: key.id, detail: { name: 'test', scopes: ['nodes:read', 'gateway:write'] } },
-        { ...row, action: 'account.created', target: null },
+        { ...row, action: 'account.created', target: null, detail: {} },
       ],
     })
     expect(answer.text).not.toContain(key.key.slice(4))

@@ -127,7 +127,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await untilText(page.getByTestId('funnel-paid'), 'Paid 2')
     await untilText(page.getByTestId('overview-nodes'), '1 of 1 up')
 
-    // Deleting asks for the name, and once more because of the funds.
+    // Deleting asks for a tick because of the funds, and for the name.
     await go(page, 'Nodes')
     await page.getByRole('link', { name: /shop/ }).click()
     await page.getByRole('button', { name: 'Fund this node' }).click()
@@ -136,13 +136,11 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await page.getByRole('button', { name: 'Delete node…' }).click()
     const deleting = dialog(page, 'Delete shop?')
     await untilText(deleting, /Balance: [1-9][\d ]* sat/)
-    expect(await deleting.getByRole('button', { name: 'Delete node' }).isDisabled()).toBe(true)
-    await deleting.getByLabel('Type shop to confirm').fill('shop')
-    await deleting.getByRole('button', { name: 'Delete node' }).click()
-    await deleting.getByRole('alert').waitFor()
-    expect(await deleting.getByRole('button', { name: 'Delete node' }).isDisabled()).toBe(true)
+    const confirm = deleting.getByRole('button', { name: 'Delete with its funds' })
     await deleting.getByRole('checkbox', { name: 'Delete it although it holds funds' }).check()
-    await deleting.getByRole('button', { name: 'Delete with its funds' }).click()
+    expect(await confirm.isDisabled()).toBe(true)
+    await deleting.getByLabel('Type shop to confirm').fill('shop')
+    await confirm.click()
     await heading(page, 'Nodes').waitFor()
     await page.getByText('You have no node yet.').waitFor()
     const left = await fetch(`${server.url}/v1/nodes`, { headers: { authorization } })

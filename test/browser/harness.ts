@@ -81,9 +81,17 @@ export type Person = Visitor & { context: BrowserContext; page: Page; open: (pat
 /** Somebody with an account and a session, who has not opened the dashboard yet. */
 export async function newPerson(server: Server, options: BrowserContextOptions = {}): Promise<Person> {
   const visitor = await signUp(server)
+  return Object.assign(visitor, await enter(visitor, options))
+}
+
+/** One more browser of the same person, who is signed in there too. */
+export async function enter(
+  { server, cookie }: Visitor,
+  options: BrowserContextOptions = {},
+): Promise<Pick<Person, 'context' | 'page' | 'open'>> {
   const context = await newContext(options)
   await context.addCookies(
-    visitor.cookie.split('; ').map((pair) => {
+    cookie.split('; ').map((pair) => {
       const [name = '', value = ''] = pair.split(/=(.*)/s)
       return { name, value, url: server.url }
     }),
@@ -93,7 +101,7 @@ export async function newPerson(server: Server, options: BrowserContextOptions =
     await page.goto(`${server.url}/dashboard/${path}`)
     return page
   }
-  return Object.assign(visitor, { context, page, open })
+  return { context, page, open }
 }
 
 export const heading = (page: Page, name: string | RegExp): Locator => page.getByRole('heading', { level: 1, name })

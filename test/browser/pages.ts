@@ -14,13 +14,10 @@ export async function furnish(person: Person): Promise<{ nodeId: string; stopped
   const nodeId = shop.node.id
   await person.want(200, 'POST', `/sandbox/nodes/${nodeId}/fund`, { json: { amountSat: 1_234_567 } })
   await person.want(200, 'POST', `/nodes/${idle.node.id}/stop`, { json: {} })
-  const charge = (json: object) => person.want(201, 'POST', '/payments', { json: { nodeId, ...json } })
   // As long and as unbreakable as a description can be.
-  await charge({ amountSat: 21, description: 'W'.repeat(128), protocol: 'mpp' })
-  const { id, challenge } = await charge({ amountSat: 100_000, description: 'Weather report', protocol: 'l402' })
-  const [, macaroon = '', invoice = ''] = /macaroon="([^"]+)".*invoice="([^"]+)"/.exec(challenge) ?? []
-  const { preimage } = await person.want(200, 'POST', '/sandbox/pay', { json: { invoice } })
-  await person.want(200, 'POST', `/payments/${id}/validate`, { json: { credential: `L402 ${macaroon}:${preimage}` } })
+  const unbreakable = { nodeId, amountSat: 21, description: 'W'.repeat(128), protocol: 'mpp' }
+  await person.want(201, 'POST', '/payments', { json: unbreakable })
+  const id = await payCharge(person, nodeId, 100_000, 'Weather report')
   // What the stopped one cost is in the ledger within half a minute, under its name.
   await eventually(
     async () => (await person.want(200, 'GET', '/credit')).entries.some(({ kind }: { kind: string }) => kind === 'usage'),
@@ -29,6 +26,16 @@ export async function furnish(person: Person): Promise<{ nodeId: string; stopped
   )
   await person.want(201, 'POST', '/keys', { json: { name: 'Shop server', scopes: ['nodes:read', 'gateway:write'] } })
   return { nodeId, stoppedId: idle.node.id, paymentId: id }
+}
+
+/** A payment that was asked for, paid and validated. */
+export async function payCharge(person: Person, nodeId: string, amountSat: number, description = 'Tea'): Promise<string> {
+  const json = { nodeId, amountSat, description, protocol: 'l402' }
+  const { id, challenge } = await person.want(201, 'POST', '/payments', { json })
+  const [, macaroon = '', invoice = ''] = /macaroon="([^"]+)".*invoice="([^"]+)"/.exec(challenge) ?? []
+  const { preimage } = await person.want(200, 'POST', '/sandbox/pay', { json: { invoice } })
+  await person.want(200, 'POST', `/payments/${id}/validate`, { json: { credential: `L402 ${macaroon}:${preimage}` } })
+  return id
 }
 
 export function pathsOf({ nodeId, stoppedId, paymentId }: Awaited<ReturnType<typeof furnish>>): string[] {

@@ -39,6 +39,7 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
         <Stack gap="md">
           <TextInput
             label="Name"
+            dir="auto"
             description="Where it will be used. Only you see it."
             placeholder="Shop server"
             required

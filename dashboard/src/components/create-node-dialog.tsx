@@ -47,6 +47,7 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
         <Stack gap="md">
           <TextInput
             label="Name"
+            dir="auto"
             description="Optional, at most 16 characters. Only you see it."
             placeholder="Node 1"
             autoComplete="off"

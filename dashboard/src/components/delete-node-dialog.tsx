@@ -13,7 +13,7 @@ import { Problem } from './problem.tsx'
 
 type Props = { node: DashboardNode; me: Me; onCancel: () => void }
 
-/** Twice, when there is money on it: once by typing the name, and once more when the service has said that it holds funds. */
+/** Where there is money on it, that is accepted first; only then can the name be typed. */
 export function DeleteNodeDialog({ node, me, onCancel }: Props) {
   const navigate = useNavigate()
   const [typed, setTyped] = useState('')
@@ -27,12 +27,14 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
     queryClient.removeQueries({ queryKey: ['nodes', node.id] })
     await queryClient.invalidateQueries()
   })
-  const hasFunds = remove.error instanceof ApiError && remove.error.code === 'node_has_funds'
+  // Money can arrive while the dialog is open; then the service refuses, and knows better.
+  const isRefused = remove.error instanceof ApiError && remove.error.code === 'node_has_funds'
+  const hasFunds = isRefused || (live?.balanceSat == null ? node.hasFunds : live.balanceSat > 0)
 
   return (
     <ConfirmDialog
       title={`Delete ${node.name}?`}
-      verb={isForced ? 'Delete with its funds' : 'Delete node'}
+      verb={hasFunds ? 'Delete with its funds' : 'Delete node'}
       isDangerous
       isPending={remove.isPending}
       isDisabled={typed.trim() !== node.name || (hasFunds && !isForced)}
@@ -44,7 +46,9 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
         {live && live.balanceSat !== null ? (
           <Amount sat={live.balanceSat} />
         ) : (
-          'not known now, because the node or its channels are offline. There may be money on it.'
+          `not known now, because the node or its channels are offline. ${
+            node.hasFunds ? 'There was money on it when they were last online.' : 'There may be money on it.'
+          }`
         )}
       </p>
       <p>
@@ -52,22 +56,25 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
         then. Kept for good: the list of gateway payments and your credit. Gone at once: the endpoint, and receiving. Your own
         copy of the recovery words stays valid.
       </p>
-      <TextInput
-        label={`Type ${node.name} to confirm`}
-        autoComplete="off"
-        data-autofocus
-        value={typed}
-        onChange={(event) => setTyped(event.currentTarget.value)}
-      />
-      <Problem error={remove.error} what="The node was not deleted." />
-      {(hasFunds || isForced) && (
+      {hasFunds && (
         <Checkbox
           label="Delete it although it holds funds"
-          description="Only with its recovery words, or by the operator within the time above, does the money come back."
+          description="Only with its recovery words, or by the operator within the time above, does the money come back. To keep it, send it elsewhere first."
+          data-autofocus
           checked={isForced}
           onChange={(event) => setForced(event.currentTarget.checked)}
         />
       )}
+      <TextInput
+        label={`Type ${node.name} to confirm`}
+        autoComplete="off"
+        dir="auto"
+        data-autofocus
+        disabled={hasFunds && !isForced}
+        value={typed}
+        onChange={(event) => setTyped(event.currentTarget.value)}
+      />
+      <Problem error={remove.error} what="The node was not deleted." />
     </ConfirmDialog>
   )
 }

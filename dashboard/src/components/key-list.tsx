@@ -43,7 +43,10 @@ function Row({ item }: { item: ApiKey }) {
   return (
     <li className="row">
       <div className="row-main">
-        <strong>{item.name}</strong> <span className="mono dim">{item.prefix}…</span>
+        <strong>
+          <bdi>{item.name}</bdi>
+        </strong>{' '}
+        <span className="mono dim">{item.prefix}…</span>
         <div className="small dim">
           {item.scopes.map((scope) => SCOPES[scope]).join(', ')} · created <Time at={item.createdAt} /> ·{' '}
           {item.lastUsedAt === null ? (

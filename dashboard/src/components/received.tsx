@@ -1,7 +1,8 @@
 import { SegmentedControl, VisuallyHidden } from '@mantine/core'
-import { lazy, Suspense, useState } from 'react'
+import { lazy, Suspense, useMemo, useState } from 'react'
 import type { Overview } from '../api-types.ts'
-import { exact } from '../format.ts'
+import { bucketName } from '../format.ts'
+import { pointsOf, type Span, totalOf } from '../received.ts'
 import { Amount } from './amount.tsx'
 import { Loading } from './loading.tsx'
 
@@ -9,19 +10,25 @@ const HEIGHT = 220
 const Chart = lazy(() => import('./chart.tsx'))
 
 export function Received({ received }: { received: Overview['received'] }) {
-  const [span, setSpan] = useState<'day' | 'week'>('day')
-  const points = span === 'day' ? received.hourly : received.daily
-  const total = span === 'day' ? received.last24hSat : received.last7dSat
+  const [span, setSpan] = useState<Span>('day')
+  const unit = span === 'day' ? 'hour' : 'day'
+  const points = useMemo(() => pointsOf(received, span), [received, span])
+  // The sum of the bars: a number beside a chart that shows another one is a fault to whoever adds it up.
+  const total = totalOf(points)
   return (
     <section className="card" aria-labelledby="received">
       <div className="page-head received-head">
         <div>
           <h2 id="received" className="section-title">
-            Received
+            Received through the gateway
           </h2>
           <div className="figure" data-testid="received-total">
             <Amount sat={total} />
           </div>
+          <p className="small dim figure-note">
+            {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, your time. Invoices that you
+            create on a node yourself are not counted.
+          </p>
         </div>
         <SegmentedControl
           aria-label="Time span"
@@ -38,23 +45,23 @@ export function Received({ received }: { received: Overview['received'] }) {
           <p className="dim chart-empty">Nothing was received in this time.</p>
         ) : (
           <Suspense fallback={<Loading height={HEIGHT} />}>
-            <Chart points={points} unit={span === 'day' ? 'hour' : 'day'} />
+            <Chart points={points} unit={unit} />
           </Suspense>
         )}
       </div>
       <VisuallyHidden>
         <table>
-          <caption>Satoshis received per {span === 'day' ? 'hour' : 'day'}</caption>
+          <caption>Satoshis received per {unit}</caption>
           <thead>
             <tr>
-              <th>From</th>
+              <th>{span === 'day' ? 'Hour from' : 'Day'}</th>
               <th>Received</th>
             </tr>
           </thead>
           <tbody>
             {points.map(({ at, sat }) => (
               <tr key={at}>
-                <td>{exact(at)}</td>
+                <td>{bucketName(at, unit)}</td>
                 <td>{sat}</td>
               </tr>
             ))}

@@ -3,6 +3,7 @@ import {
   IconCircleCheck,
   IconClock,
   IconClockOff,
+  IconCoins,
   IconLoader2,
   IconPlayerStop,
   type TablerIcon,
@@ -21,12 +22,17 @@ export function Status({ word, tone, icon: Icon }: { word: string; tone: Tone; i
   )
 }
 
-const NODE: Record<DashboardNode['status'], [word: string, tone: Tone, icon: TablerIcon]> = {
+type Look = [word: string, tone: Tone, icon: TablerIcon]
+type Shown = Pick<DashboardNode, 'status' | 'operation' | 'isSilent'>
+
+const NODE: Record<DashboardNode['status'], Look> = {
   provisioning: ['Provisioning', 'busy', IconLoader2],
   ready: ['Ready', 'good', IconCircleCheck],
   stopped: ['Stopped', 'idle', IconPlayerStop],
   failed: ['Failed', 'bad', IconAlertTriangle],
 }
+
+const SILENT: Look = ['Not answering', 'warn', IconAlertTriangle]
 
 const OPERATION: Record<string, string> = {
   start: 'Starting',
@@ -37,19 +43,22 @@ const OPERATION: Record<string, string> = {
 }
 
 /** While an operation runs the status keeps its old value, so that the operation is what a person wants to know. */
-export function nodeWord(node: Pick<DashboardNode, 'status' | 'operation'>): string {
-  return (node.operation && OPERATION[node.operation]) || NODE[node.status][0]
+function lookOf({ status, operation, isSilent }: Shown): Look {
+  const word = operation && OPERATION[operation]
+  if (word) return [word, 'busy', IconLoader2]
+  return isSilent ? SILENT : NODE[status]
 }
 
-export function NodeStatus({ node }: { node: Pick<DashboardNode, 'status' | 'operation'> }) {
-  const [word, tone, icon] = NODE[node.status]
-  const operation = node.operation && OPERATION[node.operation]
-  return operation ? <Status word={operation} tone="busy" icon={IconLoader2} /> : <Status word={word} tone={tone} icon={icon} />
+export const nodeWord = (node: Shown): string => lookOf(node)[0]
+
+export function NodeStatus({ node }: { node: Shown }) {
+  const [word, tone, icon] = lookOf(node)
+  return <Status word={word} tone={tone} icon={icon} />
 }
 
 export function PaymentStatus({ payment }: { payment: Pick<GatewayPayment, 'status' | 'settledAt'> }) {
   if (payment.status === 'paid') return <Status word="Paid" tone="good" icon={IconCircleCheck} />
-  if (payment.settledAt !== null) return <Status word="Settled" tone="warn" icon={IconClock} />
+  if (payment.settledAt !== null) return <Status word="Settled" tone="warn" icon={IconCoins} />
   if (payment.status === 'expired') return <Status word="Expired" tone="idle" icon={IconClockOff} />
-  return <Status word="Unpaid" tone="busy" icon={IconClock} />
+  return <Status word="Unpaid" tone="idle" icon={IconClock} />
 }

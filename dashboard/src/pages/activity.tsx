@@ -49,7 +49,8 @@ export function ActivityPage() {
 
 function Row({ row, userId }: { row: Activity; userId: string | null }) {
   const { before, after, namesTarget } = sentenceOf(row)
-  const actor = actorOf(row.actor, userId)
+  // A warning is about the account, and nobody's deed.
+  const actor = row.action === 'credit.warning' ? null : actorOf(row.actor, userId)
   return (
     <li className="row">
       <span className="row-main">
@@ -73,7 +74,7 @@ function Target({ row, target }: { row: Activity; target: string }) {
   if (node) {
     return (
       <TextLink to="/nodes/$nodeId" params={{ nodeId: target }}>
-        {node.name}
+        <bdi>{node.name}</bdi>
       </TextLink>
     )
   }
@@ -85,10 +86,17 @@ function Target({ row, target }: { row: Activity; target: string }) {
     )
   }
   const given = typeof row.detail.name === 'string' ? row.detail.name : keys?.find(({ id }) => id === target)?.name
-  return given ? <strong>{given}</strong> : <span className="mono">{target}</span>
+  return given ? (
+    <strong>
+      <bdi>{given}</bdi>
+    </strong>
+  ) : (
+    <span className="mono">{target}</span>
+  )
 }
 
 function amountOf({ amountSat, amountMsat }: Activity['detail']): string {
-  if (typeof amountSat === 'number') return `: ${sats(amountSat)}`
-  return typeof amountMsat === 'number' ? `: ${satsOfMsat(amountMsat)}` : ''
+  // The sentence says which way it went.
+  if (typeof amountSat === 'number') return `: ${sats(Math.abs(amountSat))}`
+  return typeof amountMsat === 'number' ? `: ${satsOfMsat(Math.abs(amountMsat))}` : ''
 }

@@ -31,7 +31,11 @@ export function CreditPage() {
           ) : (
             <p className="note">Topping up here is not set up at this service. Ask the operator for credit.</p>
           )}
-          {entries.length > 0 ? <Ledger entries={entries} /> : <p className="note">Nothing was added or used yet.</p>}
+          {entries.length > 0 ? (
+            <Ledger entries={entries} credit={summary} />
+          ) : (
+            <p className="note">Nothing was added or used yet.</p>
+          )}
           <LoadMore query={credit} />
         </div>
       )}
@@ -44,7 +48,7 @@ function Balance({ credit, me }: { credit: Credit; me: Me }) {
     <section className="card" aria-labelledby="balance">
       <h2 id="balance">Balance</h2>
       <div className="figure" data-testid="credit-balance">
-        <Amount sat={credit.balanceSat} />
+        <MsatAmount msat={credit.balanceMsat} />
       </div>
       <p>
         {credit.runwaySeconds === null
@@ -136,7 +140,8 @@ function Waiting({ topUp, isSandbox }: { topUp: TopUp; isSandbox: boolean }) {
 /** Where the reason alone does not say it. */
 const KINDS: Record<string, string> = { signup: 'Given', operator: 'By the operator', usage: 'Used', top_up: 'Topped up' }
 
-function Ledger({ entries }: { entries: CreditEntry[] }) {
+/** Adds up to the balance above it, to the millisatoshi: what is used but not booked yet has a line of its own. */
+function Ledger({ entries, credit }: { entries: CreditEntry[]; credit: Credit }) {
   const { data: nodes } = useQuery(nodesQuery)
   const nameOf = ({ reference }: CreditEntry) => nodes?.find((node) => reference?.startsWith(node.id))?.name
   return (
@@ -146,19 +151,40 @@ function Ledger({ entries }: { entries: CreditEntry[] }) {
           <Table.Tr>
             <Table.Th>What</Table.Th>
             <Table.Th className="number">Amount</Table.Th>
+            <Table.Th className="number from-460">Balance</Table.Th>
             <Table.Th>When</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
+          {credit.unpostedMsat !== 0 && (
+            <Table.Tr data-testid="unposted">
+              <Table.Td>Used, not booked yet</Table.Td>
+              <Table.Td className="number">
+                <MsatAmount msat={-credit.unpostedMsat} />
+              </Table.Td>
+              <Table.Td className="number from-460">
+                <MsatAmount msat={credit.balanceMsat} />
+              </Table.Td>
+              <Table.Td>now</Table.Td>
+            </Table.Tr>
+          )}
           {entries.map((entry) => (
             <Table.Tr key={entry.id}>
               <Table.Td className="breakable">
-                {KINDS[entry.kind] ?? entry.kind}: {entry.reason}
-                {nameOf(entry) && ` (${nameOf(entry)})`}
+                {KINDS[entry.kind] ?? entry.kind}: <bdi>{entry.reason}</bdi>
+                {nameOf(entry) && (
+                  <>
+                    {' '}
+                    (<bdi>{nameOf(entry)}</bdi>)
+                  </>
+                )}
               </Table.Td>
               <Table.Td className="number">
                 {entry.amountMsat > 0 ? '+' : ''}
                 <MsatAmount msat={entry.amountMsat} />
+              </Table.Td>
+              <Table.Td className="number from-460">
+                <MsatAmount msat={entry.balanceAfterMsat} />
               </Table.Td>
               <Table.Td>
                 <Time at={entry.createdAt} />

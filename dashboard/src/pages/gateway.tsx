@@ -108,15 +108,15 @@ function PaymentTable({ rows, nameOf }: { rows: GatewayPayment[]; nameOf: (nodeI
             <Table.Th>Description</Table.Th>
             <Table.Th>Status</Table.Th>
             <Table.Th className="number">Amount</Table.Th>
-            <Table.Th className="wide-only">Protocol</Table.Th>
-            <Table.Th className="wide-only">Node</Table.Th>
-            <Table.Th className="wide-only">Created</Table.Th>
+            <Table.Th className="from-700">Protocol</Table.Th>
+            <Table.Th className="from-600">Node</Table.Th>
+            <Table.Th className="from-460">Created</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
           {rows.map((payment) => (
             <Table.Tr key={payment.id}>
-              <Table.Td className="long">
+              <Table.Td className="long" dir="auto">
                 <Link
                   to="/gateway/payments/$paymentId"
                   params={{ paymentId: payment.id }}
@@ -132,9 +132,11 @@ function PaymentTable({ rows, nameOf }: { rows: GatewayPayment[]; nameOf: (nodeI
               <Table.Td className="number">
                 <Amount sat={payment.amountSat} />
               </Table.Td>
-              <Table.Td className="wide-only">{payment.protocol === 'mpp' ? 'MPP' : 'L402'}</Table.Td>
-              <Table.Td className="wide-only">{nameOf(payment.nodeId)}</Table.Td>
-              <Table.Td className="wide-only">
+              <Table.Td className="from-700">{payment.protocol === 'mpp' ? 'MPP' : 'L402'}</Table.Td>
+              <Table.Td className="name from-600" dir="auto" title={nameOf(payment.nodeId)}>
+                {nameOf(payment.nodeId)}
+              </Table.Td>
+              <Table.Td className="from-460">
                 <Time at={payment.createdAt} />
               </Table.Td>
             </Table.Tr>

@@ -40,6 +40,7 @@ export function NodeInvoicePanel({ node, me }: Props) {
             />
             <TextInput
               label="Description"
+              dir="auto"
               description="The payer sees it."
               required
               withAsterisk={false}

@@ -97,6 +97,7 @@ function Money({ node, isSandbox }: { node: DashboardNode; isSandbox: boolean })
 }
 
 function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
+  const { channels } = live
   return (
     <div className="money" aria-live="polite">
       {live.balanceSat === null ? (
@@ -122,15 +123,17 @@ function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
           cannot be sent or paid out.
         </p>
       )}
-      {live.balanceSat === 0 && !live.feeCreditSat && live.channels.total === 0 && (
+      {live.balanceSat === 0 && !live.feeCreditSat && channels?.total === 0 && (
         <p className="small">
           The node has no channel yet. It opens one by itself with the first payment that is large enough to pay for it.
         </p>
       )}
       <p className="small dim">
-        {live.channels.total === 0
-          ? 'No channel yet'
-          : `${live.channels.usable} of ${live.channels.total} channel${live.channels.total === 1 ? '' : 's'} usable`}
+        {channels === null
+          ? 'Channels not known'
+          : channels.total === 0
+            ? 'No channel yet'
+            : `${channels.usable} of ${channels.total} channel${channels.total === 1 ? '' : 's'} usable`}
         {live.blockHeight !== null && (
           <>
             {' · block '}

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { DashboardNode, NodePayment } from '../api-types.ts'
 import { Amount, MsatAmount } from '../components/amount.tsx'
 import { EmptyState } from '../components/empty-state.tsx'
-import { ButtonLink } from '../components/links.tsx'
+import { ButtonLink, TextLink } from '../components/links.tsx'
 import { Loading } from '../components/loading.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Time } from '../components/time.tsx'
@@ -14,7 +14,15 @@ import { nodeCurl } from '../snippets.ts'
 export function NodePayments({ node }: { node: DashboardNode }) {
   const { data: payments, error, refetch } = useQuery({ ...nodePaymentsQuery(node.id), enabled: node.status === 'ready' })
   if (node.status !== 'ready' && !payments) {
-    return <p className="note">The list of payments is kept by the node itself, and can be read when the node is ready.</p>
+    return (
+      <p className="note">
+        The list of payments is kept by the node itself, and can be read when the node is ready.{' '}
+        <TextLink to="/gateway" search={{ nodeId: node.id }}>
+          Its gateway payments
+        </TextLink>{' '}
+        are always there.
+      </p>
+    )
   }
   if (!payments && error) return <Problem error={error} what="The payments cannot be shown." onRetry={() => void refetch()} />
   if (!payments) return <Loading height={320} />
@@ -38,8 +46,8 @@ export function NodePayments({ node }: { node: DashboardNode }) {
           <Table.Tr>
             <Table.Th>Direction</Table.Th>
             <Table.Th className="number">Amount</Table.Th>
-            <Table.Th className="number wide-only">Fee</Table.Th>
-            <Table.Th className="wide-only">Description</Table.Th>
+            <Table.Th className="number from-600">Fee</Table.Th>
+            <Table.Th className="from-460">Description</Table.Th>
             <Table.Th>When</Table.Th>
           </Table.Tr>
         </Table.Thead>
@@ -72,8 +80,8 @@ function Row({ payment }: { payment: NodePayment }) {
           </>
         )}
       </Table.Td>
-      <Table.Td className="number wide-only">{payment.feeMsat > 0 && <MsatAmount msat={payment.feeMsat} />}</Table.Td>
-      <Table.Td className="long wide-only" title={payment.description ?? undefined}>
+      <Table.Td className="number from-600">{payment.feeMsat > 0 && <MsatAmount msat={payment.feeMsat} />}</Table.Td>
+      <Table.Td className="long from-460" dir="auto" title={payment.description ?? undefined}>
         {payment.description}
       </Table.Td>
       <Table.Td>

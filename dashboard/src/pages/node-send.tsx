@@ -104,7 +104,8 @@ function SendForm({ node }: Props) {
           onConfirm={() => void send.run()}
         >
           <p>
-            <Amount sat={amountSat} /> leave {node.name}, and a fee of about 0.4 % and 4 sat. A payment cannot be taken back.
+            <Amount sat={amountSat} /> leave <bdi>{node.name}</bdi>, and a fee of about 0.4 % and 4 sat. A payment cannot be taken
+            back.
           </p>
         </ConfirmDialog>
       )}

@@ -63,6 +63,7 @@ function Rename({ node }: { node: DashboardNode }) {
         <Group align="flex-end">
           <TextInput
             label="Name of the node"
+            dir="auto"
             description="1 to 16 characters."
             autoComplete="off"
             value={name}
@@ -104,8 +105,8 @@ function Update({ node }: { node: DashboardNode }) {
             {isUpdating
               ? 'The node is being updated. Its payment API is away for a moment.'
               : updates.updateAvailable
-                ? `Version ${updates.currentVersion} runs; ${updates.latestVersion} is available. The data is copied before it is touched.`
-                : `Version ${updates.currentVersion} runs, the newest one.`}
+                ? `Version ${updates.currentVersion}. Version ${updates.latestVersion} is available; your data is copied before the update.`
+                : `Version ${updates.currentVersion}, the newest one.`}
           </p>
           {!isUpdating && node.updateStatus !== null && node.updateCompletedAt !== null && (
             <p className="small dim">

@@ -7,7 +7,7 @@ import { Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'
 import { Problem } from '../components/problem.tsx'
 import { NodeStatus } from '../components/status.tsx'
-import { meQuery, nodeQuery } from '../queries.ts'
+import { liveQuery, meQuery, nodeQuery } from '../queries.ts'
 import { NODE_TABS, type NodeTab } from '../tabs.ts'
 import { NodeConnect } from './node-connect.tsx'
 import { NodeInvoicePanel } from './node-invoice.tsx'
@@ -31,6 +31,9 @@ export function NodePage() {
   const navigate = useNavigate()
   const { data: me } = useSuspenseQuery(meQuery)
   const { data: node, error, refetch } = useQuery(nodeQuery(nodeId))
+  const { data: live } = useQuery({ ...liveQuery(nodeId), enabled: node?.status === 'ready' })
+  // The page has just asked the node itself; what the service saw may be older.
+  const shown = node && live && node.status === 'ready' ? { ...node, isSilent: !live.isReachable } : node
 
   const show = (value: string | null) => {
     const chosen = NODE_TABS.find((one) => one === value)
@@ -49,7 +52,7 @@ export function NodePage() {
       heading={
         node ? (
           <>
-            {node.name} <NodeStatus node={node} />
+            <bdi>{node.name}</bdi> <NodeStatus node={shown ?? node} />
           </>
         ) : (
           'Node'

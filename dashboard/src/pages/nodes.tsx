@@ -65,7 +65,9 @@ function NodeList({ nodes }: { nodes: DashboardNode[] }) {
         <li key={node.id}>
           <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="row">
             <span className="row-main">
-              <strong>{node.name}</strong>
+              <strong>
+                <bdi>{node.name}</bdi>
+              </strong>
               <br />
               <span className="mono dim">{node.id}</span>
               {node.failureMessage && <span className="small"> {node.failureMessage}</span>}

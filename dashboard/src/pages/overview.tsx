@@ -58,15 +58,16 @@ function Loaded({ overview, me }: { overview: Overview; me: Me }) {
         <section className="card" aria-labelledby="nodes">
           <h2 id="nodes">Nodes</h2>
           <div className="figure" data-testid="overview-nodes">
-            <Count of={nodes.ready} /> of <Count of={nodes.total} /> up
+            {nodes.total === 0 ? (
+              'None yet'
+            ) : (
+              <>
+                <Count of={nodes.ready} /> of <Count of={nodes.total} /> up
+              </>
+            )}
           </div>
           <p className="small dim figure-note">
-            {nodes.total === 0
-              ? 'None yet.'
-              : nodes.ready === nodes.total
-                ? 'All are ready.'
-                : 'The others are stopped, starting or failed.'}{' '}
-            <TextLink to="/nodes">All nodes</TextLink>
+            {nodesNote(nodes)} <TextLink to="/nodes">All nodes</TextLink>
           </p>
         </section>
       </div>
@@ -76,6 +77,15 @@ function Loaded({ overview, me }: { overview: Overview; me: Me }) {
       </div>
     </>
   )
+}
+
+function nodesNote({ ready, silent, total }: Overview['nodes']): string {
+  if (total === 0) return 'A node receives your payments.'
+  if (ready === total) return 'All are ready.'
+  const notes = []
+  if (silent > 0) notes.push(silent === 1 ? '1 does not answer.' : `${silent} do not answer.`)
+  if (ready + silent < total) notes.push('The others are stopped, starting or failed.')
+  return notes.join(' ')
 }
 
 function Funnel({ funnel }: { funnel: Overview['funnel'] }) {

@@ -28,6 +28,14 @@ export function PaymentPage() {
   )
 }
 
+const isOver = ({ status }: GatewayPayment): boolean => status === 'expired'
+
+const unsettled = (payment: GatewayPayment): string =>
+  isOver(payment) ? 'no: it expired before anybody paid' : 'not yet: the node has not received the money'
+
+const unpaid = (payment: GatewayPayment): string =>
+  isOver(payment) ? 'no: there is no payment to show a credential for' : 'not yet: no credential was validated'
+
 function Details({ payment }: { payment: GatewayPayment & { challenge: string } }) {
   const { data: nodes } = useQuery(nodesQuery)
   const node = nodes?.find(({ id }) => id === payment.nodeId)
@@ -40,7 +48,7 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
             <Amount sat={payment.amountSat} />
           </dd>
           <dt>Description</dt>
-          <dd>{payment.description}</dd>
+          <dd dir="auto">{payment.description}</dd>
           <dt>Id</dt>
           <dd>
             <span className="mono">{payment.id}</span> <CopyButton text={payment.id} label="Copy payment id" />
@@ -51,7 +59,7 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
           <dd>
             {node ? (
               <TextLink to="/nodes/$nodeId" params={{ nodeId: node.id }}>
-                {node.name}
+                <bdi>{node.name}</bdi>
               </TextLink>
             ) : (
               <span className="mono">{payment.nodeId}</span>
@@ -71,9 +79,9 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
             </>
           )}
           <dt>Settled</dt>
-          <dd>{payment.settledAt === null ? 'not yet: the node has not received the money' : <Time at={payment.settledAt} />}</dd>
+          <dd>{payment.settledAt === null ? unsettled(payment) : <Time at={payment.settledAt} />}</dd>
           <dt>Paid</dt>
-          <dd>{payment.paidAt === null ? 'not yet: no credential was validated' : <Time at={payment.paidAt} />}</dd>
+          <dd>{payment.paidAt === null ? unpaid(payment) : <Time at={payment.paidAt} />}</dd>
         </dl>
         {payment.settledAt !== null && payment.paidAt === null && (
           <p className="note">

@@ -104,6 +104,7 @@ export function TryItSteps({ me, nodes }: Props) {
               </Group>
               <TextInput
                 label="Description"
+                dir="auto"
                 maxLength={500}
                 autoComplete="off"
                 value={terms.description}

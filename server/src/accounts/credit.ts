@@ -6,6 +6,7 @@ import {
   type EntryRow,
   findCredit,
   insertCredit,
+  type LedgerRow,
   listEntries,
   type WarningChange,
   type WarningLevel,
@@ -15,8 +16,10 @@ import { findTreasury } from '../store/treasury.ts'
 import { noSuchAccount } from './accounts.ts'
 
 export type CreditSummary = {
+  /** Whole satoshis, rounded down. */
   balanceSat: number
-  /** Usage that is not in the ledger yet; the balance above has it taken off already. */
+  balanceMsat: number
+  /** Usage that is not in the ledger yet; both balances above have it taken off already. */
   unpostedMsat: number
   nodesThatCost: number
   /** Null when nothing costs. */
@@ -26,7 +29,6 @@ export type CreditSummary = {
   stopsAt: number | null
   canTopUp: boolean
 }
-export type CreditEntry = EntryRow
 
 const DAY_SECONDS = 86_400
 const SEVERITY: Record<WarningLevel, number> = { none: 0, week: 1, day: 2, empty: 3 }
@@ -81,6 +83,7 @@ export async function creditSummary(sql: Sql, config: Config, accountId: string)
   const stops = !isFree && means.leftMsat <= 0 && row.running > 0
   return {
     balanceSat: Math.floor(means.leftMsat / 1000),
+    balanceMsat: means.leftMsat,
     unpostedMsat: row.unpostedMsat,
     nodesThatCost: isFree ? 0 : row.costing,
     runwaySeconds: runwaySeconds(means),
@@ -90,14 +93,22 @@ export async function creditSummary(sql: Sql, config: Config, accountId: string)
   }
 }
 
-/** Newest first; before: only older ones than this. */
-export async function creditEntries(
+/**
+ * The summary and a page of the ledger, newest first; before: only older entries than this. Read as of one moment: usage that is booked
+ * between two reads would be missing from both, or counted twice.
+ */
+export async function creditWithEntries(
   sql: Sql,
+  config: Config,
   accountId: string,
   before: number | undefined,
   limit: number,
-): Promise<CreditEntry[]> {
-  return listEntries(sql, accountId, before, limit)
+): Promise<{ summary: CreditSummary; entries: LedgerRow[] }> {
+  return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (transaction) => {
+    const store = transaction as unknown as Sql
+    const summary = await creditSummary(store, config, accountId)
+    return { summary, entries: await listEntries(store, accountId, before, limit) }
+  })
 }
 
 /** Only metering may take a balance below zero. */

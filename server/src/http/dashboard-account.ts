@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { type Static, Type } from 'typebox'
-import { creditEntries, creditSummary } from '../accounts/credit.ts'
+import { creditSummary, creditWithEntries } from '../accounts/credit.ts'
 import { MAX_TOP_UP_SAT } from '../accounts/top-ups.ts'
 import { listActivity } from '../store/accounts.ts'
 import { overviewOf } from '../store/overview.ts'
@@ -10,9 +10,9 @@ import { badCursor } from './gateway.ts'
 import { CreatedKey, KeyChange, KeyView, NewKey } from './operator.ts'
 import { nullable, strict, Timestamp } from './schemas.ts'
 
-const Points = Type.Array(Type.Object({ at: Timestamp, sat: Type.Integer() }))
 const CreditSummary = Type.Object({
   balanceSat: Type.Integer(),
+  balanceMsat: Type.Integer(),
   unpostedMsat: Type.Integer(),
   nodesThatCost: Type.Integer(),
   runwaySeconds: nullable(Type.Integer()),
@@ -26,6 +26,7 @@ const Credit = Type.Object({
     Type.Object({
       id: Type.Integer(),
       amountMsat: Type.Integer(),
+      balanceAfterMsat: Type.Integer(),
       kind: Type.String(),
       reason: Type.String(),
       reference: nullable(Type.String()),
@@ -45,8 +46,8 @@ const TopUp = Type.Object({
 const TopUpId = Type.Object({ paymentHash: Type.String() })
 const Overview = Type.Object({
   credit: CreditSummary,
-  nodes: Type.Object({ ready: Type.Integer(), total: Type.Integer() }),
-  received: Type.Object({ last24hSat: Type.Integer(), last7dSat: Type.Integer(), hourly: Points, daily: Points }),
+  nodes: Type.Object({ ready: Type.Integer(), silent: Type.Integer(), total: Type.Integer() }),
+  received: Type.Object({ now: Timestamp, quarterHours: Type.Array(Type.Object({ at: Timestamp, sat: Type.Integer() })) }),
   funnel: Type.Object({ issued: Type.Integer(), settled: Type.Integer(), paid: Type.Integer() }),
   checklist: Type.Object({
     hasNode: Type.Boolean(),
@@ -88,11 +89,9 @@ export function dashboardAccountRoutes({ sql, config, keys, topUps }: RouteParts
     })
 
     app.get<Paged>('/credit', { schema: { querystring: Cursor, response: { 200: Credit } } }, async ({ person, query }) => {
-      const [credit, rows] = await Promise.all([
-        creditSummary(sql, config, person.accountId),
-        creditEntries(sql, person.accountId, numberIn(query.cursor), PAGE + 1),
-      ])
-      return { ...credit, ...paged('entries', rows) }
+      const before = numberIn(query.cursor)
+      const { summary, entries } = await creditWithEntries(sql, config, person.accountId, before, PAGE + 1)
+      return { ...summary, ...paged('entries', entries) }
     })
     app.post<{ Body: Static<typeof NewTopUp> }>(
       '/credit/top-ups',

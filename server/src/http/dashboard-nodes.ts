@@ -12,12 +12,14 @@ const DashboardNode = Type.Object({
   accessMode: Type.Enum(['limited', 'full']),
   autoLiquidity: Type.String(),
   operation: nullable(Type.String()),
+  hasFunds: Type.Boolean(),
+  isSilent: Type.Boolean(),
 })
 const Live = Type.Object({
   isReachable: Type.Boolean(),
   balanceSat: nullable(Type.Integer()),
   feeCreditSat: nullable(Type.Integer()),
-  channels: Type.Object({ usable: Type.Integer(), total: Type.Integer() }),
+  channels: nullable(Type.Object({ usable: Type.Integer(), total: Type.Integer() })),
   blockHeight: nullable(Type.Integer()),
   version: nullable(Type.String()),
 })

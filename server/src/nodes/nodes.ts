@@ -42,6 +42,10 @@ export type NodeView = {
   autoLiquidity: string
   /** The one that runs now. */
   operation: OperationKind | null
+  /** When it was last seen with its channels online. */
+  hasFunds: boolean
+  /** Ready, but it did not answer when it was last asked. */
+  isSilent: boolean
 }
 export type Credentials = { seed: string; password: string; restrictedPassword: string }
 export type CreateRequest = { name?: string; autoLiquidity?: string; accessMode?: 'limited' | 'full' }
@@ -79,7 +83,7 @@ export class Nodes {
   view(row: ShownNode): NodeView {
     const { config } = this.#parts
     const { id, name, status, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt } = row
-    const { accessMode, autoLiquidity, operation } = row
+    const { accessMode, autoLiquidity, operation, hasFunds, isSilent } = row
     const endpointUrl = config.nodeDomain
       ? `https://${id.slice('node_'.length)}.${config.nodeDomain}`
       : `${config.publicUrl}/n/${id}`
@@ -96,6 +100,8 @@ export class Nodes {
       accessMode,
       autoLiquidity,
       operation,
+      hasFunds,
+      isSilent,
     }
   }
 

@@ -14,7 +14,7 @@ import {
 } from '../lightning/phoenixd-wallet.ts'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
-import { findNode, logActivity } from '../store/nodes.ts'
+import { findNode, logActivity, wakeNode } from '../store/nodes.ts'
 import type { AccessTo, NodeAccess } from './access.ts'
 import type { Network } from './material.ts'
 import { type Call, notFound } from './nodes.ts'
@@ -23,7 +23,7 @@ export type NodeLive = {
   isReachable: boolean
   balanceSat: number | null
   feeCreditSat: number | null
-  channels: { usable: number; total: number }
+  channels: { usable: number; total: number } | null
   blockHeight: number | null
   version: string | null
 }
@@ -32,6 +32,15 @@ export type NodeSent = {
   reason: string | null
   amountSat: number | null
   feeSat: number | null
+}
+
+const NOTHING_KNOWN: NodeLive = {
+  isReachable: false,
+  balanceSat: null,
+  feeCreditSat: null,
+  channels: null,
+  blockHeight: null,
+  version: null,
 }
 
 const LOOK_TIMEOUT_MS = 3_000
@@ -56,14 +65,17 @@ export class Wallets {
   async live(call: Call, nodeId: string): Promise<NodeLive> {
     const node = await this.#find(call, nodeId)
     const { address } = node
-    const away = { isReachable: false, balanceSat: null, feeCreditSat: null, channels: { usable: 0, total: 0 } }
-    if (!address) return { ...away, blockHeight: null, version: null }
+    if (!address) return NOTHING_KNOWN
     const password = node.password()
     const [seen, held] = await Promise.all([
       getInfo(address.port, password, LOOK_TIMEOUT_MS),
       getBalance(address, password, LOOK_TIMEOUT_MS),
     ])
-    if (seen.answer !== 'info') return { ...away, blockHeight: null, version: null }
+    if (seen.answer !== 'info') {
+      // The list and the count of nodes go by the reconciler's last look, which may be half a minute old.
+      await wakeNode(this.#parts.sql, nodeId)
+      return NOTHING_KNOWN
+    }
     const { info } = seen
     // Of the very answer that tells the channels' states. The node's own sum comes in another answer: when its peer comes back between
     // the two it still says zero, and the channels already that they are well.

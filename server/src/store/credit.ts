@@ -62,11 +62,18 @@ export async function insertCredit(sql: Sql, entry: NewEntry): Promise<EntryRow 
   })
 }
 
-/** Newest first. */
-export async function listEntries(sql: Sql, accountId: string, before: number | undefined, limit: number): Promise<EntryRow[]> {
-  return sql<EntryRow[]>`
-    SELECT ${entryFields(sql)} FROM credit_entries
-    WHERE account_id = ${accountId} ${before === undefined ? sql`` : sql`AND id < ${before}`} ORDER BY id DESC LIMIT ${limit}`
+export type LedgerRow = EntryRow & { balanceAfterMsat: number }
+
+/** Newest first, each with the balance that it left: a page adds up without the pages before it. */
+export async function listEntries(sql: Sql, accountId: string, before: number | undefined, limit: number): Promise<LedgerRow[]> {
+  const wanted = sql`account_id = ${accountId} ${before === undefined ? sql`` : sql`AND id < ${before}`}`
+  return sql<LedgerRow[]>`
+    SELECT ${entryFields(sql)},
+           (total.msat - coalesce(sum(amount_msat) OVER (ORDER BY id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0))::bigint
+             AS "balanceAfterMsat"
+    FROM (SELECT * FROM credit_entries WHERE ${wanted} ORDER BY id DESC LIMIT ${limit}) page,
+         (SELECT sum(amount_msat) AS msat FROM credit_entries WHERE ${wanted}) total
+    ORDER BY id DESC`
 }
 
 export type WarningLevel = 'none' | 'week' | 'day' | 'empty'

@@ -1,5 +1,8 @@
 import type { Sql } from './db.ts'
 
+/** What the key of the first start is called: after the file it is in, where somebody would look for a key that they never saw. */
+export const FIRST_RUN_KEY = 'first-run.json'
+
 export type KeyRow = { id: string; accountId: string; scopes: string[] }
 
 /** Told to every replica when a key is disabled, enabled or revoked. Lost messages cost at most the cache's 5 s. */
@@ -79,7 +82,8 @@ export async function changeKey(
       WHERE id = ${key.keyId} AND account_id = ${key.accountId} AND revoked_at IS NULL
       RETURNING *
     ), log AS (
-      INSERT INTO activity (account_id, actor, action, target) SELECT account_id, ${key.actor}, ${action}, id FROM changed
+      INSERT INTO activity (account_id, actor, action, target, detail)
+      SELECT account_id, ${key.actor}, ${action}, id, jsonb_build_object('name', name) FROM changed
     ), told AS (SELECT pg_notify(${KEYS_CHANGED}, id) FROM changed)
     SELECT ${shown(sql)} FROM changed, told`
   return row

@@ -29,6 +29,7 @@ export type NodeRow = {
   version: string | null
   history: History
   hasFunds: boolean
+  isSilent: boolean
   leaseEpoch: number
   deletedAt: number | null
   /** The database's clock when the row was read. */
@@ -38,13 +39,18 @@ export type NodeRow = {
 const seconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM ${sql(column)}))::bigint`
 const milliseconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM ${sql(column)}) * 1000)::bigint`
 
+/**
+ * `ready` is a promise that a node keeps while it is brought back, so it does not say whether the node answers. The last look at it does.
+ */
+export const isSilent = (sql: Sql) => sql`(status = 'ready' AND operation IS NULL AND phase NOT IN ('running', 'unknown'))`
+
 const columns = (sql: Sql) => sql`
   id, account_id AS "accountId", host, port, lightning_id AS "lightningId", name, auto_liquidity AS "autoLiquidity",
   access_mode AS "accessMode", ${seconds(sql, 'created_at')} AS "createdAt", ${seconds(sql, 'updated_at')} AS "updatedAt", status, failure_message AS "failureMessage",
   update_status AS "updateStatus", ${seconds(sql, 'update_completed_at')} AS "updateCompletedAt", last_update_error AS "lastUpdateError",
   desired_state AS "desiredState", desired_version AS "desiredVersion", desired_run AS "desiredRun",
   operation, operation_id AS "operationId", ${milliseconds(sql, 'operation_deadline')} AS "operationDeadlineMs",
-  operation_result AS "operationResult", phase, version, history, has_funds AS "hasFunds", lease_epoch AS "leaseEpoch",
+  operation_result AS "operationResult", phase, version, history, has_funds AS "hasFunds", ${isSilent(sql)} AS "isSilent", lease_epoch AS "leaseEpoch",
   ${seconds(sql, 'deleted_at')} AS "deletedAt", floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"`
 
 /** What callers see of a node. */
@@ -61,6 +67,8 @@ export type ShownNode = Pick<
   | 'accessMode'
   | 'autoLiquidity'
   | 'operation'
+  | 'hasFunds'
+  | 'isSilent'
 >
 
 /** Only what is shown: with everything else a list of a thousand takes twice as long. */
@@ -68,7 +76,8 @@ export async function listNodes(sql: Sql, accountId: string): Promise<ShownNode[
   return sql<ShownNode[]>`
     SELECT id, name, status, failure_message AS "failureMessage", update_status AS "updateStatus",
            ${seconds(sql, 'update_completed_at')} AS "updateCompletedAt", ${seconds(sql, 'created_at')} AS "createdAt",
-           ${seconds(sql, 'updated_at')} AS "updatedAt", access_mode AS "accessMode", auto_liquidity AS "autoLiquidity", operation
+           ${seconds(sql, 'updated_at')} AS "updatedAt", access_mode AS "accessMode", auto_liquidity AS "autoLiquidity", operation,
+           has_funds AS "hasFunds", ${isSilent(sql)} AS "isSilent"
     FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL ORDER BY id`
 }
 

@@ -1,60 +1,61 @@
 import { newId } from '../ids.ts'
 import type { Sql } from './db.ts'
+import { FIRST_RUN_KEY } from './keys.ts'
+import { isSilent } from './nodes.ts'
 
 export type Point = { at: number; sat: number }
 export type OverviewRow = {
-  nodes: { ready: number; total: number }
-  received: { last24hSat: number; last7dSat: number; hourly: Point[]; daily: Point[] }
+  /** Those that are ready but did not answer are not among the ready ones. */
+  nodes: { ready: number; silent: number; total: number }
+  received: { now: number; quarterHours: Point[] }
   funnel: { issued: number; settled: number; paid: number }
   checklist: { hasNode: boolean; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }
 }
 
 const DAYS = 7
-const HOUR = 3_600
-const DAY = 24 * HOUR
+const DAY = 86_400
 
 /** Each statement reads one range of one index, and so costs what happened lately, not what ever happened. */
 export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewRow> {
-  const [hours, funnel, [things]] = await Promise.all([
-    receivedByHour(sql, accountId),
+  const [received, funnel, [things]] = await Promise.all([
+    receivedLately(sql, accountId),
     funnelOf(sql, accountId),
     // By an order, so that an index is used: to find any one row the whole table may be read, and what comes first in it is others'.
-    sql<{ ready: number; total: number; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }[]>`
-      SELECT n.ready, n.total,
-             EXISTS (SELECT 1 FROM api_keys WHERE account_id = ${accountId} AND revoked_at IS NULL) AS "hasKey",
+    sql<{ ready: number; silent: number; total: number; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }[]>`
+      SELECT n.ready, n.silent, n.total,
+             EXISTS (SELECT 1 FROM api_keys
+                     WHERE account_id = ${accountId} AND revoked_at IS NULL AND name <> ${FIRST_RUN_KEY}) AS "hasKey",
              (SELECT 1 FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT 1) IS NOT NULL AS "hasChallenge",
              (SELECT 1 FROM paid_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT 1) IS NOT NULL AS "hasPaidRequest"
-      FROM (SELECT count(*) FILTER (WHERE status = 'ready')::int AS ready, count(*)::int AS total
+      FROM (SELECT count(*) FILTER (WHERE status = 'ready' AND NOT ${isSilent(sql)})::int AS ready,
+                   count(*) FILTER (WHERE ${isSilent(sql)})::int AS silent, count(*)::int AS total
             FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL) n`,
   ])
   if (!things) throw new Error('a count without a row')
-  const { ready, total, hasKey, hasChallenge, hasPaidRequest } = things
-  const hourly = hours.slice(-24)
-  const days = new Map(hours.map(({ at }) => [at - (at % DAY), 0]))
-  for (const { at, sat } of hours) days.set(at - (at % DAY), (days.get(at - (at % DAY)) ?? 0) + sat)
-  const daily = [...days].map(([at, sat]) => ({ at, sat }))
+  const { ready, silent, total, hasKey, hasChallenge, hasPaidRequest } = things
   return {
-    nodes: { ready, total },
-    // Sums of the points: a number beside a chart that shows another one is a fault to whoever adds it up.
-    received: { last24hSat: sumOf(hourly), last7dSat: sumOf(daily), hourly, daily },
+    nodes: { ready, silent, total },
+    received,
     funnel,
     checklist: { hasNode: total > 0, hasKey, hasChallenge, hasPaidRequest },
   }
 }
 
-const sumOf = (points: Point[]): number => points.reduce((sum, { sat }) => sum + sat, 0)
-
-/** The hours of today and the six days before it, of UTC; the last one has just begun, and one in which nothing came is there as zero. */
-export async function receivedByHour(sql: Sql, accountId: string): Promise<Point[]> {
-  return sql<Point[]>`
-    WITH start AS (SELECT date_trunc('day', now(), 'UTC') - ${DAYS - 1} * interval '1 day' AS at),
-    sums AS (
-      SELECT date_trunc('hour', settled_at, 'UTC') AS at, sum(amount_sat) AS sat FROM gateway_payments
-      WHERE account_id = ${accountId} AND settled_at >= (SELECT at FROM start) GROUP BY 1
+/**
+ * Quarters of an hour in which something came, of the last eight days: a day of the reader's is theirs to cut, and no time zone is off
+ * UTC by less than a quarter. Seven of their days begin at most seven days and some hours ago.
+ */
+export async function receivedLately(sql: Sql, accountId: string): Promise<OverviewRow['received']> {
+  const [row] = await sql<OverviewRow['received'][]>`
+    WITH quarters AS (
+      SELECT extract(epoch FROM date_bin('15 minutes', settled_at, to_timestamp(0)))::bigint AS at, sum(amount_sat) AS sat
+      FROM gateway_payments
+      WHERE account_id = ${accountId} AND settled_at >= now() - ${DAYS + 1} * interval '1 day' GROUP BY 1
     )
-    SELECT extract(epoch FROM hour.at)::bigint AS at, coalesce(sums.sat, 0)::bigint AS sat
-    FROM start, generate_series(start.at, now(), interval '1 hour') AS hour (at)
-    LEFT JOIN sums ON sums.at = hour.at ORDER BY 1`
+    SELECT floor(extract(epoch FROM now()))::bigint AS now,
+           coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'sat', sat) ORDER BY at) FROM quarters), '[]') AS "quarterHours"`
+  if (!row) throw new Error('a sum without a row')
+  return row
 }
 
 /**
@@ -83,7 +84,7 @@ export type Fingerprint = { nodes: string; payments: string; activity: string }
 export async function fingerprintOf(sql: Sql, accountId: string): Promise<Fingerprint> {
   const [row] = await sql<Fingerprint[]>`
     SELECT (SELECT count(*) || ' ' || coalesce(sum(hashtextextended(concat_ws(' ', id, name, status, operation, update_status,
-                     extract(epoch FROM updated_at)), 0)), 0)
+                     extract(epoch FROM updated_at), ${isSilent(sql)}), 0)), 0)
               FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL) AS nodes,
            (SELECT coalesce(md5(string_agg(concat_ws(' ', id, settled_at IS NULL), ',')), '')
               FROM (SELECT id, settled_at FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${LAST}) p)

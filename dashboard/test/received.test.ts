@@ -1,0 +1,54 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { pointsOf, totalOf } from '../src/received.ts'
+
+const QUARTER = 15 * 60
+const HOUR = 3600
+
+let zoneBefore: string | undefined
+beforeEach(() => {
+  zoneBefore = process.env.TZ
+})
+afterEach(() => {
+  if (zoneBefore === undefined) delete process.env.TZ
+  else process.env.TZ = zoneBefore
+})
+
+/** One satoshi in each quarter of an hour of the last eight days. */
+function everyQuarter(now: number): { now: number; quarterHours: { at: number; sat: number }[] } {
+  const last = now - (now % QUARTER)
+  return { now, quarterHours: Array.from({ length: 8 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1 })).reverse() }
+}
+
+const at = (text: string): number => Date.parse(text) / 1000
+
+test.each([
+  { zone: 'UTC', now: '2026-11-15T21:40:00Z', hours: [24, 24, 24, 24, 24, 24] },
+  { zone: 'Asia/Kathmandu', now: '2026-11-15T21:40:00Z', hours: [24, 24, 24, 24, 24, 24] },
+  { zone: 'America/Los_Angeles', now: '2026-11-03T06:10:00Z', hours: [24, 24, 24, 24, 24, 25] },
+  { zone: 'America/Los_Angeles', now: '2026-03-12T20:00:00Z', hours: [24, 24, 23, 24, 24, 24] },
+  { zone: 'Europe/Berlin', now: '2026-10-25T23:30:00Z', hours: [24, 24, 24, 24, 24, 25] },
+  { zone: 'America/St_Johns', now: '2026-06-01T12:00:00Z', hours: [24, 24, 24, 24, 24, 24] },
+])('dashboard: days are those of the calendar in $zone at $now, also when the clocks change', ({ zone, now, hours }) => {
+  process.env.TZ = zone
+  const points = pointsOf(everyQuarter(at(now)), 'week')
+  expect(points).toHaveLength(7)
+  // Each begins at midnight there, and has as many quarters as that day had.
+  expect(points.map(({ at: start }) => new Date(start * 1000).toTimeString().slice(0, 8))).toEqual(Array(7).fill('00:00:00'))
+  expect(points.slice(0, -1).map(({ sat }) => sat)).toEqual(hours.map((count) => count * 4))
+  const today = points.at(-1)?.at ?? 0
+  expect(points.at(-1)?.sat).toBe(Math.floor((at(now) - today) / QUARTER) + 1)
+})
+
+test.each(['UTC', 'Asia/Kathmandu', 'America/Los_Angeles', 'Australia/Adelaide'])(
+  'dashboard: hours are those of the clock in %s',
+  (zone) => {
+    process.env.TZ = zone
+    const now = at('2026-11-15T21:40:00Z')
+    const points = pointsOf(everyQuarter(now), 'day')
+    expect(points).toHaveLength(24)
+    expect(points.map(({ at: start }) => new Date(start * 1000).getMinutes())).toEqual(Array(24).fill(0))
+    expect(points.slice(0, -1).map(({ sat }) => sat)).toEqual(Array(23).fill(4))
+    expect(now - (points.at(-1)?.at ?? 0)).toBeLessThan(HOUR)
+    expect(totalOf(points)).toBe(23 * 4 + (points.at(-1)?.sat ?? 0))
+  },
+)

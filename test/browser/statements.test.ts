@@ -1,0 +1,211 @@
+import { beforeAll, expect, test } from 'vitest'
+import type { Server } from '../../server/test/harness.ts'
+import { fault } from '../../server/test/node-harness.ts'
+import { dialog, enter, heading, inBrowser, newPerson, type Person, startDashboard, textOf, untilText } from './harness.ts'
+import { payCharge } from './pages.ts'
+
+/** What the dashboard says is so. Each of these once was not. */
+inBrowser('what the dashboard says', () => {
+  let server: Server
+  beforeAll(async () => {
+    server = await startDashboard()
+  }, 120_000)
+
+  /** When a payment was received, by a clock on a wall in that zone, and what a chart should call that hour and day. */
+  async function receivedAt(person: Person, paymentId: string, zone: string, daysAgo: number, time: string): Promise<Named> {
+    const sql = server.sql()
+    const [row] = await sql<Named[]>`
+      WITH wall AS (
+        SELECT date_trunc('day', now() AT TIME ZONE ${zone}) - ${daysAgo} * interval '1 day' + ${time}::interval AS at
+      ), moved AS (
+        UPDATE gateway_payments SET settled_at = wall.at AT TIME ZONE ${zone} FROM wall
+        WHERE id = ${paymentId} AND account_id = ${person.accountId}
+      )
+      SELECT to_char(at, 'Dy FMDD Mon') AS day, to_char(date_trunc('hour', at), 'Dy HH24:MI') AS hour FROM wall`
+    await sql.end()
+    if (!row) throw new Error('no such payment')
+    return row
+  }
+  type Named = { day: string; hour: string }
+
+  test('dashboard: a payment stands under the day and hour in which it came, in Los Angeles, Kathmandu and UTC', async () => {
+    const person = await newPerson(server)
+    const { node } = await person.createReady()
+    const [late, early] = [await payCharge(person, node.id, 100), await payCharge(person, node.id, 2_000)]
+    for (const timezoneId of ['America/Los_Angeles', 'Asia/Kathmandu', 'UTC']) {
+      // Twenty minutes apart, around midnight.
+      const before = await receivedAt(person, late, timezoneId, 2, '23:50')
+      const after = await receivedAt(person, early, timezoneId, 1, '00:10')
+      const { page, open } = await enter(person, { timezoneId })
+      await open()
+      await page.getByText('7 days', { exact: true }).click()
+      const days = page.getByRole('table', { name: 'Satoshis received per day' })
+      await days.waitFor({ state: 'attached' })
+      const rows = await days.getByRole('row').allInnerTexts()
+      const filled = rows.map((row) => row.replace(/\s+/g, ' ')).filter((row) => / [1-9]\d*$/.test(row))
+      expect([timezoneId, filled]).toEqual([timezoneId, [`${before.day} 100`, `${after.day} 2000`]])
+      await untilText(page.getByTestId('received-total'), '2 100 sat')
+
+      const now = await receivedAt(person, early, timezoneId, 0, '00:00')
+      await open()
+      const hours = page.getByRole('table', { name: 'Satoshis received per hour' })
+      await hours.waitFor({ state: 'attached' })
+      await untilText(hours, `${now.hour} 2000`)
+    }
+  })
+
+  test('dashboard: what is counted as received is said', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    await person.open()
+    await untilText(page.getByRole('region', { name: 'Received through the gateway' }), /Invoices that you create .* not counted/)
+    // Nor does a fraction of nothing say anything.
+    expect(await textOf(page.getByTestId('overview-nodes'))).toBe('None yet')
+  })
+
+  test('dashboard: a node that hangs is not called ready, nor counted as up, and nothing is said of its channels', async () => {
+    const person = await newPerson(server)
+    const created = await person.createReady({ name: 'stuck' })
+    const [one, list, overview] = await Promise.all([enter(person), enter(person), enter(person)])
+    await Promise.all([one.open(`nodes/${created.node.id}`), list.open('nodes'), overview.open()])
+    await heading(one.page, 'stuck Ready').waitFor()
+    await untilText(overview.page.getByTestId('overview-nodes'), '1 of 1 up')
+    await fault(server, created, 'hang')
+    await Promise.all([
+      heading(one.page, 'stuck Not answering')
+        .waitFor()
+        .then(() => untilText(one.page.getByRole('region', { name: 'Money', exact: true }), 'Channels not known')),
+      untilText(list.page.getByRole('link', { name: /stuck/ }), 'Not answering'),
+      untilText(overview.page.getByTestId('overview-nodes'), '0 of 1 up').then(() =>
+        untilText(overview.page.getByRole('region', { name: 'Nodes' }), '1 does not answer.'),
+      ),
+    ])
+    await fault(server, created, 'none')
+    await heading(one.page, 'stuck Ready').waitFor({ timeout: 90_000 })
+    await untilText(list.page.getByRole('link', { name: /stuck/ }), 'Ready')
+    await untilText(overview.page.getByTestId('overview-nodes'), '1 of 1 up')
+  })
+
+  test('dashboard: of a stopped node’s software it is not said that it runs', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const { node } = await person.createReady({ name: 'idle' })
+    await person.want(200, 'POST', `/nodes/${node.id}/stop`, { json: {} })
+    await person.open(`nodes/${node.id}?tab=settings`)
+    const software = page.getByRole('region', { name: 'Software' })
+    await untilText(software, /Version \d+\.\d+\.\d+/)
+    expect(await textOf(software)).not.toMatch(/\bruns?\b/)
+  })
+
+  test('dashboard: an unpaid payment does not look busy, and one that expired is not waited for', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const { node } = await person.createReady()
+    const json = { nodeId: node.id, amountSat: 5, description: 'Tea', protocol: 'l402' }
+    const { id } = await person.want(201, 'POST', '/payments', { json })
+    await person.open(`gateway/payments/${id}`)
+    await heading(page, 'Payment Unpaid').waitFor()
+    const icon = page.locator('.status svg')
+    expect(await icon.evaluate((svg: any) => svg.ownerDocument.defaultView.getComputedStyle(svg).animationName)).toBe('none')
+    await page.getByText('not yet: the node has not received the money').waitFor()
+
+    const sql = server.sql()
+    await sql`UPDATE gateway_payments SET expires_at = now() - interval '1 minute' WHERE id = ${id}`
+    await sql.end()
+    await person.open(`gateway/payments/${id}`)
+    await heading(page, 'Payment Expired').waitFor()
+    const details = await textOf(page.getByRole('region', { name: 'Details' }))
+    expect(details).toContain('no: it expired before anybody paid')
+    expect(details).not.toContain('not yet')
+  })
+
+  test('dashboard: the ledger on the screen adds up to the balance above it', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const { node } = await person.createReady({ name: 'meter' })
+    // As if it had been used for a while: some of it booked, some not.
+    const sql = server.sql()
+    await sql`
+      INSERT INTO credit_entries (account_id, amount_msat, kind, reason) VALUES (${person.accountId}, -625, 'usage', 'A node for 9 minutes')`
+    await sql`UPDATE usage_intervals SET started_at = started_at - interval '50 minutes' WHERE node_id = ${node.id} AND ended_at IS NULL`
+    await sql.end()
+    await person.open('credit')
+    await untilText(page.getByTestId('unposted'), /Used, not booked yet −3\.\d+ sat/)
+    const msat = (text: string): number => {
+      const [, sign, whole = '', fraction = ''] = /([+−]?)([\d ]+)(?:\.(\d+))? sat/.exec(text.replace(/\s/g, ' ')) ?? []
+      const amount = Number(whole.replaceAll(' ', '')) * 1000 + Number(fraction.padEnd(3, '0'))
+      return sign === '−' ? -amount : amount
+    }
+    // In one look at the page: a minute may end between two.
+    const { balance, amounts } = await page.evaluate<{ balance: string; amounts: string[] }>(`({
+      balance: document.querySelector('[data-testid=credit-balance]').textContent,
+      amounts: [...document.querySelectorAll('[aria-label=Ledger] tbody tr')].map((row) => row.cells[1].textContent),
+    })`)
+    expect(amounts).toHaveLength(3)
+    expect(amounts.map(msat).reduce((sum, amount) => sum + amount, 0)).toBe(msat(balance))
+  })
+
+  test('dashboard: credit that was taken is not called added', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    await server.operator('POST', `/accounts/${person.accountId}/credit`, { json: { amountSat: -33, reason: 'test' } })
+    await server.operator('POST', `/accounts/${person.accountId}/credit`, { json: { amountSat: 20, reason: 'test' } })
+    await person.open('activity')
+    const log = page.getByRole('list', { name: 'Activity' })
+    await untilText(log, 'Credit was taken: 33 sat by the operator')
+    await untilText(log, 'Credit was added: 20 sat by the operator')
+  })
+
+  test('dashboard: a revoked key is called by its name in the log', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const key = await person.want(201, 'POST', '/keys', { json: { name: 'Old till', scopes: [] } })
+    await person.want(204, 'DELETE', `/keys/${key.id}`, { json: {} })
+    await person.open('activity')
+    await untilText(page.getByRole('list', { name: 'Activity' }), 'API key Old till was revoked by you')
+  })
+
+  test('dashboard: deleting a node with money on it says so before the name can be typed, running and stopped', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const { node } = await person.createReady({ name: 'rich' })
+    await person.want(200, 'POST', `/sandbox/nodes/${node.id}/fund`, { json: { amountSat: 50_000 } })
+    const deleting = dialog(page, 'Delete rich?')
+    const accept = deleting.getByRole('checkbox', { name: 'Delete it although it holds funds' })
+    const name = deleting.getByLabel('Type rich to confirm')
+    const confirm = deleting.getByRole('button', { name: 'Delete with its funds' })
+    for (const state of ['ready', 'stopped']) {
+      if (state === 'stopped') await person.want(200, 'POST', `/nodes/${node.id}/stop`, { json: {} })
+      await person.open(`nodes/${node.id}?tab=settings`)
+      await page.getByRole('button', { name: 'Delete node…' }).click()
+      await accept.waitFor()
+      expect([state, await name.isDisabled(), await confirm.isDisabled()]).toEqual([state, true, true])
+    }
+    await untilText(deleting, 'There was money on it when they were last online.')
+    await accept.check()
+    await name.fill('rich')
+    await accept.uncheck()
+    expect([await name.isDisabled(), await confirm.isDisabled()]).toEqual([true, true])
+    await accept.check()
+    await confirm.click()
+    await page.getByText('You have no node yet.').waitFor()
+  })
+
+  test('dashboard: a text from right to left begins at its beginning', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const description = 'تقرير الطقس لمدينة القاهرة لكل يوم من أيام الأسبوع القادم'
+    const { node } = await person.createReady({ name: 'متجر 18' })
+    await person.want(201, 'POST', '/payments', { json: { nodeId: node.id, amountSat: 5, description, protocol: 'l402' } })
+    await person.open('gateway')
+    const cell = page.getByRole('cell', { name: description })
+    await cell.waitFor()
+    expect(await cell.evaluate((td: any) => td.ownerDocument.defaultView.getComputedStyle(td).direction)).toBe('rtl')
+    await person.open('nodes')
+    const name = page.getByText('متجر 18', { exact: true })
+    await name.waitFor()
+    expect(await name.evaluate((element: any) => element.ownerDocument.defaultView.getComputedStyle(element).direction)).toBe(
+      'rtl',
+    )
+  })
+})
