@@ -18,6 +18,8 @@ const parts: AppParts = {
   nodes: unused,
   wallets: unused,
   payments: unused,
+  validation: unused,
+  deliveries: unused,
   topUps: unused,
   settlements: unused,
   // Anything but undefined: the sandbox calls are part of the document.

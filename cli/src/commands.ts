@@ -15,6 +15,7 @@ const CREDENTIAL_FILE: Option = {
   value: 'file',
   help: 'holds the whole Authorization header of the customer; default is standard input',
 }
+const HOLDER: Option = { kind: 'text', value: 'text', help: 'the one that redeemed it' }
 const MAX_SAT = 9_007_199_254_740
 
 const nodes = () => import('./nodes.ts')
@@ -178,6 +179,7 @@ const PAYMENTS: Command[] = [
       node: { kind: 'text', value: 'node', help: 'the node that is paid' },
       'amount-sat': { kind: 'number', value: 'sat', min: 1, max: MAX_SAT, help: 'the price' },
       description: { kind: 'text', value: 'text', help: 'what it is for; at most 500 characters' },
+      resource: { kind: 'text', value: 'text', help: 'what the payment is bound to; its description unless given' },
       protocol: { kind: 'choice', choices: ['mpp', 'l402'], help: 'default mpp' },
       'idempotency-key': IDEMPOTENCY,
     },
@@ -205,6 +207,10 @@ const PAYMENTS: Command[] = [
         line: 'echo "$AUTHORIZATION" | boltyard payments redeem --request-id order-17',
         does: 'again with the same request id: the same answer',
       },
+      {
+        line: 'boltyard payments redeem --expect-resource "GET /report" --expect-min-sat 100 --credential-file header.txt',
+        does: 'refused, and not used up, if it paid for something else',
+      },
     ],
     positionals: [{ ...PAYMENT, optional: true }],
     options: {
@@ -215,9 +221,46 @@ const PAYMENTS: Command[] = [
         help: 'of your delivery, so that one that failed can be repeated; made up unless given',
       },
       'single-use': { kind: 'flag', help: 'L402: deliver once, as MPP always does' },
+      'expect-node': { kind: 'text', value: 'node', help: 'refuse a payment to another node' },
+      'expect-resource': { kind: 'text', value: 'text', help: 'refuse a payment for something else' },
+      'expect-min-sat': { kind: 'number', value: 'sat', min: 1, max: MAX_SAT, help: 'refuse a payment of less' },
+      'hold-seconds': {
+        kind: 'number',
+        value: 'seconds',
+        min: 1,
+        max: 600,
+        help: 'the claim lapses after that time, unless payments delivered confirms it',
+      },
     },
     scope: 'gateway:write',
     load: async () => (await payments()).redeem,
+  },
+  {
+    path: 'payments delivered',
+    summary: 'Confirm a delivery that was redeemed with --hold-seconds',
+    examples: [{ line: 'boltyard payments delivered pay_06c2y8… --request-id order-17', does: 'the claim is final' }],
+    positionals: [PAYMENT],
+    options: { 'request-id': HOLDER },
+    scope: 'gateway:write',
+    load: async () => (await payments()).delivered,
+  },
+  {
+    path: 'payments release',
+    summary: 'Give a claimed delivery back after it failed',
+    about: 'The customer’s credential is good again, for a new request id. At most ten times per payment.',
+    examples: [
+      {
+        line: 'boltyard payments release pay_06c2y8… --request-id order-17 --reason "printer on fire"',
+        does: 'the next redemption may be anybody’s',
+      },
+    ],
+    positionals: [PAYMENT],
+    options: {
+      'request-id': HOLDER,
+      reason: { kind: 'text', value: 'text', help: 'why, for the activity log; at most 200 characters' },
+    },
+    scope: 'gateway:write',
+    load: async () => (await payments()).release,
   },
   {
     path: 'payments get',
@@ -232,12 +275,15 @@ const PAYMENTS: Command[] = [
     summary: 'List payments, newest first',
     examples: [
       { line: 'boltyard payments list --status paid', does: 'the last 20' },
+      { line: 'boltyard payments list --status settled', does: 'your node has the money, and no credential came' },
+      { line: 'boltyard payments list --status paid --delivery none', does: 'paid, and not served' },
       { line: `boltyard payments list --all | jq '[.payments[].amountSat] | add'`, does: 'in a script' },
     ],
     options: {
-      status: { kind: 'choice', choices: ['payment_required', 'paid', 'expired'], help: 'only these' },
+      status: { kind: 'choice', choices: ['payment_required', 'settled', 'paid', 'expired'], help: 'only these' },
+      delivery: { kind: 'choice', choices: ['none', 'held', 'done'], help: 'only these; held is claimed and not confirmed yet' },
       node: { kind: 'text', value: 'node', help: 'only to this node' },
-      limit: { kind: 'number', value: 'count', min: 1, max: 100, help: 'so many; default 20' },
+      limit: { kind: 'number', value: 'count', min: 1, max: 100, help: 'so many, at most 100; default 20' },
       cursor: { kind: 'text', value: 'cursor', help: 'nextCursor of the page before' },
       all: { kind: 'flag', help: 'all pages' },
     },

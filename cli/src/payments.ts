@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { ListedPayment, PaymentFilter, PaymentPage, PaymentStatus, PaymentWish } from '../../sdk/src/index.ts'
+import type { ExpectedTerms, ListedPayment, PaymentFilter, PaymentPage, PaymentWish, Redemption } from '../../sdk/src/index.ts'
 import type { Call } from './call.ts'
-import { usage } from './failure.ts'
+import { Failure, usage } from './failure.ts'
 import { readSecretOrInput } from './files.ts'
 import { ago, harmless, moment, type Paint, sat, sheet, table } from './terminal.ts'
 
@@ -11,9 +11,16 @@ export async function create(call: Call): Promise<void> {
     throw usage('--node, --amount-sat and --description are all needed.', 'boltyard payments create --help')
   }
   const protocol = call.text('protocol') as PaymentWish['protocol']
+  const resource = call.text('resource')
   const idempotencyKey = call.text('idempotency-key') ?? randomUUID()
   const client = await call.client()
-  const wish = { nodeId, amountSat, description, ...(protocol === undefined ? {} : { protocol }) }
+  const wish = {
+    nodeId,
+    amountSat,
+    description,
+    ...(resource === undefined ? {} : { resource }),
+    ...(protocol === undefined ? {} : { protocol }),
+  }
   const advice = `It is not known whether the payment was made. The same with --idempotency-key ${idempotencyKey} gives it, or makes it.`
   const payment = await call.change(advice, () => client.payments.create(wish, { idempotencyKey, signal: call.signal }))
   call.print(payment, () =>
@@ -54,13 +61,16 @@ export async function redeem(call: Call): Promise<void> {
   const { id, credential } = await presented(call)
   const requestId = call.text('request-id') ?? randomUUID()
   const advice = `It is not known whether the delivery was claimed. The same with --request-id ${requestId} gives the same answer, or claims it.`
-  const redeemed = await call.change(advice, () =>
-    client.payments.redeem(
-      id,
-      { credential, requestId, ...(call.flag('single-use') ? { singleUse: true } : {}) },
-      { signal: call.signal },
-    ),
-  )
+  const holdSeconds = call.number('hold-seconds')
+  const expect = expected(call)
+  const redemption: Redemption = {
+    credential,
+    requestId,
+    ...(call.flag('single-use') ? { singleUse: true } : {}),
+    ...(holdSeconds === undefined ? {} : { holdSeconds }),
+    ...(Object.keys(expect).length === 0 ? {} : { expect }),
+  }
+  const redeemed = await call.change(advice, () => client.payments.redeem(id, redemption, { signal: call.signal }))
   call.print(redeemed, () =>
     sheet(
       [
@@ -69,7 +79,59 @@ export async function redeem(call: Call): Promise<void> {
         ['price', sat(redeemed.amountSat)],
         ['for', harmless(redeemed.description)],
         ['redeemed', moment(redeemed.redeemedAt)],
+        ...(holdSeconds === undefined ? [] : [['request id', harmless(requestId)] as [string, string]]),
         ...receipt(redeemed),
+      ],
+      call.paint,
+    ),
+  )
+}
+
+function expected(call: Call): ExpectedTerms {
+  const [nodeId, resource, minAmountSat] = [call.text('expect-node'), call.text('expect-resource'), call.number('expect-min-sat')]
+  return {
+    ...(nodeId === undefined ? {} : { nodeId }),
+    ...(resource === undefined ? {} : { resource }),
+    ...(minAmountSat === undefined ? {} : { minAmountSat }),
+  }
+}
+
+function holder(call: Call): string {
+  const requestId = call.text('request-id')
+  if (requestId === undefined)
+    throw usage('--request-id is needed: only the request that claimed a delivery can end it.', 'boltyard payments --help')
+  return requestId
+}
+
+export async function delivered(call: Call): Promise<void> {
+  const name = { id: call.argument(0), requestId: holder(call) }
+  const client = await call.client()
+  const [delivery] = await client.payments.delivered([name], { signal: call.signal })
+  if (delivery?.result !== 'delivered')
+    throw new Failure('conflict', 'not_claimed', 'This request id does not hold the delivery of this payment.', {
+      next: `boltyard payments get ${name.id}`,
+    })
+  call.print(delivery, () =>
+    sheet(
+      [
+        ['id', delivery.id],
+        ['delivery', call.paint('green', 'done')],
+      ],
+      call.paint,
+    ),
+  )
+}
+
+export async function release(call: Call): Promise<void> {
+  const [id, requestId, reason] = [call.argument(0), holder(call), call.text('reason')]
+  const client = await call.client()
+  const body = { requestId, ...(reason === undefined ? {} : { reason }) }
+  const released = await client.payments.release(id, body, { signal: call.signal })
+  call.print(released, () =>
+    sheet(
+      [
+        ['id', released.id],
+        ['status', `${call.paint('green', released.status)}, to be delivered again`],
       ],
       call.paint,
     ),
@@ -88,12 +150,14 @@ export async function get(call: Call): Promise<void> {
         ['status', statusOf(payment, call.paint)],
         ['price', sat(payment.amountSat)],
         ['for', harmless(payment.description)],
+        ['resource', payment.resource === null ? '–' : harmless(payment.resource)],
         ['node', payment.nodeId],
         ['protocol', payment.protocol],
         ['created', moment(payment.createdAt)],
         ['expires', moment(payment.expiresAt)],
         ['settled', payment.settledAt === null ? '–' : moment(payment.settledAt)],
         ['paid', payment.paidAt === null ? '–' : moment(payment.paidAt)],
+        ['redeemed', payment.redeemedAt === null ? '–' : moment(payment.redeemedAt)],
         ['challenge', harmless(payment.challenge)],
       ],
       call.paint,
@@ -102,9 +166,12 @@ export async function get(call: Call): Promise<void> {
 }
 
 export async function list(call: Call): Promise<void> {
-  const [status, nodeId, limit, cursor] = [call.text('status'), call.text('node'), call.number('limit'), call.text('cursor')]
+  const [nodeId, limit, cursor] = [call.text('node'), call.number('limit'), call.text('cursor')]
+  const status = call.text('status') as PaymentFilter['status']
+  const delivery = call.text('delivery') as PaymentFilter['delivery']
   const filter: PaymentFilter = {
-    ...(status === undefined ? {} : { status: status as PaymentStatus }),
+    ...(status === undefined ? {} : { status }),
+    ...(delivery === undefined ? {} : { delivery }),
     ...(nodeId === undefined ? {} : { nodeId }),
     ...(limit === undefined ? {} : { limit }),
     ...(cursor === undefined ? {} : { cursor }),
@@ -138,6 +205,10 @@ function tableOf(payments: ListedPayment[], paint: Paint): string {
   )
 }
 
-function statusOf({ status }: ListedPayment, paint: Paint): string {
-  return paint(status === 'paid' ? 'green' : status === 'expired' ? 'dim' : 'yellow', harmless(status))
+/** Money that is there and was not served for is what a shop must see: yellow. */
+function statusOf(payment: ListedPayment, paint: Paint): string {
+  if (payment.status === 'paid')
+    return payment.redeemedAt === null ? paint('yellow', 'paid, undelivered') : paint('green', harmless(payment.status))
+  if (payment.settledAt !== null) return paint('yellow', 'settled, undelivered')
+  return paint('dim', harmless(payment.status))
 }

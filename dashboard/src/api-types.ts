@@ -157,7 +157,7 @@ export type ApiKey = {
   lastUsedAt: number | null
 }
 
-/** GET /payments?limit&cursor&status&nodeId → {payments, nextCursor}; GET /payments/{id} → with challenge */
+/** GET /payments?limit&cursor&status&delivery&nodeId; status may be settled, delivery none, held or done → {payments, nextCursor}; GET /payments/{id} → with challenge */
 export type GatewayPayment = {
   id: string
   protocol: 'mpp' | 'l402'
@@ -165,13 +165,16 @@ export type GatewayPayment = {
   nodeId: string
   amountSat: number
   description: string
+  resource: string | null
   createdAt: number
   expiresAt: number
   settledAt: number | null
   paidAt: number | null
+  redeemedAt: number | null
 }
 /** The try-it panel, with the same rules as the public API: POST /payments {nodeId, amountSat, description, protocol} → 201 {id, protocol, status, challenge};
- *  POST /payments/{id}/validate {credential} → 200; sandbox only: POST /sandbox/pay {invoice} → {paymentHash, preimage}; POST /sandbox/nodes/{id}/fund {amountSat} → {balanceSat} */
+ *  POST /payments/{id}/validate {credential, expect?} → 200; POST /payments/{id}/redeem {credential, requestId?, singleUse?, expect?, holdSeconds?}
+ *  → 200, as the public API; sandbox only: POST /sandbox/pay {invoice} → {paymentHash, preimage}; POST /sandbox/nodes/{id}/fund {amountSat} → {balanceSat} */
 
 /** GET /activity?cursor → {activity, nextCursor} */
 export type Activity = {

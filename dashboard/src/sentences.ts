@@ -24,6 +24,7 @@ const SENTENCES: Record<string, string> = {
   'node.pay': 'Node % was told to send a payment',
   'payment.settled': 'Payment % was received by its node',
   'payment.paid': 'Payment % was validated',
+  'payment.released': 'The delivery of payment % failed and was given back',
   'person.passkey_added': 'A passkey was added',
   'person.passkey_removed': 'A passkey was removed',
   'person.password_changed': 'The password was changed',

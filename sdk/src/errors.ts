@@ -50,7 +50,10 @@ export class InsufficientCreditError extends BoltyardError {
 
 export class NotFoundError extends BoltyardError {}
 
-/** 409: `already_redeemed`, `node_has_funds`, `limit_reached`, `operation_in_progress`, `idempotency_conflict`. */
+/**
+ * 409: `already_redeemed`, `delivery_in_progress`, `terms_mismatch`, `not_claimed`, `node_has_funds`, `limit_reached`,
+ * `operation_in_progress`, `idempotency_conflict`.
+ */
 export class ConflictError extends BoltyardError {}
 
 /** 410: not paid in time, or the credential's own time is over. */

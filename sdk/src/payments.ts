@@ -2,6 +2,9 @@ import type { CreateOptions } from './nodes.ts'
 import type { CallOptions, Transport } from './transport.ts'
 import type {
   CreatedPayment,
+  DeliveryName,
+  DeliveryResult,
+  ExpectedTerms,
   ListedPayment,
   PaidPayment,
   Payment,
@@ -10,6 +13,8 @@ import type {
   PaymentWish,
   RedeemedPayment,
   Redemption,
+  Release,
+  ReleasedPayment,
 } from './types.ts'
 
 export class Payments {
@@ -24,14 +29,36 @@ export class Payments {
   }
 
   /** Has this credential paid? It may be asked as often as you like; `redeem` is what to ask before you deliver. */
-  validate(id: string, credential: string, options: CallOptions = {}): Promise<PaidPayment> {
-    return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/validate`, body: { credential } })
+  validate(
+    id: string,
+    credential: string,
+    { expect, ...options }: CallOptions & { expect?: ExpectedTerms } = {},
+  ): Promise<PaidPayment> {
+    const body = { credential, ...(expect === undefined ? {} : { expect }) }
+    return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/validate`, body })
   }
 
   /** Validates, and claims the delivery. A lost answer is asked for again under the same request id, so that it claims once. */
   redeem(id: string, redemption: Redemption, options: CallOptions = {}): Promise<RedeemedPayment> {
     const body = { ...redemption, requestId: redemption.requestId ?? crypto.randomUUID() }
     return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/redeem`, body })
+  }
+
+  /** Confirms deliveries that were redeemed with `holdSeconds`: at most 100, each with its result, in the same order. */
+  async delivered(deliveries: DeliveryName[], options: CallOptions = {}): Promise<DeliveryResult[]> {
+    const body = { deliveries }
+    const answer = await this.#transport.call<{ deliveries: DeliveryResult[] }>({
+      ...options,
+      method: 'POST',
+      path: `${PATH}/delivered`,
+      body,
+    })
+    return answer.deliveries
+  }
+
+  /** Gives a claimed delivery back after it failed: the credential is good again, for a new request id. */
+  release(id: string, release: Release, options: CallOptions = {}): Promise<ReleasedPayment> {
+    return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/release`, body: release })
   }
 
   get(id: string, options: CallOptions = {}): Promise<Payment> {

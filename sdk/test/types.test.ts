@@ -55,17 +55,25 @@ const PAIRS: [ours: string, theirs: string][] = [
   ['PaidPayment', answer(`${payments}/{id}/validate`, 'post', 200)],
   ['Redemption', body(`${payments}/{id}/redeem`, 'post')],
   ['RedeemedPayment', answer(`${payments}/{id}/redeem`, 'post', 200)],
+  ['{ credential: string; expect?: ExpectedTerms }', body(`${payments}/{id}/validate`, 'post')],
+  ['{ deliveries: DeliveryName[] }', body(`${payments}/delivered`, 'post')],
+  ['{ deliveries: DeliveryResult[] }', answer(`${payments}/delivered`, 'post', 200)],
+  ['Release', body(`${payments}/{id}/release`, 'post')],
+  ['ReleasedPayment', answer(`${payments}/{id}/release`, 'post', 200)],
 ]
 
 function compile(pairs: [string, string][]): string {
   const directory = mkdtempSync(join(here, '../types-'))
   try {
-    const names = 'ApiKey CreatedNode CreatedPayment Node NodeUpdates NodeWish PaidPayment Payment PaymentPage PaymentWish'
+    const names =
+      'ApiKey CreatedNode CreatedPayment DeliveryName DeliveryResult ExpectedTerms Node NodeUpdates NodeWish PaidPayment Payment PaymentPage PaymentWish RedeemedPayment Redemption Release ReleasedPayment'
+        .split(' ')
+        .join(', ')
     const lines = [
-      `import type { ${names.split(' ').join(', ')}, RedeemedPayment, Redemption } from '../src/index.ts'`,
+      `import type { ${names} } from '../src/index.ts'`,
       'type Flat<T> = T extends (infer I)[] ? Flat<I>[] : T extends object ? { [K in keyof T]: Flat<T[K]> } : T',
       'type Same<A, B> = (<T>() => T extends Flat<A> ? 1 : 2) extends <T>() => T extends Flat<B> ? 1 : 2 ? true : false',
-      'export type All = [ApiKey, CreatedNode, CreatedPayment, Node, NodeUpdates, NodeWish, PaidPayment, Payment, PaymentPage, PaymentWish, RedeemedPayment, Redemption]',
+      `export type All = [${names}]`,
       ...pairs.map(([ours, theirs], at) => `export const same${at}: Same<${ours}, ${theirs}> = true`),
     ]
     const file = join(directory, 'types.ts')

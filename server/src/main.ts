@@ -10,8 +10,10 @@ import { TopUps } from './accounts/top-ups.ts'
 import { type Config, readConfig } from './config.ts'
 import { generatedSecret, openDataDir } from './data-dir.ts'
 import { firstRun } from './first-run.ts'
+import { Deliveries } from './gateway/deliveries.ts'
 import { Payments } from './gateway/payments.ts'
 import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
+import { Validation } from './gateway/validation.ts'
 import { buildApp } from './http/app.ts'
 import { isSupportedPlatform } from './linux.ts'
 import { createLogger } from './log.ts'
@@ -74,7 +76,6 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   const stopNode = (accountId: string, nodeId: string): Promise<void> => nodes.stopForCredit(accountId, nodeId)
   const metering = new Metering({ sql, config, stopNode, log: logger })
   const protocolKeys = await ProtocolKeys.open(sql, master, previous)
-  const payments = new Payments({ ...yard, sql, config, protocolKeys })
   const signIn = new SignIn({ config, sql, master, logger })
   const links = new Links({ sql, config, signIn })
   const app = await buildApp({
@@ -85,7 +86,9 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
     links,
     nodes,
     wallets: new Wallets({ ...yard, sql }),
-    payments,
+    payments: new Payments({ ...yard, sql, config, protocolKeys }),
+    validation: new Validation({ ...yard, sql, protocolKeys }),
+    deliveries: new Deliveries(sql),
     topUps,
     settlements: yard.settlements,
     hub: yard.hub,

@@ -154,10 +154,10 @@ describe.each(['mpp', 'l402'] as const)('%s', (protocol) => {
 })
 
 describe('mpp, when it is not known who asked', () => {
-  test('C45: redeem, between the transition and the claim: the delivery is still to be had, once', async () => {
+  test('C45: redeem, between the settlement and the claim: the delivery is still to be had, once', async () => {
     const payment = await createPaid('mpp')
-    await dieAt('validate: paid', () => merchant.redeem(payment, { requestId: 'one' }))
-    expect(await rowOf(payment)).toMatchObject({ paid_at: expect.any(Date), redeemed_at: null })
+    await dieAt('redeem: settled', () => merchant.redeem(payment, { requestId: 'one' }))
+    expect(await rowOf(payment)).toMatchObject({ settled_at: expect.any(Date), paid_at: null, redeemed_at: null })
     expect((await merchant.redeem(payment, { requestId: 'another' })).status).toBe(200)
     expect((await merchant.redeem(payment, { requestId: 'one' })).status).toBe(409)
     expect(await activitiesOf(payment, 'payment.paid')).toBe(1)
@@ -171,6 +171,42 @@ describe('mpp, when it is not known who asked', () => {
       expect([refused.status, refused.json().error.code]).toEqual([409, 'already_redeemed'])
     }
     expect((await merchant.validate(payment)).status).toBe(200)
+  })
+})
+
+describe('a held delivery', () => {
+  const held = async (requestId: string): Promise<Paid> => {
+    const payment = await createPaid('mpp')
+    expect((await merchant.redeem(payment, { requestId, holdSeconds: 600 })).status).toBe(200)
+    return payment
+  }
+
+  test('C45: redeem with a hold, between the claim and its answer: the same request keeps it, until then nobody else', async () => {
+    const payment = await createPaid('mpp')
+    await dieAt('redeem: claimed', () => merchant.redeem(payment, { requestId: 'mine', holdSeconds: 600 }))
+    const refused = await merchant.redeem(payment, { requestId: 'other' })
+    expect([refused.status, refused.json().error.code]).toEqual([409, 'delivery_in_progress'])
+    expect((await merchant.redeem(payment, { requestId: 'mine', holdSeconds: 600 })).status).toBe(200)
+    await inStore((sql) => sql`UPDATE paid_payments SET held_until = now() WHERE id = ${payment.id}`)
+    expect((await merchant.redeem(payment, { requestId: 'other' })).status).toBe(200)
+  })
+
+  test('C45: delivered, between the confirmation and its answer: it is final, and repeating it says the same', async () => {
+    const payment = await held('mine')
+    const confirm = { json: { deliveries: [{ id: payment.id, requestId: 'mine' }] } }
+    await dieAt('delivered: confirmed', () => merchant.send('POST', '/delivered', confirm))
+    expect(await merchant.delivered(confirm.json.deliveries)).toEqual(['delivered'])
+    expect((await merchant.redeem(payment, { requestId: 'other' })).json().error.code).toBe('already_redeemed')
+  })
+
+  test('C48: release, between the release and its answer: it is free, repeating it says the same, and frees nobody else’s', async () => {
+    const payment = await held('mine')
+    await dieAt('release: released', () => merchant.release(payment, 'mine'))
+    expect((await merchant.release(payment, 'mine')).json()).toEqual({ id: payment.id, status: 'paid', redeemable: true })
+    expect(await activitiesOf(payment, 'payment.released')).toBe(1)
+    expect((await merchant.redeem(payment, { requestId: 'other', holdSeconds: 600 })).status).toBe(200)
+    expect((await merchant.release(payment, 'mine')).json().error.code).toBe('not_claimed')
+    expect((await merchant.redeem(payment, { requestId: 'third' })).json().error.code).toBe('delivery_in_progress')
   })
 })
 

@@ -44,8 +44,10 @@ beforeAll(async () => {
     CREATE TRIGGER see_paid_otherwise AFTER UPDATE ON paid_payments FOR EACH ROW
       WHEN ((OLD.id, OLD.paid_at, OLD.actor, OLD.log_id) IS DISTINCT FROM (NEW.id, NEW.paid_at, NEW.actor, NEW.log_id))
       EXECUTE FUNCTION see('paid');
+    CREATE TRIGGER see_redeemed_at_once AFTER INSERT ON paid_payments FOR EACH ROW
+      WHEN (NEW.redeemed_at IS NOT NULL) EXECUTE FUNCTION see('redeemed');
     CREATE TRIGGER see_redeemed AFTER UPDATE ON paid_payments FOR EACH ROW
-      WHEN ((OLD.redeemed_at, OLD.redeem_request_id) IS DISTINCT FROM (NEW.redeemed_at, NEW.redeem_request_id))
+      WHEN ((OLD.redeemed_at, OLD.redeem_request_id, OLD.held_until) IS DISTINCT FROM (NEW.redeemed_at, NEW.redeem_request_id, NEW.held_until))
       EXECUTE FUNCTION see('redeemed');
     CREATE TRIGGER see_settled AFTER UPDATE ON gateway_payments FOR EACH ROW
       WHEN ((OLD.settled_at, OLD.receipt) IS DISTINCT FROM (NEW.settled_at, NEW.receipt)) EXECUTE FUNCTION see('settled')`)
@@ -167,6 +169,46 @@ describe(`order ${seed}`, () => {
       await expectOnePaidEach(payments)
       expect(await transitions(payments, 'redeemed')).toEqual([1, 1])
     })
+
+    test.each([
+      { protocol: 'mpp' as const, body: {} },
+      { protocol: 'l402' as const, body: { singleUse: true } },
+    ])('C45: of a hundred redemptions ($protocol) that hold, each its own request, one gets the delivery', async (kind) => {
+      const payments = await paidPayments(SOME, kind.protocol, isHeard)
+      let requests = 0
+      const outcomes = await storm(payments, 'redeem', ({ credential }) => ({
+        credential,
+        requestId: `try ${requests++}`,
+        holdSeconds: 600,
+        ...kind.body,
+      }))
+      for (const outcome of outcomes) expect(statusesOf(outcome)).toEqual({ 200: 1, '409 delivery_in_progress': CLIENTS - 1 })
+      await expectOnePaidEach(payments)
+      expect(await transitions(payments, 'redeemed')).toEqual([1, 1])
+    })
+  })
+
+  test('C45: of a hundred redemptions after a hold has lapsed one gets the delivery, whoever confirms meanwhile', async () => {
+    const payments = await paidPayments(SOME, 'mpp', true)
+    const bodyOf =
+      (requestId: string) =>
+      ({ credential }: Paid) => ({ credential, requestId, holdSeconds: 600 })
+    await inTurns(payments, 8, (one) => heard.redeem(one, bodyOf('dead')(one)))
+    const ids = payments.map(({ id }) => id)
+    await sql`UPDATE paid_payments SET held_until = now() - interval '1 second' WHERE id = ANY (${ids})`
+    let requests = 0
+    const confirm = Promise.all(
+      payments.map(async ({ id }) => {
+        const answer = await unheard.send('POST', '/delivered', { json: { deliveries: [{ id, requestId: 'dead' }] } })
+        return answer.json().deliveries[0].result === 'delivered'
+      }),
+    )
+    const outcomes = await storm(payments, 'redeem', (one) => bodyOf(`try ${requests++}`)(one))
+    const confirmed = await confirm
+    for (const [at, outcome] of outcomes.entries())
+      expect(statusesOf(outcome)).toEqual(
+        confirmed[at] ? { '409 already_redeemed': CLIENTS } : { 200: 1, '409 delivery_in_progress': CLIENTS - 1 },
+      )
   })
 
   test.each([

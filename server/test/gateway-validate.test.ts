@@ -558,6 +558,7 @@ describe('C45: redeem', () => {
       nodeId: shop.node.id,
       amountSat: 1000,
       description: 'Weather report',
+      resource: null,
       redeemedAt: expect.any(Number),
     })
     await pause(1_100)
@@ -615,6 +616,7 @@ describe('C45: redeem', () => {
       nodeId: shop.node.id,
       amountSat: 1000,
       description: 'Weather report',
+      resource: null,
       redeemedAt: expect.any(Number),
     })
     for (const more of [{}, { requestId: 'a' }, { requestId: 'b', singleUse: false }])

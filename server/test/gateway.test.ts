@@ -469,10 +469,12 @@ describe('C39: reading', () => {
         nodeId: shop.node.id,
         amountSat: 77,
         description: 'Moments',
+        resource: null,
         createdAt: expect.any(Number),
         expiresAt: expect.any(Number),
         settledAt: null,
         paidAt: null,
+        redeemedAt: null,
       })
       const preimage = await pay(server, payment)
       await untilSettled(merchant, payment)

@@ -10,8 +10,15 @@ export const NOWHERE = 'http://127.0.0.1:1'
 
 export type Payment = { id: string; protocol: 'mpp' | 'l402'; challenge: string }
 export type Paid = Payment & { credential: string }
-type Wish = { amountSat?: number; description?: string; protocol?: 'mpp' | 'l402' }
-export type Shown = { status: string; settledAt: number | null; paidAt: number | null; expiresAt: number }
+type Wish = { amountSat?: number; description?: string; resource?: string; protocol?: 'mpp' | 'l402' }
+export type Shown = {
+  status: string
+  settledAt: number | null
+  paidAt: number | null
+  redeemedAt: number | null
+  resource: string | null
+  expiresAt: number
+}
 
 export class Merchant {
   readonly server: Server
@@ -53,8 +60,19 @@ export class Merchant {
     return this.send('POST', `/${id}/validate`, { json: { credential } })
   }
 
-  redeem({ id, credential }: Paid, more: { requestId?: string; singleUse?: boolean } = {}): Promise<Answer> {
+  redeem({ id, credential }: Paid, more: object = {}): Promise<Answer> {
     return this.send('POST', `/${id}/redeem`, { json: { credential, ...more } })
+  }
+
+  release({ id }: { id: string }, requestId: string, more: object = {}): Promise<Answer> {
+    return this.send('POST', `/${id}/release`, { json: { requestId, ...more } })
+  }
+
+  /** Each with its result. */
+  async delivered(deliveries: { id: string; requestId: string }[]): Promise<string[]> {
+    const answer = await this.send('POST', '/delivered', { json: { deliveries } })
+    if (answer.status !== 200) throw new Error(`delivered: ${answer.status} ${answer.text}`)
+    return answer.json().deliveries.map(({ result }: { result: string }) => result)
   }
 
   async get(id: string): Promise<Shown> {

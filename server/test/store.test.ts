@@ -7,8 +7,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { lookUpUser } from '../src/linux.ts'
 import { listActivity } from '../src/store/accounts.ts'
 import { openStore, type Sql } from '../src/store/db.ts'
+import { claimDelivery, type Delivery } from '../src/store/deliveries.ts'
 import { type Migration, migrate, readMigrations } from '../src/store/migrate.ts'
-import { claimDelivery, findPayment, markPaid } from '../src/store/payments.ts'
+import { findPayment, markPaid } from '../src/store/payments.ts'
 import { eventually, Server, type Store, startServer, storeEnv, temporaryDirectory, track } from './harness.ts'
 
 const PASSWORD = 'test-password'
@@ -144,8 +145,10 @@ function promises(start: () => Promise<Store>): void {
       [true, 204],
       [true, 205],
     ])
-    expect(await claimDelivery(sql, 'acct_1', 'pay_4', 'another')).toBeUndefined()
-    expect(await claimDelivery(sql, 'acct_1', 'pay_4', 'request')).toMatchObject({ redeemedAt: 204, amountSat: 21 })
+    const claim = (requestId: string): Promise<Delivery | undefined> =>
+      claimDelivery(sql, { accountId: 'acct_1', actor: 'key_1' }, 'pay_4', { requestId, holdSeconds: null })
+    expect(await claim('another')).toBeUndefined()
+    expect(await claim('request')).toMatchObject({ redeemedAt: 204, amountSat: 21 })
     await markPaid(sql, 'pay_1', 'key_1')
     await markPaid(sql, 'pay_2', 'key_1')
     expect((await listActivity(sql, 'acct_1', 10)).map(({ target }) => target)).toEqual([

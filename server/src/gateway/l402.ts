@@ -31,8 +31,8 @@ const MAX_CREDENTIAL_LENGTH = 16 * 1024
 const CREDENTIAL = /^[ \t]*(?:L402|LSAT) +([a-z0-9+/_-]+)={0,2}:([0-9a-f]{64})[ \t]*$/i
 
 /**
- * Throws a Problem: 'invalid_payment_credential' (400), or 'payment_expired' (410) when only its own time is over. Returns when the
- * credential is right. Whether the invoice was settled, and what state the payment is in, is the caller's to ask: a preimage alone
+ * Throws a Problem: 'invalid_payment_credential' (400), or 'payment_expired' (410) when only its own time is over. Returns the
+ * end of that time when the credential is right. Whether the invoice was settled, and what state the payment is in, is the caller's to ask: a preimage alone
  * proves only that somebody knew it, and the payee's node knows it before anyone pays.
  *
  * Cheap checks come first, and no text repeats what was presented: macaroon and preimage together are money to whoever reads a log.
@@ -43,7 +43,7 @@ export function judgeL402(
   rootKey: Buffer,
   nowSeconds: number,
   service: string = L402_SERVICE,
-): void {
+): number {
   const [, base64, preimage] = (credential.length <= MAX_CREDENTIAL_LENGTH && CREDENTIAL.exec(credential)) || []
   if (base64 === undefined || preimage === undefined) throw refused('The credential is not "L402 <macaroon>:<preimage>".')
   // A single character left over holds six bits, which is no byte. Node drops them, so any character would do there.
@@ -58,8 +58,9 @@ export function judgeL402(
   if (!belongs) throw refused('The credential is not one of this payment.')
 
   // The time comes last: 410 tells the client to pay anew, which is of no use to a credential that was wrong anyway.
-  if (nowSeconds >= validUntil(macaroon.caveats, issued.paymentId, service))
-    throw new Problem('payment_expired', 'The time of the credential itself is over.')
+  const endSeconds = validUntil(macaroon.caveats, issued.paymentId, service)
+  if (nowSeconds >= endSeconds) throw new Problem('payment_expired', 'The time of the credential itself is over.')
+  return endSeconds
 }
 
 /**

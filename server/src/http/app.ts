@@ -6,7 +6,9 @@ import type { Links } from '../accounts/links.ts'
 import type { SignIn } from '../accounts/sign-in.ts'
 import type { TopUps } from '../accounts/top-ups.ts'
 import type { Config } from '../config.ts'
+import type { Deliveries } from '../gateway/deliveries.ts'
 import type { Payments } from '../gateway/payments.ts'
+import type { Validation } from '../gateway/validation.ts'
 import { newId } from '../ids.ts'
 import type { Settlements } from '../lightning/settlements.ts'
 import type { Nodes } from '../nodes/nodes.ts'
@@ -44,6 +46,8 @@ export type AppParts = {
   nodes: Nodes
   wallets: Wallets
   payments: Payments
+  validation: Validation
+  deliveries: Deliveries
   topUps: TopUps
   settlements: Settlements
   hub: Hub | undefined

@@ -3,7 +3,19 @@ import { type Static, Type } from 'typebox'
 import { recordFunding } from '../store/nodes.ts'
 import type { RouteParts } from './app.ts'
 import { callOf } from './dashboard.ts'
-import { CreatedPayment, CreatePayment, filterOf, Page, PaymentId, paid, requireCredential, shown, Validate } from './gateway.ts'
+import {
+  CreatedPayment,
+  CreatePayment,
+  filterOf,
+  Page,
+  PaymentId,
+  paid,
+  Redeem,
+  Redeemed,
+  requireCredential,
+  shown,
+  Validate,
+} from './gateway.ts'
 import { Fund, SandboxPay } from './operator-nodes.ts'
 import { nullable } from './schemas.ts'
 
@@ -33,7 +45,7 @@ export function dashboardGatewayRoutes({ payments }: RouteParts) {
 }
 
 /** A panel to try a whole 402 in: by the rules of the public API, since it is the same gateway. Each of these keeps a node busy. */
-export function dashboardTryItRoutes({ sql, payments, nodes, hub }: RouteParts) {
+export function dashboardTryItRoutes({ sql, payments, validation, nodes, hub }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     app.post<{ Body: Static<typeof CreatePayment> }>(
       '/payments',
@@ -46,7 +58,15 @@ export function dashboardTryItRoutes({ sql, payments, nodes, hub }: RouteParts) 
         preValidation: requireCredential(Validate),
         schema: { params: PaymentId, body: Validate, response: { 200: Type.Object(paid) } },
       },
-      async (request) => payments.validate(callOf(request), request.params.id, request.body.credential),
+      async (request) => validation.validate(callOf(request), request.params.id, request.body),
+    )
+    app.post<Id & { Body: Static<typeof Redeem> }>(
+      '/payments/:id/redeem',
+      {
+        preValidation: requireCredential(Redeem),
+        schema: { params: PaymentId, body: Redeem, response: { 200: Redeemed } },
+      },
+      async (request) => validation.redeem(callOf(request), request.params.id, request.body),
     )
     if (!hub) return
 

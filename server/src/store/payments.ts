@@ -9,6 +9,7 @@ export type NewPayment = {
   protocol: Protocol
   amountSat: number
   description: string
+  resource: string | null
   challenge: string
   paymentHash: Buffer
   protocolKeyId: string
@@ -24,10 +25,10 @@ export const ASK_EVERY_SECONDS = 15
 /** False: the node gave this hash before. */
 export async function insertPayment(sql: Sql, payment: NewPayment): Promise<boolean> {
   const [row] = await sql`
-    INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
-                                  token_id, created_at, expires_at, ask_at)
+    INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, resource, challenge, payment_hash,
+                                  protocol_key_id, token_id, created_at, expires_at, ask_at)
     VALUES (${payment.id}, ${payment.accountId}, ${payment.nodeId}, ${payment.protocol}, ${payment.amountSat}, ${payment.description},
-            ${payment.challenge}, ${payment.paymentHash}, ${payment.protocolKeyId}, ${payment.tokenId},
+            ${payment.resource}, ${payment.challenge}, ${payment.paymentHash}, ${payment.protocolKeyId}, ${payment.tokenId},
             to_timestamp(${payment.createdAtMs} / 1000.0), to_timestamp(${payment.expiresAtSeconds}),
             now() + ${ASK_EVERY_SECONDS} * interval '1 second')
     ON CONFLICT (node_id, payment_hash) DO NOTHING RETURNING 1`
@@ -36,13 +37,16 @@ export async function insertPayment(sql: Sql, payment: NewPayment): Promise<bool
 
 const seconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM ${sql(column)}))::bigint`
 
+/** What was sold, where, and for how much. */
+export type Terms = { nodeId: string; amountSat: number; description: string; resource: string | null }
+
+/** Whether it was claimed; what was held for too long is not. */
+export type DeliveryState = 'none' | 'held' | 'done'
+
 /** All that a validation needs, with the database's time, in one statement; of fixed text, since building it each time takes longer than sending it. */
-export type PaymentRow = {
+export type PaymentRow = Terms & {
   id: string
-  nodeId: string
   protocol: Protocol
-  amountSat: number
-  description: string
   challenge: string
   paymentHash: Buffer
   protocolKeyId: string
@@ -52,16 +56,31 @@ export type PaymentRow = {
   isPaid: boolean
   /** MPP, once it is settled. */
   receipt: string | null
+  delivery: DeliveryState
+  /** Also by a claim that was held for too long, until another takes its place. */
+  isClaimed: boolean
+  /** Null unless it is held or done. */
   redeemedAt: number | null
+  /** Of the last claim, also of one that was held for too long. */
+  redeemRequestId: string | null
+  /** Until it lapses; null unless it is held. */
+  heldForMs: number | null
+  /** In the order they were released. */
+  releasedRequestIds: string[]
   nowMs: number
 }
 
 export async function findPayment(sql: Sql, accountId: string, id: string): Promise<PaymentRow | undefined> {
   const [row] = await sql<PaymentRow[]>`
-    SELECT id, node_id AS "nodeId", protocol, amount_sat AS "amountSat", description, challenge, payment_hash AS "paymentHash",
+    SELECT id, node_id AS "nodeId", protocol, amount_sat AS "amountSat", description, resource, challenge, payment_hash AS "paymentHash",
            protocol_key_id AS "protocolKeyId", token_id AS "tokenId", (extract(epoch FROM expires_at) * 1000)::bigint AS "expiresAtMs",
            settled_at IS NOT NULL AS "isSettled", paid_at IS NOT NULL AS "isPaid", receipt,
-           floor(extract(epoch FROM redeemed_at))::bigint AS "redeemedAt", floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
+           CASE WHEN redeemed_at IS NULL OR held_until <= now() THEN 'none' WHEN held_until IS NULL THEN 'done' ELSE 'held' END AS delivery,
+           redeemed_at IS NOT NULL AS "isClaimed",
+           CASE WHEN held_until IS NULL OR held_until > now() THEN floor(extract(epoch FROM redeemed_at))::bigint END AS "redeemedAt",
+           redeem_request_id AS "redeemRequestId",
+           CASE WHEN held_until > now() THEN ceil(extract(epoch FROM held_until - now()) * 1000)::bigint END AS "heldForMs",
+           coalesce(released_request_ids, '{}') AS "releasedRequestIds", floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
     FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id} AND account_id = ${accountId}`
   return row
 }
@@ -69,25 +88,26 @@ export async function findPayment(sql: Sql, accountId: string, id: string): Prom
 /** What whoever paid is told. */
 export type PaidRow = Pick<PaymentRow, 'id' | 'protocol' | 'receipt'>
 
-export type ShownPayment = {
+export type ShownPayment = Terms & {
   id: string
   protocol: Protocol
   status: 'payment_required' | 'paid' | 'expired'
-  nodeId: string
-  amountSat: number
-  description: string
   createdAt: number
   expiresAt: number
   settledAt: number | null
   paidAt: number | null
+  redeemedAt: number | null
 }
 
 const statusOf = (sql: Sql) => sql`
   CASE WHEN paid_at IS NOT NULL THEN 'paid' WHEN settled_at IS NULL AND expires_at <= now() THEN 'expired' ELSE 'payment_required' END`
+const deliveryOf = (sql: Sql) => sql`
+  CASE WHEN redeemed_at IS NULL OR held_until <= now() THEN 'none' WHEN held_until IS NULL THEN 'done' ELSE 'held' END`
 const shown = (sql: Sql) => sql`
   id, protocol, ${statusOf(sql)} AS status,
-  node_id AS "nodeId", amount_sat AS "amountSat", description, ${seconds(sql, 'created_at')} AS "createdAt",
-  ${seconds(sql, 'expires_at')} AS "expiresAt", ${seconds(sql, 'settled_at')} AS "settledAt", ${seconds(sql, 'paid_at')} AS "paidAt"`
+  node_id AS "nodeId", amount_sat AS "amountSat", description, resource, ${seconds(sql, 'created_at')} AS "createdAt",
+  ${seconds(sql, 'expires_at')} AS "expiresAt", ${seconds(sql, 'settled_at')} AS "settledAt", ${seconds(sql, 'paid_at')} AS "paidAt",
+  CASE WHEN held_until IS NULL OR held_until > now() THEN ${seconds(sql, 'redeemed_at')} END AS "redeemedAt"`
 
 export async function findShownPayment(
   sql: Sql,
@@ -100,8 +120,14 @@ export async function findShownPayment(
   return row
 }
 
+/** As its status, but that what is settled and was never validated is apart: that money waits for its delivery. */
+const listedAs = (sql: Sql) => sql`
+  CASE WHEN paid_at IS NOT NULL THEN 'paid' WHEN settled_at IS NOT NULL THEN 'settled' WHEN expires_at <= now() THEN 'expired'
+       ELSE 'payment_required' END`
+
 export type PaymentFilter = {
-  status?: ShownPayment['status']
+  status?: ShownPayment['status'] | 'settled'
+  delivery?: DeliveryState
   nodeId?: string
   /** Only older ones than this. */
   before?: string
@@ -109,11 +135,12 @@ export type PaymentFilter = {
 }
 
 export async function listPayments(sql: Sql, accountId: string, filter: PaymentFilter): Promise<ShownPayment[]> {
-  const { status, nodeId, before, limit } = filter
+  const { status, delivery, nodeId, before, limit } = filter
   return sql<ShownPayment[]>`
     SELECT ${shown(sql)} FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
     WHERE account_id = ${accountId} ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
-      ${before === undefined ? sql`` : sql`AND id < ${before}`} ${status === undefined ? sql`` : sql`AND ${statusOf(sql)} = ${status}`}
+      ${before === undefined ? sql`` : sql`AND id < ${before}`} ${status === undefined ? sql`` : sql`AND ${listedAs(sql)} = ${status}`}
+      ${delivery === undefined ? sql`` : sql`AND ${deliveryOf(sql)} = ${delivery}`}
     ORDER BY id DESC LIMIT ${limit}`
 }
 
@@ -150,28 +177,6 @@ export async function markPaid(sql: Sql, id: string, actor: string): Promise<voi
     INSERT INTO paid_payments (account_id, id, actor)
     SELECT account_id, id, ${actor} FROM gateway_payments WHERE id = ${id} AND settled_at IS NOT NULL
     ON CONFLICT DO NOTHING`
-}
-
-/** What is to be delivered, and since when it may be. */
-export type Delivery = Pick<PaymentRow, 'nodeId' | 'amountSat' | 'description'> & { redeemedAt: number }
-
-/**
- * Of any number of callers exactly one gets the delivery; the same request of the same caller gets it again. Undefined: somebody else
- * has it. Asked about a payment that is paid.
- */
-export async function claimDelivery(
-  sql: Sql,
-  accountId: string,
-  id: string,
-  requestId: string | null,
-): Promise<Delivery | undefined> {
-  const [row] = await sql<Delivery[]>`
-    UPDATE paid_payments paid SET redeemed_at = coalesce(redeemed_at, now()), redeem_request_id = ${requestId}
-    FROM gateway_payments p
-    WHERE paid.account_id = ${accountId} AND paid.id = ${id} AND p.id = ${id}
-      AND (redeemed_at IS NULL OR redeem_request_id = ${requestId})
-    RETURNING p.node_id AS "nodeId", p.amount_sat AS "amountSat", p.description, ${seconds(sql, 'redeemed_at')} AS "redeemedAt"`
-  return row
 }
 
 /** One that the node now says was settled; undefined when it is none of ours, or known already. */

@@ -1,0 +1,51 @@
+import { crashpoint } from '../crashpoint.ts'
+import { isId } from '../ids.ts'
+import { Problem } from '../problems.ts'
+import type { Sql } from '../store/db.ts'
+import { confirmDeliveries, type DeliveryName, MOST_RELEASES, releaseDelivery } from '../store/deliveries.ts'
+import { findPayment } from '../store/payments.ts'
+import { type Call, notFound } from './payments.ts'
+
+export type DeliveryResult = DeliveryName & { result: 'delivered' | 'not_claimed' }
+export type ReleasedPayment = { id: string; status: 'paid'; redeemable: true }
+
+/** How the deliveries ended that redemptions have claimed. */
+export class Deliveries {
+  readonly #sql: Sql
+
+  constructor(sql: Sql) {
+    this.#sql = sql
+  }
+
+  /** In the order given. What another request holds, or nobody, is not claimed. */
+  async confirm(call: Call, deliveries: DeliveryName[]): Promise<DeliveryResult[]> {
+    // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
+    const named = deliveries.filter(({ id }) => isId('pay', id))
+    const confirmed = named.length === 0 ? [] : await confirmDeliveries(this.#sql, call.accountId, named)
+    crashpoint('delivered: confirmed')
+    const names = new Set(confirmed.map(({ id, requestId }) => `${id} ${requestId}`))
+    return deliveries.map(({ id, requestId }) => {
+      const isDelivered = names.has(`${id} ${requestId}`)
+      return { id, requestId, result: isDelivered ? 'delivered' : 'not_claimed' }
+    })
+  }
+
+  /** A lost answer can be asked for again, as long as nobody has claimed the delivery since: after that it would free theirs. */
+  async release(call: Call, { id, requestId }: DeliveryName, reason?: string): Promise<ReleasedPayment> {
+    if (!isId('pay', id)) throw notFound()
+    const isReleased = await releaseDelivery(this.#sql, call, { id, requestId }, reason)
+    crashpoint('release: released')
+    if (!isReleased) await this.#requireReleased(call, { id, requestId })
+    return { id, status: 'paid', redeemable: true }
+  }
+
+  async #requireReleased(call: Call, { id, requestId }: DeliveryName): Promise<void> {
+    const payment = await findPayment(this.#sql, call.accountId, id)
+    if (!payment) throw notFound()
+    const { redeemRequestId, releasedRequestIds, isClaimed } = payment
+    if (redeemRequestId === requestId && releasedRequestIds.length >= MOST_RELEASES)
+      throw new Problem('limit_reached', `This payment was released ${MOST_RELEASES} times; the claim stays.`)
+    if (isClaimed || releasedRequestIds.at(-1) !== requestId)
+      throw new Problem('not_claimed', 'This requestId does not hold the delivery of this payment.')
+  }
+}

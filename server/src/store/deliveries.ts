@@ -1,0 +1,109 @@
+import type { Sql } from './db.ts'
+import type { Proof, Terms } from './payments.ts'
+
+/** The terms that whoever redeems holds the payment to; what is not named is not compared. */
+export type ExpectedTerms = {
+  nodeId?: string
+  /** Compared with the description of a payment that has none. */
+  resource?: string
+  description?: string
+  amountSat?: number
+  minAmountSat?: number
+}
+
+export type Claim = {
+  /** Null: nobody can ask for the same again. */
+  requestId: string | null
+  /** Null: the claim is final. */
+  holdSeconds: number | null
+}
+
+/** What is to be delivered, and since when it may be. */
+export type Delivery = Terms & { receipt: string | null; redeemedAt: number }
+
+/** A payment whose deliveries keep failing needs a person, not another try. */
+export const MOST_RELEASES = 10
+
+/**
+ * Of any number of callers exactly one gets the delivery, and the payment is paid from then on; the request that has it gets it again,
+ * and keeps its first hold. Only if the payment is settled and on these terms. Undefined: it is not, somebody else has it, or this request
+ * gave it back; which, the caller finds out by reading it. Without a proof the credential was judged before.
+ */
+export async function claimDelivery(
+  sql: Sql,
+  { accountId, actor }: { accountId: string; actor: string },
+  id: string,
+  { requestId, holdSeconds }: Claim,
+  expect: ExpectedTerms = {},
+  proof?: Proof,
+): Promise<Delivery | undefined> {
+  const [row] = await sql<Delivery[]>`
+    WITH payment AS (
+      SELECT account_id, id, node_id, amount_sat, description, resource, receipt FROM gateway_payments
+      WHERE id = ${id} AND account_id = ${accountId} AND settled_at IS NOT NULL
+        AND starts_with(challenge, ${proof?.challengeBeginning ?? ''})
+        AND payment_hash = coalesce(${proof?.paymentHash ?? null}, payment_hash)
+        AND node_id = coalesce(${expect.nodeId ?? null}, node_id)
+        AND coalesce(resource, description) = coalesce(${expect.resource ?? null}, resource, description)
+        AND description = coalesce(${expect.description ?? null}, description)
+        AND amount_sat = coalesce(${expect.amountSat ?? null}, amount_sat)
+        AND amount_sat >= coalesce(${expect.minAmountSat ?? null}, amount_sat)
+    ), claimed AS (
+      INSERT INTO paid_payments AS paid (account_id, id, actor, redeemed_at, redeem_request_id, held_until)
+      SELECT account_id, id, ${actor}, now(), ${requestId}, now() + ${holdSeconds}::int * interval '1 second' FROM payment
+      ON CONFLICT (account_id, id) DO UPDATE SET
+        redeemed_at = CASE WHEN paid.redeem_request_id = excluded.redeem_request_id THEN paid.redeemed_at ELSE excluded.redeemed_at END,
+        held_until = CASE WHEN paid.redeem_request_id = excluded.redeem_request_id AND (paid.held_until <= now()) IS NOT TRUE
+                     THEN paid.held_until ELSE excluded.held_until END,
+        redeem_request_id = excluded.redeem_request_id
+      WHERE (paid.redeemed_at IS NULL OR paid.held_until <= now() OR paid.redeem_request_id = excluded.redeem_request_id)
+        AND (excluded.redeem_request_id = ANY (paid.released_request_ids)) IS NOT TRUE
+      RETURNING redeemed_at
+    )
+    SELECT node_id AS "nodeId", amount_sat AS "amountSat", description, resource, receipt,
+           floor(extract(epoch FROM redeemed_at))::bigint AS "redeemedAt"
+    FROM payment, claimed`
+  return row
+}
+
+export type DeliveryName = { id: string; requestId: string }
+
+/**
+ * Makes the claims that these requests hold final, also those that lapsed and that nobody else has taken; gives the ones that are. Locked
+ * in one order, so that two batches with the same payments in them cannot deadlock.
+ */
+export async function confirmDeliveries(sql: Sql, accountId: string, deliveries: DeliveryName[]): Promise<DeliveryName[]> {
+  return sql<DeliveryName[]>`
+    WITH named AS (
+      SELECT * FROM unnest(${deliveries.map(({ id }) => id)}::text[], ${deliveries.map(({ requestId }) => requestId)}::text[]) AS n (id, request_id)
+    ), held AS MATERIALIZED (
+      SELECT paid.id, paid.redeem_request_id FROM paid_payments paid JOIN named ON named.id = paid.id
+      WHERE paid.account_id = ${accountId} AND paid.redeem_request_id = named.request_id
+      ORDER BY paid.id FOR NO KEY UPDATE OF paid
+    ), confirmed AS (
+      UPDATE paid_payments paid SET held_until = NULL FROM held
+      WHERE paid.account_id = ${accountId} AND paid.id = held.id AND paid.redeem_request_id = held.redeem_request_id
+        AND paid.held_until IS NOT NULL
+    )
+    SELECT id, redeem_request_id AS "requestId" FROM held`
+}
+
+/** Gives the delivery back that this request has. False: it has none, or this payment was given back too often. */
+export async function releaseDelivery(
+  sql: Sql,
+  { accountId, actor }: { accountId: string; actor: string },
+  { id, requestId }: DeliveryName,
+  reason: string | undefined,
+): Promise<boolean> {
+  const [row] = await sql`
+    WITH released AS (
+      UPDATE paid_payments SET redeemed_at = NULL, redeem_request_id = NULL, held_until = NULL,
+                               released_request_ids = array_append(released_request_ids, ${requestId})
+      WHERE account_id = ${accountId} AND id = ${id} AND redeem_request_id = ${requestId}
+        AND coalesce(cardinality(released_request_ids), 0) < ${MOST_RELEASES}
+      RETURNING account_id, id
+    )
+    INSERT INTO activity (account_id, actor, action, target, detail)
+    SELECT account_id, ${actor}, 'payment.released', id, ${sql.json(reason === undefined ? {} : { reason })} FROM released RETURNING 1`
+  return row !== undefined
+}
