@@ -102,8 +102,13 @@ describe('who is let in', () => {
     expectUnauthorized(await call(endpoint))
   })
 
-  test('S01: so is the upgrade to /websocket', async () => {
-    expectUnauthorized(await send(node.port, 'GET', '/websocket', { headers: UPGRADE }))
+  test('S01 P23: so is the upgrade to /websocket, but who sent no credentials is not challenged for them', async () => {
+    const answer = await send(node.port, 'GET', '/websocket', { headers: UPGRADE })
+    expectSentence(answer, 401, UNAUTHORIZED)
+    expect(answer.headers).not.toHaveProperty('www-authenticate')
+    expectUnauthorized(
+      await send(node.port, 'GET', '/websocket', { headers: { ...UPGRADE, authorization: basic('a'.repeat(64)) } }),
+    )
   })
 
   test('S01: credentials are asked for before anything is read: an invoice is not made, a wrong body is not judged', async () => {
@@ -126,7 +131,6 @@ describe('who is let in', () => {
     ['no colon', `Basic ${Buffer.from(FULL).toString('base64')}`],
     ['Bearer', `Bearer ${FULL}`],
     ['the bare password', FULL],
-    ['no base64', 'Basic ***'],
     ['half a base64 group', 'Basic A'],
     ['base64 of no UTF-8', `Basic ${Buffer.from([0xff, 0xfe, 0x3a, 0xff]).toString('base64')}`],
     ['nothing after Basic', 'Basic'],
@@ -229,22 +233,19 @@ describe('errors', () => {
     }
   })
 
-  test.each([...ENDPOINTS, { verb: 'GET', path: '/websocket', access: 'L', passes: 101 } as const])(
-    'S06: $path with another verb than $verb is 405',
-    async (endpoint) => {
-      const headers = { authorization: basic(FULL) }
-      for (const method of [endpoint.verb === 'GET' ? 'POST' : 'GET', 'PUT', 'DELETE', 'PATCH']) {
-        expectSentence(await send(node.port, method, pathOf(endpoint), { headers }), 405, WRONG_VERB)
-      }
-    },
-  )
+  test.each(ENDPOINTS)('S06: $path with another verb than $verb is 405', async (endpoint) => {
+    const headers = { authorization: basic(FULL) }
+    for (const method of [endpoint.verb === 'GET' ? 'POST' : 'GET', 'PUT', 'DELETE', 'PATCH']) {
+      expectSentence(await send(node.port, method, pathOf(endpoint), { headers }), 405, WRONG_VERB)
+    }
+  })
 
   test.each([
     { path: '/nope', form: {}, status: 404 },
     { path: '/getinfo', form: {}, status: 405 },
     { path: '/createinvoice', form: {}, status: 400 },
     { path: '/createinvoice', form: { description: 'x', amountSat: 'abc' }, status: 400 },
-    { path: '/createinvoice', form: { description: 'x', amountSat: '-1' }, status: 500 },
+    { path: '/createinvoice', form: { description: 'x', expirySeconds: '-1' }, status: 500 },
     { path: '/payinvoice', form: { invoice: 'lnbcrt1' }, status: 400 },
     { path: '/paylnaddress', form: { address: 'a@b.example', amountSat: '1' }, status: 500 },
     { path: '/lnurlpay', form: { lnurl: 'x' }, status: 500 },

@@ -63,7 +63,9 @@ async function receiver(answer: RequestListener = (_request, response) => respon
 const hashesAt = ({ calls }: Receiver): string[] => calls.map(({ event }) => event.paymentHash)
 
 async function listen(node: TestNode, options: { headers?: Record<string, string>; protocols?: string[] }): Promise<any[]> {
-  const socket = new WebSocket(`ws://127.0.0.1:${node.port}/websocket`, options.protocols ?? [], { headers: options.headers })
+  // As a header of its own: the client would not take an answer that names no sub-protocol.
+  const protocols = options.protocols ? { 'sec-websocket-protocol': options.protocols.join(', ') } : {}
+  const socket = new WebSocket(`ws://127.0.0.1:${node.port}/websocket`, { headers: { ...options.headers, ...protocols } })
   sockets.push(socket)
   const events: any[] = []
   socket.on('message', (data) => events.push(JSON.parse(data.toString())))
@@ -180,7 +182,13 @@ describe('the websocket', () => {
     const refusal = await refusalOf(payee, protocols, headers)
     expect(refusal.status).toBe(401)
     expect(refusal.text).toBe('Invalid authentication (use basic auth with the http password set in phoenix.conf)')
-    expect(refusal.headers['www-authenticate']).toMatch(/^Basic realm="Ktor Server"/)
+    expect(refusal.headers['www-authenticate']).toBe(headers && 'Basic realm="Ktor Server", charset=UTF-8')
+  })
+
+  test('P2: no sub-protocol is named in the answer, so a client that insists on one fails', async () => {
+    const socket = new WebSocket(`ws://127.0.0.1:${payee.port}/websocket`, [FULL])
+    const [error] = await once(socket, 'error')
+    expect(error.message).toBe('Server sent no subprotocol')
   })
 
   test('is at /websocket and nowhere else', async () => {

@@ -237,17 +237,44 @@ describe('creating an invoice', () => {
     expect((await node.post('/decodeinvoice', { invoice: made.serialized })).json()).not.toHaveProperty('amount')
   })
 
-  test.each([-1, -9_007_199_254_740_993n, '-9223372036854775808'])('a negative amount (%s) is not valid', async (amountSat) => {
+  test.each(['-1', '-21000000', '-9223372036854775808', '9223372036854775807'])(
+    'P5: the amount %s acts as 0',
+    async (amountSat) => {
+      const made = await created({ description: 'x', amountSat })
+      expect(Object.keys(made)).toEqual(['paymentHash', 'serialized'])
+      expect(made.serialized).toMatch(/^lnbcrt01p/)
+      expect(await node.incoming(made.paymentHash)).not.toHaveProperty('requestedSat')
+    },
+  )
+
+  test('P7: the amount 9223372036854776 overflows to 192 msat', async () => {
+    const made = await created({ description: 'x', amountSat: '9223372036854776' })
+    expect(made.amountSat).toBe(0)
+    expect(made.serialized).toMatch(/^lnbcrt1920p1/)
+    expect(await node.incoming(made.paymentHash)).toMatchObject({ requestedSat: 0 })
+  })
+
+  test.each([
+    ['P6', { amountSat: '2100000000000000' }, 'invalid sub-millisatoshi precision'],
+    ['P6', { amountSat: '2100000000000001' }, 'invalid sub-millisatoshi precision'],
+    ['P9', { expirySeconds: '-1' }, 'String index out of range: -1'],
+    ['P9', { expirySeconds: '-100' }, 'String index out of range: -3'],
+    ['P9', { expirySeconds: '-9223372036854775808' }, 'String index out of range: -8'],
+    // Where phoenixd goes on with numbers that overflow.
+    ['P7', { amountSat: '9223372036854775' }, 'amount is not valid'],
+    ['P10', { expirySeconds: '9223372036854775807' }, 'expiry is not valid'],
+  ])('%s: %j is 500 and makes no invoice', async (_rule, form, text) => {
     const before = (await invoicesOf()).length
-    const answer = await create({ description: 'x', amountSat: String(amountSat) })
-    expect([answer.status, answer.text]).toEqual([500, 'amount is not valid'])
+    const answer = await create({ description: 'x', ...form })
+    expect([answer.status, answer.text]).toEqual([500, text])
     expect(await invoicesOf()).toHaveLength(before)
   })
 
   test('all parameters are looked at before the amount is judged', async () => {
-    expect((await create({ amountSat: -1 })).text).toBe(sentence)
-    expect((await create({ amountSat: -1, description: 'x'.repeat(129) })).status).toBe(400)
-    expect((await create({ amountSat: -1, description: 'x', expirySeconds: 'soon' })).status).toBe(400)
+    const amountSat = '2100000000000000'
+    expect((await create({ amountSat })).text).toBe(sentence)
+    expect((await create({ amountSat, description: 'x'.repeat(129) })).status).toBe(400)
+    expect((await create({ amountSat, description: 'x', expirySeconds: 'soon' })).status).toBe(400)
   })
 
   test('S29: without expirySeconds it is 86400, written out', async () => {
@@ -287,16 +314,48 @@ describe('creating an invoice', () => {
     expect(read.hops[0]?.[0]?.pubkey).toMatch(/^0[23][0-9a-f]{64}$/)
   })
 
-  test('a bad webhookUrl is 400, and yet the invoice exists, without its externalId', async () => {
+  test.each(['nonsense', '', 'http://', 'http://[::1', 'http://a b', '/relative', 'http://user:pw@h/', 'http://x:65535/'])(
+    'P4: the webhookUrl "%s" is taken',
+    async (webhookUrl) => {
+      const externalId = `hook ${webhookUrl}`
+      const { paymentHash } = await created({ description: 'x', externalId, webhookUrl })
+      expect(await node.incoming(paymentHash)).toMatchObject({ externalId })
+    },
+  )
+
+  test('C49: what is kept with an invoice has a length: the externalId 256 characters, the webhookUrl 2048', async () => {
+    const url = 'http://x/'.padEnd(2_048, 'u')
+    await created({ description: 'x', externalId: 'e'.repeat(256), webhookUrl: url })
     const before = (await invoicesOf()).length
-    const answer = await create({ description: 'orphan', externalId: 'orphan', webhookUrl: 'http://[nonsense' })
-    const wrong = "Request parameter webhookUrl couldn't be parsed/converted to url"
-    expect([answer.status, answer.text]).toEqual([400, wrong])
-    const [newest, ...others] = await invoicesOf()
-    expect(others).toHaveLength(before)
-    expect(newest).toMatchObject({ description: 'orphan', isPaid: false })
-    expect(newest).not.toHaveProperty('externalId')
+    for (const [name, value] of [
+      ['externalId', 'e'.repeat(257)],
+      ['webhookUrl', `${url}u`],
+    ] as const) {
+      const answer = await create({ description: 'x', [name]: value })
+      const text = `Request parameter ${name} is too long (max ${value.length - 1} characters)`
+      expect([answer.status, answer.text]).toEqual([400, text])
+    }
+    expect(await invoicesOf()).toHaveLength(before)
   })
+
+  test('security 9: an invoice longer than any QR code is none, so an attempt to pay keeps no more', async () => {
+    const answer = await node.post('/payinvoice', { invoice: `lnbcrt1${'q'.repeat(7_083)}` })
+    expect([answer.status, answer.text]).toEqual([400, "Request parameter invoice couldn't be parsed/converted to bolt11invoice"])
+  })
+
+  test.each([':::', '127.0.0.1:9/x', 'http://x:99999/', 'http://x:65536', 'http://[::1]:no/'])(
+    'P4: the webhookUrl "%s" is 400, and yet the invoice exists, without its externalId',
+    async (webhookUrl) => {
+      const before = (await invoicesOf()).length
+      const answer = await create({ description: 'orphan', externalId: 'orphan', webhookUrl })
+      const wrong = "Request parameter webhookUrl couldn't be parsed/converted to url"
+      expect([answer.status, answer.text]).toEqual([400, wrong])
+      const [newest, ...others] = await invoicesOf()
+      expect(others).toHaveLength(before)
+      expect(newest).toMatchObject({ description: 'orphan', isPaid: false })
+      expect(newest).not.toHaveProperty('externalId')
+    },
+  )
 })
 
 describe('decoding an invoice', () => {

@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto'
 import { bech32, bech32m, createBase58check } from '@scure/base'
-import { ApiFault } from './parameters.ts'
+import { ApiFault } from './faults.ts'
 
 /** Names of things outside the sandbox. They are read as phoenixd reads them, so that a wrong one gets the right error; none is visited. */
 export type Lnurl = { host: string; tag: string | null }
 
 const PREFIXES = /^(lightning|bitcoin|lnurl):(\/\/)?/i
+/** With a port they cannot be read: phoenixd takes what stands before the colon for the scheme. */
 const LUD17_SCHEMES = /^(phoenix:)?(lnurlp|lnurlw|keyauth):(\/\/)?/i
+const HAS_PORT = /^[^/?#]*:/
 
 export function readLnurl(source: string): Lnurl {
   const input = source.replace(PREFIXES, '')
@@ -29,7 +31,10 @@ function bech32Url(text: string): URL | undefined {
 }
 
 function plainUrl(text: string): URL | undefined {
-  if (LUD17_SCHEMES.test(text)) return secure(text.replace(LUD17_SCHEMES, 'https://'))
+  if (LUD17_SCHEMES.test(text)) {
+    const stripped = text.replace(LUD17_SCHEMES, '')
+    return HAS_PORT.test(stripped) ? undefined : secure(`https://${stripped}`)
+  }
   const url = secure(text)
   const fallback = url?.searchParams.get('lightning')
   return fallback ? bech32Url(fallback) : url

@@ -6,8 +6,10 @@ import { liquidityFees } from '../node/liquidity.ts'
 import { type LightningNode, maxSendableMsat, type PayResult } from '../node/node.ts'
 import { channelIdOf, lightningAddressOf } from './channel.ts'
 import { exportPayments } from './export.ts'
+import { ApiFault, badRequest } from './faults.ts'
 import { isRegtestAddress, type Lnurl, readLnurl } from './foreign.ts'
-import { ApiFault, badRequest, Parameters, readForm } from './parameters.ts'
+import { readForm, type Values, valuesIn } from './form.ts'
+import { Parameters } from './parameters.ts'
 import * as views from './views.ts'
 
 export type Access = 'full' | 'limited'
@@ -18,15 +20,60 @@ export type ApiRoute = { method: 'GET' | 'POST'; path: string; access: Access; h
 
 export const NOT_FOUND = new ApiFault(404, 'Not found')
 const MAX_DESCRIPTION_UTF16 = 128
+const MAX_EXTERNAL_ID_UTF16 = 256
+const MAX_WEBHOOK_URL_UTF16 = 2_048
+/** Its milliseconds are still exact in a double. */
+const MAX_EXPIRY_SECONDS = BigInt(Math.floor(Number.MAX_SAFE_INTEGER / 1000 / 2))
+/** The peer sells no liquidity beyond this. */
+const MAX_LIQUIDITY_SAT = 1_000_000_000n
 
-export function callOf(request: IncomingMessage, query: URLSearchParams, path: Record<string, string>): Call {
-  return { query: new Parameters(query), path: new Parameters(new URLSearchParams(path)), form: () => readForm(request) }
+export function callOf(request: IncomingMessage, query: string, path: Values): Call {
+  return {
+    query: new Parameters(() => valuesIn(query)),
+    path: new Parameters(() => path),
+    form: async () => {
+      const values = await readForm(request)
+      return new Parameters(() => values)
+    },
+  }
 }
 
-function amountOf(sat: number | undefined): number | undefined {
+/** In 64 bits that overflow, as in phoenixd; but what a double cannot hold exactly is refused. */
+function msatOf(sat: bigint | undefined): number | undefined {
   if (sat === undefined) return undefined
-  if (sat < 0 || sat * 1000 > MAX_AMOUNT_MSAT) throw new ApiFault(500, 'amount is not valid')
-  return sat * 1000
+  return exactMsat(BigInt.asIntN(64, sat * 1000n))
+}
+
+function exactMsat(msat: bigint): number {
+  if (msat > BigInt(MAX_AMOUNT_MSAT)) throw new ApiFault(500, 'amount is not valid')
+  return Number(msat)
+}
+
+/** phoenixd writes an invoice's amount in tenths of a millisatoshi, which overflow too; what is not positive is written as 0: any amount. */
+function requestedMsat(sat: bigint | undefined): number | undefined {
+  if (sat === undefined) return undefined
+  const tenths = BigInt.asIntN(64, sat * 10_000n)
+  if (tenths <= 0n) return Math.max(0, msatOf(sat) ?? 0)
+  if (tenths % 10n !== 0n) throw new ApiFault(500, 'invalid sub-millisatoshi precision')
+  return exactMsat(tenths / 10n)
+}
+
+/** phoenixd looks the leading digit of the negative number up in its alphabet of 32. */
+function expiryOf(expirySeconds: bigint | undefined): number | undefined {
+  if (expirySeconds === undefined) return undefined
+  let digit = expirySeconds
+  while (digit <= -32n) digit /= 32n
+  if (digit < 0n) throw new ApiFault(500, `String index out of range: ${digit}`)
+  if (expirySeconds > MAX_EXPIRY_SECONDS) throw new ApiFault(500, 'expiry is not valid')
+  return Number(expirySeconds)
+}
+
+/** What is kept with an invoice stays on the disk: phoenixd has no limit, but it is not one of many on a shared disk. */
+function keptText(parameters: Parameters, name: string, maxLength: number): string | undefined {
+  const text = parameters.optional(name)
+  if (text !== undefined && text.length > maxLength)
+    throw badRequest(`Request parameter ${name} is too long (max ${maxLength} characters)`)
+  return text
 }
 
 /** What of the list a query asks for; the list is oldest first, the answer newest first. */
@@ -68,16 +115,14 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
   const overrideAmount = (form: Parameters): number | undefined => {
     if (form.has('sendAll') && form.has('amountSat')) throw badRequest('Cannot use both amountSat and sendAll request parameters')
     if (form.has('sendAll')) return hasChannel() && !node.channelIsOffline ? maxSendableMsat(ledger.balanceMsat) : undefined
-    const sat = form.optionalInteger('amountSat')
     // Not positive is the payment's own failure, with a sentence of its own.
-    return sat !== undefined && sat <= 0 ? sat : amountOf(sat)
+    return msatOf(form.optionalLong('amountSat'))
   }
   const payView = (result: PayResult): object =>
     'sent' in result
       ? views.paymentSent(result.sent, result.preimage)
       : { paymentHash: result.paymentHash, reason: result.reason }
-  const unreachableLnurl = (lnurl: Lnurl): ApiFault =>
-    badRequest(`could not connect to ${lnurl.host}: the sandbox has no outside world`)
+  const unreachableLnurl = (lnurl: Lnurl): ApiFault => badRequest(`could not connect to ${lnurl.host}`)
 
   return [
     { method: 'GET', path: '/getinfo', access: 'limited', handle: () => views.info(node) },
@@ -87,11 +132,11 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
       path: '/estimateliquidityfees',
       access: 'limited',
       handle: async ({ query }) => {
-        const amountSat = query.integer('amountSat')
+        const amountSat = query.long('amountSat')
         await node.faults.until(() => node.blockHeight !== undefined && !node.channelIsOffline)
-        if (amountSat < 0 || amountSat * 1000 > MAX_AMOUNT_MSAT)
+        if (amountSat < 1n || amountSat > MAX_LIQUIDITY_SAT)
           throw badRequest(`no available funding rates for amount=${amountSat} sat`)
-        return liquidityFees(amountSat, hasChannel())
+        return liquidityFees(Number(amountSat), hasChannel())
       },
     },
     {
@@ -109,19 +154,18 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
       access: 'limited',
       handle: async ({ form }) => {
         const parameters = await form()
-        const wantedSat = parameters.optionalInteger('amountSat')
+        const wantedSat = parameters.optionalLong('amountSat')
         const text = descriptionOf(parameters)
         const hash = parameters.optionalHex32('descriptionHash')
         if ((text === undefined) === (hash === undefined))
           throw badRequest('Must provide either a description or descriptionHash')
-        const expirySeconds = parameters.optionalInteger('expirySeconds')
-        const amountMsat = amountOf(wantedSat)
-        if (expirySeconds !== undefined && (expirySeconds < 0 || expirySeconds > Number.MAX_SAFE_INTEGER / 1000 / 2)) {
-          throw new ApiFault(500, 'expiry is not valid')
+        const invoice = {
+          description: hash === undefined ? { text: text ?? '' } : { hash: Buffer.from(hash, 'hex') },
+          expirySeconds: expiryOf(parameters.optionalLong('expirySeconds')),
+          amountMsat: requestedMsat(wantedSat),
         }
-        const description = hash === undefined ? { text: text ?? '' } : { hash: Buffer.from(hash, 'hex') }
-        const invoice = { amountMsat, description, expirySeconds }
-        const externalId = parameters.optional('externalId')
+        const externalId = keptText(parameters, 'externalId', MAX_EXTERNAL_ID_UTF16)
+        keptText(parameters, 'webhookUrl', MAX_WEBHOOK_URL_UTF16)
         let webhookUrl: string | undefined
         try {
           webhookUrl = parameters.optionalUrl('webhookUrl')
@@ -131,7 +175,7 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
           throw error
         }
         const made = await node.createInvoice({ ...invoice, externalId, webhookUrl })
-        const amountSat = made.amountMsat === undefined ? undefined : made.amountMsat / 1000
+        const amountSat = made.amountMsat === undefined ? undefined : Math.floor(made.amountMsat / 1000)
         return { amountSat, paymentHash: made.paymentHash, serialized: made.serialized }
       },
     },
@@ -141,14 +185,14 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
       access: 'limited',
       handle: async ({ form }) => {
         const parameters = await form()
-        const amountMsat = amountOf(parameters.optionalInteger('amountSat'))
+        const amountMsat = msatOf(parameters.optionalLong('amountSat'))
         const description = descriptionOf(parameters)
         if (amountMsat !== undefined && description === undefined)
           throw badRequest('Must provide a description if an amount is specified')
         return encodeOffer({
           nodeId: node.nodeId,
           metadata: randomBytes(16),
-          ...(amountMsat === undefined ? {} : { amountMsat }),
+          ...(amountMsat === undefined || amountMsat < 0 ? {} : { amountMsat }),
           ...(description === undefined ? {} : { description }),
         })
       },
@@ -247,7 +291,7 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
         const override = overrideAmount(parameters)
         const offer = parameters.offer('offer')
         if ((override ?? offer.amountMsat) === undefined) throw parameters.amountMissing()
-        return { offerId: offer.offerId, reason: 'NoResponse' }
+        return { offerId: offer.offerId, reason: 'no response to the invoice request' }
       },
     },
     {
@@ -257,8 +301,8 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
       handle: async ({ form }) => {
         const parameters = await form()
         if (overrideAmount(parameters) === undefined) throw parameters.amountMissing()
-        const { user, domain } = parameters.address('address')
-        throw new ApiFault(500, `cannot resolve address: ${user}@${domain} cannot be reached: the sandbox has no outside world`)
+        const { domain } = parameters.address('address')
+        throw new ApiFault(500, `cannot resolve address: could not connect to ${domain}`)
       },
     },
     {
@@ -315,10 +359,10 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
       handle: async ({ form }) => {
         try {
           const parameters = await form()
-          parameters.integer('amountSat')
+          const amountSat = parameters.integer('amountSat')
           checkAddress(parameters)
           parameters.integer('feerateSatByte')
-          return onChainAnswer()
+          return amountSat * 1000 > ledger.balanceMsat ? 'no channel available' : onChainAnswer()
         } catch (error) {
           if (error instanceof ApiFault) return error.message
           throw error
@@ -364,11 +408,7 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
 }
 
 function descriptionOf(parameters: Parameters): string | undefined {
-  const description = parameters.optional('description')
-  if (description !== undefined && description.length > MAX_DESCRIPTION_UTF16) {
-    throw badRequest(`Request parameter description is too long (max ${MAX_DESCRIPTION_UTF16} characters)`)
-  }
-  return description
+  return keptText(parameters, 'description', MAX_DESCRIPTION_UTF16)
 }
 
 function checkAddress(parameters: Parameters): void {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -9,7 +10,8 @@ import type { PaymentReceived } from '../node/events.ts'
 import { type Faults, SLOW_MS } from '../node/faults.ts'
 import type { LightningNode } from '../node/node.ts'
 import { sameSecret } from '../secret.ts'
-import { ApiFault } from './parameters.ts'
+import { ApiFault } from './faults.ts'
+import { basicCredentials, requireJsonAccepted } from './headers.ts'
 import { type Access, type Answer, type ApiRoute, callOf, routesOf } from './routes.ts'
 
 export type Passwords = { full: string; limited: string }
@@ -17,7 +19,13 @@ export type Passwords = { full: string; limited: string }
 const UNAUTHORIZED = new ApiFault(401, 'Invalid authentication (use basic auth with the http password set in phoenix.conf)')
 const UNKNOWN_ENDPOINT = new ApiFault(404, 'Unknown endpoint (check api doc)')
 const WRONG_METHOD = new ApiFault(405, 'Invalid http method (use the correct GET/POST)')
+const CHALLENGE = 'Basic realm="Ktor Server", charset=UTF-8'
 const PING_MS = 10_000
+/** Node closes a second later than it is told. */
+const IDLE_MS = 44_000
+/** Of one line of a request. All of them together may be longer than Node allows by default. */
+const MAX_LINE = 8_192
+const MAX_HEADERS_BYTES = 64 * 1024
 const WEBSOCKET_PATH = '/websocket'
 /** Events that a client does not read are dropped with the client, not collected for it. */
 const MAX_UNREAD_BYTES = 1024 * 1024
@@ -30,9 +38,8 @@ function accessOf(password: string, passwords: Passwords): Access | undefined {
 
 /** The user name is ignored. */
 function basicAccess(request: IncomingMessage, passwords: Passwords): Access | undefined {
-  const encoded = /^Basic ([A-Za-z0-9+/=]+)$/i.exec(request.headers.authorization ?? '')?.[1]
-  if (encoded === undefined) return undefined
-  const credentials = Buffer.from(encoded, 'base64').toString('utf8')
+  const credentials = basicCredentials(request.headers.authorization)
+  if (credentials === undefined) return undefined
   const colon = credentials.indexOf(':')
   return colon < 0 ? undefined : accessOf(credentials.slice(colon + 1), passwords)
 }
@@ -50,14 +57,14 @@ function websocketAccess(request: IncomingMessage, passwords: Passwords): Access
 }
 
 /** The named parts of the path, or undefined when it is another path. */
-function match(route: ApiRoute, path: string): Record<string, string> | undefined {
+function match(route: ApiRoute, path: string): Map<string, string> | undefined {
   const wanted = route.path.split('/')
   const given = path.split('/')
   if (wanted.length !== given.length) return undefined
-  const parts: Record<string, string> = {}
+  const parts = new Map<string, string>()
   for (const [index, piece] of wanted.entries()) {
     const value = decoded(given[index] ?? '')
-    if (piece.startsWith(':') && value !== '') parts[piece.slice(1)] = value
+    if (piece.startsWith(':') && value !== '') parts.set(piece.slice(1).toLowerCase(), value)
     else if (piece !== value) return undefined
   }
   return parts
@@ -72,6 +79,25 @@ function decoded(piece: string): string {
   }
 }
 
+/** What Node did not take for HTTP. */
+function reasonFor(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): string {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return `Line exceeds limit of ${MAX_LINE} characters`
+  const line = error.rawPacket?.toString('latin1').split(/\r?\n/)[0] ?? ''
+  const version = line.trim().split(/\s+/).at(-1) ?? ''
+  return version === '' || version.startsWith('HTTP/1.') ? '' : `Failed to parse version: ${version}`
+}
+
+function hasLongLine({ method = '', url = '', rawHeaders }: IncomingMessage): boolean {
+  const lengths = rawHeaders.map((name, at) => (at % 2 === 0 ? `${name}: ${rawHeaders[at + 1]}`.length : 0))
+  return Math.max(`${method} ${url} HTTP/1.1`.length, ...lengths) > MAX_LINE
+}
+
+function refuseRaw(socket: Duplex, reason: string): void {
+  if (!socket.writable) return
+  const head = `HTTP/1.0 400 Bad Request\r\nConnection: close\r\nContent-Length: ${Buffer.byteLength(reason)}`
+  socket.end(`${head}\r\n\r\n${reason}`)
+}
+
 async function gate(faults: Faults): Promise<void> {
   await faults.until(() => faults.answers !== 'hang')
   if (faults.answers === 'slow') await pause(SLOW_MS, undefined, { ref: false })
@@ -83,7 +109,12 @@ export class ApiServer {
   readonly #passwords: Passwords
   readonly #routes: ApiRoute[]
   readonly #log: (line: string) => void
-  readonly #sockets = new WebSocketServer({ noServer: true, maxPayload: 64 * 1024 })
+  readonly #sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: 64 * 1024,
+    // phoenixd takes the password as a sub-protocol and names none in its answer: clients that insist on one fail here, too.
+    handleProtocols: () => false,
+  })
   readonly #pinger: NodeJS.Timeout
 
   constructor(node: LightningNode, dataDir: string, passwords: Passwords, log: (line: string) => void) {
@@ -91,39 +122,36 @@ export class ApiServer {
     this.#passwords = passwords
     this.#routes = routesOf(node, dataDir)
     this.#log = log
-    this.http = createServer((request, response) => {
+    this.http = createServer({ requireHostHeader: false, maxHeaderSize: MAX_HEADERS_BYTES }, (request, response) => {
+      if (hasLongLine(request)) return refuseRaw(request.socket, `Line exceeds limit of ${MAX_LINE} characters`)
       this.#answer(request)
         .then((answer) => sendAnswer(response, answer))
         .catch((error: unknown) => sendFault(response, this.#faultOf(error)))
     })
     this.http.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => this.#upgrade(request, socket, head))
-    this.http.on('clientError', (_error, socket) => {
-      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
-    })
+    this.http.on('clientError', (error, socket) => refuseRaw(socket, reasonFor(error)))
     this.http.headersTimeout = 30_000
     this.http.requestTimeout = 60_000
-    this.http.keepAliveTimeout = 60_000
+    this.http.keepAliveTimeout = IDLE_MS
     this.#pinger = setInterval(() => this.#ping(), PING_MS)
   }
 
   async #answer(request: IncomingMessage): Promise<Answer> {
     await gate(this.#node.faults)
-    // A base only makes the URL parse; a target that is no path ("*", an authority) is no endpoint.
-    const url = request.url?.startsWith('/') ? new URL(`http://node${request.url.replace(/^\/+/, '/')}`) : undefined
-    if (!url) throw UNKNOWN_ENDPOINT
-    if (url.pathname === WEBSOCKET_PATH) throw this.#notAnUpgrade(request)
-    const onPath = this.#routes.filter((route) => match(route, url.pathname))
+    const [, path = '', query = ''] = /^\/*(\/[^?#]*)\??([^#]*)/.exec(request.url ?? '') ?? []
+    // A target that is no path ("*", an authority) is no endpoint.
+    if (path === '') throw UNKNOWN_ENDPOINT
+    // Without an upgrade it is a bad request, whatever the method and the password.
+    if (path === WEBSOCKET_PATH) throw new ApiFault(400, '')
+    const onPath = this.#routes.filter((route) => match(route, path))
     if (onPath.length === 0) throw UNKNOWN_ENDPOINT
     const route = onPath.find(({ method }) => method === request.method)
     if (!route) throw WRONG_METHOD
     const access = basicAccess(request, this.#passwords)
     if (!access || (route.access === 'full' && access !== 'full')) throw UNAUTHORIZED
-    return route.handle(callOf(request, url.searchParams, match(route, url.pathname) ?? {}))
-  }
-
-  #notAnUpgrade(request: IncomingMessage): ApiFault {
-    if (request.method !== 'GET') return WRONG_METHOD
-    return websocketAccess(request, this.#passwords) ? new ApiFault(400, '') : UNAUTHORIZED
+    const answer = await route.handle(callOf(request, query, match(route, path) ?? new Map()))
+    if (typeof answer !== 'string') requireJsonAccepted(request.headers.accept)
+    return answer
   }
 
   #faultOf(error: unknown): ApiFault {
@@ -142,12 +170,22 @@ export class ApiServer {
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') return this.#ignoreUpgrade(request, socket)
     const path = request.url?.split('?')[0]
     if (path !== WEBSOCKET_PATH) return refuseUpgrade(socket, UNKNOWN_ENDPOINT)
-    if (!websocketAccess(request, this.#passwords)) return refuseUpgrade(socket, UNAUTHORIZED)
+    // Who sent no credentials is not asked for any: the password as a sub-protocol would do as well.
+    if (!this.#mayListen(request)) return refuseUpgrade(socket, UNAUTHORIZED, request.headers.authorization !== undefined)
     this.#sockets.handleUpgrade(request, socket, head, (client) => {
       alive.add(client)
       client.on('pong', () => alive.add(client))
       client.on('error', () => client.terminate())
     })
+  }
+
+  #mayListen(request: IncomingMessage): boolean {
+    try {
+      return websocketAccess(request, this.#passwords) !== undefined
+    } catch (error) {
+      if (error instanceof ApiFault) return false
+      throw error
+    }
   }
 
   /** An offer of another protocol (h2c, from "curl --http2") may be ignored: the request is answered as it is. */
@@ -164,7 +202,7 @@ export class ApiServer {
   #ping(): void {
     for (const client of this.#sockets.clients) {
       if (!alive.delete(client)) client.terminate()
-      else client.ping()
+      else client.ping(`[ping ${randomBytes(32).toString('hex')} ping]`)
     }
   }
 
@@ -193,29 +231,38 @@ const alive = new WeakSet<WebSocket>()
 
 function sendAnswer(response: ServerResponse, answer: Answer): void {
   if (typeof answer === 'string') return sendText(response, 200, answer)
-  response.writeHead(200, { 'content-type': 'application/json' })
-  response.end(JSON.stringify(answer, null, 4))
+  send(response, 200, 'application/json', JSON.stringify(answer, null, 4))
 }
 
 function sendFault(response: ServerResponse, fault: ApiFault): void {
-  if (fault.status === 401) response.setHeader('www-authenticate', 'Basic realm="Ktor Server", charset=UTF-8')
+  if (fault.status === 401) response.setHeader('WWW-Authenticate', CHALLENGE)
   // The rest of a body that nobody will read would be taken for the next request.
-  if (fault.status === 413) response.setHeader('connection', 'close')
+  if (fault.status === 413) response.setHeader('Connection', 'close')
   sendText(response, fault.status, fault.message)
 }
 
+/** An error without a sentence has no type either. */
 function sendText(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, { 'content-type': 'text/plain; charset=UTF-8', 'content-length': Buffer.byteLength(text) })
+  send(response, status, text === '' ? undefined : 'text/plain; charset=UTF-8', text)
+}
+
+/** phoenixd says neither what time it is nor that it keeps a connection, which HTTP/1.1 does anyway. */
+function send(response: ServerResponse, status: number, contentType: string | undefined, text: string): void {
+  response.sendDate = false
+  if (!response.hasHeader('Connection') && response.shouldKeepAlive) response.removeHeader('Connection')
+  response.setHeader('Content-Length', Buffer.byteLength(text))
+  if (contentType !== undefined) response.setHeader('Content-Type', contentType)
+  response.writeHead(status)
   response.end(text)
 }
 
-function refuseUpgrade(socket: Duplex, fault: ApiFault): void {
+function refuseUpgrade(socket: Duplex, fault: ApiFault, challenged = false): void {
   const lines = [
     `HTTP/1.1 ${fault.status} ${STATUS_CODES[fault.status]}`,
     'Content-Type: text/plain; charset=UTF-8',
     `Content-Length: ${Buffer.byteLength(fault.message)}`,
     'Connection: close',
-    ...(fault.status === 401 ? ['WWW-Authenticate: Basic realm="Ktor Server", charset=UTF-8'] : []),
+    ...(challenged ? [`WWW-Authenticate: ${CHALLENGE}`] : []),
   ]
   socket.end(`${lines.join('\r\n')}\r\n\r\n${fault.message}`)
 }

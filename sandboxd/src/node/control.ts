@@ -75,7 +75,7 @@ export function controlServer(node: LightningNode, token: string, onPeerChange: 
         return state()
       }),
       route('POST', 'payments', ({ body }) => {
-        const mode = choiceOf(body, 'payments', ['normal', 'hold', 'fail'])
+        const mode = choiceOf(body, 'payments', ['normal', 'hold', 'lose', 'fail'])
         node.faults.set({ payments: mode === 'fail' ? { mode, reason: stringOf(body, 'reason') } : { mode } })
         return state()
       }),

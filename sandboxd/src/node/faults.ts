@@ -5,7 +5,8 @@ export const SLOW_MS = 10_000
 /** Switches that a restart clears, because they stand for a fault of this process. What the network does lives in the ledger's conditions. */
 export class Faults {
   answers: 'normal' | 'slow' | 'hang' = 'normal'
-  payments: { mode: 'normal' } | { mode: 'hold' } | { mode: 'fail'; reason: string } = { mode: 'normal' }
+  /** lose: who is refused at once gets no answer, as happens with phoenixd when several payments are refused at the same time. */
+  payments: { mode: 'normal' } | { mode: 'hold' } | { mode: 'lose' } | { mode: 'fail'; reason: string } = { mode: 'normal' }
   explorer: 'up' | 'down' = 'up'
   /** States of channels beside the real one, without a balance: a refused opening leaves an `Aborted` one until the restart. */
   otherChannels: readonly string[] = []

@@ -123,15 +123,26 @@ export class LightningNode {
   }
 
   async pay(invoice: Invoice, serialized: string, amountMsat: number): Promise<PayResult> {
+    const result = await this.#pay(invoice, serialized, amountMsat)
+    if ('refused' in result) await this.faults.until(() => this.faults.payments.mode !== 'lose')
+    return result
+  }
+
+  async #pay(
+    invoice: Invoice,
+    serialized: string,
+    amountMsat: number,
+  ): Promise<PayResult | { paymentHash: string; reason: string; refused: true }> {
     const { paymentHash } = invoice
-    if (amountMsat <= 0) return { paymentHash, reason: 'payment amount must be positive' }
-    if (hasUnsupportedFeature(invoice.features)) return { paymentHash, reason: 'payment request features not supported' }
+    const refuse = (reason: string) => ({ paymentHash, reason, refused: true as const })
+    if (amountMsat <= 0) return refuse('payment amount must be positive')
+    if (hasUnsupportedFeature(invoice.features)) return refuse('payment request features not supported')
     // phoenixd cannot choose an expiry for the payment before it knows the block height: it waits, for ever if need be.
     await this.faults.until(() => this.blockHeight !== undefined)
     const earlier = this.ledger.outgoingByHash.get(paymentHash) ?? []
-    if (earlier.some(({ end }) => end?.t === 'sent')) return { paymentHash, reason: 'this invoice has already been paid' }
+    if (earlier.some(({ end }) => end?.t === 'sent')) return refuse('this invoice has already been paid')
     if (earlier.some(({ end }) => !end) || this.#starting.has(paymentHash)) {
-      return { paymentHash, reason: 'another payment is in progress for that invoice' }
+      return refuse('another payment is in progress for that invoice')
     }
     const payment: SendingRecord = {
       t: 'sending',
@@ -155,7 +166,7 @@ export class LightningNode {
           reason: refusal,
           atMs: this.now(),
         })
-        return { paymentHash, reason: refusal }
+        return refuse(refusal)
       }
       await this.#parts.journal.append(payment)
     } finally {

@@ -1,0 +1,11 @@
+/** An answer that is an error: a status and a sentence, as text. */
+export class ApiFault extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export const badRequest = (message: string): ApiFault => new ApiFault(400, message)
