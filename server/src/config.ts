@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { isId } from './ids.ts'
+import { hasNamedId, type IdRange, lookUpUser, type UserIds } from './linux.ts'
 import { StartFault } from './start-fault.ts'
 
 export type Config = {
@@ -27,6 +28,10 @@ export type Config = {
     | { kind: 'phoenixd'; chain: 'mainnet' | 'testnet'; versions: Map<string, string> }
   /** Who may become somebody here: anybody, who has an invitation, nobody. */
   registration: 'open' | 'invite' | 'off'
+  /** The Unix users that nodes run as, each as its own; undefined unless we are root, and can become them. */
+  nodeUids: IdRange | undefined
+  /** As root: the Unix user that the embedded PostgreSQL runs as. */
+  postgresUser: UserIds | undefined
   maxNodesPerAccount: number
   maxNodes: number
   nodePriceSatPerDay: number
@@ -46,6 +51,11 @@ export type Config = {
 }
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+
+const DEFAULT_NODE_UIDS = '50000-54999'
+const MIN_NODE_UID = 1_000
+/** Column and kernel hold more; above it lie numbers that mean "nobody" somewhere. */
+const MAX_NODE_UID = 2_000_000_000
 
 /** The only reader of the environment. Every bad variable is named at once, and no value is ever shown. */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
@@ -142,6 +152,23 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   if (nodeDomain !== undefined && !/^[a-z0-9-]+(\.[a-z0-9-]+)*(:\d{1,5})?$/.test(nodeDomain))
     fault('NODE_DOMAIN', 'must be a domain name in lower case', undefined)
 
+  const isRoot = process.getuid?.() === 0
+  const nodeUids = (): IdRange | undefined => {
+    const [, from, to] = (/^(\d{1,10})-(\d{1,10})$/.exec(text('NODE_UID_RANGE') ?? DEFAULT_NODE_UIDS) ?? []).map(Number)
+    if (from === undefined || to === undefined || from < MIN_NODE_UID || to > MAX_NODE_UID || to - from < 1)
+      return fault('NODE_UID_RANGE', `must be two numbers first-last, from ${MIN_NODE_UID} to ${MAX_NODE_UID}`, undefined)
+    if (!isRoot) return undefined
+    if (hasNamedId({ from, to })) return fault('NODE_UID_RANGE', 'a user or group of this machine has a number of it', undefined)
+    return { from, to }
+  }
+  const postgresUser = (): UserIds | undefined => {
+    if (!isRoot || databaseUrl !== undefined) return undefined
+    const name = text('POSTGRES_USER_NAME')
+    const user = name === undefined ? lookUpUser('postgres', 'nobody') : lookUpUser(name)
+    if (!user) return fault('POSTGRES_USER_NAME', 'is needed as root, and must be a user of this machine', undefined)
+    return user.uid === 0 ? fault('POSTGRES_USER_NAME', 'must not be root', undefined) : user
+  }
+
   const treasuryNodeId = text('TREASURY_NODE_ID')
   if (treasuryNodeId !== undefined && !isId('node', treasuryNodeId))
     fault('TREASURY_NODE_ID', 'must be the id of a node (node_…)', undefined)
@@ -172,6 +199,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     nodeCallbackUrl: url('NODE_CALLBACK_URL') ?? `http://127.0.0.1:${port}`,
     software: software(),
     registration: registration(),
+    nodeUids: nodeUids(),
+    postgresUser: postgresUser(),
     maxNodesPerAccount: integer('MAX_NODES_PER_ACCOUNT', 20, 1, 1_000_000),
     maxNodes: integer('MAX_NODES', 200, 1, 9_000),
     nodePriceSatPerDay: integer('NODE_PRICE_SAT_PER_DAY', 100, 0, 1_000_000),

@@ -1,14 +1,30 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { holdLock } from './linux.ts'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchownSync,
+  fstatSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { holdLock, type UserIds } from './linux.ts'
 import { StartFault } from './start-fault.ts'
+
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 
 /** All local state. Nobody else may list it; as root other users' processes (PostgreSQL, nodes) may pass through to their own part. */
 export function openDataDir(path: string, use: 'exclusive' | 'shared'): void {
   try {
     mkdirSync(path, { recursive: true })
     chmodSync(path, process.getuid?.() === 0 ? 0o711 : 0o700)
+    mkdirSync(serviceDirectory(path), { recursive: true, mode: 0o700 })
     // A process that only serves looks on while another one has it.
     if (use === 'shared' || holdLock(join(path, 'lock'))) return
   } catch (error) {
@@ -17,10 +33,55 @@ export function openDataDir(path: string, use: 'exclusive' | 'shared'): void {
   throw new StartFault(75, `another instance holds ${path}`)
 }
 
-/** Complete or absent, also after a power cut; readable by its owner only. */
-export function writeSecretFile(path: string, text: string): void {
-  writeFileSync(`${path}.new`, text, { mode: 0o600, flush: true })
+/** What the service relies on while it runs: no other user, of a node or of PostgreSQL, can get into it. */
+export const serviceDirectory = (dataDir: string): string => join(dataDir, 'run')
+
+/**
+ * Complete or absent, also after a power cut; readable by its owner only. In a directory of another user nothing that this user puts in
+ * the way is written to or given away: the file is made anew, never opened, and changes hands by its descriptor.
+ */
+export function writeSecretFile(path: string, text: string, owner?: UserIds): void {
+  rmSync(`${path}.new`, { force: true })
+  const descriptor = openSync(`${path}.new`, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+  try {
+    if (owner) fchownSync(descriptor, owner.uid, owner.gid)
+    writeFileSync(descriptor, text, { flush: true })
+  } finally {
+    closeSync(descriptor)
+  }
   renameSync(`${path}.new`, path)
+  syncDirectory(dirname(path))
+}
+
+/** A name that was given or taken away survives a power cut only once its directory was written. */
+export function syncDirectory(path: string): void {
+  const descriptor = openSync(path, O_RDONLY | O_DIRECTORY)
+  fsyncSync(descriptor)
+  closeSync(descriptor)
+}
+
+/** More is none of the small files that we read from other users. */
+const MAX_FOREIGN_BYTES = 65_536
+
+/**
+ * A file in a directory of another user: undefined unless it is a plain file of one of these users. A link could lead to what only we may
+ * read, and a pipe would never end.
+ */
+export function readForeignFile(path: string, ...owners: number[]): string | undefined {
+  let descriptor: number
+  try {
+    descriptor = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  } catch {
+    // not there, a link, a socket: not such a file
+    return undefined
+  }
+  try {
+    const stat = fstatSync(descriptor)
+    const isPlain = stat.isFile() && stat.nlink === 1 && stat.size <= MAX_FOREIGN_BYTES && owners.includes(stat.uid)
+    return isPlain ? readFileSync(descriptor, 'utf8') : undefined
+  } finally {
+    closeSync(descriptor)
+  }
 }
 
 const SECRET_BYTES = 32

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { openSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
+import { existsSync, openSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 
 /** All that is Linux-only. Elsewhere the service says so and stops, until someone adds it here. */
 
@@ -22,6 +22,20 @@ export function holdLock(path: string): boolean {
 }
 
 export type UserIds = { uid: number; gid: number }
+/** Numbers from the first to the last, both included. */
+export type IdRange = { from: number; to: number }
+
+/** Does a user or a group of this machine have a number of the range? Then what runs under it would share that one's rights. */
+export function hasNamedId({ from, to }: IdRange): boolean {
+  return ['/etc/passwd', '/etc/group'].some((path) =>
+    readFileSync(path, 'utf8')
+      .split('\n')
+      .some((line) => {
+        const [, , id] = line.split(':')
+        return id !== undefined && id !== '' && Number(id) >= from && Number(id) <= to
+      }),
+  )
+}
 
 /** The first of these users that the machine knows. */
 export function lookUpUser(...names: string[]): UserIds | undefined {
@@ -48,12 +62,12 @@ export function worksIn(pid: number, directory: string): boolean {
   }
 }
 
-/** Tells one life of a process id from the next: what field 22 of its stat line says, within one boot. */
-export type ProcessIdentity = { pid: number; startTime: string; bootId: string }
+/** Tells one life of a process id from the next: what field 22 of its stat line says, within one boot; and whose it is. */
+export type ProcessIdentity = { pid: number; startTime: string; bootId: string; uid: number }
 
 export function identify(pid: number): ProcessIdentity | undefined {
-  const startTime = startTimeOf(pid)
-  return startTime === undefined ? undefined : { pid, startTime, bootId: bootId() }
+  const [startTime, uid] = [startTimeOf(pid), uidOf(pid)]
+  return startTime === undefined || uid === undefined ? undefined : { pid, startTime, bootId: bootId(), uid }
 }
 
 export function isAlive(identity: ProcessIdentity): boolean {
@@ -80,19 +94,68 @@ function bootId(): string {
   return knownBootId
 }
 
-/** Processes that were started with this variable in their environment. */
-export function findByEnvironment(variable: string): number[] {
-  return readdirSync('/proc')
+const pids = (): number[] =>
+  readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
-    .filter((pid) => {
-      try {
-        return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(variable)
-      } catch {
-        // gone meanwhile, or not ours to read
-        return false
-      }
-    })
+
+/** Whose process it is. The real user: a program with more rights that it runs changes only the effective one. */
+export function uidOf(pid: number): number | undefined {
+  try {
+    const uid = /^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    return uid === undefined ? undefined : Number(uid)
+  } catch {
+    // no such process
+    return undefined
+  }
+}
+
+/** Users that have a process on this machine now. */
+export function uidsInUse(): number[] {
+  return [...new Set(pids().flatMap((pid) => uidOf(pid) ?? []))]
+}
+
+/** What it was started with; undefined when it is gone, or not ours to read. */
+export function environmentOf(pid: number): string[] | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')
+  } catch {
+    // a container without CAP_SYS_PTRACE shows root no other user's
+    return undefined
+  }
+}
+
+/** A process of this user that was started with these variables in its environment. */
+export function findByEnvironment(uid: number, ...variables: string[]): number | undefined {
+  return pids().find((pid) => {
+    const environment = uidOf(pid) === uid ? environmentOf(pid) : undefined
+    return environment !== undefined && variables.every((variable) => environment.includes(variable))
+  })
+}
+
+/** 127.0.0.1, the wildcards, and 127.0.0.1 on an IPv6 socket, as the kernel writes them. A specific address goes before a wildcard. */
+const LISTENING_ADDRESSES = ['0100007F', '0000000000000000FFFF00000100007F', '00000000', '00000000000000000000000000000000']
+const LISTENING = '0A'
+
+/** The user who listens where connections to 127.0.0.1 on this port go; undefined when nobody does. */
+export function listenerUid(port: number): number | undefined {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const uids = new Map<string, number>()
+  for (const path of ['/proc/net/tcp', '/proc/net/tcp6']) {
+    if (!existsSync(path)) continue
+    for (const line of readFileSync(path, 'latin1').split('\n')) {
+      if (!line.includes(suffix)) continue
+      const [, local = '', , state, , , , uid] = line.trim().split(/\s+/)
+      if (state === LISTENING && local.endsWith(suffix)) uids.set(local.slice(0, -suffix.length), Number(uid))
+    }
+  }
+  const address = LISTENING_ADDRESSES.find((one) => uids.has(one))
+  return address === undefined ? undefined : uids.get(address)
+}
+
+/** Only to the process that was identified, and only if it is still the same user's. */
+export function signal(identity: ProcessIdentity, name: NodeJS.Signals): void {
+  if (isAlive(identity) && uidOf(identity.pid) === identity.uid) process.kill(identity.pid, name)
 }
 
 /** Runs the program with the lock held for as long as it lives; 75 when another process has it. The pid stays the program's. */

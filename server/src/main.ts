@@ -46,7 +46,7 @@ async function main(): Promise<void> {
   openDataDir(config.dataDir, serves ? 'shared' : 'exclusive')
   if (config.store.kind === 'server') return serve(config, config.store.url, undefined)
   if (serves) return serve(config, await embeddedAddress(config.dataDir), undefined)
-  const embedded = await startEmbedded(config.dataDir, (line) => process.stderr.write(`${line}\n`))
+  const embedded = await startEmbedded(config.dataDir, config.postgresUser, (line) => process.stderr.write(`${line}\n`))
   try {
     await serve(config, embedded.connection, embedded)
   } catch (error) {

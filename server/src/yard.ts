@@ -8,20 +8,20 @@ import { receiptOf } from './gateway/payments.ts'
 import type { LookUpNode } from './http/proxy.ts'
 import type { NodeAddress } from './lightning/phoenixd.ts'
 import { Settlements } from './lightning/settlements.ts'
-import { lookUpUser, type UserIds } from './linux.ts'
-import { type AccessTo, accessTo } from './nodes/access.ts'
+import { type AccessTo, accessTo, localAddress } from './nodes/access.ts'
 import { type Network, openMaterial } from './nodes/material.ts'
 import { Reconciler } from './nodes/reconciler.ts'
 import type { NodeMaterial, Runtime } from './nodes/runtime.ts'
+import { moveEarlierState } from './runtimes/process/earlier-state.ts'
 import { Hub } from './runtimes/process/hub.ts'
 import { ProcessRuntime } from './runtimes/process/process-runtime.ts'
 import { installSoftware, versionsOf } from './runtimes/process/software.ts'
 import { type MasterKey, masterKeyOf } from './secrets.ts'
-import { StartFault } from './start-fault.ts'
 import { isStoreDown, type Sql } from './store/db.ts'
-import { findAnyNode, type NodeRow, takeOverHost, wakeNode } from './store/nodes.ts'
+import { beginPurges, findAnyNode, type NodeRow, takeOverHost, uidsOf, wakeNode } from './store/nodes.ts'
 
 const WATCH_MS = 500
+const PURGE_EVERY_MS = 60_000
 
 /** Where the nodes of this process live: runtime, reconciler and, in the sandbox, the hub. */
 export type Yard = {
@@ -51,7 +51,7 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
       known.delete(nodeId)
       if (!node || node.deletedAt !== null) return 'not found'
       if (node.host !== host || node.port === null || node.desiredState !== 'running') return 'down'
-      const address = { host: '127.0.0.1', port: node.port }
+      const address = localAddress({ port: node.port, uid: node.uid })
       known.set(nodeId, address)
       return address
     } catch (error) {
@@ -80,9 +80,10 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
       close: () => settlements.close(),
     }
   }
-  const user = nodeUser()
-  const { catalogue, sandbox } = installSoftware(config.dataDir, software.versions, user)
-  const hub = software.kind === 'sandbox' ? await Hub.start(config.dataDir, sandbox, user) : undefined
+  await moveEarlierState(config.dataDir)
+  const uids = config.nodeUids
+  const { catalogue, sandbox } = installSoftware(config.dataDir, software.versions, uids)
+  const hub = software.kind === 'sandbox' ? await Hub.start(config.dataDir, sandbox, uids, await uidsOf(sql, host)) : undefined
   const materialOf = async (nodeId: string): Promise<NodeMaterial> => {
     const node = await findAnyNode(sql, nodeId)
     if (!node) throw new Error(`no node ${nodeId}`)
@@ -93,7 +94,8 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
     sql,
     dataDir: config.dataDir,
     catalogue: new Map([...catalogue].map(([version, command]) => [version, [...command, ...chainArguments]])),
-    user,
+    uids,
+    hubUid: hub?.uid,
     confLines: ({ controlToken }) =>
       hub
         ? [`sandbox-hub=${hub.address}`, `sandbox-control-token=${controlToken}`, `sandbox-callback=${config.nodeCallbackUrl}`]
@@ -102,8 +104,8 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
   })
   const deadlines = { provisionMs: config.provisionDeadlineMs }
   const settlements = new Settlements({ sql, accessTo: access, receiptOf, host, log })
-  const beforeStop = async ({ id, port }: NodeRow): Promise<void> => {
-    if (port !== null) await settlements.askBeforeStop(id, { host: '127.0.0.1', port })
+  const beforeStop = async ({ id, port, uid }: NodeRow): Promise<void> => {
+    if (port !== null) await settlements.askBeforeStop(id, localAddress({ port, uid }))
   }
   const reconciler = new Reconciler({ sql, runtime, host, deadlines, materialOf, beforeStop, log })
   await takeOverHost(sql, host)
@@ -120,6 +122,18 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
     }
   }, WATCH_MS)
 
+  const purge = (): void => {
+    beginPurges(sql, host, config.retentionDays).then(
+      (nodeIds) => {
+        for (const nodeId of nodeIds) log.info({ nodeId }, 'the retention of a deleted node is over: its data is removed')
+        if (nodeIds.length > 0) reconciler.wake()
+      },
+      (error: unknown) => log.warn({ err: error }, 'cannot look for deleted nodes past their retention'),
+    )
+  }
+  purge()
+  const purging = setInterval(purge, PURGE_EVERY_MS)
+
   return {
     network,
     host,
@@ -133,6 +147,7 @@ export async function openYard(config: Config, sql: Sql, master: MasterKey, log:
     settlements,
     close: async () => {
       clearInterval(watch)
+      clearInterval(purging)
       await settlements.close()
       hub?.leave()
       await reconciler.stop()
@@ -145,12 +160,4 @@ function hostIdOf(dataDir: string): string {
   const path = join(dataDir, 'host.id')
   if (!existsSync(path)) writeSecretFile(path, randomUUID())
   return readFileSync(path, 'utf8').trim()
-}
-
-/** As root all nodes run as one user without rights. */
-function nodeUser(): UserIds | undefined {
-  if (process.getuid?.() !== 0) return undefined
-  const user = lookUpUser('boltyard-nodes', 'nobody')
-  if (!user) throw new StartFault(1, 'as root nodes run as the user nobody, and there is none')
-  return user
 }

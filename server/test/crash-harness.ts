@@ -167,6 +167,11 @@ export class Yard extends Server {
     return join(this.dataDir, 'nodes', id)
   }
 
+  /** What only the service can reach. */
+  state(id: string): string {
+    return join(this.dataDir, 'run', id)
+  }
+
   copyOf(id: string, version: string): string {
     return `${this.directory(id)}.before-update-from-${version}`
   }

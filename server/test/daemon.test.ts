@@ -9,7 +9,7 @@ test('a log over 10 MB keeps its last megabyte, and whoever has it open goes on 
   const path = join(directory, 'daemon.log')
   writeFileSync(path, `${'x'.repeat(11_000_000)}the end`)
   const held = openSync(path, 'a')
-  new Daemon(directory).trimLog()
+  new Daemon(directory, directory).trimLog()
   expect(statSync(path).size).toBe(1_000_000)
   writeSync(held, ', and on')
   expect(readFileSync(path, 'utf8').slice(-15)).toBe('the end, and on')
@@ -18,14 +18,14 @@ test('a log over 10 MB keeps its last megabyte, and whoever has it open goes on 
 test('a small log is left alone', () => {
   const directory = temporaryDirectory()
   writeFileSync(join(directory, 'daemon.log'), 'one line\n')
-  new Daemon(directory).trimLog()
+  new Daemon(directory, directory).trimLog()
   expect(readFileSync(join(directory, 'daemon.log'), 'utf8')).toBe('one line\n')
 })
 
 test('C25: what a cut or lost log cannot tell counts as said: a version that may have connected is never rolled back', () => {
   const directory = temporaryDirectory()
   const log = join(directory, 'daemon.log')
-  const daemon = new Daemon(directory)
+  const daemon = new Daemon(directory, directory)
   expect(daemon.mayHaveSaid('connected')).toBe(false)
   writeFileSync(join(directory, 'run.json'), JSON.stringify({ attempt: 'a', port: 1, version: '1', run: 1, logFrom: 10 }))
   writeFileSync(log, 'connected\nstarting\n')

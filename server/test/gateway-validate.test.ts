@@ -756,7 +756,7 @@ describe('secrets', () => {
       printedBefore,
       server.stdout,
       server.stderr,
-      readFileSync(join(server.dataDir, 'postgres', 'postgres.log'), 'utf8'),
+      readFileSync(join(server.dataDir, 'run', 'postgres.log'), 'utf8'),
     ]
     expect(printed.join('')).toContain('/validate')
     const said = answers.map(({ text, headers }) => text + JSON.stringify(headers))

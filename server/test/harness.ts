@@ -239,14 +239,15 @@ export class Server {
   }
 
   get hubPid(): number {
-    return JSON.parse(readFileSync(join(this.dataDir, 'hub', 'run.json'), 'utf8')).process.pid
+    return JSON.parse(readFileSync(join(this.dataDir, 'run', 'hub', 'run.json'), 'utf8')).process.pid
   }
 
   /** Takes PostgreSQL away, as hard as can be, and for as long as the caller likes: its program is moved out of the way. */
   async takeStoreAway(): Promise<{ giveBack: () => void }> {
     const directory = join(this.dataDir, 'postgres')
-    const software = join(directory, readdirSync(directory).find((name) => name.startsWith('software-')) ?? '')
-    const elsewhere = join(directory, 'elsewhere')
+    const programs = join(this.dataDir, 'software')
+    const software = join(programs, readdirSync(programs).find((name) => name.startsWith('postgres-')) ?? '')
+    const elsewhere = join(programs, 'elsewhere')
     renameSync(software, elsewhere)
     const pids = processesIn(directory).filter((pid) => readlinkSync(`/proc/${pid}/cwd`) === join(directory, 'data'))
     for (const pid of pids) {

@@ -156,6 +156,8 @@ export async function control(server: Server, made: Created, verb: string, json:
 }
 
 export const directoryOf = (server: Server, { id }: { id: string }): string => join(server.dataDir, 'nodes', id)
+/** What only the service can reach. */
+export const stateOf = (server: Server, { id }: { id: string }): string => join(server.dataDir, 'run', id)
 
 /** What the machine knows of a process; undefined when it is gone, or only waits to be reaped. */
 export function isRunning(pid: number): boolean {
@@ -172,7 +174,7 @@ function pidIn(directory: string): number | undefined {
   return typeof pid === 'number' && isRunning(pid) ? pid : undefined
 }
 
-export const pidOf = (server: Server, node: { id: string }): number | undefined => pidIn(directoryOf(server, node))
+export const pidOf = (server: Server, node: { id: string }): number | undefined => pidIn(stateOf(server, node))
 
 export function runningPidOf(server: Server, node: { id: string }): number {
   const pid = pidOf(server, node)
@@ -182,7 +184,7 @@ export function runningPidOf(server: Server, node: { id: string }): number {
 
 /** Nodes cannot reach their Lightning peer until it is let go again; the hub lives, so that nobody starts another. */
 export function freezeHub(server: Server): { thaw: () => void } {
-  const pid = pidIn(join(server.dataDir, 'hub'))
+  const pid = pidIn(join(server.dataDir, 'run', 'hub'))
   if (pid === undefined) throw new Error('no hub')
   process.kill(pid, 'SIGSTOP')
   return { thaw: () => process.kill(pid, 'SIGCONT') }

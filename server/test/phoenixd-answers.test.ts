@@ -83,7 +83,7 @@ describe('C26: what is known of funds', () => {
     })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
-    const answer = await getInfo((server.address() as AddressInfo).port, FULL, LIMIT_MS)
+    const answer = await getInfo({ host: '127.0.0.1', port: (server.address() as AddressInfo).port }, FULL, LIMIT_MS)
     server.close()
     if (answer.answer !== 'info') throw new Error(answer.answer)
     expect([hasFunds(answer.info), balanceOf(answer.info)]).toEqual([funds, sat])
@@ -168,13 +168,13 @@ describe('a daemon', () => {
   test('refuses a wrong password, and an amount that is none', async () => {
     expect(await createInvoice(address, 'wrong', wish, LIMIT_MS)).toEqual(refusedWith(401))
     expect(await findIncoming(address, 'wrong', HASH, LIMIT_MS)).toEqual(refusedWith(401))
-    expect(await getInfo(payee.port, 'wrong', LIMIT_MS)).toEqual({ answer: 'wrong password' })
+    expect(await getInfo({ host: '127.0.0.1', port: payee.port }, 'wrong', LIMIT_MS)).toEqual({ answer: 'wrong password' })
     expect(await createInvoice(address, LIMITED, { ...wish, amountSat: 1.5 }, LIMIT_MS)).toEqual(refusedWith(400))
     expect(await findIncoming(address, LIMITED, 'short', LIMIT_MS)).toEqual(refusedWith(400))
   })
 
   test('is told apart by its answer to getinfo', async () => {
-    const answer = await getInfo(payee.port, FULL, LIMIT_MS)
+    const answer = await getInfo({ host: '127.0.0.1', port: payee.port }, FULL, LIMIT_MS)
     expect(answer).toMatchObject({ answer: 'info', info: { nodeId: payee.nodeId } })
   })
 })
@@ -221,7 +221,7 @@ const unpaid = { type: 'incoming_payment', paymentHash: HASH, preimage: PREIMAGE
 const paid = { ...unpaid, isPaid: true, completedAt: 1_700_000_000_000 }
 const invoiceFrom = (address: NodeAddress, timeoutMs = LIMIT_MS) => createInvoice(address, 'p', wish, timeoutMs)
 const incomingFrom = (address: NodeAddress, timeoutMs = LIMIT_MS) => findIncoming(address, 'p', HASH, timeoutMs)
-const infoFrom = ({ port }: NodeAddress, timeoutMs = LIMIT_MS) => getInfo(port, 'p', timeoutMs)
+const infoFrom = (address: NodeAddress, timeoutMs = LIMIT_MS) => getInfo(address, 'p', timeoutMs)
 const all = (address: NodeAddress, timeoutMs?: number) =>
   Promise.all([invoiceFrom(address, timeoutMs), incomingFrom(address, timeoutMs), infoFrom(address, timeoutMs)])
 

@@ -31,7 +31,7 @@ function serving(handler: string): string {
   return `exec '${process.execPath}' '${path}' "$@"`
 }
 
-const logOf = (yard: Yard, id: string): string => readFileSync(join(yard.directory(id), 'daemon.log'), 'utf8')
+const logOf = (yard: Yard, id: string): string => readFileSync(join(yard.state(id), 'daemon.log'), 'utf8')
 const startsOf = (yard: Yard, id: string): number => logOf(yard, id).split('datadir: x').length - 1
 
 describe('without a peer', () => {

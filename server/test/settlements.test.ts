@@ -277,7 +277,7 @@ describe('the sweep', () => {
   test('C40: what was paid while the service was down is known when it is back', async () => {
     const payment = await merchant.create(node.id)
     await server.kill('SIGKILL')
-    const { port } = JSON.parse(readFileSync(join(server.dataDir, 'hub', 'run.json'), 'utf8'))
+    const { port } = JSON.parse(readFileSync(join(server.dataDir, 'run', 'hub', 'run.json'), 'utf8'))
     const [, token = ''] = /^control-token=(.+)$/m.exec(readFileSync(join(server.dataDir, 'hub', 'hub.conf'), 'utf8')) ?? []
     // The customer does not need us.
     const answer = await send(port, 'POST', '/pay', { token, json: { invoice: invoiceIn(payment.challenge) } })

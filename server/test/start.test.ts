@@ -219,7 +219,7 @@ describe('one instance through its life', () => {
     const places = pids.flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`])
     // A backend of PostgreSQL may end while we look.
     const texts = places.flatMap((path) => (existsSync(path) ? [readFileSync(path, 'latin1')] : []))
-    texts.push(server.stdout, server.stderr, readFileSync(join(server.dataDir, 'postgres', 'postgres.log'), 'utf8'))
+    texts.push(server.stdout, server.stderr, readFileSync(join(server.dataDir, 'run', 'postgres.log'), 'utf8'))
     for (const secret of secrets()) expect(texts.filter((text) => text.includes(secret))).toEqual([])
   })
 

@@ -20,12 +20,12 @@ export const bodyTooLarge = (): Problem =>
 const bodyStopped = (): Problem =>
   new Problem('bad_request', 'The rest of the body did not arrive.', { headers: { connection: 'close' } })
 
-type Target = { address: NodeAddress; path: string; agent: Agent | false; isWebsocket: boolean }
+type Target = { address: NodeAddress; path: string; agent: Agent; isWebsocket: boolean }
 
 export function startExchange(request: IncomingMessage, { address, path, agent, isWebsocket }: Target): ClientRequest {
   try {
     const headers = headersTowardsNode(request, address, isWebsocket)
-    return startRequest({ host: address.host, port: address.port, agent, method: request.method, path, headers })
+    return startRequest({ ...address, agent, method: request.method, path, headers })
   } catch {
     // What node:http has read it can also write; this is for the day when it cannot.
     throw new Problem('bad_request', 'This request cannot be passed on.')

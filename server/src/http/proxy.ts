@@ -1,7 +1,8 @@
-import { Agent, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { IDLE_CONNECTION_MS, type NodeAddress } from '../lightning/phoenixd.ts'
+import { NodeAgent } from '../lightning/node-agent.ts'
+import { fresh, IDLE_CONNECTION_MS, type NodeAddress } from '../lightning/phoenixd.ts'
 import { Problem } from '../problems.ts'
 import { nodeLabelOf } from './hosts.ts'
 import { answerTo, bodyTooLarge, nodeDown, relay, startExchange, writeSwitch } from './proxy-exchange.ts'
@@ -50,7 +51,7 @@ export async function addNodeProxy(
   limits: ProxyLimits = PROXY_LIMITS,
 ): Promise<{ close: () => void }> {
   // Sockets are limited for each address, and requests for each node before they ask for one: a slow node exhausts only its own.
-  const agent = new Agent({ keepAlive: true, maxSockets: limits.concurrent, timeout: IDLE_CONNECTION_MS })
+  const agent = new NodeAgent({ keepAlive: true, maxSockets: limits.concurrent, timeout: IDLE_CONNECTION_MS })
   const requests = countByNode(limits.concurrent)
   const websockets = countByNode(limits.concurrent)
   const upgrading = new WeakMap<IncomingMessage, Upgrading>()
@@ -106,7 +107,7 @@ export async function addNodeProxy(
     const isWebsocket = client !== undefined
     const isPaying = raw.method === 'POST' && PAYING.has(path.split('?')[0] ?? '')
     const limitMs = isPaying ? limits.payingAnswerMs : limits.answerMs
-    const outgoing = startExchange(raw, { address, path, agent: isWebsocket ? false : agent, isWebsocket })
+    const outgoing = startExchange(raw, { address, path, agent: isWebsocket ? fresh : agent, isWebsocket })
     const sending = { limitMs, maxBytes: limits.requestBytes, left, isWebsocket }
     const { response, node } = await answerTo(outgoing, raw, reply.raw, sending)
     if (response.statusCode !== REFUSED) calls.nodeCalls.count(nodeId)

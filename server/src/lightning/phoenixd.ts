@@ -1,8 +1,14 @@
 import { createHash } from 'node:crypto'
-import { Agent, type ClientRequest, request } from 'node:http'
+import { type Agent, type ClientRequest, request } from 'node:http'
+import { NodeAgent } from './node-agent.ts'
 
 /** A running node's own API: phoenixd's, or the sandbox daemon's, which is the same. */
-export type NodeAddress = { host: string; port: number }
+export type NodeAddress = {
+  host: string
+  port: number
+  /** The user who has to listen there, where it is known. */
+  uid?: number | undefined
+}
 
 export type NodeInfo = {
   nodeId: string
@@ -44,13 +50,13 @@ const MAX_DESCRIPTION_UNITS = 128
 const HASH = /^[0-9a-f]{64}$/
 
 /** Connections are limited for each address: a slow node exhausts only its own. */
-const kept = new Agent({ keepAlive: true, maxSockets: 32, timeout: IDLE_CONNECTION_MS })
+const kept = new NodeAgent({ keepAlive: true, maxSockets: 32, timeout: IDLE_CONNECTION_MS })
 /** For what must neither wait behind a node's other requests nor meet a connection that is already dead. */
-export const fresh = new Agent({ keepAlive: false })
+export const fresh = new NodeAgent({ keepAlive: false })
 
-export async function getInfo(port: number, password: string, timeoutMs: number): Promise<InfoAnswer> {
+export async function getInfo(address: NodeAddress, password: string, timeoutMs: number): Promise<InfoAnswer> {
   // Behind thirty-two slow payments a node that is well would look silent, and be restarted in the midst of them.
-  const reply = await ask({ host: '127.0.0.1', port }, password, { path: '/getinfo' }, timeoutMs, fresh)
+  const reply = await ask(address, password, { path: '/getinfo' }, timeoutMs, fresh)
   if (reply === 'nobody listens') return { answer: 'refused' }
   if (typeof reply === 'string') return { answer: 'silent' }
   if (reply.status === 401) return { answer: 'wrong password' }

@@ -18,6 +18,12 @@ export type NodeAccess = {
   /** The database's clock. */
   nowMs: number
 }
+/** Where its API is, and who has to listen there: its own user; without root everything is ours. Not known of a node that an earlier version started. */
+export function localAddress({ port, uid }: { port: number; uid: number | null }): NodeAddress {
+  const ours = process.getuid?.() || undefined
+  return { host: '127.0.0.1', port, uid: uid ?? ours }
+}
+
 /** Undefined: no such node. */
 export type AccessTo = (nodeId: string) => Promise<NodeAccess | undefined>
 
@@ -40,7 +46,7 @@ export function accessTo(sql: Sql, keys: MasterKey[], host: string): AccessTo {
       accountId,
       isDeleted,
       isReady: status === 'ready' && isHere,
-      address: isHere ? { host: '127.0.0.1', port } : undefined,
+      address: isHere ? localAddress({ port, uid: node.uid }) : undefined,
       password: () => opened('dashboard access', dashboardContext(accountId, nodeId), node.dashboardAccess),
       webhookSecret: () =>
         webhookSecret === null ? undefined : opened('webhook secret', webhookContext(accountId, nodeId), webhookSecret),

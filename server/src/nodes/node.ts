@@ -97,9 +97,13 @@ export function nextStep(facts: Facts, observed: Observed, history: History, dea
     : towardsStopped(facts, observed, recent)
 }
 
+/** No process of it runs. */
+export function isGone({ phase }: Observed): boolean {
+  return phase === 'absent' || phase === 'exited' || phase === 'data_lost'
+}
+
 function towardsStopped(facts: Facts, observed: Observed, history: History): Decision {
-  const gone = observed.phase === 'absent' || observed.phase === 'exited' || observed.phase === 'data_lost'
-  if (!gone) return { step: 'stop', history, recheckMs: POLL_MS }
+  if (!isGone(observed)) return { step: 'stop', history, recheckMs: POLL_MS }
   const shows = facts.desired.state === 'stopped' ? { status: 'stopped' as const, failureMessage: null } : undefined
   return {
     step: 'none',

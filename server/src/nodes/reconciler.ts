@@ -1,13 +1,14 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { crashpoint } from '../crashpoint.ts'
 import { isStoreDown, type Sql } from '../store/db.ts'
-import { claimDueNodes, finishStep, holdsLease, type NodeRow, type Outcome } from '../store/nodes.ts'
+import { claimDueNodes, finishPurge, finishStep, holdsLease, type NodeRow, type Outcome } from '../store/nodes.ts'
 import {
   couldNotStart,
   type Deadlines,
   type Decision,
   type Facts,
   type History,
+  isGone,
   nextStep,
   sameVersion,
   withProcess,
@@ -95,6 +96,7 @@ export class Reconciler {
   async #reconcile(node: NodeRow): Promise<void> {
     const { sql, runtime } = this.#parts
     const { observed, hasFunds, process } = await runtime.observe(node)
+    if (node.purgingAt !== null && isGone(observed)) return this.#purge(node)
     const facts = factsOf(node)
     const history = withProcess(node.history, process, node.nowMs)
     let decision = nextStep(facts, observed, history, this.#parts.deadlines, node.nowMs)
@@ -161,6 +163,14 @@ export class Reconciler {
         }
       }
     }
+  }
+
+  /** Past its retention. The data goes first: without what is sealed nobody could tell that there is still something to remove. */
+  async #purge(node: NodeRow): Promise<void> {
+    await this.#parts.runtime.remove(node)
+    crashpoint('purge: nothing is left here')
+    await finishPurge(this.#parts.sql, node)
+    this.#parts.log.info({ nodeId: node.id }, 'a deleted node was removed for good')
   }
 
   /** An update that has done well for a week needs no way back. */

@@ -34,6 +34,8 @@ export interface Runtime {
   restoreCopy(node: NodeRow, version: string): Promise<void>
   /** Of all versions. */
   removeCopies(node: NodeRow): Promise<void>
+  /** Everything there is of it here, for good. */
+  remove(node: NodeRow): Promise<void>
   /** Versions it can start, oldest first. */
   readonly versions: string[]
 }

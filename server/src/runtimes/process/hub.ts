@@ -1,11 +1,14 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { writeSecretFile } from '../../data-dir.ts'
-import type { UserIds } from '../../linux.ts'
+import { readForeignFile, serviceDirectory, writeSecretFile } from '../../data-dir.ts'
+import { NodeAgent } from '../../lightning/node-agent.ts'
+import type { NodeAddress } from '../../lightning/phoenixd.ts'
+import { type IdRange, type UserIds, uidsInUse } from '../../linux.ts'
 import { Problem } from '../../problems.ts'
 import { StartFault } from '../../start-fault.ts'
+import { giveTree } from '../../trees.ts'
 import { Daemon } from './daemon.ts'
 import { isFreePort } from './ports.ts'
 
@@ -14,6 +17,7 @@ const PORTS = { from: 19_000, to: 19_999 } as const
 const START_TIMEOUT_MS = 15_000
 const CALL_TIMEOUT_MS = 15_000
 const GUARD_MS = 1_000
+const agent = new NodeAgent({ keepAlive: false })
 
 /** The sandbox network's daemon: started by us, adopted like a node, and the only door to the controls of sandbox nodes. */
 export class Hub {
@@ -32,34 +36,37 @@ export class Hub {
 
   /** For a process that only serves: another one runs it. */
   static attach(dataDir: string): Hub | undefined {
-    const daemon = new Daemon(join(dataDir, 'hub'))
+    const daemon = daemonOf(dataDir)
     const port = daemon.read()?.port
     return port === undefined ? undefined : new Hub(daemon, [], undefined, port)
   }
 
-  static async start(dataDir: string, command: string[], user: UserIds | undefined): Promise<Hub> {
-    const daemon = new Daemon(join(dataDir, 'hub'))
-    mkdirSync(daemon.directory, { recursive: true })
+  static async start(dataDir: string, command: string[], uids: IdRange | undefined, taken: number[]): Promise<Hub> {
+    const daemon = daemonOf(dataDir)
+    mkdirSync(daemon.state, { recursive: true, mode: 0o700 })
+    mkdirSync(daemon.directory, { recursive: true, mode: 0o700 })
     chmodSync(daemon.directory, 0o700)
-    if (user) chownSync(daemon.directory, user.uid, user.gid)
+    const user = uids && userFor(daemon, uids, taken)
     const hub = new Hub(daemon, command, user, await portFor(daemon))
-    hub.#ensureRunning()
+    await hub.#ensureRunning()
     const deadline = Date.now() + START_TIMEOUT_MS
     while (!(await hub.#answers())) {
       if (Date.now() > deadline) throw new StartFault(1, `the sandbox hub did not start: ${daemon.lastWords()}`)
       await pause(20)
     }
-    hub.#guard = setInterval(() => hub.#ensureRunning(), GUARD_MS)
+    hub.#guard = setInterval(() => void hub.#ensureRunning(), GUARD_MS)
     hub.#guard.unref()
     return hub
   }
 
-  #ensureRunning(): void {
+  async #ensureRunning(): Promise<void> {
     if (this.#daemon.alive()) return
+    // One of an earlier version is of the user that all daemons had then.
+    if (this.#user) await giveTree(this.#daemon.directory, this.#user)
     const command = [...this.#command, 'hub', `--datadir=${this.#daemon.directory}`, `--http-bind-port=${this.#port}`]
     this.#daemon.start({
       command,
-      env: { HOME: this.#daemon.directory },
+      env: {},
       user: this.#user,
       port: this.#port,
       version: '',
@@ -83,8 +90,15 @@ export class Hub {
 
   /** Read each time: the hub makes its tokens itself, and rarely anybody asks. */
   #token(key: string): string {
-    const conf = readFileSync(join(this.#daemon.directory, 'hub.conf'), 'utf8')
-    return new RegExp(`^${key}=(.+)$`, 'm').exec(conf)?.[1] ?? ''
+    const conf = readForeignFile(join(this.#daemon.directory, 'hub.conf'), this.#runsAs)
+    const token = conf && new RegExp(`^${key}=(.+)$`, 'm').exec(conf)?.[1]
+    if (!token) throw new Error(`the sandbox hub has no ${key}`)
+    return token
+  }
+
+  /** One of an earlier version keeps its user until it is started again. */
+  get #runsAs(): number {
+    return this.#daemon.read()?.uid ?? process.getuid?.() ?? 0
   }
 
   fund(lightningId: string, amountSat: number): Promise<{ balanceSat: number }> {
@@ -120,27 +134,30 @@ export class Hub {
     return new Promise((resolve, reject) => {
       const headers = { authorization: `Bearer ${this.#token('control-token')}`, 'content-type': 'application/json' }
       const signal = AbortSignal.timeout(CALL_TIMEOUT_MS)
-      const outgoing = request(
-        { host: '127.0.0.1', port: this.#port, method, path, headers, agent: false, signal },
-        (response) => {
-          let text = ''
-          response.setEncoding('utf8')
-          response.on('data', (chunk: string) => {
-            text += chunk
-          })
-          response.on('error', reject)
-          response.on('end', () => {
-            try {
-              resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) as Record<string, unknown> })
-            } catch (error) {
-              reject(error as Error)
-            }
-          })
-        },
-      )
+      const address: NodeAddress = { host: '127.0.0.1', port: this.#port, uid: this.#runsAs }
+      const outgoing = request({ ...address, method, path, headers, agent, signal }, (response) => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('data', (chunk: string) => {
+          text += chunk
+        })
+        response.on('error', reject)
+        response.on('end', () => {
+          try {
+            resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) as Record<string, unknown> })
+          } catch (error) {
+            reject(error as Error)
+          }
+        })
+      })
       outgoing.on('error', reject)
       outgoing.end(body === undefined ? undefined : JSON.stringify(body))
     })
+  }
+
+  /** The user it has from its next start on. */
+  get uid(): number | undefined {
+    return this.#user?.uid
   }
 
   /** We no longer bring it back; like the nodes it goes on without us. */
@@ -149,9 +166,24 @@ export class Hub {
   }
 }
 
+const daemonOf = (dataDir: string): Daemon => new Daemon(join(dataDir, 'hub'), join(serviceDirectory(dataDir), 'hub'))
+
+/** Chosen once, like a node's: at random from the range, and no other's. */
+function userFor(daemon: Daemon, { from, to }: IdRange, taken: number[]): UserIds {
+  const path = join(daemon.state, 'uid')
+  const known = existsSync(path) ? Number(readFileSync(path, 'utf8')) : undefined
+  if (known !== undefined && known >= from && known <= to) return { uid: known, gid: known }
+  const used = new Set([...taken, ...uidsInUse()])
+  const free = Array.from({ length: to - from + 1 }, (_, at) => from + at).filter((uid) => !used.has(uid))
+  const uid = free[Math.floor(Math.random() * free.length)]
+  if (uid === undefined) throw new StartFault(78, 'NODE_UID_RANGE: every number of it is in use')
+  writeSecretFile(path, String(uid))
+  return { uid, gid: uid }
+}
+
 /** Chosen once: it stands in the configuration of every node. */
 async function portFor(daemon: Daemon): Promise<number> {
-  const path = join(daemon.directory, 'port')
+  const path = join(daemon.state, 'port')
   if (existsSync(path)) return Number(readFileSync(path, 'utf8'))
   for (;;) {
     const port = PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from))

@@ -1,23 +1,14 @@
-import {
-  chmodSync,
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { crashpoint } from '../../crashpoint.ts'
-import { getInfo, hasFunds } from '../../lightning/phoenixd.ts'
-import type { UserIds } from '../../linux.ts'
+import { readForeignFile, serviceDirectory, writeSecretFile } from '../../data-dir.ts'
+import { getInfo, hasFunds, type NodeAddress } from '../../lightning/phoenixd.ts'
+import { type IdRange, type UserIds, uidsInUse } from '../../linux.ts'
 import { sameVersion } from '../../nodes/node.ts'
 import { CannotStart, type NodeMaterial, type Observation, type Runtime } from '../../nodes/runtime.ts'
 import type { Sql } from '../../store/db.ts'
-import { assignPort, type NodeRow } from '../../store/nodes.ts'
+import { assignPort, assignUid, type NodeRow } from '../../store/nodes.ts'
+import { copyTree, giveTree, removeTree } from '../../trees.ts'
 import { Daemon } from './daemon.ts'
 import { isFreePort } from './ports.ts'
 
@@ -32,8 +23,10 @@ export type ProcessRuntimeParts = {
   dataDir: string
   /** Version to command, oldest first. */
   catalogue: Map<string, string[]>
-  /** As root: whom nodes run as. */
-  user: UserIds | undefined
+  /** As root: the users that nodes run as, each as its own. */
+  uids: IdRange | undefined
+  /** Of that range, and not a node's. */
+  hubUid: number | undefined
   /** Lines of phoenix.conf that depend on where we run: the hub, the callback. */
   confLines: (material: NodeMaterial) => string[]
   passwordOf: (nodeId: string) => Promise<string>
@@ -58,8 +51,8 @@ export class ProcessRuntime implements Runtime {
     return join(this.#parts.dataDir, 'nodes', nodeId)
   }
 
-  #daemon(node: { id: string }): Daemon {
-    return new Daemon(this.directoryOf(node.id))
+  #daemon({ id }: { id: string }): Daemon {
+    return new Daemon(this.directoryOf(id), join(serviceDirectory(this.#parts.dataDir), id))
   }
 
   async observe(node: NodeRow): Promise<Observation> {
@@ -67,7 +60,7 @@ export class ProcessRuntime implements Runtime {
     const { startedAtMs, exitsMs, run: lastRun, version, previousVersion } = node.history
     if (previousVersion !== null && !existsSync(directory)) this.#finishRestoring(node, previousVersion)
     // Recorded as started once, and not there: somebody else has it, or it is lost. A fresh one would be another node.
-    if (!existsSync(join(directory, 'seed.dat')))
+    if (!isFile(join(directory, 'seed.dat')))
       return { observed: { phase: node.history.version === null ? 'absent' : 'data_lost' } }
     const daemon = this.#daemon(node)
     const run = daemon.alive()
@@ -86,11 +79,11 @@ export class ProcessRuntime implements Runtime {
     daemon.trimLog()
     const process = { run: run.run, version: run.version }
     if (run.stopRequestedAtMs !== undefined) return { observed: { phase: 'stopping' }, process }
-    return { ...(await this.#ask(node, run.port)), process }
+    return { ...(await this.#ask(node, { host: '127.0.0.1', port: run.port, uid: run.uid })), process }
   }
 
-  async #ask(node: NodeRow, port: number): Promise<Observation> {
-    const answer = await getInfo(port, await this.#parts.passwordOf(node.id), FIRST_ANSWER_TIMEOUT_MS)
+  async #ask(node: NodeRow, address: NodeAddress): Promise<Observation> {
+    const answer = await getInfo(address, await this.#parts.passwordOf(node.id), FIRST_ANSWER_TIMEOUT_MS)
     if (answer.answer !== 'silent') this.#silences.delete(node.id)
     switch (answer.answer) {
       case 'info': {
@@ -120,12 +113,13 @@ export class ProcessRuntime implements Runtime {
     const daemon = this.#daemon(node)
     if (daemon.alive()) return
     const port = await this.#freePort(node)
-    this.#writeFiles(node, material)
+    const user = await this.#userOf(node)
+    await this.#writeFiles(node, material, user)
     if (!(await stillMine())) return
     daemon.start({
       command: [...command, '--agree-to-terms-of-service', '--http-bind-ip=127.0.0.1', `--http-bind-port=${port}`],
-      env: { PHOENIX_DATADIR: daemon.directory, HOME: daemon.directory, BOLTYARD_NODE_ID: node.id },
-      user: this.#parts.user,
+      env: { PHOENIX_DATADIR: daemon.directory, BOLTYARD_NODE_ID: node.id },
+      user,
       port,
       version: node.desiredVersion,
       run: node.desiredRun,
@@ -140,13 +134,26 @@ export class ProcessRuntime implements Runtime {
     return port
   }
 
+  /** Its own for life. Not one under which something runs on this machine: that could read the node's files. */
+  async #userOf(node: NodeRow): Promise<UserIds | undefined> {
+    const { sql, uids, hubUid } = this.#parts
+    if (!uids) return undefined
+    const isOurs = node.uid !== null && node.uid >= uids.from && node.uid <= uids.to && node.uid !== hubUid
+    const taken = [...uidsInUse(), ...(hubUid === undefined ? [] : [hubUid])]
+    const uid = isOurs ? node.uid : await assignUid(sql, node, uids, taken)
+    if (uid == null) throw new CannotStart('its host has no Unix user left for it')
+    return { uid, gid: uid }
+  }
+
   /** The seed is written once and never again; the configuration each time, since its addresses may have changed. */
-  #writeFiles(node: NodeRow, material: NodeMaterial): void {
+  async #writeFiles(node: NodeRow, material: NodeMaterial, user: UserIds | undefined): Promise<void> {
     const directory = this.directoryOf(node.id)
     mkdirSync(directory, { recursive: true, mode: 0o700 })
+    // Each user passes through to its own directory, and can list none.
+    chmodSync(dirname(directory), user ? 0o711 : 0o700)
+    // A new directory is ours, and so is one that was restored; one of an earlier version is of the user all nodes had then.
+    if (user) await giveTree(directory, user)
     chmodSync(directory, 0o700)
-    // The nodes' user passes through to its own directories, and can list none.
-    chmodSync(dirname(directory), this.#parts.user ? 0o711 : 0o700)
     const conf = [
       `http-password=${material.password}`,
       `http-password-limited-access=${material.restrictedPassword}`,
@@ -154,22 +161,11 @@ export class ProcessRuntime implements Runtime {
       `auto-liquidity=${node.autoLiquidity}`,
       ...this.#parts.confLines(material),
     ]
-    this.#writeFile(join(directory, 'phoenix.conf'), `${conf.join('\n')}\n`)
+    writeSecretFile(join(directory, 'phoenix.conf'), `${conf.join('\n')}\n`, user)
     const seedPath = join(directory, 'seed.dat')
-    if (!existsSync(seedPath)) this.#writeFile(seedPath, material.seed)
-    else if (readFileSync(seedPath, 'utf8').trim() !== material.seed)
+    if (!isThere(seedPath)) writeSecretFile(seedPath, material.seed, user)
+    else if (readForeignFile(seedPath, user?.uid ?? process.getuid?.() ?? 0)?.trim() !== material.seed)
       throw new CannotStart('its data directory holds another seed')
-    if (this.#parts.user) for (const name of ['.', ...readdirSync(directory)]) this.#own(join(directory, name))
-  }
-
-  #writeFile(path: string, text: string): void {
-    writeFileSync(`${path}.new`, text, { mode: 0o600, flush: true })
-    this.#own(`${path}.new`)
-    renameSync(`${path}.new`, path)
-  }
-
-  #own(path: string): void {
-    if (this.#parts.user) chownSync(path, this.#parts.user.uid, this.#parts.user.gid)
   }
 
   async stop(node: NodeRow): Promise<void> {
@@ -187,11 +183,8 @@ export class ProcessRuntime implements Runtime {
   async keepCopy(node: NodeRow, version: string): Promise<void> {
     const copy = this.#copyPath(node, version)
     if (existsSync(copy)) return
-    rmSync(`${copy}.unfinished`, { recursive: true, force: true })
-    cpSync(this.directoryOf(node.id), `${copy}.unfinished`, { recursive: true, preserveTimestamps: true })
-    // Data only: brought back, it must not name a process as started that belongs to the time before.
-    rmSync(join(`${copy}.unfinished`, 'run.json'), { force: true })
-    chmodSync(`${copy}.unfinished`, 0o700)
+    await removeTree(`${copy}.unfinished`)
+    await copyTree(this.directoryOf(node.id), `${copy}.unfinished`)
     crashpoint('copy: unfinished')
     renameSync(`${copy}.unfinished`, copy)
     crashpoint('copy: kept')
@@ -204,7 +197,7 @@ export class ProcessRuntime implements Runtime {
     if (this.#daemon(node).alive()) throw new Error('a process still runs on the data that is to be replaced')
     const aside = `${directory}.failed-update`
     if (existsSync(directory)) {
-      rmSync(aside, { recursive: true, force: true })
+      await removeTree(aside)
       renameSync(directory, aside)
       crashpoint('restore: the new data is aside')
     }
@@ -220,8 +213,20 @@ export class ProcessRuntime implements Runtime {
 
   async removeCopies(node: NodeRow): Promise<void> {
     const nodes = join(this.#parts.dataDir, 'nodes')
-    for (const name of readdirSync(nodes))
-      if (name.startsWith(`${node.id}.`)) rmSync(join(nodes, name), { recursive: true, force: true })
+    for (const name of existsSync(nodes) ? readdirSync(nodes) : [])
+      if (name.startsWith(`${node.id}.`)) await removeTree(join(nodes, name))
+  }
+
+  async remove(node: NodeRow): Promise<void> {
+    const [daemon, directory] = [this.#daemon(node), this.directoryOf(node.id)]
+    if (daemon.alive()) throw new Error('a process still runs on the data that is to be removed')
+    await this.removeCopies(node)
+    crashpoint('purge: the copies are gone')
+    // An operator may have moved it to another disk and left a link.
+    if (existsSync(directory)) await removeTree(realpathSync(directory))
+    await removeTree(directory)
+    crashpoint('purge: the data is gone')
+    await removeTree(daemon.state)
   }
 
   /** Nodes whose process was there and is gone. */
@@ -236,3 +241,6 @@ export class ProcessRuntime implements Runtime {
     this.#seen.add(nodeId)
   }
 }
+
+const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
+const isFile = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? false

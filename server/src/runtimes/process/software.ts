@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { UserIds } from '../../linux.ts'
+import type { IdRange, UserIds } from '../../linux.ts'
 import { StartFault } from '../../start-fault.ts'
 
 /** The version that the bundled sandbox daemon reports, up to its first "-". */
@@ -16,15 +16,15 @@ export type Software = { catalogue: Map<string, string[]>; sandbox: string[] }
 
 /**
  * What nodes are started with. The daemon is copied into the data directory: nodes outlive the checkout they were started from, and as
- * root they run as a user who may not be able to read it.
+ * root they run as users who may not be able to read it.
  */
-export function installSoftware(dataDir: string, versions: Map<string, string> | undefined, user: UserIds | undefined): Software {
+export function installSoftware(dataDir: string, versions: Map<string, string> | undefined, uids: IdRange | undefined): Software {
   const directory = join(dataDir, 'software')
   mkdirSync(directory, { recursive: true })
   chmodSync(directory, 0o755)
   const bundled = fileURLToPath(new URL('../../sandboxd/dist/sandboxd.cjs', import.meta.url))
   const daemon = copy(bundled, join(directory, 'sandboxd.cjs'), 0o644)
-  const sandbox = [interpreter(directory, user), daemon]
+  const sandbox = [interpreter(directory, uids && { uid: uids.from, gid: uids.from }), daemon]
   const catalogue = versions
     ? new Map([...versions].map(([version, path]) => [version, [path]]))
     : new Map([[SANDBOX_VERSION, sandbox]])
@@ -42,9 +42,11 @@ function copy(from: string, to: string, mode: number): string {
   return to
 }
 
-/** Our own Node, or a copy of it when it lies where the nodes' user cannot go (below root's home, say). */
+/** Our own Node, or a copy of it when it lies where the nodes' users cannot go (below root's home, say). */
 function interpreter(directory: string, user: UserIds | undefined): string {
-  if (!user || spawnSync(process.execPath, ['--version'], { ...user, cwd: '/' }).status === 0) return process.execPath
+  // Its own environment: ours holds secrets, and that user can read what its processes were started with.
+  const asUser = { ...user, cwd: '/', env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/' } }
+  if (!user || spawnSync(process.execPath, ['--version'], asUser).status === 0) return process.execPath
   const target = join(directory, `node-${process.version}`)
   return existsSync(target) ? target : copy(process.execPath, target, 0o755)
 }

@@ -1,0 +1,115 @@
+import { constants } from 'node:fs'
+import { copyFile, type FileHandle, lstat, mkdir, open, readdir, readlink, rmdir, symlink, unlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { syncDirectory } from './data-dir.ts'
+import type { UserIds } from './linux.ts'
+
+/**
+ * Directories whose contents belong to another user, who may replace any part of a path while we walk it. Every directory is therefore
+ * opened once, without following a link, and its entries are reached through the open descriptor. Only the topmost path is trusted: it
+ * lies in a directory of ours. An entry of a third user is left alone: a hard link to such a file must not be copied or given away.
+ */
+
+const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY
+const NO_LINK = constants.O_NOFOLLOW
+/** Opening a pipe would otherwise wait for a writer. */
+const FILE = constants.O_RDONLY | constants.O_NONBLOCK | NO_LINK
+
+/** What the path of an entry is for this process, whatever happens to the directory's own path. */
+const entryIn = (directory: FileHandle, name: string): string => `/proc/self/fd/${directory.fd}/${name}`
+const entriesOf = (directory: FileHandle): Promise<string[]> => readdir(`/proc/self/fd/${directory.fd}`)
+
+async function withOpen<T>(path: string, flags: number, work: (handle: FileHandle) => Promise<T>): Promise<T> {
+  const handle = await open(path, flags)
+  try {
+    return await work(handle)
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Does nothing when it is not there. Of a link it removes the link. */
+export async function removeTree(path: string): Promise<void> {
+  const top = await lstat(path).catch(unlessMissing)
+  if (!top) return
+  if (top.isDirectory()) await withOpen(path, DIRECTORY | NO_LINK, removeEntries)
+  await (top.isDirectory() ? rmdir(path) : unlink(path))
+  syncDirectory(dirname(path))
+}
+
+async function removeEntries(directory: FileHandle): Promise<void> {
+  for (const name of await entriesOf(directory)) {
+    const path = entryIn(directory, name)
+    if ((await lstat(path)).isDirectory()) {
+      await withOpen(path, DIRECTORY | NO_LINK, removeEntries)
+      await rmdir(path)
+    } else await unlink(path)
+  }
+}
+
+/** The copy is ours alone. It must not exist yet. */
+export async function copyTree(from: string, to: string): Promise<void> {
+  await withOpen(from, DIRECTORY, async (directory) => copyEntries(directory, to, (await directory.stat()).uid))
+}
+
+async function copyEntries(directory: FileHandle, to: string, owner: number): Promise<void> {
+  await mkdir(to, { mode: 0o700 })
+  for (const name of await entriesOf(directory)) {
+    const [path, target] = [entryIn(directory, name), join(to, name)]
+    const stat = await lstat(path)
+    if (stat.uid !== owner) continue
+    if (stat.isDirectory()) await withOpen(path, DIRECTORY | NO_LINK, (below) => copyEntries(below, target, owner))
+    else if (stat.isSymbolicLink()) await symlink(await readlink(path), target)
+    else if (stat.isFile()) await withOpen(path, FILE, (file) => copyContent(file, target, owner))
+  }
+  syncDirectory(to)
+}
+
+async function copyContent(file: FileHandle, to: string, owner: number): Promise<void> {
+  const stat = await file.stat()
+  if (!stat.isFile() || stat.uid !== owner) return
+  await copyFile(`/proc/self/fd/${file.fd}`, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+  await withOpen(to, constants.O_RDWR, async (copy) => {
+    await copy.chmod(stat.mode & 0o700)
+    await copy.utimes(stat.atime, stat.mtime)
+    await copy.sync()
+  })
+}
+
+/**
+ * Gives what its present owner has in it to another user, the directory itself last: interrupted anywhere, it can be repeated.
+ */
+export async function giveTree(path: string, to: UserIds): Promise<void> {
+  await withOpen(path, DIRECTORY, async (directory) => {
+    const { uid } = await directory.stat()
+    if (uid === to.uid) return
+    await giveEntries(directory, uid, to)
+    await directory.chown(to.uid, to.gid)
+  })
+}
+
+async function giveEntries(directory: FileHandle, from: number, to: UserIds): Promise<void> {
+  for (const name of await entriesOf(directory)) {
+    const path = entryIn(directory, name)
+    const stat = await lstat(path)
+    if (stat.isDirectory())
+      await withOpen(path, DIRECTORY | NO_LINK, async (below) => {
+        const { uid } = await below.stat()
+        if (uid !== from && uid !== to.uid) return
+        await giveEntries(below, from, to)
+        await below.chown(to.uid, to.gid)
+      })
+    // Not the rest: only what is open is certain to be what was looked at, and whose a link is makes no difference.
+    else if (stat.isFile()) await withOpen(path, FILE, (file) => giveFile(file, from, to))
+  }
+}
+
+async function giveFile(file: FileHandle, from: number, to: UserIds): Promise<void> {
+  const stat = await file.stat()
+  if (stat.isFile() && stat.uid === from && stat.nlink === 1) await file.chown(to.uid, to.gid)
+}
+
+function unlessMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code === 'ENOENT') return undefined
+  throw error
+}
