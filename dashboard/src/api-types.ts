@@ -10,6 +10,12 @@ export type Me = {
   isSandbox: boolean
   registration: 'open' | 'invite' | 'off'
   publicUrl: string
+  /** Where the dashboard can be used; the first is that of publicUrl. */
+  origins: string[]
+  /** The account of the first start waits for its owner. Only told to whoever is not signed in. */
+  hasUnclaimedAccount: boolean
+  /** On one's own machine, where the operator's token was written. */
+  operatorTokenFile: string | null
   version: string
   nodePriceSatPerDay: number
   retentionDays: number
@@ -24,12 +30,12 @@ export type LinkInfo = {
 }
 
 /**
- * Below /auth, all with `Origin` of publicUrl; errors as everywhere. POST /sign-up/email {email, password, name?} (only with registration
+ * Below /auth, all with an `Origin` of `origins`; errors as everywhere. POST /sign-up/email {email, password, name?} (only with registration
  * open), /sign-in/email {email, password, rememberMe?}, /change-password {currentPassword, newPassword} (ends all other sessions),
  * /passkey/verify-authentication {response} → SignedIn. POST /sign-out, /revoke-sessions (this one too), /revoke-other-sessions,
  * /update-user {name}. GET /list-sessions → {sessions}. GET /passkey/generate-register-options, /passkey/generate-authenticate-options →
  * what WebAuthn takes; POST /passkey/verify-registration {response, name?}, /passkey/update-passkey {id, name} → Passkey;
- * POST /passkey/delete-passkey {id}; GET /passkey/list-user-passkeys → {passkeys}. No passkeys where publicUrl names an IP address.
+ * POST /passkey/delete-passkey {id}; GET /passkey/list-user-passkeys → {passkeys}. No passkeys at an IP address.
  */
 export type SignedIn = { user: { id: string; email: string; name: string } }
 export type Session = {

@@ -20,8 +20,17 @@ export const changePassword = (currentPassword: string, newPassword: string): Pr
   api.post(`${AUTH}/change-password`, { currentPassword, newPassword, revokeOtherSessions: true }, own)
 
 /** A passkey belongs to a name: browsers refuse to make one for an address of digits. */
+const isName = (hostname: string): boolean => !/^[\d.]+$|:/.test(hostname)
+
 export const canUsePasskeys = (): boolean =>
-  typeof window.PublicKeyCredential === 'function' && window.isSecureContext && !/^[\d.]+$|:/.test(window.location.hostname)
+  typeof window.PublicKeyCredential === 'function' && window.isSecureContext && isName(window.location.hostname)
+
+/** Of the addresses of the dashboard, one that passkeys can be used at. */
+export const passkeyOrigin = (origins: string[]): string | undefined =>
+  origins.find((origin) => {
+    const { protocol, hostname } = new URL(origin)
+    return hostname === 'localhost' || (protocol === 'https:' && isName(hostname))
+  })
 
 export const listPasskeys = async (signal: AbortSignal): Promise<Passkey[]> =>
   (await api.get<{ passkeys: Passkey[] }>(`${AUTH}/passkey/list-user-passkeys`, { signal })).passkeys

@@ -9,7 +9,7 @@ import { RouterProvider } from '@tanstack/react-router'
 import { createRoot } from 'react-dom/client'
 import { whenSessionIsOver } from './api.ts'
 import { Announcer } from './components/announcer.tsx'
-import { queryClient } from './queries.ts'
+import { meQuery, queryClient } from './queries.ts'
 import { router } from './router.tsx'
 import { leaveSession } from './session.ts'
 import { schemeManager, theme } from './theme.ts'
@@ -22,6 +22,9 @@ for (const { routeId } of matches) void router.loadRouteChunk(router.routesById[
 
 const root = document.getElementById('root')
 if (!root) throw new Error('The page has no root.')
+
+// Until the first answer the page itself shows that it is starting (index.html); what went wrong is told by the router, which asks again.
+await queryClient.prefetchQuery(meQuery)
 
 // Without its own <style> tags (see theme.ts), so that the Content-Security-Policy needs no exception for styles.
 createRoot(root).render(

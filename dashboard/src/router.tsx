@@ -3,12 +3,11 @@ import type { GatewayPayment } from './api-types.ts'
 import { lazyPage } from './components/lazy-page.tsx'
 import { Shell } from './components/shell.tsx'
 import { history } from './history.ts'
+import { safeNext } from './next.ts'
 import { Broken, Missing } from './pages/broken.tsx'
 import { meQuery, overviewQuery, queryClient } from './queries.ts'
+import { noteSignedIn } from './session.ts'
 import { NODE_TABS, type NodeTab } from './tabs.ts'
-
-const safe = (next: unknown): string | undefined =>
-  typeof next === 'string' && next.startsWith('/dashboard/') ? next : undefined
 
 const root = createRootRoute({ component: Outlet, notFoundComponent: Missing, errorComponent: Broken })
 
@@ -22,7 +21,7 @@ const gate = createRoute({
 const signIn = createRoute({
   getParentRoute: () => gate,
   path: '/sign-in',
-  validateSearch: (search): { next?: string | undefined } => ({ next: safe(search.next) }),
+  validateSearch: (search): { next?: string | undefined } => ({ next: safeNext(search.next) }),
   component: lazyPage(() => import('./pages/sign-in.tsx'), 'SignIn'),
 })
 
@@ -46,7 +45,8 @@ const app = createRoute({
     const me = await queryClient.ensureQueryData(meQuery)
     const { pathname, search } = window.location
     const here = pathname + search
-    if (!me.user) throw redirect({ to: '/sign-in', search: { next: here === '/dashboard/' ? undefined : here }, replace: true })
+    if (!me.user) throw redirect({ to: '/sign-in', search: { next: safeNext(here) }, replace: true })
+    noteSignedIn(true)
   },
 })
 

@@ -8,7 +8,7 @@ import { Metering } from './accounts/metering.ts'
 import { SignIn } from './accounts/sign-in.ts'
 import { TopUps } from './accounts/top-ups.ts'
 import { type Config, readConfig } from './config.ts'
-import { generatedSecret, openDataDir } from './data-dir.ts'
+import { generatedSecret, openDataDir, operatorTokenFile } from './data-dir.ts'
 import { firstRun } from './first-run.ts'
 import { Deliveries } from './gateway/deliveries.ts'
 import { Payments } from './gateway/payments.ts'
@@ -160,8 +160,9 @@ async function reachStore(sql: Sql): Promise<void> {
 }
 
 function operatorTokenOf(config: Config): string | undefined {
-  if (config.operator === 'off') return undefined
-  return config.operator === 'generate' ? generatedSecret(join(config.dataDir, 'operator.token')) : config.operator.token
+  const file = operatorTokenFile(config)
+  if (file !== null) return generatedSecret(file)
+  return typeof config.operator === 'object' ? config.operator.token : undefined
 }
 
 function die(error: unknown): never {

@@ -50,6 +50,7 @@ describe('the link of the first start', () => {
     const { claimUrl, accountId, apiKey } = server.firstRun
     expect(claimUrl).toMatch(new RegExp(`^${server.url}/dashboard/link#[A-Za-z0-9_-]{43}$`))
     const token = tokenOf(claimUrl)
+    expect((await new Browser(server).me()).hasUnclaimedAccount).toBe(true)
     const info = (await inspect(token)).json()
     expect(info).toEqual({ kind: 'claim', email: null, needsPassword: true, expiresAt: expect.any(Number) })
     expect(info.expiresAt - Date.now() / 1000).toBeCloseTo(30 * 86_400, -3)
@@ -61,6 +62,7 @@ describe('the link of the first start', () => {
     ])
     expect(await browser.me()).toMatchObject({ user: { name: 'The owner' }, account: { id: accountId, name: 'default' } })
     expect((await server.send('GET', '/v1/api-key', { token: apiKey })).json().accountId).toBe(accountId)
+    expect((await new Browser(server).me()).hasUnclaimedAccount).toBe(false)
     await expectNotGood(await inspect(token))
     await expectNotGood(await accept(new Browser(server), { token, email: newEmail(), password: PASSWORD }))
     expect((await new Browser(server).signIn('owner@example.com')).status).toBe(200)
@@ -240,6 +242,17 @@ describe('a link to an account', () => {
     expect(accounts.find(({ id }: { id: string }) => id === accountId).emails).toEqual([email])
   })
 
+  test('security 24: is made by the email of its person, in any case, and not for an email that nobody has', async () => {
+    const { email, accountId } = await aPerson()
+    const { token } = await newLink('/sign-in-links', { email: email.toUpperCase() })
+    const browser = new Browser(server)
+    expect((await accept(browser, { token })).status).toBe(200)
+    expect((await browser.me()).account.id).toBe(accountId)
+    const nobody = await server.operator('POST', '/sign-in-links', { json: { email: newEmail() } })
+    expect([...errorOf(nobody), nobody.json().error.message]).toEqual([404, 'not_found', expect.stringMatching(/Nobody/)])
+    expect(errorOf(await server.operator('POST', '/sign-in-links', { json: { email: 'x' } }))).toEqual([400, 'bad_request'])
+  })
+
   test('that exists not is not made', async () => {
     for (const id of ['acct_00000000000000000000', 'nonsense', 'acct_%00'])
       expect(errorOf(await server.operator('POST', `/accounts/${id}/sign-in-link`))).toEqual([404, 'not_found'])
@@ -279,7 +292,7 @@ describe('what is no link', () => {
   })
 
   test('only the operator makes one', async () => {
-    for (const path of ['/invitations', `/accounts/${server.firstRun.accountId}/sign-in-link`])
+    for (const path of ['/invitations', '/sign-in-links', `/accounts/${server.firstRun.accountId}/sign-in-link`])
       for (const token of ['', 'x'.repeat(40), server.firstRun.apiKey])
         expect(errorOf(await server.operator('POST', path, { token, headers: { 'x-forwarded-for': '192.0.2.80' } }))).toEqual([
           401,

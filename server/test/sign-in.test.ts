@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { readConfig } from '../src/config.ts'
+import { originsOf } from '../src/http/session.ts'
 import type { Sql } from '../src/store/db.ts'
 import { forgetOldLinks } from '../src/store/links.ts'
 import { forgetEndedSessions } from '../src/store/people.ts'
@@ -69,6 +70,10 @@ describe('signing up', () => {
       isSandbox: true,
       registration: 'open',
       publicUrl: server.url,
+      origins: [server.url, server.url.replace('127.0.0.1', 'localhost')],
+      hasUnclaimedAccount: false,
+      // Asked through a proxy, by somebody elsewhere.
+      operatorTokenFile: null,
       version: '0.1.0',
       nodePriceSatPerDay: 100,
       retentionDays: 30,
@@ -391,6 +396,19 @@ describe('somebody else’s page', () => {
     expect(await sql`SELECT * FROM people_identities ORDER BY id`).toEqual(before)
   })
 
+  test('dashboard: on one’s own machine the page may be at localhost as well as at 127.0.0.1; elsewhere only at PUBLIC_URL', async () => {
+    const browser = aBrowser()
+    browser.origin = `http://localhost:${server.port}`
+    expect((await browser.signIn(known.email)).status).toBe(200)
+    expect((await browser.post('/auth/sign-out', {}, { origin: `https://localhost:${server.port}` })).status).toBe(401)
+    expect((await browser.post('/auth/sign-out')).status).toBe(200)
+    const originsAt = (env: Record<string, string>) => originsOf(readConfig(env))
+    expect(originsAt({ PORT: '80' })).toEqual(['http://127.0.0.1', 'http://localhost'])
+    expect(originsAt({ HOST: '::1' })).toEqual(['http://[::1]:8402', 'http://localhost:8402'])
+    expect(originsAt({ PUBLIC_URL: 'https://yard.example' })).toEqual(['https://yard.example'])
+    expect(originsAt({ HOST: '0.0.0.0', PUBLIC_URL: 'http://127.0.0.1:8402' })).toEqual(['http://127.0.0.1:8402'])
+  })
+
   test('gets no permission to read either', async () => {
     const { browser } = known
     const answer = await browser.get('/me', { headers: { origin: 'https://evil.example' } })
@@ -437,7 +455,7 @@ describe('passkeys', () => {
     expect(errorOf(await aBrowser().get('/auth/passkey/generate-register-options'))).toEqual([401, 'unauthorized'])
     const { browser, email } = await aPerson()
     const options = (await browser.get('/auth/passkey/generate-register-options')).json()
-    expect(options).toMatchObject({ rp: { id: '127.0.0.1', name: 'Boltyard' }, user: { name: email }, attestation: 'none' })
+    expect(options).toMatchObject({ rp: { id: 'localhost', name: 'Boltyard' }, user: { name: email }, attestation: 'none' })
     expect(options.challenge.length).toBeGreaterThan(20)
   })
 

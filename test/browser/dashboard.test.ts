@@ -33,7 +33,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await page.getByRole('link', { name: 'Create an account' }).click()
     // The page that one leaves has a field of that name too.
     await heading(page, 'Create an account').waitFor()
-    await page.getByLabel('E-mail').fill('ann@example.com')
+    await page.getByLabel('Email').fill('ann@example.com')
     await page.getByLabel('Password', { exact: true }).fill('correct horse battery')
     await page.getByRole('button', { name: 'Create account' }).click()
     await heading(page, 'Overview').waitFor()

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process'
+import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../server/test/harness.ts'
 import { dialog, go, heading, inBrowser, newContext, newPerson, startDashboard, textOf, untilText } from './harness.ts'
@@ -7,16 +9,25 @@ const PASSWORD = 'correct horse battery'
 inBrowser('signing in to the dashboard', () => {
   let server: Server
   beforeAll(async () => {
-    server = await startDashboard()
+    // As it is by default, at 127.0.0.1.
+    server = await startDashboard({ PUBLIC_URL: '' })
   }, 120_000)
+  const signIn = async (page: Page, email: string, password = PASSWORD): Promise<void> => {
+    await page.getByLabel('Email').fill(email)
+    await page.getByLabel('Password', { exact: true }).fill(password)
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  }
 
   test('the first account is claimed by its link, once; the link is in no address and no history', async () => {
     const { accountId, claimUrl } = server.firstRun
     const page = await (await newContext()).newPage()
+    const hint = page.getByText('Its first account has no owner yet')
+    await page.goto(`${server.url}/dashboard/sign-in`)
+    await hint.waitFor()
     await page.goto(claimUrl)
     await heading(page, 'Claim your account').waitFor()
     expect([new URL(page.url()).pathname, new URL(page.url()).hash]).toEqual(['/dashboard/link', ''])
-    await page.getByLabel('E-mail').fill('first@example.com')
+    await page.getByLabel('Email').fill('first@example.com')
     await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
     await page.getByRole('button', { name: 'Continue' }).click()
     await heading(page, 'Overview').waitFor()
@@ -26,6 +37,65 @@ inBrowser('signing in to the dashboard', () => {
     const other = await (await newContext()).newPage()
     await other.goto(claimUrl)
     await heading(other, 'This link cannot be used').waitFor()
+    await other.goto(`${server.url}/dashboard/sign-in`)
+    await heading(other, 'Sign in').waitFor()
+    expect(await other.getByText('has no owner yet').count()).toBe(0)
+  })
+
+  test('dashboard: the first field has the focus; a taken email is told with one way on', async () => {
+    const { email } = await newPerson(server)
+    const page = await (await newContext()).newPage()
+    for (const gate of ['sign-in', 'sign-up']) {
+      await page.goto(`${server.url}/dashboard/${gate}`)
+      await heading(page, /Sign in|Create an account/).waitFor()
+      expect(await page.evaluate('document.activeElement.name')).toBe('email')
+    }
+    await page.keyboard.type(email)
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+    await page.getByRole('button', { name: 'Create account' }).click()
+    const alert = page.getByRole('alert')
+    await untilText(alert, 'An account with this email address already exists.')
+    expect(await textOf(alert)).not.toMatch(/Change what you entered/)
+    await alert.getByRole('link', { name: 'Sign in' }).click()
+    await heading(page, 'Sign in').waitFor()
+  })
+
+  test('dashboard: while the first answer is on its way the page shows that it is starting', async () => {
+    const page = await (await newContext()).newPage()
+    let answer = (): void => undefined
+    const wait = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    await page.route('**/dashboard/api/me', async (route) => {
+      await wait
+      await route.continue()
+    })
+    await page.goto(`${server.url}/dashboard/`, { waitUntil: 'commit' })
+    const starting = page.getByRole('status', { name: 'Loading Boltyard' })
+    await starting.waitFor()
+    await starting.locator('img').waitFor()
+    answer()
+    await heading(page, 'Sign in').waitFor()
+    expect(await starting.count()).toBe(0)
+  })
+
+  test('dashboard: who forgot the password of their own machine is shown the command that helps, and it does', async () => {
+    const { email } = await newPerson(server)
+    // Not through a proxy: at the machine itself.
+    const page = await (await newContext({ extraHTTPHeaders: {} })).newPage()
+    await page.goto(`${server.url}/dashboard/sign-in`)
+    await page.getByLabel('Email').fill(email)
+    await page.getByText('Forgotten your password?').click()
+    const command = await page.getByRole('region', { name: 'Make a sign-in link' }).locator('code').textContent()
+    expect(command).not.toContain(server.operatorToken)
+    const { url } = JSON.parse(execFileSync('sh', ['-c', command ?? ''], { encoding: 'utf8' }))
+    await page.goto(url)
+    await heading(page, 'Sign in with your link').waitFor()
+    await page.getByText(`For ${email}.`).waitFor()
+
+    const elsewhere = await (await newContext()).newPage()
+    await elsewhere.goto(`${server.url}/dashboard/sign-in`)
+    await elsewhere.getByText('Ask the operator for a sign-in link.').waitFor()
   })
 
   test('a wrong password says what to do and not which of the two was wrong; the right one signs in; out is out', async () => {
@@ -34,7 +104,7 @@ inBrowser('signing in to the dashboard', () => {
     await page.goto(`${server.url}/dashboard/`)
     await heading(page, 'Sign in').waitFor()
     const say = async (address: string, password: string): Promise<string> => {
-      await page.getByLabel('E-mail').fill(address)
+      await page.getByLabel('Email').fill(address)
       await page.getByLabel('Password', { exact: true }).fill(password)
       await page.getByRole('button', { name: 'Sign in', exact: true }).click()
       await page.getByRole('alert').getByText('You are not signed in.').waitFor()
@@ -46,7 +116,7 @@ inBrowser('signing in to the dashboard', () => {
     expect(wrong).toMatch(/Request id/)
     expect(await say('nobody@example.com', PASSWORD)).toBe(wrong)
 
-    await page.getByLabel('E-mail').fill(email)
+    await page.getByLabel('Email').fill(email)
     await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
     await page.getByRole('button', { name: 'Sign in', exact: true }).click()
     await heading(page, 'Overview').waitFor()
@@ -61,6 +131,7 @@ inBrowser('signing in to the dashboard', () => {
     await page.goBack()
     await heading(page, 'Sign in').waitFor()
     expect(await page.getByRole('navigation').count()).toBe(0)
+    expect(await page.getByText('You were signed out.').count()).toBe(0)
   })
 
   test('a session that is over leads to sign-in with the next action, and back to where one wanted to go', async () => {
@@ -72,30 +143,50 @@ inBrowser('signing in to the dashboard', () => {
     await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Developers' }).click()
     await heading(page, 'Sign in').waitFor()
     expect(await page.getByText('You have no node yet.').count()).toBe(0)
-    await page.getByLabel('E-mail').fill(email)
-    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+    await page.getByText('You were signed out.').waitFor()
+    await page.getByText('you continue where you were').waitFor()
+    await signIn(page, email)
     await heading(page, 'Developers').waitFor()
     await page.getByText('You have no API key yet.').waitFor()
+    // Also when nobody was looking while it ended.
+    await server.sql()`DELETE FROM people_sessions WHERE person_id = ${person.userId}`
+    await page.goto(`${server.url}/dashboard/nodes`)
+    await page.getByText('You were signed out.').waitFor()
+    expect(new URL(page.url()).searchParams.get('next')).toBe('/dashboard/nodes')
   })
 
-  test('nobody is sent to another site after signing in', async () => {
+  test('security 29: after signing in everybody is still in the dashboard, whatever the address said', async () => {
     const { email } = await newPerson(server)
     const page = await (await newContext()).newPage()
-    for (const next of ['https://example.com/', '//example.com/', '/dashboard//example.com', '/dashboard/\\example.com']) {
+    const places = [
+      'https://example.com/',
+      '//example.com/',
+      '/dashboard//example.com',
+      '/dashboard/\\example.com',
+      '/dashboard/../n/node_x',
+      '/dashboard/%2e%2e/n/node_x',
+      '/dashboard/..\\n/node_x',
+    ]
+    for (const next of places) {
       await page.context().clearCookies()
       await page.goto(`${server.url}/dashboard/sign-in?${new URLSearchParams({ next })}`)
-      await page.getByLabel('E-mail').fill(email)
-      await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
-      await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+      await signIn(page, email)
       await heading(page, /Overview|Page not found/).waitFor()
-      expect(new URL(page.url()).host).toBe(new URL(server.url).host)
+      const { origin, pathname } = new URL(page.url())
+      expect([next, origin, pathname]).toEqual([next, server.url, expect.stringMatching(/^\/dashboard\//)])
     }
   })
 
-  test('a passkey is added, signs in without a password, and is removed', async () => {
+  test('C44: on a default install a passkey is added at localhost, signs in also while the password is paused, and is removed', async () => {
     const person = await newPerson(server)
     const { page, context } = person
+    const named = server.url.replace('127.0.0.1', 'localhost')
+    await person.open('settings')
+    await page.getByRole('link', { name: `${named}/dashboard/settings` }).click()
+    await heading(page, 'Sign in').waitFor()
+    expect(new URL(page.url()).origin).toBe(named)
+    await signIn(page, person.email)
+    await heading(page, 'Settings').waitFor()
     const devices = await context.newCDPSession(page)
     await devices.send('WebAuthn.enable')
     await devices.send('WebAuthn.addVirtualAuthenticator', {
@@ -108,7 +199,6 @@ inBrowser('signing in to the dashboard', () => {
         automaticPresenceSimulation: true,
       },
     })
-    await person.open('settings')
     await page.getByLabel('Name of the new passkey').fill('Laptop')
     await page.getByRole('button', { name: 'Add a passkey' }).click()
     const list = page.getByRole('list', { name: 'Passkeys' })
@@ -116,6 +206,11 @@ inBrowser('signing in to the dashboard', () => {
 
     await page.getByRole('button', { name: 'Sign out', exact: true }).click()
     await heading(page, 'Sign in').waitFor()
+    await signIn(page, person.email, 'not the password')
+    await page.getByRole('alert').getByText('You are not signed in.').waitFor()
+    await server.sql()`UPDATE sign_in_failures SET paused_until = now() + interval '1 hour'`
+    await signIn(page, person.email)
+    await untilText(page.getByRole('alert'), /Too many .* Try again in \d+ seconds/)
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
     await heading(page, /Settings|Overview/).waitFor()
     await go(page, 'Settings')
@@ -131,7 +226,7 @@ inBrowser('signing in to the dashboard', () => {
     const { page } = person
     const elsewhere = await (await newContext()).newPage()
     await elsewhere.goto(`${server.url}/dashboard/sign-in`)
-    await elsewhere.getByLabel('E-mail').fill(person.email)
+    await elsewhere.getByLabel('Email').fill(person.email)
     await elsewhere.getByLabel('Password', { exact: true }).fill(PASSWORD)
     await elsewhere.getByRole('button', { name: 'Sign in', exact: true }).click()
     await heading(elsewhere, 'Overview').waitFor()

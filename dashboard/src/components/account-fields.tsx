@@ -16,7 +16,7 @@ export function AccountFields({ email, onEmail, password, onPassword, passwordLa
   return (
     <>
       <TextInput
-        label="E-mail"
+        label="Email"
         description={onEmail ? 'You sign in with it. No mail is sent.' : undefined}
         type="email"
         name="email"
@@ -29,7 +29,7 @@ export function AccountFields({ email, onEmail, password, onPassword, passwordLa
       />
       <PasswordInput
         label={passwordLabel}
-        description={`At least ${SHORTEST_PASSWORD} characters.`}
+        description={`At least ${SHORTEST_PASSWORD} characters, and not a common one.`}
         name="new-password"
         autoComplete="new-password"
         minLength={SHORTEST_PASSWORD}

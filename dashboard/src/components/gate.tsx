@@ -1,5 +1,5 @@
 import { useSuspenseQuery } from '@tanstack/react-query'
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect, useRef } from 'react'
 import { meQuery } from '../queries.ts'
 import { Logo } from './logo.tsx'
 import { useTitle } from './page.tsx'
@@ -8,7 +8,10 @@ import { Ribbon } from './ribbon.tsx'
 /** The frame of the pages before the session. */
 export function Gate({ title, children }: { title: string; children: ReactNode }) {
   const { data: me } = useSuspenseQuery(meQuery)
+  const card = useRef<HTMLDivElement>(null)
   useTitle(title)
+  // There is one thing to do on these pages, and that is to fill them in.
+  useEffect(() => card.current?.querySelector<HTMLInputElement>('input:not([readonly])')?.focus(), [])
   return (
     <>
       {me.isSandbox && <Ribbon />}
@@ -17,9 +20,9 @@ export function Gate({ title, children }: { title: string; children: ReactNode }
           <Logo />
           Boltyard
         </div>
-        <div className="card gate-card">
+        <div className="card gate-card" ref={card}>
           <h1 className="section-title">{title}</h1>
-          <OtherOrigin publicUrl={me.publicUrl} />
+          <OtherOrigin origins={me.origins} />
           {children}
         </div>
       </main>
@@ -27,10 +30,10 @@ export function Gate({ title, children }: { title: string; children: ReactNode }
   )
 }
 
-/** The service takes changes from its own address only: under another name of the same machine every form would fail without a reason. */
-function OtherOrigin({ publicUrl }: { publicUrl: string }) {
-  const { origin } = new URL(publicUrl)
-  if (origin === window.location.origin) return null
+/** The service takes changes from its own addresses only: at any other every form would fail without a reason. */
+function OtherOrigin({ origins }: { origins: string[] }) {
+  const [origin = ''] = origins
+  if (origins.includes(window.location.origin)) return null
   const there = origin + window.location.pathname
   return (
     <p className="note">

@@ -8,12 +8,13 @@ import { useAction } from './action.ts'
 import { announce } from './announcer.tsx'
 import { ConfirmDialog } from './confirm-dialog.tsx'
 import { Loading } from './loading.tsx'
+import { PasskeysElsewhere } from './passkeys-elsewhere.tsx'
 import { Problem } from './problem.tsx'
 import { Time } from './time.tsx'
 
 const KEY = ['passkeys']
 
-export function Passkeys() {
+export function Passkeys({ origins }: { origins: string[] }) {
   const passkeys = useQuery({ queryKey: KEY, queryFn: ({ signal }) => listPasskeys(signal) })
   const [name, setName] = useState('')
   const add = useAction(async () => {
@@ -29,7 +30,7 @@ export function Passkeys() {
   return (
     <section className="card" aria-labelledby="passkeys">
       <h2 id="passkeys">Passkeys</h2>
-      <p className="small dim">Sign in with your device instead of a password. Your password goes on working.</p>
+      <p className="small dim">Sign in with your device instead of a password. Your password still works.</p>
       {canUsePasskeys() ? (
         <form onSubmit={submit}>
           <Group align="flex-end" mt="md">
@@ -47,9 +48,10 @@ export function Passkeys() {
           </Group>
         </form>
       ) : (
-        <p className="note">
-          Passkeys cannot be used here: they need https, or the name localhost, and an address that is a name and not a number.
-        </p>
+        <>
+          <p className="note">Passkeys cannot be used at this address: browsers allow them at https names and at localhost.</p>
+          <PasskeysElsewhere origins={origins} path="/dashboard/settings" />
+        </>
       )}
       <Problem error={add.error} what="The passkey was not added." />
       {!passkeys.data && (

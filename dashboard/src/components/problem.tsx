@@ -1,10 +1,11 @@
 import { Button, Group } from '@mantine/core'
+import type { ReactNode } from 'react'
 import { ApiError } from '../api.ts'
 import { explain } from '../explanations.ts'
 import { CopyButton } from './copy-button.tsx'
 
 /** `again`: what to do when no answer came, where to do it once more does no harm. */
-type Props = { error: unknown; what: string; next?: string; again?: string; onRetry?: (() => void) | undefined }
+type Props = { error: unknown; what: string; next?: ReactNode; again?: string; onRetry?: (() => void) | undefined }
 
 /** What went wrong, why, what to do next, and the id under which the log has it. */
 export function Problem({ error, what, next: given, again, onRetry }: Props) {

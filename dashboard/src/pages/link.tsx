@@ -69,8 +69,8 @@ function Unusable({ error }: { error: unknown }) {
         />
       ) : (
         <p>
-          It was used before, is too old, or is not complete. A link works once; open it again as a whole, or ask the operator for
-          a new one.
+          It was used before, has expired, is incomplete, or ended when the password was changed. A link works once. Open the
+          complete link again, or ask the operator for a new one.
         </p>
       )}
       <p>
@@ -100,14 +100,14 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
       <p className="small dim">
         {info.kind === 'claim' && 'This account has no owner yet. Choose how you will sign in. '}
         {info.kind === 'sign-in' && info.email && `For ${info.email}. `}
-        The link works once and lapses <Time at={info.expiresAt} />.
+        The link works once and expires <Time at={info.expiresAt} />.
       </p>
       <form onSubmit={submit}>
         <Stack gap="md">
           {!info.needsPassword && (
             <Checkbox
               label="Also set a new password"
-              description="All other sessions are ended then."
+              description="All other sessions end."
               checked={wantsPassword}
               onChange={(event) => setWantsPassword(event.currentTarget.checked)}
             />
@@ -121,7 +121,7 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
               passwordLabel={info.needsPassword ? 'Password' : 'New password'}
             />
           )}
-          <Problem error={accept.error} what="The link was not accepted." />
+          <Problem error={accept.error} what="The link was not accepted." {...nextOf(accept.error)} />
           <Button type="submit" fullWidth loading={accept.isPending}>
             {info.kind === 'sign-in' && !info.needsPassword ? 'Sign in' : 'Continue'}
           </Button>
@@ -130,3 +130,8 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
     </Gate>
   )
 }
+
+const nextOf = (error: unknown) =>
+  error instanceof ApiError && error.details.reason === 'email_taken'
+    ? { next: 'Use another email address. The link was not used up.' }
+    : {}

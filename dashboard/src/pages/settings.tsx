@@ -21,7 +21,7 @@ export function SettingsPage() {
         <section className="card" aria-labelledby="you">
           <h2 id="you">You</h2>
           <dl className="facts">
-            <dt>E-mail</dt>
+            <dt>Email</dt>
             <dd>{me.user?.email}</dd>
             <dt>Account</dt>
             <dd>
@@ -32,7 +32,7 @@ export function SettingsPage() {
         <Theme />
         <Password email={me.user?.email ?? ''} />
         <Everywhere />
-        <Passkeys />
+        <Passkeys origins={me.origins} />
       </div>
     </Page>
   )
@@ -87,7 +87,7 @@ function Password({ email }: { email: string }) {
           />
           <PasswordInput
             label="New password"
-            description={`At least ${SHORTEST_PASSWORD} characters. All other sessions are ended.`}
+            description={`At least ${SHORTEST_PASSWORD} characters, and not a common one. All other sessions end, and open sign-in links stop working.`}
             autoComplete="new-password"
             required
             withAsterisk={false}
@@ -129,7 +129,7 @@ function Everywhere() {
           onCancel={() => setAsking(false)}
           onConfirm={() => void end.run()}
         >
-          <p>All sessions of yours are ended, this one too. API keys and nodes go on as they are.</p>
+          <p>All your sessions end, this one too, and open sign-in links stop working. API keys and nodes are not affected.</p>
           <Problem error={end.error} what="The sessions were not ended." />
         </ConfirmDialog>
       )}

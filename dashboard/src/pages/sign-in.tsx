@@ -6,15 +6,18 @@ import { type FormEvent, useState } from 'react'
 import { ApiError } from '../api.ts'
 import { canUsePasskeys, signIn, signInWithPasskey } from '../auth.ts'
 import { useAction } from '../components/action.ts'
+import { ForgottenPassword } from '../components/forgotten-password.tsx'
 import { Gate } from '../components/gate.tsx'
 import { TextLink } from '../components/links.tsx'
+import { PasskeysElsewhere } from '../components/passkeys-elsewhere.tsx'
 import { Problem } from '../components/problem.tsx'
 import { meQuery } from '../queries.ts'
-import { enterSession } from '../session.ts'
+import { enterSession, hasSessionEnded } from '../session.ts'
 
 export function SignIn() {
   const { data: me } = useSuspenseQuery(meQuery)
   const { next } = useSearch({ from: '/gate/sign-in' })
+  const [wasSignedOut] = useState(hasSessionEnded)
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   const byPassword = useAction(async () => {
@@ -35,10 +38,16 @@ export function SignIn() {
 
   return (
     <Gate title="Sign in">
+      {wasSignedOut && (
+        <p className="note small" role="status">
+          <strong>You were signed out.</strong> Your session expired, or it was ended from another window or device: by signing
+          out, or by a new password. {next && 'After signing in you continue where you were.'}
+        </p>
+      )}
       <form onSubmit={submit}>
         <Stack gap="md">
           <TextInput
-            label="E-mail"
+            label="Email"
             type="email"
             name="email"
             autoComplete="username webauthn"
@@ -78,18 +87,22 @@ export function SignIn() {
           )}
         </Stack>
       </form>
-      <p className="small dim">
-        {me.registration === 'open' && (
-          <>
-            New here? <TextLink to="/sign-up">Create an account</TextLink>.{' '}
-          </>
-        )}
-        {me.registration === 'invite' && 'New accounts need an invitation link. '}
-        Forgotten your password? Ask the operator for a sign-in link.
-      </p>
-      {me.isSandbox && (
+      <PasskeysElsewhere origins={me.origins} path="/dashboard/sign-in" />
+      {me.registration !== 'off' && (
         <p className="small dim">
-          Is this service yours, and new? Its first account waits for you: open the link <code>claimUrl</code> in the file{' '}
+          {me.registration === 'open' ? (
+            <>
+              New here? <TextLink to="/sign-up">Create an account</TextLink>.
+            </>
+          ) : (
+            'New accounts need an invitation link.'
+          )}
+        </p>
+      )}
+      <ForgottenPassword email={email} tokenFile={me.operatorTokenFile} />
+      {me.hasUnclaimedAccount && (
+        <p className="small dim">
+          Did you just install this service? Its first account has no owner yet: open the <code>claimUrl</code> from the file{' '}
           <code>first-run.json</code> that it named when it started.
         </p>
       )}
@@ -98,7 +111,8 @@ export function SignIn() {
 }
 
 /** The usual advice for a 401 is to sign in, which is what was being done. */
-const nextOf = (error: unknown) =>
-  error instanceof ApiError && error.status === 401
-    ? { next: 'Check both and try again. If you have forgotten the password, ask the operator for a sign-in link.' }
-    : {}
+function nextOf(error: unknown): { next?: string } {
+  if (!(error instanceof ApiError)) return {}
+  if (error.status === 401) return { next: 'Check both and try again.' }
+  return error.status === 429 ? { next: `${error.message} A passkey or a sign-in link works at any time.` } : {}
+}

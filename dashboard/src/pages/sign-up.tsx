@@ -2,6 +2,7 @@ import { Button, Stack } from '@mantine/core'
 import { useSuspenseQuery } from '@tanstack/react-query'
 import { Navigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
+import { ApiError } from '../api.ts'
 import { signUp } from '../auth.ts'
 import { AccountFields } from '../components/account-fields.tsx'
 import { useAction } from '../components/action.ts'
@@ -34,7 +35,8 @@ export function SignUp() {
           <Problem
             error={create.error}
             what="The account was not created."
-            again="Check your connection and try again. If there is such an account by now, it is yours: sign in."
+            again="Check your connection and try again. If the account exists by then, it is yours: sign in."
+            {...nextOf(create.error)}
           />
           <Button type="submit" fullWidth loading={create.isPending}>
             Create account
@@ -47,3 +49,15 @@ export function SignUp() {
     </Gate>
   )
 }
+
+/** Nothing that was entered is wrong: the person is here already, or chose the email of somebody who is. */
+const nextOf = (error: unknown) =>
+  error instanceof ApiError && error.details.reason === 'email_taken'
+    ? {
+        next: (
+          <>
+            <TextLink to="/sign-in">Sign in</TextLink> with it, or use another email address.
+          </>
+        ),
+      }
+    : {}

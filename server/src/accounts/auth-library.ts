@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
+import { isLoopback } from '../loopback.ts'
 import type { Transactions } from '../store/transactions.ts'
 import { peopleAdapter } from './people-adapter.ts'
 
@@ -68,7 +69,7 @@ export async function openAuthLibrary({ publicUrl, secret, transactions, logger,
     // C44 is kept by sign-in-guard.ts, before the library is asked.
     rateLimit: { enabled: false },
     logger: {
-      // Below it the library names e-mail addresses.
+      // Below it the library names email addresses.
       level: 'error',
       log: (_level, message, ...rest) => {
         const err = rest.find((one) => one instanceof Error)
@@ -135,8 +136,8 @@ export async function openAuthLibrary({ publicUrl, secret, transactions, logger,
     },
     plugins: [
       passkey({
-        // A browser takes no IP address for one: at http://127.0.0.1 there are no passkeys, at http://localhost there are.
-        rpID: hostname,
+        // A browser takes no IP address for one. On one's own machine the dashboard is at localhost too.
+        rpID: isLoopback(hostname) ? 'localhost' : hostname,
         rpName: 'Boltyard',
         schema: {
           passkey: {

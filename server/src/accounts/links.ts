@@ -3,9 +3,17 @@ import type { Config } from '../config.ts'
 import { isId } from '../ids.ts'
 import { emailTaken, Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
-import { findLink, insertAccountLink, insertInvitation, type LinkKind, type LinkRow, useLink } from '../store/links.ts'
-import { findPersonOf } from '../store/people.ts'
-import { noSuchAccount } from './accounts.ts'
+import {
+  findLink,
+  hasOpenClaim,
+  insertAccountLink,
+  insertInvitation,
+  type LinkKind,
+  type LinkRow,
+  useLink,
+} from '../store/links.ts'
+import { findAccountOf, findPersonOf } from '../store/people.ts'
+import { FIRST_ACCOUNT_NAME, noSuchAccount } from './accounts.ts'
 import { type Client, emailOf, newPasswordOf, type SignIn } from './sign-in.ts'
 
 export type NewLink = { url: string; expiresAt: number }
@@ -42,6 +50,18 @@ export class Links {
 
   async toAccount(accountId: string, actor: string): Promise<NewLink> {
     return this.#toAccount(accountId, DAY_SECONDS, actor)
+  }
+
+  /** By what a person signs in with: two accounts may have one name. */
+  async toEmail(email: string, actor: string): Promise<NewLink> {
+    const accountId = await findAccountOf(this.#sql, emailOf(email))
+    if (accountId === undefined) throw new Problem('not_found', 'Nobody signs in with this email address.')
+    return this.toAccount(accountId, actor)
+  }
+
+  /** The account of the first start has no owner yet, and its link is still good. */
+  isFirstAccountOpen(): Promise<boolean> {
+    return hasOpenClaim(this.#sql, FIRST_ACCOUNT_NAME)
   }
 
   async invite(email: string | undefined): Promise<NewLink> {

@@ -62,6 +62,18 @@ export function operatorLinkRoutes({ links, limits }: RouteParts, token: string)
       },
       async ({ params }, reply) => reply.code(201).send(await links.toAccount(params.id, 'operator')),
     )
+    app.post<{ Body: { email: string } }>(
+      '/sign-in-links',
+      {
+        schema: {
+          summary: 'Make a link that signs a person in, by their email address',
+          security,
+          body: strict({ email: Text }),
+          response: { 201: NewLink, ...errors },
+        },
+      },
+      async ({ body }, reply) => reply.code(201).send(await links.toEmail(body.email, 'operator')),
+    )
     app.post<{ Body: Static<typeof Invitation> }>(
       '/invitations',
       { schema: { summary: 'Make a link to sign up with', security, body: Invitation, response: { 201: NewLink, ...errors } } },

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Client, Person } from '../accounts/sign-in.ts'
 import type { Config } from '../config.ts'
+import { operatorTokenFile } from '../data-dir.ts'
 import { isLoopback } from '../loopback.ts'
 import { Problem } from '../problems.ts'
 import { findAccount } from '../store/accounts.ts'
@@ -55,9 +56,9 @@ export function requirePerson({ signIn }: Pick<RouteParts, 'signIn'>) {
 export function requireSameOrigin(config: Config) {
   return async (request: FastifyRequest): Promise<void> => {
     if (SAFE_METHODS.includes(request.method)) return
-    // Read each time: with PORT=0 it is known only once we listen.
-    if (request.headers.origin !== new URL(config.publicUrl).origin)
-      throw new Problem('unauthorized', `This can only be done from ${new URL(config.publicUrl).origin}.`)
+    const origins = originsOf(config)
+    if (!origins.includes(request.headers.origin ?? ''))
+      throw new Problem('unauthorized', `This can only be done from ${origins[0]}.`)
     const type = request.headers['content-type']
     // What a form can send without asking us first.
     if (type !== undefined && !/^application\/json\s*(;|$)/i.test(type))
@@ -65,8 +66,20 @@ export function requireSameOrigin(config: Config) {
   }
 }
 
+/**
+ * Where the dashboard can be used: at PUBLIC_URL and, on one's own machine, under its other names too, because passkeys need a name and
+ * 127.0.0.1 is none. Read each time: with PORT=0 the port is known only once we listen.
+ */
+export function originsOf({ host, publicUrl }: Config): string[] {
+  const url = new URL(publicUrl)
+  if (url.protocol !== 'http:' || !isLoopback(host) || !isLoopback(url.hostname)) return [url.origin]
+  const port = url.port && `:${url.port}`
+  const names = host === '::1' ? ['localhost', '[::1]'] : ['localhost', '127.0.0.1']
+  return [...new Set([url.origin, ...names.map((name) => `http://${name}${port}`)])]
+}
+
 /** What a page must know before anybody is signed in, and who is. */
-export function meRoutes({ config, sql, signIn }: RouteParts) {
+export function meRoutes({ config, sql, signIn, links }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/me', { schema: { hide: true } }, async (request, reply) => {
       const found = await signIn.whoIs(clientOf(request))
@@ -79,6 +92,9 @@ export function meRoutes({ config, sql, signIn }: RouteParts) {
         isSandbox: config.software.kind === 'sandbox',
         registration: config.registration,
         publicUrl: config.publicUrl,
+        origins: originsOf(config),
+        hasUnclaimedAccount: !found && (await links.isFirstAccountOpen()),
+        operatorTokenFile: isOnThisMachine(config, request) ? operatorTokenFile(config) : null,
         version: packageJson.version,
         nodePriceSatPerDay: config.nodePriceSatPerDay,
         retentionDays: config.retentionDays,

@@ -48,6 +48,14 @@ export async function findLink(sql: Sql, hash: Buffer): Promise<LinkRow | undefi
   return row
 }
 
+/** Whether an account of that name waits for its owner. */
+export async function hasOpenClaim(sql: Sql, accountName: string): Promise<boolean> {
+  const [row] = await sql`
+    SELECT 1 FROM links l JOIN accounts a ON a.id = l.account_id
+    WHERE l.kind = 'claim' AND a.name = ${accountName} AND ${isGood(sql)} LIMIT 1`
+  return row !== undefined
+}
+
 /** Of any number of callers one gets it. Within the transaction that does what the link is for: if that fails, it is as good as before. */
 export async function useLink(sql: Sql, hash: Buffer): Promise<LinkRow | undefined> {
   const [row] = await sql<LinkRow[]>`

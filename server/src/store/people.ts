@@ -134,6 +134,11 @@ export async function findPersonOf(sql: Sql, accountId: string): Promise<PersonR
   return row
 }
 
+export async function findAccountOf(sql: Sql, email: string): Promise<string | undefined> {
+  const [row] = await sql<{ accountId: string }[]>`SELECT account_id AS "accountId" FROM people WHERE lower(email) = ${email}`
+  return row?.accountId
+}
+
 export async function forgetEndedSessions(sql: Sql): Promise<void> {
   await sql`DELETE FROM people_sessions WHERE expires_at < now()`
   await sql`DELETE FROM people_verifications WHERE expires_at < now()`

@@ -1,0 +1,15 @@
+const GATES = ['/dashboard/sign-in', '/dashboard/sign-up', '/dashboard/link']
+
+export const isGate = (path: string): boolean => GATES.some((gate) => path.startsWith(gate))
+
+/**
+ * Only a page of ours: an address from elsewhere in `next` would send people who just typed their password to somebody else, and
+ * `/dashboard/../n/…` to a node. So it is read as the browser will read it, and what comes out must still be below /dashboard.
+ */
+export function safeNext(next: unknown): string | undefined {
+  const { origin } = window.location
+  if (typeof next !== 'string' || !next.startsWith('/') || !URL.canParse(next, origin)) return undefined
+  const url = new URL(next, origin)
+  const isOurs = url.origin === origin && /^\/dashboard\/[^/]/.test(url.pathname) && !isGate(url.pathname)
+  return isOurs ? url.pathname + url.search + url.hash : undefined
+}
