@@ -3,6 +3,7 @@ import fastify from 'fastify'
 
 /** The most that an HTTP server of our kind can do on this machine: it parses the same body and answers as many bytes, and nothing else. */
 const app = fastify({ logger: false })
-app.post('/', async ({ body }) => ({ receipt: (body as { credential: string }).credential.slice(0, 300) }))
+for (const path of ['/', '/v1/gateway/payments/:id/redeem'])
+  app.post(path, async ({ body }) => ({ receipt: (body as { credential: string }).credential.slice(0, 300) }))
 await app.listen({ host: '127.0.0.1', port: 0 })
 process.send?.((app.server.address() as AddressInfo).port)

@@ -7,6 +7,7 @@ import { benchGateway } from './gateway.ts'
 import type { Measure } from './measure.ts'
 import { benchPaywall } from './paywall.ts'
 import { benchSandboxd } from './sandboxd.ts'
+import { benchSdk } from './sdk.ts'
 import { benchServer } from './server.ts'
 
 const HELP = `npm run bench [-- --quick]
@@ -26,6 +27,7 @@ const measures: Measure[] = [
   ...sandboxd.measures,
   ...(await benchServer(quick, sandboxd.startMs)),
   ...(await benchGateway(quick)),
+  ...(await benchSdk(quick)),
   ...(await benchPaywall(quick)),
   ...(quick ? [] : await benchDashboard()),
   ...(await benchCli(quick)),

@@ -3,23 +3,32 @@ import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
 import { readSecret } from './files.ts'
 
+/** How long a rate limit is waited for is decided in `Call`, and so is the end of everything. */
+const NO_LIMIT_MS = 86_400_000
+
 export function readKey(call: Call): string {
   const file = call.text('api-key-file')
-  const apiKey = file === undefined ? process.env.SERVICE_API_KEY?.trim() : readSecret(file, 'the API key')
+  const { SERVICE_API_KEY, BOLTYARD_API_KEY } = process.env
+  const apiKey = file === undefined ? (SERVICE_API_KEY || BOLTYARD_API_KEY)?.trim() : readSecret(file, 'the API key')
   if (!apiKey)
-    throw new Failure('key', 'no_api_key', 'No API key: SERVICE_API_KEY is not set, and there is no --api-key-file.', {
-      next: [
-        'Keys are made in the dashboard: Developers, then API Keys.',
-        'On a laptop the first start made one: it is "apiKey" in first-run.json in the data directory.',
-      ],
-    })
+    throw new Failure(
+      'key',
+      'no_api_key',
+      'No API key: neither SERVICE_API_KEY nor BOLTYARD_API_KEY is set, and there is no --api-key-file.',
+      {
+        next: [
+          'Keys are made in the dashboard: Developers, then API Keys.',
+          'On a laptop the first start made one: it is "apiKey" in first-run.json in the data directory.',
+        ],
+      },
+    )
   return apiKey
 }
 
 export function openClient(call: Call): Boltyard {
   const apiKey = readKey(call)
   try {
-    return new Boltyard({ apiKey, baseUrl: call.baseUrl, fetch: call.fetch })
+    return new Boltyard({ apiKey, baseUrl: call.baseUrl, fetch: call.fetch, totalTimeoutMs: NO_LIMIT_MS })
   } catch (error) {
     if (error instanceof TypeError) throw usage(error.message)
     throw error

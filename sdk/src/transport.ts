@@ -1,18 +1,26 @@
 import {
-  BoltyardError,
+  type BoltyardError,
   ConnectionError,
-  errorOf,
   RateLimitError,
   ServiceError,
   TimeoutError,
   UncertainOutcomeError,
 } from './errors.ts'
+import type { Exchange, WireRequest } from './exchange.ts'
+import { type Outcome, outcomeOf } from './outcome.ts'
+import { wasNeverSent, whyUnreachable } from './unreachable.ts'
+import { VERSION } from './version.ts'
 import { pause, Turns } from './waiting.ts'
 
 export type CallOptions = {
   signal?: AbortSignal | undefined
   /** For each attempt. */
   timeoutMs?: number | undefined
+  /**
+   * For the whole call, with repeated attempts and the pauses between them. What cannot be repeated in time fails at once, with what the
+   * last attempt was told. Without it there is no limit, but a rate limit (429) is waited for only if it lasts no longer than 5 s.
+   */
+  totalTimeoutMs?: number | undefined
 }
 
 export type Call = CallOptions & {
@@ -31,16 +39,19 @@ export type Call = CallOptions & {
 export type TransportOptions = {
   apiKey: string
   baseUrl: string
-  fetch: typeof fetch
+  exchange: Exchange
   timeoutMs: number
+  totalTimeoutMs: number | undefined
   maxRetries: number
   maxConcurrency: number
 }
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 4_000
-/** A whole window of the service's limit. Who must wait longer would rather know. */
-const LONGEST_RETRY_AFTER_SECONDS = 60
+/** Somebody's customer may be waiting: who has not said for how long would rather know. */
+const LONGEST_RETRY_AFTER_SECONDS = 5
+/** Timers take no more; one that is given more fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** One request of ours to the service, however many attempts it takes. */
 export class Transport {
@@ -53,123 +64,94 @@ export class Transport {
   }
 
   async call<T>(call: Call): Promise<T> {
-    const { signal, whenUncertain = 'repeat' } = call
+    const { signal, whenUncertain = 'repeat', idempotencyKey, totalTimeoutMs = this.#options.totalTimeoutMs } = call
+    if (idempotencyKey !== undefined && !/^[\x20-\x7e]{1,255}$/.test(idempotencyKey))
+      throw new TypeError('`idempotencyKey` must have 1 to 255 printable ASCII characters.')
+    const deadline = Date.now() + (totalTimeoutMs ?? Number.POSITIVE_INFINITY)
     for (let attempt = 0; ; attempt++) {
-      const answer = await this.#attempt(call)
-      if (!(answer instanceof BoltyardError)) return answer.value as T
-      const isUncertain = mayHaveBeenDone(answer)
-      if (isUncertain && whenUncertain === 'give up') throw uncertain(call, answer)
-      if (attempt >= this.#options.maxRetries || !isWorthRepeating(answer)) throw answer
-      await pause(pauseBefore(attempt, answer), signal)
-      if (isUncertain && typeof whenUncertain === 'function') {
+      const outcome = await this.#attempt(call, deadline)
+      if ('value' in outcome) return outcome.value as T
+      const { error, mayBeDone } = outcome
+      if (mayBeDone && whenUncertain === 'give up') throw uncertain(call, error)
+      const pauseMs = pauseBefore(attempt, error)
+      const isTooLong =
+        totalTimeoutMs === undefined ? retryAfter(error) > LONGEST_RETRY_AFTER_SECONDS : Date.now() + pauseMs >= deadline
+      if (attempt >= this.#options.maxRetries || !isWorthRepeating(error) || isTooLong) throw error
+      await pause(pauseMs, signal)
+      if (mayBeDone && typeof whenUncertain === 'function') {
         const done = await whenUncertain()
         if (done !== undefined) return done as T
       }
     }
   }
 
-  async #attempt(call: Call): Promise<{ value: unknown } | BoltyardError> {
+  async #attempt(call: Call, deadline: number): Promise<Outcome> {
     const { signal, timeoutMs = this.#options.timeoutMs } = call
     signal?.throwIfAborted()
-    const leave = await this.#turns.enter(signal)
     // Not AbortSignal.any: some runtimes keep what it makes for as long as the caller's own signal lives.
     const controller = new AbortController()
-    const abort = (): void => controller.abort(signal?.reason)
+    const abort = (): void => controller.abort()
     signal?.addEventListener('abort', abort, { once: true })
-    let isLate = false
-    const timer = setTimeout(() => {
-      isLate = true
-      controller.abort()
-    }, timeoutMs)
+    let limitMs = deadline - Date.now()
+    let timer = setTimeout(abort, Math.min(limitMs, LONGEST_TIMER_MS))
+    let leave: (() => void) | undefined
     try {
-      const response = await this.#options.fetch(this.#url(call), this.#request(call, controller.signal))
-      return await read(response)
+      leave = await this.#turns.enter(controller.signal)
+      clearTimeout(timer)
+      limitMs = Math.min(timeoutMs, deadline - Date.now())
+      timer = setTimeout(abort, Math.min(limitMs, LONGEST_TIMER_MS))
+      return outcomeOf(await this.#options.exchange(this.#request(call), controller.signal), this.#options.baseUrl)
     } catch (error) {
       if (signal?.aborted) throw signal.reason
-      if (isLate) return new TimeoutError(`The service did not answer within ${timeoutMs} ms.`, { code: 'timeout', cause: error })
-      return new ConnectionError(`The service at ${new URL(this.#options.baseUrl).host} could not be reached.`, {
-        code: 'connection_failed',
-        cause: error,
-      })
+      const mayBeDone = leave !== undefined && !wasNeverSent(error)
+      // Nobody else aborts it.
+      return { mayBeDone, error: controller.signal.aborted ? timeout(limitMs, error) : this.#unreachable(error) }
     } finally {
       clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
-      leave()
+      leave?.()
     }
   }
 
-  #url({ path, query = {} }: Call): string {
+  #unreachable(cause: unknown): ConnectionError {
+    const why = whyUnreachable(cause) || 'no answer'
+    const { host } = new URL(this.#options.baseUrl)
+    const message = `The service at ${host} could not be reached (${why}). Is it running, and is the base URL right?`
+    return new ConnectionError(message, { code: 'connection_failed', cause })
+  }
+
+  #request({ method, path, query = {}, body, idempotencyKey, whenUncertain = 'repeat' }: Call): WireRequest {
     const url = new URL(`${this.#options.baseUrl}${path}`)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
-    return url.href
-  }
-
-  #request({ method, body, idempotencyKey }: Call, signal: AbortSignal): RequestInit {
-    const headers: Record<string, string> = { authorization: `Bearer ${this.#options.apiKey}`, accept: 'application/json' }
+    const headers: Record<string, string> = {
+      authorization: `Bearer ${this.#options.apiKey}`,
+      accept: 'application/json',
+      'user-agent': `boltyard-sdk/${VERSION}`,
+    }
     if (body !== undefined) headers['content-type'] = 'application/json'
     if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
-    // Followed, a redirection would take the key along to wherever it points.
-    return { method, headers, signal, redirect: 'manual', ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    return { method, url: url.href, headers, body: text, isRepeatable: whenUncertain === 'repeat' }
   }
-}
-
-async function read(response: Response): Promise<{ value: unknown } | BoltyardError> {
-  const requestId = response.headers.get('x-request-id') ?? undefined
-  const text = await response.text()
-  const value = text === '' ? undefined : parsed(text)
-  const { status } = response
-  if (response.ok && (value !== undefined || text === '')) return { value }
-  const error = (value as { error?: unknown } | undefined)?.error
-  if (status < 400 || typeof error !== 'object' || error === null) {
-    // A proxy's page, or not our service at all.
-    return new ServiceError(`What answered (HTTP ${status}) does not speak this API. Is the base URL right?`, {
-      code: 'unexpected_answer',
-      status,
-      requestId,
-    })
-  }
-  const { code, message, ...details } = error as Record<string, unknown>
-  const retryAfterSeconds = Number(response.headers.get('retry-after') ?? Number.NaN)
-  return errorOf(status, String(message), {
-    code: String(code),
-    status,
-    requestId,
-    details,
-    retryAfterSeconds: Number.isFinite(retryAfterSeconds) ? retryAfterSeconds : undefined,
-  })
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-/** Where nothing was listening, nothing was done. */
-const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'])
-
-function mayHaveBeenDone(error: BoltyardError): boolean {
-  if (error instanceof ConnectionError) {
-    const { code } = ((error.cause as { cause?: unknown } | undefined)?.cause ?? {}) as { code?: string }
-    return !(code !== undefined && NEVER_SENT.has(code))
-  }
-  return error instanceof TimeoutError || error instanceof ServiceError
 }
 
 function isWorthRepeating(error: BoltyardError): boolean {
-  if (error instanceof RateLimitError) return (error.retryAfterSeconds ?? 0) <= LONGEST_RETRY_AFTER_SECONDS
-  if (error.code === 'operation_in_progress') return true
+  if (error instanceof RateLimitError || error.code === 'operation_in_progress') return true
   if (error.code === 'unexpected_answer') return (error.status ?? 0) >= 500
   return error instanceof ConnectionError || error instanceof TimeoutError || error instanceof ServiceError
 }
 
+const retryAfter = (error: BoltyardError): number => (error instanceof RateLimitError && error.retryAfterSeconds) || 0
+
 /** Whoever was refused together would come back together, without the random part. */
 function pauseBefore(attempt: number, error: BoltyardError): number {
   const backoffMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt)
-  const atLeastMs = error instanceof RateLimitError ? (error.retryAfterSeconds ?? 0) * 1000 : backoffMs / 2
+  const atLeastMs = error instanceof RateLimitError ? retryAfter(error) * 1000 : backoffMs / 2
   return atLeastMs + Math.random() * (backoffMs / 2)
+}
+
+function timeout(limitMs: number, cause: unknown): TimeoutError {
+  return new TimeoutError(`The service did not answer within ${Math.max(0, Math.round(limitMs))} ms.`, { code: 'timeout', cause })
 }
 
 function uncertain({ method, path }: Call, cause: BoltyardError): UncertainOutcomeError {

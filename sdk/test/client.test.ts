@@ -194,11 +194,31 @@ describe('waiting', () => {
     expect(await boltyard.nodes.restart(node.id)).toMatchObject({ id: node.id })
   })
 
-  test('429: whoever would have to wait too long is told so at once', async () => {
-    wire.faults = [tooMany(3600)]
-    const error = await fails(boltyard.nodes.list(), RateLimitError)
-    expect(error).toMatchObject({ status: 429, code: 'rate_limited', retryAfterSeconds: 3600 })
+  test.each([
+    ['that does not fit into the time of the whole call', 30, { totalTimeoutMs: 10_000 }],
+    ['of more than 5 s, where no time is given,', 6, {}],
+  ])('D14: a 429 %s is told at once, with its Retry-After', async (_what, seconds, options) => {
+    wire.faults = [tooMany(seconds)]
+    const error = await fails(boltyard.key(options), RateLimitError)
+    expect(error).toMatchObject({ status: 429, code: 'rate_limited', retryAfterSeconds: seconds })
     expect(wire.seen).toHaveLength(1)
+  })
+
+  test('the time of the whole call bounds an attempt, and the wait for a turn', async () => {
+    const one = new Boltyard({ apiKey, baseUrl: wire.baseUrl, maxConcurrency: 1 })
+    wire.faults = ['swallow']
+    const abort = new AbortController()
+    const first = fails(one.key({ signal: abort.signal }), Error)
+    await eventually(() => wire.seen.length === 1, 'the first to be under way')
+    expect(await fails(one.key({ totalTimeoutMs: 50 }), TimeoutError)).toMatchObject({ code: 'timeout' })
+    // It never got its turn, so it was certainly not done.
+    await fails(one.nodes.restart('node_00000000000000000000', { totalTimeoutMs: 50 }), TimeoutError)
+    expect(wire.seen).toHaveLength(1)
+    abort.abort()
+    await first
+    wire.faults = ['swallow']
+    await fails(one.key({ totalTimeoutMs: 1_000 }), TimeoutError)
+    expect(wire.seen).toHaveLength(2)
   })
 
   test('a service that restarts in the middle of a call costs the call only time', async () => {
@@ -242,7 +262,7 @@ describe('waiting', () => {
     // The turns of those who left are free again.
     wire.faults = [tooMany(30)]
     const later = new AbortController()
-    const pausing = fails(one.key({ signal: later.signal }), Error)
+    const pausing = fails(one.key({ signal: later.signal, totalTimeoutMs: 60_000 }), Error)
     await eventually(() => wire.seen.length === 2, 'the refusal')
     later.abort(reason)
     expect(await pausing).toBe(reason)
@@ -271,6 +291,23 @@ describe('what goes wrong has a type, a code and a request id', () => {
     const error = await fails(call(), kind)
     expect(error).toMatchObject({ code, requestId: expect.stringMatching(/^req_/) })
     expect(error.name).toBe((kind as unknown as { name: string }).name)
+  })
+
+  test('D5: and says what to change', async () => {
+    const host = new URL(wire.baseUrl).host
+    const wrongKey = new Boltyard({ apiKey: 'byk_wrong', baseUrl: wire.baseUrl })
+    const elsewhere = new Boltyard({ apiKey, baseUrl: wire.baseUrl.replace('/v1', '/other/v1') })
+    const nobody = new Boltyard({ apiKey, baseUrl: `http://127.0.0.1:${await freePort()}/v1`, maxRetries: 0 })
+    const messageOf = async (call: Promise<unknown>): Promise<string> => (await fails(call, BoltyardError)).message
+    expect(await messageOf(wrongKey.nodes.list())).toContain(`Check the API key: it must be a key of the service at ${host}`)
+    expect(await messageOf(elsewhere.nodes.list())).toContain(`Is the base URL right? It is http://${host}/other/v1`)
+    expect(await messageOf(boltyard.nodes.get('node_typo'))).toContain('Check its id')
+    expect(await messageOf(nobody.nodes.list())).toMatch(/ECONNREFUSED.*Is it running, and is the base URL right\?/)
+  })
+
+  test('bad input is told as such, not as a service out of reach', async () => {
+    await fails(boltyard.nodes.create({}, { idempotencyKey: 'line\nbreak' }), TypeError)
+    expect(wire.seen).toHaveLength(0)
   })
 
   test('no credit: with the invoice that helps', async () => {
@@ -304,7 +341,8 @@ describe('what goes wrong has a type, a code and a request id', () => {
   })
 
   test('the key is in no error', async () => {
-    wire.faults = ['cut', 'cut', 'cut', 'cut']
+    // Two for each attempt: what fails on a connection that was kept is sent again at once.
+    wire.faults = Array(8).fill('cut')
     const error = await fails(boltyard.key(), ConnectionError)
     const { inspect } = await import('node:util')
     expect(inspect(error, { depth: 10, showHidden: true })).not.toContain(apiKey)
@@ -321,11 +359,18 @@ describe('the constructor', () => {
       expect(() => new Boltyard({ apiKey, baseUrl })).toThrow(/base URL/)
   })
 
-  test('takes key and address from the environment', async () => {
+  test('D15: says that the base URL lacks /v1, and what it should be', () => {
+    const say = 'The base URL must end in /v1. Did you mean https://shop.example/v1?'
+    for (const baseUrl of ['https://shop.example', 'https://shop.example/'])
+      expect(() => new Boltyard({ apiKey, baseUrl })).toThrow(new TypeError(say))
+    expect(() => new Boltyard({ apiKey, baseUrl: 'https://shop.example/boltyard/v1/' })).not.toThrow()
+  })
+
+  test.each(['SERVICE', 'BOLTYARD'])('D15: takes key and address from the environment: %s_…', async (prefix) => {
     const before = { ...process.env }
     try {
-      process.env.SERVICE_API_KEY = apiKey
-      process.env.SERVICE_BASE_URL = `${wire.baseUrl}/`
+      process.env[`${prefix}_API_KEY`] = apiKey
+      process.env[`${prefix}_BASE_URL`] = `${wire.baseUrl}/`
       expect(await new Boltyard().key()).toMatchObject({ scopes: expect.any(Array) })
     } finally {
       process.env = before

@@ -1,0 +1,153 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import manifest from '../package.json' with { type: 'json' }
+import { Boltyard, type BoltyardOptions, ConnectionError, TimeoutError, UncertainOutcomeError } from '../src/index.ts'
+
+/** What becomes of the connections, in front of a server that treats each request as it is told to. */
+
+type Seen = { method: string; path: string; socket: Socket; headers: IncomingMessage['headers']; body: string }
+type Treatment = (response: ServerResponse, request: IncomingMessage) => unknown
+const answer: Treatment = (response) => response.setHeader('content-type', 'application/json').end('{"nodes":[]}')
+const hangUp: Treatment = (_response, request) => request.socket.destroy()
+
+const servers: Server[] = []
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close().closeAllConnections()
+})
+
+async function service(): Promise<{ seen: Seen[]; treatments: Treatment[]; client: (more?: BoltyardOptions) => Boltyard }> {
+  const seen: Seen[] = []
+  const treatments: Treatment[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk) => {
+      body += chunk
+    })
+    request.on('end', () => {
+      const { method = '', url: path = '', socket, headers } = request
+      seen.push({ method, path, socket, headers, body })
+      const treat = treatments.shift() ?? answer
+      treat(response, request)
+    })
+  }).listen(0, '127.0.0.1')
+  servers.push(server)
+  await once(server, 'listening')
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  return { seen, treatments, client: (more) => new Boltyard({ apiKey: 'byk_x', baseUrl, maxRetries: 0, ...more }) }
+}
+
+const fails = (call: Promise<unknown>): Promise<any> =>
+  call.then(
+    () => expect.fail('it did not fail'),
+    (error) => error,
+  )
+
+test('selling 9: a connection is used again, by all clients of the process; fetch is not used', async () => {
+  const { seen, client } = await service()
+  const fetchBefore = globalThis.fetch
+  globalThis.fetch = () => Promise.reject(new Error('not this one'))
+  try {
+    for (let count = 0; count < 5; count++) await client().nodes.list()
+  } finally {
+    globalThis.fetch = fetchBefore
+  }
+  expect(seen).toHaveLength(5)
+  expect(new Set(seen.map(({ socket }) => socket)).size).toBe(1)
+})
+
+test('selling 9: a fetch that was given is used, and gets the same request', async () => {
+  const { seen, client } = await service()
+  let count = 0
+  const counting: typeof fetch = (...request) => {
+    count++
+    return fetch(...request)
+  }
+  await client().nodes.rename('node_1', 'näme')
+  await client({ fetch: counting }).nodes.rename('node_1', 'näme')
+  expect(count).toBe(1)
+  const [own, given] = seen.map(({ method, path, headers, body }) => {
+    const { authorization, accept, 'content-type': type, 'user-agent': agent, 'content-length': length } = headers
+    return { method, path, body, authorization, accept, type, agent, length }
+  })
+  expect(own).toEqual(given)
+  expect(own?.body).toBe('{"name":"näme"}')
+})
+
+test('D15: the user agent names the package and its version', async () => {
+  const { seen, client } = await service()
+  await client().nodes.list()
+  expect(seen[0]?.headers['user-agent']).toBe(`boltyard-sdk/${manifest.version}`)
+})
+
+test('selling 9: a connection that was closed in the meantime costs nothing: what may be repeated is sent again at once', async () => {
+  const { seen, treatments, client } = await service()
+  await client().nodes.list()
+  treatments.push(hangUp)
+  expect(await client().nodes.list()).toEqual([])
+  expect(seen).toHaveLength(3)
+  expect(seen[1]?.socket).toBe(seen[0]?.socket)
+})
+
+test('selling 9: … once: a second time is an error like any other', async () => {
+  const { seen, treatments, client } = await service()
+  await client().nodes.list()
+  treatments.push(hangUp, hangUp)
+  expect(await fails(client().nodes.list())).toBeInstanceOf(ConnectionError)
+  expect(seen).toHaveLength(3)
+})
+
+test('selling 9: what must not be repeated never goes over a connection that was kept, and is not sent again', async () => {
+  const { seen, treatments, client } = await service()
+  await client().nodes.list()
+  treatments.push(answer, hangUp)
+  await client().nodes.restart('node_1')
+  expect(await fails(client().nodes.restart('node_1'))).toBeInstanceOf(UncertainOutcomeError)
+  expect(seen.map(({ method }) => method)).toEqual(['GET', 'POST', 'POST'])
+  expect(new Set(seen.map(({ socket }) => socket)).size).toBe(3)
+})
+
+test('selling 9: an answer that breaks off is no answer', async () => {
+  const { seen, treatments, client } = await service()
+  await client().nodes.list()
+  const breakOff: Treatment = (response) => {
+    response.writeHead(200, { 'content-length': '100' })
+    response.write('{"nodes":[]}', () => response.socket?.destroy())
+  }
+  treatments.push(breakOff)
+  expect(await fails(client().nodes.list())).toMatchObject({ code: 'connection_failed' })
+  expect(seen).toHaveLength(2)
+})
+
+test('selling 9: neither a timeout nor an abort waits for an answer that has begun; each closes its connection', async () => {
+  const { seen, treatments, client } = await service()
+  const begin: Treatment = (response) => response.writeHead(200).write('{')
+  treatments.push(begin, begin)
+  expect(await fails(client({ timeoutMs: 100 }).nodes.list())).toBeInstanceOf(TimeoutError)
+  const abort = new AbortController()
+  const listing = fails(client().nodes.list({ signal: abort.signal }))
+  await expect.poll(() => seen.length).toBe(2)
+  const reason = new Error('enough')
+  abort.abort(reason)
+  expect(await listing).toBe(reason)
+  await expect.poll(() => seen.every(({ socket }) => socket.destroyed)).toBe(true)
+})
+
+test('a redirection is not followed: the key stays here', async () => {
+  const { seen, treatments, client } = await service()
+  treatments.push((response) => response.writeHead(307, { location: '/v1/elsewhere' }).end())
+  expect(await fails(client().nodes.list())).toMatchObject({ code: 'unexpected_answer', status: 307 })
+  expect(seen).toHaveLength(1)
+})
+
+test('characters that arrive in two pieces are put together', async () => {
+  const { treatments, client } = await service()
+  const whole = Buffer.from('{"nodes":["ä"]}')
+  const inPieces: Treatment = (response) => {
+    response.writeHead(200)
+    response.write(whole.subarray(0, 12), () => setImmediate(() => response.end(whole.subarray(12))))
+  }
+  treatments.push(inPieces)
+  expect(await client().nodes.list()).toEqual(['ä'])
+})
