@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,6 +20,12 @@ for (const [name, module, type] of [
   execFileSync(process.execPath, [tsc, '-p', join(here, 'tsconfig.build.json'), '--module', module, '--outDir', outDir], {
     stdio: 'inherit',
   })
-  mkdirSync(outDir, { recursive: true })
+  for (const file of readdirSync(outDir, { recursive: true })) if (file.endsWith('.d.ts')) nameBuiltFiles(join(outDir, file))
   writeFileSync(join(outDir, 'package.json'), `${JSON.stringify({ type, sideEffects: false })}\n`)
+}
+
+/** The compiler rewrites `./nodes.ts` in code but not in declarations, and TypeScript 4.9 then takes every type for `any`. */
+function nameBuiltFiles(path) {
+  const text = readFileSync(path, 'utf8')
+  writeFileSync(path, text.replace(/(from |import\()(['"])(\.\.?\/[^'"]+)\.ts\2/g, '$1$2$3.js$2'))
 }

@@ -1,12 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
+import { LICENCE, pack } from '../../sdk/test/packed.ts'
 import { type Server, startServer, temporaryDirectory } from '../../server/test/harness.ts'
 
 /** What people install: packed, installed into an empty directory, called by its name. */
-const room = fileURLToPath(new URL('..', import.meta.url))
 const prefix = temporaryDirectory()
 let server: Server
 
@@ -21,23 +20,18 @@ function boltyard(args: string[], env: Record<string, string> = {}, input = '') 
 
 beforeAll(async () => {
   server = await startServer()
-  const packed = execFileSync('npm', ['pack', '--json', '--pack-destination', prefix], {
-    cwd: room,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const [{ filename }] = JSON.parse(packed.slice(packed.indexOf('[')))
-  execFileSync('npm', ['install', '-g', '--prefix', prefix, '--offline', '--no-audit', '--no-fund', join(prefix, filename)], {
+  execFileSync('npm', ['install', '-g', '--prefix', prefix, '--offline', '--no-audit', '--no-fund', pack('cli', prefix)], {
     cwd: prefix,
     stdio: 'pipe',
   })
 }, 120_000)
 
-test('it is one program, and brings nothing along', () => {
+test('D12: it is one program, and brings nothing along but its licence and a page about it', () => {
   const installed = join(prefix, 'lib', 'node_modules')
   expect(readdirSync(installed).filter((name) => !name.startsWith('.'))).toEqual(['@boltyard'])
   const files = readdirSync(join(installed, '@boltyard', 'cli'), { recursive: true, encoding: 'utf8' }).sort()
-  expect(files).toEqual(['dist', 'dist/boltyard.js', 'package.json'])
+  expect(files).toEqual(['LICENSE', 'README.md', 'dist', 'dist/boltyard.js', 'package.json'])
+  expect(readFileSync(join(installed, '@boltyard', 'cli', 'LICENSE'), 'utf8')).toBe(readFileSync(LICENCE, 'utf8'))
   const program = readFileSync(join(installed, '@boltyard', 'cli', 'dist', 'boltyard.js'), 'utf8')
   expect(program).toMatch(/^#!\/usr\/bin\/env node\n/)
   expect(

@@ -1,15 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { beforeAll, expect, test } from 'vitest'
 import { type Server, startServer, temporaryDirectory } from '../../server/test/harness.ts'
+import { LICENCE, pack } from './packed.ts'
 
 /** What people install: packed, installed into an empty directory, used from there. */
-const sdk = fileURLToPath(new URL('..', import.meta.url))
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
 let server: Server
 let directory: string
@@ -26,23 +25,75 @@ beforeAll(async () => {
     SERVICE_BASE_URL: `${server.url}/v1`,
     SERVICE_API_KEY: JSON.parse(server.readSecret('first-run.json')).apiKey,
   }
-  const [{ filename }] = JSON.parse(
-    execFileSync('npm', ['pack', '--json', '--pack-destination', directory], { cwd: sdk, encoding: 'utf8' }),
-  )
+  const tarball = pack('sdk', directory)
   writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
-  run('npm', 'install', '--offline', '--no-audit', '--no-fund', `./${filename}`)
+  run('npm', 'install', '--offline', '--no-audit', '--no-fund', tarball)
 }, 120_000)
 
-test('it brings nothing along: no dependencies, no sources, no tests', () => {
+test('D12: packed where nothing was built yet, it is whole, and brings nothing along: no dependencies, no sources, no tests', () => {
   expect(readdirSync(join(directory, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual(['@boltyard'])
-  expect(readdirSync(join(directory, 'node_modules/@boltyard/sdk')).sort()).toEqual(['dist', 'package.json'])
+  const installed = join(directory, 'node_modules/@boltyard/sdk')
+  expect(readdirSync(installed).sort()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json'])
+  expect(readFileSync(join(installed, 'LICENSE'), 'utf8')).toBe(readFileSync(LICENCE, 'utf8'))
+  const { exports } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
+  const files = Object.values<any>(exports).flatMap((entry) =>
+    typeof entry === 'string' ? [entry] : Object.values<string>(entry),
+  )
+  expect(files).toHaveLength(15)
+  for (const file of files) {
+    expect(existsSync(join(installed, file)), file).toBe(true)
+    if (file.endsWith('.js')) expect(existsSync(join(installed, file.replace(/js$/, 'd.ts'))), file).toBe(true)
+  }
 })
 
-test('import and require both give a client that works', () => {
-  const use = 'new Boltyard().key().then(({ scopes }) => console.log(scopes.join()))'
+test('D15: its package.json can be required, as tools do to learn the version', () => {
+  writeFileSync(join(directory, 'version.cjs'), `console.log(require('@boltyard/sdk/package.json').version)`)
+  expect(run(process.execPath, 'version.cjs')).toMatch(/^\d+\.\d+\.\d+\n$/)
+})
+
+test('D15: declarations name files that are there, so that TypeScript 4.9 finds them', () => {
+  const dist = join(directory, 'node_modules/@boltyard/sdk/dist')
+  const declarations = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.d.ts'))
+  const named = declarations.flatMap((name) =>
+    [...readFileSync(join(dist, name), 'utf8').matchAll(/(?:from |import\()['"](\.[^'"]+)['"]/g)].map(([, to = '']) =>
+      join(dirname(name), to),
+    ),
+  )
+  expect(named.length).toBeGreaterThan(50)
+  expect(named.filter((path) => !existsSync(join(dist, path)))).toEqual([])
+})
+
+test('import and require both give a client that works, and lets the program end', () => {
+  const stay = `setTimeout(() => console.log('a kept connection keeps the program'), 5_000).unref()`
+  const use = `new Boltyard().key().then(({ scopes }) => console.log(scopes.join()))\n${stay}`
   writeFileSync(join(directory, 'use.mjs'), `import { Boltyard } from '@boltyard/sdk'\n${use}`)
   writeFileSync(join(directory, 'use.cjs'), `const { Boltyard } = require('@boltyard/sdk')\n${use}`)
-  for (const file of ['use.mjs', 'use.cjs']) expect(run(process.execPath, file)).toContain('nodes:read')
+  for (const file of ['use.mjs', 'use.cjs']) expect(run(process.execPath, file)).toMatch(/^nodes:read.*\n$/)
+})
+
+test('D15: errors of the ESM copy are recognised by the CommonJS copy, and the other way round', () => {
+  const program = `
+    import { createRequire } from 'node:module'
+    import * as esm from '@boltyard/sdk'
+    const cjs = createRequire(import.meta.url)('@boltyard/sdk')
+    class Own extends cjs.NotFoundError {}
+    const facts = { code: 'x', status: 404 }
+    const [theirs, ours] = [new cjs.CredentialError('', facts), new esm.CredentialError('', facts)]
+    console.log(JSON.stringify([
+      cjs.CredentialError === esm.CredentialError,
+      [theirs instanceof esm.CredentialError, theirs instanceof esm.BadRequestError, theirs instanceof esm.BoltyardError],
+      [ours instanceof cjs.CredentialError, ours instanceof cjs.BadRequestError, ours instanceof cjs.BoltyardError],
+      [theirs instanceof esm.NotFoundError, new Error() instanceof esm.BoltyardError, null instanceof esm.BoltyardError],
+      [new Own('', facts) instanceof Own, new Own('', facts) instanceof esm.NotFoundError, new esm.NotFoundError('', facts) instanceof Own],
+    ]))`
+  writeFileSync(join(directory, 'copies.mjs'), program)
+  expect(JSON.parse(run(process.execPath, 'copies.mjs'))).toEqual([
+    false,
+    [true, true, true],
+    [true, true, true],
+    [false, false, false],
+    [true, true, false],
+  ])
 })
 
 test('every entry is there, by import and by require, with no framework installed; the paywall works as it was packed', () => {

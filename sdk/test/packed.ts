@@ -1,0 +1,29 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { temporaryDirectory } from '../../server/test/harness.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const isSource = (path: string): boolean => !/\/(dist|node_modules)$/.test(path)
+
+/**
+ * `npm pack` where nothing was built, as after `git clone && npm ci`. In a copy: the build empties `dist`, which other tests use meanwhile.
+ * The tarball's path.
+ */
+export function pack(room: 'sdk' | 'cli', into: string): string {
+  const clone = join(temporaryDirectory(), 'clone')
+  mkdirSync(clone)
+  for (const name of ['package.json', 'tsconfig.base.json', 'sdk', 'cli'])
+    cpSync(join(root, name), join(clone, name), { recursive: true, filter: isSource })
+  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
+  const printed = execFileSync('npm', ['pack', '--json', '--pack-destination', into], {
+    cwd: join(clone, room),
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [{ filename }] = JSON.parse(printed.slice(printed.indexOf('[')))
+  return join(into, filename)
+}
+
+export const LICENCE = join(root, 'LICENSE')
