@@ -26,12 +26,15 @@ export function refuseSecrets(argv: string[]): void {
   })
 }
 
+const VERSION_FLAGS = ['--version', '-v', '-V']
+
 export function parse(argv: string[], commands: Command[]): Asked {
   refuseSecrets(argv)
   const words = wordsOf(argv, commands)
   const wantsHelp = argv.includes('--help') || argv.includes('-h') || words[0] === 'help'
   const topicWords = words[0] === 'help' ? words.slice(1) : words
-  if (!wantsHelp && words.length === 0 && argv.includes('--version')) return { what: 'version' }
+  const wantsVersion = words.length === 0 ? VERSION_FLAGS.some((flag) => argv.includes(flag)) : words.join() === 'version'
+  if (!wantsHelp && wantsVersion) return { what: 'version' }
   const command = [topicWords.slice(0, 2).join(' '), topicWords[0]]
     .map((path) => commands.find((one) => one.path === path))
     .find((one) => one !== undefined)
@@ -63,7 +66,7 @@ function withoutCommand(words: string[], commands: Command[], wantsHelp: boolean
 }
 
 const isGlobal = (word: string): boolean =>
-  word === '-h' || word === '--version' || word.replace(/^--|=.*$/gs, '') in GLOBAL_OPTIONS
+  word === '-h' || VERSION_FLAGS.includes(word) || word.replace(/^--|=.*$/gs, '') in GLOBAL_OPTIONS
 
 /** What is neither an option nor its value. An option's kind is the same in every command, so the command need not be known yet. */
 function wordsOf(argv: string[], commands: Command[]): string[] {

@@ -3,6 +3,7 @@ import type { Asked, Value } from './arguments.ts'
 import type { Command } from './command.ts'
 import { Failure } from './failure.ts'
 import { type Paint, painter, Spinner } from './terminal.ts'
+import { USER_AGENT } from './version.ts'
 import { sleep, wasNeverSent } from './waiting.ts'
 
 /** The SDK's default, said here too because `sandbox` speaks to the same service without it. */
@@ -66,7 +67,7 @@ export class Call {
   }
 
   get baseUrl(): string {
-    return (this.text('base-url') ?? process.env.SERVICE_BASE_URL) || LOCAL
+    return (this.text('base-url') ?? process.env.SERVICE_BASE_URL) || process.env.BOLTYARD_BASE_URL || LOCAL
   }
 
   /** The one document of this command. */
@@ -122,10 +123,12 @@ export class Call {
    * Who was never there is not waited for. Who was there a moment ago is being restarted: until it listens again nothing can have been
    * sent, so trying on is safe whatever is asked.
    */
-  async #reach(...request: Parameters<typeof fetch>): Promise<Response> {
+  async #reach(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
+    const headers = new Headers(init?.headers)
+    headers.set('user-agent', USER_AGENT)
     for (;;) {
       try {
-        const response = await fetch(...request)
+        const response = await fetch(input, { ...init, headers })
         this.#lastSeenMs = Date.now()
         return response
       } catch (error) {

@@ -26,8 +26,16 @@ export type Option =
 
 export const GLOBAL_OPTIONS: Record<string, Option> = {
   json: { kind: 'flag', help: 'JSON, also on a terminal; it is the default when the output is piped' },
-  'base-url': { kind: 'text', value: 'url', help: 'the service; default SERVICE_BASE_URL, or http://127.0.0.1:8402/v1' },
-  'api-key-file': { kind: 'file', value: 'file', help: 'holds the API key; default is the key in SERVICE_API_KEY' },
+  'base-url': {
+    kind: 'text',
+    value: 'url',
+    help: 'the service; default SERVICE_BASE_URL, or http://127.0.0.1:8402/v1',
+  },
+  'api-key-file': {
+    kind: 'file',
+    value: 'file',
+    help: 'holds the API key; default is the key in SERVICE_API_KEY',
+  },
   timeout: { kind: 'number', value: 'seconds', min: 1, max: 86_400, help: 'give up after so long in all (exit 3)' },
   help: { kind: 'flag', help: 'this text' },
 }

@@ -32,7 +32,8 @@ export async function create(call: Call): Promise<void> {
   }
   const { node, credentials } = created
   file?.write({ nodeId: node.id, endpointUrl: node.endpointUrl, ...credentials })
-  call.ifUnread = `Nobody read the credentials of ${node.id}. Within 24 hours this gives them again: boltyard nodes create --idempotency-key ${idempotencyKey} (and the other options as before)`
+  if (!file)
+    call.ifUnread = `Nobody read the credentials of ${node.id}. Within 24 hours this gives them again: boltyard nodes create --idempotency-key ${idempotencyKey} (and the other options as before)`
   await finish(call, created, file)
 }
 

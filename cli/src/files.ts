@@ -1,4 +1,5 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
+import { closeSync, fstatSync, fsyncSync, openSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
+import { devNull } from 'node:os'
 import { dirname } from 'node:path'
 import { usage } from './failure.ts'
 import { harmless } from './terminal.ts'
@@ -6,6 +7,8 @@ import { harmless } from './terminal.ts'
 /** Keys, passwords and credentials: read from files and stdin, never from arguments; kept where only their owner can read them. */
 
 const LARGEST_SECRET = 65_536
+/** Windows reports every file as readable by all, has rights of another kind, and does not open a directory to sync it. */
+const IS_POSIX = process.platform !== 'win32'
 
 export function readSecret(path: string, what: string): string {
   try {
@@ -69,7 +72,7 @@ export class SecretFile {
 
   /** One that an earlier run has left, to be completed. */
   static reopen(path: string): SecretFile {
-    if ((statSync(path).mode & 0o077) !== 0) {
+    if (IS_POSIX && (statSync(path).mode & 0o077) !== 0) {
       throw usage(`${harmless(path)} can be read by others on this machine.`, `chmod 600 ${harmless(path)}`)
     }
     return new SecretFile(path)
@@ -99,6 +102,7 @@ export class SecretFile {
 
 /** Without it the file may be on the disk and its name not. */
 function syncDirectory(path: string): void {
+  if (!IS_POSIX) return
   const descriptor = openSync(dirname(path), 'r')
   try {
     fsyncSync(descriptor)
@@ -123,6 +127,11 @@ export function readDocument(path: string): Record<string, unknown> | undefined 
     // said below
   }
   throw usage(`${harmless(path)} exists already, and is not a file that boltyard wrote. It is not overwritten.`)
+}
+
+export function isNullDevice(descriptor: number): boolean {
+  const { rdev } = fstatSync(descriptor)
+  return rdev !== 0 && rdev === statSync(devNull, { throwIfNoEntry: false })?.rdev
 }
 
 export const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>

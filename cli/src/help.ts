@@ -36,7 +36,13 @@ function overview(commands: Command[]): string[] {
     '  boltyard <command> --help says more about each.',
     '',
     'Options everywhere',
-    ...columns(optionRows({ ...GLOBAL_OPTIONS, version: { kind: 'flag', help: 'which boltyard this is' } })),
+    ...columns(optionRows({ ...GLOBAL_OPTIONS, version: { kind: 'flag', help: 'which boltyard this is; also -v' } })),
+    '',
+    'Environment',
+    ...wrap(
+      'SERVICE_API_KEY holds the API key, SERVICE_BASE_URL the address of the service, which ends in /v1. Where they are not set, BOLTYARD_API_KEY and BOLTYARD_BASE_URL count.',
+      2,
+    ),
     '',
     'Output',
     ...wrap(

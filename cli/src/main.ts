@@ -1,16 +1,19 @@
-import manifest from '../package.json' with { type: 'json' }
 import { parse } from './arguments.ts'
 import { Call } from './call.ts'
 import { COMMANDS } from './commands.ts'
 import { EXIT, Failure, usage } from './failure.ts'
+import { isNullDevice, reasonOf } from './files.ts'
 import { helpOn } from './help.ts'
+import { VERSION } from './version.ts'
 
 /** `boltyard`. Data on stdout, all else on stderr; the exit code says what kind of end it was. */
 
 // `boltyard nodes list | head -1`: who has read enough closes the pipe, and that is no fault.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (call?.ifUnread) process.stderr.write(`${call.ifUnread}\n`)
-  process.exit(error.code === 'EPIPE' && !call?.ifUnread ? EXIT.ok : EXIT.other)
+process.stdout.on('error', async (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE' && !call?.ifUnread) process.exit(EXIT.ok)
+  const why = `The output could not be written: ${error.code === 'EPIPE' ? 'nobody reads it' : reasonOf(error)}.`
+  const { report } = await import('./report.ts')
+  process.exit(await report(new Failure('other', 'output_failed', why, { next: call?.ifUnread ?? [] }), call))
 })
 
 let call: Call | undefined
@@ -27,15 +30,15 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 const code = await main()
-// Only then is it known that all of it was taken; whoever did not want it is dealt with above.
-await new Promise((resolve) => process.stdout.write('', resolve))
-process.exit(code)
+// Only then is it known that all of it was taken. If it was not, the handler above ends the program once it has said so.
+const failure = await new Promise((resolve) => process.stdout.write('', resolve))
+if (!failure) process.exit(code)
 
 async function main(): Promise<number> {
   try {
     const asked = parse(process.argv.slice(2), COMMANDS)
     if (asked.what === 'version') {
-      process.stdout.write(`${manifest.version}\n`)
+      process.stdout.write(`${VERSION}\n`)
       return EXIT.ok
     }
     if (asked.what === 'help') {
@@ -49,6 +52,9 @@ async function main(): Promise<number> {
     const run = await asked.command.load()
     await run(call)
     call.spinner.stop()
+    // Node opens /dev/null in place of a closed standard output, so this is also what `>&-` looks like.
+    if (call.ifUnread && isNullDevice(1))
+      throw new Failure('other', 'output_failed', 'The output was discarded.', { next: call.ifUnread })
     return EXIT.ok
   } catch (error) {
     const { report } = await import('./report.ts')

@@ -3,7 +3,6 @@ import type { Call } from './call.ts'
 import { EXIT, type ExitName, Failure } from './failure.ts'
 import { isSystemError, reasonOf } from './files.ts'
 import { harmless, painter, sat } from './terminal.ts'
-import { whyUnreachable } from './waiting.ts'
 
 /** Says on stderr why a command ended early, and gives the exit code. */
 export async function report(error: unknown, call: Call | undefined): Promise<number> {
@@ -93,11 +92,11 @@ async function explainRefusal(failure: (text: string, next: string[]) => Failure
   ])
 }
 
-function nextAfter({ code, details, cause }: BoltyardError, call: Call | undefined): string[] {
+function nextAfter({ code, details }: BoltyardError, call: Call | undefined): string[] {
   const id = call?.positionals[0] ?? ''
   switch (code) {
     case 'connection_failed':
-      return [`Is ${call?.baseUrl} right, and does it run (${whyUnreachable(cause) || 'no answer'})? On a laptop: npm start`]
+      return [`It was looked for at ${call?.baseUrl}. On a laptop: npm start`]
     case 'insufficient_credit':
       return creditNext(details.topUp)
     case 'node_has_funds':

@@ -127,9 +127,9 @@ describe('help', () => {
   })
 })
 
-test('--version is the package’s', async () => {
+test.each(['--version', '-v', '-V', 'version'])('D15: %s is the package’s version', async (word) => {
   const { version } = JSON.parse(readFileSync(fileURLToPath(new URL('../package.json', import.meta.url)), 'utf8'))
-  expect(await run(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' })
+  expect(await run([word])).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
 describe('completion', () => {

@@ -102,6 +102,30 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     expect([code, error().code, error().outcome]).toEqual([3, 'connection_failed', undefined])
   })
 
+  test('D5: a wrong key, an unknown node and a service that is not there: each says what to change', async () => {
+    const baseUrl = `http://127.0.0.1:${await freePort()}/v1`
+    const nobody = (await ada.via(baseUrl).run(['nodes', 'list'])).error()
+    expect(nobody.message).toMatch(/could not be reached \(ECONNREFUSED\)\. Is it running, and is the base URL right\?/)
+    expect(nobody.next).toContain(baseUrl)
+    const wrong = (await new Customer(`${server.url}/v1`, 'byk_wrong').run(['nodes', 'list'])).error()
+    expect([wrong.message, wrong.next]).toEqual([expect.stringContaining('API key'), expect.stringContaining(server.url)])
+    const unknown = (await ada.run(['nodes', 'get', 'node_typo'])).error()
+    expect([unknown.message, unknown.next]).toEqual([
+      expect.stringContaining('Check its id'),
+      expect.stringContaining('nodes list'),
+    ])
+  })
+
+  test('D15: 2: a base URL without /v1, with the one that was meant', async () => {
+    const { code, error } = await ada.via(server.url).run(['nodes', 'list'])
+    expect([code, error().message]).toEqual([2, `The base URL must end in /v1. Did you mean ${server.url}/v1?`])
+  })
+
+  test('D15: BOLTYARD_API_KEY and BOLTYARD_BASE_URL count where the others are not set', async () => {
+    const { SERVICE_API_KEY: BOLTYARD_API_KEY, SERVICE_BASE_URL: BOLTYARD_BASE_URL } = ada.env
+    expect(await run(['key'], { env: { BOLTYARD_API_KEY, BOLTYARD_BASE_URL } })).toMatchObject({ code: 0, stderr: '' })
+  })
+
   test('3: a slow node, an unready one (502), and a --timeout', async () => {
     const wire = await newWire()
     wire.faults = ['swallow', 'swallow']
@@ -321,5 +345,39 @@ onTerminal('failures', () => {
       for (const evil of ['\x1b]', '\x1b[2J', '\x07', '\u202e']) expect(screen).not.toContain(evil)
       expect(screen).toContain('\ufffd')
     }
+  })
+})
+
+describe('output that nobody gets', () => {
+  const intoFull = { stdout: '', code: 1 }
+
+  test.each([['nodes', 'list'], ['--version'], ['--help']])(
+    'D15: %s %s into a full disk says so, and is no success',
+    async (...args) => {
+      const ended = await ada.run(args, { redirect: '> /dev/full' })
+      expect(ended).toMatchObject(intoFull)
+      expect(ended.error()).toMatchObject({
+        code: 'output_failed',
+        message: 'The output could not be written: the disk is full.',
+      })
+    },
+  )
+
+  test.each(['>&-', '> /dev/null', '> /dev/full'])(
+    'D15: credentials that went nowhere (%s) are given again',
+    async (redirect) => {
+      const lost = await ada.run(['nodes', 'create'], { redirect })
+      expect([lost.code, lost.error().code]).toEqual([1, 'output_failed'])
+      const [, nodeId, key = ''] = /credentials of (node_\w+)\. .*--idempotency-key (\S+)/.exec(lost.error().next) ?? []
+      const found = await ada.gets(['nodes', 'create', '--idempotency-key', key])
+      expect(found).toMatchObject({ node: { id: nodeId }, credentials: { seed: expect.any(String) } })
+      await ada.gets(['nodes', 'delete', found.node.id, '--yes'])
+    },
+  )
+
+  test('what nobody wanted is discarded in silence, and so are the words about a node whose credentials are in a file', async () => {
+    expect(await ada.run(['nodes', 'list'], { redirect: '> /dev/null' })).toMatchObject({ code: 0, stderr: '' })
+    const args = ['nodes', 'create', '--credentials-file', inHome('kept.json')]
+    expect(await ada.run(args, { redirect: '> /dev/null' })).toMatchObject({ code: 0, stderr: '' })
   })
 })

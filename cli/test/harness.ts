@@ -14,7 +14,13 @@ afterAll(() => {
 })
 
 export type Ended = { code: number | null; stdout: string; stderr: string; json: () => any; error: () => any }
-export type Setting = { env?: Record<string, string | undefined>; input?: string | Buffer | null; cwd?: string }
+export type Setting = {
+  env?: Record<string, string | undefined>
+  input?: string | Buffer | null
+  cwd?: string
+  /** The shell's, such as `> /dev/full`. */
+  redirect?: string
+}
 
 /** One home for each test file: nothing of it is anybody's real one. */
 export const home = temporaryDirectory()
@@ -25,8 +31,13 @@ function environment(more: Setting['env'] = {}): Record<string, string> {
 }
 
 /** Piped, as a script calls it. Gives also the process, for who wants to end it. */
-export function start(args: string[], { env, input, cwd }: Setting = {}): { child: ChildProcess; ended: Promise<Ended> } {
-  const child = spawn(process.execPath, [BOLTYARD, ...args], { env: environment(env), cwd: cwd ?? home, stdio: 'pipe' })
+export function start(
+  args: string[],
+  { env, input, cwd, redirect }: Setting = {},
+): { child: ChildProcess; ended: Promise<Ended> } {
+  const command = [process.execPath, BOLTYARD, ...args]
+  const [file = '', ...rest] = redirect === undefined ? command : ['sh', '-c', `exec "$@" ${redirect}`, 'sh', ...command]
+  const child = spawn(file, rest, { env: environment(env), cwd: cwd ?? home, stdio: 'pipe' })
   running.add(child)
   let [stdout, stderr] = ['', '']
   child.stdout?.on('data', (chunk) => {

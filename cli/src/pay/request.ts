@@ -3,6 +3,7 @@ import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
 import { isSystemError, readSecret, reasonOf } from '../files.ts'
 import { harmless } from '../terminal.ts'
+import { USER_AGENT } from '../version.ts'
 import { whyUnreachable } from '../waiting.ts'
 
 const MOST_REDIRECTIONS = 5
@@ -79,7 +80,7 @@ export class PaidRequest {
 }
 
 function headersOf(given: string[]): Headers {
-  const headers = new Headers({ 'user-agent': 'boltyard', accept: '*/*' })
+  const headers = new Headers({ 'user-agent': USER_AGENT, accept: '*/*' })
   const lines = given.flatMap((one) => (one.startsWith('@') ? readSecret(one.slice(1), 'headers').split(/\r?\n/) : [one]))
   for (const line of lines.filter((one) => one.trim() !== '')) {
     const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/.exec(line) ?? []
