@@ -283,7 +283,7 @@ const PAYMENTS: Command[] = [
       status: { kind: 'choice', choices: ['payment_required', 'settled', 'paid', 'expired'], help: 'only these' },
       delivery: { kind: 'choice', choices: ['none', 'held', 'done'], help: 'only these; held is claimed and not confirmed yet' },
       node: { kind: 'text', value: 'node', help: 'only to this node' },
-      limit: { kind: 'number', value: 'count', min: 1, max: 100, help: 'so many, at most 100; default 20' },
+      limit: { kind: 'number', value: 'count', min: 1, max: 100, help: 'how many, 1 to 100; default 20' },
       cursor: { kind: 'text', value: 'cursor', help: 'nextCursor of the page before' },
       all: { kind: 'flag', help: 'all pages' },
     },
