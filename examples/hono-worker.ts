@@ -1,20 +1,32 @@
+import { Boltyard } from '@boltyard/sdk'
 import { paywall } from '@boltyard/sdk/hono'
-import { Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
+import { env } from 'hono/adapter'
 
 /**
  * For Cloudflare Workers, Deno, Bun and whatever else calls `fetch` of what a module exports. Words are 1 sat each, so the price is in the
- * request; the description has the number too, and so what was paid for five words does not buy five hundred.
+ * query, and so is what binds the payment: what was paid for five words does not buy five hundred.
  */
+type Settings = { SERVICE_API_KEY: string; SERVICE_BASE_URL?: string; NODE_ID: string }
+
 const app = new Hono()
 const words = (text: string | undefined): number => Math.min(500, Math.max(1, Math.floor(Number(text)) || 1))
 
+// A worker is told its settings with the first request, not before.
+let charge: MiddlewareHandler | undefined
+
 app.get(
   '/lorem',
-  paywall({
-    nodeId: process.env.NODE_ID ?? '',
-    amountSat: (c) => words(c.req.query('words')),
-    description: (c) => `${words(c.req.query('words'))} words of Latin`,
-  }),
+  (c, next) => {
+    const { SERVICE_API_KEY: apiKey, SERVICE_BASE_URL: baseUrl, NODE_ID: nodeId } = env<Settings>(c)
+    charge ??= paywall({
+      client: new Boltyard({ apiKey, baseUrl, maxConcurrency: 64 }),
+      nodeId,
+      amountSat: (context) => words(context.req.query('words')),
+      description: (context) => `${words(context.req.query('words'))} words of Latin`,
+    })
+    return charge(c, next)
+  },
   (c) =>
     c.text(
       Array(words(c.req.query('words')))

@@ -30,11 +30,20 @@ function json(base64: unknown): { challenge?: { request?: unknown }; externalId?
 
 /** The first `payment_id` caveat; later ones may be the customer's own. */
 function l402PaymentId(base64: string): string | undefined {
-  for (const field of packetsOf(bytesOf(base64))) {
-    const text = field.map((byte) => String.fromCharCode(byte)).join('')
-    if (text.startsWith('payment_id=')) return text.slice('payment_id='.length)
-  }
-  return undefined
+  return caveatsOf(base64, 'payment_id')[0]
+}
+
+/** When an L402 credential that the service has accepted expires, in seconds: the earliest time in it, since anybody may add an earlier one. */
+export function validUntilOf(credential: string): number | undefined {
+  const [, token = ''] = credential.trim().split(/ +/)
+  const times = caveatsOf(token.split(':')[0] ?? '', 'boltyard_valid_until').map(Number)
+  return times.length === 0 ? undefined : Math.min(...times)
+}
+
+/** The values of all caveats of this name. */
+function caveatsOf(base64: string, name: string): string[] {
+  const texts = packetsOf(bytesOf(base64)).map((field) => field.map((byte) => String.fromCharCode(byte)).join(''))
+  return texts.filter((text) => text.startsWith(`${name}=`)).map((text) => text.slice(name.length + 1))
 }
 
 const [END, IDENTIFIER] = [0, 2]

@@ -15,6 +15,26 @@ beforeAll(async () => {
 const receiptOf = (answer: Response): any =>
   JSON.parse(Buffer.from(answer.headers.get('payment-receipt') ?? '', 'base64url').toString())
 
+/** A request that the handler of /slow is working on. */
+async function begin(shop: Shop, url: string, credential: string) {
+  let resume = (): void => undefined
+  const worked = new Promise<void>((resolve) => {
+    resume = resolve
+  })
+  shop.work = () => worked
+  const started = shop.started
+  const controller = new AbortController()
+  const answer = present(url, credential, { signal: controller.signal }).catch(() => undefined)
+  await eventually(() => shop.started > started, 'the handler to be called')
+  const { closed } = shop
+  const leave = async (): Promise<void> => {
+    controller.abort()
+    await answer
+    await eventually(() => shop.closed > closed, 'the shop to notice')
+  }
+  return { resume, leave, answer }
+}
+
 describe.each(SHOPS)('%s', (_name, open) => {
   let shop: Shop
   let bilingual: Shop
@@ -24,7 +44,9 @@ describe.each(SHOPS)('%s', (_name, open) => {
   })
   beforeEach(() => {
     market.events.length = 0
+    shop.work = async () => undefined
   })
+  const types = (): string[] => market.events.map(({ type }) => type)
 
   test('MPP §8: without a credential it answers 402, with a challenge that nobody may keep, and says in plain words what to do', async () => {
     const answer = await fetch(shop.url('/jokes/1'))
@@ -56,7 +78,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect(challengesIn(again)).toHaveLength(1)
     expect(((await again.json()) as { detail: string }).detail).toMatch(/used already/)
     expect(shop.delivered).toBe(before + 1)
-    expect(market.events.map(({ type }) => type)).toEqual(['challenged', 'delivered', 'refused'])
+    expect(types()).toEqual(['challenged', 'delivered', 'refused'])
   })
 
   test('MPP §9: two offers, L402 first whatever the order of the wish; either is paid for', async () => {
@@ -71,13 +93,110 @@ describe.each(SHOPS)('%s', (_name, open) => {
     }
   })
 
-  test('C45: a delivery that failed can be repeated with the same credential; until then there is no receipt', async () => {
-    const credential = await market.buy(shop.url('/broken'))
+  test.each([
+    ['throws', '/broken', 500],
+    ['answers 4xx', '/missing', 404],
+    ['gives the payment back itself', '/released', 200],
+  ])('D7, D10: a handler that %s has delivered nothing: the same credential is served again', async (_how, path, status) => {
+    const credential = await market.buy(shop.url(path))
     for (let time = 0; time < 2; time++) {
-      const answer = await present(shop.url('/broken'), credential)
-      expect(answer.status).toBe(500)
-      expect(answer.headers.get('payment-receipt')).toBeNull()
+      const answer = await present(shop.url(path), credential)
+      await answer.text()
+      expect([answer.status, answer.headers.has('payment-receipt')]).toEqual([status, status === 200])
     }
+    expect(types()).toEqual(['challenged', 'undelivered', 'undelivered'])
+  })
+
+  test('selling 3: a handler that says it has delivered is believed, whatever it answers', async () => {
+    const credential = await market.buy(shop.url('/delivered'))
+    expect((await present(shop.url('/delivered'), credential)).status).toBe(500)
+    expect((await present(shop.url('/delivered'), credential)).status).toBe(402)
+    expect(types()).toEqual(['challenged', 'delivered', 'refused'])
+  })
+
+  test('D3: a customer who leaves while the handler works is served when they come again; until it has ended they are asked to wait', async () => {
+    const url = shop.url('/slow')
+    const credential = await market.buy(url)
+    const { resume, leave } = await begin(shop, url, credential)
+    await leave()
+    const meanwhile = await present(url, credential)
+    expect([meanwhile.status, challengesIn(meanwhile)]).toEqual([409, []])
+    expect(Number(meanwhile.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(types()).toEqual(['challenged', 'refused'])
+    resume()
+    await eventually(() => types().includes('undelivered'), 'the handler to end')
+    const answer = await present(url, credential)
+    expect([answer.status, await answer.text()]).toEqual([200, 'slow'])
+    expect((await present(url, credential)).status).toBe(402)
+    expect(types()).toEqual(['challenged', 'refused', 'undelivered', 'delivered', 'refused'])
+  })
+
+  test('selling 3: a retry while the first request still runs is 409 without a challenge, and the first is served', async () => {
+    const url = shop.url('/slow')
+    const credential = await market.buy(url)
+    const { resume, answer } = await begin(shop, url, credential)
+    const second = await present(url, credential)
+    expect([second.status, challengesIn(second), second.headers.get('cache-control')]).toEqual([409, [], 'no-store'])
+    expect(((await second.json()) as { detail: string }).detail).toMatch(/Do not pay again/)
+    resume()
+    expect([(await answer)?.status, await (await answer)?.text()]).toEqual([200, 'slow'])
+    expect((await present(url, credential)).status).toBe(402)
+  })
+
+  test('selling 3: with releaseOnDisconnect: false, whoever leaves has had the delivery', async () => {
+    const careful = await open({ ...market.terms, releaseOnDisconnect: false })
+    const url = careful.url('/slow')
+    const credential = await market.buy(url)
+    const { resume, leave } = await begin(careful, url, credential)
+    await leave()
+    resume()
+    await eventually(() => types().includes('delivered'), 'the handler to end')
+    expect((await present(url, credential)).status).toBe(402)
+  })
+
+  test('D3: an answer that the shop breaks off is not delivered', async () => {
+    const url = shop.url('/broken-off')
+    const credential = await market.buy(url)
+    for (let time = 0; time < 2; time++) {
+      const text = present(url, credential).then((answer) => answer.text())
+      await expect(text).rejects.toThrow()
+      await eventually(() => types().length === 2 + time, 'the end of it')
+    }
+    expect(types()).toEqual(['challenged', 'undelivered', 'undelivered'])
+  })
+
+  test('selling 3: a customer who leaves after the first bytes has had the delivery', async () => {
+    const url = shop.url('/broken-off')
+    const credential = await market.buy(url)
+    let resume = (): void => undefined
+    shop.work = () =>
+      new Promise((resolve) => {
+        resume = resolve
+      })
+    const controller = new AbortController()
+    const answer = await present(url, credential, { signal: controller.signal })
+    const first = await answer.body?.getReader().read()
+    expect(new TextDecoder().decode(first?.value)).toBe('half')
+    controller.abort()
+    await eventually(() => types().includes('delivered'), 'them to leave')
+    resume()
+    expect((await present(url, credential)).status).toBe(402)
+    expect(types()).toEqual(['challenged', 'delivered', 'refused'])
+  })
+
+  test('D8: HEAD uses nothing up, and is answered for what GET would be answered for', async () => {
+    const url = shop.url('/jokes/1')
+    const unpaid = await fetch(url, { method: 'HEAD' })
+    expect([unpaid.status, challengesIn(unpaid).length]).toEqual([402, 1])
+    const credential = await market.buy(url)
+    for (let time = 0; time < 2; time++) {
+      const head = await present(url, credential, { method: 'HEAD' })
+      expect([head.status, head.headers.has('payment-receipt')]).toEqual([200, false])
+    }
+    expect((await present(url, credential)).status).toBe(200)
+    const used = await present(url, credential, { method: 'HEAD' })
+    expect([used.status, challengesIn(used)]).toEqual([409, []])
+    expect((await present(shop.url('/public'), await market.buy(url), { method: 'HEAD' })).status).toBe(402)
   })
 
   test('MPP §8: what the handler says of caches counts as far as it keeps others out', async () => {
@@ -87,13 +206,14 @@ describe.each(SHOPS)('%s', (_name, open) => {
   })
 
   test('a customer who leaves is not worked for any more', async () => {
-    market.wire.holdMs = 1_500
+    await eventually(async () => (await market.client.payments.list({ delivery: 'held' })).payments.length === 0, 'confirmations')
+    market.wire.holdMs = 20_000
     const controller = new AbortController()
     const left = present(shop.url('/jokes/1'), 'Bearer of-somebody', { signal: controller.signal }).catch((error) => error.name)
     await eventually(() => market.wire.underWay === 1, 'the gateway to be asked')
     controller.abort()
     expect(await left).toBe('AbortError')
-    await eventually(() => market.wire.underWay === 0, 'the question to be taken back', 1_000)
+    await eventually(() => market.wire.underWay === 0, 'the question to be taken back', 10_000)
     market.wire.holdMs = 0
     // Neither a challenge nor a failure: nobody was there for either.
     expect(market.events).toEqual([])
@@ -101,7 +221,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
 })
 
 test('RFC 9110: where lines can be told apart, two offers are two lines', async () => {
-  for (const [name, open] of SHOPS.slice(0, 2)) {
+  for (const [name, open] of SHOPS.slice(0, 3)) {
     const shop = await open({ ...market.terms, protocol: 'both' })
     const { port } = new URL(shop.url('/'))
     const text = await sendRaw(Number(port), 'GET /jokes/1 HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n')

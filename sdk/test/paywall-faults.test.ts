@@ -139,7 +139,8 @@ describe('the gateway', () => {
     expectNoChallenge(await present(at, credential))
     market.wire.faults = []
     const answers = await Promise.all(Array.from({ length: 5 }, () => present(at, credential)))
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 402, 402, 402, 402])
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(answers.filter(({ status }) => status === 402 || status === 409)).toHaveLength(4)
     expect(hurried.delivered).toBe(1)
   })
 

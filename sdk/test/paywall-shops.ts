@@ -1,22 +1,39 @@
 import { once } from 'node:events'
-import type { Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
+import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { getRequestListener, serve } from '@hono/node-server'
-import express from 'express'
+import express5 from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
 import { afterAll } from 'vitest'
 import { paywall as expressPaywall } from '../src/paywall/express.ts'
 import { paywall as fastifyPaywall } from '../src/paywall/fastify.ts'
-import type { PaywallOptions } from '../src/paywall/gate.ts'
 import { paywall as honoPaywall } from '../src/paywall/hono.ts'
 import { paywall as nextPaywall } from '../src/paywall/next.ts'
+import type { PaywallOptions } from '../src/paywall/options.ts'
 import { paymentOf, paywall } from '../src/paywall/request.ts'
 
+const express4: typeof express5 = createRequire(import.meta.url)('express4')
+
 /** The same small shop in every framework, each as its own documentation writes it, on a real socket. */
-export type Shop = { url: (path: string) => string; delivered: number }
+export type Shop = {
+  url: (path: string) => string
+  /** How many jokes were told, and how many slow answers were begun. */
+  delivered: number
+  started: number
+  /** Connections that have ended. */
+  closed: number
+  /** What /slow and /broken-off wait for. */
+  work: () => Promise<void>
+}
 export type ShopOptions = PaywallOptions<any>
-/** GET /jokes/:id: a joke. /broken: the handler throws. /public: the handler says that anybody may cache it. */
+/**
+ * GET /jokes/:id: a joke. /broken: the handler throws. /public: the handler says that anybody may cache it. /missing: 404. /slow: an answer
+ * after some work. /broken-off: half an answer, some work, then the shop breaks it off. /released, /delivered: the handler decides itself,
+ * and answers the opposite.
+ */
 export type Opening = (options: ShopOptions) => Promise<Shop>
 
 export const JOKE = 'A transaction walks into a bar. The bartender says: wait six blocks.'
@@ -29,8 +46,11 @@ afterAll(() => {
   }
 })
 
+const newShop = (): Omit<Shop, 'url'> => ({ delivered: 0, started: 0, closed: 0, work: async () => undefined })
+
 async function opened(server: Server, shop: Omit<Shop, 'url'>): Promise<Shop> {
   servers.push(server)
+  server.on('connection', (socket) => socket.once('close', () => shop.closed++))
   if (!server.listening) await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return Object.assign(shop, { url: (path: string) => `http://127.0.0.1:${port}${path}` })
@@ -38,28 +58,91 @@ async function opened(server: Server, shop: Omit<Shop, 'url'>): Promise<Shop> {
 
 const PUBLIC = 'public, max-age=60, s-maxage=600'
 
-async function openExpress(options: ShopOptions): Promise<Shop> {
-  const app = express()
-  const shop = { delivered: 0 }
-  app.get('/jokes/:id', expressPaywall(options), (request, response) => {
-    shop.delivered++
-    response.json({ joke: JOKE, id: request.params.id })
+const openExpress =
+  (express: typeof express5) =>
+  async (options: ShopOptions): Promise<Shop> => {
+    const app = express()
+    app.set('trust proxy', true)
+    const shop = newShop()
+    app.get('/jokes/:id', expressPaywall(options), (request, response) => {
+      shop.delivered++
+      response.json({ joke: JOKE, id: request.params.id })
+    })
+    app.get('/broken', expressPaywall(options), () => {
+      throw new Error('broken')
+    })
+    app.get('/public', expressPaywall(options), (_request, response) => {
+      response.set('Cache-Control', PUBLIC).send('public')
+    })
+    app.get('/missing', expressPaywall(options), (_request, response) => void response.status(404).send('nothing here'))
+    app.get('/slow', expressPaywall(options), async (_request, response) => {
+      shop.started++
+      await shop.work()
+      response.send('slow')
+    })
+    app.get('/broken-off', expressPaywall(options), async (_request, response) => {
+      response.write('half')
+      await shop.work()
+      response.destroy()
+    })
+    app.get('/released', expressPaywall(options), (request, response) => {
+      paymentOf(request)?.release('out of stock')
+      response.send('sorry')
+    })
+    app.get('/delivered', expressPaywall(options), (request, response) => {
+      paymentOf(request)?.deliver()
+      response.status(500).send('sent by mail all the same')
+    })
+    app.use((_error: Error, _request: express5.Request, response: express5.Response, _next: express5.NextFunction) => {
+      response.status(500).send('broken')
+    })
+    return opened(app.listen(0, '127.0.0.1'), shop)
+  }
+
+/** Without a framework: the Express adapter in front of plain functions. */
+async function openNodeHttp(options: ShopOptions): Promise<Shop> {
+  const shop = newShop()
+  const charge = expressPaywall({ description: 'GET /jokes/:id', ...options })
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? '', 'http://shop')
+    const handlers: Record<string, () => unknown> = {
+      '/broken': () => {
+        throw new Error('broken')
+      },
+      '/public': () => response.setHeader('cache-control', PUBLIC).end('public'),
+      '/missing': () => response.writeHead(404).end('nothing here'),
+      '/slow': async () => {
+        shop.started++
+        await shop.work()
+        response.end('slow')
+      },
+      '/broken-off': async () => {
+        response.write('half')
+        await shop.work()
+        response.destroy()
+      },
+      '/released': () => {
+        paymentOf(request)?.release('out of stock')
+        response.end('sorry')
+      },
+      '/delivered': () => {
+        paymentOf(request)?.deliver()
+        response.writeHead(500).end('sent by mail all the same')
+      },
+    }
+    const joke = (): void => {
+      shop.delivered++
+      const body = JSON.stringify({ joke: JOKE, id: pathname.split('/').at(-1) })
+      response.setHeader('content-type', 'application/json').end(body)
+    }
+    void charge(request, response, handlers[pathname] ?? joke)
   })
-  app.get('/broken', expressPaywall(options), () => {
-    throw new Error('broken')
-  })
-  app.get('/public', expressPaywall(options), (_request, response) => {
-    response.set('Cache-Control', PUBLIC).send('public')
-  })
-  app.use((_error: Error, _request: express.Request, response: express.Response, _next: express.NextFunction) => {
-    response.status(500).send('broken')
-  })
-  return opened(app.listen(0, '127.0.0.1'), shop)
+  return opened(server.listen(0, '127.0.0.1'), shop)
 }
 
 async function openFastify(options: ShopOptions): Promise<Shop> {
-  const app = fastify()
-  const shop = { delivered: 0 }
+  const app = fastify({ trustProxy: true })
+  const shop = newShop()
   app.get('/jokes/:id', { onRequest: fastifyPaywall(options) }, async (request) => {
     shop.delivered++
     return { joke: JOKE, id: (request.params as { id: string }).id }
@@ -70,13 +153,38 @@ async function openFastify(options: ShopOptions): Promise<Shop> {
   app.get('/public', { onRequest: fastifyPaywall(options) }, async (_request, reply) =>
     reply.header('cache-control', PUBLIC).send('public'),
   )
+  app.get('/missing', { onRequest: fastifyPaywall(options) }, async (_request, reply) => reply.code(404).send('nothing here'))
+  app.get('/slow', { onRequest: fastifyPaywall(options) }, async () => {
+    shop.started++
+    await shop.work()
+    return 'slow'
+  })
+  app.get('/broken-off', { onRequest: fastifyPaywall(options) }, async (_request, reply) =>
+    reply.send(Readable.from(brokenOff(shop))),
+  )
+  app.get('/released', { onRequest: fastifyPaywall(options) }, async (request) => {
+    paymentOf(request)?.release('out of stock')
+    return 'sorry'
+  })
+  app.get('/delivered', { onRequest: fastifyPaywall(options) }, async (request, reply) => {
+    paymentOf(request)?.deliver()
+    return reply.code(500).send('sent by mail all the same')
+  })
   await app.listen({ port: 0, host: '127.0.0.1' })
   return opened(app.server, shop)
 }
 
+async function* brokenOff(shop: Pick<Shop, 'work'>): AsyncGenerator<Uint8Array> {
+  yield new TextEncoder().encode('half')
+  await shop.work()
+  throw new Error('broken off')
+}
+const brokenOffBody = (shop: Pick<Shop, 'work'>): ReadableStream =>
+  Readable.toWeb(Readable.from(brokenOff(shop))) as ReadableStream
+
 async function openHono(options: ShopOptions): Promise<Shop> {
   const app = new Hono()
-  const shop = { delivered: 0 }
+  const shop = newShop()
   app.get('/jokes/:id', honoPaywall(options), (c) => {
     shop.delivered++
     return c.json({ joke: JOKE, id: c.req.param('id') })
@@ -85,6 +193,21 @@ async function openHono(options: ShopOptions): Promise<Shop> {
     throw new Error('broken')
   })
   app.get('/public', honoPaywall(options), (c) => c.text('public', 200, { 'cache-control': PUBLIC }))
+  app.get('/missing', honoPaywall(options), (c) => c.text('nothing here', 404))
+  app.get('/slow', honoPaywall(options), async (c) => {
+    shop.started++
+    await shop.work()
+    return c.text('slow')
+  })
+  app.get('/broken-off', honoPaywall(options), () => new Response(brokenOffBody(shop)))
+  app.get('/released', honoPaywall(options), (c) => {
+    paymentOf(c)?.release('out of stock')
+    return c.text('sorry')
+  })
+  app.get('/delivered', honoPaywall(options), (c) => {
+    paymentOf(c)?.deliver()
+    return c.text('sent by mail all the same', 500)
+  })
   app.onError((_error, c) => c.text('broken', 500))
   return opened(serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server, shop)
 }
@@ -93,8 +216,7 @@ async function openHono(options: ShopOptions): Promise<Shop> {
 const openPlain =
   (charge: typeof paywall) =>
   async (options: ShopOptions): Promise<Shop> => {
-    const shop = { delivered: 0 }
-    const { createServer } = await import('node:http')
+    const shop = newShop()
     const routes: [path: RegExp, handler: (request: Request) => Promise<Response>][] = [
       [
         /^\/jokes\//,
@@ -111,6 +233,30 @@ const openPlain =
         }),
       ],
       [/^\/public$/, charge(options, () => new Response('public', { headers: { 'cache-control': PUBLIC } }))],
+      [/^\/missing$/, charge(options, () => new Response('nothing here', { status: 404 }))],
+      [
+        /^\/slow$/,
+        charge(options, async () => {
+          shop.started++
+          await shop.work()
+          return new Response('slow')
+        }),
+      ],
+      [/^\/broken-off$/, charge(options, () => new Response(brokenOffBody(shop)))],
+      [
+        /^\/released$/,
+        charge(options, (request: Request) => {
+          paymentOf(request)?.release('out of stock')
+          return new Response('sorry')
+        }),
+      ],
+      [
+        /^\/delivered$/,
+        charge(options, (request: Request) => {
+          paymentOf(request)?.deliver()
+          return new Response('sent by mail all the same', { status: 500 })
+        }),
+      ],
     ]
     const listener = getRequestListener(
       async (request) => {
@@ -124,9 +270,11 @@ const openPlain =
   }
 
 export const SHOPS: [name: string, open: Opening][] = [
-  ['Express', openExpress],
+  ['Express 5', openExpress(express5)],
+  ['Express 4', openExpress(express4)],
   ['Fastify', openFastify],
   ['Hono', openHono],
   ['a Next route', openPlain(nextPaywall)],
   ['Request → Response', openPlain(paywall)],
+  ['node:http', openNodeHttp],
 ]

@@ -9,12 +9,13 @@ import fastify from 'fastify'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { attenuate, l402Credential, macaroonIn } from '../../server/test/gateway-harness.ts'
+import { eventually } from '../../server/test/harness.ts'
 import { fault } from '../../server/test/node-harness.ts'
 import { paywall as expressPaywall } from '../src/paywall/express.ts'
 import { paywall as fastifyPaywall } from '../src/paywall/fastify.ts'
-import type { PaywallOptions } from '../src/paywall/gate.ts'
 import { paywall as honoPaywall } from '../src/paywall/hono.ts'
 import { Gate } from '../src/paywall/index.ts'
+import type { PaywallOptions } from '../src/paywall/options.ts'
 import { paymentOf } from '../src/paywall/paid.ts'
 import { challengesIn, invoiceIn, Market, present } from './paywall-harness.ts'
 import { type Opening, SHOPS, type Shop } from './paywall-shops.ts'
@@ -38,13 +39,16 @@ beforeEach(() => {
   shop.delivered = 0
 })
 
-const statuses = (answers: Response[]): number[] => answers.map(({ status }) => status).sort()
+const served = (answers: Response[]): number => answers.filter(({ status }) => status === 200).length
 
 describe('one payment, one delivery', () => {
   test('C45: of twenty requests at once with one MPP credential, one is served', async () => {
     const credential = await market.buy(url)
     const answers = await Promise.all(Array.from({ length: 20 }, () => present(url, credential)))
-    expect(statuses(answers)).toEqual([200, ...Array(19).fill(402)])
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    // The others came while it was being answered, or after it.
+    expect(answers.filter(({ status }) => status === 409 || status === 402)).toHaveLength(19)
+    for (const answer of answers) if (answer.status === 409) expect(challengesIn(answer)).toEqual([])
     expect(shop.delivered).toBe(1)
     expect(answers.filter(({ headers }) => headers.has('payment-receipt'))).toHaveLength(1)
   })
@@ -75,10 +79,11 @@ describe('one payment, one delivery', () => {
       const credential = await market.buy(here)
       // The one that did not issue it serves it just as well.
       expect((await present(there, credential)).status).toBe(200)
-      expect((await present(here, credential)).status).toBe(402)
+      // Until it is confirmed there, it is a delivery in progress.
+      await eventually(async () => (await present(here, credential)).status === 402, 'the confirmation')
       const other = await market.buy(there)
       const answers = await Promise.all([...shops, ...shops, ...shops].map((each) => present(each, other)))
-      expect(statuses(answers)).toEqual([200, ...Array(5).fill(402)])
+      expect(served(answers)).toBe(1)
     })
   })
 
@@ -98,17 +103,16 @@ describe('one payment, one delivery', () => {
     const once = await open({ ...market.terms, protocol: 'l402', singleUse: true })
     const credential = await market.buy(once.url('/jokes/1'))
     const answers = await Promise.all(Array.from({ length: 10 }, () => present(once.url('/jokes/1'), credential)))
-    expect(statuses(answers)).toEqual([200, ...Array(9).fill(402)])
+    expect(served(answers)).toBe(1)
     expect(once.delivered).toBe(1)
   })
 })
 
 describe('a payment for something else', () => {
   const others: [name: string, options: () => Partial<PaywallOptions<any>>, path?: string][] = [
-    ['the price has gone up', () => ({ amountSat: 11 })],
-    ['the price has gone down', () => ({ amountSat: 9 })],
     ['another route', () => ({}), '/public'],
-    ['another thing on the same route', () => ({ description: 'A better joke' })],
+    ['another thing on the same route', () => ({ resource: 'A better joke' })],
+    ['another thing, and dearer', () => ({ resource: 'A better joke', amountSat: 1000 })],
     ['another node', () => ({ nodeId: market.otherNode.node.id })],
     ['another protocol than is sold here', () => ({ protocol: 'l402' })],
   ]
@@ -130,7 +134,6 @@ describe('a payment for something else', () => {
     const app = await open({
       ...market.terms,
       amountSat: async (request: express.Request) => Number(request.query.words ?? 1),
-      description: (request: express.Request) => `${request.query.words ?? 1} words`,
     })
     const short = await market.buy(app.url('/jokes/1?words=5'))
     expect((await present(app.url('/jokes/1?words=500'), short)).status).toBe(402)
@@ -184,11 +187,18 @@ describe('what is presented', () => {
 })
 
 describe('behind the scenes', () => {
-  test('what this process has asked for itself it need not ask about: one question for each paid request', async () => {
-    const credential = await market.buy(url)
+  test('selling 3: one question for each paid request, and one for many to confirm them', async () => {
+    const credentials = await Promise.all(Array.from({ length: 8 }, () => market.buy(url)))
     market.wire.seen.length = 0
-    expect((await present(url, credential)).status).toBe(200)
-    expect(market.wire.seen.map(({ path }) => path.split('/').at(-1))).toEqual(['redeem'])
+    for (const answer of await Promise.all(credentials.map((credential) => present(url, credential))))
+      expect(answer.status).toBe(200)
+    await eventually(async () => {
+      const { payments } = await market.client.payments.list({ delivery: 'held' })
+      return payments.length === 0
+    }, 'the confirmation')
+    const asked = market.wire.seen.map(({ path }) => path.split('/').at(-1)).filter((name) => !name?.includes('?'))
+    expect(asked.filter((name) => name === 'redeem')).toHaveLength(8)
+    expect(asked.filter((name) => name === 'delivered').length).toBeLessThan(8)
   })
 
   test('events hold no secret, and a hook that throws, now or later, breaks nothing', async () => {
@@ -219,12 +229,6 @@ describe('behind the scenes', () => {
     expect(() => new Gate({ ...market.terms, protocol: 'lsat' as never })).toThrow(/protocol/)
     const careless = await open({ ...market.terms, amountSat: () => Number.NaN })
     expect([(await fetch(careless.url('/jokes/1'))).status, careless.delivered]).toEqual([500, 0])
-  })
-
-  test('whoever asks for the head of a thing is asked for the price of the thing', async () => {
-    const answer = await fetch(url, { method: 'HEAD' })
-    expect([answer.status, challengesIn(answer).length]).toEqual([402, 1])
-    expect(market.events).toMatchObject([{ type: 'challenged', description: 'GET /jokes/:id' }])
   })
 })
 
@@ -274,7 +278,9 @@ describe('in front of a whole site', () => {
     const paid = await market.buy(`${long}a`)
     expect((await present(`${long}b`, paid)).status).toBe(402)
     const opened = await present(`${long}a`, paid)
-    expect([opened.status, await opened.json()]).toEqual([200, expect.stringMatching(/^GET \/paid\/x{422}… \([0-9a-f]{64}\)$/)])
+    expect([opened.status, await opened.json()]).toEqual([200, expect.stringMatching(/^GET \/paid\/x{489}…$/)])
+    const { payments } = await market.client.payments.list({ limit: 1 })
+    expect(payments[0]?.resource).toMatch(/^GET sha256:[0-9a-f]{64}$/)
   })
 
   test('Fastify: has the pattern already, and nothing is sold where there is nothing', async () => {

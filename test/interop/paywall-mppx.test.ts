@@ -116,6 +116,9 @@ describe('a tool of an MCP server', () => {
       problem: { type: 'https://paymentauth.org/problems/payment-required', status: 402 },
     })
     expect([calls, market.paid]).toEqual([[], 0])
+    // D15: the words are about MCP, which has no headers.
+    expect(error.message).toMatch(/_meta\["org\.paymentauth\/credential"\]/)
+    expect(error.message).not.toMatch(/WWW-Authenticate|Authorization/)
   })
 
   test('mppx pays for it, the result is the tool’s own, and has the receipt', async () => {

@@ -1,5 +1,6 @@
-import { Gate, type PaywallOptions } from './gate.ts'
-import { finishHead, type NodeResponse, whileConnected } from './node-response.ts'
+import { lazyGate, type Ready } from './lazy-gate.ts'
+import { follow, type NodeResponse, whileConnected } from './node-response.ts'
+import type { PaywallOptions } from './options.ts'
 import { rememberPayment } from './paid.ts'
 
 export { paymentOf } from './paid.ts'
@@ -8,6 +9,7 @@ export { paymentOf } from './paid.ts'
 export type FastifyRequest = {
   method: string
   url: string
+  ip: string
   is404: boolean
   routeOptions: { url?: string | undefined }
   headers: { authorization?: string | undefined; [name: string]: string | string[] | undefined }
@@ -24,25 +26,28 @@ export type FastifyReply = {
 }
 
 /** `app.get('/joke', { onRequest: paywall({ nodeId, amountSat: 10 }) }, async () => …)`; `preHandler` where the price depends on the body. */
-export function paywall<R extends FastifyRequest = FastifyRequest>(
+export function paywall<R = FastifyRequest>(
   options: PaywallOptions<R>,
-): (request: R, reply: FastifyReply) => Promise<unknown> {
-  const gate = new Gate(options)
-  return async (request, reply) => {
+): ((request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) & Ready {
+  const gate = lazyGate(options)
+  const hook = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     // A hook of all routes also runs where there is none. Nothing is sold there.
-    if (request.is404) return
-    const { method, headers, routeOptions, url } = request
-    const visit = { method, route: routeOptions.url ?? url, authorization: headers.authorization, request }
+    if (request.is404) return undefined
+    const { method, headers, routeOptions, url, ip } = request
+    const route = routeOptions.url ?? url
+    const visit = { method, route, url, authorization: headers.authorization, clientAddress: ip, request: request as R }
     const decision = await whileConnected(reply.raw, (signal) => gate.decide({ ...visit, signal }))
     // Otherwise Fastify would go on to the handler.
     if (!decision) return reply.hijack()
     if (decision.pass) {
-      rememberPayment(request, decision.payment)
-      finishHead(reply.raw, decision)
-      return
+      if (!decision.delivery) return undefined
+      rememberPayment(request, decision.delivery.payment)
+      follow(reply.raw, decision.delivery)
+      return undefined
     }
     reply.code(decision.status)
     for (const [name, value] of Object.entries(decision.headers)) reply.header(name, value)
     return reply.send(decision.body)
   }
+  return Object.assign(hook, { ready: gate.ready })
 }

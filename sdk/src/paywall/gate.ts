@@ -1,199 +1,232 @@
 import { Boltyard } from '../boltyard.ts'
-import { paymentIdOf } from '../credential.ts'
-import { BoltyardError, ConflictError, CredentialError, ExpiredError, NotFoundError, RateLimitError } from '../errors.ts'
-import type { Protocol, RedeemedPayment } from '../types.ts'
-import { type Answer, MALFORMED, OTHER_TERMS, paymentRequired, type Refusal, refusalOf, unavailable } from './answers.ts'
+import { paymentIdOf, validUntilOf } from '../credential.ts'
+import { BoltyardError, CredentialError, RateLimitError } from '../errors.ts'
+import type { ExpectedTerms, Protocol, RedeemedPayment } from '../types.ts'
+import { type Answer, allowed, deliveryInProgress, MALFORMED, OTHER_TERMS, priceChanged, unavailable } from './answers.ts'
 import { credentialIn } from './authorization.ts'
-import { type EventHook, type PaywallEvent, tell } from './events.ts'
-import { patiently, within } from './patience.ts'
-import { Recent } from './recent.ts'
-import { isFor, type Offer, protocolsOf, shortened, type Terms, type Wanted } from './terms.ts'
+import { Challenges, type Refused } from './challenges.ts'
+import { Claims } from './claims.ts'
+import { Delivery, type Outcome } from './delivery.ts'
+import { sha256Hex } from './digest.ts'
+import { type EventDetail, type PaywallEvent, tell } from './events.ts'
+import { protocolsOf } from './offer.ts'
+import { checkOptions, isL402Reusable, type PaywallOptions } from './options.ts'
+import { isOutcomeUnknown, patiently, untilAborted, within } from './patience.ts'
+import { type Terms, termsOf } from './terms.ts'
+import { adviceFor, warn } from './trouble.ts'
+import { verdictOf } from './verdict.ts'
+import { VerifiedCredentials } from './verified-credentials.ts'
+import type { Visit } from './visit.ts'
 
-/** The same for every request, or told by the request. */
-export type PerRequest<R, V> = V | ((request: R) => V | Promise<V>)
-
-export type PaywallOptions<R> = {
-  /** One of its own unless given, with the key from `SERVICE_API_KEY`. It needs `gateway:write` and nothing else. */
-  client?: Boltyard | undefined
-  /** The node that is paid. */
-  nodeId: string
-  amountSat: PerRequest<R, number>
-  /** What is sold: customers see it, and a credential opens only what has the same one. `<METHOD> <route pattern>` unless given. */
-  description?: PerRequest<R, string> | undefined
-  /** `mpp` unless given. */
-  protocol?: Offer | undefined
-  /** L402: one delivery for each payment, as MPP always has it. Otherwise a credential is good until it lapses. */
-  singleUse?: boolean | undefined
-  onEvent?: EventHook | undefined
-  /** For how long to ask again when it cannot be told whether a credential was paid; 10 s unless given. */
-  patienceMs?: number | undefined
-}
-
-/** A request, whatever framework it came through. */
-export type Visit<R> = {
-  method: string
-  /** The pattern that the router matched, or the path where there is none. */
-  route: string
-  authorization: string | null | undefined
-  /** Aborted when the customer leaves. */
-  signal?: AbortSignal | undefined
-  /** What the functions of the options are given. */
-  request: R
-}
-
-export type Pass = {
-  pass: true
-  headers: { 'Cache-Control': 'private'; 'Payment-Receipt'?: string }
-  payment: RedeemedPayment
-  /** To be called when the delivery failed: then whoever brings the credential again gets another try. */
-  undelivered: () => void
-}
+/** Without a delivery there is nothing to sell: an OPTIONS request that the shop answers itself. */
+export type Pass = { pass: true; delivery: Delivery | undefined }
 export type Decision = Pass | ({ pass: false } & Answer)
+
+type Presented = { id: string; credential: string; isReusable: boolean; digest: string }
 
 /** Paywalls wait for other people's nodes; behind the usual four at once, four slow payments would hold up every quick one. */
 const AT_ONCE = 64
 const PATIENCE_MS = 10_000
 const ATTEMPT_MS = 5_000
 const RETRY_AFTER_SECONDS = 5
+const HOLD_SECONDS = 120
 
-/** Decides whether a request passes. It keeps no state: the payment's id is in the credential, and the gateway says who is served. */
+/** Decides whether a request passes. The payment's id is in the credential and the gateway says who is served, so any process can. */
 export class Gate<R> {
   readonly #options: PaywallOptions<R>
   readonly #client: Boltyard
   readonly #protocols: Protocol[]
   readonly #patienceMs: number
-  /** Saves asking what a payment was for, most of the time. */
-  readonly #terms = new Recent<Terms>(10_000)
-  /** Under which request id a payment may have been claimed for a delivery that did not happen. */
-  readonly #undelivered = new Recent<string>(1_000)
+  readonly #holdSeconds: number
+  readonly #isL402Reusable: boolean
+  readonly #claims: Claims
+  readonly #challenges: Challenges<R>
+  readonly #verified = new VerifiedCredentials()
 
   constructor(options: PaywallOptions<R>) {
-    if (typeof options.nodeId !== 'string' || options.nodeId === '')
-      throw new TypeError('`nodeId` is missing: which node is paid?')
-    if (typeof options.amountSat !== 'function') checkAmount(options.amountSat)
+    checkOptions(options)
     this.#options = options
     this.#protocols = protocolsOf(options.protocol)
     this.#client = options.client ?? new Boltyard({ maxConcurrency: AT_ONCE })
     this.#patienceMs = options.patienceMs ?? PATIENCE_MS
+    this.#holdSeconds = options.holdSeconds ?? HOLD_SECONDS
+    this.#isL402Reusable = isL402Reusable(options)
+    this.#claims = new Claims(this.#client, this.#holdSeconds)
+    this.#challenges = new Challenges(this.#client, this.#patienceMs, options, (terms, detail) => this.#tell(terms, detail))
   }
 
   /** Rejects when the customer has left, and with whatever the functions of the options throw. */
   async decide(visit: Visit<R>): Promise<Decision> {
-    const wanted = await this.#wanted(visit)
+    if (visit.method === 'OPTIONS') {
+      if (this.#options.options === 'pass') return { pass: true, delivery: undefined }
+      return { pass: false, ...allowed(visit.methods) }
+    }
+    const terms = await termsOf(this.#options, this.#protocols, visit, visit.request)
     const credential = credentialIn(visit.authorization)
     try {
-      if (credential === undefined) return await this.#challenge(visit, wanted)
-      const outcome = await this.#redeem(visit, wanted, credential)
-      return 'pass' in outcome ? outcome : await this.#challenge(visit, wanted, outcome, credential)
+      if (credential === undefined) return await this.#challenge(visit, terms)
+      return await this.#present(visit, terms, credential)
     } catch (error) {
       visit.signal?.throwIfAborted()
-      return this.#unavailable(wanted, credential, error)
+      return this.#unavailable(terms, credential, error)
     }
   }
 
-  async #wanted({ method, route, request }: Visit<R>): Promise<Wanted> {
-    const { nodeId, amountSat, description } = this.#options
-    const price = typeof amountSat === 'function' ? await amountSat(request) : amountSat
-    // A price that came out as 0 or NaN must not become a gift.
-    checkAmount(price)
-    // Whoever asks for the head of a thing buys the same thing.
-    const usual = `${method === 'HEAD' ? 'GET' : method} ${route}`
-    const text = typeof description === 'function' ? await description(request) : (description ?? (await shortened(usual)))
-    return { nodeId, amountSat: price, description: text, protocols: this.#protocols }
-  }
-
-  async #challenge({ signal }: Visit<R>, wanted: Wanted, refusal?: Refusal, credential?: string): Promise<Decision> {
-    const { protocols, ...terms } = wanted
-    // One payment has one protocol, so two offers are two payments.
-    const payments = await within(this.#patienceMs, signal, (bounded) =>
-      Promise.all(protocols.map((protocol) => this.#client.payments.create({ ...terms, protocol }, { signal: bounded }))),
-    )
-    for (const { id, protocol } of payments) this.#terms.set(id, { ...terms, protocol })
-    const paymentIds = payments.map(({ id }) => id)
-    if (refusal) this.#tell(wanted, { type: 'refused', code: refusal.code, presented: presentedIn(credential), paymentIds })
-    else this.#tell(wanted, { type: 'challenged', paymentIds })
-    return { pass: false, ...paymentRequired(wanted, payments, refusal) }
-  }
-
-  async #redeem({ signal }: Visit<R>, wanted: Wanted, credential: string): Promise<Pass | Refusal> {
-    const id = paymentIdOf(credential)
-    if (id === undefined) return MALFORMED
-    const { singleUse = false } = this.#options
-    let left: string | undefined
-    let requestId: string | undefined
+  /** Rejects with what the seller has to change. It asks the node for an invoice, as a visitor would. */
+  async ready(): Promise<void> {
+    const { nodeId, amountSat, description, resource } = this.#options
     try {
-      return await patiently(this.#patienceMs, signal, async (bounded) => {
-        const options = { signal: bounded, timeoutMs: ATTEMPT_MS }
-        // Looked at before it is redeemed: redeeming is what uses it up, and somebody at the wrong door should keep what they paid for.
-        if (!isFor(await this.#termsOf(id, options), wanted)) return OTHER_TERMS
-        // Taken, so that of two at once only one comes in under it.
-        left ??= this.#undelivered.take(id)
-        requestId ??= left ?? crypto.randomUUID()
-        const payment = await this.#client.payments.redeem(id, { credential, requestId, singleUse }, options)
-        // Nobody is there any more to deliver to.
-        signal?.throwIfAborted()
-        return isFor(payment, wanted) ? this.#pass(wanted, payment, requestId) : OTHER_TERMS
+      const { scopes } = await this.#client.key({ timeoutMs: ATTEMPT_MS })
+      if (!scopes.includes('gateway:write')) throw new TypeError('The API key does not have the scope gateway:write.')
+      await this.#client.payments.create({
+        nodeId,
+        amountSat: typeof amountSat === 'number' ? amountSat : 1,
+        description: typeof description === 'string' ? description : 'Paywall check',
+        resource: typeof resource === 'string' ? resource : 'paywall check',
       })
     } catch (error) {
-      const refusal = refusalFor(error)
-      // It may have been claimed, and the answer lost. Told 409 the next time, the customer would pay a second time for the first delivery.
-      const unfinished = refusal ? left : requestId
-      if (unfinished !== undefined) this.#undelivered.set(id, unfinished)
-      if (refusal) return refusal
+      throw new Error(`The paywall is not ready. ${adviceFor(error, nodeId)}`, { cause: error })
+    }
+  }
+
+  async #challenge(visit: Visit<R>, terms: Terms, refused?: Refused): Promise<Decision> {
+    return { pass: false, ...(await this.#challenges.issue(visit, terms, refused)) }
+  }
+
+  async #present(visit: Visit<R>, terms: Terms, credential: string): Promise<Decision> {
+    const protocol = /^Payment /i.test(credential) ? 'mpp' : 'l402'
+    const isReusable = protocol === 'l402' && this.#isL402Reusable
+    const digest = isReusable ? await sha256Hex(credential) : ''
+    const known = isReusable ? this.#verified.find(digest, terms) : undefined
+    if (known) return this.#pass(visit, terms, known)
+    const id = paymentIdOf(credential)
+    if (id === undefined) return this.#challenge(visit, terms, { ...MALFORMED, presented: undefined })
+    if (!terms.protocols.includes(protocol)) return this.#challenge(visit, terms, { ...OTHER_TERMS, presented: id })
+    await this.#afterEarlier(id, visit.signal)
+    const presented = { id, credential, isReusable, digest }
+    try {
+      return visit.method === 'HEAD' ? await this.#validate(visit, terms, presented) : await this.#redeem(visit, terms, presented)
+    } catch (error) {
+      return this.#refuse(visit, terms, presented, error)
+    }
+  }
+
+  /** Whoever comes again right after an answer must not be told that it is still in progress. */
+  async #afterEarlier(paymentId: string, left: AbortSignal | undefined): Promise<void> {
+    const settling = this.#claims.settling(paymentId)
+    if (settling) await within(this.#patienceMs, left, (signal) => Promise.race([settling, untilAborted(signal)]))
+  }
+
+  async #redeem(visit: Visit<R>, terms: Terms, presented: Presented): Promise<Decision> {
+    const { id, credential, isReusable, digest } = presented
+    const requestId = crypto.randomUUID()
+    const payment = await this.#ask(visit, { id, requestId, isReusable, credential }, expectedOf(terms))
+    this.#challenges.paid(id)
+    if (isReusable) this.#verified.add(digest, terms, payment, validUntilOf(credential) ?? 0)
+    const decision = this.#pass(visit, terms, payment, isReusable ? undefined : requestId)
+    // Nobody is there any more to deliver to.
+    if (visit.signal?.aborted) decision.delivery?.release('the customer left')
+    visit.signal?.throwIfAborted()
+    return decision
+  }
+
+  async #ask(
+    { signal: left }: Visit<R>,
+    { id, requestId, isReusable, credential }: { id: string; requestId: string; isReusable: boolean; credential: string },
+    expect: ExpectedTerms,
+  ): Promise<RedeemedPayment> {
+    const redemption = { credential, requestId, singleUse: !isReusable, expect, holdSeconds: this.#holdSeconds }
+    try {
+      return await patiently(this.#patienceMs, left, (signal) =>
+        this.#client.payments.redeem(id, redemption, { signal, timeoutMs: ATTEMPT_MS }),
+      )
+    } catch (error) {
+      // It may have been claimed, and the answer lost.
+      if (!isReusable && isOutcomeUnknown(error)) this.#claims.release({ id, requestId }, 'the answer of the gateway was lost')
       throw error
     }
   }
 
-  async #termsOf(id: string, options: { signal: AbortSignal; timeoutMs: number }): Promise<Terms> {
-    const known = this.#terms.get(id)
-    if (known) return known
-    const { nodeId, amountSat, description, protocol } = await this.#client.payments.get(id, options)
-    const terms = { nodeId, amountSat, description, protocol }
-    this.#terms.set(id, terms)
-    return terms
+  /** HEAD has no body to sell: it is answered for a payment that GET would be answered for, and claims nothing. */
+  async #validate({ signal: left }: Visit<R>, terms: Terms, { id, credential, isReusable }: Presented): Promise<Decision> {
+    const payment = await patiently(this.#patienceMs, left, async (signal) => {
+      const options = { signal, timeoutMs: ATTEMPT_MS }
+      const paid = await this.#client.payments.validate(id, credential, { ...options, expect: expectedOf(terms) })
+      const { challenge: _challenge, ...shown } = await this.#client.payments.get(id, options)
+      return { ...shown, ...paid }
+    })
+    this.#challenges.paid(id)
+    if (!isReusable && payment.redeemedAt !== null) return this.#inProgress(terms, id)
+    const nothing = { receipt: undefined, releaseOnDisconnect: true }
+    return { pass: true, delivery: new Delivery(payment, nothing, () => undefined) }
   }
 
-  #pass(wanted: Wanted, payment: RedeemedPayment, requestId: string): Pass {
+  /** `requestId` is the claim's; a credential that may be reused claims nothing. */
+  #pass({ waitUntil }: Visit<R>, terms: Terms, payment: RedeemedPayment, requestId?: string): Pass {
     const { id, protocol, receipt } = payment
-    this.#tell(wanted, { type: 'delivered', paymentId: id, protocol })
-    return {
-      pass: true,
-      headers: { 'Cache-Control': 'private', ...(receipt === undefined ? {} : { 'Payment-Receipt': receipt }) },
-      payment,
-      undelivered: () => this.#undelivered.set(id, requestId),
+    if (requestId !== undefined) this.#claims.begin()
+    const settle = (outcome: Outcome): void => {
+      if (outcome.delivered) {
+        if (requestId !== undefined) this.#claims.confirm({ id, requestId }, waitUntil)
+        this.#tell(terms, { type: 'delivered', paymentId: id, protocol })
+      } else {
+        if (requestId !== undefined) this.#claims.fail({ id, requestId }, outcome.reason, waitUntil)
+        this.#tell(terms, { type: 'undelivered', paymentId: id, protocol, reason: outcome.reason })
+      }
     }
+    const { releaseOnDisconnect = true } = this.#options
+    return { pass: true, delivery: new Delivery(payment, { receipt, releaseOnDisconnect }, settle) }
   }
 
-  #unavailable(wanted: Wanted, credential: string | undefined, error: unknown): Decision {
+  /** A fresh challenge only where the customer has nothing to lose: many clients pay every challenge they see. */
+  async #refuse(visit: Visit<R>, terms: Terms, presented: Presented, error: unknown): Promise<Decision> {
+    const { id, isReusable } = presented
+    const verdict = verdictOf(error)
+    if (verdict?.is === 'in_progress') return this.#inProgress(terms, id)
+    if (verdict?.is === 'refused') return this.#challenge(visit, terms, { ...verdict.refusal, presented: id })
+    if (verdict?.is !== 'too_little') throw error
+    // It was used, and may not be used for this price again.
+    if (verdict.isClaimed && isReusable) return this.#challenge(visit, terms, { ...OTHER_TERMS, presented: id })
+    if (verdict.isClaimed && visit.method !== 'HEAD') return this.#refuseClaimed(visit, terms, presented)
+    this.#tell(terms, { type: 'refused', code: 'price_changed', presented: id, paymentIds: [] })
+    return { pass: false, ...priceChanged(terms, id) }
+  }
+
+  /** Too little by now, and claimed: used up, or by a delivery in progress. Asked for at any price, the gateway tells which. */
+  async #refuseClaimed(visit: Visit<R>, terms: Terms, presented: Presented): Promise<Decision> {
+    const { nodeId, resource } = terms
+    const requestId = crypto.randomUUID()
+    try {
+      await this.#ask(visit, { ...presented, requestId }, { nodeId, resource })
+    } catch (error) {
+      return this.#refuse(visit, terms, presented, error)
+    }
+    // The other delivery has just failed.
+    this.#claims.release({ id: presented.id, requestId }, 'the price has risen')
+    this.#tell(terms, { type: 'refused', code: 'price_changed', presented: presented.id, paymentIds: [] })
+    return { pass: false, ...priceChanged(terms, presented.id) }
+  }
+
+  /** The hold's whole time would be far too long for a customer whose first try fails in a second. */
+  #inProgress(terms: Terms, id: string): Decision {
+    this.#tell(terms, { type: 'refused', code: 'delivery_in_progress', presented: id, paymentIds: [] })
+    return { pass: false, ...deliveryInProgress(RETRY_AFTER_SECONDS) }
+  }
+
+  #unavailable(terms: Terms, credential: string | undefined, error: unknown): Decision {
     const { code, message, requestId } =
       error instanceof BoltyardError ? error : { code: 'unexpected', message: String(error), requestId: undefined }
-    this.#tell(wanted, { type: 'unavailable', code, message, presented: presentedIn(credential), requestId })
+    const presented = credential === undefined ? undefined : paymentIdOf(credential)
+    this.#tell(terms, { type: 'unavailable', code, message, presented, requestId })
+    // An unsettled credential is the customer's trouble, and anybody can send one.
+    if (!(error instanceof CredentialError)) warn(`${code} ${terms.nodeId}`, adviceFor(error, terms.nodeId))
     const seconds = (error instanceof RateLimitError && error.retryAfterSeconds) || RETRY_AFTER_SECONDS
     return { pass: false, ...unavailable(credential !== undefined, seconds) }
   }
 
-  #tell<E extends Detail>({ amountSat, description }: Wanted, detail: E): void {
-    tell(this.#options.onEvent, { amountSat, description, ...detail } as PaywallEvent)
+  #tell({ amountSat, resource, description }: Terms, detail: EventDetail): void {
+    tell(this.#options.onEvent, { amountSat, resource, description, ...detail } as PaywallEvent)
   }
 }
 
-type Detail = PaywallEvent extends infer E ? (E extends PaywallEvent ? Omit<E, 'amountSat' | 'description'> : never) : never
-
-/** The id of the payment: that much of a credential may be told. */
-const presentedIn = (credential: string | undefined): string | undefined =>
-  credential === undefined ? undefined : paymentIdOf(credential)
-
-function checkAmount(amountSat: unknown): asserts amountSat is number {
-  if (!Number.isSafeInteger(amountSat) || (amountSat as number) < 1)
-    throw new TypeError('`amountSat` must be a whole number of satoshis, at least 1.')
-}
-
-/** Only for these a fresh challenge is of use to the customer. Everything else says nothing about whether they have paid. */
-function refusalFor(error: unknown): Refusal | undefined {
-  const isRefused =
-    (error instanceof CredentialError && !error.notSettled) ||
-    error instanceof ExpiredError ||
-    (error instanceof ConflictError && error.code === 'already_redeemed') ||
-    (error instanceof NotFoundError && error.code === 'gateway_payment_not_found')
-  return isRefused ? refusalOf(error.code, error.details.problem) : undefined
-}
+const expectedOf = ({ nodeId, resource, minAmountSat }: Terms): ExpectedTerms => ({ nodeId, resource, minAmountSat })

@@ -1,13 +1,30 @@
 import { privately } from './answers.ts'
-import type { Pass } from './gate.ts'
+import type { Delivery } from './delivery.ts'
 
 /** As much of node:http's response as is needed, so that nobody has to install its types. */
 export type NodeResponse = {
+  statusCode: number
+  headersSent: boolean
+  writableFinished: boolean
+  errored?: unknown
+  socket?: NodeSocket | null | undefined
+  /** HTTP/2 only. */
+  stream?: { rstCode?: number | undefined } | undefined
   getHeader(name: string): unknown
   setHeader(name: string, value: string): unknown
+  removeHeader(name: string): unknown
   writeHead(status: number, headers?: Record<string, string | string[]>): unknown
-  once(event: 'close', listener: () => void): unknown
-  removeListener(event: 'close', listener: () => void): unknown
+  end(body?: string): unknown
+  once(event: 'close' | 'finish', listener: () => void): unknown
+  removeListener(event: 'close' | 'finish', listener: () => void): unknown
+}
+
+type NodeSocket = {
+  bytesWritten: number
+  readableEnded: boolean
+  errored?: unknown
+  once(event: 'timeout', listener: () => void): unknown
+  removeListener(event: 'timeout', listener: () => void): unknown
 }
 
 /** Undefined: the connection was closed first, and whatever it did meanwhile was stopped. */
@@ -29,21 +46,77 @@ export async function whileConnected<T>(
   }
 }
 
+/** Adds what a paid answer has to say, and finds out whether it was delivered. */
+export function follow(response: NodeResponse, delivery: Delivery): void {
+  finishHead(response, delivery)
+  decideDelivery(response, delivery)
+}
+
+/**
+ * The first of these decides. The handler answers 4xx or 5xx: not delivered. The customer leaves before a byte of the answer was handed to
+ * the socket: not delivered, once the handler has ended. They leave later, or stop reading until a timeout: delivered, or one payment would
+ * buy many almost complete answers. The shop breaks the answer off: not delivered.
+ */
+function decideDelivery(response: NodeResponse, delivery: Delivery): void {
+  const { socket, end } = response
+  const bytesBefore = socket?.bytesWritten ?? 0
+  let [hasEnded, hasLeft, hasTimedOut] = [false, false, false]
+
+  const byStatus = (): void => {
+    if (response.statusCode >= 400) delivery.release(`the handler answered ${response.statusCode}`)
+    else delivery.deliver()
+  }
+  const afterLeaving = (): void => {
+    if (delivery.releaseOnDisconnect) delivery.release('the customer left before the answer')
+    else byStatus()
+  }
+  const hasSent = (): boolean => (response.stream ? response.headersSent : (socket?.bytesWritten ?? 0) > bytesBefore)
+  const hasShopBroken = (): boolean => {
+    if (response.stream) return response.stream.rstCode === HTTP2_INTERNAL_ERROR
+    if (response.errored) return true
+    return !(hasTimedOut || socket?.readableEnded || socket?.errored)
+  }
+  const timeOut = (): void => {
+    hasTimedOut = true
+  }
+  const close = (): void => {
+    socket?.removeListener('timeout', timeOut)
+    if (delivery.isDecided) return
+    if (response.writableFinished) byStatus()
+    else if (hasShopBroken()) delivery.release('the answer broke off')
+    else if (hasSent()) byStatus()
+    else if (hasEnded) afterLeaving()
+    else hasLeft = true
+  }
+  response.once('close', close)
+  response.once('finish', () => {
+    if (!hasLeft) byStatus()
+  })
+  socket?.once('timeout', timeOut)
+  response.end = function (this: NodeResponse, ...args: unknown[]) {
+    const result = Reflect.apply(end, this, args)
+    hasEnded = true
+    if (hasLeft) afterLeaving()
+    else if (response.statusCode >= 400) byStatus()
+    return result
+  } as NodeResponse['end']
+}
+
+const HTTP2_INTERNAL_ERROR = 2
+
 /**
  * What the handler answers is known when its head is written, and not before: only then it is clear whether there is a delivery to give a
  * receipt for, and what the handler itself says of caches.
  */
-export function finishHead(response: NodeResponse, pass: Pass): void {
+function finishHead(response: NodeResponse, { receipt }: Delivery): void {
   const { writeHead } = response
   response.writeHead = function (this: NodeResponse, status: number, ...rest: unknown[]) {
-    response.writeHead = writeHead
     const given = rest.find((one) => typeof one === 'object' && one !== null)
     const pairs = pairsOf(given)
     const own = pairs.findLast(([name]) => name === 'cache-control')?.[1] ?? response.getHeader('cache-control')
     response.setHeader('cache-control', privately(own === undefined ? undefined : String(own)))
-    const receipt = pass.headers['Payment-Receipt']
-    if (status >= 500) pass.undelivered()
     if (receipt !== undefined && status < 400) response.setHeader('payment-receipt', receipt)
+    else response.removeHeader('payment-receipt')
     const others = rest.map((one) => (one === given ? withoutCacheControl(one) : one))
     return Reflect.apply(writeHead, this, [status, ...others])
   } as NodeResponse['writeHead']

@@ -1,12 +1,12 @@
-import type { RedeemedPayment } from '../types.ts'
+import type { RequestPayment } from './delivery.ts'
 
-const payments = new WeakMap<object, RedeemedPayment>()
+const payments = new WeakMap<object, RequestPayment>()
 
 /** The payment that opened the way for this request: of the framework's own request object, or the context in Hono. */
-export function paymentOf(request: object): RedeemedPayment | undefined {
+export function paymentOf(request: object): RequestPayment | undefined {
   return payments.get(request)
 }
 
-export function rememberPayment(request: object, payment: RedeemedPayment): void {
+export function rememberPayment(request: object, payment: RequestPayment): void {
   payments.set(request, payment)
 }

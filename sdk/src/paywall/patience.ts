@@ -31,21 +31,24 @@ export async function within<T>(
   }
 }
 
-/** Again and again while it may still turn out well. No attempt begins after the patience is over; the last one may finish. */
+/**
+ * Again and again while it may still turn out well. No attempt begins after the patience is over or the customer has left, but the last
+ * one may finish: cut off, it may have claimed the delivery without anybody knowing.
+ */
 export function patiently<T>(
   patienceMs: number,
   signal: AbortSignal | undefined,
   attempt: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const end = Date.now() + patienceMs
-  return within(patienceMs + TO_FINISH_MS, signal, async (bounded) => {
+  return within(patienceMs + TO_FINISH_MS, undefined, async (bounded) => {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {
         return await attempt(bounded)
       } catch (error) {
-        if (!mayPass(error) || bounded.aborted || Date.now() + pauseMs > end) throw error
+        if (!mayPass(error) || bounded.aborted || signal?.aborted || Date.now() + pauseMs > end) throw error
       }
-      await pause(pauseMs, bounded)
+      await pause(pauseMs, signal)
     }
   })
 }
@@ -56,3 +59,11 @@ function mayPass(error: unknown): boolean {
   if (error instanceof BoltyardError && error.code === 'unexpected_answer') return (error.status ?? 0) >= 500
   return error instanceof ServiceError || error instanceof ConnectionError || error instanceof TimeoutError
 }
+
+export function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+}
+
+/** It may have been done, and nobody was told. */
+export const isOutcomeUnknown = (error: unknown): boolean =>
+  error instanceof ConnectionError || error instanceof TimeoutError || error instanceof ServiceError

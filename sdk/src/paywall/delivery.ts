@@ -1,0 +1,55 @@
+import type { RedeemedPayment } from '../types.ts'
+
+/** The payment behind a request, and the handler's say in whether it was delivered. */
+export type RequestPayment = Omit<RedeemedPayment, 'redeemedAt'> & {
+  /** When the delivery was claimed, in seconds; null for HEAD, which claims nothing. */
+  redeemedAt: number | null
+  /** Counts as delivered from now on, whatever becomes of the answer. */
+  deliver(): void
+  /** Counts as not delivered: the customer may send the same credential again. */
+  release(reason?: string): void
+}
+
+export type Outcome = { delivered: true } | { delivered: false; reason: string }
+
+/** Whether an answer reached its customer. The first call decides; later ones change nothing. */
+export class Delivery {
+  readonly payment: RequestPayment
+  readonly receipt: string | undefined
+  readonly releaseOnDisconnect: boolean
+  readonly #settle: (outcome: Outcome) => void
+  #isDecided = false
+
+  constructor(
+    payment: Omit<RequestPayment, 'deliver' | 'release'>,
+    { receipt, releaseOnDisconnect }: { receipt: string | undefined; releaseOnDisconnect: boolean },
+    settle: (outcome: Outcome) => void,
+  ) {
+    this.payment = {
+      ...payment,
+      deliver: () => this.deliver(),
+      release: (reason) => this.release(reason ?? 'released by the handler'),
+    }
+    this.receipt = receipt
+    this.releaseOnDisconnect = releaseOnDisconnect
+    this.#settle = settle
+  }
+
+  get isDecided(): boolean {
+    return this.#isDecided
+  }
+
+  deliver(): void {
+    this.#decide({ delivered: true })
+  }
+
+  release(reason: string): void {
+    this.#decide({ delivered: false, reason })
+  }
+
+  #decide(outcome: Outcome): void {
+    if (this.#isDecided) return
+    this.#isDecided = true
+    this.#settle(outcome)
+  }
+}

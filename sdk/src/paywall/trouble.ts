@@ -1,0 +1,29 @@
+import { AuthenticationError, BoltyardError, InsufficientCreditError, RateLimitError } from '../errors.ts'
+
+const QUIET_MS = 60_000
+const MOST_CAUSES = 1_000
+const lastTold = new Map<string, number>()
+
+/** One line on stderr, once per cause and minute: a seller must learn what is wrong, and no visitor may fill the log. */
+export function warn(cause: string, text: string, now = Date.now()): void {
+  const last = lastTold.get(cause)
+  if (last !== undefined && now - last < QUIET_MS) return
+  if (lastTold.size >= MOST_CAUSES) lastTold.clear()
+  lastTold.set(cause, now)
+  // biome-ignore lint/suspicious/noConsole: the only way to stderr in every runtime
+  console.error(`boltyard paywall: ${text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')}`)
+}
+
+/** What the seller has to change, as far as the error tells. */
+export function adviceFor(error: unknown, nodeId: string): string {
+  if (!(error instanceof BoltyardError)) return error instanceof Error ? error.message : String(error)
+  if (error instanceof AuthenticationError)
+    return 'The gateway refused the API key. Set SERVICE_API_KEY (or `client`) to a key that has the scope gateway:write.'
+  if (error.code === 'not_found' || (error.code === 'unexpected_answer' && (error.status ?? 0) < 500))
+    return 'There is no Boltyard API at the base URL. Set SERVICE_BASE_URL (or `client`) to a URL that ends in /v1.'
+  if (error.code === 'node_not_found') return `There is no node ${nodeId} in the account of this API key. Correct \`nodeId\`.`
+  if (error instanceof InsufficientCreditError) return "The account's credit is used up. Top it up."
+  if (error instanceof RateLimitError) return `The gateway limits this API key (${error.code}). ${error.message}`
+  if (error.status === 400) return `The gateway refused the terms of the payment. ${error.message}`
+  return `Payments cannot be taken now (${error.code}). ${error.message}`
+}

@@ -1,0 +1,27 @@
+import { ConflictError, CredentialError, ExpiredError, NotFoundError } from '../errors.ts'
+import { OTHER_TERMS, type Refusal, refusalOf } from './answers.ts'
+
+/**
+ * `refused`: a fresh challenge is of use to the customer. `too_little`: paid for this very thing, and less than it costs by now.
+ * `in_progress`: another request is being answered for it.
+ */
+export type Verdict = { is: 'refused'; refusal: Refusal } | { is: 'too_little'; isClaimed: boolean } | { is: 'in_progress' }
+
+/** What an error of the gateway says about a credential. Undefined: nothing, least of all that it was not paid. */
+export function verdictOf(error: unknown): Verdict | undefined {
+  if (error instanceof ConflictError) return verdictOfConflict(error)
+  const isRefused =
+    (error instanceof CredentialError && !error.notSettled) ||
+    error instanceof ExpiredError ||
+    (error instanceof NotFoundError && error.code === 'gateway_payment_not_found')
+  return isRefused ? { is: 'refused', refusal: refusalOf(error.code, error.details.problem) } : undefined
+}
+
+function verdictOfConflict({ code, details }: ConflictError): Verdict | undefined {
+  if (code === 'already_redeemed') return { is: 'refused', refusal: refusalOf(code) }
+  if (code === 'delivery_in_progress') return { is: 'in_progress' }
+  if (code !== 'terms_mismatch') return undefined
+  const { mismatch = [], redeemed } = details as { mismatch?: string[]; redeemed?: boolean }
+  const isPriceOnly = mismatch.length > 0 && mismatch.every((name) => name === 'minAmountSat')
+  return isPriceOnly ? { is: 'too_little', isClaimed: redeemed === true } : { is: 'refused', refusal: OTHER_TERMS }
+}

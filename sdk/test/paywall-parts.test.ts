@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import { addressGroup } from '../src/paywall/client-address.ts'
+import { OpenVisits } from '../src/paywall/open-visits.ts'
+import { checkOptions, isL402Reusable } from '../src/paywall/options.ts'
+import { type Terms, termsOf } from '../src/paywall/terms.ts'
+import { VerifiedCredentials } from '../src/paywall/verified-credentials.ts'
+import type { RedeemedPayment } from '../src/types.ts'
+
+test.each([
+  ['192.0.2.7', '192.0.2.7'],
+  ['::ffff:192.0.2.7', '192.0.2.7'],
+  ['2001:db8::1', '2001:db8:0:0::/64'],
+  ['2001:0DB8:0:0:ffff:ffff:ffff:ffff', '2001:db8:0:0::/64'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8:1:2::', '2001:db8:1:2::/64'],
+  ['::1', '0:0:0:0::/64'],
+  ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
+])('selling 10: %s is counted as %s', (address, group) => {
+  expect(addressGroup(address)).toBe(group)
+})
+
+test('selling 10: a visit ends with its challenge, when it is paid, or when none was issued', () => {
+  const visits = new OpenVisits(2)
+  const enter = (now: number): any => visits.enter('192.0.2.1', now)
+  enter(0).fill(['pay_a', 'pay_b'])
+  const second = enter(1_000)
+  expect(enter(2_000)).toEqual({ retryAfterSeconds: 298 })
+  second.leave()
+  expect(enter(2_000)).not.toHaveProperty('retryAfterSeconds')
+  visits.paid('pay_b')
+  visits.paid('pay_a')
+  expect(enter(3_000)).not.toHaveProperty('retryAfterSeconds')
+  expect(enter(4_000)).toEqual({ retryAfterSeconds: 298 })
+  expect(enter(302_000)).not.toHaveProperty('retryAfterSeconds')
+})
+
+test('selling 10: visits from everywhere take a bounded memory', () => {
+  const visits = new OpenVisits(1)
+  for (let at = 0; at < 100_001; at++) visits.enter(`address ${at}`, 0)
+  expect(visits.enter('address 0', 0)).not.toHaveProperty('retryAfterSeconds')
+  expect(visits.enter('address 100000', 0)).toHaveProperty('retryAfterSeconds')
+})
+
+const terms: Terms = {
+  nodeId: 'node_a',
+  protocols: ['l402'],
+  resource: 'GET /a',
+  description: '',
+  amountSat: 100,
+  minAmountSat: 90,
+}
+const payment = { id: 'pay_a', amountSat: 95 } as RedeemedPayment
+
+test('selling 8: a verdict is good for 60 s or until the time in the credential, for the same node, resource and price', () => {
+  const verified = new VerifiedCredentials()
+  verified.add('digest', terms, payment, 10_000, 0)
+  expect(verified.find('digest', terms, 59_999)).toBe(payment)
+  expect(verified.find('digest', { ...terms, minAmountSat: 95 }, 0)).toBe(payment)
+  for (const others of [{ nodeId: 'node_b' }, { resource: 'GET /b' }, { minAmountSat: 96 }])
+    expect(verified.find('digest', { ...terms, ...others }, 0)).toBeUndefined()
+  expect(verified.find('another', terms, 0)).toBeUndefined()
+  expect(verified.find('digest', terms, 60_000)).toBeUndefined()
+  verified.add('digest', terms, payment, 30, 0)
+  expect(verified.find('digest', terms, 29_999)).toBe(payment)
+  expect(verified.find('digest', terms, 30_000)).toBeUndefined()
+})
+
+test('selling 8: what is remembered is bounded', () => {
+  const verified = new VerifiedCredentials()
+  for (let at = 0; at < 10_001; at++) verified.add(`digest ${at}`, terms, payment, 10_000, 0)
+  expect(verified.find('digest 0', terms, 0)).toBeUndefined()
+  expect(verified.find('digest 10000', terms, 0)).toBe(payment)
+})
+
+test.each([
+  [1, 0.1, 1],
+  [9, 0.1, 9],
+  [10, 0.1, 9],
+  [11, 0.1, 10],
+  [100, 0.29, 71],
+  [100, 0, 100],
+  [1_000_000, 0.1, 900_000],
+])('selling 1: at %i sat with a tolerance of %f, %i sat count', async (amountSat, priceTolerance, minAmountSat) => {
+  const target = { method: 'GET', route: '/a', url: '/a' }
+  const { minAmountSat: least } = await termsOf({ nodeId: 'node_a', amountSat, priceTolerance }, ['mpp'], target, {})
+  expect(least).toBe(minAmountSat)
+})
+
+test('selling 7: who may come again', () => {
+  const options = { nodeId: 'node_a', amountSat: 1 }
+  expect(isL402Reusable({ ...options, protocol: 'l402' })).toBe(true)
+  expect(isL402Reusable({ ...options, protocol: 'both' })).toBe(false)
+  expect(isL402Reusable({ ...options, protocol: 'both', l402: { reuse: '24h' } })).toBe(true)
+  expect(isL402Reusable({ ...options, protocol: 'l402', l402: { reuse: 'never' } })).toBe(false)
+  expect(isL402Reusable({ ...options, protocol: 'l402', singleUse: true })).toBe(false)
+})
+
+test('selling 5: options that can never work are errors', () => {
+  const options = { nodeId: 'node_a', amountSat: 1 }
+  expect(() => checkOptions(options)).not.toThrow()
+  const wrong: [object, RegExp][] = [
+    [{ nodeId: '' }, /nodeId/],
+    [{ amountSat: 0 }, /amountSat/],
+    [{ amountSat: '10' }, /amountSat/],
+    [{ protocol: 'lsat' }, /protocol/],
+    [{ priceTolerance: 1 }, /priceTolerance/],
+    [{ priceTolerance: Number.NaN }, /priceTolerance/],
+    [{ holdSeconds: 601 }, /holdSeconds/],
+    [{ maxOpenVisits: -1 }, /maxOpenVisits/],
+    [{ l402: { reuse: '1h' } }, /reuse/],
+    [{ l402: { reuse: '24h' }, singleUse: true }, /contradict/],
+  ]
+  for (const [more, says] of wrong) expect(() => checkOptions({ ...options, ...more })).toThrow(says)
+})

@@ -1,0 +1,425 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { storeOf } from '../../server/test/gateway-harness.ts'
+import { eventually } from '../../server/test/harness.ts'
+import { Boltyard } from '../src/boltyard.ts'
+import { paymentIdOf } from '../src/credential.ts'
+import { paywall as expressPaywall } from '../src/paywall/express.ts'
+import { paywall as nextPaywall } from '../src/paywall/next.ts'
+import { challengesIn, Market, present } from './paywall-harness.ts'
+import { type Opening, SHOPS, type Shop } from './paywall-shops.ts'
+
+/** The rules of every paywall, where one framework shows them as well as another. */
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const open = SHOPS[0]?.[1] as Opening
+let market: Market
+beforeAll(async () => {
+  market = await Market.open()
+}, 60_000)
+beforeEach(() => {
+  market.events.length = 0
+  market.wire.seen.length = 0
+  market.paid = 0
+})
+afterEach(() => {
+  market.wire.faults = []
+  vi.restoreAllMocks()
+})
+
+const types = (): string[] => market.events.map(({ type }) => type)
+const asked = (): string[] => market.wire.seen.map(({ path }) => path.split('/').at(-1) ?? '')
+const idIn = (credential: string): string => paymentIdOf(credential) ?? ''
+
+describe('selling 1: the quoted price is honoured', () => {
+  async function movingShop(options: object = {}): Promise<{ shop: Shop; price: { sat: number }; url: string }> {
+    const price = { sat: 100 }
+    const shop = await open({ ...market.terms, amountSat: () => price.sat, ...options })
+    return { shop, price, url: shop.url('/jokes/1') }
+  }
+
+  test.each([90, 99, 100, 101, 111])('D1: paid at 100, the price is %i now: served', async (sat) => {
+    const { price, url } = await movingShop()
+    const credential = await market.buy(url)
+    price.sat = sat
+    expect((await present(url, credential)).status).toBe(200)
+  })
+
+  test('D1: a price that has risen by more than that is 409 without a challenge; the payment stays unused and can be found', async () => {
+    const { price, url } = await movingShop()
+    const credential = await market.buy(url)
+    price.sat = 112
+    const answer = await present(url, credential)
+    expect([answer.status, challengesIn(answer), answer.headers.get('cache-control')]).toEqual([409, [], 'no-store'])
+    expect(await answer.json()).toMatchObject({ detail: expect.stringMatching(/Do not pay again/), paymentId: idIn(credential) })
+    expect(market.events.at(-1)).toMatchObject({ type: 'refused', code: 'price_changed', paymentIds: [] })
+    const { payments } = await market.client.payments.list({ status: 'settled' })
+    expect(payments.map(({ id }) => id)).toContain(idIn(credential))
+    price.sat = 100
+    expect((await present(url, credential)).status).toBe(200)
+  })
+
+  test('a resource of the seller’s own has no tolerance, unless one is given', async () => {
+    const strict = await movingShop({ resource: 'a joke' })
+    const credential = await market.buy(strict.url)
+    strict.price.sat = 101
+    expect((await present(strict.url, credential)).status).toBe(409)
+    const lenient = await movingShop({ resource: 'a joke', priceTolerance: 0.5 })
+    lenient.price.sat = 200
+    expect((await present(lenient.url, credential)).status).toBe(200)
+  })
+
+  test('D1: a used credential that would no longer cover the price gets a fresh challenge, MPP and reusable L402 alike', async () => {
+    for (const protocol of ['mpp', 'l402'] as const) {
+      const { price, url } = await movingShop({ protocol })
+      const credential = await market.buy(url)
+      expect((await present(url, credential)).status).toBe(200)
+      price.sat = 200
+      const answer = await present(url, credential)
+      expect([protocol, answer.status, challengesIn(answer).length]).toEqual([protocol, 402, 1])
+    }
+  })
+
+  test('D1: a credential whose delivery is in progress gets no challenge when the price rises meanwhile', async () => {
+    const { shop, price } = await movingShop()
+    const url = shop.url('/slow')
+    const credential = await market.buy(url)
+    let resume = (): void => undefined
+    shop.work = () =>
+      new Promise((resolve) => {
+        resume = resolve
+      })
+    const first = present(url, credential)
+    await eventually(() => shop.started === 1, 'the handler to be called')
+    price.sat = 200
+    const answer = await present(url, credential)
+    expect([answer.status, challengesIn(answer)]).toEqual([409, []])
+    expect(market.events.at(-1)).toMatchObject({ code: 'delivery_in_progress' })
+    resume()
+    expect((await first).status).toBe(200)
+  })
+})
+
+describe('selling 2: the resource binds a payment, the description is read', () => {
+  const lastResource = async (): Promise<string | null | undefined> =>
+    (await market.client.payments.list({ limit: 1 })).payments[0]?.resource
+
+  test('default: the pattern for a constant price, path and query for a function; HEAD is GET', async () => {
+    const constant = await open(market.terms)
+    await fetch(constant.url('/jokes/1?x=1'))
+    expect(await lastResource()).toBe('GET /jokes/:id')
+    await fetch(constant.url('/jokes/1'), { method: 'HEAD' })
+    expect(await lastResource()).toBe('GET /jokes/:id')
+    const computed = await open({ ...market.terms, amountSat: () => 10 })
+    await fetch(computed.url('/jokes/1?x=1'))
+    expect(await lastResource()).toBe('GET /jokes/1?x=1')
+  })
+
+  test('longer than 200 characters, or not ASCII: a digest of the path, and other paths have others', async () => {
+    const shop = await open({ ...market.terms, amountSat: () => 10 })
+    const path = `/jokes/${'x'.repeat(200)}`
+    const credential = await market.buy(shop.url(path))
+    expect(await lastResource()).toMatch(/^GET sha256:[0-9a-f]{64}$/)
+    expect((await present(shop.url(`${path}y`), credential)).status).toBe(402)
+    expect((await present(shop.url(path), credential)).status).toBe(200)
+    const other = nextPaywall({ ...market.terms, route: '/jokes/für-alle' }, () => new Response('joke'))
+    expect((await other(new Request('http://shop/jokes/1'))).status).toBe(402)
+    expect(await lastResource()).toMatch(/^GET sha256:[0-9a-f]{64}$/)
+  })
+
+  test('what is read does not bind: another description, the same resource, served', async () => {
+    const before = await open({ ...market.terms, description: 'A joke' })
+    const after = await open({ ...market.terms, description: 'A very good joke' })
+    expect((await present(after.url('/jokes/1'), await market.buy(before.url('/jokes/1')))).status).toBe(200)
+  })
+
+  test('a payment without a resource counts by its description', async () => {
+    const shop = await open(market.terms)
+    const { nodeId, amountSat } = market.terms
+    const sold = await market.client.payments.create({ nodeId, amountSat, description: 'GET /jokes/:id' })
+    expect((await present(shop.url('/jokes/1'), await market.credentialFor(sold.challenge))).status).toBe(200)
+    const other = await market.client.payments.create({ nodeId, amountSat, description: 'GET /jokes' })
+    expect((await present(shop.url('/jokes/1'), await market.credentialFor(other.challenge))).status).toBe(402)
+  })
+
+  test('D2: a cheap credential does not open a dear thing on the same route', async () => {
+    const shop = await open({ ...market.terms, amountSat: ({ query }: { query: { words?: string } }) => Number(query.words) })
+    const cheap = await market.buy(shop.url('/jokes/1?words=100'))
+    const answer = await present(shop.url('/jokes/1?words=101'), cheap)
+    expect([answer.status, challengesIn(answer).length]).toEqual([402, 1])
+    expect((await present(shop.url('/jokes/1?words=100'), cheap)).status).toBe(200)
+  })
+})
+
+describe('selling 3: a delivery that ends otherwise', () => {
+  const children: ChildProcess[] = []
+  afterAll(() => {
+    for (const child of children) child.kill('SIGKILL')
+  })
+  async function shopProcess(more: Record<string, string> = {}): Promise<{ child: ChildProcess; url: (path: string) => string }> {
+    const file = fileURLToPath(new URL('paywall-shop-process.ts', import.meta.url))
+    const env = {
+      ...process.env,
+      SERVICE_API_KEY: market.owner.key.key,
+      SERVICE_BASE_URL: `${market.server.url}/v1`,
+      NODE_ID: market.node.node.id,
+      ...more,
+    }
+    const child = fork(file, { execArgv: ['--import', 'tsx'], env })
+    children.push(child)
+    const [port] = await once(child, 'message')
+    return { child, url: (path) => `http://127.0.0.1:${port}${path}` }
+  }
+
+  test('C45: a shop that is killed in the middle of a delivery costs its customer the hold, not a second payment', async () => {
+    const [doomed, other] = await Promise.all([shopProcess(), shopProcess({ ENDLESS: 'no' })])
+    const credential = await market.buy(doomed.url('/endless'))
+    const working = once(doomed.child, 'message')
+    const lost = present(doomed.url('/endless'), credential).catch(() => 'lost')
+    expect(await working).toEqual(['working', undefined])
+    doomed.child.kill('SIGKILL')
+    expect(await lost).toBe('lost')
+    const held = await present(other.url('/endless'), credential)
+    expect([held.status, challengesIn(held)]).toEqual([409, []])
+    // Two minutes later.
+    await storeOf(market.server)`UPDATE paid_payments SET held_until = now() WHERE id = ${idIn(credential)}`
+    expect((await present(other.url('/endless'), credential)).status).toBe(200)
+    await eventually(async () => (await present(other.url('/endless'), credential)).status === 402, 'the confirmation')
+  })
+
+  test('C45: a shop that is asked to end confirms first what it has delivered', async () => {
+    const shop = await shopProcess()
+    const credential = await market.buy(shop.url('/jokes/1'))
+    expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
+    shop.child.kill('SIGTERM')
+    expect(await once(shop.child, 'exit')).toEqual([null, 'SIGTERM'])
+    const { payments } = await market.client.payments.list({ delivery: 'done' })
+    expect(payments.map(({ id }) => id)).toContain(idIn(credential))
+  })
+
+  test('C45: a confirmation that fails is repeated until it is done', async () => {
+    vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    const shop = await open(market.terms)
+    const credential = await market.buy(shop.url('/jokes/1'))
+    market.wire.faults = ['pass', ...Array(6).fill('cut')]
+    expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
+    await eventually(async () => {
+      const [row] = await storeOf(market.server)`SELECT held_until FROM paid_payments WHERE id = ${idIn(credential)}`
+      return row?.held_until === null
+    }, 'the confirmation')
+    expect(market.wire.faults).toEqual([])
+    expect(asked().filter((name) => name === 'delivered').length).toBeGreaterThan(6)
+  })
+
+  test('C48: a release whose answer is lost is repeated; a late duplicate frees nothing that another request holds', async () => {
+    const shop = await open(market.terms)
+    const credential = await market.buy(shop.url('/missing'))
+    market.wire.faults = ['pass', 'lose answer']
+    expect((await present(shop.url('/missing'), credential)).status).toBe(404)
+    await eventually(() => asked().filter((name) => name === 'release').length === 2, 'the repetition')
+    const [row] = await storeOf(market.server)`
+      SELECT released_request_ids AS released FROM paid_payments WHERE id = ${idIn(credential)}`
+    expect(row?.released).toHaveLength(1)
+    const next = await market.client.payments.redeem(idIn(credential), { credential, requestId: 'another', holdSeconds: 60 })
+    expect(next.status).toBe('paid')
+    const late = await market.client.payments.release(idIn(credential), { requestId: row?.released[0] }).catch(({ code }) => code)
+    expect(late).toBe('not_claimed')
+    expect((await present(shop.url('/missing'), credential)).status).toBe(409)
+  })
+
+  test('C48: a delivery that fails again and again is 409 without a challenge in the end, and never a second payment', async () => {
+    const shop = await open(market.terms)
+    const credential = await market.buy(shop.url('/missing'))
+    const statuses: number[] = []
+    for (let time = 0; time < 12; time++) {
+      const answer = await present(shop.url('/missing'), credential)
+      statuses.push(answer.status)
+      expect(challengesIn(answer)).toEqual([])
+    }
+    expect(statuses).toEqual([...Array(11).fill(404), 409])
+  })
+})
+
+describe('selling 4: OPTIONS costs nothing and runs nothing', () => {
+  test.each([
+    ['answered by the paywall', undefined],
+    ['passed on', 'pass'],
+  ] as const)('%s', async (_name, options) => {
+    const { default: express } = await import('express')
+    const app = express()
+    let calls = 0
+    app.all('/joke', expressPaywall({ ...market.terms, options }), (_request, response) => void response.send(String(++calls)))
+    app
+      .route('/few')
+      .get(expressPaywall({ ...market.terms, options }))
+      .options(expressPaywall({ ...market.terms, options }))
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const answer = await fetch(`${url}/joke`, { method: 'OPTIONS' })
+    if (options === 'pass') expect([answer.status, calls]).toEqual([200, 1])
+    else {
+      expect([answer.status, calls, answer.headers.get('allow')]).toEqual([
+        204,
+        0,
+        'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS',
+      ])
+      expect((await fetch(`${url}/few`, { method: 'OPTIONS' })).headers.get('allow')).toBe('GET, HEAD, OPTIONS')
+    }
+    expect([types(), asked()]).toEqual([[], []])
+    server.close()
+  })
+})
+
+describe('selling 5: misconfiguration is loud', () => {
+  const wrong: [name: string, options: () => Promise<object> | object, says: RegExp][] = [
+    ['a wrong key', () => ({ client: market.newClient('byk_wrong') }), /SERVICE_API_KEY.*gateway:write/],
+    [
+      'a base URL without /v1',
+      () => ({ client: new Boltyard({ apiKey: market.owner.key.key, baseUrl: market.server.url }) }),
+      /SERVICE_BASE_URL.*\/v1/,
+    ],
+    ['an unknown node', () => ({ nodeId: 'node_typo' }), /node_typo.*`nodeId`/],
+    ['no node', () => ({ nodeId: '' }), /`nodeId` is missing/],
+    ['a description that is too long', () => ({ description: 'x'.repeat(501) }), /description/],
+    ['a description of two lines', () => ({ description: 'a\nb' }), /description/],
+    [
+      'nothing listening',
+      async () => {
+        const server = createServer().listen(0, '127.0.0.1')
+        await once(server, 'listening')
+        const { port } = server.address() as AddressInfo
+        server.close()
+        return { client: new Boltyard({ apiKey: 'byk_x', baseUrl: `http://127.0.0.1:${port}/v1`, maxRetries: 0 }) }
+      },
+      /could not be reached/,
+    ],
+  ]
+  test.each(wrong)(
+    'D5: %s: one line says what to change, ready() says the same, and no customer hears of it',
+    async (_name, options, says) => {
+      const lines: string[] = []
+      vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(String(line)))
+      // A minute later than whatever another test was told.
+      vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000 * ++minutes)
+      const charge = nextPaywall({ ...market.terms, patienceMs: 500, ...(await options()) }, () => new Response('free'))
+      for (let time = 0; time < 2; time++) {
+        const answer = await charge(new Request('http://shop/joke'))
+        expect([answer.status, challengesIn(answer)]).toEqual([503, []])
+        expect(await answer.text()).not.toMatch(/key|node|URL|description/)
+      }
+      expect(lines).toEqual([expect.stringMatching(says)])
+      expect(lines[0]).not.toMatch(/\n|byk_/)
+      await expect(charge.ready()).rejects.toThrow(says)
+    },
+  )
+  let minutes = 0
+
+  test('ready() is quiet where all is well, and says when the key lacks the scope', async () => {
+    await expect(expressPaywall(market.terms).ready()).resolves.toBeUndefined()
+    const { key } = await market.server.newKey(['nodes:read'], market.owner.key.accountId)
+    const poor = expressPaywall({ ...market.terms, client: market.newClient(key) })
+    await expect(poor.ready()).rejects.toThrow(/gateway:write/)
+  })
+})
+
+describe('selling 6: a visitor never crashes the shop', () => {
+  test.each(SHOPS)(
+    'D6: %s: a price that comes out as none is an error of that request, and never a gift',
+    async (_name, openShop) => {
+      vi.spyOn(console, 'error').mockImplementation(() => undefined)
+      for (const amountSat of [() => Number.NaN, () => Promise.reject(new Error('no rate')), () => 0]) {
+        const shop = await openShop({ ...market.terms, amountSat })
+        expect([(await fetch(shop.url('/jokes/1'))).status, shop.delivered]).toEqual([500, 0])
+        expect((await fetch(shop.url('/jokes/1'))).status).toBe(500)
+      }
+    },
+  )
+})
+
+describe('selling 7: one price, one thing', () => {
+  test('of two offers either is one delivery; with reuse an L402 credential is good again', async () => {
+    const once = await open({ ...market.terms, protocol: 'both' })
+    for (const challenge of challengesIn(await fetch(once.url('/jokes/1')))) {
+      const credential = await market.credentialFor(challenge)
+      expect((await present(once.url('/jokes/1'), credential)).status).toBe(200)
+      expect((await present(once.url('/jokes/1'), credential)).status).toBe(402)
+    }
+    const day = await open({ ...market.terms, protocol: 'both', l402: { reuse: '24h' } })
+    const credential = await market.buy(day.url('/jokes/1'))
+    for (let time = 0; time < 3; time++) expect((await present(day.url('/jokes/1'), credential)).status).toBe(200)
+  })
+})
+
+describe('selling 8: a reusable L402 credential is verified in the process', () => {
+  test('once the gateway has accepted it, it is not asked again', async () => {
+    const shop = await open({ ...market.terms, protocol: 'l402' })
+    const credential = await market.buy(shop.url('/jokes/1'))
+    market.wire.seen.length = 0
+    for (let time = 0; time < 5; time++) expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
+    expect(asked()).toEqual(['redeem'])
+    expect(types()).toEqual(['challenged', ...Array(5).fill('delivered')])
+    // A forged one is another one.
+    expect((await present(shop.url('/jokes/1'), `${credential.slice(0, -1)}${credential.endsWith('0') ? 1 : 0}`)).status).toBe(
+      402,
+    )
+  })
+
+  test('what is remembered opens nothing that is dearer, and nothing else', async () => {
+    const price = { sat: 10 }
+    const resource = { name: 'cheap' }
+    const shop = await open({ ...market.terms, protocol: 'l402', amountSat: () => price.sat, resource: () => resource.name })
+    const credential = await market.buy(shop.url('/jokes/1'))
+    expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
+    price.sat = 11
+    expect((await present(shop.url('/jokes/1'), credential)).status).toBe(402)
+    price.sat = 10
+    resource.name = 'another'
+    expect((await present(shop.url('/jokes/1'), credential)).status).toBe(402)
+    resource.name = 'cheap'
+    expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
+  })
+})
+
+describe('selling 10: unpaid visits cannot flood', () => {
+  const visit = (url: string, address: string): Promise<Response> => fetch(url, { headers: { 'x-forwarded-for': address } })
+
+  test.each(SHOPS.slice(0, 3))(
+    '%s: at most so many per address, also at once; a paid one frees its place',
+    async (_name, openShop) => {
+      vi.spyOn(console, 'error').mockImplementation(() => undefined)
+      const shop = await openShop({ ...market.terms, maxOpenVisits: 3 })
+      const url = shop.url('/jokes/1')
+      const answers = await Promise.all(Array.from({ length: 10 }, () => visit(url, '192.0.2.1')))
+      const open = answers.filter(({ status }) => status === 402)
+      const limited = answers.filter(({ status }) => status === 429)
+      expect([open.length, limited.length]).toEqual([3, 7])
+      for (const answer of limited) {
+        expect([challengesIn(answer), answer.headers.get('cache-control')]).toEqual([[], 'no-store'])
+        expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(250)
+      }
+      expect(asked()).toHaveLength(3)
+      expect(types().filter((type) => type === 'limited')).toHaveLength(7)
+      expect((await visit(url, '192.0.2.2')).status).toBe(402)
+      const credential = await market.credentialFor(challengesIn(open[0] as Response)[0] ?? '')
+      expect((await present(url, credential)).status).toBe(200)
+      expect((await visit(url, '192.0.2.1')).status).toBe(402)
+      expect((await visit(url, '192.0.2.1')).status).toBe(429)
+    },
+  )
+
+  test('where no address is known there is no limit; clientAddress names one', async () => {
+    vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    const unknown = nextPaywall({ ...market.terms, maxOpenVisits: 1 }, () => new Response('joke'))
+    const clientAddress = (request: Request): string | undefined => request.headers.get('x-real-ip') ?? undefined
+    const known = nextPaywall({ ...market.terms, maxOpenVisits: 1, clientAddress }, () => new Response('joke'))
+    const request = (): Request => new Request('http://shop/joke', { headers: { 'x-real-ip': '2001:db8::1' } })
+    expect([(await unknown(request())).status, (await unknown(request())).status]).toEqual([402, 402])
+    expect([(await known(request())).status, (await known(request())).status]).toEqual([402, 429])
+  })
+})
