@@ -45,7 +45,7 @@ export type Facts = {
   cause?: unknown
 }
 
-/** 400, 405, 413, 415: the request itself is wrong, or the node is in no state for it (`invalid_node_state`). */
+/** 400, 403, 405, 413, 415, 421: the request itself is wrong, or the node is in no state for it (`invalid_node_state`). */
 export class BadRequestError extends BoltyardError {
   static override readonly [KIND]: string = 'BadRequestError'
 }

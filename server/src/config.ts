@@ -4,12 +4,17 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { isId } from './ids.ts'
 import { hasNamedId, type IdRange, lookUpUser, type UserIds } from './linux.ts'
+import { isLoopback } from './loopback.ts'
 import { StartFault } from './start-fault.ts'
 
 export type Config = {
   host: string
   port: number
   publicUrl: string
+  /** Further names to answer under, in lower case and without ports. */
+  allowedHosts: string[]
+  /** The sandbox on a machine of its own, which nobody reaches from outside: only there are defaults open. */
+  isLocal: boolean
   dataDir: string
   /** Embedded: a PostgreSQL of our own below the data directory, and every secret that is missing is made there. */
   store: { kind: 'embedded' } | { kind: 'server'; url: string }
@@ -48,6 +53,8 @@ export type Config = {
   signupCreditSat: number
   maxKeysPerAccount: number
   logLevel: string
+  /** What is allowed but probably not meant, for the log. */
+  warnings: string[]
 }
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
@@ -103,9 +110,20 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const host = text('HOST') ?? '127.0.0.1'
   const port = integer('PORT', 8402, 0, 65_535)
   const isWildcard = ['0.0.0.0', '::'].includes(host)
-  const isLoopback = host === 'localhost' || host === '::1' || /^127\./.test(host)
   if (isWildcard && !text('PUBLIC_URL'))
     fault('PUBLIC_URL', 'is needed when HOST is a wildcard: clients cannot reach a wildcard address', undefined)
+
+  const publicUrl = url('PUBLIC_URL') ?? `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+  if (!URL.canParse(publicUrl)) fault('HOST', 'must be an address or a host name', undefined)
+  // A loopback HOST alone does not mean that nobody comes from outside: a reverse proxy may stand before it.
+  const isPublic = URL.canParse(publicUrl) && !isLoopback(new URL(publicUrl).hostname)
+  const isSandbox = text('NODE_SOFTWARE') !== 'phoenixd'
+  const isLocal = isLoopback(host) && !isPublic && isSandbox
+  const warnings: string[] = []
+  if (isLoopback(host) && isPublic && !text('TRUST_PROXY'))
+    warnings.push(
+      'PUBLIC_URL is not on this machine and TRUST_PROXY is not set: all clients share the address of the proxy, and its limits',
+    )
 
   const databaseUrl = secret('DATABASE_URL')
   if (databaseUrl !== undefined && !(/^postgres(ql)?:\/\//.test(databaseUrl) && URL.canParse(databaseUrl)))
@@ -135,8 +153,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     return { kind: 'phoenixd', chain: choice('NODE_CHAIN', ['mainnet', 'testnet']), versions: catalogue ?? new Map() }
   }
   const registration = (): Config['registration'] => {
-    const isSandbox = text('NODE_SOFTWARE') !== 'phoenixd'
-    if (!text('REGISTRATION')) return isSandbox && isLoopback ? 'open' : 'invite'
+    if (!text('REGISTRATION')) return isLocal ? 'open' : 'invite'
     const chosen = choice('REGISTRATION', ['open', 'invite', 'off'])
     if (chosen === 'open' && !isSandbox)
       return fault(
@@ -182,12 +199,14 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const config: Config = {
     host,
     port,
-    publicUrl: url('PUBLIC_URL') ?? `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`,
+    publicUrl,
+    allowedHosts: allowedHosts(text('ALLOWED_HOSTS'), fault),
+    isLocal,
     dataDir: resolve(text('DATA_DIR') ?? defaultDataDir(environment)),
     store: databaseUrl === undefined ? { kind: 'embedded' } : { kind: 'server', url: databaseUrl },
     masterKey,
     previousMasterKey: key('MASTER_KEY_PREVIOUS'),
-    operator: operatorToken !== undefined ? { token: operatorToken } : isLoopback ? 'generate' : 'off',
+    operator: operatorToken !== undefined ? { token: operatorToken } : isLocal ? 'generate' : 'off',
     rateLimit: {
       max: integer('RATE_LIMIT_MAX', 180, 1, 1_000_000_000),
       windowSeconds: integer('RATE_LIMIT_WINDOW_SECONDS', 60, 1, 86_400),
@@ -205,15 +224,16 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     maxNodes: integer('MAX_NODES', 200, 1, 9_000),
     nodePriceSatPerDay: integer('NODE_PRICE_SAT_PER_DAY', 100, 0, 1_000_000),
     creditGraceHours: integer('CREDIT_GRACE_HOURS', 48, 0, 8_760),
-    treasury: treasuryNodeId === undefined && text('NODE_SOFTWARE') === 'phoenixd' ? 'none' : { nodeId: treasuryNodeId },
+    treasury: treasuryNodeId === undefined && !isSandbox ? 'none' : { nodeId: treasuryNodeId },
     challengeLifetimeSeconds: integer('CHALLENGE_LIFETIME_SECONDS', 300, 1, 300),
     l402LifetimeSeconds: integer('L402_LIFETIME_SECONDS', 86_400, 1, 315_360_000),
     provisionDeadlineMs: integer('PROVISION_DEADLINE_SECONDS', 300, 1, 86_400) * 1000,
     operationTimeoutMs: integer('OPERATION_TIMEOUT_SECONDS', 90, 1, 3_600) * 1000,
     retentionDays: integer('RETENTION_DAYS', 30, 1, 3_650),
-    signupCreditSat: integer('SIGNUP_CREDIT_SAT', text('NODE_SOFTWARE') === 'phoenixd' ? 0 : 10_000, 0, 9_007_199_254),
+    signupCreditSat: integer('SIGNUP_CREDIT_SAT', isSandbox ? 10_000 : 0, 0, 9_007_199_254),
     maxKeysPerAccount: integer('MAX_KEYS_PER_ACCOUNT', 50, 1, 1_000_000),
     logLevel,
+    warnings,
   }
   if (faults.length > 0) throw new StartFault(78, ...faults)
   return config
@@ -222,6 +242,15 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
 function defaultDataDir(environment: NodeJS.ProcessEnv): string {
   if (process.getuid?.() === 0) return '/var/lib/boltyard'
   return join(environment.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'boltyard')
+}
+
+/** Names or addresses, as they would stand in a URL without their port: requests are matched whatever theirs is. */
+function allowedHosts(value: string | undefined, fault: (name: string, why: string, instead: string[]) => string[]): string[] {
+  if (value === undefined) return []
+  const names = value.split(',').map((name) => name.trim().toLowerCase())
+  const isName = (name: string): boolean =>
+    /^([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])$/.test(name) && URL.canParse(`http://${name}`)
+  return names.every(isName) ? names : fault('ALLOWED_HOSTS', 'must be a list of host names or addresses, without ports', [])
 }
 
 /** A number of hops, or the addresses of the proxies. "Everyone" would let each client choose the address it is limited by. */

@@ -68,6 +68,7 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   let stopping = false
   const isStopping = (): boolean => stopping
   const logger = await createLogger(config.logLevel)
+  for (const warning of config.warnings) logger.warn(warning)
   const warn = (error: unknown): void => logger.warn({ err: error }, 'in the background')
   const keys = new Keys(sql, warn)
   const yard = await openYard(config, sql, master, logger)

@@ -77,7 +77,7 @@ describe('C2: every error has one shape', () => {
   })
 
   test('C2: 413 for a body that does not say how long it is', async () => {
-    const head = `POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.operatorToken}\r\n`
+    const head = `POST /operator/v1/accounts HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.operatorToken}\r\n`
     const chunk = `${(70_000).toString(16)}\r\n${' '.repeat(70_000)}\r\n`
     const text = await sendRaw(
       server.port,
@@ -155,30 +155,36 @@ describe('C2: nonsense on the socket is answered in the same shape, and never wi
   const nonsense: [title: string, bytes: string][] = [
     ['no HTTP', 'hello\r\n\r\n'],
     ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
-    ['a method that is none', 'FETCH /v1/api-key HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['a version that is none', 'GET /v1/api-key HTTP/9.9\r\nHost: x\r\n\r\n'],
+    ['a method that is none', 'FETCH /v1/api-key HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['a version that is none', 'GET /v1/api-key HTTP/9.9\r\nHost: localhost\r\n\r\n'],
     ['no host', 'GET /v1/api-key HTTP/1.1\r\n\r\n'],
-    ['a header without a colon', 'GET /v1/api-key HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n'],
-    ['a header with a space in its name', 'GET /v1/api-key HTTP/1.1\r\nHost: x\r\nX Y: z\r\n\r\n'],
-    ['a NUL in a header', 'GET /v1/api-key HTTP/1.1\r\nHost: x\r\nX: \x00\r\n\r\n'],
-    ['20,000 bytes of headers', `GET /v1/api-key HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
-    ['a path of 20,000 bytes', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`],
-    ['a path that is no path', 'GET nonsense HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['a full URL as the path', 'GET http://other.example/v1/api-key HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['raw UTF-8 in the path', 'GET /v1/\xc3\xa9 HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['a length that is no number', 'POST /v1/api-key HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n'],
-    ['a negative length', 'POST /v1/api-key HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n'],
-    ['two lengths', 'POST /v1/api-key HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
+    ['a header without a colon', 'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nnonsense\r\n\r\n'],
+    ['a header with a space in its name', 'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nX Y: z\r\n\r\n'],
+    ['a NUL in a header', 'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nX: \x00\r\n\r\n'],
+    ['20,000 bytes of headers', `GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
+    ['a path of 20,000 bytes', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`],
+    ['a path that is no path', 'GET nonsense HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['a full URL as the path', 'GET http://other.example/v1/api-key HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['raw UTF-8 in the path', 'GET /v1/\xc3\xa9 HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['a length that is no number', 'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nContent-Length: many\r\n\r\n'],
+    ['a negative length', 'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n'],
+    ['two lengths', 'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
     [
       'a length and chunks (smuggling)',
-      'POST /v1/api-key HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
-    ['a chunk size that is none', 'POST /v1/api-key HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n'],
-    ['an expectation that is none', 'GET /v1/api-key HTTP/1.1\r\nHost: x\r\nExpect: miracles\r\nConnection: close\r\n\r\n'],
-    ['an upgrade to nothing', 'GET /v1/api-key HTTP/1.1\r\nHost: x\r\nConnection: upgrade, close\r\nUpgrade: tea\r\n\r\n'],
+    ['a chunk size that is none', 'POST /v1/api-key HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n'],
+    [
+      'an expectation that is none',
+      'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nExpect: miracles\r\nConnection: close\r\n\r\n',
+    ],
+    [
+      'an upgrade to nothing',
+      'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade, close\r\nUpgrade: tea\r\n\r\n',
+    ],
     [
       'a Bearer token in Latin-1',
-      'GET /v1/api-key HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xe9\xff\r\nConnection: close\r\n\r\n',
+      'GET /v1/api-key HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \xe9\xff\r\nConnection: close\r\n\r\n',
     ],
   ]
 
@@ -198,7 +204,7 @@ describe('C2: nonsense on the socket is answered in the same shape, and never wi
   test('C2: who goes away in the middle of a body disturbs nobody', async () => {
     const socket = connect(server.port, '127.0.0.1')
     socket.write(
-      `POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nX-Request-Id: gone-1\r\nAuthorization: Bearer ${server.operatorToken}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"name":`,
+      `POST /operator/v1/accounts HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: gone-1\r\nAuthorization: Bearer ${server.operatorToken}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"name":`,
     )
     await server.printed(/"reqId":"gone-1"/, 'stderr')
     socket.destroy()

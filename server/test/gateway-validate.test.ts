@@ -795,7 +795,7 @@ describe('what outlives the process and its keys', () => {
     const under = async (): Promise<number> => (await server.operator('GET', '/stats')).json().rowsUnderPreviousKey
     await eventually(async () => (await under()) === 0, 'everything to be sealed anew')
 
-    await restart({ MASTER_KEY: second, PUBLIC_URL: 'http://pay.example:8080' })
+    await restart({ MASTER_KEY: second, PUBLIC_URL: 'http://pay.example:8080', OPERATOR_TOKEN: server.operatorToken })
     await sameAsEver()
     await accepted(validate(merchant, other.payment.id, other.credential))
     for (const { payment, credential } of open) {

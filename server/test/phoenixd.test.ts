@@ -18,7 +18,11 @@ const FIRST_LINES = ['datadir: x', 'chain: Mainnet', 'nodeid: 02aa', 'connecting
 
 async function phoenixd(script: string, env: Record<string, string> = {}): Promise<{ yard: Yard; id: string }> {
   const path = program(temporaryDirectory(), 'phoenixd', `${FIRST_LINES}\n${script}`)
-  const settings = { NODE_SOFTWARE: 'phoenixd', PROVISION_DEADLINE_SECONDS: String(DEADLINE_SECONDS) }
+  const settings = {
+    NODE_SOFTWARE: 'phoenixd',
+    PROVISION_DEADLINE_SECONDS: String(DEADLINE_SECONDS),
+    OPERATOR_TOKEN: 'x'.repeat(32),
+  }
   const yard = await new Yard({ env: { ...settings, ...versions({ '0.8.0': path }), ...env } }).start()
   return { yard, id: (await yard.create()).node.id }
 }

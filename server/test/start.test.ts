@@ -88,6 +88,11 @@ describe('bad configuration', () => {
     ['TREASURY_NODE_ID', () => ({ TREASURY_NODE_ID: 'node_of_somebody' })],
     ['MAX_KEYS_PER_ACCOUNT', () => ({ MAX_KEYS_PER_ACCOUNT: '0' })],
     ['LOG_LEVEL', () => ({ LOG_LEVEL: 'loud' })],
+    ['HOST', () => ({ HOST: 'hidden-value and more' })],
+    ...['hidden-value:80', 'a,,b', '*.hidden-value', 'http://hidden-value', 'hidden-value/', 'a b', '[::1', '::1'].map(
+      (ALLOWED_HOSTS): [string, () => Record<string, string>] => ['ALLOWED_HOSTS', () => ({ ALLOWED_HOSTS })],
+    ),
+    ['NODE_DOMAIN', () => ({ NODE_DOMAIN: 'hidden value' })],
   ]
 
   test.each(wrong)('%s is named, and its value is not (%#)', (variable, environment) => {
@@ -113,8 +118,39 @@ describe('bad configuration', () => {
     { MASTER_KEY: newMasterKey().replace('=', '') },
     { OPERATOR_TOKEN: 'x'.repeat(32) },
     { LOG_LEVEL: 'silent' },
+    { ALLOWED_HOSTS: 'a.example, B.example,10.0.0.1,[::1],xn--bcher-kva.example' },
+    { NODE_DOMAIN: 'nodes.example:8443' },
   ]
   test.each(right)('%j is fine', (environment) => expect(() => readConfig(environment)).not.toThrow())
+
+  const PHOENIXD = { NODE_SOFTWARE: 'phoenixd', NODE_VERSIONS: '0.8.0=/bin/true' }
+  test.each<[env: Record<string, string>, isLocal: boolean]>([
+    [{}, true],
+    [{ HOST: 'localhost' }, true],
+    [{ HOST: '::1' }, true],
+    [{ HOST: '127.3.2.1' }, true],
+    [{ PUBLIC_URL: 'http://localhost:1' }, true],
+    [{ PUBLIC_URL: 'http://[::1]:1/x' }, true],
+    [{ HOST: '0.0.0.0', PUBLIC_URL: 'http://127.0.0.1' }, false],
+    [{ HOST: '192.0.2.1' }, false],
+    [{ HOST: '127.evil.example' }, false],
+    [{ PUBLIC_URL: 'https://yard.example' }, false],
+    [{ PUBLIC_URL: 'https://127.0.0.1.evil.example' }, false],
+    [{ PUBLIC_URL: 'https://localhost.evil.example' }, false],
+    [PHOENIXD, false],
+  ])('C51: with %j the defaults are open: %j', (env, isLocal) => {
+    const { registration, operator, isLocal: local } = readConfig(env)
+    expect([local, registration, operator]).toEqual(isLocal ? [true, 'open', 'generate'] : [false, 'invite', 'off'])
+  })
+
+  test.each<[env: Record<string, string>, warned: boolean]>([
+    [{ PUBLIC_URL: 'https://yard.example' }, true],
+    [{ PUBLIC_URL: 'https://yard.example', TRUST_PROXY: '1' }, false],
+    [{ PUBLIC_URL: 'https://yard.example', HOST: '0.0.0.0' }, false],
+    [{}, false],
+  ])('C51: with %j it warns that all clients have one address: %j', (env, warned) => {
+    expect(readConfig(env).warnings).toEqual(warned ? [expect.stringMatching(/TRUST_PROXY/)] : [])
+  })
 
   test('78, a line for each bad variable, and nothing made', async () => {
     const dataDir = join(temporaryDirectory(), 'data')
@@ -257,7 +293,7 @@ describe('one instance through its life', () => {
   const post = (body: string): string =>
     [
       'POST /operator/v1/accounts HTTP/1.1',
-      'Host: x',
+      'Host: localhost',
       'X-Request-Id: in-flight',
       `Authorization: Bearer ${server.operatorToken}`,
       'Content-Type: application/json',
@@ -291,7 +327,7 @@ describe('one instance through its life', () => {
         ),
       'the port to close',
     )
-    late.write(`Host: x\r\nAuthorization: Bearer ${key}\r\n\r\n`)
+    late.write(`Host: localhost\r\nAuthorization: Bearer ${key}\r\n\r\n`)
     expect(await refused).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: [1-9]\d*\r\n[\s\S]*"code":"service_unavailable"/i)
     running.write(body.slice(5))
     expect(await finished).toMatch(/^HTTP\/1\.1 201 /)
@@ -396,9 +432,10 @@ describe('one instance through its life', () => {
     const env = { ...server.sharedStoreEnv, ROLE: 'api', HOST: '0.0.0.0', PUBLIC_URL: 'https://pay.example' }
     const open = await new Server({ env }).launch()
     await open.printed(/^boltyard ready https:\/\/pay\.example\n/m)
-    expect((await send(open.port, 'GET', '/operator/v1/accounts', { token: server.operatorToken })).status).toBe(404)
+    const headers = { host: 'pay.example' }
+    expect((await send(open.port, 'GET', '/operator/v1/accounts', { token: server.operatorToken, headers })).status).toBe(404)
     expect(existsSync(join(open.dataDir, 'operator.token'))).toBe(false)
-    expect((await send(open.port, 'GET', '/v1/api-key', { token: key })).status).toBe(200)
+    expect((await send(open.port, 'GET', '/v1/api-key', { token: key, headers })).status).toBe(200)
     await open.stop()
   })
 

@@ -23,7 +23,7 @@ import { dashboardRoutes } from './dashboard.ts'
 import { renderClientError, renderProblems, renderRouterError } from './errors.ts'
 import { gatewayRoutes } from './gateway.ts'
 import { healthRoutes } from './health.ts'
-import { rewriteNodeHost } from './hosts.ts'
+import { requireKnownHost, rewriteNodeHost } from './hosts.ts'
 import { linkRoutes, operatorLinkRoutes } from './links.ts'
 import { nodeRoutes } from './nodes.ts'
 import { operatorRoutes } from './operator.ts'
@@ -90,11 +90,15 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   acceptOnlyJson(app)
   renderProblems(app)
+  const unknownHost = requireKnownHost(config)
   // These run for every request: with a callback, since each promise costs one.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
       return done(new Problem('bad_request', 'The header Host is missing.'))
+    const { url, config: route } = request.routeOptions
+    const misdirected = route.isHealthCheck ? undefined : unknownHost(request.raw, url)
+    if (misdirected) return done(misdirected)
     done(parts.isStopping() ? stopping() : undefined)
   })
   // Who keeps a finished connection open would keep us from stopping.

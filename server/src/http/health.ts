@@ -4,18 +4,30 @@ import { storeDown } from '../problems.ts'
 import type { RouteParts } from './app.ts'
 import { ErrorBody } from './schemas.ts'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Answered under any Host: who checks whether we live may know us by address only. */
+    isHealthCheck?: boolean
+  }
+}
+
 const Status = Type.Object({ status: Type.Literal('ok') })
 const READY_TIMEOUT_MS = 2_000
 
 export function healthRoutes({ sql }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
-    app.get('/healthz', { schema: { summary: 'The process is alive', response: { 200: Status } } }, async () => ({
+    const config = { isHealthCheck: true }
+    app.get('/healthz', { config, schema: { summary: 'The process is alive', response: { 200: Status } } }, async () => ({
       status: 'ok',
     }))
-    app.get('/readyz', { schema: { summary: 'The store answers', response: { 200: Status, 503: ErrorBody } } }, async () => {
-      const late = new Promise<never>((_, reject) => setTimeout(() => reject(storeDown('timeout')), READY_TIMEOUT_MS).unref())
-      await Promise.race([sql`SELECT 1`, late])
-      return { status: 'ok' }
-    })
+    app.get(
+      '/readyz',
+      { config, schema: { summary: 'The store answers', response: { 200: Status, 503: ErrorBody } } },
+      async () => {
+        const late = new Promise<never>((_, reject) => setTimeout(() => reject(storeDown('timeout')), READY_TIMEOUT_MS).unref())
+        await Promise.race([sql`SELECT 1`, late])
+        return { status: 'ok' }
+      },
+    )
   }
 }
