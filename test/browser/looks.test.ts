@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
 import { FADED } from '../../bench/chromium.ts'
 import type { Server } from '../../server/test/harness.ts'
-import { go, heading, inBrowser, newPerson, PATIENCE_MS, type Person, startDashboard } from './harness.ts'
+import { enter, go, heading, inBrowser, newPerson, PATIENCE_MS, type Person, startDashboard } from './harness.ts'
 import { furnish, pathsOf, untilLoaded, visitAll } from './pages.ts'
 
 const NARROW = { width: 360, height: 740 }
@@ -30,10 +30,20 @@ const CLIPPED = `[...document.querySelectorAll('main *, [role=dialog] *')].filte
   return hides && textOverflow !== 'ellipsis' && element.clientWidth > 1 && element.scrollWidth > element.clientWidth + 2
 }).map((element) => element.tagName + '.' + element.className + ' ' + element.scrollWidth + ' > ' + element.clientWidth)`
 
+/** Words that stand in a column of a few letters, lists that must be scrolled sideways, and times that take two lines. */
+const CRAMPED = `[...document.querySelectorAll('main *')].filter((element) => {
+  const text = [...element.childNodes].filter(({ nodeType }) => nodeType === 3).map(({ data }) => data.trim()).join('')
+  const { width, height } = element.getBoundingClientRect()
+  const hidden = getComputedStyle(element).position === 'absolute' || element.closest('.mantine-VisuallyHidden-root') !== null
+  if (hidden || height === 0) return false
+  if (element.matches('.list') && element.scrollWidth > element.clientWidth) return true
+  if (element.matches('time') && element.getClientRects().length > 1) return true
+  return text.length > 6 && width < 60 && height > 50
+}).map((element) => element.tagName + '.' + element.className + ' ' + Math.round(element.getBoundingClientRect().width) + ' px: ' + element.textContent.slice(0, 40))`
+
 inBrowser('how the dashboard looks and loads', () => {
   let server: Server
   let paths: string[]
-  let cookie: string
   let furnished: Person
   beforeAll(async () => {
     server = await startDashboard()
@@ -43,15 +53,10 @@ inBrowser('how the dashboard looks and loads', () => {
   async function owner(viewport = WIDE): Promise<Person> {
     if (!furnished) {
       furnished = await newPerson(server, { viewport })
-      cookie = furnished.cookie
       paths = pathsOf(await furnish(furnished))
       return furnished
     }
-    const person = await newPerson(server, { viewport })
-    await person.context.clearCookies()
-    const [name = '', value = ''] = cookie.split(/=(.*)/s)
-    await person.context.addCookies([{ name, value, url: server.url }])
-    return person
+    return Object.assign(Object.create(furnished), await enter(furnished, { viewport }))
   }
 
   test('every page, light and dark, wide and 360 px: axe finds nothing serious', { timeout: LONG_MS }, async () => {
@@ -99,6 +104,23 @@ inBrowser('how the dashboard looks and loads', () => {
     await page.keyboard.press('Escape')
     await page.getByRole('navigation', { name: 'Main' }).waitFor({ state: 'detached' })
     await expect.poll(() => menu.evaluate((button: any) => button === button.ownerDocument.activeElement)).toBe(true)
+  })
+
+  test('dashboard: between 768 and 1199 px nothing is cut off, no column is a few letters wide, and a time is one line', {
+    timeout: LONG_MS,
+  }, async () => {
+    const person = await owner({ width: 768, height: 1024 })
+    const wrong: string[] = []
+    await visitAll(person, paths, async (page, path) => {
+      for (const width of [768, 820, 900, 1024, 1199]) {
+        await page.setViewportSize({ width, height: 1024 })
+        const scrolled = await page.evaluate<number>('document.scrollingElement.scrollWidth')
+        if (scrolled > width) wrong.push(`/${path} ${width}: the page is ${scrolled} px wide`)
+        for (const script of [CLIPPED, CRAMPED])
+          wrong.push(...(await page.evaluate<string[]>(script)).map((what) => `/${path} ${width}: ${what}`))
+      }
+    })
+    expect(wrong).toEqual([])
   })
 
   test('the foot of the menu is inside the window, however much is above or below the page', async () => {
