@@ -163,7 +163,10 @@ export type ApiKey = {
   lastUsedAt: number | null
 }
 
-/** GET /payments?limit&cursor&status&delivery&nodeId; status may be settled, delivery none, held or done → {payments, nextCursor}; GET /payments/{id} → with challenge */
+/**
+ * GET /payments?limit&cursor&status&delivery&undelivered=true&nodeId → {payments, nextCursor}; status may also be settled; undelivered:
+ * settled or paid, and delivered is nothing. GET /payments/{id} → with challenge.
+ */
 export type GatewayPayment = {
   id: string
   protocol: 'mpp' | 'l402'
@@ -177,6 +180,8 @@ export type GatewayPayment = {
   settledAt: number | null
   paidAt: number | null
   redeemedAt: number | null
+  /** Held: claimed, and not confirmed yet. */
+  delivery: 'none' | 'held' | 'done'
 }
 /** The try-it panel, with the same rules as the public API: POST /payments {nodeId, amountSat, description, protocol} → 201 {id, protocol, status, challenge};
  *  POST /payments/{id}/validate {credential, expect?} → 200; POST /payments/{id}/redeem {credential, requestId?, singleUse?, expect?, holdSeconds?}

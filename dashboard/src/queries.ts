@@ -74,13 +74,23 @@ export const keysQuery = queryOptions({
   queryFn: async ({ signal }) => (await api.get<{ keys: ApiKey[] }>('/keys', { signal })).keys,
 })
 
-export type PaymentFilter = { status?: GatewayPayment['status'] | undefined; nodeId?: string | undefined }
+/** What a payment can be looked for by; each is one word of the badges, but that "undelivered" is all that waits for its delivery. */
+const STATES = {
+  unpaid: { status: 'payment_required' },
+  undelivered: { undelivered: 'true' },
+  delivered: { delivery: 'done' },
+  expired: { status: 'expired' },
+} as const
+export type PaymentState = keyof typeof STATES
+export const PAYMENT_STATES = Object.keys(STATES) as PaymentState[]
+export type PaymentFilter = { state?: PaymentState | undefined; nodeId?: string | undefined }
 
 export const paymentsQuery = (filter: PaymentFilter) =>
   infiniteQueryOptions({
-    queryKey: ['payments', 'list', filter.status ?? null, filter.nodeId ?? null],
+    queryKey: ['payments', 'list', filter.state ?? null, filter.nodeId ?? null],
     queryFn: ({ pageParam, signal }) => {
-      const query = parameters({ limit: '20', cursor: pageParam, status: filter.status, nodeId: filter.nodeId })
+      const state = filter.state && STATES[filter.state]
+      const query = parameters({ limit: '20', cursor: pageParam, ...state, nodeId: filter.nodeId })
       return api.get<{ payments: GatewayPayment[]; nextCursor: string | null }>(`/payments${query}`, { signal })
     },
     initialPageParam: null as string | null,

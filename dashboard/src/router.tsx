@@ -1,11 +1,10 @@
 import { createRootRoute, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router'
-import type { GatewayPayment } from './api-types.ts'
 import { lazyPage } from './components/lazy-page.tsx'
 import { Shell } from './components/shell.tsx'
 import { history } from './history.ts'
 import { safeNext } from './next.ts'
 import { Broken, Missing } from './pages/broken.tsx'
-import { meQuery, overviewQuery, queryClient } from './queries.ts'
+import { meQuery, overviewQuery, PAYMENT_STATES, type PaymentFilter, queryClient } from './queries.ts'
 import { noteSignedIn } from './session.ts'
 import { NODE_TABS, type NodeTab } from './tabs.ts'
 
@@ -72,14 +71,11 @@ const node = createRoute({
   component: lazyPage(() => import('./pages/node.tsx'), 'NodePage'),
 })
 
-const STATUSES = ['payment_required', 'paid', 'expired'] as const satisfies GatewayPayment['status'][]
-type GatewaySearch = { status?: GatewayPayment['status'] | undefined; nodeId?: string | undefined }
-
 const gateway = createRoute({
   getParentRoute: () => app,
   path: '/gateway',
-  validateSearch: (search): GatewaySearch => ({
-    status: STATUSES.find((status) => status === search.status),
+  validateSearch: (search): PaymentFilter => ({
+    state: PAYMENT_STATES.find((state) => state === search.state),
     nodeId: typeof search.nodeId === 'string' && search.nodeId !== '' ? search.nodeId : undefined,
   }),
   component: lazyPage(() => import('./pages/gateway.tsx'), 'GatewayPage'),

@@ -1,59 +1,67 @@
-/** What people copy. The key comes from the environment in all of them: one that is pasted into a command stays in its history. */
+import { freshKey } from './api.ts'
+
+/**
+ * What people copy and paste as it is. The key comes from the environment in all of them: one that is pasted into a command stays in its
+ * history. Bodies are here-documents, in which the shell fills in variables; no comments, which zsh takes for commands.
+ */
 const base = (publicUrl: string): string => `${publicUrl.replace(/\/$/, '')}/v1`
+
+/** One for all pastes: a command that is repeated because its answer was lost makes no second node. */
+const REPEAT_KEY = freshKey()
+
+/** What the snippets sell, and the path it is sold at. */
+const RESOURCE = 'GET /report'
 
 export const createNodeCurl = (publicUrl: string): string =>
   `curl -X POST ${base(publicUrl)}/nodes \\
   -H "Authorization: Bearer $SERVICE_API_KEY" \\
   -H "Content-Type: application/json" \\
-  -H "Idempotency-Key: $(uuidgen)" \\
-  -d '{"name": "shop"}'`
+  -H "Idempotency-Key: ${REPEAT_KEY}" \\
+  -d @- <<JSON
+{"name": "shop"}
+JSON`
 
 export const whoAmICurl = (publicUrl: string): string =>
   `curl ${base(publicUrl)}/api-key \\
   -H "Authorization: Bearer $SERVICE_API_KEY"`
 
-export const chargeCurl = (publicUrl: string, nodeId: string): string =>
+/** Without a node yet, its id is expected in the environment. */
+export const chargeCurl = (publicUrl: string, nodeId = '$NODE_ID'): string =>
   `curl -X POST ${base(publicUrl)}/gateway/payments \\
   -H "Authorization: Bearer $SERVICE_API_KEY" \\
   -H "Content-Type: application/json" \\
-  -d '{"nodeId": "${nodeId}", "amountSat": 100, "description": "One report", "protocol": "l402"}'`
+  -d @- <<JSON
+{"nodeId": "${nodeId}", "amountSat": 100, "description": "One report", "resource": "${RESOURCE}", "protocol": "l402"}
+JSON`
 
-export const validateCurl = (publicUrl: string): string =>
-  `curl -X POST ${base(publicUrl)}/gateway/payments/$PAYMENT_ID/validate \\
+export const redeemCurl = (publicUrl: string, nodeId = '$NODE_ID'): string =>
+  `curl -X POST "${base(publicUrl)}/gateway/payments/$PAYMENT_ID/redeem" \\
   -H "Authorization: Bearer $SERVICE_API_KEY" \\
   -H "Content-Type: application/json" \\
-  -d "{\\"credential\\": \\"$AUTHORIZATION_OF_YOUR_CUSTOMER\\"}"`
+  -d @- <<JSON
+{
+  "credential": "$CREDENTIAL",
+  "requestId": "request-1",
+  "expect": {"nodeId": "${nodeId}", "resource": "${RESOURCE}", "minAmountSat": 100}
+}
+JSON`
 
-export const paywallJs = (publicUrl: string, nodeId: string): string =>
-  `// A server of yours that charges 100 sat for a request
-import { createServer } from 'node:http'
+export const paywallJs = (publicUrl: string, nodeId?: string): string =>
+  `import express from 'express'
+import { Boltyard } from '@boltyard/sdk'
+import { paywall } from '@boltyard/sdk/express'
 
-const gateway = (path, body) =>
-  fetch('${base(publicUrl)}/gateway/payments' + path, {
-    method: 'POST',
-    headers: { authorization: 'Bearer ' + process.env.SERVICE_API_KEY, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
+const client = new Boltyard({ baseUrl: '${base(publicUrl)}' })
+const nodeId = ${nodeId ? `'${nodeId}'` : 'process.env.NODE_ID'}
 
-// L402: the credential names its payment in the macaroon
-const paymentOf = (credential) =>
-  Buffer.from(credential.split(' ')[1]?.split(':')[0] ?? '', 'base64').toString('latin1').match(/payment_id=(pay_[0-9a-z]{20})/)?.[1]
-
-createServer(async (request, response) => {
-  const credential = request.headers.authorization
-  const id = credential && paymentOf(credential)
-  if (id) {
-    const answer = await gateway('/' + id + '/validate', { credential })
-    if (answer.ok) return response.end('Here is what you paid for.')
-  }
-  const answer = await gateway('', { nodeId: '${nodeId}', amountSat: 100, description: 'One report', protocol: 'l402' })
-  const { challenge } = await answer.json()
-  response.writeHead(402, { 'www-authenticate': challenge }).end('Payment required')
-}).listen(3000)`
+const app = express()
+app.get('/report', paywall({ client, nodeId, amountSat: 100, description: 'One report' }), (request, response) => {
+  response.send('Here is what you paid for.')
+})
+app.listen(process.env.PORT ?? 3000)`
 
 export const nodeCurl = (endpointUrl: string): string =>
-  `# An invoice, made by the node itself
-curl ${endpointUrl}/createinvoice \\
+  `curl ${endpointUrl}/createinvoice \\
   -u ":$NODE_RESTRICTED_PASSWORD" \\
   -d amountSat=1000 -d description="Hello"`
 
@@ -63,10 +71,10 @@ export const nodeJs = (endpointUrl: string): string =>
   headers: { authorization: 'Basic ' + btoa(':' + process.env.NODE_RESTRICTED_PASSWORD) },
   body: new URLSearchParams({ amountSat: '1000', description: 'Hello' }),
 })
-const { serialized, paymentHash } = await answer.json()`
+const { serialized, paymentHash } = await answer.json()
+console.log(serialized, paymentHash)`
 
 export const nodeCli = (publicUrl: string, nodeId: string): string =>
   `export SERVICE_BASE_URL=${base(publicUrl)}
-export SERVICE_API_KEY=...   # from Developers
 boltyard nodes get ${nodeId}
 boltyard payments create --node ${nodeId} --amount-sat 100 --description "One report"`

@@ -68,6 +68,7 @@ const BODIES: Record<string, unknown> = {
   'POST /nodes/:nodeId/pay': { invoice: 'lnbcrt1' },
   'POST /payments': { nodeId: NODE, amountSat: 1, description: 'x' },
   'POST /payments/:id/validate': { credential: 'Payment x' },
+  'POST /payments/:id/redeem': { credential: 'Payment x' },
   'PATCH /keys/:id': { disabled: true },
   'POST /keys': { name: 'x', scopes: [] },
   'POST /sandbox/nodes/:id/fund': { amountSat: 1 },
@@ -230,7 +231,7 @@ describe('an account with everything in it', () => {
     expect(wrong).toEqual([])
   })
 
-  test('a whole 402 in the try-it panel: charge, pay as a customer, validate, and see it', async () => {
+  test('a whole 402 in the try-it panel: charge, pay as a customer, validate, redeem, and see it', async () => {
     for (const protocol of ['mpp', 'l402'] as const) {
       const json = { nodeId: node.node.id, amountSat: 1000, description: `try ${protocol}`, protocol }
       const created = await ann.want(201, 'POST', '/payments', { json })
@@ -249,6 +250,12 @@ describe('an account with everything in it', () => {
         ...receipt,
       })
       expect((await ann.want(200, 'GET', '/payments?status=paid')).payments[0]).toMatchObject({ id: created.id, amountSat: 1000 })
+      const undelivered = async (): Promise<string[]> =>
+        (await ann.want(200, 'GET', '/payments?undelivered=true')).payments.map(({ id }: { id: string }) => id)
+      expect(await undelivered()).toEqual([created.id])
+      const redemption = { credential, requestId: 'one', expect: { nodeId: node.node.id, minAmountSat: 1000 } }
+      await ann.want(200, 'POST', `/payments/${created.id}/redeem`, { json: redemption })
+      expect(await undelivered()).toEqual([])
     }
     expect(await ann.refusal('POST', `/payments/${payment.id}/validate`, { json: {} })).toEqual([
       400,
@@ -500,7 +507,7 @@ test('C42: node operations of the dashboard are counted by address, beside those
   expect((await eve.send('GET', '/keys', { headers })).status).toBe(200)
   expect((await eve.send('GET', '/nodes')).status).toBe(200)
   // What the try-it panel asks of a node is counted with them; to look at what is there is not.
-  const tries = ['/payments', '/payments/pay_x/validate', '/sandbox/nodes/node_x/fund', '/sandbox/pay']
+  const tries = ['/payments', '/payments/pay_x/validate', '/payments/pay_x/redeem', '/sandbox/nodes/node_x/fund', '/sandbox/pay']
   for (const path of tries) expect([path, ...(await eve.refusal('POST', path, { headers }))].slice(0, 2)).toEqual([path, 429])
   expect((await eve.send('GET', '/payments', { headers })).status).toBe(200)
   const others = { 'x-forwarded-for': '192.0.2.2' }

@@ -92,16 +92,16 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await page.getByRole('row', { name: /By my own program/ }).waitFor()
     await page.getByRole('tab', { name: 'Try it' }).click()
     for (const verb of [
-      'Create challenge',
+      'One step at a time',
       'Answer with 402',
       'Pay as a customer',
       'Build the credential',
-      'Validate',
-      'See the outcome',
+      'Redeem',
+      'Deliver',
     ]) {
       const button = page.getByRole('button', { name: verb, exact: true })
       // The next step is where one looks, and under the Enter key: the last one has pushed it below the window.
-      if (verb !== 'Create challenge') await expect.poll(() => button.evaluate(isFocusedInWindow)).toBe(true)
+      if (verb !== 'One step at a time') await expect.poll(() => button.evaluate(isFocusedInWindow)).toBe(true)
       await button.click()
     }
     await page.getByText('paid ✓').waitFor()
@@ -111,12 +111,14 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await page.getByLabel('Description').fill('One photo')
     await page.getByRole('button', { name: 'Run all steps' }).click()
     await page.getByText('paid ✓').waitFor()
-    await untilText(page.getByRole('region', { name: /^The receipt/ }), '"method": "lightning"')
+    await untilText(page.getByRole('region', { name: /^Your server delivers/ }), '"method": "lightning"')
+    await untilText(page.getByRole('region', { name: /^Your server redeems/ }), '"resource": "GET /report"')
+    await untilText(page.getByTestId('held'), 'On shop: 100 sat before, 350 sat now')
 
     // In the list and in the chart.
     await page.getByRole('tab', { name: 'Payments' }).click()
-    await untilText(page.getByRole('row', { name: /One photo/ }), /Paid 250 sat MPP shop/)
-    await untilText(page.getByRole('row', { name: /One report/ }), /Paid 100 sat L402 shop/)
+    await untilText(page.getByRole('row', { name: /One photo/ }), /Delivered 250 sat MPP shop/)
+    await untilText(page.getByRole('row', { name: /One report/ }), /Delivered 100 sat L402 shop/)
     await untilText(page.getByRole('row', { name: /By my own program/ }), /Unpaid 700 sat/)
     await go(page, 'Overview')
     await untilText(page.getByTestId('received-total'), '350 sat')

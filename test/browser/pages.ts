@@ -32,10 +32,16 @@ export async function furnish(person: Person): Promise<{ nodeId: string; stopped
 export async function payCharge(person: Person, nodeId: string, amountSat: number, description = 'Tea'): Promise<string> {
   const json = { nodeId, amountSat, description, protocol: 'l402' }
   const { id, challenge } = await person.want(201, 'POST', '/payments', { json })
+  const credential = await payChallenge(person, challenge)
+  await person.want(200, 'POST', `/payments/${id}/validate`, { json: { credential } })
+  return id
+}
+
+/** The credential of a customer who has paid it. */
+export async function payChallenge(person: Person, challenge: string): Promise<string> {
   const [, macaroon = '', invoice = ''] = /macaroon="([^"]+)".*invoice="([^"]+)"/.exec(challenge) ?? []
   const { preimage } = await person.want(200, 'POST', '/sandbox/pay', { json: { invoice } })
-  await person.want(200, 'POST', `/payments/${id}/validate`, { json: { credential: `L402 ${macaroon}:${preimage}` } })
-  return id
+  return `L402 ${macaroon}:${preimage}`
 }
 
 export function pathsOf({ nodeId, stoppedId, paymentId }: Awaited<ReturnType<typeof furnish>>): string[] {

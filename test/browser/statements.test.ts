@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../server/test/harness.ts'
 import { fault } from '../../server/test/node-harness.ts'
 import { dialog, enter, heading, inBrowser, newPerson, type Person, startDashboard, textOf, untilText } from './harness.ts'
-import { payCharge } from './pages.ts'
+import { payChallenge, payCharge } from './pages.ts'
 
 /** What the dashboard says is so. Each of these once was not. */
 inBrowser('what the dashboard says', () => {
@@ -117,6 +117,61 @@ inBrowser('what the dashboard says', () => {
     const details = await textOf(page.getByRole('region', { name: 'Details' }))
     expect(details).toContain('no: it expired before anybody paid')
     expect(details).not.toContain('not yet')
+  })
+
+  test('dashboard: D2: the filter Unpaid shows nothing that is paid, and who paid and got nothing can be found', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const { node } = await person.createReady()
+    const charge = (description: string): Promise<{ id: string; challenge: string }> =>
+      person.want(201, 'POST', '/payments', { json: { nodeId: node.id, amountSat: 5, description, protocol: 'l402' } })
+    await charge('open')
+    const away = await charge('paid and left')
+    await payChallenge(person, away.challenge)
+    await payCharge(person, node.id, 5, 'validated only')
+    const [sold, slow] = [await charge('sold'), await charge('being made')]
+    const redeem = async ({ id, challenge }: typeof sold, more: object = {}) => {
+      const credential = await payChallenge(person, challenge)
+      await person.want(200, 'POST', `/payments/${id}/redeem`, { json: { credential, requestId: 'one', ...more } })
+    }
+    await redeem(sold)
+    await redeem(slow, { singleUse: true, holdSeconds: 600 })
+    const late = await charge('too late')
+    const sql = server.sql()
+    await sql`UPDATE gateway_payments SET expires_at = now() - interval '1 minute' WHERE id = ${late.id}`
+    const isSettled = async (id: string) =>
+      (await sql`SELECT 1 FROM gateway_payments WHERE id = ${id} AND settled_at IS NOT NULL`).length > 0
+    await expect.poll(() => isSettled(away.id), { timeout: 30_000 }).toBe(true)
+    await sql.end()
+
+    await person.open('gateway')
+    const rows = async (): Promise<string[]> => {
+      await page.getByRole('table', { name: 'Gateway payments' }).waitFor()
+      const texts = await page.getByRole('row').allInnerTexts()
+      return texts.slice(1).map((text) => text.replace(/\s+/g, ' ').replace(/ 5 sat.*/, ''))
+    }
+    const status = page.getByLabel('Status')
+    const wanted: [string, string[]][] = [
+      ['Unpaid', ['open Unpaid']],
+      ['Paid, not delivered', ['validated only Paid', 'paid and left Settled']],
+      ['Delivered', ['sold Delivered']],
+      ['Expired', ['too late Expired']],
+      [
+        'Any',
+        [
+          'too late Expired',
+          'being made Delivering',
+          'sold Delivered',
+          'validated only Paid',
+          'paid and left Settled',
+          'open Unpaid',
+        ],
+      ],
+    ]
+    for (const [option, list] of wanted) {
+      await status.selectOption(option)
+      await expect.poll(rows, { timeout: 30_000 }).toEqual(list)
+    }
   })
 
   test('dashboard: the ledger on the screen adds up to the balance above it', async () => {

@@ -62,7 +62,7 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
               />
               <Checkbox
                 label="Gateway"
-                description="Create challenges and validate payments."
+                description="Create challenges and redeem payments."
                 checked={canCharge}
                 onChange={(event) => setCharge(event.currentTarget.checked)}
               />

@@ -2,22 +2,23 @@ import { Tabs } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import type { Me } from '../api-types.ts'
 import { nodesQuery } from '../queries.ts'
-import { chargeCurl, createNodeCurl, paywallJs, validateCurl, whoAmICurl } from '../snippets.ts'
+import { chargeCurl, createNodeCurl, paywallJs, redeemCurl, whoAmICurl } from '../snippets.ts'
 import { TextLink } from './links.tsx'
 import { Snippet } from './snippet.tsx'
 
 export function QuickStart({ me }: { me: Me }) {
   const { data: nodes } = useQuery(nodesQuery)
-  const nodeId = nodes?.[0]?.id ?? '$NODE_ID'
+  const nodeId = nodes?.[0]?.id
   return (
     <section className="card spaced" aria-labelledby="quick-start">
       <h2 id="quick-start">Quick start</h2>
       <p className="small">
         {nodes && nodes.length > 0 ? (
-          'These work as they are with your key in SERVICE_API_KEY.'
+          'Paste them as they are, with your key in the environment variable SERVICE_API_KEY.'
         ) : (
           <>
-            You need a node first: <TextLink to="/nodes">create one</TextLink>.
+            Paste them as they are, with your key in the environment variable SERVICE_API_KEY. To be paid you need a node:{' '}
+            <TextLink to="/nodes">create one</TextLink>, or put the id of the one that the second command creates into NODE_ID.
           </>
         )}{' '}
         Everything else is in the <a href="/docs">API documentation</a>.
@@ -35,6 +36,7 @@ export function QuickStart({ me }: { me: Me }) {
             </div>
             <div>
               <h3 className="legend">Create a node (permission Write)</h3>
+              <p className="small dim">Repeated, it makes no second node; another Idempotency-Key makes another one.</p>
               <Snippet code={createNodeCurl(me.publicUrl)} label="Create a node" />
             </div>
             <div>
@@ -42,12 +44,20 @@ export function QuickStart({ me }: { me: Me }) {
               <Snippet code={chargeCurl(me.publicUrl, nodeId)} label="Ask for a payment" />
             </div>
             <div>
-              <h3 className="legend">Validate what the customer comes back with</h3>
-              <Snippet code={validateCurl(me.publicUrl)} label="Validate" />
+              <h3 className="legend">Redeem what the customer comes back with</h3>
+              <p className="small dim">
+                PAYMENT_ID is the id from the answer above, CREDENTIAL the customer's Authorization header. What you expect is
+                compared with what was paid for, and one request id is one delivery: deliver when the answer is 200.
+              </p>
+              <Snippet code={redeemCurl(me.publicUrl, nodeId)} label="Redeem" />
             </div>
           </div>
         </Tabs.Panel>
         <Tabs.Panel value="js">
+          <p className="small dim">
+            The SDK's paywall does all of it: it asks for the payment, redeems it and delivers once. It needs the packages express
+            and @boltyard/sdk.
+          </p>
           <Snippet code={paywallJs(me.publicUrl, nodeId)} label="A server that charges" />
         </Tabs.Panel>
       </Tabs>

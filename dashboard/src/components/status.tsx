@@ -1,5 +1,6 @@
 import {
   IconAlertTriangle,
+  IconChecks,
   IconCircleCheck,
   IconClock,
   IconClockOff,
@@ -56,7 +57,9 @@ export function NodeStatus({ node }: { node: Shown }) {
   return <Status word={word} tone={tone} icon={icon} />
 }
 
-export function PaymentStatus({ payment }: { payment: Pick<GatewayPayment, 'status' | 'settledAt'> }) {
+export function PaymentStatus({ payment }: { payment: Pick<GatewayPayment, 'status' | 'settledAt' | 'delivery'> }) {
+  if (payment.delivery === 'done') return <Status word="Delivered" tone="good" icon={IconChecks} />
+  if (payment.delivery === 'held') return <Status word="Delivering" tone="busy" icon={IconLoader2} />
   if (payment.status === 'paid') return <Status word="Paid" tone="good" icon={IconCircleCheck} />
   if (payment.settledAt !== null) return <Status word="Settled" tone="warn" icon={IconCoins} />
   if (payment.status === 'expired') return <Status word="Expired" tone="idle" icon={IconClockOff} />

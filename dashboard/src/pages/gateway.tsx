@@ -11,7 +11,7 @@ import { Loading } from '../components/loading.tsx'
 import { Problem } from '../components/problem.tsx'
 import { PaymentStatus } from '../components/status.tsx'
 import { Time } from '../components/time.tsx'
-import { meQuery, nodesQuery, paymentsQuery } from '../queries.ts'
+import { meQuery, nodesQuery, PAYMENT_STATES, type PaymentState, paymentsQuery } from '../queries.ts'
 import { chargeCurl } from '../snippets.ts'
 
 export function GatewayPage() {
@@ -20,7 +20,7 @@ export function GatewayPage() {
   const payments = useInfiniteQuery(paymentsQuery(filter))
   const { data: nodes } = useQuery(nodesQuery)
   const rows = payments.data?.pages.flatMap((page) => page.payments)
-  const isFiltered = filter.status !== undefined || filter.nodeId !== undefined
+  const isFiltered = filter.state !== undefined || filter.nodeId !== undefined
 
   return (
     <GatewayTabs place="payments">
@@ -45,7 +45,7 @@ export function GatewayPage() {
                 <ButtonLink to="/developers">Create an API key</ButtonLink>
               )
             }
-            curl={chargeCurl(me.publicUrl, nodes?.[0]?.id ?? '$NODE_ID')}
+            curl={chargeCurl(me.publicUrl, nodes?.[0]?.id)}
           />
         ))}
       {rows && rows.length > 0 && (
@@ -58,8 +58,15 @@ export function GatewayPage() {
   )
 }
 
+const STATE_NAMES: Record<PaymentState, string> = {
+  unpaid: 'Unpaid',
+  undelivered: 'Paid, not delivered',
+  delivered: 'Delivered',
+  expired: 'Expired',
+}
+
 function Filters() {
-  const { status = '', nodeId = '' } = useSearch({ from: '/app/gateway' })
+  const { state = '', nodeId = '' } = useSearch({ from: '/app/gateway' })
   const navigate = useNavigate({ from: '/gateway' })
   const { data: nodes } = useQuery(nodesQuery)
   const known = nodes ?? []
@@ -67,17 +74,12 @@ function Filters() {
     <Group mb="md" gap="md">
       <NativeSelect
         label="Status"
-        w={150}
-        value={status}
-        data={[
-          { value: '', label: 'Any' },
-          { value: 'payment_required', label: 'Unpaid' },
-          { value: 'paid', label: 'Paid' },
-          { value: 'expired', label: 'Expired' },
-        ]}
+        w={180}
+        value={state}
+        data={[{ value: '', label: 'Any' }, ...PAYMENT_STATES.map((one) => ({ value: one, label: STATE_NAMES[one] }))]}
         onChange={(event) => {
-          const chosen = (event.currentTarget.value || undefined) as GatewayPayment['status'] | undefined
-          void navigate({ search: (before) => ({ ...before, status: chosen }), replace: true })
+          const chosen = PAYMENT_STATES.find((one) => one === event.currentTarget.value)
+          void navigate({ search: (before) => ({ ...before, state: chosen }), replace: true })
         }}
       />
       <NativeSelect

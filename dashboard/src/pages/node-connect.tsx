@@ -27,6 +27,7 @@ export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
             <Tabs.Tab value="cli">Command line</Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="curl">
+            <p className="small">An invoice, created by the node itself.</p>
             <Snippet code={nodeCurl(node.endpointUrl)} label="curl example" />
           </Tabs.Panel>
           <Tabs.Panel value="js">
@@ -34,8 +35,8 @@ export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
           </Tabs.Panel>
           <Tabs.Panel value="cli">
             <p className="small">
-              With the command line client <code>boltyard</code>, which works with an API key of this service. Create one under{' '}
-              <TextLink to="/developers">Developers</TextLink>.
+              With the command line client <code>boltyard</code>, and an API key of this service in the environment variable
+              SERVICE_API_KEY. Create one under <TextLink to="/developers">Developers</TextLink>.
             </p>
             <Snippet code={nodeCli(me.publicUrl, node.id)} label="Command line example" />
           </Tabs.Panel>

@@ -139,7 +139,7 @@ function Checklist({ checklist, isSandbox }: { checklist: Overview['checklist'];
     },
     {
       isDone: checklist.hasPaidRequest,
-      text: 'Have it paid and validated',
+      text: 'Have it paid and redeemed',
       action: <ButtonLink to={charge}>{isSandbox ? 'Try it' : 'See how'}</ButtonLink>,
     },
     {

@@ -36,6 +36,17 @@ const unsettled = (payment: GatewayPayment): string =>
 const unpaid = (payment: GatewayPayment): string =>
   isOver(payment) ? 'no: there is no payment to show a credential for' : 'not yet: no credential was validated'
 
+function Delivery({ payment }: { payment: GatewayPayment }) {
+  const { delivery, redeemedAt } = payment
+  if (delivery === 'none' || redeemedAt === null) return isOver(payment) ? 'no' : 'not yet: nobody has redeemed it'
+  return (
+    <>
+      {delivery === 'held' && 'under way: claimed '}
+      <Time at={redeemedAt} />
+    </>
+  )
+}
+
 function Details({ payment }: { payment: GatewayPayment & { challenge: string } }) {
   const { data: nodes } = useQuery(nodesQuery)
   const node = nodes?.find(({ id }) => id === payment.nodeId)
@@ -49,6 +60,12 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
           </dd>
           <dt>Description</dt>
           <dd dir="auto">{payment.description}</dd>
+          {payment.resource !== null && (
+            <>
+              <dt>Resource</dt>
+              <dd className="mono">{payment.resource}</dd>
+            </>
+          )}
           <dt>Id</dt>
           <dd>
             <span className="mono">{payment.id}</span> <CopyButton text={payment.id} label="Copy payment id" />
@@ -82,10 +99,14 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
           <dd>{payment.settledAt === null ? unsettled(payment) : <Time at={payment.settledAt} />}</dd>
           <dt>Paid</dt>
           <dd>{payment.paidAt === null ? unpaid(payment) : <Time at={payment.paidAt} />}</dd>
+          <dt>Delivered</dt>
+          <dd>
+            <Delivery payment={payment} />
+          </dd>
         </dl>
         {payment.settledAt !== null && payment.paidAt === null && (
           <p className="note">
-            The money is there, but the customer has not come back with it yet. When they do, validating succeeds, even after the
+            The money is there, but the customer has not come back with it yet. When they do, redeeming succeeds, even after the
             challenge has expired.
           </p>
         )}

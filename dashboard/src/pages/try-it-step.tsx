@@ -1,7 +1,7 @@
 import { VisuallyHidden } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Snippet } from '../components/snippet.tsx'
-import type { Run, Step } from '../try-it.ts'
+import { chargeOf, type Run, type Step } from '../try-it.ts'
 
 type Props = { step: Step; number: number; run: Run | null; isDone: boolean; publicUrl: string; children: ReactNode }
 
@@ -10,12 +10,11 @@ const TITLES: Record<Step, string> = {
   refuse: 'Your server answers its client with 402',
   pay: 'The customer pays the invoice',
   answer: 'Their client builds the credential',
-  validate: 'Your server validates the credential',
-  receipt: 'The receipt',
+  redeem: 'Your server redeems the credential',
+  deliver: 'Your server delivers',
 }
 
 export function TryItStep({ step, number, run, isDone, publicUrl, children }: Props) {
-  const title = step === 'receipt' && run?.terms.protocol === 'l402' ? 'The outcome' : TITLES[step]
   return (
     <section className={`card ${isDone ? 'step-done' : ''}`} aria-labelledby={`step-${step}`} data-testid={`step-${step}`}>
       <div className="step-head">
@@ -23,7 +22,7 @@ export function TryItStep({ step, number, run, isDone, publicUrl, children }: Pr
           {isDone ? '✓' : number}
         </span>
         <h2 id={`step-${step}`}>
-          {title}
+          {TITLES[step]}
           {isDone && <VisuallyHidden> (done)</VisuallyHidden>}
         </h2>
       </div>
@@ -36,12 +35,17 @@ export function TryItStep({ step, number, run, isDone, publicUrl, children }: Pr
 const pretty = (value: unknown): string => JSON.stringify(value, null, 2)
 
 function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: string }) {
-  const { issued, challenge, payment, credential, validated, receipt } = run
+  const { issued, challenge, payment, credential, redemption, redeemed, receipt } = run
   const request = (path: string, body: unknown) =>
     `POST ${publicUrl}/v1${path}\nAuthorization: Bearer $SERVICE_API_KEY\nContent-Type: application/json\n\n${pretty(body)}`
   switch (step) {
     case 'issue':
-      return <Exchange request={request('/gateway/payments', run.terms)} answer={`HTTP/1.1 201 Created\n\n${pretty(issued)}`} />
+      return (
+        <Exchange
+          request={request('/gateway/payments', chargeOf(run.terms))}
+          answer={`HTTP/1.1 201 Created\n\n${pretty(issued)}`}
+        />
+      )
     case 'refuse':
       return (
         <Exchange
@@ -70,41 +74,45 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
           note="Built here in the browser, as the customer's client does it."
         />
       )
-    case 'validate':
+    case 'redeem':
       return (
         <Exchange
-          request={request(`/gateway/payments/${issued?.id}/validate`, { credential })}
-          answer={`HTTP/1.1 200 OK\n\n${pretty(validated)}`}
+          request={request(`/gateway/payments/${issued?.id}/redeem`, redemption)}
+          answer={`HTTP/1.1 200 OK\n\n${pretty(redeemed)}`}
+          note="What is expected is what this request costs and sells: a credential that was paid for something cheaper is refused. The request id makes it one delivery, also when the answer is lost and the request repeated."
         />
       )
-    case 'receipt':
+    case 'deliver':
       return receipt ? (
         <Exchange
-          request={`Payment-Receipt: ${validated?.receipt}`}
+          requestTitle="Your answer"
+          request={`HTTP/1.1 200 OK\nPayment-Receipt: ${redeemed?.receipt}\n\nHere is your report.`}
+          answerTitle="The receipt, decoded"
           answer={pretty(receipt)}
-          note="Your server sends the receipt with its answer; decoded, it says this."
         />
       ) : (
         <p>
-          Paid: your server delivers. L402 has no receipt; the same credential stays valid until it lapses. MPP has one: start
-          again with that.
+          HTTP/1.1 200 OK, and the report. L402 has no receipt, and the same credential is good again until it lapses. With MPP
+          there is a receipt, and one payment is one delivery.
         </p>
       )
   }
 }
 
-function Exchange({ request, answer, note }: { request: string; answer: string; note?: string }) {
+type Sides = { request: string; answer: string; note?: string; requestTitle?: string; answerTitle?: string }
+
+function Exchange({ request, answer, note, requestTitle = 'Request', answerTitle = 'Answer' }: Sides) {
   return (
     <>
       {note && <p className="small dim">{note}</p>}
       <div className="exchange">
         <div>
-          <h3>Request</h3>
-          <Snippet code={request} label="Request" wraps />
+          <h3>{requestTitle}</h3>
+          <Snippet code={request} label={requestTitle} wraps />
         </div>
         <div>
-          <h3>Answer</h3>
-          <Snippet code={answer} label="Answer" wraps />
+          <h3>{answerTitle}</h3>
+          <Snippet code={answer} label={answerTitle} wraps />
         </div>
       </div>
     </>

@@ -2,6 +2,7 @@ import { Button, Group, NativeSelect, NumberInput, Stack, TextInput } from '@man
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import type { DashboardNode, Me } from '../api-types.ts'
 import { useAction } from '../components/action.ts'
+import { Amount } from '../components/amount.tsx'
 import { ButtonLink } from '../components/links.tsx'
 import { Problem } from '../components/problem.tsx'
 import { queryClient } from '../queries.ts'
@@ -10,18 +11,13 @@ import { TryItStep } from './try-it-step.tsx'
 
 type Props = { me: Me; nodes: DashboardNode[] }
 
-const VERBS: Record<Step, string> = {
-  issue: 'Create challenge',
+const VERBS: Record<Exclude<Step, 'issue'>, string> = {
   refuse: 'Answer with 402',
   pay: 'Pay as a customer',
   answer: 'Build the credential',
-  validate: 'Validate',
-  receipt: 'Read the receipt',
+  redeem: 'Redeem',
+  deliver: 'Deliver',
 }
-
-/** L402 has no receipt: to be asked to read one, and then told so, makes one look for a mistake. */
-const verbOf = (step: Step, protocol: Terms['protocol']): string =>
-  step === 'receipt' && protocol === 'l402' ? 'See the outcome' : VERBS[step]
 
 /** A whole 402, one step at a time or all at once. */
 export function TryItSteps({ me, nodes }: Props) {
@@ -42,7 +38,7 @@ export function TryItSteps({ me, nodes }: Props) {
       now = await take(step, now)
       setRun(now)
     }
-    for (const key of ['payments', 'overview']) void queryClient.invalidateQueries({ queryKey: [key] })
+    for (const key of ['payments', 'overview', 'nodes']) void queryClient.invalidateQueries({ queryKey: [key] })
   })
   const again = () => {
     setRun(null)
@@ -50,7 +46,7 @@ export function TryItSteps({ me, nodes }: Props) {
   }
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    void go.run(false)
+    void go.run(true)
   }
   const end = useRef<HTMLDivElement>(null)
   const button = useRef<HTMLButtonElement>(null)
@@ -114,17 +110,18 @@ export function TryItSteps({ me, nodes }: Props) {
           </fieldset>
           <Group mt="md">
             {run === null && (
-              <Button type="submit" loading={go.isPending} disabled={!isValid}>
-                {VERBS.issue}
-              </Button>
+              <>
+                <Button type="submit" loading={go.isPending} disabled={!isValid}>
+                  Run all steps
+                </Button>
+                <Button variant="default" disabled={!isValid || go.isPending} onClick={() => void go.run(false)}>
+                  One step at a time
+                </Button>
+              </>
             )}
-            {next && (
-              <Button
-                variant={run === null ? 'default' : 'light'}
-                disabled={!isValid || go.isPending}
-                onClick={() => void go.run(true)}
-              >
-                {run === null ? 'Run all steps' : 'Run the remaining steps'}
+            {run !== null && next && (
+              <Button variant="light" disabled={go.isPending} onClick={() => void go.run(true)}>
+                Run the remaining steps
               </Button>
             )}
             {run !== null && (
@@ -141,9 +138,9 @@ export function TryItSteps({ me, nodes }: Props) {
           <TryItStep key={step} step={step} number={place + 1} run={run} isDone={isDone} publicUrl={me.publicUrl}>
             {step === next && (
               <>
-                {run !== null && (
+                {run !== null && step !== 'issue' && (
                   <Button ref={button} className="next-step" loading={go.isPending} onClick={() => void go.run(false)}>
-                    {verbOf(step, terms.protocol)}
+                    {VERBS[step]}
                   </Button>
                 )}
                 <Problem error={go.error} what="This step did not work." />
@@ -156,6 +153,7 @@ export function TryItSteps({ me, nodes }: Props) {
         {run?.issued && isOver && (
           <div className="card">
             <p className="paid">paid ✓</p>
+            <Held run={run} name={nodes.find(({ id }) => id === run.terms.nodeId)?.name} />
             <Group>
               <ButtonLink to="/gateway/payments/$paymentId" params={{ paymentId: run.issued.id }} variant="default">
                 See this payment
@@ -166,5 +164,15 @@ export function TryItSteps({ me, nodes }: Props) {
         )}
       </div>
     </div>
+  )
+}
+
+/** The money arriving, where both are known. */
+function Held({ run: { beforeSat, afterSat }, name }: { run: Run; name: string | undefined }) {
+  if (beforeSat == null || afterSat == null || name === undefined) return null
+  return (
+    <p data-testid="held">
+      On <bdi>{name}</bdi>: <Amount sat={beforeSat} /> before, <Amount sat={afterSat} /> now, fee credit included.
+    </p>
   )
 }

@@ -17,28 +17,35 @@ import {
   Validate,
 } from './gateway.ts'
 import { Fund, SandboxPay } from './operator-nodes.ts'
-import { nullable } from './schemas.ts'
+import { nullable, strict } from './schemas.ts'
+
+const Delivery = Type.Enum(['none', 'held', 'done'])
+const listed = { ...shown, delivery: Delivery }
+/** Undelivered: the money is there, and nothing was delivered for it, whether or not the customer has come back. */
+const Query = strict({ ...Page.properties, undelivered: Type.Optional(Type.Literal('true')) })
 
 type Id = { Params: Static<typeof PaymentId> }
 
 export function dashboardGatewayRoutes({ payments }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
-    app.get<{ Querystring: Static<typeof Page> }>(
+    app.get<{ Querystring: Static<typeof Query> }>(
       '/payments',
       {
         schema: {
-          querystring: Page,
-          response: { 200: Type.Object({ payments: Type.Array(Type.Object(shown)), nextCursor: nullable(Type.String()) }) },
+          querystring: Query,
+          response: { 200: Type.Object({ payments: Type.Array(Type.Object(listed)), nextCursor: nullable(Type.String()) }) },
         },
       },
       async (request) => {
-        const filter = filterOf(request.query)
-        return filter ? payments.list(callOf(request), filter) : { payments: [], nextCursor: null }
+        const { undelivered, ...query } = request.query
+        const filter = filterOf(query)
+        if (!filter) return { payments: [], nextCursor: null }
+        return payments.list(callOf(request), undelivered ? { ...filter, delivery: 'none', isSettled: true } : filter)
       },
     )
     app.get<Id>(
       '/payments/:id',
-      { schema: { params: PaymentId, response: { 200: Type.Object({ ...shown, challenge: Type.String() }) } } },
+      { schema: { params: PaymentId, response: { 200: Type.Object({ ...listed, challenge: Type.String() }) } } },
       async (request) => payments.get(callOf(request), request.params.id),
     )
   }

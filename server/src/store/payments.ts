@@ -97,6 +97,7 @@ export type ShownPayment = Terms & {
   settledAt: number | null
   paidAt: number | null
   redeemedAt: number | null
+  delivery: DeliveryState
 }
 
 const statusOf = (sql: Sql) => sql`
@@ -107,7 +108,8 @@ const shown = (sql: Sql) => sql`
   id, protocol, ${statusOf(sql)} AS status,
   node_id AS "nodeId", amount_sat AS "amountSat", description, resource, ${seconds(sql, 'created_at')} AS "createdAt",
   ${seconds(sql, 'expires_at')} AS "expiresAt", ${seconds(sql, 'settled_at')} AS "settledAt", ${seconds(sql, 'paid_at')} AS "paidAt",
-  CASE WHEN held_until IS NULL OR held_until > now() THEN ${seconds(sql, 'redeemed_at')} END AS "redeemedAt"`
+  CASE WHEN held_until IS NULL OR held_until > now() THEN ${seconds(sql, 'redeemed_at')} END AS "redeemedAt",
+  ${deliveryOf(sql)} AS delivery`
 
 export async function findShownPayment(
   sql: Sql,
@@ -128,6 +130,8 @@ const listedAs = (sql: Sql) => sql`
 export type PaymentFilter = {
   status?: ShownPayment['status'] | 'settled'
   delivery?: DeliveryState
+  /** Only what the node received money for. */
+  isSettled?: true
   nodeId?: string
   /** Only older ones than this. */
   before?: string
@@ -135,12 +139,12 @@ export type PaymentFilter = {
 }
 
 export async function listPayments(sql: Sql, accountId: string, filter: PaymentFilter): Promise<ShownPayment[]> {
-  const { status, delivery, nodeId, before, limit } = filter
+  const { status, delivery, isSettled, nodeId, before, limit } = filter
   return sql<ShownPayment[]>`
     SELECT ${shown(sql)} FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
     WHERE account_id = ${accountId} ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
       ${before === undefined ? sql`` : sql`AND id < ${before}`} ${status === undefined ? sql`` : sql`AND ${listedAs(sql)} = ${status}`}
-      ${delivery === undefined ? sql`` : sql`AND ${deliveryOf(sql)} = ${delivery}`}
+      ${delivery === undefined ? sql`` : sql`AND ${deliveryOf(sql)} = ${delivery}`} ${isSettled ? sql`AND settled_at IS NOT NULL` : sql``}
     ORDER BY id DESC LIMIT ${limit}`
 }
 

@@ -1,0 +1,167 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+import { beforeAll, expect, test } from 'vitest'
+import { eventually, freePort, type Server, temporaryDirectory } from '../../server/test/harness.ts'
+import { inBrowser, newPerson, startDashboard } from './harness.ts'
+import { payChallenge } from './pages.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const CURL = execFileSync('/bin/sh', ['-c', 'command -v curl'], { encoding: 'utf8' }).trim()
+
+/** A machine with bash, curl, Node and the command line client, and nothing else: no uuidgen. */
+function machine(): { directory: string; PATH: string } {
+  const directory = temporaryDirectory()
+  const bin = join(directory, 'bin')
+  mkdirSync(bin)
+  symlinkSync(CURL, join(bin, 'curl'))
+  symlinkSync(realpathSync(process.execPath), join(bin, 'node'))
+  writeFileSync(join(bin, 'boltyard'), `#!/bin/bash\nexec node ${join(ROOT, 'cli/dist/boltyard.js')} "$@"\n`)
+  chmodSync(join(bin, 'boltyard'), 0o755)
+  symlinkSync(join(ROOT, 'node_modules'), join(directory, 'node_modules'))
+  return { directory, PATH: bin }
+}
+
+type Ended = { stdout: string; stderr: string; code: number | null }
+
+/** Into a shell that reads it as typed. */
+async function paste(code: string, env: Record<string, string>): Promise<Ended> {
+  const { PATH, directory } = machine()
+  const shell = spawn('/bin/bash', [], { cwd: directory, env: { PATH, HOME: directory, ...env } })
+  const ended: Ended = { stdout: '', stderr: '', code: null }
+  shell.stdout.on('data', (chunk) => {
+    ended.stdout += chunk
+  })
+  shell.stderr.on('data', (chunk) => {
+    ended.stderr += chunk
+  })
+  shell.stdin.end(`${code}\n`)
+  ;[ended.code] = await once(shell, 'close')
+  return ended
+}
+
+async function pasteCurl<T = any>(code: string, env: Record<string, string>): Promise<T> {
+  const { stdout, stderr, code: exit } = await paste(code, env)
+  expect([exit, stderr.split('\n').filter((line) => /not found|error|bash:/i.test(line))]).toEqual([0, []])
+  return JSON.parse(stdout)
+}
+
+inBrowser('the snippets of the dashboard, pasted as they are', () => {
+  let server: Server
+  beforeAll(async () => {
+    server = await startDashboard()
+  }, 120_000)
+
+  const snippet = async (page: Page, label: string): Promise<string> => {
+    const code = page.getByRole('region', { name: label, exact: true }).locator('code')
+    return (await code.textContent()) ?? ''
+  }
+
+  test('dashboard: D2: in bash, before there is a node and with one, from the key to a redeemed payment', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const SERVICE_API_KEY = await server.newKey(['nodes:write', 'gateway:write'], person.accountId).then(({ key }) => key)
+    await person.open('developers')
+    const key = await pasteCurl(await snippet(page, 'Is the key right?'), { SERVICE_API_KEY })
+    expect(key.scopes).toContain('gateway:write')
+
+    const read = async () => ({ charge: await snippet(page, 'Ask for a payment'), redeem: await snippet(page, 'Redeem') })
+    const withoutNode = await read()
+
+    // Twice, as somebody does whose answer was lost.
+    const create = await snippet(page, 'Create a node')
+    const [first, second] = [await pasteCurl(create, { SERVICE_API_KEY }), await pasteCurl(create, { SERVICE_API_KEY })]
+    expect(second).toEqual(first)
+    const NODE_ID: string = first.node.id
+    await person.until(NODE_ID, 'ready')
+    await expect.poll(() => snippet(page, 'Ask for a payment')).toContain(NODE_ID)
+    const withNode = await read()
+
+    const ways: [typeof withNode, Record<string, string>][] = [
+      [withoutNode, { SERVICE_API_KEY, NODE_ID }],
+      [withNode, { SERVICE_API_KEY }],
+    ]
+    for (const [{ charge, redeem }, env] of ways) {
+      const { id, challenge } = await pasteCurl(charge, env)
+      const CREDENTIAL = await payChallenge(person, challenge)
+      const redeemed = await pasteCurl(redeem, { ...env, PAYMENT_ID: id, CREDENTIAL })
+      expect(redeemed).toMatchObject({ id, status: 'paid', nodeId: NODE_ID, resource: 'GET /report', amountSat: 100 })
+
+      // What was paid for something cheaper opens nothing.
+      const json = { nodeId: NODE_ID, amountSat: 1, description: 'One report', resource: 'GET /report', protocol: 'l402' }
+      const cheap = await person.want(201, 'POST', '/payments', { json })
+      const stolen = { PAYMENT_ID: cheap.id, CREDENTIAL: await payChallenge(person, cheap.challenge) }
+      const refusal = await pasteCurl(redeem, { ...env, ...stolen })
+      expect(refusal.error).toMatchObject({ code: 'terms_mismatch', mismatch: ['minAmountSat'] })
+    }
+  })
+
+  test('dashboard: D2: the JavaScript one is a shop that charges and delivers', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const SERVICE_API_KEY = await server.newKey(['nodes:read', 'gateway:write'], person.accountId).then(({ key }) => key)
+    const { node } = await person.createReady()
+    await person.open('developers')
+    await page.getByRole('tab', { name: 'JavaScript' }).click()
+    await expect.poll(() => snippet(page, 'A server that charges')).toContain(node.id)
+    const { PATH, directory } = machine()
+    writeFileSync(join(directory, 'shop.mjs'), await snippet(page, 'A server that charges'))
+    const PORT = String(await freePort())
+    const shop = spawn(process.execPath, ['shop.mjs'], { cwd: directory, env: { PATH, SERVICE_API_KEY, PORT } })
+    let said = ''
+    shop.stderr.on('data', (chunk) => {
+      said += chunk
+    })
+    try {
+      const visit = (headers: Record<string, string> = {}) => fetch(`http://127.0.0.1:${PORT}/report`, { headers })
+      const asked = await eventually(
+        () => visit().catch((error: unknown) => Promise.reject(new Error(`${error} ${said}`))),
+        'the shop to open',
+        30_000,
+      )
+      expect(asked.status).toBe(402)
+      const [, invoice = ''] = /"invoice":"(\w+)"/.exec(decoded(asked.headers.get('www-authenticate') ?? '')) ?? []
+      const { preimage } = await person.want(200, 'POST', '/sandbox/pay', { json: { invoice } })
+      const paid = await visit({ authorization: answerTo(asked.headers.get('www-authenticate') ?? '', preimage) })
+      expect([paid.status, await paid.text()]).toEqual([200, 'Here is what you paid for.'])
+    } finally {
+      shop.kill()
+      await once(shop, 'close')
+    }
+  })
+
+  test('dashboard: the ones of a node: curl, JavaScript and the command line', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const SERVICE_API_KEY = await server.newKey(['nodes:read', 'gateway:write'], person.accountId).then(({ key }) => key)
+    const { node, credentials } = await person.createReady()
+    const NODE_RESTRICTED_PASSWORD = credentials.restrictedPassword
+    await person.open(`nodes/${node.id}?tab=connect`)
+    const invoice = await pasteCurl(await snippet(page, 'curl example'), { NODE_RESTRICTED_PASSWORD })
+    expect(invoice.serialized).toMatch(/^ln/)
+    await page.getByRole('tab', { name: 'JavaScript' }).click()
+    const script = await snippet(page, 'JavaScript example')
+    const ran = await paste(`node --input-type=module <<'SCRIPT'\n${script}\nSCRIPT`, { NODE_RESTRICTED_PASSWORD })
+    expect([ran.code, ran.stdout]).toEqual([0, expect.stringMatching(/^ln\w+ [0-9a-f]{64}\n$/)])
+    await page.getByRole('tab', { name: 'Command line' }).click()
+    const client = await paste(await snippet(page, 'Command line example'), { SERVICE_API_KEY })
+    expect([client.code, client.stderr]).toEqual([0, ''])
+    expect(client.stdout).toContain(node.id)
+    expect(client.stdout).toMatch(/pay_[0-9a-z]{20}/)
+  })
+})
+
+const parametersOf = (challenge: string): Record<string, string> =>
+  Object.fromEntries([...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value]))
+
+const decoded = (challenge: string): string => Buffer.from(parametersOf(challenge).request ?? '', 'base64url').toString()
+
+/** As an MPP client does it. */
+function answerTo(challenge: string, preimage: string): string {
+  const { id, realm, method, intent, request, expires } = parametersOf(challenge)
+  const token = { challenge: { expires, id, intent, method, realm, request }, payload: { preimage } }
+  return `Payment ${Buffer.from(JSON.stringify(token)).toString('base64url')}`
+}
