@@ -49,7 +49,7 @@ export async function runNode(args: string[], environment: NodeJS.ProcessEnv): P
     log: (line) => log.info(line),
   })
   const hub = options.hub && new HubLink(options.hub)
-  const webhooks = new Webhooks(secrets.webhook, options.callbackOrigin, (line) => log.detail(line))
+  const webhooks = new Webhooks(secrets.webhook, options, (line) => log.detail(line))
   let api: ApiServer | undefined
   const node = new LightningNode({
     keys,

@@ -70,7 +70,14 @@ const SPECS: Record<string, Spec> = {
 }
 
 /** Only in phoenix.conf, never on the command line: two of them are secrets, and phoenixd ignores keys that it does not know. */
-const SANDBOX_CONF_KEYS = ['sandbox-hub', 'sandbox-control', 'sandbox-control-token', 'sandbox-callback', 'sandbox-peer'] as const
+const SANDBOX_CONF_KEYS = [
+  'sandbox-hub',
+  'sandbox-control',
+  'sandbox-control-token',
+  'sandbox-callback',
+  'sandbox-webhook-loopback',
+  'sandbox-peer',
+] as const
 
 export type HubAddress = { host: string; port: number; token: string }
 
@@ -97,6 +104,7 @@ export type Options = {
   controlBind: { host: string; port: number }
   controlToken: string | undefined
   callbackOrigin: string | undefined
+  webhooksToLoopback: boolean
   peerUpAtFirst: boolean
 }
 
@@ -217,6 +225,7 @@ export function readOptions(args: string[], environment: NodeJS.ProcessEnv): Opt
     controlBind: hostAndPort('sandbox-control', sandbox('sandbox-control') ?? '127.0.0.1:0'),
     controlToken: sandbox('sandbox-control-token'),
     callbackOrigin: callback === undefined ? undefined : originOf(callback),
+    webhooksToLoopback: sandbox('sandbox-webhook-loopback') === 'true',
     peerUpAtFirst: peer === 'up',
   }
 }
@@ -245,6 +254,7 @@ ${print([...rows(false), ['-v, --version', 'Show the version and exit'], ['-h, -
 
 Environment: PHOENIX_DATADIR (default ~/.phoenix), PHOENIX_SEED.
 Only in <datadir>/phoenix.conf: sandbox-hub=<token>@<host>:<port>, sandbox-control=<host>:<port>,
-  sandbox-control-token=<text>, sandbox-callback=<url>, sandbox-peer=(up|down).
+  sandbox-control-token=<text>, sandbox-callback=<url>, sandbox-webhook-loopback=true,
+  sandbox-peer=(up|down).
 `
 }

@@ -60,6 +60,8 @@ async function receiver(answer: RequestListener = (_request, response) => respon
   return { url: `http://127.0.0.1:${port}/hook`, port, calls }
 }
 
+const TO_LOOPBACK = { 'sandbox-webhook-loopback': 'true' }
+
 const hashesAt = ({ calls }: Receiver): string[] => calls.map(({ event }) => event.paymentHash)
 
 async function listen(node: TestNode, options: { headers?: Record<string, string>; protocols?: string[] }): Promise<any[]> {
@@ -234,7 +236,7 @@ describe('webhooks', () => {
     })
     closing = await receiver((request) => request.socket.destroy())
     hanging = await receiver(() => undefined)
-    hooked = new TestNode({ hub })
+    hooked = new TestNode({ hub, conf: TO_LOOPBACK })
     appendFileSync(join(hooked.dataDir, 'phoenix.conf'), `\nwebhook=${global1.url}\nwebhook=${global2.url}`)
     await hooked.start()
   })
@@ -328,7 +330,7 @@ describe('webhooks', () => {
     expect(hashesAt(hanging)).toEqual(hangingHashes.slice(0, 1))
   })
 
-  describe('go only to loopback', () => {
+  describe('go only to the callback, and to loopback where that is switched on', () => {
     const elsewhere =
       Object.values(networkInterfaces())
         .flat()
@@ -336,6 +338,8 @@ describe('webhooks', () => {
     const decimal = elsewhere.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
     let everywhere: Receiver
     let guarded: TestNode
+    /** As the service starts its nodes. */
+    let strict: TestNode
 
     beforeAll(async () => {
       everywhere = await receiver(undefined, '0.0.0.0')
@@ -357,10 +361,13 @@ describe('webhooks', () => {
           process.nextTick(callback, null, found[0].address, found[0].family)
         }`,
       )
-      guarded = await new TestNode({ hub, env: { NODE_OPTIONS: `--require=${resolver}` } }).start()
+      const env = { NODE_OPTIONS: `--require=${resolver}` }
+      guarded = await new TestNode({ hub, env, conf: TO_LOOPBACK }).start()
+      strict = await new TestNode({ hub, env }).start()
     })
 
-    const failures = (): number => readText(join(guarded.dataDir, 'phoenix.log')).match(/webhook failure: /g)?.length ?? 0
+    const failures = (node = guarded): number =>
+      readText(join(node.dataDir, 'phoenix.log')).match(/webhook failure: /g)?.length ?? 0
 
     test.each([
       { title: 'the address of another interface', host: elsewhere },
@@ -380,7 +387,7 @@ describe('webhooks', () => {
       await eventually(() => failures() > before, 'the failure in the log')
       const lines = readText(join(guarded.dataDir, 'phoenix.log')).split('\n')
       const last = lines.findLast((line) => line.includes('webhook failure: '))
-      expect(last).toContain('webhook failure: a sandbox node calls only loopback and the callback')
+      expect(last).toContain('webhook failure: a sandbox node calls only the callback')
       expect(everywhere.calls).toEqual([])
     })
 
@@ -390,6 +397,17 @@ describe('webhooks', () => {
         const before = failures()
         await paidInvoice(guarded, { webhookUrl })
         await eventually(() => failures() > before, 'the failure in the log')
+      },
+    )
+
+    test.each(['127.0.0.1', '2130706433', '[::ffff:127.0.0.1]', 'loopback.test', 'localhost'])(
+      'security 12: %s is not called unless that is switched on',
+      async (host) => {
+        const here = await receiver()
+        const before = failures(strict)
+        await paidInvoice(strict, { webhookUrl: `http://${host}:${here.port}/` })
+        await eventually(() => failures(strict) > before, 'the failure in the log')
+        expect(here.calls).toEqual([])
       },
     )
 
@@ -460,7 +478,7 @@ describe('what the log and the console never show', () => {
     daemon.stdout + daemon.stderr + (dataDir ? readText(join(dataDir, 'phoenix.log')) : '')
 
   test('passwords, secrets, tokens, words, preimages and invoices, also with --verbose', async () => {
-    const loud = await new TestNode({ hub, args: ['--verbose'] }).start()
+    const loud = await new TestNode({ hub, args: ['--verbose'], conf: TO_LOOPBACK }).start()
     await hub.fund(loud, 1000)
     const hook = await receiver((request) => request.socket.destroy())
     const invoice = await loud.invoice({ amountSat: 10, webhookUrl: `${hook.url}/secret-in-the-path` })

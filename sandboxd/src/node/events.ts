@@ -18,7 +18,7 @@ export type PaymentReceived = {
 const WEBHOOK_TIMEOUT_MS = 10_000
 /** Calls to one URL wait for each other. A receiver that hangs may cost so many events, never the node's memory. */
 const MAX_WAITING_CALLS = 1_000
-const FOREIGN = 'a sandbox node calls only loopback and the callback'
+const FOREIGN = 'a sandbox node calls only the callback, and loopback where sandbox-webhook-loopback=true'
 
 const LOOPBACK = new BlockList()
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
@@ -45,13 +45,17 @@ export function paymentReceived({ invoice, received }: Incoming, timestamp: numb
 /** One attempt per event and URL, in order; whatever the receiver answers is ignored. The gateway must not rely on more. */
 export class Webhooks {
   readonly #secret: string
-  readonly #callbackOrigin: string | undefined
+  readonly #allowed: { callbackOrigin: string | undefined; webhooksToLoopback: boolean }
   readonly #log: (line: string) => void
   readonly #waiting = new Map<string, string[]>()
 
-  constructor(secret: string, callbackOrigin: string | undefined, log: (line: string) => void) {
+  constructor(
+    secret: string,
+    allowed: { callbackOrigin: string | undefined; webhooksToLoopback: boolean },
+    log: (line: string) => void,
+  ) {
     this.#secret = secret
-    this.#callbackOrigin = callbackOrigin
+    this.#allowed = allowed
     this.#log = log
   }
 
@@ -106,7 +110,9 @@ export class Webhooks {
   }
 
   #allows(target: URL, address: string): boolean {
-    return isLoopback(address) || target.origin === this.#callbackOrigin
+    const { callbackOrigin, webhooksToLoopback } = this.#allowed
+    // Behind other ports of a shared machine's loopback are services that trust whoever can reach them.
+    return target.origin === callbackOrigin || (webhooksToLoopback && isLoopback(address))
   }
 
   /** A literal address is never looked up, so it is checked here. */
