@@ -77,6 +77,18 @@ describe('a daemon', () => {
   })
 })
 
+test('B2 P1: a payment that gets no answer is uncertain, and the node tells what became of it', async () => {
+  const { payer, payee } = await startNetwork()
+  const { serialized, paymentHash } = await payee.invoice({ amountSat: 10 })
+  const address = { host: '127.0.0.1', port: payer.port }
+  const pay = (timeoutMs: number) => payInvoice(address, FULL, { invoice: serialized, amountSat: undefined }, timeoutMs)
+  expect(await pay(LIMIT_MS)).toMatchObject({ answer: 'sent' })
+  await payer.control('payments', { payments: 'lose' })
+  expect(await pay(500)).toEqual({ answer: 'uncertain' })
+  const found = await findOutgoingPayment(address, LIMITED, paymentHash, LIMIT_MS)
+  expect(found).toMatchObject({ answer: 'payment', payment: { isPaid: true, amountSat: 10 } })
+})
+
 const outgoing = (createdAt: number) => ({
   type: 'outgoing_payment',
   subType: 'lightning',
