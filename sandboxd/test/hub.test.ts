@@ -28,6 +28,36 @@ describe('the hub’s wallet and faucet', () => {
     expect((await payee.state()).balanceMsat).toBe(before + 250_000)
   })
 
+  test('security 23: who pays under a name gets the answer again, also from the next hub; nobody else gets the preimage', async () => {
+    const invoice = await payee.invoice({ amountSat: 250 })
+    const before = (await payee.state()).balanceMsat
+    const payAs = (payer?: string) => hub.post('/pay', { invoice: invoice.serialized, ...(payer === undefined ? {} : { payer }) })
+    const refused = [409, { error: 'this invoice has already been paid' }]
+    const first = await payAs('ann')
+    expect(first.status).toBe(200)
+    for (let round = 0; round < 3; round++) {
+      expect((await payAs('ann')).text).toBe(first.text)
+      for (const other of ['eve', undefined]) {
+        const answer = await payAs(other)
+        expect([answer.status, answer.json()]).toEqual(refused)
+      }
+      // The second restart reads what the first one has compacted.
+      await hub.restart()
+    }
+    expect((await payee.state()).balanceMsat).toBe(before + 250_000)
+  })
+
+  test('security 23: nor does who asks while it is being paid', async () => {
+    const invoice = await payee.invoice({ amountSat: 250 })
+    await payee.control('answers', { answers: 'hang' })
+    const first = hub.post('/pay', { invoice: invoice.serialized, payer: 'ann' })
+    await eventually(async () => (await hub.get('/wallet')).json().pending === 1, 'the payment to be under way')
+    const other = await hub.post('/pay', { invoice: invoice.serialized, payer: 'eve' })
+    expect([other.status, other.json()]).toEqual([409, { error: 'another payment is in progress for that invoice' }])
+    await payee.control('answers', { answers: 'normal' })
+    expect((await first).json()).toHaveProperty('preimage')
+  })
+
   test('an invoice without an amount needs one', async () => {
     const { serialized } = await payee.invoice()
     expect((await hub.post('/pay', { invoice: serialized })).status).toBe(400)

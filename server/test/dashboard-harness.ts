@@ -31,21 +31,23 @@ export class Visitor {
   readonly accountId: string
   readonly userId: string
   readonly email: string
+  readonly origin: string
 
   constructor(
     server: Server,
     cookie: string,
-    { accountId, userId, email }: { accountId: string; userId: string; email: string },
+    { accountId, userId, email, origin }: { accountId: string; userId: string; email: string; origin: string },
   ) {
     this.server = server
     this.cookie = cookie
     this.accountId = accountId
     this.userId = userId
     this.email = email
+    this.origin = origin
   }
 
   headers(): Record<string, string> {
-    return { cookie: this.cookie, origin: this.server.url, 'x-forwarded-for': newAddress() }
+    return { cookie: this.cookie, origin: this.origin, 'x-forwarded-for': newAddress() }
   }
 
   send(method: string, path: string, options: Request = {}): Promise<Answer> {
@@ -112,16 +114,17 @@ export class Visitor {
   }
 }
 
-export async function signUp(server: Server): Promise<Visitor> {
+/** origin: where the page came from, if the service is told that it is reached elsewhere (PUBLIC_URL). */
+export async function signUp(server: Server, origin = server.url): Promise<Visitor> {
   const email = `person${people++}@example.com`
-  const headers = { origin: server.url, 'x-forwarded-for': newAddress() }
+  const headers = { origin, 'x-forwarded-for': newAddress() }
   const answer = await server.send('POST', '/dashboard/api/auth/sign-up/email', {
     headers,
     json: { email, password: PASSWORD },
   })
   const cookie = cookieOf(answer)
   const me = (await server.send('GET', '/dashboard/api/me', { headers: { cookie } })).json()
-  return new Visitor(server, cookie, { accountId: me.account.id, userId: me.user.id, email })
+  return new Visitor(server, cookie, { accountId: me.account.id, userId: me.user.id, email, origin })
 }
 
 function cookieOf({ status, text, headers }: Answer): string {

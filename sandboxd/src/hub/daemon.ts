@@ -155,7 +155,8 @@ function routesOf(hub: Hub, ledger: HubLedger, tokens: { node: string; control: 
       token: tokens.control,
       handle: async ({ body }) => {
         const amountSat = body.amountSat === undefined ? undefined : integerOf(body, 'amountSat', 1, MAX_SAT)
-        const result = await hub.pay(stringOf(body, 'invoice'), amountSat)
+        const payer = body.payer === undefined ? undefined : stringOf(body, 'payer')
+        const result = await hub.pay(stringOf(body, 'invoice'), amountSat, payer)
         if ('reason' in result) throw new RequestFault(409, result.reason)
         return result
       },

@@ -19,7 +19,7 @@ export class Hub {
   readonly #client = new JsonClient()
   readonly #stop = new AbortController()
   /** Payments of the wallet that have not ended, by hash: whoever asks for the same one waits for the same answer. */
-  readonly #paying = new Map<string, Promise<Settlement>>()
+  readonly #paying = new Map<string, { payer: string | undefined; settlement: Promise<Settlement> }>()
 
   constructor(ledger: HubLedger, journal: Journal<HubRecord>) {
     this.#ledger = ledger
@@ -41,19 +41,28 @@ export class Hub {
     return answer
   }
 
-  /** Pays as a customer would. The same invoice again is the same answer, never a second payment. */
-  async pay(text: string, amountSat: number | undefined): Promise<{ paymentHash: string } & Settlement> {
+  /**
+   * Pays as a customer would. The same invoice again is the same answer to the same payer, never a second payment. Anybody else is
+   * refused: the preimage is the proof that one has paid.
+   */
+  async pay(
+    text: string,
+    amountSat: number | undefined,
+    payer: string | undefined,
+  ): Promise<{ paymentHash: string } & Settlement> {
     const invoice = readInvoice(text)
     const { paymentHash } = invoice
     const amountMsat = amountSat === undefined ? invoice.amountMsat : amountSat * 1000
     if (amountMsat === undefined) throw new RequestFault(400, 'the invoice has no amount: amountSat is needed')
     const earlier = this.#ledger.paidByHash.get(paymentHash)
+    if (earlier && earlier.payer !== payer) return { paymentHash, reason: 'this invoice has already been paid' }
     if (earlier) return { paymentHash, preimage: earlier.preimage }
-    const running = this.#paying.get(paymentHash) ?? this.#startPaying(invoice, amountMsat)
-    return { paymentHash, ...(await running) }
+    const running = this.#paying.get(paymentHash)
+    if (running && running.payer !== payer) return { paymentHash, reason: 'another payment is in progress for that invoice' }
+    return { paymentHash, ...(await (running?.settlement ?? this.#startPaying(invoice, amountMsat, payer))) }
   }
 
-  #startPaying(invoice: Invoice, amountMsat: number): Promise<Settlement> {
+  #startPaying(invoice: Invoice, amountMsat: number, payer: string | undefined): Promise<Settlement> {
     const payment: PayingRecord = {
       t: 'paying',
       paymentId: randomUUID(),
@@ -61,6 +70,7 @@ export class Hub {
       paymentHash: invoice.paymentHash,
       paymentSecret: invoice.paymentSecret,
       amountMsat,
+      ...(payer === undefined ? {} : { payer }),
     }
     return this.#track(payment, async () => {
       await this.#journal.append(payment)
@@ -70,13 +80,13 @@ export class Hub {
   }
 
   #track(payment: PayingRecord, work: () => Promise<Settlement>): Promise<Settlement> {
-    const running = work().finally(() => this.#paying.delete(payment.paymentHash))
-    this.#paying.set(payment.paymentHash, running)
-    return running
+    const settlement = work().finally(() => this.#paying.delete(payment.paymentHash))
+    this.#paying.set(payment.paymentHash, { payer: payment.payer, settlement })
+    return settlement
   }
 
   async #completePayment(payment: PayingRecord, askedBefore: boolean): Promise<Settlement> {
-    const { t: _, ...delivery } = payment
+    const { t: _, payer: __, ...delivery } = payment
     const settlement = await settle(delivery, askedBefore, (attempt) => this.relay(attempt), this.#stop.signal)
     if ('preimage' in settlement)
       await this.#journal.append({ t: 'paid', paymentId: payment.paymentId, preimage: settlement.preimage })

@@ -11,11 +11,18 @@ export type PayingRecord = {
   paymentHash: string
   paymentSecret: string
   amountMsat: number
+  /** Who asked for it: only they get the answer again. Absent: whoever runs the hub. */
+  payer?: string
 }
 export type PaidRecord = { t: 'paid'; paymentId: string; preimage: string }
 export type UnpaidRecord = { t: 'unpaid'; paymentId: string }
 /** The compact form of all grants and payments that have ended. */
-export type TotalsRecord = { t: 'totals'; grantedMsat: number; paidMsat: number; paid: [paymentHash: string, preimage: string][] }
+export type TotalsRecord = {
+  t: 'totals'
+  grantedMsat: number
+  paidMsat: number
+  paid: [paymentHash: string, preimage: string, payer?: string][]
+}
 
 export type HubRecord = NodeRecord | GrantRecord | GrantEndRecord | PayingRecord | PaidRecord | UnpaidRecord | TotalsRecord
 
@@ -23,7 +30,7 @@ export class HubLedger {
   readonly nodes = new Map<string, NodeRecord>()
   readonly pendingGrants = new Map<string, GrantRecord>()
   readonly pendingPayments = new Map<string, PayingRecord>()
-  readonly paidByHash = new Map<string, { preimage: string }>()
+  readonly paidByHash = new Map<string, { preimage: string; payer: string | undefined }>()
   grantedMsat = 0
   paidMsat = 0
 
@@ -51,13 +58,13 @@ export class HubLedger {
         this.pendingPayments.delete(record.paymentId)
         if (record.t === 'unpaid' || !payment) return
         this.paidMsat += payment.amountMsat
-        this.paidByHash.set(payment.paymentHash, { preimage: record.preimage })
+        this.paidByHash.set(payment.paymentHash, { preimage: record.preimage, payer: payment.payer })
         return
       }
       case 'totals':
         this.grantedMsat = record.grantedMsat
         this.paidMsat = record.paidMsat
-        for (const [paymentHash, preimage] of record.paid) this.paidByHash.set(paymentHash, { preimage })
+        for (const [paymentHash, preimage, payer] of record.paid) this.paidByHash.set(paymentHash, { preimage, payer })
         return
       default:
         throw new Error(`a record of an unknown kind, written by a newer version: ${(record as { t: unknown }).t}`)
@@ -66,7 +73,9 @@ export class HubLedger {
 
   compact(): HubRecord[] {
     const { grantedMsat, paidMsat } = this
-    const paid = [...this.paidByHash].map(([paymentHash, { preimage }]): [string, string] => [paymentHash, preimage])
+    const paid = [...this.paidByHash].map(([paymentHash, { preimage, payer }]): TotalsRecord['paid'][number] =>
+      payer === undefined ? [paymentHash, preimage] : [paymentHash, preimage, payer],
+    )
     return [
       { t: 'totals', grantedMsat, paidMsat, paid },
       ...this.nodes.values(),

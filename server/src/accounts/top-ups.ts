@@ -2,12 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
 import { crashpoint } from '../crashpoint.ts'
-import type { Invoice } from '../lightning/bolt11.ts'
+import { type Invoice, readInvoice } from '../lightning/bolt11.ts'
 import { expiryOf, invoiceFrom, oddInvoice } from '../lightning/invoices.ts'
 import type { NodeAddress } from '../lightning/phoenixd.ts'
+import { isLoopback } from '../loopback.ts'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
-import { findTopUp, insertTopUp, openTopUps, type TopUpRow } from '../store/top-ups.ts'
+import { findTopUp, insertTopUp, isTopUp, openTopUps, type TopUpRow } from '../store/top-ups.ts'
 import { findTreasury, type Treasury } from '../store/treasury.ts'
 
 export type TopUp = TopUpRow
@@ -120,6 +121,16 @@ export class TopUps {
     const topUp = isHash ? await findTopUp(this.#parts.sql, accountId, Buffer.from(paymentHash, 'hex')) : undefined
     if (!topUp) throw new Problem('not_found', 'There is no such top-up.')
     return topUp
+  }
+
+  /** The wallet of the sandbox never runs dry. Where others can sign in, credit paid from it would be credit for the asking. */
+  async refuseFromTestWallet(serialized: string): Promise<void> {
+    const { sql, config } = this.#parts
+    if (isLoopback(new URL(config.publicUrl).hostname)) return
+    const invoice = readInvoice(serialized)
+    if (!invoice) throw new Problem('bad_request', 'invoice is not a BOLT 11 invoice.')
+    if (await isTopUp(sql, Buffer.from(invoice.paymentHash, 'hex')))
+      throw new Problem('bad_request', 'The test wallet does not pay for credit. Pay this invoice from a Lightning node.')
   }
 
   /** For an answer that is due without it too: undefined when there is no treasury, or it does not answer soon. */

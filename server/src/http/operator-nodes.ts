@@ -94,7 +94,7 @@ export function operatorNodeRoutes(
           response: { 200: Type.Object({ paymentHash: Type.String(), preimage: Type.String() }), ...errors },
         },
       },
-      async ({ body }) => hub.pay(body.invoice),
+      async ({ body }) => hub.pay(body.invoice, 'operator'),
     )
     app.post<WithId & { Body: Static<typeof Fault> }>(
       '/sandbox/nodes/:id/fault',

@@ -32,6 +32,10 @@ export async function findTopUp(sql: Sql, accountId: string, paymentHash: Buffer
   return row
 }
 
+export async function isTopUp(sql: Sql, paymentHash: Buffer): Promise<boolean> {
+  return (await sql`SELECT 1 FROM top_ups WHERE payment_hash = ${paymentHash}`).length > 0
+}
+
 export type OpenTopUps = { open: number; same: TopUpRow | undefined }
 
 /** What the account could pay now, and one of this amount and node that can be paid for long enough. */

@@ -109,8 +109,9 @@ export class Hub {
     return this.#ask(`/nodes/${lightningId}/fault`, { fault })
   }
 
-  pay(invoice: string): Promise<{ paymentHash: string; preimage: string }> {
-    return this.#ask('/pay', { invoice })
+  /** Again for the same payer it is the same answer; for anybody else a paid invoice is refused. */
+  pay(invoice: string, payer: string): Promise<{ paymentHash: string; preimage: string }> {
+    return this.#ask('/pay', { invoice, payer })
   }
 
   async #ask<T>(path: string, body: Record<string, unknown>): Promise<T> {
