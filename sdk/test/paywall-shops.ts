@@ -27,6 +27,8 @@ export type Shop = {
   closed: number
   /** What /slow and /broken-off wait for. */
   work: () => Promise<void>
+  /** Set to true, /missing and /broken-off answer as they should. */
+  isRepaired: boolean
 }
 export type ShopOptions = PaywallOptions<any>
 /**
@@ -46,7 +48,7 @@ afterAll(() => {
   }
 })
 
-const newShop = (): Omit<Shop, 'url'> => ({ delivered: 0, started: 0, closed: 0, work: async () => undefined })
+const newShop = (): Omit<Shop, 'url'> => ({ delivered: 0, started: 0, closed: 0, work: async () => undefined, isRepaired: false })
 
 async function opened(server: Server, shop: Omit<Shop, 'url'>): Promise<Shop> {
   servers.push(server)
@@ -74,7 +76,11 @@ const openExpress =
     app.get('/public', expressPaywall(options), (_request, response) => {
       response.set('Cache-Control', PUBLIC).send('public')
     })
-    app.get('/missing', expressPaywall(options), (_request, response) => void response.status(404).send('nothing here'))
+    app.get(
+      '/missing',
+      expressPaywall(options),
+      (_request, response) => void response.status(shop.isRepaired ? 200 : 404).send('missing'),
+    )
     app.get('/slow', expressPaywall(options), async (_request, response) => {
       shop.started++
       await shop.work()
@@ -83,7 +89,8 @@ const openExpress =
     app.get('/broken-off', expressPaywall(options), async (_request, response) => {
       response.write('half')
       await shop.work()
-      response.destroy()
+      if (shop.isRepaired) response.end(' and half')
+      else response.destroy()
     })
     app.get('/released', expressPaywall(options), (request, response) => {
       paymentOf(request)?.release('out of stock')
@@ -110,7 +117,7 @@ async function openNodeHttp(options: ShopOptions): Promise<Shop> {
         throw new Error('broken')
       },
       '/public': () => response.setHeader('cache-control', PUBLIC).end('public'),
-      '/missing': () => response.writeHead(404).end('nothing here'),
+      '/missing': () => response.writeHead(shop.isRepaired ? 200 : 404).end('missing'),
       '/slow': async () => {
         shop.started++
         await shop.work()
@@ -119,7 +126,8 @@ async function openNodeHttp(options: ShopOptions): Promise<Shop> {
       '/broken-off': async () => {
         response.write('half')
         await shop.work()
-        response.destroy()
+        if (shop.isRepaired) response.end(' and half')
+        else response.destroy()
       },
       '/released': () => {
         paymentOf(request)?.release('out of stock')
@@ -153,7 +161,9 @@ async function openFastify(options: ShopOptions): Promise<Shop> {
   app.get('/public', { onRequest: fastifyPaywall(options) }, async (_request, reply) =>
     reply.header('cache-control', PUBLIC).send('public'),
   )
-  app.get('/missing', { onRequest: fastifyPaywall(options) }, async (_request, reply) => reply.code(404).send('nothing here'))
+  app.get('/missing', { onRequest: fastifyPaywall(options) }, async (_request, reply) =>
+    reply.code(shop.isRepaired ? 200 : 404).send('missing'),
+  )
   app.get('/slow', { onRequest: fastifyPaywall(options) }, async () => {
     shop.started++
     await shop.work()
@@ -174,13 +184,14 @@ async function openFastify(options: ShopOptions): Promise<Shop> {
   return opened(app.server, shop)
 }
 
-async function* brokenOff(shop: Pick<Shop, 'work'>): AsyncGenerator<Uint8Array> {
+type Working = Pick<Shop, 'work' | 'isRepaired'>
+async function* brokenOff(shop: Working): AsyncGenerator<Uint8Array> {
   yield new TextEncoder().encode('half')
   await shop.work()
-  throw new Error('broken off')
+  if (!shop.isRepaired) throw new Error('broken off')
+  yield new TextEncoder().encode(' and half')
 }
-const brokenOffBody = (shop: Pick<Shop, 'work'>): ReadableStream =>
-  Readable.toWeb(Readable.from(brokenOff(shop))) as ReadableStream
+const brokenOffBody = (shop: Working): ReadableStream => Readable.toWeb(Readable.from(brokenOff(shop))) as ReadableStream
 
 async function openHono(options: ShopOptions): Promise<Shop> {
   const app = new Hono()
@@ -193,7 +204,7 @@ async function openHono(options: ShopOptions): Promise<Shop> {
     throw new Error('broken')
   })
   app.get('/public', honoPaywall(options), (c) => c.text('public', 200, { 'cache-control': PUBLIC }))
-  app.get('/missing', honoPaywall(options), (c) => c.text('nothing here', 404))
+  app.get('/missing', honoPaywall(options), (c) => c.text('missing', shop.isRepaired ? 200 : 404))
   app.get('/slow', honoPaywall(options), async (c) => {
     shop.started++
     await shop.work()
@@ -233,7 +244,7 @@ const openPlain =
         }),
       ],
       [/^\/public$/, charge(options, () => new Response('public', { headers: { 'cache-control': PUBLIC } }))],
-      [/^\/missing$/, charge(options, () => new Response('nothing here', { status: 404 }))],
+      [/^\/missing$/, charge(options, () => new Response('missing', { status: shop.isRepaired ? 200 : 404 }))],
       [
         /^\/slow$/,
         charge(options, async () => {
