@@ -101,7 +101,7 @@ async function allIsWell(): Promise<void> {
   expect(new Set(nodes.map(({ name }) => name)).size).toBe(nodes.length)
   expect(yard.daemon(bystander.node.id), 'nobody touches a node that was not asked for').toEqual(bystanderDaemon)
   // A pipe to a service that is gone would end it at its next word.
-  expect(readlinkSync(`/proc/${bystanderDaemon?.pid}/fd/1`)).toBe(`${yard.directory(bystander.node.id)}/daemon.log`)
+  expect(readlinkSync(`/proc/${bystanderDaemon?.pid}/fd/1`)).toBe(`${yard.state(bystander.node.id)}/daemon.log`)
 }
 
 async function itself({ node, credentials }: Created, version?: string): Promise<any> {

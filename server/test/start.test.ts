@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -25,6 +26,8 @@ import { eventually, processesIn, removeAfterwards, Server, send, startServer, t
 const isRoot = process.getuid?.() === 0
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '')
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
+/** Some user, and not this one. */
+const anotherUser = (not: number): string => (lookUpUser('nobody')?.uid === not ? 'daemon' : 'nobody')
 const newMasterKey = (): string => randomBytes(32).toString('base64')
 
 /** Lines for its owner on stderr, no stack, nothing on stdout. */
@@ -93,6 +96,17 @@ describe('bad configuration', () => {
       (ALLOWED_HOSTS): [string, () => Record<string, string>] => ['ALLOWED_HOSTS', () => ({ ALLOWED_HOSTS })],
     ),
     ['NODE_DOMAIN', () => ({ NODE_DOMAIN: 'hidden value' })],
+    ...['x', '50000', '50000-', '50000-50000', '54999-50000', '999-2000', '50000-2000000001', '50000–54999', ' 50000-54999'].map(
+      (NODE_UID_RANGE): [string, () => Record<string, string>] => ['NODE_UID_RANGE', () => ({ NODE_UID_RANGE })],
+    ),
+    // Only root has other users' processes.
+    ...(isRoot
+      ? ([
+          ['NODE_UID_RANGE', () => ({ NODE_UID_RANGE: `65000-${lookUpUser('nobody')?.uid}` })],
+          ['POSTGRES_USER_NAME', () => ({ POSTGRES_USER_NAME: SECRET })],
+          ['POSTGRES_USER_NAME', () => ({ POSTGRES_USER_NAME: 'root' })],
+        ] satisfies [string, () => Record<string, string>][])
+      : []),
   ]
 
   test.each(wrong)('%s is named, and its value is not (%#)', (variable, environment) => {
@@ -120,6 +134,7 @@ describe('bad configuration', () => {
     { LOG_LEVEL: 'silent' },
     { ALLOWED_HOSTS: 'a.example, B.example,10.0.0.1,[::1],xn--bcher-kva.example' },
     { NODE_DOMAIN: 'nodes.example:8443' },
+    { NODE_UID_RANGE: '60000-60001', POSTGRES_USER_NAME: 'nobody' },
   ]
   test.each(right)('%j is fine', (environment) => expect(() => readConfig(environment)).not.toThrow())
 
@@ -257,6 +272,26 @@ describe('one instance through its life', () => {
     const texts = places.flatMap((path) => (existsSync(path) ? [readFileSync(path, 'latin1')] : []))
     texts.push(server.stdout, server.stderr, readFileSync(join(server.dataDir, 'run', 'postgres.log'), 'utf8'))
     for (const secret of secrets()) expect(texts.filter((text) => text.includes(secret))).toEqual([])
+  })
+
+  test('security 25: what PostgreSQL logs of a refused row does not quote the row', async () => {
+    const sql = server.sql()
+    const email = 'somebody@private.example'
+    await sql`CREATE TABLE guests (email text UNIQUE)`
+    await sql`INSERT INTO guests VALUES (${email})`
+    await expect(sql`INSERT INTO guests VALUES (${email})`).rejects.toMatchObject({ code: '23505' })
+    await sql`DROP TABLE guests`
+    const log = readFileSync(join(server.dataDir, 'run', 'postgres.log'), 'utf8')
+    expect(log).toContain('guests_email_key')
+    expect(log).not.toContain(email)
+  })
+
+  test.skipIf(!isRoot)('another POSTGRES_USER_NAME than the one whose database it is: 78', async () => {
+    await server.stop()
+    const env = { POSTGRES_USER_NAME: anotherUser(statSync(join(server.dataDir, 'postgres')).uid) }
+    await expectFault(new Server({ dataDir: server.dataDir, env }), 78, /^POSTGRES_USER_NAME: /)
+    await server.start()
+    expect(await works()).toBe(true)
   })
 
   test('75 for a second instance on the same data directory, and the first goes on', async () => {
@@ -451,7 +486,7 @@ describe('one instance through its life', () => {
 })
 
 describe.concurrent('a data directory', () => {
-  test('deeper than a socket’s path may be, with spaces, commas and other scripts in it, works, twice', async () => {
+  test('security 27: deeper than a socket’s path may be, with spaces, commas and other scripts in it, works; its socket’s directory is a new one at each start', async () => {
     const root = temporaryDirectory()
     // Short in characters, long in bytes: it is bytes that count.
     const dataDir = join(root, '節点'.repeat(10), 'a, b c', 'data')
@@ -460,14 +495,24 @@ describe.concurrent('a data directory', () => {
     expect(server.store.host.startsWith(root)).toBe(false)
     expect(modeOf(server.store.host)).toBe('700')
     const { key } = await server.newKey()
-    await server.restart()
-    expect((await server.send('GET', '/v1/api-key', { token: key })).status).toBe(200)
-    // After a reboot it is gone.
+    const works = async (one: Server): Promise<boolean> => (await one.send('GET', '/v1/api-key', { token: key })).status === 200
+    // A process that only serves finds it, and a service that was killed finds it again.
     const { host } = server.store
+    const api = await startServer({ dataDir, env: { ROLE: 'api' } })
+    expect(await works(api)).toBe(true)
+    await api.stop()
+    await server.restart('SIGKILL')
+    expect([await works(server), server.store.host]).toEqual([true, host])
     await server.stop()
-    rmSync(host, { recursive: true, force: true })
+    expect(existsSync(host)).toBe(false)
+    // Somebody else has taken the name meanwhile: with what only they may want to be given away.
+    const theirs = temporaryDirectory()
+    symlinkSync(theirs, host)
+    removeAfterwards(host)
     await server.start()
-    expect((await server.send('GET', '/v1/api-key', { token: key })).status).toBe(200)
+    removeAfterwards(server.store.host)
+    expect([await works(server), server.store.host === host, modeOf(theirs)]).toEqual([true, false, '711'])
+    expect(statSync(theirs).uid).toBe(process.getuid?.())
   })
 
   test('with spaces and commas in its name, but short, works', async () => {

@@ -280,6 +280,7 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
       desired_version = ${updateEnds?.version ?? sql`desired_version`},
       next_at = now() + ${outcome.recheckMs} * interval '1 millisecond', lease_owner = NULL, lease_until = NULL
     WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch} AND operation_id IS NOT DISTINCT FROM ${node.operationId}
+      AND (purging_at IS NULL) = ${node.purgingAt === null}
     RETURNING 1`
   if (row) return true
   // Asked for something else meanwhile: give the lease back, look again at once.

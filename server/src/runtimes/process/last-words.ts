@@ -14,7 +14,7 @@ export function lastWordsIn(text: string): string {
     .replace(/^[\d-]+ [\d:]+ /, '')
     // Terminals obey them, and the words are shown to people.
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
-    .replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ')
+    .replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ')
     .trim()
   return [...words].slice(0, MAX_LENGTH).join('') || NOTHING
 }
