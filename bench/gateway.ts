@@ -1,9 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { issueL402 } from '../server/src/gateway/l402.ts'
 import { issueMpp, mppReceipt } from '../server/src/gateway/mpp.ts'
 import { ProtocolKeys } from '../server/src/gateway/protocol-keys.ts'
 import { newId } from '../server/src/ids.ts'
@@ -11,12 +12,12 @@ import { masterKeyOf } from '../server/src/secrets.ts'
 import type { Sql } from '../server/src/store/db.ts'
 import type { Ceiling } from './ceiling.ts'
 import type { Load, LoadResult } from './load.ts'
-import { type Measure, median, quantile, timed } from './measure.ts'
+import { cpuSeconds, type Measure, median, quantile, timed } from './measure.ts'
 import { killDaemons, Service } from './service.ts'
 
 const CALLERS = 64
 
-type Payment = { id: string; validate: string }
+type Payment = { id: string; validate: string; redeem: string }
 const accountOf = ({ dataDir }: Service): string => JSON.parse(readFileSync(join(dataDir, 'first-run.json'), 'utf8')).accountId
 
 const program = (name: string): ChildProcess =>
@@ -41,30 +42,78 @@ const post = (path: string, key: string, body: unknown): string => {
 }
 
 /** Payments as the service makes them, settled, with the credential of whoever paid: only the node was not asked for each invoice. */
-async function settledPayments(service: Service, sql: Sql, nodeId: string, invoice: string, count: number): Promise<Payment[]> {
+async function settledPayments(
+  service: Service,
+  sql: Sql,
+  nodeId: string,
+  invoice: string,
+  count: number,
+  protocol: 'mpp' | 'l402' = 'mpp',
+): Promise<Payment[]> {
   const master = masterKeyOf(Buffer.from(readFileSync(join(service.dataDir, 'master.key'), 'utf8'), 'base64'))
   const { current } = await ProtocolKeys.open(sql, master, undefined)
   const expires = Math.floor(Date.now() / 1000) + 300
   const rows = Array.from({ length: count }, () => {
     const id = newId('pay')
-    const preimage = randomBytes(32)
-    const hash = createHash('sha256').update(preimage).digest('hex')
+    const [preimage, tokenId] = [randomBytes(32), randomBytes(32)]
+    const paymentHash = createHash('sha256').update(preimage).digest()
+    const hash = paymentHash.toString('hex')
+    if (protocol === 'l402') {
+      const terms = { paymentId: id, paymentHash, tokenId, validUntilSeconds: expires + 86_400, invoice }
+      const challenge = issueL402(current.rootKeyOf(id), terms)
+      return { id, preimage, hash, challenge, receipt: null, token: tokenId.toString('hex') }
+    }
     const terms = { amountSat: 100, description: 'bench', paymentId: id, invoice, network: 'regtest' as const, paymentHash: hash }
     const challenge = issueMpp(current.mpp, new URL(service.url).host, terms, expires)
-    const receipt = mppReceipt(challenge, Buffer.from(hash, 'hex'), Date.now())
-    return { id, preimage, hash, challenge, receipt }
+    return { id, preimage, hash, challenge, receipt: mppReceipt(challenge, paymentHash, Date.now()), token: null }
   })
   await sql`
-    INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
-                                  created_at, expires_at, settled_at, receipt)
-    SELECT id, ${accountOf(service)}, ${nodeId}, 'mpp', 100, 'bench', challenge, decode(hash, 'hex'), ${current.id}, now(), to_timestamp(${expires}), now(), receipt
+    INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, resource, challenge, payment_hash,
+                                  protocol_key_id, token_id, created_at, expires_at, settled_at, receipt)
+    SELECT id, ${accountOf(service)}, ${nodeId}, ${protocol}, 100, 'bench', 'GET /bench', challenge, decode(hash, 'hex'), ${current.id},
+           decode(token, 'hex'), now(), to_timestamp(${expires}), now(), receipt
     FROM unnest(${rows.map(({ id }) => id)}::text[], ${rows.map(({ challenge }) => challenge)}::text[],
-                ${rows.map(({ hash }) => hash)}::text[], ${rows.map(({ receipt }) => receipt)}::text[]) AS made (id, challenge, hash, receipt)`
+                ${rows.map(({ hash }) => hash)}::text[], ${rows.map(({ receipt }) => receipt)}::text[],
+                ${rows.map(({ token }) => token)}::text[]) AS made (id, challenge, hash, receipt, token)`
   return rows.map(({ id, preimage, challenge }) => {
     const echoed = Object.fromEntries([...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]))
     const json = JSON.stringify({ challenge: echoed, payload: { preimage: preimage.toString('hex') } })
-    const credential = `Payment ${Buffer.from(json).toString('base64url')}`
-    return { id, validate: post(`/v1/gateway/payments/${id}/validate`, service.key, { credential }) }
+    const credential =
+      protocol === 'l402'
+        ? `L402 ${echoed.macaroon}:${preimage.toString('hex')}`
+        : `Payment ${Buffer.from(json).toString('base64url')}`
+    const expect = { nodeId, resource: 'GET /bench', minAmountSat: 100 }
+    return {
+      id,
+      validate: post(`/v1/gateway/payments/${id}/validate`, service.key, { credential }),
+      redeem: post(`/v1/gateway/payments/${id}/redeem`, service.key, { credential, requestId: id, expect, holdSeconds: 120 }),
+    }
+  })
+}
+
+/** Of the service and of the PostgreSQL that it has started, connections and writers included. */
+function cpuMs(service: Service): number {
+  const tree = [service.pid]
+  const parents = new Map<number, number>()
+  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      parents.set(Number(name), Number(readFileSync(`/proc/${name}/stat`, 'utf8').split(') ')[1]?.split(' ')[1]))
+    } catch {
+      // gone meanwhile
+    }
+  }
+  for (const pid of tree) for (const [child, parent] of parents) if (parent === pid && isOurs(child)) tree.push(child)
+  return tree.reduce((sum, pid) => sum + cpuSeconds(pid), 0) * 1000
+}
+
+/** A node is a child too, and none of a redemption's doing. */
+const isOurs = (pid: number): boolean => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('postgres')
+
+/** Confirmations of what was redeemed, as many as one call takes. */
+function batches(service: Service, payments: Payment[]): string[] {
+  return Array.from({ length: Math.ceil(payments.length / 100) }, (_, at) => {
+    const deliveries = payments.slice(at * 100, at * 100 + 100).map(({ id }) => ({ id, requestId: id }))
+    return post('/v1/gateway/payments/delivered', service.key, { deliveries })
   })
 }
 
@@ -86,7 +135,9 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
   const rounds = quick ? 4 : 15
   // Until the engine has compiled what is measured.
   const warmUps = quick ? 3 : 2
-  const perRound: { bare: number; update: number; narrow: number; first: number; repeated: number }[] = []
+  const perRound: { bare: number; update: number; narrow: number; first: number; repeated: number; repeatedL402: number }[] = []
+  const redeemMs: number[] = []
+  const deliveredMs: number[] = []
   const ceiling = (work: Omit<Ceiling, 'connection' | 'callers'>): Promise<number> =>
     ask<number>(updater, { connection, callers: CALLERS, ...work } satisfies Ceiling)
   const firstMs: number[] = []
@@ -106,8 +157,27 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
     const repeated = await load({ port, callers: CALLERS, requests })
     await sql`INSERT INTO paid_payments (account_id, id, actor) SELECT account_id, id, 'bench' FROM gateway_payments WHERE id = ANY (${ids})`
     const narrow = await ceiling({ ids, accountId: accountOf(service) })
+    const l402 = await settledPayments(service, sql, nodeId, invoice, count, 'l402')
+    const l402Requests = l402.map(({ validate }) => validate)
+    await load({ port, callers: CALLERS, requests: l402Requests })
+    const repeatedL402 = await load({ port, callers: CALLERS, requests: l402Requests })
+    const forShop = await settledPayments(service, sql, nodeId, invoice, count)
+    const beforeRedeem = cpuMs(service)
+    await load({ port, callers: CALLERS, requests: forShop.map(({ redeem }) => redeem) })
+    const beforeDelivered = cpuMs(service)
+    await load({ port, callers: 2, requests: batches(service, forShop) })
+    const afterDelivered = cpuMs(service)
     if (round < 0) continue
-    perRound.push({ bare: bareResult.perSecond, update, narrow, first: first.perSecond, repeated: repeated.perSecond })
+    redeemMs.push((beforeDelivered - beforeRedeem) / count)
+    deliveredMs.push((afterDelivered - beforeDelivered) / count)
+    perRound.push({
+      bare: bareResult.perSecond,
+      update,
+      narrow,
+      first: first.perSecond,
+      repeated: repeated.perSecond,
+      repeatedL402: repeatedL402.perSecond,
+    })
     firstMs.push(...first.latenciesMs)
     repeatedMs.push(...repeated.latenciesMs)
   }
@@ -161,6 +231,15 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
       target: { op: '≥', value: 0.35 },
     },
     { name: '  p99', value: quantile(repeatedMs, 0.99), unit: 'ms' },
+    { name: 'repeated validation of L402, 64 callers', value: of((round) => round.repeatedL402), unit: '/s' },
+    {
+      name: '  of the bare POST',
+      value: of((round) => round.repeatedL402 / round.bare),
+      unit: '×',
+      target: { op: '≥', value: 0.5 },
+    },
+    { name: 'first redemption, held: CPU of service and PostgreSQL', value: median(redeemMs), unit: 'ms' },
+    { name: 'its confirmation, 100 at a time: the same', value: median(deliveredMs), unit: 'ms' },
     ...(await halfLoad('first validation', closed)),
     ...(await halfLoad('repeated validation', closed)),
   ]

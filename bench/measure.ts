@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+
 export type Measure = { name: string; value: number; unit: string; target?: { op: '≤' | '≥'; value: number } }
 
 export function median(values: number[]): number {
@@ -31,4 +33,10 @@ export async function closedLoop(
     ),
   )
   return { perSecond: (calls / tookMs) * 1000, latenciesMs }
+}
+
+/** utime + stime, in seconds. */
+export function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) / 100
 }

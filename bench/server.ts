@@ -1,19 +1,13 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Measure, median, quantile, timed } from './measure.ts'
+import { cpuSeconds, type Measure, median, quantile, timed } from './measure.ts'
 import { type Answer, agent, killDaemons, Service } from './service.ts'
 
 const IDLE_SECONDS = 30
 
 function rssMb(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
-}
-
-/** utime + stime, in seconds. */
-function cpuSeconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
 /** `bareSpawnMs`: the same daemon started by hand until its API answers, from the same run. */

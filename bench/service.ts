@@ -31,6 +31,7 @@ export class Service {
       DATA_DIR: this.dataDir,
       PORT: '0',
       RATE_LIMIT_MAX: '1000000',
+      GATEWAY_RATE_LIMIT_MAX: '0',
       LOG_LEVEL: 'error',
       MAX_NODES_PER_ACCOUNT: '2000',
       SIGNUP_CREDIT_SAT: '1000000',

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Server, startServer } from '../../server/test/harness.ts'
+import { eventually, type Server, startServer } from '../../server/test/harness.ts'
 import { Customer, inHome, onTerminal, ROOMY, run } from './harness.ts'
 
 let server: Server
@@ -95,6 +95,56 @@ test('list: by state, by node, in pages and all of them', async () => {
   expect(await bob.gets(['payments', 'list', '--status', 'paid'])).toEqual({ payments: [], nextCursor: null })
 })
 
+test('C45, C48, D9: a delivery is held, given back and confirmed; what was paid and not served is found', async () => {
+  const eve = await Customer.of(server)
+  const { node } = await eve.gets(['nodes', 'create', '--wait'])
+  const resource = 'GET /report'
+  const create = [
+    'payments',
+    'create',
+    '--node',
+    node.id,
+    '--amount-sat',
+    '10',
+    '--description',
+    'Report',
+    '--resource',
+    resource,
+  ]
+  const { id, challenge } = await eve.gets(create)
+  const { credential } = await customerPays(challenge)
+  const listed = async (...filter: string[]): Promise<string[]> =>
+    (await eve.gets(['payments', 'list', ...filter])).payments.map((one: any) => one.id)
+  await eventually(async () => (await listed('--status', 'settled')).includes(id), 'the settlement')
+
+  const redeem = (requestId: string, ...more: string[]) =>
+    eve.run(['payments', 'redeem', '--request-id', requestId, '--hold-seconds', '600', ...more], { input: credential })
+  for (const wrong of [
+    ['--expect-resource', 'GET /dear'],
+    ['--expect-min-sat', '11'],
+    ['--expect-node', nodeId],
+  ]) {
+    const refused = await redeem('a', ...wrong)
+    expect([refused.code, refused.error().code]).toEqual([8, 'terms_mismatch'])
+  }
+  expect(await listed('--status', 'settled')).toEqual([id])
+  const right = ['--expect-resource', resource, '--expect-min-sat', '10', '--expect-node', node.id]
+  expect((await redeem('a', ...right)).json()).toMatchObject({ id, resource })
+  expect(await listed('--delivery', 'held')).toEqual([id])
+  expect((await redeem('b')).error().code).toBe('delivery_in_progress')
+
+  const release = ['payments', 'release', id, '--request-id', 'a', '--reason', 'out of paper']
+  expect(await eve.gets(release)).toEqual({ id, status: 'paid', redeemable: true })
+  expect(await listed('--status', 'paid', '--delivery', 'none')).toEqual([id])
+  expect((await redeem('b')).code).toBe(0)
+  expect([(await eve.run(release)).code, (await eve.run(release)).error().code]).toEqual([8, 'not_claimed'])
+  const wrong = await eve.run(['payments', 'delivered', id, '--request-id', 'a'])
+  expect([wrong.code, wrong.error().code]).toEqual([8, 'not_claimed'])
+  expect(await eve.gets(['payments', 'delivered', id, '--request-id', 'b'])).toEqual({ id, requestId: 'b', result: 'delivered' })
+  expect(await listed('--delivery', 'done')).toEqual([id])
+  for (const command of ['delivered', 'release']) expect((await eve.run(['payments', command, id])).code).toBe(2)
+}, 60_000)
+
 test('key: whose it is and what it may do, never the key', async () => {
   const reader = await Customer.of(server, ['nodes:read'])
   const { code, stdout, json } = await reader.run(['key'])
@@ -149,6 +199,11 @@ onTerminal('payments, key and sandbox', () => {
     expect((await ada.sees(['payments', 'validate', '--credential-file', inHome('shown')])).plain).toMatch(/status +paid\n/)
     expect((await ada.sees(['payments', 'redeem', '--credential-file', inHome('shown')])).plain).toMatch(
       /yours to deliver\nprice +1\u2009500 sat\n/,
+    )
+    await customerPays((await ada.gets(asks())).challenge)
+    await eventually(
+      async () => /settled, undelivered/.test((await ada.sees(['payments', 'list', '--status', 'settled'])).plain),
+      'what was paid and not served to be seen',
     )
     expect((await ada.sees(['payments', 'get', id])).plain).toMatch(/status +paid\nprice +1\u2009500 sat\nfor +Weather "today"\n/)
     expect((await ada.sees(['payments', 'list', '--limit', '1'])).plain).toMatch(

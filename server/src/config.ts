@@ -44,6 +44,8 @@ export type Config = {
   /** Who takes payments for credit: the named node, one that is made by itself, or nobody. */
   treasury: { nodeId: string | undefined } | 'none'
   challengeLifetimeSeconds: number
+  /** Per node; 0 is no limit. */
+  maxOpenChallenges: number
   l402LifetimeSeconds: number
   provisionDeadlineMs: number
   operationTimeoutMs: number
@@ -210,7 +212,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     rateLimit: {
       max: integer('RATE_LIMIT_MAX', 180, 1, 1_000_000_000),
       windowSeconds: integer('RATE_LIMIT_WINDOW_SECONDS', 60, 1, 86_400),
-      gatewayMax: integer('GATEWAY_RATE_LIMIT_MAX', 0, 0, 1_000_000_000),
+      gatewayMax: integer('GATEWAY_RATE_LIMIT_MAX', 6_000, 0, 1_000_000_000),
     },
     trustProxy: trustProxy(text('TRUST_PROXY'), fault),
     role: choice('ROLE', ['all', 'api']),
@@ -226,6 +228,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     creditGraceHours: integer('CREDIT_GRACE_HOURS', 48, 0, 8_760),
     treasury: treasuryNodeId === undefined && !isSandbox ? 'none' : { nodeId: treasuryNodeId },
     challengeLifetimeSeconds: integer('CHALLENGE_LIFETIME_SECONDS', 300, 1, 300),
+    maxOpenChallenges: integer('MAX_OPEN_CHALLENGES', 10_000, 0, 1_000_000_000),
     l402LifetimeSeconds: integer('L402_LIFETIME_SECONDS', 86_400, 1, 315_360_000),
     provisionDeadlineMs: integer('PROVISION_DEADLINE_SECONDS', 300, 1, 86_400) * 1000,
     operationTimeoutMs: integer('OPERATION_TIMEOUT_SECONDS', 90, 1, 3_600) * 1000,

@@ -30,6 +30,7 @@ import { forgetOldAnswers } from './store/idempotency.ts'
 import { forgetOldHits } from './store/limits.ts'
 import { forgetOldLinks } from './store/links.ts'
 import { migrate } from './store/migrate.ts'
+import { forgetRemovedPayments, removeUnpaidPayments } from './store/payments.ts'
 import { forgetEndedSessions } from './store/people.ts'
 import { forgetOldFailures } from './store/sign-in-failures.ts'
 import { openYard } from './yard.ts'
@@ -37,6 +38,7 @@ import { openYard } from './yard.ts'
 const STOP_TIMEOUT_MS = 10_000
 const STORE_PATIENCE_MS = 30_000
 const FORGET_EVERY_MS = 60_000
+const REMOVED_AT_ONCE = 1_000
 const LOAD_SIGN_IN_MS = 3_000
 
 async function main(): Promise<void> {
@@ -121,9 +123,12 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   }
   const housekeeping = setInterval(
     () =>
-      Promise.all(
-        [forgetOldHits, forgetOldAnswers, forgetEndedSessions, forgetOldLinks, forgetOldFailures].map((forget) => forget(sql)),
-      ).catch(warn),
+      Promise.all([
+        ...[forgetOldHits, forgetOldAnswers, forgetEndedSessions, forgetOldLinks, forgetOldFailures, forgetRemovedPayments].map(
+          (forget) => forget(sql),
+        ),
+        removeUnpaid(sql, isStopping),
+      ]).catch(warn),
     FORGET_EVERY_MS,
   )
 
@@ -142,6 +147,11 @@ async function serve(config: Config, address: StoreAddress, embedded: EmbeddedPo
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop().catch(die))
   process.stdout.write(`boltyard ready ${config.publicUrl}\n`)
+}
+
+/** In batches, so that no statement takes long: more may have expired in a minute than one of them removes. */
+async function removeUnpaid(sql: Sql, isStopping: () => boolean): Promise<void> {
+  while (!isStopping() && (await removeUnpaidPayments(sql, REMOVED_AT_ONCE)) === REMOVED_AT_ONCE);
 }
 
 /** A database that starts together with us may need a moment more. */

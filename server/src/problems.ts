@@ -67,3 +67,17 @@ export const storeDown = (cause: unknown): Problem =>
 
 export const emailTaken = (): Problem =>
   new Problem('bad_request', 'An account with this email address already exists.', { details: { reason: 'email_taken' } })
+
+/** The specification names the message and the four headers, whatever was limited; `limit` says what. */
+export function rateLimited(max: number, seconds: number, limit?: string): Problem {
+  const wait = String(Math.max(1, seconds))
+  return new Problem('rate_limited', 'rate limit exceeded', {
+    ...(limit === undefined ? {} : { details: { limit } }),
+    headers: {
+      'retry-after': wait,
+      'x-ratelimit-limit': String(max),
+      'x-ratelimit-remaining': '0',
+      'x-ratelimit-reset': wait,
+    },
+  })
+}

@@ -1,8 +1,11 @@
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { createServer, type Server as HttpServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { encode, sign } from 'bolt11'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { removeUnpaidPayments } from '../src/store/payments.ts'
 import {
   charge,
   credentialOf,
@@ -18,8 +21,9 @@ import {
   storeOf,
   validate,
 } from './gateway-harness.ts'
-import { type Server, startServer } from './harness.ts'
+import { eventually, type Server, startServer } from './harness.ts'
 import type { Created, Owner } from './node-harness.ts'
+import { report } from './payment-harness.ts'
 
 /** A node that answers as no good one would. The service is real, and believes that the impostor is its node: that is all it is told. */
 
@@ -364,3 +368,97 @@ describe('a node that tells nonsense about a payment', () => {
     expect(receipt.timestamp).toBe('2026-11-15T05:40:08.537Z')
   })
 })
+
+describe('what the node is asked because of its own events', () => {
+  const secretOf = (): string =>
+    /^webhook-secret=(.+)$/m.exec(readFileSync(join(server.dataDir, 'nodes', shop.node.id, 'phoenix.conf'), 'utf8'))?.[1] ?? ''
+  const tell = async (paymentHash: string): Promise<number> => {
+    const body = JSON.stringify({ type: 'payment_received', amountSat: AMOUNT, paymentHash })
+    const signature = createHmac('sha256', secretOf()).update(body).digest('hex')
+    return (await report(server, shop.node.id, body, { 'x-phoenix-signature': signature })).status
+  }
+  const openHash = async (): Promise<string> => decoded(invoiceIn((await charge(merchant, shop)).challenge)).paymentHash
+  /** How often it was asked about one of these, and about how many of them at most at a time. */
+  async function asksAbout(hashes: string[], act: () => Promise<void>): Promise<{ asks: number; atOnce: number }> {
+    let [asks, now, atOnce] = [0, 0, 0]
+    const unpaid: Reply = (response) => {
+      if (!hashes.some((hash) => response.req.url?.includes(hash))) return void response.writeHead(404).end()
+      asks++
+      atOnce = Math.max(atOnce, ++now)
+      // Long enough for the others to meet it.
+      setTimeout(() => {
+        now--
+        response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ paymentHash: hashes[0], isPaid: false }))
+      }, 300)
+    }
+    await while_('payments', () => unpaid, act)
+    return { asks, atOnce }
+  }
+
+  test('security 7: a hundred events about one invoice at once are one question, and a hundred more right after it none', async () => {
+    const hash = await openHash()
+    await notAsked([hash])
+    const { asks } = await asksAbout([hash], async () => {
+      for (const _ of ['at once', 'right after'])
+        expect(new Set(await Promise.all(Array.from({ length: 100 }, () => tell(hash))))).toEqual(new Set([204]))
+    })
+    // One by the event; the sweep may come by as it does every second.
+    expect(asks).toBeGreaterThanOrEqual(1)
+    expect(asks).toBeLessThan(20)
+  })
+
+  test('security 7: events about invoices that are not ours make us ask nothing', async () => {
+    const hashes = Array.from({ length: 50 }, () => randomBytes(32).toString('hex'))
+    const { asks } = await asksAbout(hashes, async () => {
+      expect(new Set(await Promise.all(hashes.map(tell)))).toEqual(new Set([204]))
+    })
+    expect(asks).toBe(0)
+  })
+
+  test('security 7: events about many open invoices at once make us ask about some at a time', async () => {
+    const hashes: string[] = []
+    for (let count = 0; count < 80; count++) hashes.push(await openHash())
+    await notAsked(hashes)
+    const { asks, atOnce } = await asksAbout(hashes, async () => {
+      expect(new Set(await Promise.all(hashes.map(tell)))).toEqual(new Set([204]))
+    })
+    expect(asks).toBeGreaterThanOrEqual(32)
+    // Ours, and the eight of the sweep.
+    expect(atOnce).toBeLessThanOrEqual(40)
+  })
+
+  const notAsked = async (hashes: string[]): Promise<void> => {
+    await storeOf(server)`
+      UPDATE gateway_payments SET ask_at = now() + interval '1 hour'
+      WHERE settled_at IS NULL AND encode(payment_hash, 'hex') = ANY (${hashes})`
+  }
+})
+
+test.each<[what: string, reply: Reply]>([
+  ['does not know it', { status: 404, body: '' }],
+  ['answers oddly', { status: 500, body: 'oops' }],
+  ['answers what cannot be read', { body: 'not JSON' }],
+])(
+  'C50: a challenge is kept for good when the node %s',
+  async (_what, reply) => {
+    const sql = storeOf(server)
+    const { id } = await charge(merchant, shop)
+    const state = async (): Promise<Record<string, unknown> | undefined> =>
+      (await sql`SELECT ask_at, unpaid_at FROM gateway_payments WHERE id = ${id}`)[0]
+    // The node has said unpaid before: what counts is its last word.
+    await while_(
+      'payments',
+      () => reply,
+      async () => {
+        await sql`UPDATE gateway_payments SET expires_at = now() - interval '2 days', ask_at = now(), unpaid_at = now() WHERE id = ${id}`
+        await eventually(async () => (await state())?.ask_at === null, 'the last ask', 30_000)
+      },
+    )
+    expect(await state()).toEqual({ ask_at: null, unpaid_at: null })
+    while ((await removeUnpaidPayments(sql, 100)) > 0);
+    expect(await state()).toBeDefined()
+  },
+  60_000,
+)

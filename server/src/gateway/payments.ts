@@ -20,6 +20,7 @@ import {
 } from '../store/payments.ts'
 import { issueL402 } from './l402.ts'
 import { issueMpp, mppReceipt } from './mpp.ts'
+import { OpenChallenges } from './open-challenges.ts'
 import type { ProtocolKeys } from './protocol-keys.ts'
 
 /** Who asks, and for which account. */
@@ -48,9 +49,11 @@ export type PaymentsParts = {
 /** HTTP 402: challenges that a node of the account is paid for. */
 export class Payments {
   readonly #parts: PaymentsParts
+  readonly #open: OpenChallenges
 
   constructor(parts: PaymentsParts) {
     this.#parts = parts
+    this.#open = new OpenChallenges(parts.sql, parts.config.maxOpenChallenges)
   }
 
   async create(call: Call, params: CreatePaymentParams, repeatable?: Repeatable): Promise<CreatedPayment> {
@@ -80,6 +83,7 @@ export class Payments {
       throw new Problem('node_not_found', 'There is no such node.')
     if (!node.isReady || !node.address)
       throw new Problem('payment_service_unavailable', 'The node is not ready: only a running node can be paid.')
+    await this.#open.admit(nodeId)
     const id = newId('pay')
     // What can be paid after its credential has lapsed is paid for nothing.
     const lifetimeSeconds =

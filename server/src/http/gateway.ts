@@ -115,7 +115,6 @@ type Id = { Params: Static<typeof PaymentId> }
 export function gatewayRoutes({ keys, limits, payments, validation, deliveries }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireKey(keys, limits, 'gateway:write'))
-    if (limits.gateway) app.addHook('onRequest', limits.gateway)
     // A challenge or a receipt out of a cache would be somebody else's.
     app.addHook('onRequest', (_request, reply, done) => {
       reply.header('cache-control', 'no-store')
@@ -129,6 +128,7 @@ export function gatewayRoutes({ keys, limits, payments, validation, deliveries }
     app.post<{ Body: Static<typeof CreatePayment> }>(
       '',
       {
+        onRequest: limits.creations ?? [],
         schema: {
           summary: 'Ask for a payment challenge',
           security,

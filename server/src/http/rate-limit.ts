@@ -1,6 +1,6 @@
 import rateLimit, { normalizeIP } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { Problem } from '../problems.ts'
+import { rateLimited } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { countHit } from '../store/limits.ts'
 import { NodeCalls } from './node-calls.ts'
@@ -27,8 +27,8 @@ export type Limits = {
   nodeCallsOfAddress: Check
   /** The same per node: asked before a call, and told when the node took it. */
   nodeCalls: { require: (nodeId: string) => void; count: (nodeId: string) => void }
-  /** Everything under /gateway, per API key; undefined unless the deployment sets it. */
-  gateway: Check | undefined
+  /** Creations of payments, per API key and minute; undefined when the deployment wants none. */
+  creations: Check | undefined
 }
 
 /** Addresses are counted as the library does: IPv4 as it is, IPv6 by /64, since one customer has at least that many. */
@@ -47,7 +47,7 @@ export async function addLimits(
       // The address goes with the connection, and nobody is there to be told.
       if (request.raw.socket.destroyed) return
       const result = await check(request)
-      if (!result.isAllowed && result.isExceeded) throw limited(max, result.ttlInSeconds)
+      if (!result.isAllowed && result.isExceeded) throw rateLimited(max, result.ttlInSeconds)
     }
   }
   const windowMs = settings.windowSeconds * 1000
@@ -57,7 +57,7 @@ export async function addLimits(
     nodeCalls: {
       require: (nodeId) => {
         const seconds = calls.secondsUntilFree(nodeId)
-        if (seconds !== undefined) throw limited(calls.max, seconds)
+        if (seconds !== undefined) throw rateLimited(calls.max, seconds)
       },
       count: (nodeId) => calls.count(nodeId),
     },
@@ -65,24 +65,12 @@ export async function addLimits(
     dashboardNodes: limit('dashboard nodes', settings.max, windowMs),
     failures: limit('failures', MAX_FAILURES, FAILURE_WINDOW_MS),
     strangers: limit('strangers', MAX_FROM_STRANGERS, 60_000),
-    gateway: settings.gatewayMax === 0 ? undefined : limit('gateway', settings.gatewayMax, windowMs, ({ caller }) => caller.id),
+    creations: settings.gatewayMax === 0 ? undefined : limit('gateway', settings.gatewayMax, 60_000, ({ caller }) => caller.id),
   }
 }
 
 /** The client's address as all limits count it. */
 export const addressOf = ({ ip }: FastifyRequest): string => normalizeIP(ip)
-
-function limited(max: number, ttlInSeconds: number): Problem {
-  const seconds = String(Math.max(1, ttlInSeconds))
-  return new Problem('rate_limited', 'rate limit exceeded', {
-    headers: {
-      'retry-after': seconds,
-      'x-ratelimit-limit': String(max),
-      'x-ratelimit-remaining': '0',
-      'x-ratelimit-reset': seconds,
-    },
-  })
-}
 
 type Counted = (error: Error | null, result?: { current: number; ttl: number }) => void
 

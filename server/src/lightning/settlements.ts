@@ -3,16 +3,19 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { AccessTo } from '../nodes/access.ts'
 import { isStoreDown, type Sql } from '../store/db.ts'
 import {
+  type AnsweredInvoice,
   answered,
   type DueInvoice,
   findUnsettled,
+  hurryInvoice,
+  type OpenInvoice,
   openInvoicesOf,
   type Protocol,
   recordSettlement,
   takeDueInvoices,
 } from '../store/payments.ts'
-import { openTopUpsOf, settleTopUp, takeDueTopUps, topUpsAnswered } from '../store/top-ups.ts'
-import { findIncoming, isTimeMs, type NodeAddress } from './phoenixd.ts'
+import { hurryTopUp, isOpenTopUp, openTopUpsOf, settleTopUp, takeDueTopUps, topUpsAnswered } from '../store/top-ups.ts'
+import { findIncoming, type NodeAddress } from './phoenixd.ts'
 
 const SWEEP_MS = 1_000
 const ASK_TIMEOUT_MS = 10_000
@@ -21,6 +24,11 @@ const ASKS_AT_ONCE = 8
 const LAST_ASKS_MS = 5_000
 const LAST_ASK_TIMEOUT_MS = 2_000
 const LAST_ASKS = 1_000
+const HINT_TIMEOUT_MS = 2_000
+/** Of one node at a time; what comes on top is left to the sweep. */
+const MOST_HINTS = 32
+/** A node that says unpaid has signed something else, and is asked about that invoice by its events only once in so long. */
+const HINT_PAUSE_MS = 1_000
 
 /**
  * unknown: it answered, and has no such invoice, for example because its data was lost. refused: it answered with something else. Neither is
@@ -38,12 +46,29 @@ const settlePayment: Settle = async ({ sql, receiptOf }, nodeId, paymentHash, at
   return true
 }
 
+const isOpenPayment = async (sql: Sql, nodeId: string, paymentHash: Buffer): Promise<boolean> =>
+  (await findUnsettled(sql, nodeId, paymentHash)) !== undefined
+
 const settleTopUpOf: Settle = ({ sql }, ...payment) => settleTopUp(sql, ...payment)
 
 /** Where invoices are kept. A hash is in one of the books at most, and a book that does not have it does nothing. */
 const BOOKS = [
-  { settle: settlePayment, takeDue: takeDueInvoices, answered, openOf: openInvoicesOf },
-  { settle: settleTopUpOf, takeDue: takeDueTopUps, answered: topUpsAnswered, openOf: openTopUpsOf },
+  {
+    settle: settlePayment,
+    isOpen: isOpenPayment,
+    hurry: hurryInvoice,
+    takeDue: takeDueInvoices,
+    answered,
+    openOf: openInvoicesOf,
+  },
+  {
+    settle: settleTopUpOf,
+    isOpen: isOpenTopUp,
+    hurry: hurryTopUp,
+    takeDue: takeDueTopUps,
+    answered: topUpsAnswered,
+    openOf: openTopUpsOf,
+  },
 ]
 
 export type SettlementsParts = {
@@ -57,12 +82,14 @@ export type SettlementsParts = {
 }
 
 /**
- * What nodes tell us about received payments. Their events come once, unrepeated, and only while we listen: they make it quick. That
- * nothing is lost is the sweep's work, which asks about every open invoice.
+ * What nodes tell us about received payments. Their events come once, unrepeated, and only while we listen: they are hints, which make it
+ * quick. Only what a node answers when asked counts, and that nothing is lost is the sweep's work, which asks about every open invoice.
  */
 export class Settlements {
   readonly #parts: SettlementsParts
   readonly #busyNodes = new Map<string, Promise<void>>()
+  /** By node: the invoices that its events have us ask about, or did a moment ago. */
+  readonly #hinted = new Map<string, Set<string>>()
   readonly #timer: NodeJS.Timeout | undefined
   #sweeping = false
   #stopped = false
@@ -93,14 +120,48 @@ export class Settlements {
 
   /** A node's event, as it came. False: it is not that node's word. Which of its payments it is about, if any of ours, the store knows. */
   async receive(nodeId: string, body: Buffer, signature: string): Promise<boolean> {
-    const secret = (await this.#parts.accessTo(nodeId))?.webhookSecret()
-    if (secret === undefined) return false
+    const node = await this.#parts.accessTo(nodeId)
+    const secret = node?.webhookSecret()
+    if (!node || secret === undefined) return false
     const wanted = createHmac('sha256', secret).update(body).digest()
     // Node's decoder takes upper case and stops at what is no digit: one signature would have many spellings.
     if (!/^[0-9a-f]{64}$/.test(signature) || !timingSafeEqual(Buffer.from(signature, 'hex'), wanted)) return false
-    const event = readEvent(body)
-    if (event) await this.#settle(nodeId, event.paymentHash, event.atMs)
+    const paymentHash = hashIn(body)
+    if (paymentHash) await this.#followHint({ nodeId, paymentHash }, node)
     return true
+  }
+
+  /** Whoever has the secret can sign anything, as often as he likes: one ask per invoice at a time, and few per node. */
+  async #followHint(invoice: OpenInvoice, node: Parameters<Settlements['ask']>[1]): Promise<void> {
+    const { nodeId, paymentHash } = invoice
+    const hash = paymentHash.toString('hex')
+    const hinted = this.#hinted.get(nodeId) ?? new Set()
+    if (hinted.has(hash) || hinted.size >= MOST_HINTS) return this.#hurry(invoice)
+    this.#hinted.set(nodeId, hinted.add(hash))
+    const forget = (): void => {
+      hinted.delete(hash)
+      if (hinted.size === 0) this.#hinted.delete(nodeId)
+    }
+    let pauseMs = 0
+    try {
+      if (!(await this.#isOpen(invoice))) return
+      const word = await this.ask(invoice, node, HINT_TIMEOUT_MS)
+      if (word === 'unpaid') pauseMs = HINT_PAUSE_MS
+      else if (word !== 'settled') await this.#hurry(invoice)
+    } finally {
+      if (pauseMs === 0) forget()
+      else setTimeout(forget, pauseMs).unref()
+    }
+  }
+
+  async #isOpen({ nodeId, paymentHash }: OpenInvoice): Promise<boolean> {
+    for (const book of BOOKS) if (await book.isOpen(this.#parts.sql, nodeId, paymentHash)) return true
+    return false
+  }
+
+  /** The next sweep asks. */
+  async #hurry({ nodeId, paymentHash }: OpenInvoice): Promise<void> {
+    for (const book of BOOKS) await book.hurry(this.#parts.sql, nodeId, paymentHash)
   }
 
   /** The last occasion for as long as the node is down. Whatever goes wrong here must not keep it from stopping. */
@@ -147,12 +208,13 @@ export class Settlements {
   /** A few at a time. One that does not answer at all is not asked about the rest now; what it answers oddly holds up nothing else. */
   async #askAbout(nodeId: string, invoices: DueInvoice[]): Promise<void> {
     const access = await this.#parts.accessTo(nodeId)
-    const late: Buffer[] = []
+    const late: AnsweredInvoice[] = []
     const askNext = async (): Promise<void> => {
       for (let invoice = invoices.shift(); invoice; invoice = invoices.shift()) {
         const answer = access && !this.#stopped ? await this.ask(invoice, access, ASK_TIMEOUT_MS) : 'unreachable'
         if (answer === 'unreachable') invoices.length = 0
-        else if (answer !== 'settled' && invoice.isLate) late.push(invoice.paymentHash)
+        else if (answer !== 'settled' && invoice.isLate)
+          late.push({ paymentHash: invoice.paymentHash, isUnpaid: answer === 'unpaid' })
       }
     }
     await Promise.all(Array.from({ length: ASKS_AT_ONCE }, askNext))
@@ -167,14 +229,14 @@ export class Settlements {
 }
 
 /** Undefined: signed by the node, but not about a received payment. */
-function readEvent(body: Buffer): { paymentHash: Buffer; atMs: number | undefined } | undefined {
+function hashIn(body: Buffer): Buffer | undefined {
   let event: unknown
   try {
     event = JSON.parse(body.toString('utf8'))
   } catch {
     return undefined
   }
-  const { type, paymentHash, timestamp } = (event ?? {}) as Record<string, unknown>
+  const { type, paymentHash } = (event ?? {}) as Record<string, unknown>
   if (type !== 'payment_received' || typeof paymentHash !== 'string' || !/^[0-9a-f]{64}$/.test(paymentHash)) return undefined
-  return { paymentHash: Buffer.from(paymentHash, 'hex'), atMs: isTimeMs(timestamp) ? timestamp : undefined }
+  return Buffer.from(paymentHash, 'hex')
 }

@@ -60,12 +60,15 @@ export async function receivedLately(sql: Sql, accountId: string): Promise<Overv
 
 /**
  * An id begins with the time it was made at, so what was issued in these days is one range of ids, which the index alone can count, and
- * so is what was paid: a challenge lives for minutes, so nothing is settled a day after it was made.
+ * so is what was paid: a challenge lives for minutes, so nothing is settled a day after it was made. What was issued and is removed by
+ * now was counted by the hour.
  */
 export async function funnelOf(sql: Sql, accountId: string): Promise<OverviewRow['funnel']> {
   const sinceDays = (days: number): string => newId('pay', Date.now() - days * DAY * 1000)
   const [row] = await sql<OverviewRow['funnel'][]>`
-    SELECT (SELECT count(*) FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${sinceDays(DAYS)})::int AS issued,
+    SELECT ((SELECT count(*) FROM gateway_payments WHERE account_id = ${accountId} AND id >= ${sinceDays(DAYS)})
+            + (SELECT coalesce(sum(count), 0) FROM removed_challenges
+               WHERE account_id = ${accountId} AND hour >= now() - ${DAYS} * interval '1 day'))::int AS issued,
            s.settled, s.paid
     FROM (SELECT count(*)::int AS settled, count(paid.id)::int AS paid
           FROM gateway_payments LEFT JOIN (

@@ -202,7 +202,7 @@ export async function findUnsettled(
 export async function recordSettlement(sql: Sql, id: string, settledAtMs: number, receipt: string | null): Promise<void> {
   await sql`
     WITH settled AS (
-      UPDATE gateway_payments SET settled_at = to_timestamp(${settledAtMs} / 1000.0), receipt = ${receipt}, ask_at = NULL
+      UPDATE gateway_payments SET settled_at = to_timestamp(${settledAtMs} / 1000.0), receipt = ${receipt}, ask_at = NULL, unpaid_at = NULL
       WHERE id = ${id} AND settled_at IS NULL RETURNING id, account_id, node_id
     ), funded AS (
       UPDATE nodes SET has_funds = true, funded_at = now() WHERE id IN (SELECT node_id FROM settled)
@@ -238,11 +238,63 @@ export const nextAsk = (sql: Sql) => sql`
     WHEN now() < expires_at + interval '10 minutes' THEN expires_at + interval '10 minutes'
     WHEN now() < expires_at + interval '1 hour' THEN expires_at + interval '1 hour' END`
 
+export type AnsweredInvoice = {
+  paymentHash: Buffer
+  /** The node has it and says so; one that does not know it, or answers oddly, has not said that nobody paid. */
+  isUnpaid: boolean
+}
+
 /** Only now that the node has answered: an ask that nobody answered, or whose asker died, told nothing and does not count. */
-export async function answered(sql: Sql, nodeId: string, latePaymentHashes: Buffer[]): Promise<void> {
+export async function answered(sql: Sql, nodeId: string, late: AnsweredInvoice[]): Promise<void> {
+  const unpaid = late.filter(({ isUnpaid }) => isUnpaid).map(({ paymentHash }) => paymentHash)
   await sql`
-    UPDATE gateway_payments SET ask_at = ${nextAsk(sql)}
-    WHERE node_id = ${nodeId} AND payment_hash IN (${hashesIn(sql, latePaymentHashes)}) AND settled_at IS NULL`
+    UPDATE gateway_payments SET ask_at = ${nextAsk(sql)},
+                                unpaid_at = CASE WHEN payment_hash IN (${hashesIn(sql, unpaid)}) THEN now() END
+    WHERE node_id = ${nodeId} AND payment_hash IN (${hashesIn(
+      sql,
+      late.map(({ paymentHash }) => paymentHash),
+    )}) AND settled_at IS NULL`
+}
+
+/** It is asked about next, also when there was nothing left to ask. */
+export async function hurryInvoice(sql: Sql, nodeId: string, paymentHash: Buffer): Promise<void> {
+  await sql`
+    UPDATE gateway_payments SET ask_at = now()
+    WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash} AND settled_at IS NULL AND (ask_at <= now()) IS NOT TRUE`
+}
+
+/**
+ * Removes challenges that expired more than a day ago, if the node, when it was asked for the last time, an hour after the expiry or
+ * later, has said that nobody paid. Gives how many.
+ */
+export async function removeUnpaidPayments(sql: Sql, limit: number): Promise<number> {
+  const rows = await sql`
+    WITH old AS (
+      SELECT id FROM gateway_payments
+      WHERE unpaid_at IS NOT NULL AND ask_at IS NULL AND settled_at IS NULL AND expires_at < now() - interval '1 day'
+      ORDER BY expires_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
+    ), removed AS (
+      DELETE FROM gateway_payments USING old WHERE gateway_payments.id = old.id AND settled_at IS NULL RETURNING account_id, created_at
+    ), counted AS (
+      INSERT INTO removed_challenges AS r (account_id, hour, count)
+      SELECT account_id, date_trunc('hour', created_at, 'UTC'), count(*) FROM removed GROUP BY 1, 2 ORDER BY 1, 2
+      ON CONFLICT (account_id, hour) DO UPDATE SET count = r.count + excluded.count
+    )
+    SELECT 1 FROM removed`
+  return rows.length
+}
+
+export async function forgetRemovedPayments(sql: Sql): Promise<void> {
+  await sql`DELETE FROM removed_challenges WHERE hour < now() - interval '8 days'`
+}
+
+/** How many of a node's challenges can still be paid, counted up to the most that it may have, and when the first of them ends. */
+export async function countOpen(sql: Sql, nodeId: string, most: number): Promise<{ open: number; nextEndSeconds: number }> {
+  const [row] = await sql<{ open: number; nextEndSeconds: number }[]>`
+    SELECT count(*)::int AS open, coalesce(ceil(extract(epoch FROM min(expires_at) - now())), 0)::int AS "nextEndSeconds"
+    FROM (SELECT expires_at FROM gateway_payments
+          WHERE node_id = ${nodeId} AND settled_at IS NULL AND expires_at > now() ORDER BY expires_at LIMIT ${most}) open`
+  return row ?? { open: 0, nextEndSeconds: 0 }
 }
 
 /** First those that can still be paid: who paid just now has had the least time to be heard of. */

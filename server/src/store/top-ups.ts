@@ -1,5 +1,13 @@
 import type { Sql } from './db.ts'
-import { ASK_EVERY_SECONDS, type DueInvoice, hashesIn, isLate, nextAsk, type OpenInvoice } from './payments.ts'
+import {
+  type AnsweredInvoice,
+  ASK_EVERY_SECONDS,
+  type DueInvoice,
+  hashesIn,
+  isLate,
+  nextAsk,
+  type OpenInvoice,
+} from './payments.ts'
 
 export type TopUpRow = { paymentHash: string; amountSat: number; invoice: string; expiresAt: number; settledAt: number | null }
 
@@ -89,10 +97,23 @@ export async function takeDueTopUps(sql: Sql, host: string, busyNodes: string[])
     RETURNING p.node_id AS "nodeId", p.payment_hash AS "paymentHash", ${isLate(sql)} AS "isLate"`
 }
 
-export async function topUpsAnswered(sql: Sql, nodeId: string, latePaymentHashes: Buffer[]): Promise<void> {
+export async function topUpsAnswered(sql: Sql, nodeId: string, late: AnsweredInvoice[]): Promise<void> {
+  const hashes = late.map(({ paymentHash }) => paymentHash)
   await sql`
     UPDATE top_ups SET ask_at = ${nextAsk(sql)}
-    WHERE node_id = ${nodeId} AND payment_hash IN (${hashesIn(sql, latePaymentHashes)}) AND settled_at IS NULL`
+    WHERE node_id = ${nodeId} AND payment_hash IN (${hashesIn(sql, hashes)}) AND settled_at IS NULL`
+}
+
+export async function isOpenTopUp(sql: Sql, nodeId: string, paymentHash: Buffer): Promise<boolean> {
+  const rows = await sql`
+    SELECT 1 FROM top_ups WHERE payment_hash = ${paymentHash} AND node_id = ${nodeId} AND settled_at IS NULL`
+  return rows.length > 0
+}
+
+export async function hurryTopUp(sql: Sql, nodeId: string, paymentHash: Buffer): Promise<void> {
+  await sql`
+    UPDATE top_ups SET ask_at = now()
+    WHERE payment_hash = ${paymentHash} AND node_id = ${nodeId} AND settled_at IS NULL AND (ask_at <= now()) IS NOT TRUE`
 }
 
 export async function openTopUpsOf(sql: Sql, nodeId: string, limit: number): Promise<OpenInvoice[]> {

@@ -1,0 +1,64 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { credentialOf, newMerchant, pay } from '../server/test/gateway-harness.ts'
+import { eventually, freePort, type Server, startServer, temporaryDirectory } from '../server/test/harness.ts'
+
+/** The shop of docs/gateway.md, word for word, and customers who try to get more than they paid for. */
+
+const guide = readFileSync(fileURLToPath(new URL('../docs/gateway.md', import.meta.url)), 'utf8')
+const [, program = ''] = /```js\n([\s\S]*?)```/.exec(guide) ?? []
+
+let server: Server
+let shop: ChildProcess
+let url: string
+
+beforeAll(async () => {
+  server = await startServer()
+  const merchant = await newMerchant(server)
+  const { node } = await merchant.createReady()
+  const file = join(temporaryDirectory(), 'shop.mjs')
+  writeFileSync(file, program)
+  const port = String(await freePort())
+  url = `http://127.0.0.1:${port}`
+  const env = { SERVICE_BASE_URL: `${server.url}/v1`, SERVICE_API_KEY: merchant.key.key, NODE_ID: node.id, PORT: port }
+  shop = spawn(process.execPath, [file], { env, stdio: 'inherit' })
+  await eventually(async () => (await fetch(url).catch(() => undefined))?.status === 404, 'the shop to open', 30_000)
+}, 90_000)
+
+afterAll(() => shop?.kill())
+
+async function bought(path: string): Promise<string> {
+  const response = await fetch(url + path)
+  expect(response.status).toBe(402)
+  const challenge = response.headers.get('www-authenticate') ?? ''
+  return credentialOf({ protocol: 'mpp', challenge }, await pay(server, { challenge }))
+}
+
+const visit = (path: string, authorization: string): Promise<Response> => fetch(url + path, { headers: { authorization } })
+
+test('D2: what paid for the cheap thing does not open the dear one, is not used up by the attempt, and opens its own once', async () => {
+  const [cheap, dear] = [await bought('/cheap'), await bought('/dear')]
+  const attempt = await visit('/dear', cheap)
+  expect([attempt.status, await attempt.text()]).toEqual([402, ''])
+  const [first, again] = [await visit('/cheap', cheap), await visit('/cheap', cheap)]
+  expect([first.status, await first.text(), again.status]).toEqual([200, 'goods of /cheap\n', 402])
+  expect(first.headers.get('payment-receipt')).toEqual(expect.any(String))
+  expect((await visit('/cheap', dear)).status).toBe(402)
+  const own = await visit('/dear', dear)
+  expect([own.status, await own.text()]).toEqual([200, 'goods of /dear\n'])
+}, 60_000)
+
+test('D2: nonsense for a credential is answered with a challenge', async () => {
+  for (const nonsense of ['Payment x', 'Bearer x', 'Payment bnVsbA']) expect((await visit('/cheap', nonsense)).status).toBe(402)
+})
+
+test('D2: every guide that shows redeem shows expect', () => {
+  const pages = ['../docs/gateway.md', '../llms.txt'].map((page) => readFileSync(new URL(page, import.meta.url), 'utf8'))
+  for (const page of pages) {
+    expect(page).toContain('/redeem')
+    for (const [block] of page.matchAll(/\/redeem`[^\n]*\n?[^\n]*\n?[^\n]*/g)) expect(block).toContain('expect')
+  }
+})
