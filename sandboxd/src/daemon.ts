@@ -29,8 +29,8 @@ export async function runNode(args: string[], environment: NodeJS.ProcessEnv): P
   const options = readOptions(args, environment)
   makeDataDir(options.dataDir)
   lockDataDir(join(options.dataDir, 'sandboxd.lock'))
-  const words = options.seedWords ?? (await seedWords(options))
   const secrets = secretsOf(options)
+  const words = options.seedWords ?? (await seedWords(options))
   const keys = nodeKeysOf(words)
   const log = new Log(join(options.dataDir, 'phoenix.log'), options)
 
@@ -139,18 +139,18 @@ async function seedWords(options: Options): Promise<string> {
 
 /** Whoever has us invent a password gets a control token as well; a file that names all three is left alone, it may be read-only. */
 function secretsOf(options: Options): { full: string; limited: string; webhook: string } {
-  const generate = (key: string): string => {
-    process.stdout.write(`Generating ${key}...done\n`)
+  const generate = (key: string, name: string): string => {
+    process.stdout.write(`Generating ${name}...done\n`)
     return generateSecret(options.confPath, key)
   }
   const complete =
     options.httpPassword !== undefined && options.limitedPassword !== undefined && options.webhookSecret !== undefined
   const secrets = {
-    full: options.httpPassword ?? generate('http-password'),
-    limited: options.limitedPassword ?? generate('http-password-limited-access'),
-    webhook: options.webhookSecret ?? generate('webhook-secret'),
+    full: options.httpPassword ?? generate('http-password', 'default api password'),
+    limited: options.limitedPassword ?? generate('http-password-limited-access', 'limited access api password'),
+    webhook: options.webhookSecret ?? generate('webhook-secret', 'webhook secret'),
   }
-  if (!complete) options.controlToken ??= generate('sandbox-control-token')
+  if (!complete) options.controlToken ??= generate('sandbox-control-token', 'sandbox control token')
   return secrets
 }
 

@@ -20,11 +20,13 @@ const choice = (...values: string[]): Spec => ({
   value: `(${values.join('|')})`,
   check: (value) => (values.includes(value) ? undefined : `invalid choice: ${value}. (choose from ${values.join(', ')})`),
 })
-const integer = (min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER): Spec => ({
+const integer = (min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER, unit = ''): Spec => ({
   value: '<int>',
   check: (value) => {
     if (!/^[+-]?\d+$/.test(value) || !Number.isSafeInteger(Number(value))) return `${value} is not a valid integer`
-    return Number(value) < min || Number(value) > max ? `${value} is not in the valid range of ${min} to ${max}.` : undefined
+    return Number(value) < min || Number(value) > max
+      ? `${value}${unit} is not in the valid range of ${min}${unit} to ${max}${unit}.`
+      : undefined
   },
 })
 const text: Spec = { value: '<text>' }
@@ -55,7 +57,7 @@ const SPECS: Record<string, Spec> = {
   },
   'max-absolute-fee': { ...text, check: () => 'deprecated' },
   'max-mining-fee': {
-    ...integer(5_000, 200_000),
+    ...integer(5_000, 200_000, ' sat'),
     help: 'Max mining fee for on-chain operations, in satoshis',
     default: '1% of auto-liquidity amount',
     liquidity: true,
@@ -123,7 +125,7 @@ function readArguments(args: string[]): ConfFile {
     const spec = Object.hasOwn(SPECS, name) ? SPECS[name] : undefined
     if (!match || !spec)
       throw new UsageError(
-        argument.startsWith('-') ? `no such option ${argument.split('=')[0]}` : 'got unexpected extra argument',
+        argument.startsWith('-') ? `no such option ${argument.split('=')[0]}` : `got unexpected extra argument (${argument})`,
       )
     let value = match[2]
     if (!spec.value) {
@@ -138,12 +140,13 @@ function readArguments(args: string[]): ConfFile {
   return given
 }
 
-function checkValues(values: ConfFile): void {
-  if (values.has('max-absolute-fee')) throw new UsageError('--max-absolute-fee is deprecated, use --max-mining-fee instead')
+/** phoenixd names the option only where the value was on the command line. */
+function checkValues(values: ConfFile, isFile: boolean): void {
+  if (values.has('max-absolute-fee')) throw new StartFault('--max-absolute-fee is deprecated, use --max-mining-fee instead')
   for (const [name, list] of values) {
     for (const value of list) {
       const wrong = SPECS[name]?.check?.(value)
-      if (wrong) throw new UsageError(`invalid value for --${name}: ${wrong}`)
+      if (wrong) throw new UsageError(`invalid value${isFile ? '' : ` for --${name}`}: ${wrong}`)
     }
   }
 }
@@ -186,9 +189,9 @@ export function readOptions(args: string[], environment: NodeJS.ProcessEnv): Opt
   const confPath = join(dataDir, 'phoenix.conf')
   const given = readArguments(args)
   const conf = readConf(confPath)
-  checkValues(given)
+  checkValues(given, false)
   // What the command line gives is not looked up in the file, so a bad line there does no harm.
-  checkValues(new Map([...conf].filter(([name]) => Object.hasOwn(SPECS, name) && !given.has(name))))
+  checkValues(new Map([...conf].filter(([name]) => Object.hasOwn(SPECS, name) && !given.has(name))), true)
   const last = (name: string): string | undefined => (given.get(name) ?? conf.get(name))?.at(-1)
   const or = (name: string): string => last(name) ?? SPECS[name]?.default ?? ''
   const flag = (name: string): boolean => last(name) === 'true'
@@ -214,7 +217,8 @@ export function readOptions(args: string[], environment: NodeJS.ProcessEnv): Opt
     limitedPassword: last('http-password-limited-access'),
     webhookSecret: last('webhook-secret'),
     webhooks: given.get('webhook') ?? conf.get('webhook') ?? [],
-    verbosity: flag('silent') ? 'silent' : flag('verbose') ? 'verbose' : 'default',
+    // phoenixd does not look for this one in the file.
+    verbosity: given.has('silent') ? 'silent' : flag('verbose') ? 'verbose' : 'default',
     logRotateBytes: Number(or('log-rotate-size')) * 1_000_000,
     logRotateMaxFiles: Number(or('log-rotate-max-files')),
     autoLiquiditySat,

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { HDKey } from '@scure/bip32'
 import { generateMnemonic, validateMnemonic } from '@scure/bip39'
 import { wordlist } from '@scure/bip39/wordlists/english.js'
+import { UsageError } from './options.ts'
 import { reasonOf, StartFault } from './start-fault.ts'
 
 export type NodeKeys = { nodeId: string; privateKey: Uint8Array }
@@ -32,8 +33,18 @@ export function readSeedFile(path: string): string | undefined {
     throw new StartFault(`cannot read the seed file ${path}: ${reasonOf(error)}`)
   }
   const words = (text.match(/[a-z]+/g) ?? []).join(' ')
-  if (!validateMnemonic(words, wordlist)) throw new StartFault(`the seed file ${path} does not hold valid BIP39 words`)
+  const wrong = whatIsWrong(words)
+  if (wrong) throw new UsageError(wrong)
   return words
+}
+
+/** phoenixd also names the word that is none. It may be one that somebody mistyped, and errors go to logs. */
+function whatIsWrong(words: string): string | undefined {
+  const list = words.split(' ').filter((word) => word !== '')
+  if (list.length === 0) return 'mnemonic code cannot be empty'
+  if (list.length % 3 !== 0) return `invalid mnemonic word count ${list.length}, it must be a multiple of 3`
+  if (!list.every((word) => wordlist.includes(word))) return 'invalid mnemonic word'
+  return validateMnemonic(words, wordlist) ? undefined : 'invalid checksum'
 }
 
 /** "wx": a seed that appeared meanwhile is never overwritten. */

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
-import { StartFault } from './start-fault.ts'
 
+const AGREED = 'I understand'
 const INTRODUCTION = [
   `Backup
 This software stands in for phoenixd: no real money moves, and the seed is worth nothing outside the sandbox.
@@ -10,17 +10,19 @@ Liquidity is free in the sandbox, unless its fee-credit behaviour is switched on
 channel is added to the fee credit, which is non-refundable.`,
 ]
 
-/** phoenixd's questions on a first run without --agree-to-terms-of-service, in the same number and with the same answers. */
+/**
+ * phoenixd's questions on a first run without --agree-to-terms-of-service, in the same number and with the same answers. Where nobody can
+ * answer (no terminal, the end of a pipe) they count as answered.
+ */
 export async function askToAgree(dataDir: string): Promise<void> {
   const lines = createInterface({ input: process.stdin, terminal: false })[Symbol.asyncIterator]()
   const answer = async (): Promise<string> => {
     const { value, done } = await lines.next()
-    if (done) throw new StartFault('nobody answered; pass --agree-to-terms-of-service, or write seed.dat beforehand')
-    return value
+    return done ? AGREED : value
   }
   for (const paragraph of INTRODUCTION) {
     process.stdout.write(`${paragraph.replace('DATADIR', dataDir)}\n\nPlease confirm by typing [I understand]: `)
-    while ((await answer()).trim() !== 'I understand') process.stdout.write('Please type those exact words: [I understand]: ')
+    while ((await answer()).trim() !== AGREED) process.stdout.write('Please type those exact words: [I understand]: ')
   }
   process.stdout.write('Press any key to continue...\n')
   await answer()

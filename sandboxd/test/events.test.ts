@@ -88,7 +88,7 @@ let hub: TestHub
 let payer: TestNode
 let payee: TestNode
 let everything: any[]
-let pings: number[]
+let pings: { afterMs: number; text: string }[]
 
 const payFromOutside = async (serialized: string): Promise<void> => {
   const answer = await hub.post('/pay', { invoice: serialized })
@@ -111,7 +111,7 @@ beforeAll(async () => {
   everything = await listen(payee, { headers: { authorization: basic(FULL) } })
   pings = []
   const openedAt = Date.now()
-  sockets[0]?.on('ping', () => pings.push(Date.now() - openedAt))
+  sockets[0]?.on('ping', (data) => pings.push({ afterMs: Date.now() - openedAt, text: data.toString() }))
 })
 
 describe('the websocket', () => {
@@ -467,7 +467,8 @@ describe('webhooks', () => {
 
   test('the websocket was pinged every 10 s', async () => {
     const first = await eventually(() => pings[0], 'a ping')
-    expect(first).toBeLessThan(11_000)
+    expect(first.afterMs).toBeLessThan(11_000)
+    expect(first.text).toMatch(/^\[ping [0-9a-f]{64} ping\]$/)
     expect(sockets[0]?.readyState).toBe(WebSocket.OPEN)
     expect(everything.length).toBeGreaterThan(20)
   })

@@ -406,13 +406,22 @@ describe.concurrent('the questions of a first run', () => {
     { name: 'one answer', stdin: 'I understand\n' },
     { name: 'no key', stdin: 'I understand\nI understand\n' },
     { name: 'only wrong answers', stdin: 'no\nno\nno\n' },
-  ])('when the input ends after $name it says so in one line and fails', async ({ stdin }) => {
-    const daemon = new Daemon({ args: [], env: { PHOENIX_DATADIR: temporaryDirectory() }, stdin })
-    expect(await daemon.exited).toEqual({ code: 1, signal: null })
-    const lines = linesOf(daemon.stderr)
-    expect(lines).toHaveLength(1)
-    expect(lines[0]).toContain('--agree-to-terms-of-service')
-    expect(daemon.stdout).not.toContain('nodeid: ')
+  ])('when the input ends after $name it goes through all of them and starts', async ({ stdin }) => {
+    const { daemon } = await firstRun({ dataDir: temporaryDirectory(), args: [], stdin })
+    expect(daemon.stdout.match(QUESTION)).toHaveLength(2)
+    expect(daemon.stdout.match(/Press any key to continue\.\.\./g)).toHaveLength(1)
+  })
+
+  test('come after the secrets and the seed were made, in phoenixd’s words', async () => {
+    const { daemon } = await firstRun({ dataDir: temporaryDirectory(), args: [], stdin: '' })
+    expect(daemon.stdout.match(/^Generating .*$/gm)).toEqual([
+      'Generating default api password...done',
+      'Generating limited access api password...done',
+      'Generating webhook secret...done',
+      'Generating sandbox control token...done',
+      'Generating new seed...done',
+    ])
+    expect(daemon.stdout.indexOf('Generating new seed')).toBeLessThan(daemon.stdout.search(QUESTION))
   })
 
   test.each([
