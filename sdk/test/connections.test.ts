@@ -1,7 +1,11 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { createContext, runInContext } from 'node:vm'
+import { build } from 'esbuild'
 import { afterEach, expect, test } from 'vitest'
+import { eventually } from '../../server/test/harness.ts'
 import manifest from '../package.json' with { type: 'json' }
 import { Boltyard, type BoltyardOptions, ConnectionError, TimeoutError, UncertainOutcomeError } from '../src/index.ts'
 
@@ -127,11 +131,11 @@ test('selling 9: neither a timeout nor an abort waits for an answer that has beg
   expect(await fails(client({ timeoutMs: 100 }).nodes.list())).toBeInstanceOf(TimeoutError)
   const abort = new AbortController()
   const listing = fails(client().nodes.list({ signal: abort.signal }))
-  await expect.poll(() => seen.length).toBe(2)
+  await eventually(() => seen.length === 2, 'the second request')
   const reason = new Error('enough')
   abort.abort(reason)
   expect(await listing).toBe(reason)
-  await expect.poll(() => seen.every(({ socket }) => socket.destroyed)).toBe(true)
+  await eventually(() => seen.every(({ socket }) => socket.destroyed), 'the connections to be closed')
 })
 
 test('a redirection is not followed: the key stays here', async () => {
@@ -150,4 +154,30 @@ test('characters that arrive in two pieces are put together', async () => {
   }
   treatments.push(inPieces)
   expect(await client().nodes.list()).toEqual(['ä'])
+})
+
+test('D13: in a Worker, where there is no `process`, it loads, and no request waits for another one’s end', async () => {
+  const entry = fileURLToPath(new URL('../src/index.ts', import.meta.url))
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    platform: 'browser',
+    format: 'iife',
+    globalName: 'sdk',
+    write: false,
+  })
+  const waiting: ((response: Response) => void)[] = []
+  const workers = createContext({
+    WebSocketPair: class {},
+    fetch: () => new Promise<Response>((resolve) => waiting.push(resolve)),
+    ...{ AbortController, URL, clearTimeout, crypto, setTimeout },
+  })
+  runInContext(outputFiles[0]?.text ?? '', workers)
+  expect(runInContext('typeof process', workers)).toBe('undefined')
+  const client: Boltyard = runInContext(`new sdk.Boltyard({ apiKey: 'byk_x', baseUrl: 'https://x/v1' })`, workers)
+  const listing = Promise.all(Array.from({ length: 12 }, () => client.nodes.list()))
+  await eventually(() => waiting.length === 12, 'all to be under way')
+  for (const resolve of waiting) resolve(Response.json({ nodes: [] }))
+  expect(await listing).toHaveLength(12)
+  expect(() => runInContext('new sdk.Boltyard()', workers)).toThrow(/No API key/)
 })

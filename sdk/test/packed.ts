@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { temporaryDirectory } from '../../server/test/harness.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const isSource = (path: string): boolean => !/\/(dist|node_modules)$/.test(path)
+/** `types-…`: what another test makes and removes meanwhile. */
+const isSource = (path: string): boolean => !/\/(dist|node_modules|test|types-[^/]+)$/.test(path)
 
 /**
  * `npm pack` where nothing was built, as after `git clone && npm ci`. In a copy: the build empties `dist`, which other tests use meanwhile.

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fetchWithL402 } from '@getalby/lightning-tools/402'
 import { expect, test } from 'vitest'
+import { pack } from '../../sdk/test/packed.ts'
 import { Market } from '../../sdk/test/paywall-harness.ts'
 import { eventually, freePort, temporaryDirectory } from '../../server/test/harness.ts'
 
@@ -22,11 +23,9 @@ test.skipIf(!process.env.FULL)(
       execFileSync(file, args, { cwd: directory, env: { ...bare, NEXT_TELEMETRY_DISABLED: '1' }, encoding: 'utf8' })
     const { SERVICE_API_KEY: _key, NODE_ENV: _env, ...bare } = process.env
     writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true }))
-    const packing = ['pack', '--json', '--pack-destination', directory]
-    const [{ filename }] = JSON.parse(execFileSync('npm', packing, { cwd: join(root, 'sdk'), encoding: 'utf8' }))
     // Next would install the last three by itself, but not where it finds CI=true.
     const packages = ['next@16', 'react@19', 'react-dom@19', 'typescript@5', '@types/react@19', '@types/node@20']
-    run('npm', 'install', '--no-audit', '--no-fund', ...packages, `./${filename}`)
+    run('npm', 'install', '--no-audit', '--no-fund', ...packages, pack('sdk', directory))
     cpSync(join(root, 'examples/next-joke'), directory, { recursive: true })
     writeFileSync(join(directory, 'next.config.mjs'), 'export default { typescript: { ignoreBuildErrors: true } }\n')
     run('node_modules/.bin/next', 'build')

@@ -1,0 +1,136 @@
+/** The lines of docs/paywall.md and docs/quickstart.md, each in a program of its framework, as somebody with `strict` on would have them. */
+export const OPTIONS = "const options = { nodeId: 'node_1', amountSat: 10 }"
+
+export type Program = { name: string; page: string; line: string; program: (line: string) => string }
+
+const EXPRESS = `import express from 'express'
+import { paymentOf, paywall } from '@boltyard/sdk/express'
+const app = express()
+${OPTIONS}
+const handler: express.RequestHandler = (_request, response) => { response.json({ joke: '…' }) }`
+
+const FASTIFY = `import { fastify } from 'fastify'
+import { paymentOf, paywall } from '@boltyard/sdk/fastify'
+const app = fastify()
+${OPTIONS}
+const handler = async () => ({ joke: '…' })`
+
+const HONO = `import { type Context, Hono } from 'hono'
+import { paymentOf, paywall } from '@boltyard/sdk/hono'
+const app = new Hono()
+${OPTIONS}
+const handler = (c: Context) => c.json({ joke: '…' })`
+
+/** Wrong on purpose: where types are lost, everything is `any`, and this is no error any more. */
+const WRONG = `// @ts-expect-error
+paywall({ nodeId: 'node_1', amountSat: 'ten' })`
+
+export const PROGRAMS: Program[] = [
+  {
+    name: 'Express, the first lines of the page',
+    page: 'docs/paywall.md',
+    line: `const charge = paywall({ nodeId: 'node_…', amountSat: 10 })
+await charge.ready()
+
+app.get('/joke', charge, (request, response) => {
+  response.json({ joke: '…' })
+})`,
+    program: (line) => `${EXPRESS}\n${line}\n${WRONG}`,
+  },
+  {
+    name: 'Express',
+    page: 'docs/paywall.md',
+    line: `app.get('/joke', paywall(options), handler)`,
+    program: (line) => `${EXPRESS}
+${line}
+${WRONG}
+app.get('/articles/:id', paywall({ nodeId: 'node_1', amountSat: (request) => Number(request.params.id) }), (request, response) => {
+  const id: string = request.params.id
+  response.json({ id, text: request.body.text, paid: paymentOf(request)?.amountSat })
+})`,
+  },
+  {
+    name: 'Express, the quick start',
+    page: 'docs/quickstart.md',
+    line: `app.get('/joke', paywall({ nodeId, amountSat: 10, protocol: 'both' }), (request, response) => response.json({ joke }))`,
+    program: (line) => `${EXPRESS}\nconst [nodeId, joke] = ['node_1', '…']\n${line}`,
+  },
+  {
+    name: 'Express, a price from the body',
+    page: 'docs/paywall.md',
+    line: `const words = (request: express.Request) => request.body.text.split(' ').length
+app.post('/translate', express.json(), paywall({ nodeId, amountSat: words, resource: (request) => \`translate \${words(request)} words\` }), handler)`,
+    program: (line) => `${EXPRESS}\nconst nodeId = 'node_1'\n${line}`,
+  },
+  {
+    name: 'node:http',
+    page: 'docs/paywall.md',
+    line: `charge(request, response, () => response.end('…'))`,
+    program: (line) => `import { createServer } from 'node:http'
+import { paywall } from '@boltyard/sdk/express'
+${OPTIONS}
+const charge = paywall(options)
+createServer((request, response) => {
+  void ${line}
+})
+${WRONG}`,
+  },
+  {
+    name: 'MCP',
+    page: 'docs/paywall.md',
+    line: `server.registerTool('joke', {…}, chargeForTool({ tool: 'joke', ...options }, handler))`,
+    program: (line) => `import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { chargeForTool } from '@boltyard/sdk/mcp'
+${OPTIONS}
+const server = new McpServer({ name: 'jokes', version: '1' })
+const handler = async () => ({ content: [{ type: 'text' as const, text: '…' }] })
+${line.replace('{…}', "{ description: 'A joke' }")}
+// @ts-expect-error
+chargeForTool({ tool: 'joke', nodeId: 'node_1', amountSat: 'ten' }, handler)`,
+  },
+  {
+    name: 'Fastify',
+    page: 'docs/paywall.md',
+    line: `app.get('/joke', { onRequest: paywall(options) }, handler)`,
+    program: (line) => `${FASTIFY}
+${line}
+${WRONG}
+app.get('/paid', { preHandler: paywall({ nodeId: 'node_1', amountSat: (request) => request.url.length }) }, async (request) => ({
+  paid: paymentOf(request)?.amountSat,
+}))`,
+  },
+  {
+    name: 'Hono',
+    page: 'docs/paywall.md',
+    line: `app.get('/joke', paywall(options), handler)`,
+    program: (line) => `${HONO}
+${line}
+${WRONG}
+app.get('/articles/:id', paywall({ nodeId: 'node_1', amountSat: (c) => c.req.url.length }), (c) => {
+  const id: string = c.req.param('id')
+  return c.json({ id, paid: paymentOf(c)?.amountSat })
+})`,
+  },
+  {
+    name: 'Next',
+    page: 'docs/paywall.md',
+    line: `export const GET = paywall({ ...options, route: '/api/joke' }, handler)`,
+    program: (line) => `import { paywall } from '@boltyard/sdk/next'
+${OPTIONS}
+const handler = () => Response.json({ joke: '…' })
+${line}
+${WRONG}
+export const POST = paywall(options, async (request: Request, { params }: { params: Promise<{ id: string }> }) =>
+  Response.json({ id: (await params).id, url: request.url }))`,
+  },
+  {
+    name: 'Request → Response',
+    page: 'docs/paywall.md',
+    line: `paywall(options, handler)`,
+    program: (line) => `import { paywall } from '@boltyard/sdk/paywall'
+${OPTIONS}
+const handler = () => new Response('…')
+export default { fetch: ${line} }
+${WRONG}`,
+  },
+]

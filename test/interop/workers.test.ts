@@ -1,0 +1,94 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { build } from 'esbuild'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { challengesIn, Market, present } from '../../sdk/test/paywall-harness.ts'
+import { temporaryDirectory } from '../../server/test/harness.ts'
+
+/**
+ * The client and an example in workerd, the runtime of Cloudflare Workers, without `nodejs_compat`. It weighs 165 MB, so it is no dependency
+ * of ours: this installs it into an empty directory. `FULL=1 npm test -- test/interop/workers.test.ts`
+ */
+const root = fileURLToPath(new URL('../..', import.meta.url))
+/** Before 2024-10-14 a promise that another request resolved never continued. */
+const DATES = ['2024-01-01', '2025-06-01']
+
+type Worker = { url: string; close: () => Promise<void> }
+let start: (script: string, compatibilityDate: string, bindings: Record<string, string>) => Promise<Worker>
+
+async function bundled(contents: string): Promise<string> {
+  const alias = {
+    '@boltyard/sdk/hono': join(root, 'sdk/src/paywall/hono.ts'),
+    '@boltyard/sdk': join(root, 'sdk/src/index.ts'),
+  }
+  const input = { contents, resolveDir: root, loader: 'ts' } as const
+  const { outputFiles } = await build({ stdin: input, alias, bundle: true, format: 'esm', platform: 'browser', write: false })
+  return outputFiles[0]?.text ?? ''
+}
+
+describe.skipIf(!process.env.FULL)('Cloudflare Workers', () => {
+  let market: Market
+
+  beforeAll(async () => {
+    const directory = temporaryDirectory()
+    writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true }))
+    execFileSync('npm', ['install', '--no-audit', '--no-fund', 'miniflare@4'], { cwd: directory, stdio: 'pipe' })
+    const { Miniflare } = await import(pathToFileURL(join(directory, 'node_modules/miniflare/dist/src/index.js')).href)
+    start = async (script, compatibilityDate, bindings) => {
+      const miniflare = new Miniflare({ modules: true, script, compatibilityDate, bindings })
+      return { url: String(await miniflare.ready), close: () => miniflare.dispose() }
+    }
+    market = await Market.open()
+  }, 300_000)
+
+  const bindings = () => ({
+    SERVICE_API_KEY: market.owner.key.key,
+    SERVICE_BASE_URL: `${market.server.url}/v1`,
+    NODE_ID: market.node.node.id,
+  })
+
+  test.each(DATES)(
+    'D13: one client for all requests: twelve at once are all answered (%s)',
+    async (date) => {
+      const program = `
+      import { Boltyard } from '@boltyard/sdk'
+      let boltyard
+      export default {
+        async fetch(request, { SERVICE_API_KEY: apiKey, SERVICE_BASE_URL: baseUrl }) {
+          boltyard ??= new Boltyard({ apiKey, baseUrl })
+          const { payments } = await boltyard.payments.list()
+          return Response.json(Array.isArray(payments))
+        },
+      }`
+      const worker = await start(await bundled(program), date, bindings())
+      try {
+        const answers = await Promise.all(Array.from({ length: 12 }, async () => (await fetch(worker.url)).text()))
+        expect(answers).toEqual(Array(12).fill('true'))
+      } finally {
+        await worker.close()
+      }
+    },
+    60_000,
+  )
+
+  test.each(DATES)(
+    'D13: hono-worker.ts sells, also to twelve at once (%s)',
+    async (date) => {
+      const worker = await start(await bundled(`export { default } from './examples/hono-worker.ts'`), date, bindings())
+      try {
+        const url = `${worker.url}lorem?words=2`
+        const answers = await Promise.all(Array.from({ length: 12 }, () => fetch(url)))
+        expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(402))
+        const credential = await market.credentialFor(challengesIn(answers[0] as Response)[0] ?? '')
+        const paid = await present(url, credential)
+        expect([paid.status, await paid.text()]).toEqual([200, 'lorem lorem'])
+        expect((await present(url, credential)).status).not.toBe(200)
+      } finally {
+        await worker.close()
+      }
+    },
+    120_000,
+  )
+})
