@@ -1,13 +1,12 @@
+import type { ReactNode } from 'react'
 import { canUsePasskeys, passkeyOrigin } from '../auth.ts'
 
-/** Browsers know passkeys for names only; the same dashboard under a name is one click away. */
-export function PasskeysElsewhere({ origins, path }: { origins: string[]; path: string }) {
+type Props = { origins: string[]; path: string; children: (there: ReactNode) => ReactNode }
+
+/** Browsers know passkeys for names only; the same dashboard under a name is one click away, if it has one. */
+export function PasskeysElsewhere({ origins, path, children }: Props) {
   const origin = passkeyOrigin(origins)
   if (canUsePasskeys() || origin === undefined) return null
   const there = origin + path
-  return (
-    <p className="small dim">
-      Passkeys work at <a href={there}>{there}</a>. You sign in there once more: a session belongs to one address.
-    </p>
-  )
+  return children(<a href={there}>{there}</a>)
 }

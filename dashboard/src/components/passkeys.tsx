@@ -48,10 +48,12 @@ export function Passkeys({ origins }: { origins: string[] }) {
           </Group>
         </form>
       ) : (
-        <>
-          <p className="note">Passkeys cannot be used at this address: browsers allow them at https names and at localhost.</p>
-          <PasskeysElsewhere origins={origins} path="/dashboard/settings" />
-        </>
+        <div className="note">
+          Passkeys cannot be used at this address: browsers allow them at https names and at localhost.{' '}
+          <PasskeysElsewhere origins={origins} path="/dashboard/settings">
+            {(there) => <>They work at {there}. You sign in there once more, because a session belongs to one address.</>}
+          </PasskeysElsewhere>
+        </div>
       )}
       <Problem error={add.error} what="The passkey was not added." />
       {!passkeys.data && (

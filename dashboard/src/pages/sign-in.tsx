@@ -87,7 +87,9 @@ export function SignIn() {
           )}
         </Stack>
       </form>
-      <PasskeysElsewhere origins={me.origins} path="/dashboard/sign-in" />
+      <PasskeysElsewhere origins={me.origins} path="/dashboard/sign-in">
+        {(there) => <p className="small dim">To use a passkey, sign in at {there}.</p>}
+      </PasskeysElsewhere>
       {me.registration !== 'off' && (
         <p className="small dim">
           {me.registration === 'open' ? (
