@@ -22,7 +22,7 @@ const NEXT: Record<string, string> = {
   rate_limited: 'Wait a moment, then try again.',
   internal_error: 'Try again. If it stays, give the request id to the operator: the log has the cause under it.',
   payment_service_unavailable: 'The node does not answer. See whether it is running, start it if not, then try again.',
-  service_unavailable: 'The service is starting or stopping. Try again in a few seconds.',
+  service_unavailable: 'Try again in a few seconds.',
   INVALID_EMAIL_OR_PASSWORD: 'Try again. If you have forgotten the password, ask the operator for a sign-in link.',
   INVALID_PASSWORD: 'Type the password that you signed in with.',
   USER_ALREADY_EXISTS: 'Sign in instead, or use another email address.',

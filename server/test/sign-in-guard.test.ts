@@ -4,6 +4,8 @@ import { hashPassword } from 'better-auth/crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { isCommonPassword } from '../src/accounts/common-passwords.ts'
 import { HashQueue } from '../src/accounts/hash-queue.ts'
+import { readConfig } from '../src/config.ts'
+import { isOnThisMachine } from '../src/http/session.ts'
 import { isLoopback } from '../src/loopback.ts'
 import type { Sql } from '../src/store/db.ts'
 import { forgetOldFailures } from '../src/store/sign-in-failures.ts'
@@ -357,6 +359,14 @@ describe('security 13 and 18: strangers who sign up', { timeout: PATIENCE_MS }, 
 
   test('security 13: on one’s own machine as often as one likes', async () => {
     for (let index = 0; index < 6; index++) expect((await signUp(undefined)).status).toBe(200)
+  })
+
+  test('security 13: a proxy on this machine, in front of a public service, is not its owner', () => {
+    const at = (env: Record<string, string>, ip: string): boolean =>
+      isOnThisMachine(readConfig(env), { ip } as Parameters<typeof isOnThisMachine>[1])
+    expect(at({}, '127.0.0.1')).toBe(true)
+    expect(at({ PUBLIC_URL: 'https://yard.example', TRUST_PROXY: '1' }, '127.0.0.1')).toBe(false)
+    expect(at({}, '192.0.2.6')).toBe(false)
   })
 
   test.each([
