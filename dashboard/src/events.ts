@@ -52,7 +52,7 @@ function refresh({ nodes, payments, activity }: Changed): void {
   // A received payment changes a node's balance and list as much as a start or stop does.
   if (nodes || payments) old.add('nodes').add('credit')
   if (payments) old.add('payments')
-  if (activity) old.add('activity').add('credit').add('keys')
+  if (activity) old.add('activity').add('credit').add('keys').add('top-up')
   for (const key of old) void queryClient.invalidateQueries({ queryKey: [key] })
 }
 

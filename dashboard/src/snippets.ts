@@ -31,7 +31,13 @@ export const chargeCurl = (publicUrl: string, nodeId = '$NODE_ID'): string =>
   -H "Authorization: Bearer $SERVICE_API_KEY" \\
   -H "Content-Type: application/json" \\
   -d @- <<JSON
-{"nodeId": "${nodeId}", "amountSat": 100, "description": "One report", "resource": "${RESOURCE}", "protocol": "l402"}
+{
+  "nodeId": "${nodeId}",
+  "amountSat": 100,
+  "description": "One report",
+  "resource": "${RESOURCE}",
+  "protocol": "l402"
+}
 JSON`
 
 export const redeemCurl = (publicUrl: string, nodeId = '$NODE_ID'): string =>
@@ -40,9 +46,13 @@ export const redeemCurl = (publicUrl: string, nodeId = '$NODE_ID'): string =>
   -H "Content-Type: application/json" \\
   -d @- <<JSON
 {
-  "credential": "$CREDENTIAL",
+  "expect": {
+    "nodeId": "${nodeId}",
+    "resource": "${RESOURCE}",
+    "minAmountSat": 100
+  },
   "requestId": "request-1",
-  "expect": {"nodeId": "${nodeId}", "resource": "${RESOURCE}", "minAmountSat": 100}
+  "credential": "$CREDENTIAL"
 }
 JSON`
 

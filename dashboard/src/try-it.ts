@@ -31,7 +31,7 @@ export const chargeOf = (terms: Terms) => ({ ...terms, resource: RESOURCE })
 
 /** What the server knows of the request before it: without `expect` any paid credential of the account would do, also a cheaper one's. */
 function redemptionOf({ nodeId, amountSat }: Terms, credential: string) {
-  return { credential, requestId: freshKey(), expect: { nodeId, resource: RESOURCE, minAmountSat: amountSat } }
+  return { expect: { nodeId, resource: RESOURCE, minAmountSat: amountSat }, requestId: freshKey(), credential }
 }
 
 /** The step that comes next; undefined when all are done. */

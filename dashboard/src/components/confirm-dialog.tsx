@@ -2,7 +2,7 @@ import { Button, Group, Modal, Stack } from '@mantine/core'
 import type { ReactNode } from 'react'
 
 type Props = {
-  title: string
+  title: ReactNode
   verb: string
   isDangerous?: boolean
   isPending: boolean

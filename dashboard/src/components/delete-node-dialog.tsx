@@ -33,7 +33,11 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
 
   return (
     <ConfirmDialog
-      title={`Delete ${node.name}?`}
+      title={
+        <>
+          Delete <bdi>{node.name}</bdi>?
+        </>
+      }
       verb={hasFunds ? 'Delete with its funds' : 'Delete node'}
       isDangerous
       isPending={remove.isPending}
@@ -66,7 +70,12 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
         />
       )}
       <TextInput
-        label={`Type ${node.name} to confirm`}
+        label={
+          <>
+            Type <bdi>{node.name}</bdi> to confirm
+          </>
+        }
+        placeholder={hasFunds && !isForced ? 'Tick the box above first' : ''}
         autoComplete="off"
         dir="auto"
         data-autofocus

@@ -80,7 +80,11 @@ function Row({ item }: { item: ApiKey }) {
       </Group>
       {isRevoking && (
         <ConfirmDialog
-          title={`Revoke ${item.name}?`}
+          title={
+            <>
+              Revoke <bdi>{item.name}</bdi>?
+            </>
+          }
           verb="Revoke key"
           isDangerous
           isPending={revoke.isPending}

@@ -25,10 +25,6 @@ export function Received({ received }: { received: Overview['received'] }) {
           <div className="figure" data-testid="received-total">
             <Amount sat={total} />
           </div>
-          <p className="small dim figure-note">
-            {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, your time. Invoices that you
-            create on a node yourself are not counted.
-          </p>
         </div>
         <SegmentedControl
           aria-label="Time span"
@@ -40,6 +36,10 @@ export function Received({ received }: { received: Overview['received'] }) {
           ]}
         />
       </div>
+      <p className="small dim">
+        {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, your time. Invoices that you create
+        on a node yourself are not counted.
+      </p>
       <div className="chart-space">
         {total === 0 ? (
           <p className="dim chart-empty">Nothing was received in this time.</p>

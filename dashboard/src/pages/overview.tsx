@@ -84,7 +84,8 @@ function nodesNote({ ready, silent, total }: Overview['nodes']): string {
   if (ready === total) return 'All are ready.'
   const notes = []
   if (silent > 0) notes.push(silent === 1 ? '1 does not answer.' : `${silent} do not answer.`)
-  if (ready + silent < total) notes.push('The others are stopped, starting or failed.')
+  const rest = total - ready - silent
+  if (rest > 0) notes.push(rest === 1 ? '1 is stopped, starting or failed.' : `${rest} are stopped, starting or failed.`)
   return notes.join(' ')
 }
 
@@ -113,9 +114,12 @@ function Funnel({ funnel }: { funnel: Overview['funnel'] }) {
           </li>
         ))}
       </ol>
-      <TextLink to="/gateway" className="small">
-        All gateway payments
-      </TextLink>
+      <p className="small figure-note">
+        <TextLink to="/gateway">All gateway payments</TextLink> ·{' '}
+        <TextLink to="/gateway" search={{ state: 'undelivered' }}>
+          Paid, not delivered
+        </TextLink>
+      </p>
     </section>
   )
 }

@@ -33,8 +33,7 @@ const isOver = ({ status }: GatewayPayment): boolean => status === 'expired'
 const unsettled = (payment: GatewayPayment): string =>
   isOver(payment) ? 'no: it expired before anybody paid' : 'not yet: the node has not received the money'
 
-const unpaid = (payment: GatewayPayment): string =>
-  isOver(payment) ? 'no: there is no payment to show a credential for' : 'not yet: no credential was validated'
+const unpaid = (payment: GatewayPayment): string => (isOver(payment) ? 'no' : 'not yet: no credential was validated')
 
 function Delivery({ payment }: { payment: GatewayPayment }) {
   const { delivery, redeemedAt } = payment

@@ -9,7 +9,7 @@ import { TryItSteps } from './try-it-steps.tsx'
 export function TryItPage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const nodes = useQuery(nodesQuery)
-  const ready = nodes.data?.filter((node) => node.status === 'ready') ?? []
+  const ready = nodes.data?.filter((node) => node.status === 'ready' && !node.isSilent) ?? []
   return (
     <GatewayTabs place="try-it">
       {!me.isSandbox ? (
@@ -26,7 +26,9 @@ export function TryItPage() {
               <p>
                 {nodes.data.some((node) => node.status === 'provisioning')
                   ? 'Your node is being set up. As soon as it is ready you can go on here.'
-                  : 'A payment goes to a node of yours, and none is running.'}
+                  : nodes.data.some((node) => node.isSilent)
+                    ? 'A payment goes to a node of yours, and it does not answer at the moment. It is started again by itself.'
+                    : 'A payment goes to a node of yours, and none is running.'}
               </p>
               {nodes.data.length === 0 ? (
                 <ButtonLink to="/nodes" search={{ create: true }}>
