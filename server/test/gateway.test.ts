@@ -311,7 +311,7 @@ describe('C35: descriptions', () => {
     ['the character after the last C0 control', ' !'],
     ['the neighbours of DEL and of the last C1 control', '~\u00a0x'],
     ['combining marks and joiners', 'e\u0301 👨‍👩‍👧'],
-    ['right-to-left', '\u202eשלום'],
+    ['right-to-left, with a mark of direction', '\u200fשלום'],
     ['what JSON and forms escape', '"\\/&=+%00<script>'],
     ['128 UTF-16 units', '😀'.repeat(64)],
     ['128 units of three bytes each', '漢'.repeat(128)],
@@ -337,6 +337,9 @@ describe('C35: descriptions', () => {
     ['half a surrogate pair, the first', 'x\ud83d'],
     ['half a surrogate pair, the second', '\ude00x'],
     ['a surrogate pair the wrong way round', '\ude00\ud83d'],
+    ['a bidirectional override (security 29)', 'x\u202ey'],
+    ['a zero-width space (security 29)', 'x\u200by'],
+    ['nothing to see (security 29)', '\u200d\u3164'],
   ]
   test.each(bad)('C35: %s is 400', async (_title, description) => {
     expect(await refusal(wish({ description }))).toEqual(BAD)

@@ -291,6 +291,15 @@ describe('what is no link', () => {
     expect((await inspect(token)).status).toBe(200)
   })
 
+  test('security 30: whoever tries many is told to wait, before anything is looked up; others are not', async () => {
+    const { token } = await newLink('/invitations')
+    const guesser = new Browser(server)
+    for (let index = 0; index < 60; index++) await expectNotGood(await inspect('B'.repeat(43), guesser))
+    expect(errorOf(await inspect(token, guesser))).toEqual([429, 'rate_limited'])
+    expect(errorOf(await accept(guesser, { token, email: newEmail(), password: PASSWORD }))).toEqual([429, 'rate_limited'])
+    expect((await inspect(token)).status).toBe(200)
+  })
+
   test('only the operator makes one', async () => {
     for (const path of ['/invitations', '/sign-in-links', `/accounts/${server.firstRun.accountId}/sign-in-link`])
       for (const token of ['', 'x'.repeat(40), server.firstRun.apiKey])

@@ -127,6 +127,7 @@ describe('C15: names', () => {
     ['other scripts', '東京 Ωλ', '東京 Ωλ'],
     ['quotes, markup and a backslash', `'"<b>\\`, `'"<b>\\`],
     ['a family: five code points, one sign', '👩‍👩‍👧', '👩‍👩‍👧'],
+    ['a Persian word with its non-joiner', 'می\u200cخواهم', 'می\u200cخواهم'],
   ]
   const bad: [title: string, name: unknown][] = [
     ['17 characters', 'seventeen letters'],
@@ -137,6 +138,9 @@ describe('C15: names', () => {
     ['an escape', '\u001b[31m'],
     ['DEL', 'a\u007f'],
     ['a C1 control', 'a\u0085b'],
+    ['a bidirectional override (security 29)', 'a\u202eb'],
+    ['a zero-width space (security 29)', 'a\u200bb'],
+    ['nothing to see (security 29)', '\u200d\u200c'],
     ['null', null],
     ['a number', 5],
     ['a boolean', true],

@@ -1,5 +1,4 @@
 import swagger from '@fastify/swagger'
-import swaggerUi from '@fastify/swagger-ui'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import type { Keys } from '../accounts/keys.ts'
 import type { Links } from '../accounts/links.ts'
@@ -24,6 +23,7 @@ import { renderClientError, renderProblems, renderRouterError } from './errors.t
 import { gatewayRoutes } from './gateway.ts'
 import { healthRoutes } from './health.ts'
 import { requireKnownHost, rewriteNodeHost } from './hosts.ts'
+import { interactiveDocs } from './interactive-docs.ts'
 import { linkRoutes, operatorLinkRoutes } from './links.ts'
 import { nodeRoutes } from './nodes.ts'
 import { operatorRoutes } from './operator.ts'
@@ -61,6 +61,11 @@ export type AppParts = {
 }
 export type RouteParts = AppParts & { limits: Limits }
 
+/** Of the service's own routes; those of the node proxy and of files say themselves what may be kept. */
+const API = /^\/(v1|operator|internal|dashboard\/api)\//
+/** Names below ours may be other people's: they decide for themselves. */
+const ONE_YEAR = 'max-age=31536000'
+
 /** Request ids of clients are kept when they are harmless in a log line. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 
@@ -91,12 +96,16 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   acceptOnlyJson(app)
   renderProblems(app)
   const unknownHost = requireKnownHost(config)
+  const isHttps = config.publicUrl.startsWith('https:')
   // These run for every request: with a callback, since each promise costs one.
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id)
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
+    if (isHttps) reply.header('strict-transport-security', ONE_YEAR)
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
       return done(new Problem('bad_request', 'The header Host is missing.'))
     const { url, config: route } = request.routeOptions
+    // Seeds, passwords, keys and links are in some of these answers, and no cache has a use for the others.
+    if (url !== undefined && API.test(url)) reply.header('cache-control', 'no-store')
     const misdirected = route.isHealthCheck ? undefined : unknownHost(request.raw, url)
     if (misdirected) return done(misdirected)
     done(parts.isStopping() ? stopping() : undefined)
@@ -133,7 +142,7 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
   const proxy = await addNodeProxy(app, { lookUp: parts.lookUpNode, nodeDomain: config.nodeDomain, calls: limits })
   app.addHook('onClose', async () => proxy.close())
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
-  await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true })
+  await app.register(interactiveDocs)
   await app.ready()
   return app
 }

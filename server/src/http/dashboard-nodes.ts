@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { type Static, Type } from 'typebox'
 import type { WalletPayment } from '../lightning/phoenixd-wallet.ts'
+import { READABLE_OR_EMPTY } from '../readable-text.ts'
 import type { RouteParts } from './app.ts'
 import { callOf, repeatableOf } from './dashboard.ts'
 import { MAX_SAT } from './gateway.ts'
@@ -37,7 +38,7 @@ const AmountSat = Type.Integer({ minimum: 1, maximum: MAX_SAT })
 const NewInvoice = strict({
   amountSat: Type.Optional(AmountSat),
   // Among friends it may be empty; a customer has to read what is paid for, and there it may not.
-  description: Type.String({ maxLength: 500, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' }),
+  description: Type.String({ maxLength: 500, pattern: READABLE_OR_EMPTY }),
 })
 const Invoice = Type.Object({ paymentHash: Type.String(), invoice: Type.String() })
 const InvoiceId = Type.Object({ nodeId: Type.String(), paymentHash: Type.String() })

@@ -18,8 +18,6 @@ export function dashboardRoutes(parts: RouteParts) {
     app.addHook('onRoute', (route) => {
       route.schema = { querystring: strict({}), ...route.schema, hide: true }
     })
-    // Balances and keys, out of a cache, would be shown to whoever uses the browser next.
-    app.addHook('onRequest', async (_request, reply) => void reply.header('cache-control', 'no-store'))
     const signedIn = [requireSameOrigin(parts.config), requirePerson(parts)]
     const register = async (prefix: string, routes: (app: FastifyInstance) => Promise<void>, first: typeof signedIn = []) =>
       app.register(

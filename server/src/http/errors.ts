@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { newId } from '../ids.ts'
 import { Problem, storeDown } from '../problems.ts'
+import { RULES } from '../readable-text.ts'
 import { isStoreDown } from '../store/db.ts'
 
 declare module 'fastify' {
@@ -47,7 +48,7 @@ export function renderRouterError(error: FastifyError, request: FastifyRequest, 
     error.code === 'FST_ERR_BAD_URL'
       ? new Problem('bad_request', 'The path cannot be decoded.')
       : new Problem('not_found', 'There is nothing at this path.')
-  send(reply.header('x-request-id', request.id), problem)
+  send(reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff'), problem)
 }
 
 /** What is no HTTP gets an answer all the same, when there is still somebody to read it. */
@@ -61,6 +62,7 @@ export function renderClientError({ code }: Error & { code?: string }, socket: S
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${newId('req')}`,
+    'X-Content-Type-Options: nosniff',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
@@ -101,5 +103,7 @@ function sentence({ validation, validationContext }: FastifyError): string {
   if (first.keyword === 'required') return `The ${where} "${String(first.params.missingProperty)}" is missing.`
   if (first.keyword === 'enum')
     return `The ${where} "${field}" must be one of ${(first.params.allowedValues as string[]).join(', ')}.`
+  const rule = RULES[String(first.params.pattern)]
+  if (rule) return `The ${where} "${field}" ${rule}.`
   return field === '' ? `The body ${first.message}.` : `The ${where} "${field}" ${first.message}.`
 }

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest, preValidationHookHandler } from '
 import { type Static, Type } from 'typebox'
 import { isId } from '../ids.ts'
 import { Problem } from '../problems.ts'
+import { READABLE, READABLE_OR_EMPTY } from '../readable-text.ts'
 import type { PaymentFilter } from '../store/payments.ts'
 import type { RouteParts } from './app.ts'
 import { requireKey } from './auth.ts'
@@ -9,12 +10,11 @@ import { ErrorBody, nullable, strict, Timestamp } from './schemas.ts'
 
 export const MAX_SAT = 9_007_199_254_740
 const Protocol = Type.Enum(['mpp', 'l402'])
-const sentence = (description: string) =>
-  Type.String({ maxLength: 500, pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$', description })
+const sentence = (description: string) => Type.String({ maxLength: 500, pattern: READABLE, description })
 export const CreatePayment = strict({
   nodeId: Type.String({ description: 'A running node of this account' }),
   amountSat: Type.Integer({ minimum: 1, maximum: MAX_SAT }),
-  description: sentence('What the customer pays for: not blank, without control characters'),
+  description: sentence('What the customer pays for: not blank, without control, bidirectional and zero-width characters'),
   resource: Type.Optional(sentence('What the payment is bound to, by the same rules; its description unless given')),
   protocol: Type.Optional(Type.Enum(['mpp', 'l402'], { description: 'mpp unless given' })),
 })
@@ -67,7 +67,7 @@ const Release = strict({
     Type.String({
       minLength: 1,
       maxLength: 200,
-      pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+      pattern: READABLE_OR_EMPTY,
       description: 'For the activity log: why it was not delivered',
     }),
   ),
@@ -115,11 +115,6 @@ type Id = { Params: Static<typeof PaymentId> }
 export function gatewayRoutes({ keys, limits, payments, validation, deliveries }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireKey(keys, limits, 'gateway:write'))
-    // A challenge or a receipt out of a cache would be somebody else's.
-    app.addHook('onRequest', (_request, reply, done) => {
-      reply.header('cache-control', 'no-store')
-      done()
-    })
     const call = ({ caller }: FastifyRequest) => ({ accountId: caller.accountId, actor: caller.id })
     const security = [{ apiKey: [] }]
     const errors = { 400: ErrorBody, 401: ErrorBody, 404: ErrorBody, 429: ErrorBody, 503: ErrorBody }

@@ -16,12 +16,11 @@ const Acceptance = strict({
 })
 
 /** What the page behind a link asks. */
-export function linkRoutes({ links, signIn, config }: RouteParts) {
+export function linkRoutes({ links, signIn, config, limits }: RouteParts) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))
-    app.addHook('onRequest', async (_request, reply) => {
-      reply.header('cache-control', 'no-store')
-    })
+    // A person opens one link; who tries many is guessing, and each try is a query.
+    app.addHook('onRequest', limits.links)
     app.post<{ Body: { token: string } }>(
       '/inspect',
       { schema: { hide: true, querystring: strict({}), body: strict({ token: Text }) } },

@@ -23,6 +23,8 @@ export type Limits = {
   failures: Check
   /** What anybody may have written without being known: accounts and passkey challenges, per client address. */
   strangers: Check
+  /** Looks at sign-in links and invitations, and uses of them, per client address. */
+  links: Check
   /** Calls to nodes through the proxy, per client address. */
   nodeCallsOfAddress: Check
   /** The same per node: asked before a call, and told when the node took it. */
@@ -65,6 +67,7 @@ export async function addLimits(
     dashboardNodes: limit('dashboard nodes', settings.max, windowMs),
     failures: limit('failures', MAX_FAILURES, FAILURE_WINDOW_MS),
     strangers: limit('strangers', MAX_FROM_STRANGERS, 60_000),
+    links: limit('links', MAX_FROM_STRANGERS, 60_000),
     creations: settings.gatewayMax === 0 ? undefined : limit('gateway', settings.gatewayMax, 60_000, ({ caller }) => caller.id),
   }
 }

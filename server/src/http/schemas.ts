@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { READABLE } from '../readable-text.ts'
 
 /** The shape of every error. */
 export const ErrorBody = Type.Object({
@@ -15,7 +16,7 @@ export const strict = <P extends Parameters<typeof Type.Object>[0]>(properties: 
 export const Name = Type.String({
   minLength: 1,
   maxLength: 100,
-  pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+  pattern: READABLE,
 })
 
 /** For what is looked at more closely elsewhere. */

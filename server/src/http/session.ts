@@ -84,7 +84,6 @@ export function meRoutes({ config, sql, signIn, links }: RouteParts) {
     app.get('/me', { schema: { hide: true } }, async (request, reply) => {
       const found = await signIn.whoIs(clientOf(request))
       const account = found && (await findAccount(sql, found.person.accountId))
-      reply.header('cache-control', 'no-store')
       if (found && found.cookies.length > 0) reply.header('set-cookie', found.cookies)
       return {
         user: found ? { id: found.person.userId, email: found.person.email, name: found.person.name } : null,

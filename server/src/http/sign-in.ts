@@ -51,9 +51,6 @@ export function signInRoutes(parts: RouteParts) {
   const sessionNeeded = { onRequest: requirePerson(parts) }
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))
-    app.addHook('onRequest', async (_request, reply) => {
-      reply.header('cache-control', 'no-store')
-    })
     app.addHook('preValidation', async (request) => {
       if (request.body === undefined && request.method !== 'GET') request.body = {}
     })

@@ -6,6 +6,7 @@ import { crashpoint } from '../crashpoint.ts'
 import { once, type Repeatable } from '../idempotency.ts'
 import { isId, newId } from '../ids.ts'
 import { Problem } from '../problems.ts'
+import { isReadable, READABLE, RULES } from '../readable-text.ts'
 import type { MasterKey } from '../secrets.ts'
 import { isOutOfGrace, missingCredit } from '../store/credit.ts'
 import type { Sql } from '../store/db.ts'
@@ -354,8 +355,7 @@ function checkedName(text: string): string {
   const name = text.trim()
   const length = [...name].length
   if (length === 0 || length > MAX_NAME) throw new Problem('bad_request', `A name has 1 to ${MAX_NAME} characters.`)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-  if (/[\u0000-\u001f\u007f-\u009f]/.test(name)) throw new Problem('bad_request', 'A name has no control characters.')
+  if (!isReadable(name)) throw new Problem('bad_request', `A name ${RULES[READABLE]}.`)
   return name
 }
 
