@@ -8,6 +8,7 @@ import { afterEach, expect, test } from 'vitest'
 import { eventually } from '../../server/test/harness.ts'
 import manifest from '../package.json' with { type: 'json' }
 import { Boltyard, type BoltyardOptions, ConnectionError, TimeoutError, UncertainOutcomeError } from '../src/index.ts'
+import { type PaywallEvent, paywall } from '../src/paywall/index.ts'
 
 /** What becomes of the connections, in front of a server that treats each request as it is told to. */
 
@@ -180,4 +181,22 @@ test('D13: in a Worker, where there is no `process`, it loads, and no request wa
   for (const resolve of waiting) resolve(Response.json({ nodes: [] }))
   expect(await listing).toHaveLength(12)
   expect(() => runInContext('new sdk.Boltyard()', workers)).toThrow(/No API key/)
+})
+
+test('D14: a shop that is rate limited tells its customer at once, and for how long', async () => {
+  const { seen, treatments, client } = await service()
+  const limited: Treatment = (response) =>
+    response.writeHead(429, { 'retry-after': '30' }).end('{"error":{"code":"rate_limited","message":"rate limit exceeded"}}')
+  treatments.push(limited)
+  const events: PaywallEvent[] = []
+  const options = {
+    client: client({ maxRetries: 3 }),
+    nodeId: 'node_1',
+    amountSat: 1,
+    onEvent: (event: PaywallEvent) => events.push(event),
+  }
+  const answer = await paywall(options, () => new Response('free'))(new Request('http://shop/'))
+  expect([answer.status, answer.headers.get('retry-after'), answer.headers.get('www-authenticate')]).toEqual([503, '30', null])
+  expect(events).toMatchObject([{ type: 'unavailable', code: 'rate_limited' }])
+  expect(seen).toHaveLength(1)
 })
