@@ -338,9 +338,23 @@ describe('creating an invoice', () => {
     expect(await invoicesOf()).toHaveLength(before)
   })
 
-  test('security 9: an invoice longer than any QR code is none, so an attempt to pay keeps no more', async () => {
-    const answer = await node.post('/payinvoice', { invoice: `lnbcrt1${'q'.repeat(7_083)}` })
-    expect([answer.status, answer.text]).toEqual([400, "Request parameter invoice couldn't be parsed/converted to bolt11invoice"])
+  test('security 9: an invoice longer than any QR code holds is none, so an attempt to pay it keeps nothing', async () => {
+    const { prefix, words } = bech32.decode((await created({ description: 'x' })).serialized as `${string}1${string}`, false)
+    const unknownField = [2, 31, 31, ...new Array<number>(1_023).fill(0)]
+    // The signature is somebody's over whatever stands before it, so what is added leaves it an invoice.
+    const longer = (fields: number): string =>
+      bech32.encode(
+        prefix,
+        [...words.slice(0, -104), ...Array.from({ length: fields }, () => unknownField).flat(), ...words.slice(-104)],
+        false,
+      )
+    expect([longer(6).length < 7_089, longer(7).length > 7_089]).toEqual([true, true])
+    expect((await node.post('/decodeinvoice', { invoice: longer(6) })).status).toBe(200)
+    for (const path of ['/decodeinvoice', '/payinvoice']) {
+      const answer = await node.post(path, { invoice: longer(7), amountSat: 1 })
+      const text = "Request parameter invoice couldn't be parsed/converted to bolt11invoice"
+      expect([answer.status, answer.text]).toEqual([400, text])
+    }
   })
 
   test.each([':::', '127.0.0.1:9/x', 'http://x:99999/', 'http://x:65536', 'http://[::1]:no/'])(
