@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { closeSync, cpSync, existsSync, lstatSync, rmSync } from 'node:fs'
-import { chmod, chown, lchown, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { chmod, chown, lchown, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
@@ -87,6 +87,7 @@ export async function startEmbedded(
     const pid = await readPid(cluster)
     // Another process has got the pid of one that is gone, and PostgreSQL would wait for that one to end. We hold the lock of DATA_DIR.
     if (pid !== undefined && isRunning(pid)) await rm(join(cluster, 'postmaster.pid'), { force: true })
+    await removeEarlierFiles(directory)
     const output = log.open()
     const settings = SETTINGS.flatMap((setting) => ['-c', setting])
     const args = ['-D', cluster, '-k', socketDirectory, '-p', String(PORT), ...settings]
@@ -135,6 +136,12 @@ export async function startEmbedded(
       if (socketDirectory !== directory) await removeTree(socketDirectory)
     },
   }
+}
+
+/** An earlier version kept its programs and its log here, and the log quoted rows. */
+async function removeEarlierFiles(directory: string): Promise<void> {
+  const names = (await readdir(directory)).filter((name) => /^(software-.*|postgres\.log|socket-directory)$/.test(name))
+  for (const name of names) await removeTree(join(directory, name))
 }
 
 const environmentIn = (directory: string): Record<string, string> => ({
