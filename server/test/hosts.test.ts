@@ -94,7 +94,7 @@ describe('C51: who is not meant is not answered', () => {
 
   test('C51: two Host lines are 421, also when both are ours', async () => {
     expect(await ask(local, '/openapi.json', host('localhost') + host('evil.example'))).toEqual(MISDIRECTED)
-    expect(await ask(local, '/openapi.json', host('localhost') + 'hOST: localhost\r\n')).toEqual(MISDIRECTED)
+    expect(await ask(local, '/openapi.json', `${host('localhost')}hOST: localhost\r\n`)).toEqual(MISDIRECTED)
   })
 
   test('C51: no Host: 400 in HTTP/1.1, which demands one; 421 in HTTP/1.0', async () => {

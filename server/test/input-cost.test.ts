@@ -86,7 +86,7 @@ beforeAll(async () => {
   payments = [await charge(owner, created), await charge(owner, created, { protocol: 'l402' })]
   const [row] = await server.sql()<{ port: number }[]>`SELECT port FROM nodes WHERE id = ${created.node.id}`
   daemon = { port: row?.port ?? 0, pid: runningPidOf(server, created.node) }
-}, 60_000)
+}, 180_000)
 
 /** Of the thread that serves, as the kernel counts it: what else runs on this machine does not matter. */
 const cpuMs = (pid: number): number => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6
