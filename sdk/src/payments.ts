@@ -1,4 +1,3 @@
-import type { CreateOptions } from './nodes.ts'
 import type { CallOptions, Transport } from './transport.ts'
 import type {
   CreatedPayment,
@@ -24,8 +23,18 @@ export class Payments {
     this.#transport = transport
   }
 
-  create(wish: PaymentWish, { idempotencyKey = crypto.randomUUID(), ...options }: CreateOptions = {}): Promise<CreatedPayment> {
-    return this.#transport.call({ ...options, method: 'POST', path: PATH, body: wish, idempotencyKey })
+  /** With `idempotencyKey: null` a lost answer makes a second payment, which nobody pays; the service has less to keep. */
+  create(
+    wish: PaymentWish,
+    { idempotencyKey = crypto.randomUUID(), ...options }: CallOptions & { idempotencyKey?: string | null | undefined } = {},
+  ): Promise<CreatedPayment> {
+    return this.#transport.call({
+      ...options,
+      method: 'POST',
+      path: PATH,
+      body: wish,
+      idempotencyKey: idempotencyKey ?? undefined,
+    })
   }
 
   /** Has this credential paid? It may be asked as often as you like; `redeem` is what to ask before you deliver. */

@@ -164,7 +164,7 @@ describe('the gateway', () => {
     ['does not know the key', { status: 401, code: 'unauthorized' }],
     ['has no credit for it', { status: 402, code: 'insufficient_credit' }],
     ['is not there, but a page is', { status: 404, body: '<h1>Not found</h1>' }],
-    ['limits the key', { status: 429, code: 'rate_limit_exceeded', headers: { 'retry-after': '120' } }],
+    ['limits the key (D14)', { status: 429, code: 'rate_limit_exceeded', headers: { 'retry-after': '30' } }],
   ])('%s: 503 without a challenge, at once, and nothing of it is told', async (_name, { status, code, body, headers }) => {
     const credential = await market.buy(url)
     const text = body ?? JSON.stringify({ error: { code, message: 'The API key byd_secret is odd.' } })
@@ -174,9 +174,10 @@ describe('the gateway', () => {
       const answer = await ask()
       expectNoChallenge(answer)
       expect(performance.now() - started).toBeLessThan(4_000)
-      expect(answer.headers.get('retry-after')).toBe(status === 429 ? '120' : '5')
+      expect(answer.headers.get('retry-after')).toBe(status === 429 ? '30' : '5')
       expect(await answer.text()).not.toMatch(/key|credit|byd_|boltyard/i)
     }
+    expect(market.events.at(-1)).toMatchObject({ type: 'unavailable', code: code ?? 'unexpected_answer' })
     expect(shop.delivered).toBe(0)
     expect((await present(url, credential)).status).toBe(200)
   })

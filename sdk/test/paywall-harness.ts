@@ -47,6 +47,8 @@ export class Market {
       client: this.client,
       nodeId: this.node.node.id,
       amountSat: 10,
+      // All customers of these tests have one address.
+      maxOpenVisits: 0,
       onEvent: (event: PaywallEvent) => this.events.push(event),
     }
   }

@@ -21,8 +21,8 @@ test.each([
 })
 
 test('selling 10: a visit ends with its challenge, when it is paid, or when none was issued', () => {
-  const visits = new OpenVisits(2)
-  const enter = (now: number): any => visits.enter('192.0.2.1', now)
+  const visits = new OpenVisits()
+  const enter = (now: number): any => visits.enter('192.0.2.1', 2, now)
   enter(0).fill(['pay_a', 'pay_b'])
   const second = enter(1_000)
   expect(enter(2_000)).toEqual({ retryAfterSeconds: 298 })
@@ -36,10 +36,10 @@ test('selling 10: a visit ends with its challenge, when it is paid, or when none
 })
 
 test('selling 10: visits from everywhere take a bounded memory', () => {
-  const visits = new OpenVisits(1)
-  for (let at = 0; at < 100_001; at++) visits.enter(`address ${at}`, 0)
-  expect(visits.enter('address 0', 0)).not.toHaveProperty('retryAfterSeconds')
-  expect(visits.enter('address 100000', 0)).toHaveProperty('retryAfterSeconds')
+  const visits = new OpenVisits()
+  for (let at = 0; at < 100_001; at++) visits.enter(`address ${at}`, 1, 0)
+  expect(visits.enter('address 0', 1, 0)).not.toHaveProperty('retryAfterSeconds')
+  expect(visits.enter('address 100000', 1, 0)).toHaveProperty('retryAfterSeconds')
 })
 
 const terms: Terms = {

@@ -7,6 +7,8 @@ const PAYMENT_SCHEME = /^(?:Payment|L402|LSAT) /i
  * as well: `Bearer …` is somebody's pass, not a bad payment, and `Digest nc="Payment x"` must not be read as one.
  */
 export function credentialIn(authorization: string | null | undefined): string | undefined {
+  // Almost every header is one credential and nothing else.
+  if (authorization && PAYMENT_SCHEME.test(authorization) && !authorization.includes(',')) return authorization.trim()
   const elements = authorization?.match(ELEMENTS) ?? []
   return elements.map((element) => element.trim()).find((element) => PAYMENT_SCHEME.test(element))
 }

@@ -2,7 +2,7 @@ import type { Boltyard } from '../boltyard.ts'
 import { type Answer, paymentRequired, type Refusal, tooManyVisits } from './answers.ts'
 import { addressGroup } from './client-address.ts'
 import type { EventDetail } from './events.ts'
-import { OpenVisits } from './open-visits.ts'
+import { openVisits } from './open-visits.ts'
 import type { PaywallOptions } from './options.ts'
 import { within } from './patience.ts'
 import type { Terms } from './terms.ts'
@@ -19,7 +19,7 @@ export class Challenges<R> {
   readonly #client: Boltyard
   readonly #patienceMs: number
   readonly #addressOf: PaywallOptions<R>['clientAddress']
-  readonly #openVisits: OpenVisits | undefined
+  readonly #mostOpenVisits: number
   readonly #tell: (terms: Terms, detail: EventDetail) => void
 
   constructor(
@@ -31,13 +31,14 @@ export class Challenges<R> {
     this.#client = client
     this.#patienceMs = patienceMs
     this.#addressOf = clientAddress
-    this.#openVisits = maxOpenVisits === 0 ? undefined : new OpenVisits(maxOpenVisits)
+    this.#mostOpenVisits = maxOpenVisits
     this.#tell = tell
   }
 
   async issue(visit: Visit<R>, terms: Terms, refused?: Refused): Promise<Answer> {
     const address = this.#addressOf ? this.#addressOf(visit.request) : visit.clientAddress
-    const place = address ? this.#openVisits?.enter(addressGroup(address)) : undefined
+    const isLimited = address && this.#mostOpenVisits > 0
+    const place = isLimited ? openVisits.enter(addressGroup(address), this.#mostOpenVisits) : undefined
     if (place && 'retryAfterSeconds' in place) return this.#limited(terms, address ?? '', place.retryAfterSeconds)
     try {
       const { protocols, nodeId, amountSat, description, resource } = terms
@@ -45,7 +46,10 @@ export class Challenges<R> {
       const payments = await within(this.#patienceMs, visit.signal, (signal) =>
         Promise.all(
           protocols.map((protocol) =>
-            this.#client.payments.create({ nodeId, amountSat, description, resource, protocol }, { signal }),
+            this.#client.payments.create(
+              { nodeId, amountSat, description, resource, protocol },
+              { signal, totalTimeoutMs: this.#patienceMs, idempotencyKey: null },
+            ),
           ),
         ),
       )
@@ -58,11 +62,6 @@ export class Challenges<R> {
       place?.leave()
       throw error
     }
-  }
-
-  /** A paid visit is no longer open. */
-  paid(paymentId: string): void {
-    this.#openVisits?.paid(paymentId)
   }
 
   #limited(terms: Terms, clientAddress: string, retryAfterSeconds: number): Answer {

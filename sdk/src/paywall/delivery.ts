@@ -15,28 +15,38 @@ export type Outcome = { delivered: true } | { delivered: false; reason: string }
 /** Whether an answer reached its customer. The first call decides; later ones change nothing. */
 export class Delivery {
   readonly payment: RequestPayment
-  readonly receipt: string | undefined
   readonly releaseOnDisconnect: boolean
-  readonly #settle: (outcome: Outcome) => void
-  #isDecided = false
+  readonly #settle: ((outcome: Outcome) => void) | undefined
+  readonly #receipt: string | undefined
+  #outcome: Outcome | undefined
 
   constructor(
     payment: Omit<RequestPayment, 'deliver' | 'release'>,
     { receipt, releaseOnDisconnect }: { receipt: string | undefined; releaseOnDisconnect: boolean },
-    settle: (outcome: Outcome) => void,
+    settle?: (outcome: Outcome) => void,
   ) {
     this.payment = {
       ...payment,
       deliver: () => this.deliver(),
       release: (reason) => this.release(reason ?? 'released by the handler'),
     }
-    this.receipt = receipt
+    this.#receipt = receipt
     this.releaseOnDisconnect = releaseOnDisconnect
     this.#settle = settle
   }
 
+  /** False: nobody wants to know, so nobody has to watch. */
+  get isWatched(): boolean {
+    return this.#settle !== undefined
+  }
+
   get isDecided(): boolean {
-    return this.#isDecided
+    return this.#outcome !== undefined
+  }
+
+  /** The value of Payment-Receipt, unless there is nothing to give a receipt for. */
+  receiptFor(status: number): string | undefined {
+    return status >= 400 || this.#outcome?.delivered === false ? undefined : this.#receipt
   }
 
   deliver(): void {
@@ -48,8 +58,8 @@ export class Delivery {
   }
 
   #decide(outcome: Outcome): void {
-    if (this.#isDecided) return
-    this.#isDecided = true
-    this.#settle(outcome)
+    if (this.#outcome) return
+    this.#outcome = outcome
+    this.#settle?.(outcome)
   }
 }

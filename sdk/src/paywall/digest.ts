@@ -1,12 +1,12 @@
-type NodeCrypto = { createHash(name: 'sha256'): { update(text: string): { digest(form: 'hex'): string } } }
+type NodeCrypto = { hash(name: 'sha256', text: string, form: 'hex'): string }
 
 // Asked for at run time, so that the same files load where there is no node:crypto.
 const { process } = globalThis as { process?: { getBuiltinModule?: (name: 'node:crypto') => NodeCrypto | undefined } }
 const nodeCrypto = process?.getBuiltinModule?.('node:crypto')
 
 /** Web Crypto hands even a few bytes to another thread; node:crypto takes a twentieth of the time, and this runs for every paid request. */
-export const sha256HexSync: ((text: string) => string) | undefined = nodeCrypto
-  ? (text) => nodeCrypto.createHash('sha256').update(text).digest('hex')
+export const sha256HexSync: ((text: string) => string) | undefined = nodeCrypto?.hash
+  ? (text) => nodeCrypto.hash('sha256', text, 'hex')
   : undefined
 
 export async function sha256Hex(text: string): Promise<string> {

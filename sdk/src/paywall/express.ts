@@ -66,7 +66,7 @@ async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response:
     methods: methodsOf(route?.methods),
     request: request as R,
   }
-  const decision = await whileConnected(response, (signal) => gate.decide({ ...visit, signal }))
+  const decision = gate.recall(visit) ?? (await whileConnected(response, (signal) => gate.decide({ ...visit, signal })))
   if (!decision) return false
   if (!decision.pass) {
     response.writeHead(decision.status, decision.headers)

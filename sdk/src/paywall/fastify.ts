@@ -36,7 +36,7 @@ export function paywall<R = FastifyRequest>(
     const { method, headers, routeOptions, url, ip } = request
     const route = routeOptions.url ?? url
     const visit = { method, route, url, authorization: headers.authorization, clientAddress: ip, request: request as R }
-    const decision = await whileConnected(reply.raw, (signal) => gate.decide({ ...visit, signal }))
+    const decision = gate.recall(visit) ?? (await whileConnected(reply.raw, (signal) => gate.decide({ ...visit, signal })))
     // Otherwise Fastify would go on to the handler.
     if (!decision) return reply.hijack()
     if (decision.pass) {

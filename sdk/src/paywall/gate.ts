@@ -7,12 +7,13 @@ import { credentialIn } from './authorization.ts'
 import { Challenges, type Refused } from './challenges.ts'
 import { Claims } from './claims.ts'
 import { Delivery, type Outcome } from './delivery.ts'
-import { sha256Hex } from './digest.ts'
+import { sha256Hex, sha256HexSync } from './digest.ts'
 import { type EventDetail, type PaywallEvent, tell } from './events.ts'
 import { protocolsOf } from './offer.ts'
+import { openVisits } from './open-visits.ts'
 import { checkOptions, isL402Reusable, type PaywallOptions } from './options.ts'
 import { isOutcomeUnknown, patiently, untilAborted, within } from './patience.ts'
-import { type Terms, termsOf } from './terms.ts'
+import { constantTermsOf, type Terms, termsOf } from './terms.ts'
 import { adviceFor, warn } from './trouble.ts'
 import { verdictOf } from './verdict.ts'
 import { VerifiedCredentials } from './verified-credentials.ts'
@@ -53,6 +54,14 @@ export class Gate<R> {
     this.#isL402Reusable = isL402Reusable(options)
     this.#claims = new Claims(this.#client, this.#holdSeconds)
     this.#challenges = new Challenges(this.#client, this.#patienceMs, options, (terms, detail) => this.#tell(terms, detail))
+  }
+
+  /** A credential that was verified a moment ago passes at once, without a promise: that is most of what a busy shop answers. */
+  recall(visit: Visit<R>): Pass | undefined {
+    if (!this.#isL402Reusable || !sha256HexSync || visit.method === 'OPTIONS') return undefined
+    const credential = credentialIn(visit.authorization)
+    const terms = credential === undefined ? undefined : constantTermsOf(this.#options, this.#protocols, visit)
+    return credential === undefined || !terms ? undefined : this.#remembered(visit, terms, sha256HexSync(credential))
   }
 
   /** Rejects when the customer has left, and with whatever the functions of the options throw. */
@@ -97,8 +106,8 @@ export class Gate<R> {
     const protocol = /^Payment /i.test(credential) ? 'mpp' : 'l402'
     const isReusable = protocol === 'l402' && this.#isL402Reusable
     const digest = isReusable ? await sha256Hex(credential) : ''
-    const known = isReusable ? this.#verified.find(digest, terms) : undefined
-    if (known) return this.#pass(visit, terms, known)
+    const remembered = isReusable ? this.#remembered(visit, terms, digest) : undefined
+    if (remembered) return remembered
     const id = paymentIdOf(credential)
     if (id === undefined) return this.#challenge(visit, terms, { ...MALFORMED, presented: undefined })
     if (!terms.protocols.includes(protocol)) return this.#challenge(visit, terms, { ...OTHER_TERMS, presented: id })
@@ -111,6 +120,12 @@ export class Gate<R> {
     }
   }
 
+  #remembered(visit: Visit<R>, terms: Terms, digest: string): Pass | undefined {
+    // HEAD is no delivery.
+    const payment = visit.method === 'HEAD' ? undefined : this.#verified.find(digest, terms)
+    return payment && this.#pass(visit, terms, payment)
+  }
+
   /** Whoever comes again right after an answer must not be told that it is still in progress. */
   async #afterEarlier(paymentId: string, left: AbortSignal | undefined): Promise<void> {
     const settling = this.#claims.settling(paymentId)
@@ -121,7 +136,7 @@ export class Gate<R> {
     const { id, credential, isReusable, digest } = presented
     const requestId = crypto.randomUUID()
     const payment = await this.#ask(visit, { id, requestId, isReusable, credential }, expectedOf(terms))
-    this.#challenges.paid(id)
+    openVisits.paid(id)
     if (isReusable) this.#verified.add(digest, terms, payment, validUntilOf(credential) ?? 0)
     const decision = this.#pass(visit, terms, payment, isReusable ? undefined : requestId)
     // Nobody is there any more to deliver to.
@@ -138,7 +153,7 @@ export class Gate<R> {
     const redemption = { credential, requestId, singleUse: !isReusable, expect, holdSeconds: this.#holdSeconds }
     try {
       return await patiently(this.#patienceMs, left, (signal) =>
-        this.#client.payments.redeem(id, redemption, { signal, timeoutMs: ATTEMPT_MS }),
+        this.#client.payments.redeem(id, redemption, { signal, timeoutMs: ATTEMPT_MS, totalTimeoutMs: this.#patienceMs }),
       )
     } catch (error) {
       // It may have been claimed, and the answer lost.
@@ -155,10 +170,10 @@ export class Gate<R> {
       const { challenge: _challenge, ...shown } = await this.#client.payments.get(id, options)
       return { ...shown, ...paid }
     })
-    this.#challenges.paid(id)
+    openVisits.paid(id)
     if (!isReusable && payment.redeemedAt !== null) return this.#inProgress(terms, id)
     const nothing = { receipt: undefined, releaseOnDisconnect: true }
-    return { pass: true, delivery: new Delivery(payment, nothing, () => undefined) }
+    return { pass: true, delivery: new Delivery(payment, nothing) }
   }
 
   /** `requestId` is the claim's; a credential that may be reused claims nothing. */
@@ -174,8 +189,9 @@ export class Gate<R> {
         this.#tell(terms, { type: 'undelivered', paymentId: id, protocol, reason: outcome.reason })
       }
     }
-    const { releaseOnDisconnect = true } = this.#options
-    return { pass: true, delivery: new Delivery(payment, { receipt, releaseOnDisconnect }, settle) }
+    const { releaseOnDisconnect = true, onEvent } = this.#options
+    const isWatched = requestId !== undefined || onEvent !== undefined
+    return { pass: true, delivery: new Delivery(payment, { receipt, releaseOnDisconnect }, isWatched ? settle : undefined) }
   }
 
   /** A fresh challenge only where the customer has nothing to lose: many clients pay every challenge they see. */

@@ -1,10 +1,10 @@
 import { unavailable } from './answers.ts'
-import { type Decision, Gate } from './gate.ts'
+import { type Decision, Gate, type Pass } from './gate.ts'
 import type { PaywallOptions } from './options.ts'
 import { warn } from './trouble.ts'
 import type { Visit } from './visit.ts'
 
-export type LazyGate<R> = { decide(visit: Visit<R>): Promise<Decision> } & Ready
+export type LazyGate<R> = { recall(visit: Visit<R>): Pass | undefined; decide(visit: Visit<R>): Promise<Decision> } & Ready
 
 export type Ready = {
   /** Rejects, with what to change, if payments cannot be taken: a wrong key, base URL, node or description. Call it when your shop starts. */
@@ -19,6 +19,7 @@ export function lazyGate<R>(options: PaywallOptions<R>): LazyGate<R> {
     return gate
   }
   return {
+    recall: (visit) => gate?.recall(visit),
     decide: async (visit) => {
       try {
         build()

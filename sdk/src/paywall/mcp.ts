@@ -66,8 +66,9 @@ async function deliver<T extends ToolResult>(
     if (result.isError) delivery.release('the tool answered with an error')
     else if (left?.aborted && delivery.releaseOnDisconnect) delivery.release('the caller left before the answer')
     else delivery.deliver()
-    if (result.isError) return result
-    return { ...result, _meta: { ...result._meta, [RECEIPT]: receiptOf(delivery.receipt ?? '') } }
+    const receipt = delivery.receiptFor(200)
+    if (receipt === undefined) return result
+    return { ...result, _meta: { ...result._meta, [RECEIPT]: receiptOf(receipt) } }
   } catch (error) {
     delivery.release('the tool failed')
     throw error

@@ -49,7 +49,7 @@ export async function whileConnected<T>(
 /** Adds what a paid answer has to say, and finds out whether it was delivered. */
 export function follow(response: NodeResponse, delivery: Delivery): void {
   finishHead(response, delivery)
-  decideDelivery(response, delivery)
+  if (delivery.isWatched) decideDelivery(response, delivery)
 }
 
 /**
@@ -108,15 +108,16 @@ const HTTP2_INTERNAL_ERROR = 2
  * What the handler answers is known when its head is written, and not before: only then it is clear whether there is a delivery to give a
  * receipt for, and what the handler itself says of caches.
  */
-function finishHead(response: NodeResponse, { receipt }: Delivery): void {
+function finishHead(response: NodeResponse, delivery: Delivery): void {
   const { writeHead } = response
   response.writeHead = function (this: NodeResponse, status: number, ...rest: unknown[]) {
     const given = rest.find((one) => typeof one === 'object' && one !== null)
     const pairs = pairsOf(given)
     const own = pairs.findLast(([name]) => name === 'cache-control')?.[1] ?? response.getHeader('cache-control')
     response.setHeader('cache-control', privately(own === undefined ? undefined : String(own)))
-    if (receipt !== undefined && status < 400) response.setHeader('payment-receipt', receipt)
-    else response.removeHeader('payment-receipt')
+    const receipt = delivery.receiptFor(status)
+    if (receipt === undefined) response.removeHeader('payment-receipt')
+    else response.setHeader('payment-receipt', receipt)
     const others = rest.map((one) => (one === given ? withoutCacheControl(one) : one))
     return Reflect.apply(writeHead, this, [status, ...others])
   } as NodeResponse['writeHead']

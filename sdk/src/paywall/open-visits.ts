@@ -13,26 +13,20 @@ type Place = {
 
 /** Every unpaid visit costs an invoice of the node, so one address may only have so many of them open. */
 export class OpenVisits {
-  readonly #mostPerAddress: number
   /** In the order of their coming, which is also the order in which they end. */
   readonly #visits = new Set<OpenVisit>()
   readonly #byAddress = new Map<string, Set<OpenVisit>>()
   readonly #byPayment = new Map<string, OpenVisit>()
 
-  constructor(mostPerAddress: number) {
-    this.#mostPerAddress = mostPerAddress
-  }
-
   /** Takes a place at once, since many may ask at the same time; or the seconds until one is free. */
-  enter(address: string, now = Date.now()): Place | { retryAfterSeconds: number } {
+  enter(address: string, most: number, now = Date.now()): Place | { retryAfterSeconds: number } {
     for (const visit of this.#visits) {
       if (visit.until > now && this.#visits.size < MOST_VISITS) break
       this.#remove(visit)
     }
     const open = this.#byAddress.get(address) ?? new Set()
     const [oldest] = open
-    if (oldest && open.size >= this.#mostPerAddress)
-      return { retryAfterSeconds: Math.max(1, Math.ceil((oldest.until - now) / 1000)) }
+    if (oldest && open.size >= most) return { retryAfterSeconds: Math.max(1, Math.ceil((oldest.until - now) / 1000)) }
     const visit: OpenVisit = { address, until: now + CHALLENGE_LIFE_MS, paymentIds: [] }
     this.#visits.add(visit)
     this.#byAddress.set(address, open.add(visit))
@@ -59,3 +53,6 @@ export class OpenVisits {
     if (open?.size === 0) this.#byAddress.delete(visit.address)
   }
 }
+
+/** Of all paywalls in this process: who visits many routes is still one visitor. */
+export const openVisits = new OpenVisits()

@@ -64,14 +64,16 @@ export function refused({ status, headers, body }: Exclude<Decision, Pass>): Res
 }
 
 /** A copy: the headers of a response that came from elsewhere cannot be changed. */
-export function delivered(answer: Response, delivery: Delivery, left: AbortSignal): Response {
+export function delivered(answer: Response, delivery: Delivery, left: AbortSignal | null | undefined): Response {
   if (answer.status >= 400) delivery.release(`the handler answered ${answer.status}`)
-  else if (left.aborted && delivery.releaseOnDisconnect) delivery.release('the customer left before the answer')
+  else if (left?.aborted && delivery.releaseOnDisconnect) delivery.release('the customer left before the answer')
   else if (answer.body === null) delivery.deliver()
-  const body = answer.body === null || delivery.isDecided ? answer.body : followed(answer.body, delivery, left)
+  const isFollowed = delivery.isWatched && !delivery.isDecided
+  const body = answer.body === null || !isFollowed ? answer.body : followed(answer.body, delivery, left)
   const response = new Response(body, answer)
   response.headers.set('cache-control', privately(response.headers.get('cache-control')))
-  if (delivery.receipt !== undefined && answer.status < 400) response.headers.set('payment-receipt', delivery.receipt)
+  const receipt = delivery.receiptFor(answer.status)
+  if (receipt !== undefined) response.headers.set('payment-receipt', receipt)
   return response
 }
 
@@ -79,15 +81,20 @@ export function delivered(answer: Response, delivery: Delivery, left: AbortSigna
  * The same body. Read to its end, or left by the customer after its first bytes: delivered, or one payment would buy many almost complete
  * answers. Left before them, or broken off by the shop: not delivered.
  */
-function followed(body: ReadableStream<Uint8Array>, delivery: Delivery, left: AbortSignal): ReadableStream<Uint8Array> {
+function followed(
+  body: ReadableStream<Uint8Array>,
+  delivery: Delivery,
+  left: AbortSignal | null | undefined,
+): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let hasSent = false
   const leave = (): void => {
-    left.removeEventListener('abort', leave)
+    left?.removeEventListener('abort', leave)
     if (hasSent || !delivery.releaseOnDisconnect) delivery.deliver()
     else delivery.release('the customer left before the answer')
   }
-  left.addEventListener('abort', leave)
+  // Some workers have no signal for it.
+  left?.addEventListener('abort', leave)
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
@@ -95,7 +102,7 @@ function followed(body: ReadableStream<Uint8Array>, delivery: Delivery, left: Ab
           const { done, value } = await reader.read()
           if (done) {
             delivery.deliver()
-            left.removeEventListener('abort', leave)
+            left?.removeEventListener('abort', leave)
             return controller.close()
           }
           hasSent = true

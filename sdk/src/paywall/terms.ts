@@ -14,13 +14,42 @@ export type Terms = {
   minAmountSat: number
 }
 
-export async function termsOf<R>(options: PaywallOptions<R>, protocols: Protocol[], target: Target, request: R): Promise<Terms> {
-  const { nodeId, amountSat: price, resource: named, description: text, priceTolerance } = options
+/** Undefined: they have to be computed. */
+export function constantTermsOf<R>(
+  options: PaywallOptions<R>,
+  protocols: readonly Protocol[],
+  target: Target,
+): Terms | undefined {
+  const { amountSat, resource: named, description: text } = options
+  if (typeof amountSat === 'function' || typeof named === 'function' || typeof text === 'function') return undefined
+  const resource = named ?? shortResource(options, target)
+  return resource === undefined
+    ? undefined
+    : checkedTerms(options, protocols, amountSat, resource, text ?? defaultDescription(target))
+}
+
+export async function termsOf<R>(
+  options: PaywallOptions<R>,
+  protocols: readonly Protocol[],
+  target: Target,
+  request: R,
+): Promise<Terms> {
+  const { amountSat: price, resource: named, description: text } = options
   const amountSat = typeof price === 'function' ? await price(request) : price
-  // A price that came out as 0 or NaN must not become a gift.
-  checkAmount(amountSat)
   const resource = typeof named === 'function' ? await named(request) : (named ?? (await defaultResource(options, target)))
   const description = typeof text === 'function' ? await text(request) : (text ?? defaultDescription(target))
+  return checkedTerms(options, protocols, amountSat, resource, description)
+}
+
+function checkedTerms<R>(
+  { nodeId, resource: named, priceTolerance }: PaywallOptions<R>,
+  protocols: readonly Protocol[],
+  amountSat: number,
+  resource: string,
+  description: string,
+): Terms {
+  // A price that came out as 0 or NaN must not become a gift.
+  checkAmount(amountSat)
   const tolerance = priceTolerance ?? (named === undefined ? 0.1 : 0)
   // The small number makes up for fractions such as 0.29 × 100 = 28.999999999999996.
   const minAmountSat = amountSat - Math.floor(amountSat * tolerance + 1e-9)
@@ -31,15 +60,20 @@ const LONGEST_RESOURCE = 200
 const LONGEST_DESCRIPTION = 500
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/
 
-/** A price that is a function may depend on the path and the query, so they bind the payment; a constant price is the route's. */
-function defaultResource<R>({ amountSat }: PaywallOptions<R>, { method, route, url }: Target): string | Promise<string> {
-  const verb = verbOf(method)
-  const path = typeof amountSat === 'function' ? url : route
-  const resource = `${verb} ${path}`
-  if (resource.length <= LONGEST_RESOURCE && PRINTABLE_ASCII.test(resource)) return resource
+async function defaultResource<R>(options: PaywallOptions<R>, target: Target): Promise<string> {
   // Cut off instead, whoever pays for one page would have paid for all that begin the same way.
-  return sha256Hex(path).then((digest) => `${verb} sha256:${digest}`)
+  return shortResource(options, target) ?? `${verbOf(target.method)} sha256:${await sha256Hex(pathOf(options, target))}`
 }
+
+/** Undefined: it is too long, or not ASCII. */
+function shortResource<R>(options: PaywallOptions<R>, target: Target): string | undefined {
+  const resource = `${verbOf(target.method)} ${pathOf(options, target)}`
+  return resource.length <= LONGEST_RESOURCE && PRINTABLE_ASCII.test(resource) ? resource : undefined
+}
+
+/** A price that is a function may depend on the path and the query, so they bind the payment; a constant price is the route's. */
+const pathOf = <R>({ amountSat }: PaywallOptions<R>, { route, url }: Target): string =>
+  typeof amountSat === 'function' ? url : route
 
 function defaultDescription({ method, route }: Target): string {
   const text = `${verbOf(method)} ${route}`
