@@ -17,14 +17,14 @@ import { killDaemons, Service } from './service.ts'
 
 const CALLERS = 64
 
-type Payment = { id: string; validate: string; redeem: string }
+export type Payment = { id: string; credential: string; validate: string; redeem: string }
 const accountOf = ({ dataDir }: Service): string => JSON.parse(readFileSync(join(dataDir, 'first-run.json'), 'utf8')).accountId
 
-const program = (name: string): ChildProcess =>
-  fork(fileURLToPath(new URL(name, import.meta.url)), { execArgv: ['--import', 'tsx'] })
+export const program = (name: string, env: Record<string, string> = {}): ChildProcess =>
+  fork(fileURLToPath(new URL(name, import.meta.url)), { execArgv: ['--import', 'tsx'], env: { ...process.env, ...env } })
 
 /** One question at a time. */
-function ask<T>(child: ChildProcess, question: unknown): Promise<T> {
+export function ask<T>(child: ChildProcess, question: unknown): Promise<T> {
   return new Promise((resolve, reject) => {
     const gone = (code: number | null): void => reject(new Error(`a helper of the bench exited with ${code}`))
     child.once('exit', gone)
@@ -42,7 +42,7 @@ const post = (path: string, key: string, body: unknown): string => {
 }
 
 /** Payments as the service makes them, settled, with the credential of whoever paid: only the node was not asked for each invoice. */
-async function settledPayments(
+export async function settledPayments(
   service: Service,
   sql: Sql,
   nodeId: string,
@@ -85,6 +85,7 @@ async function settledPayments(
     const expect = { nodeId, resource: 'GET /bench', minAmountSat: 100 }
     return {
       id,
+      credential,
       validate: post(`/v1/gateway/payments/${id}/validate`, service.key, { credential }),
       redeem: post(`/v1/gateway/payments/${id}/redeem`, service.key, { credential, requestId: id, expect, holdSeconds: 120 }),
     }
@@ -92,7 +93,7 @@ async function settledPayments(
 }
 
 /** Of the service and of the PostgreSQL that it has started, connections and writers included. */
-function cpuMs(service: Service): number {
+export function cpuMs(service: Service): number {
   const tree = [service.pid]
   const parents = new Map<number, number>()
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {

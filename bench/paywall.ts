@@ -6,7 +6,10 @@ import { join } from 'node:path'
 import express from 'express'
 import { Boltyard, paymentIdOf } from '../sdk/src/index.ts'
 import { paywall } from '../sdk/src/paywall/express.ts'
-import { type Measure, median, quantile, timed } from './measure.ts'
+import type { Sql } from '../server/src/store/db.ts'
+import { ask, cpuMs, program, settledPayments } from './gateway.ts'
+import type { LoadResult } from './load.ts'
+import { cpuSeconds, type Measure, median, quantile, timed } from './measure.ts'
 import { killDaemons, Service } from './service.ts'
 
 /** A paid request, and how much of it was the gateway's: from when it is asked until its answer is there. */
@@ -70,13 +73,69 @@ async function purchases(service: Service, nodeId: string, quick: boolean): Prom
   ]
 }
 
+const CALLERS = 16
+const WARM_UP = 2_000
+
+const get = (path: string, authorization?: string): string =>
+  `GET ${path} HTTP/1.1\r\nHost: bench\r\n${authorization === undefined ? '' : `Authorization: ${authorization}\r\n`}\r\n`
+
+/** What a request costs the shop, the gateway and PostgreSQL together, over one that Express answers for nothing. */
+async function costs(service: Service, nodeId: string, quick: boolean): Promise<Measure[]> {
+  const env = { SERVICE_API_KEY: service.key, SERVICE_BASE_URL: `${service.url}/v1`, NODE_ID: nodeId }
+  const [shop, loader] = [program('paywall-shop.ts', env), program('load.ts')]
+  const sql = service.store(2) as unknown as Sql
+  try {
+    const port = await new Promise<number>((resolve) => shop.once('message', (value) => resolve(value as number)))
+    const cpu = (): number => cpuMs(service) + cpuSeconds(shop.pid ?? 0) * 1000
+    const measured = async (status: string, requests: string[]): Promise<number> => {
+      const load = async (part: string[]): Promise<void> => {
+        const { statuses } = await ask<LoadResult>(loader, { port, callers: CALLERS, requests: part })
+        if (Object.keys(statuses).join() !== status) throw new Error(`expected ${status}: ${JSON.stringify(statuses)}`)
+      }
+      await load(requests.slice(0, WARM_UP))
+      const before = cpu()
+      await load(requests.slice(WARM_UP))
+      // Deliveries are confirmed a moment later; that is part of what they cost.
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      return (cpu() - before) / (requests.length - WARM_UP)
+    }
+    const repeat = (count: number, request: string): string[] => Array<string>(WARM_UP + count).fill(request)
+    const challengeOf = async (path: string): Promise<string> =>
+      (await fetch(`http://127.0.0.1:${port}${path}`)).headers.get('www-authenticate') ?? ''
+    const operator = readFileSync(join(service.dataDir, 'operator.token'), 'utf8').trim()
+    const challenge = await challengeOf('/l402')
+    const [, macaroon, invoice = ''] = /macaroon="([^"]*)", invoice="([^"]*)"/.exec(challenge) ?? []
+    const { body } = await service.call('POST', '/operator/v1/sandbox/pay', { invoice }, operator)
+    const many = quick ? 8_000 : 30_000
+    const some = quick ? 2_000 : 6_000
+    const free = await measured('200', repeat(many, get('/free')))
+    const repeated = await measured('200', repeat(many, get('/l402', `L402 ${macaroon}:${body.preimage}`)))
+    const payments = await settledPayments(service, sql, nodeId, invoice, WARM_UP + some)
+    const first = await measured(
+      '200',
+      payments.map(({ credential }) => get('/bench', credential)),
+    )
+    const unpaid = await measured('402', repeat(some, get('/bench')))
+    return [
+      { name: 'a request for nothing (Express): CPU', value: free, unit: 'ms' },
+      { name: '  over it: repeated L402', value: repeated - free, unit: 'ms', target: { op: '≤', value: 0.03 } },
+      { name: '  over it: first MPP', value: first - free, unit: 'ms', target: { op: '≤', value: 1.5 } },
+      { name: '  over it: unpaid visit, without the node', value: unpaid - free, unit: 'ms', target: { op: '≤', value: 2 } },
+    ]
+  } finally {
+    for (const child of [shop, loader]) child.kill()
+    await sql.end()
+  }
+}
+
 export async function benchPaywall(quick: boolean): Promise<Measure[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'boltyard-bench-'))
   const service = new Service(dataDir)
   try {
-    await service.start()
+    // The limits on creating payments would be what is measured.
+    await service.start({ GATEWAY_RATE_LIMIT_MAX: '0', MAX_OPEN_CHALLENGES: '0' })
     const nodeId = await service.createUntilReady()
-    return await purchases(service, nodeId, quick)
+    return [...(await purchases(service, nodeId, quick)), ...(await costs(service, nodeId, quick))]
   } finally {
     await service.stop()
     killDaemons(dataDir)

@@ -1,0 +1,15 @@
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import { Boltyard } from '../sdk/src/index.ts'
+import { paywall } from '../sdk/src/paywall/express.ts'
+
+/** A shop in a process of its own, so that its CPU time is nobody else's. Its settings are in its environment; it says where it is. */
+const client = new Boltyard({ maxConcurrency: 64 })
+const terms = { client, nodeId: process.env.NODE_ID ?? '', amountSat: 100, maxOpenVisits: 0 }
+const app = express()
+const handler: express.RequestHandler = (_request, response) => void response.json({ joke: 'bench' })
+app.get('/healthz', handler)
+app.get('/free', handler)
+app.get('/bench', paywall(terms), handler)
+app.get('/l402', paywall({ ...terms, protocol: 'l402' }), handler)
+const server = app.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
