@@ -175,31 +175,30 @@ describe.skipIf(!isRoot)('a hostile node', () => {
   })
 
   test('security 6: what its user can see of other processes, during a whole start of the service, holds no secret', async () => {
-    // Reads every environment and argument as fast as it can, and keeps what it could read.
+    // Reads environment and arguments of every new process as fast as it can, and keeps what it could read: some live for milliseconds.
     const poller = `
-      const { readdirSync, readFileSync } = require('node:fs')
+      const { existsSync, readdirSync, readFileSync } = require('node:fs')
+      const known = new Set(readdirSync('/proc'))
       const seen = new Set()
-      const until = () => require('node:fs').existsSync(process.argv[1])
       let looks = 0
-      while (!until()) {
-        looks++
-        for (const pid of readdirSync('/proc')) if (/^\\d+$/.test(pid)) for (const part of ['environ', 'cmdline'])
+      process.stdout.write('ready')
+      for (let until = Date.now(); Date.now() < until + 1000 || !existsSync(process.argv[1]); looks++) {
+        if (Date.now() >= until + 1000) until = Date.now()
+        for (const pid of readdirSync('/proc')) if (!known.has(pid)) for (const part of ['environ', 'cmdline'])
           try { seen.add(readFileSync('/proc/' + pid + '/' + part, 'latin1')) } catch {}
       }
       process.stdout.write(JSON.stringify({ looks, seen: [...seen] }))`
     const users = [uid, 50_000]
     const done = join(temporaryDirectory(), 'done')
-    const outputs = users.map(
-      (one) =>
-        new Promise<string>((resolve) => {
-          const child = spawn(process.execPath, ['-e', poller, done], { uid: one, gid: one, cwd: '/', env: {} })
-          let text = ''
-          child.stdout.on('data', (chunk: Buffer) => {
-            text += chunk
-          })
-          child.on('close', () => resolve(text))
-        }),
-    )
+    const pollers = users.map((one) => {
+      const child = spawn(process.execPath, ['-e', poller, done], { uid: one, gid: one, cwd: '/', env: {} })
+      const told = { text: '' }
+      child.stdout.on('data', (chunk: Buffer) => {
+        told.text += chunk
+      })
+      return { told, closed: new Promise((resolve) => child.on('close', resolve)) }
+    })
+    await eventually(() => pollers.every(({ told }) => told.text === 'ready'), 'the pollers')
     await server.restart()
     expect((await owner.act(made.node.id, 'restart')).status).toBe('ready')
     writeFileSync(done, '')
@@ -210,8 +209,9 @@ describe.skipIf(!isRoot)('a hostile node', () => {
       ...Object.values(other.credentials),
       server.readSecret('postgres.password'),
     ]
-    for (const output of await Promise.all(outputs)) {
-      const { looks, seen } = JSON.parse(output) as { looks: number; seen: string[] }
+    for (const { told, closed } of pollers) {
+      await closed
+      const { looks, seen } = JSON.parse(told.text.slice('ready'.length)) as { looks: number; seen: string[] }
       expect(looks).toBeGreaterThan(1)
       expect(seen.length).toBeGreaterThan(1)
       expect(secrets.filter((secret) => seen.some((text) => text.includes(secret)))).toEqual([])
