@@ -409,6 +409,18 @@ describe('what the node is asked because of its own events', () => {
     expect(asks).toBeLessThan(20)
   })
 
+  test('C38: a crowd of validations of one payment is one question at a time', async () => {
+    const payment = await charge(merchant, shop)
+    const hash = decoded(invoiceIn(payment.challenge)).paymentHash
+    const credential = credentialOf(payment, await preimageFrom(shop, payment))
+    await notAsked([hash])
+    const { asks, atOnce } = await asksAbout([hash], async () => {
+      const answers = await Promise.all(Array.from({ length: 50 }, () => validate(merchant, payment.id, credential)))
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([400]))
+    })
+    expect([asks > 0, atOnce]).toEqual([true, 1])
+  })
+
   test('security 7: events about invoices that are not ours make us ask nothing', async () => {
     const hashes = Array.from({ length: 50 }, () => randomBytes(32).toString('hex'))
     const { asks } = await asksAbout(hashes, async () => {

@@ -155,7 +155,7 @@ export class Validation {
     const deadline = performance.now() + waitMs
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       // However little of the wait is left: an ask that is cut short tells nothing, and would be a 502.
-      const word = await this.#deps.settlements.ask(payment, node, SETTLEMENT_WAIT_MS)
+      const word = await this.#deps.settlements.askTogether(payment, node, SETTLEMENT_WAIT_MS)
       if (word !== 'unpaid' || performance.now() + pauseMs > deadline) return word
       await pause(pauseMs)
     }

@@ -88,6 +88,7 @@ export type SettlementsParts = {
 export class Settlements {
   readonly #parts: SettlementsParts
   readonly #busyNodes = new Map<string, Promise<void>>()
+  readonly #asks = new Map<string, Promise<NodesWord>>()
   /** By node: the invoices that its events have us ask about, or did a moment ago. */
   readonly #hinted = new Map<string, Set<string>>()
   readonly #timer: NodeJS.Timeout | undefined
@@ -112,6 +113,16 @@ export class Settlements {
     if (!found.isPaid) return 'unpaid'
     await this.#settle(nodeId, paymentHash, found.completedAtMs)
     return 'settled'
+  }
+
+  /** Who asks the same meanwhile shares the answer: a crowd of requests for one payment is one question to the node. */
+  askTogether(invoice: OpenInvoice, node: Parameters<Settlements['ask']>[1], timeoutMs: number): Promise<NodesWord> {
+    const name = `${invoice.nodeId} ${invoice.paymentHash.toString('hex')}`
+    const running = this.#asks.get(name)
+    if (running) return running
+    const asking = this.ask(invoice, node, timeoutMs).finally(() => this.#asks.delete(name))
+    this.#asks.set(name, asking)
+    return asking
   }
 
   async #settle(nodeId: string, paymentHash: Buffer, atMs: number | undefined): Promise<void> {
