@@ -329,12 +329,12 @@ describe('C45: expect', () => {
     },
   )
 
-  test('a payment without a resource is held to its description', async () => {
-    const paid = await bought({ description: 'GET /joke' })
+  test.each(ONCE)('a payment without a resource is held to its description ($protocol)', async ({ protocol, more }) => {
+    const paid = await bought({ description: 'GET /joke', protocol })
     expect((await merchant.get(paid.id)).resource).toBeNull()
-    const wrong = await merchant.redeem(paid, { expect: { resource: 'GET /dear' } })
+    const wrong = await merchant.redeem(paid, { expect: { resource: 'GET /dear' }, ...more })
     expect(wrong.json().error).toMatchObject({ code: 'terms_mismatch', mismatch: ['resource'] })
-    const right = await merchant.redeem(paid, { expect: { resource: 'GET /joke', description: 'GET /joke' } })
+    const right = await merchant.redeem(paid, { expect: { resource: 'GET /joke', description: 'GET /joke' }, ...more })
     expect([right.status, right.json().resource]).toEqual([200, null])
   })
 
