@@ -1,3 +1,4 @@
+import { newId } from '../ids.ts'
 import type { Sql } from './db.ts'
 
 export type Protocol = 'mpp' | 'l402'
@@ -138,11 +139,15 @@ export type PaymentFilter = {
   limit: number
 }
 
+/** A challenge lives for five minutes at most, and an id begins with the time it was made at: what is open is among the newest, and no more is read. */
+const HOUR_MS = 3_600_000
+
 export async function listPayments(sql: Sql, accountId: string, filter: PaymentFilter): Promise<ShownPayment[]> {
   const { status, delivery, isSettled, nodeId, before, limit } = filter
   return sql<ShownPayment[]>`
     SELECT ${shown(sql)} FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
     WHERE account_id = ${accountId} ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
+      ${status === 'payment_required' ? sql`AND id >= ${newId('pay', Date.now() - HOUR_MS)}` : sql``}
       ${before === undefined ? sql`` : sql`AND id < ${before}`} ${status === undefined ? sql`` : sql`AND ${listedAs(sql)} = ${status}`}
       ${delivery === undefined ? sql`` : sql`AND ${deliveryOf(sql)} = ${delivery}`} ${isSettled ? sql`AND settled_at IS NOT NULL` : sql``}
     ORDER BY id DESC LIMIT ${limit}`
