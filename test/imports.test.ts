@@ -24,7 +24,9 @@ function sources(room: string): string[] {
 }
 
 function importsOf(path: string): string[] {
-  return [...readFileSync(path, 'utf8').matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map((match) => match[1] ?? '')
+  // Templates hold programs that are shown to people, with imports of their own.
+  const text = readFileSync(path, 'utf8').replace(/`[^`]*`/g, '')
+  return [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map((match) => match[1] ?? '')
 }
 
 const imports = Object.keys(ARROWS).flatMap((room) =>
