@@ -108,9 +108,12 @@ async function costs(service: Service, nodeId: string, quick: boolean): Promise<
     const { body } = await service.call('POST', '/operator/v1/sandbox/pay', { invoice }, operator)
     const many = quick ? 8_000 : 30_000
     const some = quick ? 2_000 : 6_000
-    const free = await measured('200', repeat(many, get('/free')))
+    const before = await measured('200', repeat(many, get('/free')))
     const repeated = await measured('200', repeat(many, get('/l402', `L402 ${macaroon}:${body.preimage}`)))
+    // The service has work of its own now and then: the quieter of two.
+    const free = Math.min(before, await measured('200', repeat(many, get('/free'))))
     const payments = await settledPayments(service, sql, nodeId, invoice, WARM_UP + some)
+    await sql`CHECKPOINT`
     const first = await measured(
       '200',
       payments.map(({ credential }) => get('/bench', credential)),
