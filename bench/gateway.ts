@@ -38,7 +38,7 @@ export function ask<T>(child: ChildProcess, question: unknown): Promise<T> {
 
 const post = (path: string, key: string, body: unknown): string => {
   const text = JSON.stringify(body)
-  return `POST ${path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
+  return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
 }
 
 /** Payments as the service makes them, settled, with the credential of whoever paid: only the node was not asked for each invoice. */

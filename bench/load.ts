@@ -16,7 +16,7 @@ export type LoadResult = { perSecond: number; latenciesMs: number[]; statuses: R
 
 const NOTHING = Buffer.alloc(0)
 /** What is asked before anything is measured: a connection's first answer, and the first of this process, are not the server's speed. */
-const WARM_UP = Buffer.from('GET /healthz HTTP/1.1\r\nHost: bench\r\n\r\n')
+const WARM_UP = Buffer.from('GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
 const WARM_UPS = 30
 const HEAD_END = Buffer.from('\r\n\r\n')
 

@@ -77,7 +77,7 @@ const CALLERS = 16
 const WARM_UP = 2_000
 
 const get = (path: string, authorization?: string): string =>
-  `GET ${path} HTTP/1.1\r\nHost: bench\r\n${authorization === undefined ? '' : `Authorization: ${authorization}\r\n`}\r\n`
+  `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorization === undefined ? '' : `Authorization: ${authorization}\r\n`}\r\n`
 
 /** What a request costs the shop, the gateway and PostgreSQL together, over one that Express answers for nothing. */
 async function costs(service: Service, nodeId: string, quick: boolean): Promise<Measure[]> {
