@@ -1,4 +1,5 @@
-export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+/** `isIdle`: the program may end meanwhile. */
+export async function pause(ms: number, signal: AbortSignal | undefined, isIdle = false): Promise<void> {
   signal?.throwIfAborted()
   await new Promise<void>((resolve, reject) => {
     const abort = (): void => {
@@ -9,6 +10,7 @@ export async function pause(ms: number, signal: AbortSignal | undefined): Promis
       signal?.removeEventListener('abort', abort)
       resolve()
     }, ms)
+    if (isIdle) (timer as { unref?: () => void }).unref?.()
     signal?.addEventListener('abort', abort, { once: true })
   })
 }

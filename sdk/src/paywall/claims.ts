@@ -10,6 +10,8 @@ const LONGEST_PAUSE_MS = 15_000
 /** Strangers decide how many there are while the gateway is away. The others lapse. */
 const MOST_RELEASING = 1_000
 const LONGEST_REASON = 200
+/** Shares of the hold, with time left to say it again. */
+const LOOKS = [0.75, 0.875, 1]
 
 /** Keeps a request's work alive after its answer, where the runtime would stop it: a worker's `waitUntil`. */
 export type WaitUntil = (work: Promise<unknown>) => void
@@ -32,10 +34,30 @@ export class Claims {
     this.#confirmations.begin()
   }
 
+  /**
+   * An answer that has begun and outlasts its hold is confirmed meanwhile: else whoever reads slowly would be served again, at the same
+   * price, as often as the hold lapses. If the shop breaks it off, it is released all the same. Gives how to stop looking.
+   */
+  keep(delivery: ClaimedDelivery, hasBegun: () => boolean, waitUntil?: WaitUntil): () => void {
+    const look = (): void => {
+      if (!hasBegun()) return
+      stop()
+      this.#confirm(delivery, waitUntil)
+    }
+    const timers = LOOKS.map((share) => setTimeout(look, share * this.#holdMs))
+    for (const timer of timers) (timer as { unref?: () => void }).unref?.()
+    const stop = (): void => timers.forEach(clearTimeout)
+    return stop
+  }
+
   confirm(delivery: ClaimedDelivery, waitUntil?: WaitUntil): void {
+    this.#confirm(delivery, waitUntil)
+    this.#confirmations.end()
+  }
+
+  #confirm(delivery: ClaimedDelivery, waitUntil: WaitUntil | undefined): void {
     if (waitUntil) waitUntil(this.#confirmations.confirmNow(delivery))
     else this.#confirmations.add(delivery)
-    this.#confirmations.end()
   }
 
   fail(delivery: ClaimedDelivery, reason: string, waitUntil?: WaitUntil): void {
@@ -73,7 +95,8 @@ export class Claims {
         warn(`not_released ${code}`, `A failed delivery could not be given back to its customer. ${message}`)
         if (status === 400 || status === 404 || Date.now() + pauseMs > end) return
       }
-      await pause(pauseMs, undefined)
+      // What is not given back lapses: a gateway that is away must not keep a program from ending.
+      await pause(pauseMs, undefined, true)
     }
   }
 }

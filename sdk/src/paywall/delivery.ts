@@ -16,6 +16,8 @@ export type Outcome = { delivered: true } | { delivered: false; reason: string }
 export class Delivery {
   readonly payment: RequestPayment
   readonly releaseOnDisconnect: boolean
+  /** Whether the customer has a part of the answer already; whoever writes the answer knows. */
+  hasBegun: () => boolean = () => false
   readonly #settle: ((outcome: Outcome) => void) | undefined
   readonly #receipt: string | undefined
   #outcome: Outcome | undefined

@@ -180,7 +180,9 @@ export class Gate<R> {
   #pass({ waitUntil }: Visit<R>, terms: Terms, payment: RedeemedPayment, requestId?: string): Pass {
     const { id, protocol, receipt } = payment
     if (requestId !== undefined) this.#claims.begin()
+    let stopKeeping = (): void => undefined
     const settle = (outcome: Outcome): void => {
+      stopKeeping()
       if (outcome.delivered) {
         if (requestId !== undefined) this.#claims.confirm({ id, requestId }, waitUntil)
         this.#tell(terms, { type: 'delivered', paymentId: id, protocol })
@@ -191,7 +193,9 @@ export class Gate<R> {
     }
     const { releaseOnDisconnect = true, onEvent } = this.#options
     const isWatched = requestId !== undefined || onEvent !== undefined
-    return { pass: true, delivery: new Delivery(payment, { receipt, releaseOnDisconnect }, isWatched ? settle : undefined) }
+    const delivery = new Delivery(payment, { receipt, releaseOnDisconnect }, isWatched ? settle : undefined)
+    if (requestId !== undefined) stopKeeping = this.#claims.keep({ id, requestId }, () => delivery.hasBegun(), waitUntil)
+    return { pass: true, delivery }
   }
 
   /** A fresh challenge only where the customer has nothing to lose: many clients pay every challenge they see. */

@@ -25,8 +25,13 @@ export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>
     const { delivery } = decision
     if (!delivery) return next()
     rememberPayment(context, delivery.payment)
-    // What the handler throws has become an answer by then.
-    await next()
+    // An error of the handler has become an answer by then, and whatever else it throws has not.
+    try {
+      await next()
+    } catch (error) {
+      delivery.release('the handler failed')
+      throw error
+    }
     const response = delivered(context.res, delivery, raw.signal)
     // Assigned over another one, Hono would merge that one's headers into it.
     context.res = undefined

@@ -6,18 +6,22 @@ export type NodeResponse = {
   statusCode: number
   headersSent: boolean
   writableFinished: boolean
+  destroyed?: boolean
   errored?: unknown
+  /** Null while another request's answer is written to it. */
   socket?: NodeSocket | null | undefined
   /** HTTP/2 only. */
-  stream?: { rstCode?: number | undefined } | undefined
+  stream?: NodeStream | undefined
   getHeader(name: string): unknown
   setHeader(name: string, value: string): unknown
   removeHeader(name: string): unknown
   writeHead(status: number, headers?: Record<string, string | string[]>): unknown
   end(body?: string): unknown
-  once(event: 'close' | 'finish', listener: () => void): unknown
+  once(event: 'close' | 'finish' | 'socket', listener: () => void): unknown
   removeListener(event: 'close' | 'finish', listener: () => void): unknown
 }
+
+type NodeStream = { writableFinished: boolean; destroyed: boolean; errored?: unknown }
 
 type NodeSocket = {
   bytesWritten: number
@@ -35,6 +39,8 @@ export async function whileConnected<T>(
   const controller = new AbortController()
   const { signal } = controller
   const leave = (): void => controller.abort()
+  // Whatever ran before may have taken longer than the customer waited, and the event does not come twice.
+  if (response.destroyed || response.stream?.destroyed) return undefined
   response.once('close', leave)
   try {
     return await work(signal)
@@ -58,8 +64,8 @@ export function follow(response: NodeResponse, delivery: Delivery): void {
  * buy many almost complete answers. The shop breaks the answer off: not delivered.
  */
 function decideDelivery(response: NodeResponse, delivery: Delivery): void {
-  const { socket, end } = response
-  const bytesBefore = socket?.bytesWritten ?? 0
+  const { end } = response
+  let [socket, bytesBefore]: [NodeSocket | null | undefined, number] = [undefined, 0]
   let [hasEnded, hasLeft, hasTimedOut] = [false, false, false]
 
   const byStatus = (): void => {
@@ -70,19 +76,27 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
     if (delivery.releaseOnDisconnect) delivery.release('the customer left before the answer')
     else byStatus()
   }
+  // In HTTP/2 Node itself finishes what the customer has reset.
+  const isFinished = (): boolean => (response.stream ? hasEnded && response.stream.writableFinished : response.writableFinished)
   const hasSent = (): boolean => (response.stream ? response.headersSent : (socket?.bytesWritten ?? 0) > bytesBefore)
   const hasShopBroken = (): boolean => {
-    if (response.stream) return response.stream.rstCode === HTTP2_INTERNAL_ERROR
+    // Not by the code of the reset, which the customer can choose as well.
+    if (response.stream) return isOwnError(response.stream.errored)
     if (response.errored) return true
     return !(hasTimedOut || socket?.readableEnded || socket?.errored)
   }
   const timeOut = (): void => {
     hasTimedOut = true
   }
+  const useSocket = (): void => {
+    socket = response.socket
+    bytesBefore = socket?.bytesWritten ?? 0
+    socket?.once('timeout', timeOut)
+  }
   const close = (): void => {
     socket?.removeListener('timeout', timeOut)
     if (delivery.isDecided) return
-    if (response.writableFinished) byStatus()
+    if (isFinished()) byStatus()
     else if (hasShopBroken()) delivery.release('the answer broke off')
     else if (hasSent()) byStatus()
     else if (hasEnded) afterLeaving()
@@ -90,9 +104,12 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   }
   response.once('close', close)
   response.once('finish', () => {
-    if (!hasLeft) byStatus()
+    if (!hasLeft && isFinished()) byStatus()
   })
-  socket?.once('timeout', timeOut)
+  // Requests may come one behind the other over one connection, and each has to wait for it.
+  if (response.socket) useSocket()
+  else response.once('socket', useSocket)
+  delivery.hasBegun = hasSent
   response.end = function (this: NodeResponse, ...args: unknown[]) {
     const result = Reflect.apply(end, this, args)
     hasEnded = true
@@ -102,7 +119,9 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   } as NodeResponse['end']
 }
 
-const HTTP2_INTERNAL_ERROR = 2
+/** Node's own error stands for a reset that came from the other side. */
+const isOwnError = (error: unknown): boolean =>
+  error instanceof Error && (error as { code?: unknown }).code !== 'ERR_HTTP2_STREAM_ERROR'
 
 /**
  * What the handler answers is known when its head is written, and not before: only then it is clear whether there is a delivery to give a

@@ -47,8 +47,9 @@ export function patiently<T>(
         return await attempt(bounded)
       } catch (error) {
         if (!mayPass(error) || bounded.aborted || signal?.aborted || Date.now() + pauseMs > end) throw error
+        // That the customer left tells nothing about what the attempt has done.
+        await pause(pauseMs, signal).catch(() => Promise.reject(error))
       }
-      await pause(pauseMs, signal)
     }
   })
 }

@@ -88,6 +88,7 @@ function followed(
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let hasSent = false
+  delivery.hasBegun = () => hasSent
   const leave = (): void => {
     left?.removeEventListener('abort', leave)
     if (hasSent || !delivery.releaseOnDisconnect) delivery.deliver()

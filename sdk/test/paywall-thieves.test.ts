@@ -1,0 +1,247 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import { connect as connectHttp2, constants, createServer as createHttp2Server, type Http2ServerResponse } from 'node:http2'
+import { type AddressInfo, connect, type Server } from 'node:net'
+import { serve } from '@hono/node-server'
+import { Hono } from 'hono'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { eventually } from '../../server/test/harness.ts'
+import { paymentIdOf } from '../src/credential.ts'
+import { ConnectionError } from '../src/errors.ts'
+import { paywall } from '../src/paywall/express.ts'
+import { paywall as honoPaywall } from '../src/paywall/hono.ts'
+import { patiently } from '../src/paywall/patience.ts'
+import { challengesIn, Market, present } from './paywall-harness.ts'
+import { type Opening, SHOPS } from './paywall-shops.ts'
+
+/** Customers who want more than they have paid for, and customers who leave at odd moments and must not lose what they have paid. */
+
+vi.setConfig({ testTimeout: 60_000 })
+
+let market: Market
+const servers: Server[] = []
+beforeAll(async () => {
+  market = await Market.open()
+}, 60_000)
+beforeEach(() => {
+  market.events.length = 0
+})
+afterAll(() => {
+  for (const server of servers) server.close()
+})
+
+const types = (): string[] => market.events.map(({ type }) => type)
+const ending = (): string | undefined => types().find((type) => type === 'delivered' || type === 'undelivered')
+
+async function listening(server: Server): Promise<string> {
+  servers.push(server.listen(0, '127.0.0.1'))
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const sourceOf = (file: string): string => new URL(`../src/${file}`, import.meta.url).href
+
+const opened = (listener: RequestListener): Promise<string> => listening(createServer(listener))
+
+function gate(): { wait: Promise<void>; open: () => void } {
+  let open = (): void => undefined
+  const wait = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { wait, open }
+}
+
+describe('selling 3: a request behind another one on the same connection', () => {
+  async function pipelined(): Promise<{ origin: string; free: ReturnType<typeof gate>; begun: ReturnType<typeof gate> }> {
+    const [free, begun] = [gate(), gate()]
+    const charge = paywall(market.terms)
+    const origin = await opened(async (request, response) => {
+      if (request.url === '/free') return void free.wait.then(() => response.end('free'))
+      await charge(request, response, () => {
+        response.write('almost all')
+        begun.open()
+      })
+    })
+    return { origin, free, begun }
+  }
+  const both = (credential: string): string =>
+    `GET /free HTTP/1.1\r\nHost: shop\r\n\r\nGET /film HTTP/1.1\r\nHost: shop\r\nAuthorization: ${credential}\r\n\r\n`
+
+  test('whoever leaves after its first bytes has had the delivery', async () => {
+    const { origin, free, begun } = await pipelined()
+    const credential = await market.buy(`${origin}/film`)
+    const socket = connect(Number(new URL(origin).port), '127.0.0.1')
+    let text = ''
+    socket.setEncoding('latin1').on('data', (chunk) => {
+      text += chunk
+    })
+    socket.write(both(credential))
+    await begun.wait
+    free.open()
+    await eventually(() => text.includes('almost all'), 'the bytes')
+    socket.destroy()
+    await eventually(() => ending() !== undefined, 'the end of the delivery')
+    expect(ending()).toBe('delivered')
+    expect((await present(`${origin}/film`, credential)).status).toBe(402)
+  })
+})
+
+describe('selling 3: HTTP/2', () => {
+  async function film(work: (response: Http2ServerResponse) => unknown): Promise<string> {
+    const charge = paywall(market.terms)
+    const server = createHttp2Server(
+      // The types of the two versions differ in what `end` may be given.
+      (request, response) => void charge(request, response as unknown as ServerResponse, () => work(response)),
+    )
+    return listening(server)
+  }
+  async function bought(origin: string): Promise<{ credential: string; session: ReturnType<typeof connectHttp2> }> {
+    const session = connectHttp2(origin)
+    const unpaid = session.request({ ':path': '/film' }).resume()
+    const [headers] = await once(unpaid, 'response')
+    return { credential: await market.credentialFor(String(headers['www-authenticate'])), session }
+  }
+
+  test.each(['NGHTTP2_INTERNAL_ERROR', 'NGHTTP2_CANCEL', 'NGHTTP2_NO_ERROR'] as const)(
+    'whoever resets the stream with %s after the first bytes has had the delivery',
+    async (code) => {
+      const origin = await film((response) => response.write('almost all'))
+      const { credential, session } = await bought(origin)
+      const stream = session.request({ ':path': '/film', authorization: credential }).on('error', () => undefined)
+      await once(stream, 'data')
+      stream.close(constants[code])
+      await eventually(() => ending() !== undefined, 'the end of the delivery')
+      session.destroy()
+      expect(ending()).toBe('delivered')
+    },
+  )
+
+  test('D3: an answer that the shop breaks off is not delivered', async () => {
+    const customer = gate()
+    const origin = await film(async (response) => {
+      response.write('almost all')
+      await customer.wait
+      response.stream.destroy(new Error('broken off'))
+    })
+    const { credential, session } = await bought(origin)
+    const stream = session.request({ ':path': '/film', authorization: credential }).on('error', () => undefined)
+    await once(stream, 'data')
+    customer.open()
+    await eventually(() => ending() !== undefined, 'the end of the delivery')
+    session.destroy()
+    expect(ending()).toBe('undelivered')
+  })
+
+  test('D3: whoever leaves before the first bytes is served when they come again', async () => {
+    const [begun, shop] = [gate(), gate()]
+    const origin = await film(async (response) => {
+      begun.open()
+      await shop.wait
+      response.end('film')
+    })
+    const { credential, session } = await bought(origin)
+    const stream = session.request({ ':path': '/film', authorization: credential }).on('error', () => undefined)
+    await begun.wait
+    stream.close(constants.NGHTTP2_CANCEL)
+    await once(stream, 'close')
+    // Answered on the same connection, so the shop has heard of the reset by then.
+    await once(session.request({ ':path': '/film' }).resume(), 'end')
+    shop.open()
+    await eventually(() => ending() !== undefined, 'the end of the delivery')
+    expect(ending()).toBe('undelivered')
+    const again = session.request({ ':path': '/film', authorization: credential }).resume()
+    expect((await once(again, 'response'))[0][':status']).toBe(200)
+    session.destroy()
+  })
+
+  test.each([200, 204])('a whole answer of status %i is delivered', async (status) => {
+    const origin = await film((response) => response.writeHead(status).end(status === 200 ? 'film' : ''))
+    const { credential, session } = await bought(origin)
+    await once(session.request({ ':path': '/film', authorization: credential }).resume(), 'end')
+    await eventually(() => ending() !== undefined, 'the end of the delivery')
+    session.destroy()
+    expect(ending()).toBe('delivered')
+  })
+})
+
+test('D3: whoever has left before the paywall was reached claims nothing, and is served when they come again', async () => {
+  const charge = paywall(market.terms)
+  const [arrived, left] = [gate(), gate()]
+  const origin = await opened(async (request, response) => {
+    if (request.headers['x-impatient']) {
+      arrived.open()
+      await once(response, 'close')
+    }
+    await charge(request, response, () => response.end('film'))
+    if (request.headers['x-impatient']) left.open()
+  })
+  const credential = await market.buy(`${origin}/film`)
+  const controller = new AbortController()
+  const headers = { authorization: credential, 'x-impatient': '1' }
+  const lost = fetch(`${origin}/film`, { headers, signal: controller.signal }).catch(() => 'lost')
+  await arrived.wait
+  controller.abort()
+  expect(await lost).toBe('lost')
+  await left.wait
+  expect((await present(`${origin}/film`, credential)).status).toBe(200)
+})
+
+test('D3: a handler of Hono that throws what is no error has not delivered either', async () => {
+  const app = new Hono()
+  let isRepaired = false
+  app.get('/film', honoPaywall(market.terms), (c) => {
+    if (!isRepaired) throw 'out of film'
+    return c.text('film')
+  })
+  const origin = await listening(serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server)
+  const credential = await market.buy(`${origin}/film`)
+  await present(`${origin}/film`, credential)
+  isRepaired = true
+  expect((await present(`${origin}/film`, credential)).status).toBe(200)
+})
+
+describe.each(SHOPS as [string, Opening][])('C45: an answer that takes longer than its hold, in %s', (_name, open) => {
+  test('is bought once: its payment is used up from its first bytes on, until the shop itself breaks it off', async () => {
+    const shop = await open({ ...market.terms, holdSeconds: 4 })
+    const work = gate()
+    shop.work = () => work.wait
+    const url = shop.url('/broken-off')
+    const credential = await market.buy(url)
+    const slow = await present(url, credential)
+    const reader = slow.body?.getReader()
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('half')
+    await eventually(async () => {
+      const { payments } = await market.client.payments.list({ delivery: 'done' })
+      return payments.some(({ id }) => id === paymentIdOf(credential))
+    }, 'the confirmation')
+    const second = await present(url, credential)
+    expect([second.status, challengesIn(second).length]).toEqual([402, 1])
+    work.open()
+    await expect(reader?.read()).rejects.toThrow()
+    await eventually(() => ending() !== undefined, 'the end of the delivery')
+    expect(ending()).toBe('undelivered')
+    shop.isRepaired = true
+    expect((await present(url, credential)).status).toBe(200)
+  })
+})
+
+test('C45: whoever leaves between two attempts at a redemption does not hide that the first may have claimed it', async () => {
+  const controller = new AbortController()
+  const lost = new ConnectionError('lost', { code: 'connection_failed' })
+  const attempt = async (): Promise<never> => {
+    setImmediate(() => controller.abort())
+    throw lost
+  }
+  await expect(patiently(10_000, controller.signal, attempt)).rejects.toBe(lost)
+})
+
+test('C48: a gateway that is away does not keep a program from ending that has something to give back', async () => {
+  const program = `
+    const { Boltyard } = await import(${JSON.stringify(sourceOf('boltyard.ts'))})
+    const { Claims } = await import(${JSON.stringify(sourceOf('paywall/claims.ts'))})
+    const client = new Boltyard({ apiKey: 'sk_x', baseUrl: 'http://127.0.0.1:1/v1', maxRetries: 0 })
+    new Claims(client, 600).release({ id: 'pay_x', requestId: 'x' }, 'the handler failed')`
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], { stdio: 'ignore' })
+  expect(await once(child, 'exit')).toEqual([0, null])
+})
