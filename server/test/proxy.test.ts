@@ -386,6 +386,13 @@ describe('security 28: an API key reaches no node, wherever it stands', () => {
     }
     expect([node.seen.length, node.connections()]).toEqual([0, before])
   })
+
+  test('security 28: in a cookie it refuses nobody, since no cookie is passed on', async () => {
+    for (const answer of await bothWays(main, '/n/node_a/getinfo', `Host: x\r\nCookie: other=${key}\r\n`))
+      expect(statusOf(answer)).toBe(200)
+    expect(node.seen).toHaveLength(2)
+    expect(JSON.stringify(node.seen.map(({ headers }) => headers))).not.toContain(key)
+  })
 })
 
 describe('C49: pages of other sites', () => {
