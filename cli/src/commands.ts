@@ -275,7 +275,7 @@ const PAYMENTS: Command[] = [
     summary: 'List payments, newest first',
     examples: [
       { line: 'boltyard payments list --status paid', does: 'the last 20' },
-      { line: 'boltyard payments list --status settled', does: 'your node has the money, and no credential came' },
+      { line: 'boltyard payments list --status settled', does: 'your node has the money, and no credential was accepted' },
       { line: 'boltyard payments list --status paid --delivery none', does: 'paid, and not served' },
       { line: `boltyard payments list --all | jq '[.payments[].amountSat] | add'`, does: 'in a script' },
     ],

@@ -174,6 +174,21 @@ inBrowser('what the dashboard says', () => {
     }
   })
 
+  test('dashboard: of a customer who paid, came back and was refused it is not said that they stayed away', async () => {
+    const person = await newPerson(server)
+    const { node } = await person.createReady()
+    const terms = { nodeId: node.id, amountSat: 5, description: 'dearer now', protocol: 'l402' }
+    const { id, challenge } = await person.want(201, 'POST', '/payments', { json: terms })
+    const credential = await payChallenge(person, challenge)
+    const redeem = (status: number, minAmountSat: number) =>
+      person.want(status, 'POST', `/payments/${id}/redeem`, { json: { credential, requestId: 'one', expect: { minAmountSat } } })
+    expect(await redeem(409, 6)).toMatchObject({ error: { code: 'terms_mismatch', settled: true } })
+    await person.open(`gateway/payments/${id}`)
+    await untilText(person.page.getByText('The money is there'), /or your server refused them.*The credential stays good/)
+    await redeem(200, 5)
+    await person.page.getByText('The money is there').waitFor({ state: 'detached' })
+  })
+
   test('dashboard: the ledger on the screen adds up to the balance above it', async () => {
     const person = await newPerson(server)
     const { page } = person

@@ -105,8 +105,8 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
         </dl>
         {payment.settledAt !== null && payment.paidAt === null && (
           <p className="note">
-            The money is there, but the customer has not come back with it yet. When they do, redeeming succeeds, even after the
-            challenge has expired.
+            The money is there, and no credential was accepted for it: the customer has not come back, or your server refused
+            them, perhaps because the price had risen. The credential stays good, even after the challenge has expired.
           </p>
         )}
       </section>
