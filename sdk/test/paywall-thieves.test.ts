@@ -9,7 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { eventually } from '../../server/test/harness.ts'
 import { paymentIdOf } from '../src/credential.ts'
 import { ConnectionError } from '../src/errors.ts'
-import { paywall } from '../src/paywall/express.ts'
+import { paymentOf, paywall } from '../src/paywall/express.ts'
 import { paywall as honoPaywall } from '../src/paywall/hono.ts'
 import { patiently } from '../src/paywall/patience.ts'
 import { challengesIn, Market, present } from './paywall-harness.ts'
@@ -199,6 +199,22 @@ test('D3: a handler of Hono that throws what is no error has not delivered eithe
   await present(`${origin}/film`, credential)
   isRepaired = true
   expect((await present(`${origin}/film`, credential)).status).toBe(200)
+})
+
+test('C48: whatever reason a handler has, its customer is served when they come again', async () => {
+  const charge = paywall(market.terms)
+  const reasons = ['sold\u202eout', 'zero\u200bwidth', 'two\u2028lines\u2029', '\ufeff', '\u0000', '\ud800', '⚡'.repeat(500), '']
+  const origin = await opened(async (request, response) => {
+    await charge(request, response, () => {
+      const reason = reasons.shift()
+      if (reason !== undefined) paymentOf(request)?.release(reason)
+      response.end('film')
+    })
+  })
+  const credential = await market.buy(`${origin}/film`)
+  const tries = reasons.length + 1
+  for (let time = 0; time < tries; time++) expect((await present(`${origin}/film`, credential)).status).toBe(200)
+  expect((await present(`${origin}/film`, credential)).status).toBe(402)
 })
 
 describe.each(SHOPS as [string, Opening][])('C45: an answer that takes longer than its hold, in %s', (_name, open) => {

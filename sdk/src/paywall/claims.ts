@@ -82,7 +82,9 @@ export class Claims {
   /** Never rejects. After the hold there is nothing left to give back. */
   async #release({ id, requestId }: ClaimedDelivery, reason: string): Promise<void> {
     const end = Date.now() + this.#holdMs
-    const text = [...reason.replace(/[\p{Cc}\p{Cs}]+/gu, ' ')].slice(0, LONGEST_REASON).join('') || 'not delivered'
+    // The service refuses what cannot be seen, and with it the release.
+    const text =
+      [...reason.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ')].slice(0, LONGEST_REASON).join('') || 'not delivered'
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {
         await this.#client.payments.release(id, { requestId, reason: text }, { timeoutMs: ATTEMPT_MS })
