@@ -5,7 +5,7 @@ import { connect as connectHttp2, constants, createServer as createHttp2Server, 
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { eventually } from '../../server/test/harness.ts'
 import { paymentIdOf } from '../src/credential.ts'
 import { ConnectionError } from '../src/errors.ts'
@@ -259,5 +259,6 @@ test('C48: a gateway that is away does not keep a program from ending that has s
     const client = new Boltyard({ apiKey: 'sk_x', baseUrl: 'http://127.0.0.1:1/v1', maxRetries: 0 })
     new Claims(client, 600).release({ id: 'pay_x', requestId: 'x' }, 'the handler failed')`
   const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], { stdio: 'ignore' })
+  onTestFinished(() => void child.kill('SIGKILL'))
   expect(await once(child, 'exit')).toEqual([0, null])
 })
