@@ -121,6 +121,11 @@ describe('bad configuration', () => {
     expect((fault as Error).message).not.toContain(SECRET)
   })
 
+  // By its reason: as root these ranges also hold numbers that users of the machine have.
+  test.each(['999-2000', '50000-2000000001'])('security 10: NODE_UID_RANGE %s is out of bounds', (NODE_UID_RANGE) => {
+    expect(() => readConfig({ NODE_UID_RANGE })).toThrow(/two numbers first-last/)
+  })
+
   const right: Record<string, string>[] = [
     {},
     { PORT: '0' },
