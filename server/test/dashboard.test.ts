@@ -111,7 +111,10 @@ test('a page of somebody else can change nothing, although its visitor is signed
     { origin: 'https://evil.example' },
     { origin: 'null' },
     { origin: `${server.url}.evil.example` },
-    { origin: server.url.replace('127.0.0.1', 'localhost') },
+    // Our own names on this machine, at ports that are others'.
+    { origin: 'http://127.0.0.1' },
+    { origin: `http://localhost:${server.port + 1}` },
+    { origin: server.url.replace('http:', 'https:') },
     { origin: '' },
   ]
   for (const { method, url } of routes.filter((route) => !['GET', 'HEAD'].includes(route.method))) {

@@ -6,7 +6,7 @@ import { inTurns, Line, Merchant, NOWHERE, newMerchant, type Paid } from './paym
 
 /** Reliability 6: everybody at once, through two processes that share nothing but the store. */
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 /** Rounds: many for the transition and for the claim, some for each other way to get there. */
 const MANY = 100

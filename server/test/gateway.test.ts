@@ -92,7 +92,7 @@ describe('a challenge', () => {
   })
 
   test('MPP 6, MPP 7, MPP 8, MPP 10, MPP 11, MPP 13, MPP 14: the request is canonical, holds the terms and nothing else', async () => {
-    const payment = await charge(merchant, shop, { amountSat: 21_000_000, description: 'Ünïcode "quoted" \\ 😀 \u2028 %20+&=' })
+    const payment = await charge(merchant, shop, { amountSat: 21_000_000, description: 'Ünïcode "quoted" \\ 😀 \u00a0 %20+&=' })
     const { request = '' } = parametersOf(payment.challenge)
     const invoice = invoiceIn(payment.challenge)
     const { paymentHash } = decoded(invoice)
@@ -101,7 +101,7 @@ describe('a challenge', () => {
     const canonical = JSON.stringify({
       amount: '21000000',
       currency: 'sat',
-      description: 'Ünïcode "quoted" \\ 😀 \u2028 %20+&=',
+      description: 'Ünïcode "quoted" \\ 😀 \u00a0 %20+&=',
       externalId: payment.id,
       methodDetails: { invoice, network: 'regtest', paymentHash },
     })

@@ -245,7 +245,13 @@ describe('the operator’s API', () => {
     const made = await server.operator('POST', '/accounts', { json: { name: '  Alice & Co  ', creditSat: 21 } })
     expect(made.status).toBe(201)
     const account = made.json()
-    expect(account).toEqual({ id: expect.any(String), name: 'Alice & Co', creditSat: 21, createdAt: expect.any(Number) })
+    expect(account).toEqual({
+      id: expect.any(String),
+      name: 'Alice & Co',
+      emails: [],
+      creditSat: 21,
+      createdAt: expect.any(Number),
+    })
     expect((await server.operator('GET', `/accounts/${account.id}`)).json()).toEqual(account)
     const all = (await server.operator('GET', '/accounts')).json().accounts
     expect(all).toContainEqual(account)

@@ -149,7 +149,7 @@ export async function fault(server: Server, { node }: { node: Pick<Node, 'id'> }
 export async function control(server: Server, made: Created, verb: string, json: Record<string, unknown>): Promise<void> {
   const { nodeId } = await infoOf(made)
   const hub = join(server.dataDir, 'hub')
-  const { port } = JSON.parse(readFileSync(join(hub, 'run.json'), 'utf8'))
+  const { port } = JSON.parse(readFileSync(join(server.dataDir, 'run', 'hub', 'run.json'), 'utf8'))
   const [, token = ''] = /^control-token=(.+)$/m.exec(readFileSync(join(hub, 'hub.conf'), 'utf8')) ?? []
   const answer = await send(port, 'POST', `/nodes/${nodeId}/${verb}`, { token, json })
   expect([answer.status, answer.text]).toEqual([200, expect.any(String)])
