@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, openSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, realpathSync } from 'node:fs'
 
 /** All that is Linux-only. Elsewhere the service says so and stops, until someone adds it here. */
 
@@ -137,17 +137,40 @@ export function findByEnvironment(uid: number, ...variables: string[]): number |
 const LISTENING_ADDRESSES = ['0100007F', '0000000000000000FFFF00000100007F', '00000000', '00000000000000000000000000000000']
 const LISTENING = '0A'
 
+const CHUNK_BYTES = 16_384
+
+/**
+ * The kernel lists listening sockets before all others, so reading stops at the first one that does not listen: thousands of open
+ * connections must not make every new one to a node slow.
+ */
+function* listeners(path: string): Generator<[localAddress: string, uid: number]> {
+  const descriptor = openSync(path, 'r')
+  try {
+    const chunk = Buffer.alloc(CHUNK_BYTES)
+    let rest = ''
+    let isHeader = true
+    for (let length = readSync(descriptor, chunk); length > 0; length = readSync(descriptor, chunk)) {
+      const lines = (rest + chunk.toString('latin1', 0, length)).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) {
+        const [, local = '', , state, , , , uid] = line.trim().split(/\s+/)
+        if (!isHeader && state !== LISTENING) return
+        if (!isHeader) yield [local, Number(uid)]
+        isHeader = false
+      }
+    }
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
 /** The user who listens where connections to 127.0.0.1 on this port go; undefined when nobody does. */
 export function listenerUid(port: number): number | undefined {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   const uids = new Map<string, number>()
   for (const path of ['/proc/net/tcp', '/proc/net/tcp6']) {
-    if (!existsSync(path)) continue
-    for (const line of readFileSync(path, 'latin1').split('\n')) {
-      if (!line.includes(suffix)) continue
-      const [, local = '', , state, , , , uid] = line.trim().split(/\s+/)
-      if (state === LISTENING && local.endsWith(suffix)) uids.set(local.slice(0, -suffix.length), Number(uid))
-    }
+    for (const [local, uid] of existsSync(path) ? listeners(path) : [])
+      if (local.endsWith(suffix)) uids.set(local.slice(0, -suffix.length), uid)
   }
   const address = LISTENING_ADDRESSES.find((one) => uids.has(one))
   return address === undefined ? undefined : uids.get(address)

@@ -9,27 +9,41 @@ const LONGEST_WAIT_SECONDS = 60
 type Count = { open: number; nextEndSeconds: number; countedAtMs: number }
 
 /**
- * How many challenges of a node can be unpaid at a time. Counted in the store once a second for each node that is asked for challenges,
- * and our own creations are added in between. So the limit can be passed by what is being created while it is counted, and by what other
- * processes create within a second.
+ * How many challenges of a node can be unpaid at a time. Counted in the store once a second for each node that is asked for challenges;
+ * our own are added in between, and those under way always, because a node may need seconds for an invoice. So the limit can be passed
+ * only by what other processes have under way or created within the last second.
  */
 export class OpenChallenges {
   readonly #sql: Sql
   readonly #max: number
   readonly #counts = new Map<string, Promise<Count>>()
+  readonly #underWay = new Map<string, number>()
 
   constructor(sql: Sql, max: number) {
     this.#sql = sql
     this.#max = max
   }
 
-  /** Throws when the node has as many as it may have. */
-  async admit(nodeId: string): Promise<void> {
-    if (this.#max === 0) return
-    const count = await this.#countOf(nodeId)
-    if (count.open >= this.#max)
-      throw rateLimited(this.#max, Math.min(count.nextEndSeconds, LONGEST_WAIT_SECONDS), 'open_challenges')
-    count.open++
+  /** Throws when the node has as many as it may have. What it gives is called when the creation is over, however it ended. */
+  async enter(nodeId: string): Promise<() => void> {
+    if (this.#max === 0) return () => undefined
+    const { open, nextEndSeconds } = await this.#countOf(nodeId)
+    const underWay = this.#underWay.get(nodeId) ?? 0
+    if (open + underWay >= this.#max)
+      throw rateLimited(this.#max, Math.min(nextEndSeconds, LONGEST_WAIT_SECONDS), 'open_challenges')
+    this.#underWay.set(nodeId, underWay + 1)
+    return () => this.#leave(nodeId)
+  }
+
+  /** Added to the last count, which may have it already or may never get it: for a second one too many rather than one too few. */
+  #leave(nodeId: string): void {
+    const left = (this.#underWay.get(nodeId) ?? 0) - 1
+    if (left > 0) this.#underWay.set(nodeId, left)
+    else this.#underWay.delete(nodeId)
+    this.#counts.get(nodeId)?.then(
+      (count) => count.open++,
+      () => undefined,
+    )
   }
 
   /** One statement for all who ask at once. */

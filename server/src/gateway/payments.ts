@@ -5,7 +5,8 @@ import { once, type Repeatable } from '../idempotency.ts'
 import { isId, newId } from '../ids.ts'
 import type { Invoice } from '../lightning/bolt11.ts'
 import { expiryOf, invoiceFrom, oddInvoice } from '../lightning/invoices.ts'
-import type { AccessTo } from '../nodes/access.ts'
+import type { NodeAddress } from '../lightning/phoenixd.ts'
+import type { AccessTo, NodeAccess } from '../nodes/access.ts'
 import { Problem } from '../problems.ts'
 import type { MasterKey } from '../secrets.ts'
 import type { Sql } from '../store/db.ts'
@@ -35,6 +36,8 @@ export type CreatePaymentParams = {
 }
 export type CreatedPayment = { id: string; protocol: Protocol; status: 'payment_required'; challenge: string }
 
+type ReadyNode = NodeAccess & { address: NodeAddress }
+
 const INVOICE_TIMEOUT_MS = 5_000
 
 export type PaymentsParts = {
@@ -58,32 +61,45 @@ export class Payments {
 
   async create(call: Call, params: CreatePaymentParams, repeatable?: Repeatable): Promise<CreatedPayment> {
     const { sql, masterKeys } = this.#parts
-    const prepare = (): Promise<NewPayment> => this.#prepare(call, params)
+    let leave = (): void => undefined
+    const prepare = async (): Promise<NewPayment> => {
+      const node = await this.#readyNode(call, params.nodeId)
+      leave = await this.#open.enter(params.nodeId)
+      return this.#prepare(call, params, node)
+    }
     const work = async (store: Sql, payment: NewPayment): Promise<CreatedPayment> => {
       if (!(await insertPayment(store, payment))) throw oddInvoice('its payment hash is that of another payment')
       crashpoint('payment: not yet committed')
       return { id: payment.id, protocol: payment.protocol, status: 'payment_required', challenge: payment.challenge }
     }
-    // One statement is a transaction of its own.
-    const created =
-      repeatable?.key === undefined
-        ? await work(sql, await prepare())
-        : await once(sql, masterKeys, repeatable, 201, { prepare, work })
-    crashpoint('payment: committed')
-    return created
+    try {
+      // One statement is a transaction of its own.
+      const created =
+        repeatable?.key === undefined
+          ? await work(sql, await prepare())
+          : await once(sql, masterKeys, repeatable, 201, { prepare, work })
+      crashpoint('payment: committed')
+      return created
+    } finally {
+      leave()
+    }
+  }
+
+  async #readyNode(call: Call, nodeId: string): Promise<ReadyNode> {
+    // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
+    const node = isId('node', nodeId) ? await this.#parts.accessTo(nodeId) : undefined
+    if (!node || node.isDeleted || node.accountId !== call.accountId)
+      throw new Problem('node_not_found', 'There is no such node.')
+    const { address } = node
+    if (!node.isReady || !address)
+      throw new Problem('payment_service_unavailable', 'The node is not ready: only a running node can be paid.')
+    return { ...node, address }
   }
 
   /** Everything but keeping it. An invoice that is made and then forgotten harms nobody: nobody was told of it. */
-  async #prepare(call: Call, params: CreatePaymentParams): Promise<NewPayment> {
+  async #prepare(call: Call, params: CreatePaymentParams, node: ReadyNode): Promise<NewPayment> {
     const { nodeId, amountSat, description, resource = null, protocol = 'mpp' } = params
-    const { config, accessTo, protocolKeys } = this.#parts
-    // What is no id names no node, and may hold characters that the store has no place for.
-    const node = isId('node', nodeId) ? await accessTo(nodeId) : undefined
-    if (!node || node.isDeleted || node.accountId !== call.accountId)
-      throw new Problem('node_not_found', 'There is no such node.')
-    if (!node.isReady || !node.address)
-      throw new Problem('payment_service_unavailable', 'The node is not ready: only a running node can be paid.')
-    await this.#open.admit(nodeId)
+    const { config, protocolKeys } = this.#parts
     const id = newId('pay')
     // What can be paid after its credential has lapsed is paid for nothing.
     const lifetimeSeconds =
