@@ -72,7 +72,7 @@ function NodeList({ nodes }: { nodes: DashboardNode[] }) {
               <span className="mono dim">{node.id}</span>
               {node.failureMessage && <span className="small"> {node.failureMessage}</span>}
             </span>
-            <span className="small dim wide-only">
+            <span className="small dim from-600">
               Created <Time at={node.createdAt} />
             </span>
             <NodeStatus node={node} />
