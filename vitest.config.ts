@@ -9,9 +9,9 @@ export default defineConfig({
     include: ['**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**'],
     globalSetup: ['test/build.ts'],
-    // Every test starts real daemons and talks to them over sockets; two cores share them all.
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // Every test starts real daemons and talks to them over sockets; two cores share them all. These only end what hangs.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     // One more than there are cores on the machines that test it: a quarter of the time of two is waiting.
     maxWorkers: 3,
   },
