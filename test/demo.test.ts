@@ -59,7 +59,7 @@ test('the whole story is told step by step, within 20 s, and leaves nothing behi
   expect(printed.stderr).toBe('')
   expect(running()).toEqual([])
   expect(readdirSync(directory).filter((name) => name.startsWith('boltyard-demo-'))).toEqual([])
-}, 60_000)
+})
 
 test('--json: one line for programs, with both purchases', async () => {
   const { printed, exit } = demo('--json')
@@ -71,7 +71,7 @@ test('--json: one line for programs, with both purchases', async () => {
     expect.objectContaining({ protocol: 'mpp', amountSat: 21, receipt: expect.any(String), secondTime: 402 }),
     expect.objectContaining({ protocol: 'l402', amountSat: 21, receipt: null, secondTime: 200 }),
   ])
-}, 60_000)
+})
 
 test('Ctrl-C in the middle leaves nothing behind either', async () => {
   const { child, printed, exit } = demo()
@@ -80,7 +80,7 @@ test('Ctrl-C in the middle leaves nothing behind either', async () => {
   expect(await exit).toBe(130)
   expect(running()).toEqual([])
   expect(readdirSync(directory).filter((name) => name.startsWith('boltyard-demo-'))).toEqual([])
-}, 60_000)
+})
 
 test('an option that it does not have is told, not ignored', async () => {
   const { printed, exit } = demo('--jsno')

@@ -11,8 +11,6 @@ import { type Created, fund } from '../server/test/node-harness.ts'
 
 /** What examples/ promises, as it stands there. */
 
-vi.setConfig({ testTimeout: 60_000 })
-
 const example = (name: string): string => fileURLToPath(new URL(`../examples/${name}`, import.meta.url))
 const tsx = createRequire(import.meta.url).resolve('tsx')
 const running: ChildProcess[] = []
@@ -27,7 +25,7 @@ beforeAll(async () => {
   vi.stubEnv('SERVICE_API_KEY', market.owner.key.key)
   vi.stubEnv('SERVICE_BASE_URL', `${market.server.url}/v1`)
   vi.stubEnv('NODE_ID', market.node.node.id)
-}, 60_000)
+})
 afterAll(() => {
   for (const child of running) child.kill()
   for (const server of servers) server.close()

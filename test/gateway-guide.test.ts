@@ -26,7 +26,7 @@ beforeAll(async () => {
   const env = { SERVICE_BASE_URL: `${server.url}/v1`, SERVICE_API_KEY: merchant.key.key, NODE_ID: node.id, PORT: port }
   shop = spawn(process.execPath, [file], { env, stdio: 'inherit' })
   await eventually(async () => (await fetch(url).catch(() => undefined))?.status === 404, 'the shop to open', 30_000)
-}, 90_000)
+})
 
 afterAll(() => shop?.kill())
 
@@ -49,7 +49,7 @@ test('D2: what paid for the cheap thing does not open the dear one, is not used 
   expect((await visit('/cheap', dear)).status).toBe(402)
   const own = await visit('/dear', dear)
   expect([own.status, await own.text()]).toEqual([200, 'goods of /dear\n'])
-}, 60_000)
+})
 
 test('D2: nonsense for a credential is answered with a challenge', async () => {
   for (const nonsense of ['Payment x', 'Bearer x', 'Payment bnVsbA']) expect((await visit('/cheap', nonsense)).status).toBe(402)

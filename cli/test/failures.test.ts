@@ -14,7 +14,7 @@ beforeAll(async () => {
   server = await startServer({ env: ROOMY })
   ada = await Customer.of(server)
   shop = (await ada.gets(['nodes', 'create', '--wait'])).node
-}, 90_000)
+})
 
 const newWire = (): Promise<Wire> => new Wire(server.url).open()
 const requestId = expect.stringMatching(/^[\w.-]+$/)
@@ -66,7 +66,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     await poor.gets(['sandbox', 'pay', invoice], { env: { DATA_DIR: server.dataDir } })
     const { node } = await eventually(() => poor.gets(['nodes', 'create']), 'the credit to come')
     await poor.gets(['nodes', 'delete', node.id, '--yes'])
-  }, 60_000)
+  })
 
   test('6: rate limited for longer than anybody waits; a short limit is sat out', async () => {
     const wire = await newWire()
@@ -93,7 +93,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     const bob = await Customer.of(small)
     for (let count = 0; count < 3; count++) await bob.gets(['nodes', 'list'])
     expect(await bob.run(['nodes', 'list'])).toMatchObject({ code: 6, stdout: '' })
-  }, 60_000)
+  })
 
   test('3: nothing listens, and nothing was asked of anybody', async () => {
     const { code, error } = await ada
@@ -158,7 +158,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
       3,
       expect.objectContaining({ code: 'payment_service_unavailable', requestId, status: 502 }),
     ])
-  }, 60_000)
+  })
 
   test('1 and 3: a page that is not ours', async () => {
     const wire = await newWire()
@@ -211,7 +211,7 @@ describe('the service is restarted in mid-call', () => {
     await bob.gets(['nodes', 'wait', node.id])
     await bob.gets(['nodes', 'stop', node.id])
     expect(await interrupted(['nodes', 'start', node.id])).toMatchObject({ id: node.id, status: 'ready' })
-  }, 120_000)
+  })
 
   test('a restart whose answer was lost is not repeated: what is known, and how to find out', async () => {
     const wire = await newWire()
@@ -281,7 +281,7 @@ describe('Ctrl-C', () => {
     expect(code).toBe(143)
     expect(JSON.parse(stderr).error.next).toContain(`boltyard nodes get ${node.id}`)
     await eventually(async () => (await ada.gets(['nodes', 'get', node.id])).status === 'ready', 'the start to be finished')
-  }, 60_000)
+  })
 })
 
 onTerminal('failures', () => {

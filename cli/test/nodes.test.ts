@@ -31,7 +31,7 @@ beforeAll(async () => {
   server = await startServer({ env: { ...ROOMY, NODE_VERSIONS: versions } })
   ada = await Customer.of(server)
   shop = await ada.gets(['nodes', 'create', '--name', 'shop', '--wait'])
-}, 90_000)
+})
 
 describe('nodes create', () => {
   test('piped: one document with the node, ready after --wait, and its credentials, which open it', async () => {
@@ -173,7 +173,7 @@ describe('piped, the life of a node', () => {
     })
     expect(await ada.gets(['nodes', 'delete', id, '--yes'])).toEqual({ id, deleted: true })
     expect((await ada.run(['nodes', 'get', id])).code).toBe(5)
-  }, 90_000)
+  })
 
   test('a name that looks like an option comes after --', async () => {
     expect(await ada.gets(['nodes', 'rename', '--', shop.node.id, '--wait'])).toMatchObject({ name: '--wait' })
@@ -255,7 +255,7 @@ onTerminal('nodes', () => {
     expect((await ada.sees(['nodes', 'updates', id])).plain).toMatch(/^running +0\.8\.\d.*\nnewest +0\.8\.1 \(that is it\)\n$/)
     expect((await ada.sees(['nodes', 'update', id])).code).toBe(8)
     expect((await ada.sees(['nodes', 'wait', id])).plain).toMatch(/status +ready\n/)
-  }, 60_000)
+  })
 
   test('delete asks for the name; anything else deletes nothing', async () => {
     const { node } = await ada.gets(['nodes', 'create', '--name', 'brief'])
@@ -300,5 +300,5 @@ describe('an update', () => {
       updateStatus: 'updated',
       status: 'ready',
     })
-  }, 90_000)
+  })
 })

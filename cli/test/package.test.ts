@@ -24,7 +24,7 @@ beforeAll(async () => {
     cwd: prefix,
     stdio: 'pipe',
   })
-}, 120_000)
+})
 
 test('D12: it is one program, and brings nothing along but its licence and a page about it', () => {
   const installed = join(prefix, 'lib', 'node_modules')
@@ -51,7 +51,7 @@ test('installed, it goes all the way: a node, a challenge, a payment, a delivery
   const payment = gets(['payments', 'create', '--node', node.id, '--amount-sat', '100', '--description', 'Weather report'])
   const { credential } = gets(['sandbox', 'pay', '-'], payment.challenge)
   expect(gets(['payments', 'redeem'], credential)).toMatchObject({ id: payment.id, status: 'paid', amountSat: 100 })
-}, 60_000)
+})
 
 test('a program without a home, a terminal or rights says what it says all the same', () => {
   writeFileSync(join(prefix, 'empty'), '')

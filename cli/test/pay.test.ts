@@ -23,7 +23,7 @@ beforeAll(async () => {
   await fund(server, purse, 1_000_000)
   writeFileSync(FILE, JSON.stringify({ nodeId: purse.node.id, endpointUrl: purse.node.endpointUrl, ...purse.credentials }))
   shop = await new Merchant(seller, till.node.id).open()
-}, 90_000)
+})
 
 let money: [purse: number, till: number]
 beforeEach(async () => {

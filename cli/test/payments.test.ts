@@ -13,7 +13,7 @@ beforeAll(async () => {
   ada = await Customer.of(server)
   operator = { DATA_DIR: server.dataDir }
   nodeId = (await ada.gets(['nodes', 'create', '--wait'])).node.id
-}, 90_000)
+})
 
 const asks = (...more: string[]): string[] => [
   'payments',
@@ -143,7 +143,7 @@ test('C45, C48, D9: a delivery is held, given back and confirmed; what was paid 
   expect(await eve.gets(['payments', 'delivered', id, '--request-id', 'b'])).toEqual({ id, requestId: 'b', result: 'delivered' })
   expect(await listed('--delivery', 'done')).toEqual([id])
   for (const command of ['delivered', 'release']) expect((await eve.run(['payments', command, id])).code).toBe(2)
-}, 60_000)
+})
 
 test('key: whose it is and what it may do, never the key', async () => {
   const reader = await Customer.of(server, ['nodes:read'])
@@ -214,7 +214,7 @@ onTerminal('payments, key and sandbox', () => {
     expect((await ada.sees(['sandbox', 'fund', nodeId, '1000000'], { env: operator })).plain).toMatch(
       /^balance +1\u2009\d{3}\u2009\d{3} sat\n$/,
     )
-  }, 60_000)
+  })
 
   test('a credential is not asked for at the keyboard, where it would be seen', async () => {
     const { code, plain } = await ada.sees(['payments', 'validate'])

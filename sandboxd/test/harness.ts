@@ -122,7 +122,7 @@ export class Daemon {
 class Gone extends Error {}
 
 /** Waits for a truthy value; what throws meanwhile counts as "not yet". */
-export async function eventually<T>(probe: () => T | Promise<T>, what: string, timeoutMs = 15_000): Promise<NonNullable<T>> {
+export async function eventually<T>(probe: () => T | Promise<T>, what: string, timeoutMs = 60_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + timeoutMs
   let last: unknown
   while (Date.now() < deadline) {

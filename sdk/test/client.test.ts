@@ -31,7 +31,7 @@ beforeAll(async () => {
   wire = await new Wire(server.url).open()
   apiKey = (await server.newKey(['nodes:write', 'gateway:write'])).key
   boltyard = new Boltyard({ apiKey, baseUrl: wire.baseUrl, timeoutMs: 10_000 })
-}, 60_000)
+})
 
 beforeEach(() => {
   wire.faults = []

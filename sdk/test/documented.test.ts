@@ -61,7 +61,7 @@ test.each(PROGRAMS)('$name: the line is in $page, as it is compiled here', ({ pa
 
 test('D4: every documented line compiles under strict', () => {
   expect(compile(join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc'), files)).toBe('')
-}, 120_000)
+})
 
 describe.skipIf(!process.env.FULL)('with an older TypeScript', () => {
   const install = (version: string): string => {

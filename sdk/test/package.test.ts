@@ -28,7 +28,7 @@ beforeAll(async () => {
   const tarball = pack('sdk', directory)
   writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
   run('npm', 'install', '--offline', '--no-audit', '--no-fund', tarball)
-}, 120_000)
+})
 
 test('D12: packed where nothing was built yet, it is whole, and brings nothing along: no dependencies, no sources, no tests', () => {
   expect(readdirSync(join(directory, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual(['@boltyard'])

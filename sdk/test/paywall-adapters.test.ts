@@ -1,16 +1,14 @@
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { eventually, sendRaw } from '../../server/test/harness.ts'
 import { challengesIn, Market, present } from './paywall-harness.ts'
 import { JOKE, SHOPS, type Shop } from './paywall-shops.ts'
 
 /** The same promises in every framework. */
 
-vi.setConfig({ testTimeout: 60_000 })
-
 let market: Market
 beforeAll(async () => {
   market = await Market.open()
-}, 60_000)
+})
 
 const receiptOf = (answer: Response): any =>
   JSON.parse(Buffer.from(answer.headers.get('payment-receipt') ?? '', 'base64url').toString())

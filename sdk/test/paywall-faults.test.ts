@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { credentialOf, preimageFrom } from '../../server/test/gateway-harness.ts'
 import { eventually } from '../../server/test/harness.ts'
 import { fault } from '../../server/test/node-harness.ts'
@@ -8,8 +8,6 @@ import { challengesIn, invoiceIn, Market, present, protocolOf } from './paywall-
 import { type Opening, SHOPS, type Shop } from './paywall-shops.ts'
 
 /** Whatever is wrong between the shop, the gateway and the node: nobody pays twice, and nobody is served for nothing. */
-
-vi.setConfig({ testTimeout: 60_000 })
 
 const open = SHOPS[0]?.[1] as Opening
 let market: Market
@@ -20,7 +18,7 @@ beforeAll(async () => {
   market = await Market.open({ NODE_CALLBACK_URL: NOWHERE })
   shop = await open(market.terms)
   url = shop.url('/jokes/1')
-}, 60_000)
+})
 beforeEach(() => {
   market.events.length = 0
   market.wire.seen.length = 0

@@ -15,13 +15,11 @@ import { type Opening, SHOPS, type Shop } from './paywall-shops.ts'
 
 /** The rules of every paywall, where one framework shows them as well as another. */
 
-vi.setConfig({ testTimeout: 60_000 })
-
 const open = SHOPS[0]?.[1] as Opening
 let market: Market
 beforeAll(async () => {
   market = await Market.open()
-}, 60_000)
+})
 beforeEach(() => {
   market.events.length = 0
   market.wire.seen.length = 0

@@ -5,7 +5,7 @@ import { connect as connectHttp2, constants, createServer as createHttp2Server, 
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../../server/test/harness.ts'
 import { paymentIdOf } from '../src/credential.ts'
 import { ConnectionError } from '../src/errors.ts'
@@ -17,13 +17,11 @@ import { type Opening, SHOPS } from './paywall-shops.ts'
 
 /** Customers who want more than they have paid for, and customers who leave at odd moments and must not lose what they have paid. */
 
-vi.setConfig({ testTimeout: 60_000 })
-
 let market: Market
 const servers: Server[] = []
 beforeAll(async () => {
   market = await Market.open()
-}, 60_000)
+})
 beforeEach(() => {
   market.events.length = 0
 })

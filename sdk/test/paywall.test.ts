@@ -7,7 +7,7 @@ import { serve } from '@hono/node-server'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { attenuate, l402Credential, macaroonIn } from '../../server/test/gateway-harness.ts'
 import { eventually } from '../../server/test/harness.ts'
 import { fault } from '../../server/test/node-harness.ts'
@@ -22,8 +22,6 @@ import { type Opening, SHOPS, type Shop } from './paywall-shops.ts'
 
 /** What a paywall promises: one payment, one delivery; a payment for one thing buys no other. */
 
-vi.setConfig({ testTimeout: 60_000 })
-
 const open = SHOPS[0]?.[1] as Opening
 let market: Market
 let shop: Shop
@@ -32,7 +30,7 @@ beforeAll(async () => {
   market = await Market.open()
   shop = await open(market.terms)
   url = shop.url('/jokes/1')
-}, 60_000)
+})
 beforeEach(() => {
   market.events.length = 0
   market.wire.seen.length = 0

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SERVER } from './build.ts'
 import {
   buildCrashingServer,
@@ -17,8 +17,6 @@ import {
 import { eventually, temporaryDirectory } from './harness.ts'
 
 // Real services are started and killed over and over.
-vi.setConfig({ testTimeout: 60_000 })
-
 /** Reliability 1 and 14: the service dies by its own SIGKILL between an effect and its record; the next one finishes what was asked. */
 
 const CONVERGED_MS = 30_000
@@ -43,7 +41,7 @@ beforeAll(async () => {
   yard = await new Yard({ command: [process.execPath, bundle], env: { MAX_NODES_PER_ACCOUNT: '200' } }).start(catalogue.old)
   bystander = await yard.createReady()
   bystanderDaemon = yard.daemon(bystander.node.id)
-}, 60_000)
+})
 
 afterAll(() => removeCrashingServer())
 

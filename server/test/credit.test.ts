@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import {
   addCredit,
   type CreditSummary,
@@ -25,14 +25,12 @@ import {
 import { eventually, type Server, startServer } from './harness.ts'
 import { newOwner, type Owner } from './node-harness.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
-
 const DAY = 86_400
 let server: Server
 
 beforeAll(async () => {
   server = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', CREDIT_GRACE_HOURS: '1' } })
-}, 60_000)
+})
 
 const creditOf = async (id: string): Promise<number> => (await server.operator('GET', `/accounts/${id}`)).json().creditSat
 const give = (id: string, amountSat: number) =>

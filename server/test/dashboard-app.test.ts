@@ -182,5 +182,5 @@ describe('as it is started', () => {
     const onNode = await server.send('GET', '/dashboard/', { headers: { host: 'abc.nodes.example' } })
     expect(onNode.text).not.toContain(PAGE)
     expect(onNode.status).toBe(404)
-  }, 60_000)
+  })
 })

@@ -18,7 +18,7 @@ beforeAll(async () => {
   server = await startServer({ env: { TRUST_PROXY: '1' } })
   sql = server.sql()
   ann = await signUp(server)
-}, 60_000)
+})
 afterAll(() => {
   for (const stream of streams) stream.close()
 })
@@ -84,7 +84,7 @@ test('a node becomes ready, without a reload: told within 2 s, as is everything 
   await ann.want(204, 'DELETE', `/nodes/${node.id}?force=true`)
   await deleted
   stream.close()
-}, 60_000)
+})
 
 test('a payment: asked for, settled, paid; whoever did it, by whatever way', async () => {
   const { node } = await ann.createReady()
@@ -105,7 +105,7 @@ test('a payment: asked for, settled, paid; whoever did it, by whatever way', asy
   await told(() => validate(owner, current.id, credentialOf(current, payment.preimage)))
   await settled(stream)
   stream.close()
-}, 60_000)
+})
 
 test('a row that appears below one that was there before is told too: transactions end in any order', async () => {
   const stream = await listen(ann)
@@ -126,7 +126,7 @@ test('a row that appears below one that was there before is told too: transactio
   release()
   await Promise.all([slow, late])
   stream.close()
-}, 60_000)
+})
 
 test('of another account nothing is told', async () => {
   const bob = await signUp(server)
@@ -195,7 +195,7 @@ test('a comment at least every 15 s keeps a quiet connection, and a session that
   eve.cookie = cookie
   await expect(eve.listen()).rejects.toThrow('events: 401')
   kept.close()
-}, 60_000)
+})
 
 test('HEAD does not listen', async () => {
   const { status } = await ann.send('HEAD', '/events', { timeoutMs: 3_000 })
@@ -244,7 +244,7 @@ describe('when the service stops or the store goes', () => {
     await gus.want(201, 'POST', '/keys', { json: { name: 'k', scopes: [] } })
     await told
     again.close()
-  }, 60_000)
+  })
 
   test('the store goes and comes back: the stream stays, and what changed meanwhile is told', async () => {
     const own = await startServer({ env: { TRUST_PROXY: '1' } })
@@ -262,5 +262,5 @@ describe('when the service stops or the store goes', () => {
     )
     await told
     stream.close()
-  }, 90_000)
+  })
 })

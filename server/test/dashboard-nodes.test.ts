@@ -33,7 +33,7 @@ beforeAll(async () => {
   for (const { node } of [full, limited]) await give(node.id, 100_000)
   // From now on there is something newer.
   await server.restart('SIGTERM', { NODE_VERSIONS })
-}, 60_000)
+})
 
 const give = (id: string, amountSat: number) => ann.want(200, 'POST', `/sandbox/nodes/${id}/fund`, { json: { amountSat } })
 const balanceOf = async ({ node, credentials }: CreatedNode): Promise<number> =>

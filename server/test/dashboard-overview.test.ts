@@ -19,7 +19,7 @@ const DAY = 24 * HOUR
 beforeAll(async () => {
   server = await startServer({ env: { TRUST_PROXY: '1' } })
   sql = server.sql()
-}, 60_000)
+})
 
 /** Of rows as large as real ones; `ages` are how many seconds ago each was made, settled and paid. */
 async function insertPayments(
@@ -148,7 +148,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
       INSERT INTO activity (account_id, actor, action, target)
       SELECT account_id, node_id, 'payment.settled', id FROM gateway_payments WHERE settled_at IS NOT NULL`
     await sql`VACUUM ANALYZE`
-  }, 120_000)
+  })
 
   type Plan = {
     'Node Type': string

@@ -21,7 +21,7 @@ beforeAll(async () => {
   server = await startServer({ env: { TRUST_PROXY: '1', MAX_KEYS_PER_ACCOUNT: '5' } })
   sql = server.sql()
   ;[ann, bob, routes] = await Promise.all([signUp(server), signUp(server), routesOfTheRouter()])
-}, 60_000)
+})
 
 async function routesOfTheRouter(): Promise<{ method: string; url: string }[]> {
   const parts = {
@@ -143,7 +143,7 @@ describe('an account with everything in it', () => {
     key = await ann.want(201, 'POST', '/keys', { json: { name: 'mine', scopes: [] } })
     invoice = await ann.want(201, 'POST', `/nodes/${node.node.id}/invoices`, { json: { description: 'x' } })
     topUp = await ann.want(201, 'POST', '/credit/top-ups', { json: { amountSat: 50 } })
-  }, 60_000)
+  })
 
   test('C9: what is another account’s is answered as what does not exist, on every route that names it', async () => {
     const wrong: unknown[] = []
@@ -516,7 +516,7 @@ test('C42: node operations of the dashboard are counted by address, beside those
   const others = { 'x-forwarded-for': '192.0.2.2' }
   for (let time = 0; time < 5; time++) await eve.refusal('POST', '/sandbox/pay', { headers: others })
   expect((await eve.refusal('POST', '/sandbox/pay', { headers: others }))[0]).toBe(429)
-}, 60_000)
+})
 
 test('what happened is paged by its id: nothing twice and nothing left out, also while more happens', async () => {
   const fay = await signUp(server)

@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Sql } from '../src/store/db.ts'
 import { buildCrashingServer, removeCrashingServer, Yard } from './crash-harness.ts'
 import { type Answer, eventually } from './harness.ts'
 import { type Merchant, NOWHERE, newMerchant, type Paid } from './payment-harness.ts'
 
 /** Reliability 1, 7 and 8 at the gateway: whoever dies between an effect and its answer, the same request again gets the one answer. */
-
-vi.setConfig({ testTimeout: 90_000 })
 
 /** C41: from the death of the first on. */
 const TAKEN_OVER_MS = 30_000
@@ -23,7 +21,7 @@ beforeAll(async () => {
   yard = await new Yard({ command: [process.execPath, bundle], env: { NODE_CALLBACK_URL: NOWHERE } }).start()
   merchant = await newMerchant(yard)
   nodeId = (await merchant.owner.createReady()).node.id
-}, 60_000)
+})
 
 afterAll(removeCrashingServer)
 

@@ -1,12 +1,10 @@
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../src/ids.ts'
 import type { Sql } from '../src/store/db.ts'
 import { type Answer, eventually, type Server, startServer } from './harness.ts'
 import { type Merchant, newMerchant, type Paid } from './payment-harness.ts'
 
 /** C45, C48 and C39: claims that are held, confirmed and given back, and terms that a payment is held to. */
-
-vi.setConfig({ testTimeout: 60_000 })
 
 let server: Server
 let sql: Sql
@@ -20,7 +18,7 @@ beforeAll(async () => {
   stranger = await newMerchant(server)
   nodeId = (await merchant.owner.createReady()).node.id
   sql = server.sql()
-}, 60_000)
+})
 
 const isSettled = async ({ id }: { id: string }): Promise<boolean> => (await merchant.get(id)).settledAt !== null
 

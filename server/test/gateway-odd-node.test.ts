@@ -55,7 +55,7 @@ beforeAll(async () => {
   const [row] = await sql`SELECT port FROM nodes WHERE id = ${shop.node.id}`
   realPort = row?.port
   await sql`UPDATE nodes SET port = ${(impostor.address() as AddressInfo).port} WHERE id = ${shop.node.id}`
-}, 60_000)
+})
 
 afterAll(() => {
   impostor.closeAllConnections()

@@ -62,7 +62,7 @@ beforeAll(async () => {
   await deafen(server, deaf)
   await deafen(brief, kiosk)
   stranger = await newMerchant(server)
-}, 90_000)
+})
 
 async function deafen(on: Server, { node }: Created): Promise<void> {
   await storeOf(on)`UPDATE node_secrets SET webhook_secret = NULL WHERE node_id = ${node.id}`
@@ -815,7 +815,7 @@ describe('what outlives the process and its keys', () => {
     await restart({ MASTER_KEY: second })
     await sameAsEver()
     server.env.MASTER_KEY = second
-  }, 90_000)
+  })
 
   test('C37, L402 56: the clock is the database’s: an hour ahead of ours, it is an hour later', async () => {
     const [open, settled] = [await unpaid('mpp'), await bought('l402')]

@@ -38,7 +38,7 @@ beforeAll(async () => {
   server = await startServer({ env: { TRUST_PROXY: '1' } })
   ;[merchant, rival] = await Promise.all([newMerchant(server), newMerchant(server)])
   ;[shop, stall] = await Promise.all([merchant.createReady({ name: 'shop' }), rival.createReady({ name: 'stall' })])
-}, 60_000)
+})
 
 const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => make(index))
 const wish = (more: object = {}): object => ({ nodeId: shop.node.id, amountSat: 10, description: 'A test', ...more })

@@ -15,7 +15,7 @@ beforeAll(async () => {
   await closed.launch()
   await closed.printed(/^boltyard ready/m)
   sql = server.sql()
-}, 60_000)
+})
 
 const tokenOf = (url: string): string => url.split('#')[1] ?? ''
 const errorOf = (answer: Answer): [number, string] => [answer.status, answer.json().error.code]
@@ -128,7 +128,7 @@ describe('an invitation', () => {
     for (const answer of answers.filter(({ status }) => status !== 200)) await expectNotGood(answer)
     expect(await sql`SELECT 1 FROM accounts`).toHaveLength(before.length + 1)
     expect(await sql`SELECT 1 FROM people p LEFT JOIN accounts a ON a.id = p.account_id WHERE a.id IS NULL`).toHaveLength(0)
-  }, 60_000)
+  })
 
   test('with REGISTRATION=off none is made, and none that was made is good', async () => {
     const { token } = await newLink('/invitations')

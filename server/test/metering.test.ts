@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Metering } from '../src/accounts/metering.ts'
 import { newId } from '../src/ids.ts'
 import { createLogger } from '../src/log.ts'
@@ -27,8 +27,6 @@ import {
 } from './credit-harness.ts'
 import { eventually, Server, startServer } from './harness.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
-
 const NOW = Math.floor(NOON / 60)
 const HOUR = 3_600
 const DAY = 86_400
@@ -41,7 +39,7 @@ let account: string
 beforeAll(async () => {
   server = await startServer({ env: { LOG_LEVEL: 'warn' } })
   ;({ sql, clock } = await freshDatabase(server))
-}, 60_000)
+})
 
 beforeEach(async () => {
   // What another test left open would be closed and posted with this one's.
@@ -507,7 +505,7 @@ describe('C31 C32: whatever happens in whatever order', () => {
       fc.asyncProperty(fc.integer({ min: 1, max: 1_000_000_000 }), fc.array(step, { minLength: 5, maxLength: 40 }), run),
       { numRuns: 60, endOnFailure: false },
     )
-  }, 120_000)
+  })
 
   test('C32: the charge of any split of a period sums to the same, and of a day is the price of a day', async () => {
     const charge = async (price: number, from: number, to: number): Promise<number> => {
@@ -696,7 +694,7 @@ describe('C32: services that are killed, and several on one database', () => {
     bundle = await buildCrashingServer()
     yard = await new Server({ command: [process.execPath, bundle], env: { LOG_LEVEL: 'warn', CREDIT_GRACE_HOURS: '0' } }).start()
     store = yard.sql()
-  }, 60_000)
+  })
   afterAll(() => removeCrashingServer())
 
   /** Nodes of another host, so that nobody looks at them but metering; as if they had run for so long. */

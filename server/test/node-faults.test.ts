@@ -200,7 +200,7 @@ describe.concurrent('C19: processes that die or hang', () => {
     const ready = await owner.until(made.node.id, 'ready', 40_000)
     expect([ready.failureMessage, await isUp(made)]).toEqual([null, true])
     await owner.delete(made.node.id)
-  }, 100_000)
+  })
 
   test('C20: who does not want to wait for the retry starts it', async () => {
     const made = await owner.createReady()
@@ -229,7 +229,7 @@ describe.concurrent('C19: processes that die or hang', () => {
     await successor(made, pid)
     expect(await owner.get(made.node.id)).toMatchObject({ status: 'ready', failureMessage: null })
     await owner.delete(made.node.id)
-  }, 100_000)
+  })
 })
 
 const phaseOf = async (node: Node): Promise<string> =>
@@ -365,7 +365,7 @@ describe('when PostgreSQL is gone', () => {
     await successor(doomed, doomedPid, 15_000)
     expect((await owner.act(made.node.id, 'restart')).status).toBe('ready')
     for (const { node } of [made, doomed]) await owner.delete(node.id)
-  }, 60_000)
+  })
 
   test('an operation that has begun is finished when the store is back', async () => {
     const made = await owner.createReady()
@@ -379,7 +379,7 @@ describe('when PostgreSQL is gone', () => {
     await owner.until(made.node.id, 'stopped', 15_000)
     expect(isRunning(pid)).toBe(false)
     await owner.delete(made.node.id)
-  }, 60_000)
+  })
 })
 
 describe('when the service is gone', () => {
@@ -449,5 +449,5 @@ describe('when the service is gone', () => {
     await owner.until(made.node.id, 'stopped')
     expect(isRunning(pid)).toBe(false)
     await owner.delete(made.node.id)
-  }, 60_000)
+  })
 })

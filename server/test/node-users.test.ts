@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { identify, listenerUid, lookUpUser, uidOf } from '../src/linux.ts'
 import { copyTree, giveTree, removeTree } from '../src/trees.ts'
 import { sandboxd, versions } from './crash-harness.ts'
@@ -27,8 +27,6 @@ import { type Created, directoryOf, infoOf, isRunning, newOwner, type Owner, run
 
 const isRoot = process.getuid?.() === 0
 if (!isRoot) process.stderr.write('SKIPPED: the tests of hostile node users need root\n')
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 /** As this user, without any other right; what it printed. */
 function as(uid: number, script: string, ...args: string[]): string {

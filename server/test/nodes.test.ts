@@ -557,7 +557,7 @@ describe('C27: one operation at a time', () => {
     expect(await owner.get(id)).toEqual(winner?.answer.json())
     expect(pidOf(server, made.node) !== undefined).toBe(expected === 'ready')
     await owner.delete(id)
-  }, 60_000)
+  })
 
   test('C27: in a storm of operations every answer is one of the allowed, and the end is what the last winner said', async () => {
     const made = await owner.createReady()
@@ -581,7 +581,7 @@ describe('C27: one operation at a time', () => {
     expect(status).toBe(last?.node.status)
     expect(pidOf(server, made.node) !== undefined).toBe(status === 'ready')
     await owner.delete(id)
-  }, 60_000)
+  })
 })
 
 describe('C30: what creation was told', () => {

@@ -1,12 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { daemonsIn, program, versions, Yard } from './crash-harness.ts'
 import { eventually, temporaryDirectory } from './harness.ts'
 
 // Real services are started and killed over and over.
-vi.setConfig({ testTimeout: 60_000 })
-
 /** phoenixd as it behaves when things go wrong, without phoenixd: executables that do one such thing each. */
 
 const DEADLINE_SECONDS = 4

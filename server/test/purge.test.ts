@@ -1,14 +1,12 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Sql } from '../src/store/db.ts'
 import { beginPurges, undeleteNode } from '../src/store/nodes.ts'
 import { buildCrashingServer, type Created, removeCrashingServer, Yard } from './crash-harness.ts'
 import { eventually } from './harness.ts'
 
 /** The end of a deleted node (C50, C26): what is past its retention is removed, and nothing else. */
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const RETENTION_DAYS = 30
 let yard: Yard

@@ -17,7 +17,7 @@ beforeAll(async () => {
   })
   ann = await signUp(server, origin)
   eve = await signUp(server, origin)
-}, 60_000)
+})
 
 const payment = async (): Promise<string> => {
   const { node } = await ann.createReady()

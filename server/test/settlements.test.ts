@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../src/ids.ts'
 import type { Sql } from '../src/store/db.ts'
 import { funnelOf } from '../src/store/overview.ts'
@@ -13,8 +13,6 @@ import { catalogue, directoryOf, fault, type Node, runningPidOf } from './node-h
 import { inTurns, type Merchant, NOWHERE, newMerchant, type Paid, type Payment, report } from './payment-harness.ts'
 
 /** C40: events make it quick, asking makes it sure. Here every event that a daemon sends is lost; those that come are the tests' own. */
-
-vi.setConfig({ testTimeout: 60_000 })
 
 const [OLD, BOTH] = [
   { NODE_VERSIONS: catalogue([{ version: '0.8.0' }]) },
@@ -40,7 +38,7 @@ beforeAll(async () => {
   neighbourNode = (await neighbour.owner.createReady()).node
   await merchant.owner.until(oldNode.id, 'ready')
   sql = server.sql()
-}, 60_000)
+})
 
 const secretOf = ({ id }: Node): string =>
   /^webhook-secret=(.+)$/m.exec(readFileSync(join(directoryOf(server, { id }), 'phoenix.conf'), 'utf8'))?.[1] ?? ''

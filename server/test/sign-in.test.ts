@@ -32,7 +32,7 @@ beforeAll(async () => {
   await replica.printed(/^boltyard ready/m)
   sql = server.sql()
   known = await aPerson()
-}, 60_000)
+})
 
 const aBrowser = (): Browser => new Browser(server)
 function onReplica(): Browser {
@@ -739,7 +739,7 @@ describe('a service of its own', () => {
     expect(await store`SELECT 1 FROM accounts WHERE name = 'late'`).toHaveLength(0)
     await own.start()
     expect((await new Browser(own).signUp('late@example.com')).status).toBe(200)
-  }, 60_000)
+  })
 
   test('while the store is away nobody is told that they are signed out: 503, and afterwards all is as before', async () => {
     const browser = new Browser(own)
@@ -756,7 +756,7 @@ describe('a service of its own', () => {
     giveBack()
     await eventually(async () => (await own.send('GET', '/readyz')).status === 200, 'the store to be back')
     expect((await browser.me()).user.email).toBe('bob@example.com')
-  }, 60_000)
+  })
 
   test('a new master key signs everybody out, and passwords are good as before', async () => {
     const browser = new Browser(own)

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readInvoice } from '../src/lightning/bolt11.ts'
 import type { Sql } from '../src/store/db.ts'
 import { buildCrashingServer, removeCrashingServer } from './crash-harness.ts'
 import { type Entry, entriesOf } from './credit-harness.ts'
 import { type Answer, eventually, freePort, Server, startServer, storeEnv } from './harness.ts'
 import { fault, newOwner, type Owner } from './node-harness.ts'
-
-vi.setConfig({ testTimeout: 60_000 })
 
 const ENV = { TRUST_PROXY: '1', LOG_LEVEL: 'warn' }
 type Offer = { amountSat: number; invoice: string; expiresAt: number }
@@ -18,7 +16,7 @@ let sql: Sql
 beforeAll(async () => {
   server = await startServer({ env: ENV })
   sql = server.sql()
-}, 60_000)
+})
 
 const create = (owner: Owner, options = {}): Promise<Answer> => owner.send('POST', '/nodes', options)
 /** What a 402 offers to be paid. */
@@ -226,7 +224,7 @@ describe('C32: a payment is never lost and never counts twice', () => {
     const env = { ...ENV, NODE_CALLBACK_URL: `http://127.0.0.1:${await freePort()}` }
     yard = await new Server({ command: [process.execPath, bundle], env }).start()
     store = yard.sql()
-  }, 60_000)
+  })
   afterAll(() => removeCrashingServer())
 
   const askNow = (): Promise<unknown> => store`UPDATE top_ups SET ask_at = now() WHERE settled_at IS NULL`

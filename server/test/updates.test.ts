@@ -1,11 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { type Created, daemonsIn, program, sandboxd, versions, Yard } from './crash-harness.ts'
 import { eventually, temporaryDirectory } from './harness.ts'
 
 // Real services are started and killed over and over.
-vi.setConfig({ testTimeout: 90_000 })
-
 /** C24 and C25, with versions that are real daemons and versions that are good for nothing. */
 
 const FUNDED_SAT = 10_000
@@ -21,7 +19,7 @@ beforeAll(async () => {
   // It spoils the data before it dies, as a failed migration would.
   bad = program(directory, 'bad', 'echo spoilt > "$PHOENIX_DATADIR/spoilt"; echo "the migration failed"; exit 1')
   yard = await new Yard({ env: { PROVISION_DEADLINE_SECONDS: '30' } }).start(versions({ '0.8.0': old }))
-}, 60_000)
+})
 
 const only = (): Promise<Yard> => yard.restart('SIGTERM', versions({ '0.8.0': old }))
 const offering = (path: string, env: Record<string, string> = {}): Promise<Yard> =>
@@ -214,7 +212,7 @@ describe('a bad update', () => {
     expect(await yard.view(id)).toMatchObject({ updateStatus: 'updated' })
     expect(existsSync(yard.copyOf(id, '0.8.0'))).toBe(true)
     expect(existsSync(`${yard.directory(id)}.failed-update`)).toBe(false)
-  }, 90_000)
+  })
 })
 
 test('without a peer nobody can tell: the new version is neither killed nor rolled back, and is updated once the peer is there', async () => {
@@ -262,4 +260,4 @@ test('a version that is no longer offered: a node that dies says so, and comes b
   await only()
   await yard.becomes(created.node.id, 'ready', 60_000)
   await expectMoney(created)
-}, 120_000)
+})

@@ -104,4 +104,4 @@ test('C38, L402 53: a repeated validation needs no store, of either protocol, an
   expect([...statuses]).toEqual([200, 410])
   expect((await merchant.validate(l402)).status).toBe(200)
   await sql.end()
-}, 90_000)
+})

@@ -24,7 +24,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
   let server: Server
   beforeAll(async () => {
     server = await startDashboard()
-  }, 120_000)
+  })
 
   test('sign up, create a node, store its credentials, create a key, use it, charge and pay, see it, delete', async () => {
     const context = await newContext()

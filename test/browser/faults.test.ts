@@ -33,7 +33,7 @@ inBrowser('when things go wrong in the dashboard', () => {
   let server: Server
   beforeAll(async () => {
     server = await startDashboard()
-  }, 120_000)
+  })
 
   test('two clicks on Create make one node', async () => {
     const person = await newPerson(server)

@@ -47,7 +47,7 @@ inBrowser('how the dashboard looks and loads', () => {
   let furnished: Person
   beforeAll(async () => {
     server = await startDashboard()
-  }, 120_000)
+  })
 
   /** The same account for all: what is on it takes a while to make. */
   async function owner(viewport = WIDE): Promise<Person> {

@@ -39,7 +39,7 @@ inBrowser('secrets are shown once', () => {
   let server: Server
   beforeAll(async () => {
     server = await startDashboard()
-  }, 120_000)
+  })
 
   async function createNode(person: Person, name: string) {
     const page = await person.open()

@@ -11,7 +11,7 @@ inBrowser('signing in to the dashboard', () => {
   beforeAll(async () => {
     // As it is by default, at 127.0.0.1.
     server = await startDashboard({ PUBLIC_URL: '' })
-  }, 120_000)
+  })
   const signIn = async (page: Page, email: string, password = PASSWORD): Promise<void> => {
     await page.getByLabel('Email').fill(email)
     await page.getByLabel('Password', { exact: true }).fill(password)

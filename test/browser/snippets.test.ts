@@ -53,7 +53,7 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
   let server: Server
   beforeAll(async () => {
     server = await startDashboard()
-  }, 120_000)
+  })
 
   const snippet = async (page: Page, label: string): Promise<string> => {
     const code = page.getByRole('region', { name: label, exact: true }).locator('code')

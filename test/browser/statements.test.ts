@@ -9,7 +9,7 @@ inBrowser('what the dashboard says', () => {
   let server: Server
   beforeAll(async () => {
     server = await startDashboard()
-  }, 120_000)
+  })
 
   /** When a payment was received, by a clock on a wall in that zone, and what a chart should call that hour and day. */
   async function receivedAt(person: Person, paymentId: string, zone: string, daysAgo: number, time: string): Promise<Named> {

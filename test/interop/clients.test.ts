@@ -17,7 +17,7 @@ const { default: axios } = createRequire(require.resolve('l402'))('axios')
 let market: Market
 beforeAll(async () => {
   market = await Market.open()
-}, 60_000)
+})
 
 const wallet = { payInvoice: ({ invoice }: { invoice: string }) => market.pay(invoice) }
 const TOO_MUCH_SAT = 10 * FUNDS_SAT

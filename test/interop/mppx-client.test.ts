@@ -13,7 +13,7 @@ import { charge, lightningOf } from './mppx-lightning.ts'
 let market: Market
 beforeAll(async () => {
   market = await Market.open()
-}, 60_000)
+})
 
 const lightning = lightningOf((invoice) => market.pay(invoice))
 

@@ -2,13 +2,11 @@ import { createRequire } from 'node:module'
 import { fetch402, fetchWithL402 } from '@getalby/lightning-tools/402'
 import { fetchWithMpp } from '@getalby/lightning-tools/402/mpp'
 import { Lsat } from 'lsat-js'
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { challengesIn, Market } from '../../sdk/test/paywall-harness.ts'
 import { JOKE, SHOPS, type Shop } from '../../sdk/test/paywall-shops.ts'
 
 /** Other people's clients, as published, against the paywall in every framework. */
-
-vi.setConfig({ testTimeout: 60_000 })
 
 const require = createRequire(import.meta.url)
 const { setupL402Interceptor, MemoryTokenStore, PaymentResult } = require('l402')
@@ -17,7 +15,7 @@ const { default: axios } = createRequire(require.resolve('l402'))('axios')
 let market: Market
 beforeAll(async () => {
   market = await Market.open()
-}, 60_000)
+})
 beforeEach(() => {
   market.paid = 0
 })

@@ -2,15 +2,13 @@ import { createRequire } from 'node:module'
 import { fetch402 } from '@getalby/lightning-tools/402'
 import { Lsat } from 'lsat-js'
 import { Mppx } from 'mppx/client'
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { challengesIn, Market } from '../../sdk/test/paywall-harness.ts'
 import { SHOPS, type Shop } from '../../sdk/test/paywall-shops.ts'
 import { eventually } from '../../server/test/harness.ts'
 import { lightningOf } from './mppx-lightning.ts'
 
 /** What goes wrong between honest people. Each customer pays once, and gets what they paid for. */
-
-vi.setConfig({ testTimeout: 60_000 })
 
 const require = createRequire(import.meta.url)
 const { setupL402Interceptor, MemoryTokenStore, PaymentResult } = require('l402')
@@ -19,7 +17,7 @@ const { default: axios } = createRequire(require.resolve('l402'))('axios')
 let market: Market
 beforeAll(async () => {
   market = await Market.open()
-}, 60_000)
+})
 beforeEach(() => {
   market.paid = 0
   market.events.length = 0

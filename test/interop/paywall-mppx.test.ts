@@ -9,7 +9,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { Receipt } from 'mppx'
 import { Mppx } from 'mppx/client'
 import { McpClient } from 'mppx/mcp/client'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { chargeForTool } from '../../sdk/src/paywall/mcp.ts'
 import { Market } from '../../sdk/test/paywall-harness.ts'
@@ -18,12 +18,10 @@ import { lightningOf } from './mppx-lightning.ts'
 
 /** The protocol's reference client against the paywall: over HTTP, and for the tools of an MCP server. */
 
-vi.setConfig({ testTimeout: 60_000 })
-
 let market: Market
 beforeAll(async () => {
   market = await Market.open()
-}, 60_000)
+})
 beforeEach(() => {
   market.paid = 0
   market.events.length = 0
