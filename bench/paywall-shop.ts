@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { Boltyard } from '../sdk/src/index.ts'
-import { paywall } from '../sdk/src/paywall/express.ts'
+import { paywall } from '../sdk/src/paywall/adapters/express.ts'
 
 /** A shop in a process of its own, so that its CPU time is nobody else's. Its settings are in its environment; it says where it is. */
 const client = new Boltyard({ maxConcurrency: 64 })

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { readConfig } from './src/config.ts'
 import { type AppParts, buildApp } from './src/http/app.ts'
-import { createLogger } from './src/log.ts'
+import { createLogger } from './src/platform/log.ts'
 
 /** docs/openapi.json is made of the very schemas that check requests; `--check` only says whether it is current. */
 const PATH = fileURLToPath(new URL('../docs/openapi.json', import.meta.url))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildCli } from '../cli/test/build.ts'
 import { buildSandboxd } from '../sandboxd/test/build.ts'
-import { buildServer } from '../server/test/build.ts'
+import { buildServer } from '../server/test/support/build.ts'
 
 /** Tests run the very bundles that people run, so they are built before anything else. */
 export default async function build(): Promise<void> {

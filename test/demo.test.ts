@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeEach, expect, test } from 'vitest'
-import { eventually, temporaryDirectory } from '../server/test/harness.ts'
+import { eventually, temporaryDirectory } from '../server/test/support/server.ts'
 
 const DEMO = fileURLToPath(new URL('../examples/demo.ts', import.meta.url))
 const tsx = createRequire(import.meta.url).resolve('tsx')

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { getRequestListener } from '@hono/node-server'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { challengesIn, Market, present } from '../sdk/test/paywall-harness.ts'
-import { type Created, fund } from '../server/test/node-harness.ts'
+import { type Created, fund } from '../server/test/support/nodes.ts'
 
 /** What examples/ promises, as it stands there. */
 

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { credentialOf, newMerchant, pay } from '../server/test/gateway-harness.ts'
-import { eventually, freePort, type Server, startServer, temporaryDirectory } from '../server/test/harness.ts'
+import { credentialOf, newMerchant, pay } from '../server/test/support/gateway.ts'
+import { eventually, freePort, type Server, startServer, temporaryDirectory } from '../server/test/support/server.ts'
 
 /** The shop of docs/gateway.md, word for word, and customers who try to get more than they paid for. */
 

@@ -4,7 +4,7 @@ import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { freePort, startServer, temporaryDirectory } from '../server/test/harness.ts'
+import { freePort, startServer, temporaryDirectory } from '../server/test/support/server.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** The service is running already. And both packages are built: again, they would be missing for a moment to the tests beside this one. */

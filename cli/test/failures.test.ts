@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Wire } from '../../sdk/test/wire.ts'
-import { eventually, freePort, type Server, startServer } from '../../server/test/harness.ts'
-import { fault } from '../../server/test/node-harness.ts'
+import { fault } from '../../server/test/support/nodes.ts'
+import { eventually, freePort, type Server, startServer } from '../../server/test/support/server.ts'
 import { Customer, inHome, onTerminal, ROOMY, run } from './harness.ts'
 
 let server: Server

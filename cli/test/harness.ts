@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe } from 'vitest'
-import { type Server, temporaryDirectory } from '../../server/test/harness.ts'
+import { type Server, temporaryDirectory } from '../../server/test/support/server.ts'
 import { BOLTYARD } from './build.ts'
 
 /** The built command as a process of its own, piped or in a terminal, in front of a real service. */

@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { afterAll } from 'vitest'
 import { paymentIdOf } from '../../sdk/src/index.ts'
-import { charge, type Protocol, redeem } from '../../server/test/gateway-harness.ts'
-import type { Owner } from '../../server/test/node-harness.ts'
+import { charge, type Protocol, redeem } from '../../server/test/support/gateway.ts'
+import type { Owner } from '../../server/test/support/nodes.ts'
 
 const PRICE_SAT = 250
 export const GOODS = 'Sunny, 21 °C\n'

@@ -1,8 +1,8 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Wire } from '../../sdk/test/wire.ts'
-import { type Server, startServer } from '../../server/test/harness.ts'
-import { callNode, catalogue } from '../../server/test/node-harness.ts'
+import { callNode, catalogue } from '../../server/test/support/nodes.ts'
+import { type Server, startServer } from '../../server/test/support/server.ts'
 import { Customer, inHome, onTerminal, ROOMY } from './harness.ts'
 
 let server: Server

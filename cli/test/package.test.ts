@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { LICENCE, pack } from '../../sdk/test/packed.ts'
-import { type Server, startServer, temporaryDirectory } from '../../server/test/harness.ts'
+import { type Server, startServer, temporaryDirectory } from '../../server/test/support/server.ts'
 
 /** What people install: packed, installed into an empty directory, called by its name. */
 const prefix = temporaryDirectory()

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Wire } from '../../sdk/test/wire.ts'
-import { newMerchant } from '../../server/test/gateway-harness.ts'
-import { eventually, freePort, type Server, startServer } from '../../server/test/harness.ts'
-import { balanceOf, type Created, fund } from '../../server/test/node-harness.ts'
+import { newMerchant } from '../../server/test/support/gateway.ts'
+import { balanceOf, type Created, fund } from '../../server/test/support/nodes.ts'
+import { eventually, freePort, type Server, startServer } from '../../server/test/support/server.ts'
 import { home, inHome, inTerminal, onTerminal, ROOMY, run, start, Terminal } from './harness.ts'
 import { GOODS, Merchant } from './merchant.ts'
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { eventually, type Server, startServer } from '../../server/test/harness.ts'
+import { eventually, type Server, startServer } from '../../server/test/support/server.ts'
 import { Customer, inHome, onTerminal, ROOMY, run } from './harness.ts'
 
 let server: Server

@@ -1,4 +1,4 @@
-import type { Overview } from './api-types.ts'
+import type { Overview } from './api/types.ts'
 
 export type Point = { at: number; sat: number }
 export type Span = 'day' | 'week'

@@ -1,11 +1,11 @@
 import { createRootRoute, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router'
-import { lazyPage } from './components/lazy-page.tsx'
-import { Shell } from './components/shell.tsx'
+import { meQuery, overviewQuery, PAYMENT_STATES, type PaymentFilter, queryClient } from './api/queries.ts'
+import { noteSignedIn } from './api/session.ts'
+import { lazyPage } from './components/layout/lazy-page.tsx'
+import { Shell } from './components/layout/shell.tsx'
 import { history } from './history.ts'
 import { safeNext } from './next.ts'
 import { Broken, Missing } from './pages/broken.tsx'
-import { meQuery, overviewQuery, PAYMENT_STATES, type PaymentFilter, queryClient } from './queries.ts'
-import { noteSignedIn } from './session.ts'
 import { NODE_TABS, type NodeTab } from './tabs.ts'
 
 const root = createRootRoute({ component: Outlet, notFoundComponent: Missing, errorComponent: Broken })
@@ -68,7 +68,7 @@ const node = createRoute({
   getParentRoute: () => app,
   path: '/nodes/$nodeId',
   validateSearch: (search): { tab?: NodeTab | undefined } => ({ tab: NODE_TABS.find((tab) => tab === search.tab) }),
-  component: lazyPage(() => import('./pages/node.tsx'), 'NodePage'),
+  component: lazyPage(() => import('./pages/node/node.tsx'), 'NodePage'),
 })
 
 const gateway = createRoute({
@@ -84,7 +84,7 @@ const gateway = createRoute({
 const tryIt = createRoute({
   getParentRoute: () => app,
   path: '/gateway/try-it',
-  component: lazyPage(() => import('./pages/try-it.tsx'), 'TryItPage'),
+  component: lazyPage(() => import('./pages/try-it/try-it.tsx'), 'TryItPage'),
 })
 
 const payment = createRoute({

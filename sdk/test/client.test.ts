@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { credentialOf, invoiceIn, newMerchant, preimageFrom } from '../../server/test/gateway-harness.ts'
-import { eventually, freePort, type Server, startServer } from '../../server/test/harness.ts'
+import { credentialOf, invoiceIn, newMerchant, preimageFrom } from '../../server/test/support/gateway.ts'
+import { eventually, freePort, type Server, startServer } from '../../server/test/support/server.ts'
 import {
   AuthenticationError,
   BadRequestError,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { createContext, runInContext } from 'node:vm'
 import { build } from 'esbuild'
 import { afterEach, expect, test } from 'vitest'
-import { eventually } from '../../server/test/harness.ts'
+import { eventually } from '../../server/test/support/server.ts'
 import manifest from '../package.json' with { type: 'json' }
 import { Boltyard, type BoltyardOptions, ConnectionError, TimeoutError, UncertainOutcomeError } from '../src/index.ts'
 import { type PaywallEvent, paywall } from '../src/paywall/index.ts'

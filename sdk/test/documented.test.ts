@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { removeAfterwards, temporaryDirectory } from '../../server/test/harness.ts'
+import { removeAfterwards, temporaryDirectory } from '../../server/test/support/server.ts'
 import { PROGRAMS } from './documented.ts'
 import { pack } from './packed.ts'
 

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { beforeAll, expect, test } from 'vitest'
-import { type Server, startServer, temporaryDirectory } from '../../server/test/harness.ts'
+import { type Server, startServer, temporaryDirectory } from '../../server/test/support/server.ts'
 import { LICENCE, pack } from './packed.ts'
 
 /** What people install: packed, installed into an empty directory, used from there. */

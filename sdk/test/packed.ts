@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { temporaryDirectory } from '../../server/test/harness.ts'
+import { temporaryDirectory } from '../../server/test/support/server.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** `types-…`: what another test makes and removes meanwhile. */

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { eventually, sendRaw } from '../../server/test/harness.ts'
+import { eventually, sendRaw } from '../../server/test/support/server.ts'
 import { challengesIn, Market, present } from './paywall-harness.ts'
 import { JOKE, SHOPS, type Shop } from './paywall-shops.ts'
 

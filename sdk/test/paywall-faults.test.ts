@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { credentialOf, preimageFrom } from '../../server/test/gateway-harness.ts'
-import { eventually } from '../../server/test/harness.ts'
-import { fault } from '../../server/test/node-harness.ts'
-import { NOWHERE } from '../../server/test/payment-harness.ts'
+import { credentialOf, preimageFrom } from '../../server/test/support/gateway.ts'
+import { fault } from '../../server/test/support/nodes.ts'
+import { NOWHERE } from '../../server/test/support/payments.ts'
+import { eventually } from '../../server/test/support/server.ts'
 import { challengesIn, invoiceIn, Market, present, protocolOf } from './paywall-harness.ts'
 import { type Opening, SHOPS, type Shop } from './paywall-shops.ts'
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { addressGroup } from '../src/paywall/client-address.ts'
-import { OpenVisits } from '../src/paywall/open-visits.ts'
+import { addressGroup } from '../src/paywall/adapters/client-address.ts'
+import { OpenVisits } from '../src/paywall/gate/open-visits.ts'
+import { VerifiedCredentials } from '../src/paywall/gate/verified-credentials.ts'
 import { checkOptions, isL402Reusable } from '../src/paywall/options.ts'
 import { type Terms, termsOf } from '../src/paywall/terms.ts'
-import { VerifiedCredentials } from '../src/paywall/verified-credentials.ts'
 import type { RedeemedPayment } from '../src/types.ts'
 
 test.each([

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import express from 'express'
-import { paywall } from '../src/paywall/express.ts'
+import { paywall } from '../src/paywall/adapters/express.ts'
 
 /**
  * A shop in a process of its own: its key and the service's address are in its environment. It says where it is, and when it has begun

@@ -8,12 +8,12 @@ import express5 from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
 import { afterAll } from 'vitest'
-import { paywall as expressPaywall } from '../src/paywall/express.ts'
-import { paywall as fastifyPaywall } from '../src/paywall/fastify.ts'
-import { paywall as honoPaywall } from '../src/paywall/hono.ts'
-import { paywall as nextPaywall } from '../src/paywall/next.ts'
+import { paywall as expressPaywall } from '../src/paywall/adapters/express.ts'
+import { paywall as fastifyPaywall } from '../src/paywall/adapters/fastify.ts'
+import { paywall as honoPaywall } from '../src/paywall/adapters/hono.ts'
+import { paywall as nextPaywall } from '../src/paywall/adapters/next.ts'
+import { paymentOf, paywall } from '../src/paywall/adapters/request.ts'
 import type { PaywallOptions } from '../src/paywall/options.ts'
-import { paymentOf, paywall } from '../src/paywall/request.ts'
 
 const express4: typeof express5 = createRequire(import.meta.url)('express4')
 

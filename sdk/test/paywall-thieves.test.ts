@@ -6,12 +6,12 @@ import { type AddressInfo, connect, type Server } from 'node:net'
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { eventually } from '../../server/test/harness.ts'
+import { eventually } from '../../server/test/support/server.ts'
 import { paymentIdOf } from '../src/credential.ts'
 import { ConnectionError } from '../src/errors.ts'
-import { paymentOf, paywall } from '../src/paywall/express.ts'
-import { paywall as honoPaywall } from '../src/paywall/hono.ts'
-import { patiently } from '../src/paywall/patience.ts'
+import { paymentOf, paywall } from '../src/paywall/adapters/express.ts'
+import { paywall as honoPaywall } from '../src/paywall/adapters/hono.ts'
+import { patiently } from '../src/paywall/gate/patience.ts'
 import { challengesIn, Market, present } from './paywall-harness.ts'
 import { type Opening, SHOPS } from './paywall-shops.ts'
 
@@ -253,7 +253,7 @@ test('C45: whoever leaves between two attempts at a redemption does not hide tha
 test('C48: a gateway that is away does not keep a program from ending that has something to give back', async () => {
   const program = `
     const { Boltyard } = await import(${JSON.stringify(sourceOf('boltyard.ts'))})
-    const { Claims } = await import(${JSON.stringify(sourceOf('paywall/claims.ts'))})
+    const { Claims } = await import(${JSON.stringify(sourceOf('paywall/gate/claims.ts'))})
     const client = new Boltyard({ apiKey: 'sk_x', baseUrl: 'http://127.0.0.1:1/v1', maxRetries: 0 })
     new Claims(client, 600).release({ id: 'pay_x', requestId: 'x' }, 'the handler failed')`
   const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], { stdio: 'ignore' })

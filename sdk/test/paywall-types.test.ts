@@ -34,7 +34,7 @@ const same = <T extends true>(): T | undefined => undefined
 test('D4: the Fastify line compiles, and a price is given the request', () => {
   const source = `
 import fastify, { type FastifyRequest } from 'fastify'
-import { paywall } from '../src/paywall/fastify.ts'
+import { paywall } from '../src/paywall/adapters/fastify.ts'
 const [app, options] = [fastify(), { nodeId: 'node_a', amountSat: 10 }]
 app.get('/joke', { onRequest: paywall(options) }, async () => 'joke')
 app.get('/joke', { preHandler: paywall(options) }, async () => 'joke')
@@ -51,7 +51,7 @@ await paywall(options).ready()
 test('D15: behind the Express paywall, params and body have the types they have without it', () => {
   const source = `
 import express from 'express'
-import { paymentOf, paywall } from '../src/paywall/express.ts'
+import { paymentOf, paywall } from '../src/paywall/adapters/express.ts'
 ${SAME}
 const [app, options] = [express(), { nodeId: 'node_a', amountSat: 10 }]
 app.get('/a/:id', paywall(options), (request, response) => {
@@ -74,10 +74,10 @@ import { createServer } from 'node:http'
 import { Hono } from 'hono'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { z } from 'zod'
-import { paywall as charge } from '../src/paywall/express.ts'
-import { paywall as honoPaywall } from '../src/paywall/hono.ts'
-import { chargeForTool } from '../src/paywall/mcp.ts'
-import { paywall as nextPaywall } from '../src/paywall/next.ts'
+import { paywall as charge } from '../src/paywall/adapters/express.ts'
+import { paywall as honoPaywall } from '../src/paywall/adapters/hono.ts'
+import { chargeForTool } from '../src/paywall/adapters/mcp.ts'
+import { paywall as nextPaywall } from '../src/paywall/adapters/next.ts'
 const options = { nodeId: 'node_a', amountSat: 10 }
 const charged = charge(options)
 createServer((request, response) => void charged(request, response, () => response.end('joke')))
@@ -90,7 +90,7 @@ new McpServer({ name: 'a', version: '1' }).registerTool('joke', { inputSchema: {
 })
 
 test('what does not compile is found', () => {
-  expect(compile("import { paywall } from '../src/paywall/fastify.ts'\npaywall({ nodeId: 1, amountSat: 10 })")).toMatch(
+  expect(compile("import { paywall } from '../src/paywall/adapters/fastify.ts'\npaywall({ nodeId: 1, amountSat: 10 })")).toMatch(
     /'number' is not assignable to type 'string'/,
   )
 })

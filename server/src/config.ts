@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { isId } from './ids.ts'
-import { hasNamedId, type IdRange, lookUpUser, type UserIds } from './linux.ts'
-import { isLoopback } from './loopback.ts'
-import { StartFault } from './start-fault.ts'
+import { isId } from './platform/ids.ts'
+import { hasNamedId, type IdRange, lookUpUser, type UserIds } from './platform/linux.ts'
+import { isLoopback } from './platform/loopback.ts'
+import { StartFault } from './platform/start-fault.ts'
 
 export type Config = {
   host: string

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
-import type { Server } from '../../server/test/harness.ts'
+import type { Server } from '../../server/test/support/server.ts'
 import {
   CREDENTIALS,
   closeSecrets,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openApp } from '../../server/test/app-harness.ts'
+import { openApp } from '../../server/test/support/app.ts'
 import { inBrowser, newContext } from './harness.ts'
 
 inBrowser('the interactive page of the API', () => {

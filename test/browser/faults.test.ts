@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
-import type { Server } from '../../server/test/harness.ts'
-import { fault, runningPidOf } from '../../server/test/node-harness.ts'
+import { fault, runningPidOf } from '../../server/test/support/nodes.ts'
+import type { Server } from '../../server/test/support/server.ts'
 import {
   CREDENTIALS,
   closeSecrets,

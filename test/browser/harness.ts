@@ -1,8 +1,8 @@
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest'
 import { findChromium, openChromium } from '../../bench/chromium.ts'
-import { signUp, type Visitor } from '../../server/test/dashboard-harness.ts'
-import { freePort, Server } from '../../server/test/harness.ts'
+import { signUp, type Visitor } from '../../server/test/support/dashboard.ts'
+import { freePort, Server } from '../../server/test/support/server.ts'
 
 /** People with a real browser in front of a real service. Elements are found as a screen reader names them. */
 

@@ -3,7 +3,7 @@ import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
 import { FADED } from '../../bench/chromium.ts'
-import type { Server } from '../../server/test/harness.ts'
+import type { Server } from '../../server/test/support/server.ts'
 import { enter, go, heading, inBrowser, newPerson, PATIENCE_MS, type Person, startDashboard } from './harness.ts'
 import { furnish, pathsOf, untilLoaded, visitAll } from './pages.ts'
 

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { eventually } from '../../server/test/harness.ts'
+import { eventually } from '../../server/test/support/server.ts'
 import { dialog, newContext, PATIENCE_MS, type Person } from './harness.ts'
 
 /** Every page that there is, with something on it. */

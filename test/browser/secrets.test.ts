@@ -1,6 +1,6 @@
 import type { BrowserContext, Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
-import type { Server } from '../../server/test/harness.ts'
+import type { Server } from '../../server/test/support/server.ts'
 import {
   CREDENTIALS,
   closeSecrets,

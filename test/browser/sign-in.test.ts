@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
-import type { Server } from '../../server/test/harness.ts'
+import type { Server } from '../../server/test/support/server.ts'
 import { dialog, go, heading, inBrowser, newContext, newPerson, startDashboard, textOf, untilText } from './harness.ts'
 
 const PASSWORD = 'correct horse battery'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
-import { eventually, freePort, type Server, temporaryDirectory } from '../../server/test/harness.ts'
+import { eventually, freePort, type Server, temporaryDirectory } from '../../server/test/support/server.ts'
 import { inBrowser, newPerson, startDashboard } from './harness.ts'
 import { payChallenge } from './pages.ts'
 

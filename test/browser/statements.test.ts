@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
-import type { Server } from '../../server/test/harness.ts'
-import { fault } from '../../server/test/node-harness.ts'
+import { fault } from '../../server/test/support/nodes.ts'
+import type { Server } from '../../server/test/support/server.ts'
 import { dialog, enter, heading, inBrowser, newPerson, type Person, startDashboard, textOf, untilText } from './harness.ts'
 import { payChallenge, payCharge } from './pages.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, expect } from 'vitest'
-import { type Server, startServer } from '../../server/test/harness.ts'
-import { balanceOf, type Created, callNode, fund, Owner } from '../../server/test/node-harness.ts'
+import { balanceOf, type Created, callNode, fund, Owner } from '../../server/test/support/nodes.ts'
+import { type Server, startServer } from '../../server/test/support/server.ts'
 import { Merchant, type Visit } from './merchant.ts'
 
 /** A whole market: the service, a merchant's node and shop, and a customer's node, which is the wallet behind every client. */

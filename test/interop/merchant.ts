@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
-import type { Owner } from '../../server/test/node-harness.ts'
+import type { Owner } from '../../server/test/support/nodes.ts'
 
 // It brings no types.
 const { importMacaroon } = createRequire(import.meta.url)('macaroon')

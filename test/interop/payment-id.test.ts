@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { paymentIdOf } from '../../sdk/src/index.ts'
 import { issueL402 } from '../../server/src/gateway/l402.ts'
 import { issueMpp } from '../../server/src/gateway/mpp.ts'
-import { newId } from '../../server/src/ids.ts'
-import { attenuate, credentialOf, l402Credential } from '../../server/test/gateway-harness.ts'
+import { newId } from '../../server/src/platform/ids.ts'
+import { attenuate, credentialOf, l402Credential } from '../../server/test/support/gateway.ts'
 
 const PREIMAGE = '11'.repeat(32)
 const invoice = 'lnbcrt1test'

@@ -5,7 +5,7 @@ import { Mppx } from 'mppx/client'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { challengesIn, Market } from '../../sdk/test/paywall-harness.ts'
 import { SHOPS, type Shop } from '../../sdk/test/paywall-shops.ts'
-import { eventually } from '../../server/test/harness.ts'
+import { eventually } from '../../server/test/support/server.ts'
 import { lightningOf } from './mppx-lightning.ts'
 
 /** What goes wrong between honest people. Each customer pays once, and gets what they paid for. */

@@ -7,7 +7,7 @@ import { fetchWithL402 } from '@getalby/lightning-tools/402'
 import { expect, test } from 'vitest'
 import { pack } from '../../sdk/test/packed.ts'
 import { Market } from '../../sdk/test/paywall-harness.ts'
-import { eventually, freePort, temporaryDirectory } from '../../server/test/harness.ts'
+import { eventually, freePort, temporaryDirectory } from '../../server/test/support/server.ts'
 
 /**
  * The example on a real Next server, built and started as its users do. Next weighs 340 MB, so it is no dependency of ours: this installs it

@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { challengesIn, Market, present } from '../../sdk/test/paywall-harness.ts'
-import { temporaryDirectory } from '../../server/test/harness.ts'
+import { temporaryDirectory } from '../../server/test/support/server.ts'
 
 /**
  * The client and an example in workerd, the runtime of Cloudflare Workers, without `nodejs_compat`. It weighs 165 MB, so it is no dependency
@@ -20,7 +20,7 @@ let start: (script: string, compatibilityDate: string, bindings: Record<string, 
 
 async function bundled(contents: string): Promise<string> {
   const alias = {
-    '@boltyard/sdk/hono': join(root, 'sdk/src/paywall/hono.ts'),
+    '@boltyard/sdk/hono': join(root, 'sdk/src/paywall/adapters/hono.ts'),
     '@boltyard/sdk': join(root, 'sdk/src/index.ts'),
   }
   const input = { contents, resolveDir: root, loader: 'ts' } as const

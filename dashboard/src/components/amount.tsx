@@ -1,4 +1,4 @@
-import { grouped, sats, satsOfMsat } from '../format.ts'
+import { grouped, sats, satsOfMsat } from '../text/format.ts'
 
 export const Amount = ({ sat }: { sat: number }) => <span className="amount">{sats(sat)}</span>
 

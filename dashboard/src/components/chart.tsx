@@ -2,7 +2,7 @@ import 'uplot/dist/uPlot.min.css'
 import { useComputedColorScheme } from '@mantine/core'
 import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
-import { grouped } from '../format.ts'
+import { grouped } from '../text/format.ts'
 
 type Props = { points: { at: number; sat: number }[]; unit: 'hour' | 'day' }
 

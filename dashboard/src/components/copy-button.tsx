@@ -1,7 +1,7 @@
 import { ActionIcon, Button } from '@mantine/core'
 import { IconCheck, IconCopy } from '@tabler/icons-react'
 import { useEffect, useState } from 'react'
-import { announce } from './announcer.tsx'
+import { announce } from './layout/announcer.tsx'
 
 /** Plain http away from loopback has no clipboard; the old way still works there. */
 export async function copyText(text: string): Promise<boolean> {

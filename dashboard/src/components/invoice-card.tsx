@@ -1,14 +1,14 @@
 import { Button } from '@mantine/core'
 import { IconCircleCheck } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
-import { api } from '../api.ts'
-import { countdown } from '../format.ts'
-import { useAction } from './action.ts'
+import { api } from '../api/client.ts'
+import { countdown } from '../text/format.ts'
 import { CopyButton } from './copy-button.tsx'
 import { Problem } from './problem.tsx'
 import { QrCode } from './qr-code.tsx'
 import { Snippet } from './snippet.tsx'
 import { useNow } from './time.tsx'
+import { useAction } from './use-action.ts'
 
 type Props = {
   invoice: string

@@ -1,15 +1,15 @@
 import { Button, Group } from '@mantine/core'
 import { IconCircleCheck, IconPlayerPause } from '@tabler/icons-react'
 import { useState } from 'react'
-import { api } from '../api.ts'
-import type { ApiKey } from '../api-types.ts'
-import { queryClient } from '../queries.ts'
-import { useAction } from './action.ts'
-import { announce } from './announcer.tsx'
-import { ConfirmDialog } from './confirm-dialog.tsx'
+import { api } from '../api/client.ts'
+import { queryClient } from '../api/queries.ts'
+import type { ApiKey } from '../api/types.ts'
+import { ConfirmDialog } from './dialogs/confirm-dialog.tsx'
+import { announce } from './layout/announcer.tsx'
 import { Problem } from './problem.tsx'
 import { Status } from './status.tsx'
 import { Time } from './time.tsx'
+import { useAction } from './use-action.ts'
 
 const SCOPES: Record<ApiKey['scopes'][number], string> = {
   'nodes:read': 'Read',

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
-import { ApiError, api } from '../api.ts'
-import type { Credit } from '../api-types.ts'
-import { queryClient } from '../queries.ts'
+import { ApiError, api } from '../api/client.ts'
+import { queryClient } from '../api/queries.ts'
+import type { Credit } from '../api/types.ts'
 import { Amount } from './amount.tsx'
 import { InvoiceCard } from './invoice-card.tsx'
 

@@ -1,9 +1,9 @@
 import { Button, Group } from '@mantine/core'
-import { api } from '../api.ts'
-import type { DashboardNode } from '../api-types.ts'
-import { queryClient } from '../queries.ts'
-import { useAction } from './action.ts'
+import { api } from '../api/client.ts'
+import { queryClient } from '../api/queries.ts'
+import type { DashboardNode } from '../api/types.ts'
 import { Problem } from './problem.tsx'
+import { useAction } from './use-action.ts'
 
 const VERBS = { start: 'started', stop: 'stopped', restart: 'restarted' } as const
 

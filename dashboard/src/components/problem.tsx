@@ -1,7 +1,7 @@
 import { Button, Group } from '@mantine/core'
 import type { ReactNode } from 'react'
-import { ApiError } from '../api.ts'
-import { explain } from '../explanations.ts'
+import { ApiError } from '../api/client.ts'
+import { explain } from '../text/explanations.ts'
 import { CopyButton } from './copy-button.tsx'
 
 /** `again`: what to do when no answer came, where to do it once more does no harm. */

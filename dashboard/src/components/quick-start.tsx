@@ -1,9 +1,9 @@
 import { Tabs } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import type { Me } from '../api-types.ts'
-import { nodesQuery } from '../queries.ts'
-import { chargeCurl, createNodeCurl, paywallJs, redeemCurl, whoAmICurl } from '../snippets.ts'
-import { TextLink } from './links.tsx'
+import { nodesQuery } from '../api/queries.ts'
+import type { Me } from '../api/types.ts'
+import { chargeCurl, createNodeCurl, paywallJs, redeemCurl, whoAmICurl } from '../text/snippets.ts'
+import { TextLink } from './layout/links.tsx'
 import { Snippet } from './snippet.tsx'
 
 export function QuickStart({ me }: { me: Me }) {

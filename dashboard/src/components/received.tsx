@@ -1,8 +1,8 @@
 import { SegmentedControl, VisuallyHidden } from '@mantine/core'
 import { lazy, Suspense, useMemo, useState } from 'react'
-import type { Overview } from '../api-types.ts'
-import { bucketName } from '../format.ts'
+import type { Overview } from '../api/types.ts'
 import { pointsOf, type Span, totalOf } from '../received.ts'
+import { bucketName } from '../text/format.ts'
 import { Amount } from './amount.tsx'
 import { Loading } from './loading.tsx'
 

@@ -9,7 +9,7 @@ import {
   IconPlayerStop,
   type TablerIcon,
 } from '@tabler/icons-react'
-import type { DashboardNode, GatewayPayment } from '../api-types.ts'
+import type { DashboardNode, GatewayPayment } from '../api/types.ts'
 
 type Tone = 'good' | 'busy' | 'idle' | 'bad' | 'warn'
 

@@ -1,5 +1,5 @@
 import { useEffect, useSyncExternalStore } from 'react'
-import { exact, relative } from '../format.ts'
+import { exact, relative } from '../text/format.ts'
 
 const watchers = new Set<() => void>()
 let now = Math.floor(Date.now() / 1000)

@@ -1,16 +1,16 @@
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from '@tanstack/react-query'
-import type { Activity } from '../api-types.ts'
+import { activityQuery, keysQuery, meQuery, nodesQuery } from '../api/queries.ts'
+import type { Activity } from '../api/types.ts'
 import { EmptyState } from '../components/empty-state.tsx'
-import { ButtonLink, TextLink } from '../components/links.tsx'
+import { ButtonLink, TextLink } from '../components/layout/links.tsx'
+import { Page } from '../components/layout/page.tsx'
 import { LoadMore } from '../components/load-more.tsx'
 import { Loading } from '../components/loading.tsx'
-import { Page } from '../components/page.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Time } from '../components/time.tsx'
-import { sats, satsOfMsat } from '../format.ts'
-import { activityQuery, keysQuery, meQuery, nodesQuery } from '../queries.ts'
-import { actorOf, sentenceOf } from '../sentences.ts'
-import { createNodeCurl } from '../snippets.ts'
+import { sats, satsOfMsat } from '../text/format.ts'
+import { actorOf, sentenceOf } from '../text/sentences.ts'
+import { createNodeCurl } from '../text/snippets.ts'
 
 export function ActivityPage() {
   const { data: me } = useSuspenseQuery(meQuery)

@@ -1,6 +1,6 @@
 import { useRouter } from '@tanstack/react-router'
-import { TextLink } from '../components/links.tsx'
-import { Page } from '../components/page.tsx'
+import { TextLink } from '../components/layout/links.tsx'
+import { Page } from '../components/layout/page.tsx'
 import { Problem } from '../components/problem.tsx'
 
 export function Missing() {

@@ -1,18 +1,18 @@
 import { Group, NativeSelect, Table } from '@mantine/core'
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
-import type { GatewayPayment } from '../api-types.ts'
+import { meQuery, nodesQuery, PAYMENT_STATES, type PaymentState, paymentsQuery } from '../api/queries.ts'
+import type { GatewayPayment } from '../api/types.ts'
 import { Amount } from '../components/amount.tsx'
 import { EmptyState } from '../components/empty-state.tsx'
-import { GatewayTabs } from '../components/gateway-tabs.tsx'
-import { ButtonLink, TextLink } from '../components/links.tsx'
+import { GatewayTabs } from '../components/layout/gateway-tabs.tsx'
+import { ButtonLink, TextLink } from '../components/layout/links.tsx'
 import { LoadMore } from '../components/load-more.tsx'
 import { Loading } from '../components/loading.tsx'
 import { Problem } from '../components/problem.tsx'
 import { PaymentStatus } from '../components/status.tsx'
 import { Time } from '../components/time.tsx'
-import { meQuery, nodesQuery, PAYMENT_STATES, type PaymentState, paymentsQuery } from '../queries.ts'
-import { chargeCurl } from '../snippets.ts'
+import { chargeCurl } from '../text/snippets.ts'
 
 export function GatewayPage() {
   const { data: me } = useSuspenseQuery(meQuery)

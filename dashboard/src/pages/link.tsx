@@ -1,16 +1,16 @@
 import { Button, Checkbox, Stack } from '@mantine/core'
 import { type FormEvent, useEffect, useState } from 'react'
-import { ApiError, api } from '../api.ts'
-import type { LinkInfo } from '../api-types.ts'
-import { AccountFields } from '../components/account-fields.tsx'
-import { useAction } from '../components/action.ts'
-import { Gate } from '../components/gate.tsx'
-import { TextLink } from '../components/links.tsx'
+import { ApiError, api } from '../api/client.ts'
+import { enterSession } from '../api/session.ts'
+import type { LinkInfo } from '../api/types.ts'
+import { Gate } from '../components/layout/gate.tsx'
+import { TextLink } from '../components/layout/links.tsx'
 import { Loading } from '../components/loading.tsx'
+import { AccountFields } from '../components/people/account-fields.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Time } from '../components/time.tsx'
+import { useAction } from '../components/use-action.ts'
 import { forgetLinkToken, linkToken, takeLinkToken } from '../link-token.ts'
-import { enterSession } from '../session.ts'
 
 const TITLES: Record<LinkInfo['kind'], string> = {
   claim: 'Claim your account',

@@ -1,15 +1,15 @@
 import { IconCircle, IconCircleCheckFilled } from '@tabler/icons-react'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import type { Me, Overview } from '../api-types.ts'
+import { meQuery, overviewQuery } from '../api/queries.ts'
+import type { Me, Overview } from '../api/types.ts'
 import { Amount, Count } from '../components/amount.tsx'
-import { ButtonLink, TextLink } from '../components/links.tsx'
+import { ButtonLink, TextLink } from '../components/layout/links.tsx'
+import { Page } from '../components/layout/page.tsx'
 import { Loading } from '../components/loading.tsx'
-import { Page } from '../components/page.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Received } from '../components/received.tsx'
-import { duration, percent } from '../format.ts'
-import { meQuery, overviewQuery } from '../queries.ts'
+import { duration, percent } from '../text/format.ts'
 
 export function OverviewPage() {
   const { data: me } = useSuspenseQuery(meQuery)

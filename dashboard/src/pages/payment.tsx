@@ -1,16 +1,16 @@
 import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import type { GatewayPayment } from '../api-types.ts'
+import { nodesQuery, paymentQuery } from '../api/queries.ts'
+import type { GatewayPayment } from '../api/types.ts'
 import { Amount } from '../components/amount.tsx'
 import { CopyButton } from '../components/copy-button.tsx'
-import { TextLink } from '../components/links.tsx'
+import { TextLink } from '../components/layout/links.tsx'
+import { Page } from '../components/layout/page.tsx'
 import { Loading } from '../components/loading.tsx'
-import { Page } from '../components/page.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Snippet } from '../components/snippet.tsx'
 import { PaymentStatus } from '../components/status.tsx'
 import { Time } from '../components/time.tsx'
-import { nodesQuery, paymentQuery } from '../queries.ts'
 
 export function PaymentPage() {
   const { paymentId } = useParams({ from: '/app/gateway/payments/$paymentId' })

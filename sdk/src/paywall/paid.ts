@@ -1,4 +1,4 @@
-import type { RequestPayment } from './delivery.ts'
+import type { RequestPayment } from './gate/delivery.ts'
 
 const payments = new WeakMap<object, RequestPayment>()
 

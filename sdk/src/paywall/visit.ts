@@ -1,4 +1,4 @@
-import type { WaitUntil } from './claims.ts'
+import type { WaitUntil } from './gate/claims.ts'
 
 /** What is asked for, whatever framework it came through. */
 export type Target = {

@@ -1,4 +1,4 @@
-import { isId, newId } from '../ids.ts'
+import { isId, newId } from '../platform/ids.ts'
 import { Problem } from '../problems.ts'
 import { type AccountRow, findAccount, insertAccount } from '../store/accounts.ts'
 import type { Sql } from '../store/db.ts'

@@ -1,5 +1,5 @@
-import { crashpoint } from '../crashpoint.ts'
-import { isId } from '../ids.ts'
+import { crashpoint } from '../platform/crashpoint.ts'
+import { isId } from '../platform/ids.ts'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { confirmDeliveries, type DeliveryName, MOST_RELEASES, releaseDelivery } from '../store/deliveries.ts'

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config.ts'
-import { crashpoint } from '../crashpoint.ts'
 import { once, type Repeatable } from '../idempotency.ts'
-import { isId, newId } from '../ids.ts'
 import type { Invoice } from '../lightning/bolt11.ts'
 import { expiryOf, invoiceFrom, oddInvoice } from '../lightning/invoices.ts'
-import type { NodeAddress } from '../lightning/phoenixd.ts'
+import type { NodeAddress } from '../lightning/phoenixd/client.ts'
 import type { AccessTo, NodeAccess } from '../nodes/access.ts'
+import { crashpoint } from '../platform/crashpoint.ts'
+import { isId, newId } from '../platform/ids.ts'
+import type { MasterKey } from '../platform/secrets.ts'
 import { Problem } from '../problems.ts'
-import type { MasterKey } from '../secrets.ts'
 import type { Sql } from '../store/db.ts'
 import {
   findShownPayment,

@@ -1,6 +1,6 @@
 import { hkdfSync } from 'node:crypto'
+import { derivedKey, type MasterKey, open, seal } from '../platform/secrets.ts'
 import { Problem } from '../problems.ts'
-import { derivedKey, type MasterKey, open, seal } from '../secrets.ts'
 import type { Sql } from '../store/db.ts'
 import { findProtocolKey, keepProtocolKey, protocolKeysUnder, replaceProtocolKey } from '../store/protocol-keys.ts'
 

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { READABLE } from '../readable-text.ts'
+import { READABLE } from '../platform/readable-text.ts'
 
 /** The shape of every error. */
 export const ErrorBody = Type.Object({

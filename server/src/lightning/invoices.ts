@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Problem } from '../problems.ts'
 import { type Invoice, readInvoice } from './bolt11.ts'
-import { createInvoice, type InvoiceWish, type NodeAddress } from './phoenixd.ts'
+import { createInvoice, type InvoiceWish, type NodeAddress } from './phoenixd/client.ts'
 
 export type Payee = { address: NodeAddress; password: string; network: Invoice['network'] }
 export type CheckedInvoice = Invoice & { serialized: string }

@@ -1,6 +1,6 @@
-import type { NodeAddress } from '../lightning/phoenixd.ts'
+import type { NodeAddress } from '../lightning/phoenixd/client.ts'
+import { derivedKey, type MasterKey, open } from '../platform/secrets.ts'
 import { Problem } from '../problems.ts'
-import { derivedKey, type MasterKey, open } from '../secrets.ts'
 import type { Sql } from '../store/db.ts'
 import { findAccess } from '../store/nodes.ts'
 import { dashboardContext, webhookContext } from './material.ts'

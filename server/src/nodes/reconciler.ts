@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
-import { crashpoint } from '../crashpoint.ts'
+import { crashpoint } from '../platform/crashpoint.ts'
 import { isStoreDown, type Sql } from '../store/db.ts'
 import { claimDueNodes, finishPurge, finishStep, holdsLease, type NodeRow, type Outcome } from '../store/nodes.ts'
 import {

@@ -1,5 +1,5 @@
-import { derivedKey, type MasterKey, open, seal } from '../secrets.ts'
-import { StartFault } from '../start-fault.ts'
+import { derivedKey, type MasterKey, open, seal } from '../platform/secrets.ts'
+import { StartFault } from '../platform/start-fault.ts'
 import type { Sql } from '../store/db.ts'
 import { replaceSecrets, sealingKeyIds, secretsUnder } from '../store/nodes.ts'
 import { dashboardContext, materialContext, webhookContext } from './material.ts'

@@ -1,7 +1,6 @@
-import { isId } from '../ids.ts'
 import { readInvoice } from '../lightning/bolt11.ts'
 import { invoiceFrom } from '../lightning/invoices.ts'
-import { balanceOf, getInfo, isAborted, type NoAnswer, type NodeAddress } from '../lightning/phoenixd.ts'
+import { balanceOf, getInfo, isAborted, type NoAnswer, type NodeAddress } from '../lightning/phoenixd/client.ts'
 import {
   findIncomingPayment,
   findOutgoingPayment,
@@ -11,7 +10,8 @@ import {
   newestFirst,
   payInvoice,
   type WalletPayment,
-} from '../lightning/phoenixd-wallet.ts'
+} from '../lightning/phoenixd/wallet.ts'
+import { isId } from '../platform/ids.ts'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { findNode, logActivity, wakeNode } from '../store/nodes.ts'

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { StartFault } from '../start-fault.ts'
+import { StartFault } from '../platform/start-fault.ts'
 import { isStoreDown, type Sql } from './db.ts'
 
 const DIRECTORY = fileURLToPath(new URL('./migrations/', import.meta.url))

@@ -1,4 +1,4 @@
-import { newId } from '../ids.ts'
+import { newId } from '../platform/ids.ts'
 import type { Sql } from './db.ts'
 import { FIRST_RUN_KEY } from './keys.ts'
 import { isSilent } from './nodes.ts'

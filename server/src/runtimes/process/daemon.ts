@@ -2,10 +2,18 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { closeSync, fstatSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { crashpoint } from '../../crashpoint.ts'
-import { writeSecretFile } from '../../data-dir.ts'
-import { findByEnvironment, identify, isAlive, type ProcessIdentity, signal, type UserIds, underLock } from '../../linux.ts'
-import { LogFile, MAX_LOG_BYTES } from '../../log-file.ts'
+import { crashpoint } from '../../platform/crashpoint.ts'
+import { writeSecretFile } from '../../platform/data-dir.ts'
+import {
+  findByEnvironment,
+  identify,
+  isAlive,
+  type ProcessIdentity,
+  signal,
+  type UserIds,
+  underLock,
+} from '../../platform/linux.ts'
+import { LogFile, MAX_LOG_BYTES } from '../../platform/log-file.ts'
 import { lastWordsIn } from './last-words.ts'
 
 /** What is known of the process of one directory; written before the spawn and again after it. */

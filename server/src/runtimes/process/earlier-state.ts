@@ -1,8 +1,8 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { readForeignFile, serviceDirectory, writeSecretFile } from '../../data-dir.ts'
-import { environmentOf, findByEnvironment, identify, isAlive, type ProcessIdentity, uidOf } from '../../linux.ts'
-import { removeTree } from '../../trees.ts'
+import { readForeignFile, serviceDirectory, writeSecretFile } from '../../platform/data-dir.ts'
+import { environmentOf, findByEnvironment, identify, isAlive, type ProcessIdentity, uidOf } from '../../platform/linux.ts'
+import { removeTree } from '../../platform/trees.ts'
 import { Daemon, type RunFile } from './daemon.ts'
 
 /**

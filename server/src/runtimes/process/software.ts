@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { IdRange, UserIds } from '../../linux.ts'
-import { StartFault } from '../../start-fault.ts'
+import type { IdRange, UserIds } from '../../platform/linux.ts'
+import { StartFault } from '../../platform/start-fault.ts'
 
 /** The version that the bundled sandbox daemon reports, up to its first "-". */
 const SANDBOX_VERSION = '0.8.0'

@@ -1,0 +1,75 @@
+import { ApiError, api } from './client.ts'
+import type { Passkey } from './types.ts'
+
+/** Sign-in and what belongs to it, by the server's own routes for it. A refusal here is about the password, not about the session. */
+const AUTH = '/auth'
+const own = { keepsSession: true } as const
+
+export const signIn = (email: string, password: string): Promise<unknown> =>
+  api.post(`${AUTH}/sign-in/email`, { email, password }, own)
+
+export const signUp = (email: string, password: string): Promise<unknown> =>
+  api.post(`${AUTH}/sign-up/email`, { email, password, name: email.split('@')[0] ?? email }, own)
+
+export const signOut = (): Promise<unknown> => api.post(`${AUTH}/sign-out`, {}, own)
+
+export const signOutEverywhere = (): Promise<unknown> => api.post(`${AUTH}/revoke-sessions`, {})
+
+/** The other sessions end: whoever changes a password because it leaked wants exactly that. */
+export const changePassword = (currentPassword: string, newPassword: string): Promise<unknown> =>
+  api.post(`${AUTH}/change-password`, { currentPassword, newPassword, revokeOtherSessions: true }, own)
+
+/** A passkey belongs to a name: browsers refuse to make one for an address of digits. */
+const isName = (hostname: string): boolean => !/^[\d.]+$|:/.test(hostname)
+
+export const canUsePasskeys = (): boolean =>
+  typeof window.PublicKeyCredential === 'function' && window.isSecureContext && isName(window.location.hostname)
+
+/** Of the addresses of the dashboard, one that passkeys can be used at. */
+export const passkeyOrigin = (origins: string[]): string | undefined =>
+  origins.find((origin) => {
+    const { protocol, hostname } = new URL(origin)
+    return hostname === 'localhost' || (protocol === 'https:' && isName(hostname))
+  })
+
+export const listPasskeys = async (signal: AbortSignal): Promise<Passkey[]> =>
+  (await api.get<{ passkeys: Passkey[] }>(`${AUTH}/passkey/list-user-passkeys`, { signal })).passkeys
+
+export const removePasskey = (id: string): Promise<unknown> => api.post(`${AUTH}/passkey/delete-passkey`, { id }, own)
+
+export async function signInWithPasskey(): Promise<void> {
+  const { startAuthentication } = await import('@simplewebauthn/browser')
+  const options = await api.get<Parameters<typeof startAuthentication>[0]['optionsJSON']>(
+    `${AUTH}/passkey/generate-authenticate-options`,
+    own,
+  )
+  const { clientExtensionResults: _, ...response } = await ceremony(() => startAuthentication({ optionsJSON: options }))
+  await api.post(`${AUTH}/passkey/verify-authentication`, { response }, own)
+}
+
+export async function addPasskey(name: string): Promise<void> {
+  const { startRegistration } = await import('@simplewebauthn/browser')
+  const query = new URLSearchParams({ name })
+  const options = await api.get<Parameters<typeof startRegistration>[0]['optionsJSON']>(
+    `${AUTH}/passkey/generate-register-options?${query}`,
+    own,
+  )
+  const { clientExtensionResults: _, ...response } = await ceremony(() => startRegistration({ optionsJSON: options }))
+  await api.post(`${AUTH}/passkey/verify-registration`, { response, name }, own)
+}
+
+/** The browser's own errors speak of specifications; nearly always somebody pressed Cancel or waited too long. */
+async function ceremony<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act()
+  } catch (cause) {
+    const isKnown = cause instanceof Error && 'code' in cause && cause.code === 'ERROR_AUTHENTICATOR_PREVIOUSLY_REGISTERED'
+    throw new ApiError({
+      status: 0,
+      code: 'passkey_cancelled',
+      message: isKnown
+        ? 'This device already has a passkey for this account.'
+        : 'The passkey was not used: it was cancelled, or took too long.',
+    })
+  }
+}

@@ -1,0 +1,105 @@
+import type { ErrorBody } from './types.ts'
+
+/** What went wrong with a request. Status 0: no answer came at all, and whether the request arrived is not known. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly requestId: string | null
+  readonly retryAfterSeconds: number | null
+  /** Whatever else stands inside `error`: `reason`, `topUp`. */
+  readonly details: Record<string, unknown>
+
+  constructor(fields: {
+    status: number
+    code: string
+    message: string
+    requestId?: string | null
+    retryAfterSeconds?: number | null
+    details?: Record<string, unknown>
+  }) {
+    super(fields.message)
+    this.status = fields.status
+    this.code = fields.code
+    this.requestId = fields.requestId ?? null
+    this.retryAfterSeconds = fields.retryAfterSeconds ?? null
+    this.details = fields.details ?? {}
+  }
+}
+
+export const API = '/dashboard/api'
+
+let onSessionOver: () => void = () => {}
+
+/** Called when a request of a signed-in page is refused for lack of a session; not by sign-in itself. */
+export function whenSessionIsOver(act: () => void): void {
+  onSessionOver = act
+}
+
+type Options = { body?: unknown; idempotencyKey?: string; signal?: AbortSignal; keepsSession?: boolean }
+
+async function request<T>(
+  method: string,
+  path: string,
+  { body, idempotencyKey, signal, keepsSession }: Options = {},
+): Promise<T> {
+  // Made here and not by the service: also an answer that never came has an id then, and the log has what was done under it.
+  const requestId = freshKey()
+  const headers: Record<string, string> = { accept: 'application/json', 'x-request-id': requestId }
+  // Also without a body: the server takes a change only as JSON, which no form of another site can send.
+  if (method !== 'GET') headers['content-type'] = 'application/json'
+  if (idempotencyKey) headers['idempotency-key'] = idempotencyKey
+
+  let response: Response
+  let text: string
+  try {
+    const payload = method === 'GET' ? null : JSON.stringify(body ?? {})
+    response = await fetch(API + path, { method, headers, body: payload, credentials: 'same-origin', signal: signal ?? null })
+    text = await response.text()
+  } catch (cause) {
+    if (signal?.aborted) throw cause
+    const code = method === 'GET' ? 'no_answer' : 'uncertain'
+    throw new ApiError({ status: 0, code, message: 'The service did not answer.', requestId })
+  }
+  const answer = parsed(text)
+  if (response.ok) return answer as T
+
+  const error = errorOf(response, answer)
+  if (error.status === 401 && !keepsSession) onSessionOver()
+  throw error
+}
+
+function parsed(text: string): unknown {
+  if (text === '') return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The routes of sign-in come from a library that puts code and message at the top. */
+function errorOf(response: Response, answer: unknown): ApiError {
+  const body = (answer ?? {}) as Partial<ErrorBody> & { code?: string; message?: string }
+  const { code, message, requestId, ...details } = body.error ?? { code: body.code, message: body.message }
+  return new ApiError({
+    status: response.status,
+    code: code ?? `status_${response.status}`,
+    message: message ?? `The service answered with status ${response.status}.`,
+    requestId: requestId ?? response.headers.get('x-request-id'),
+    retryAfterSeconds: Number(response.headers.get('retry-after')) || null,
+    details,
+  })
+}
+
+export const api = {
+  get: <T>(path: string, options?: Pick<Options, 'signal' | 'keepsSession'>): Promise<T> => request<T>('GET', path, options),
+  post: <T>(path: string, body?: unknown, options?: Omit<Options, 'body'>): Promise<T> =>
+    request<T>('POST', path, { ...options, body }),
+  patch: <T>(path: string, body: unknown): Promise<T> => request<T>('PATCH', path, { body }),
+  delete: (path: string): Promise<void> => request<void>('DELETE', path),
+}
+
+/** `crypto.randomUUID` is missing on plain http away from loopback; the bytes are not. */
+export function freshKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}

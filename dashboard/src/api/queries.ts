@@ -1,0 +1,125 @@
+import { infiniteQueryOptions, QueryClient, queryOptions } from '@tanstack/react-query'
+import { ApiError, api } from './client.ts'
+import type {
+  Activity,
+  ApiKey,
+  Credit,
+  DashboardNode,
+  GatewayPayment,
+  Me,
+  NodeLive,
+  NodePayment,
+  NodeUpdates,
+  Overview,
+} from './types.ts'
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // Events say when something is old (events.ts); without an end, a missed one would be believed for ever.
+      staleTime: 30_000,
+      // Else a query waits in silence for the browser to feel online, and a server on loopback needs no network.
+      networkMode: 'always',
+      retry: (count, error) => count < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 502),
+      retryDelay: (count) => 500 * 2 ** count,
+    },
+  },
+})
+
+export const meQuery = queryOptions({
+  queryKey: ['me'],
+  queryFn: ({ signal }) => api.get<Me>('/me', { signal, keepsSession: true }),
+  refetchOnWindowFocus: 'always',
+})
+
+export const overviewQuery = queryOptions({
+  queryKey: ['overview'],
+  queryFn: ({ signal }) => api.get<Overview>('/overview', { signal }),
+})
+
+export const nodesQuery = queryOptions({
+  queryKey: ['nodes'],
+  queryFn: async ({ signal }) => (await api.get<{ nodes: DashboardNode[] }>('/nodes', { signal })).nodes,
+})
+
+export const nodeQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['nodes', id],
+    queryFn: ({ signal }) => api.get<DashboardNode>(`/nodes/${encodeURIComponent(id)}`, { signal }),
+  })
+
+/** Asked again by itself: channels come and go without any event of ours. */
+export const liveQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['nodes', id, 'live'],
+    queryFn: ({ signal }) => api.get<NodeLive>(`/nodes/${encodeURIComponent(id)}/live`, { signal }),
+    refetchInterval: 10_000,
+  })
+
+export const updatesQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['nodes', id, 'updates'],
+    queryFn: ({ signal }) => api.get<NodeUpdates>(`/nodes/${encodeURIComponent(id)}/updates`, { signal }),
+  })
+
+export const nodePaymentsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['nodes', id, 'payments'],
+    queryFn: async ({ signal }) =>
+      (await api.get<{ payments: NodePayment[] }>(`/nodes/${encodeURIComponent(id)}/payments`, { signal })).payments,
+  })
+
+export const keysQuery = queryOptions({
+  queryKey: ['keys'],
+  queryFn: async ({ signal }) => (await api.get<{ keys: ApiKey[] }>('/keys', { signal })).keys,
+})
+
+/** What a payment can be looked for by; each is one word of the badges, but that "undelivered" is all that waits for its delivery. */
+const STATES = {
+  unpaid: { status: 'payment_required' },
+  undelivered: { undelivered: 'true' },
+  delivered: { delivery: 'done' },
+  expired: { status: 'expired' },
+} as const
+export type PaymentState = keyof typeof STATES
+export const PAYMENT_STATES = Object.keys(STATES) as PaymentState[]
+export type PaymentFilter = { state?: PaymentState | undefined; nodeId?: string | undefined }
+
+export const paymentsQuery = (filter: PaymentFilter) =>
+  infiniteQueryOptions({
+    queryKey: ['payments', 'list', filter.state ?? null, filter.nodeId ?? null],
+    queryFn: ({ pageParam, signal }) => {
+      const state = filter.state && STATES[filter.state]
+      const query = parameters({ limit: '20', cursor: pageParam, ...state, nodeId: filter.nodeId })
+      return api.get<{ payments: GatewayPayment[]; nextCursor: string | null }>(`/payments${query}`, { signal })
+    },
+    initialPageParam: null as string | null,
+    getNextPageParam: (last) => last.nextCursor,
+  })
+
+export const paymentQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['payments', 'one', id],
+    queryFn: ({ signal }) => api.get<GatewayPayment & { challenge: string }>(`/payments/${encodeURIComponent(id)}`, { signal }),
+  })
+
+export const creditQuery = infiniteQueryOptions({
+  queryKey: ['credit'],
+  queryFn: ({ pageParam, signal }) => api.get<Credit>(`/credit${parameters({ cursor: pageParam })}`, { signal }),
+  initialPageParam: null as string | null,
+  getNextPageParam: (last) => last.nextCursor,
+})
+
+export const activityQuery = infiniteQueryOptions({
+  queryKey: ['activity'],
+  queryFn: ({ pageParam, signal }) =>
+    api.get<{ activity: Activity[]; nextCursor: string | null }>(`/activity${parameters({ cursor: pageParam })}`, { signal }),
+  initialPageParam: null as string | null,
+  getNextPageParam: (last) => last.nextCursor,
+})
+
+/** An unknown or empty parameter is refused, so what is not set must not be there. */
+function parameters(values: Record<string, string | null | undefined>): string {
+  const set = Object.entries(values).filter((entry): entry is [string, string] => Boolean(entry[1]))
+  return set.length === 0 ? '' : `?${new URLSearchParams(set)}`
+}

@@ -1,0 +1,84 @@
+import { Button, Checkbox, Group, Modal, Stack, TextInput } from '@mantine/core'
+import { type FormEvent, useState } from 'react'
+import { api } from '../../api/client.ts'
+import { queryClient } from '../../api/queries.ts'
+import type { ApiKey } from '../../api/types.ts'
+import { Problem } from '../problem.tsx'
+import { useAction } from '../use-action.ts'
+
+export type CreatedKey = Pick<ApiKey, 'id' | 'name' | 'scopes'> & { key: string }
+
+type Props = { onCancel: () => void; onCreated: (created: CreatedKey) => void }
+
+export function CreateKeyDialog({ onCancel, onCreated }: Props) {
+  const [name, setName] = useState('')
+  const [canWrite, setWrite] = useState(false)
+  const [canCharge, setCharge] = useState(true)
+  const create = useAction(async () => {
+    const scopes: ApiKey['scopes'] = ['nodes:read']
+    if (canWrite) scopes.push('nodes:write')
+    if (canCharge) scopes.push('gateway:write')
+    const created = await api.post<CreatedKey>('/keys', { name: name.trim(), scopes })
+    void queryClient.invalidateQueries({ queryKey: ['keys'] })
+    void queryClient.invalidateQueries({ queryKey: ['overview'] })
+    onCreated(created)
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void create.run()
+  }
+  return (
+    <Modal
+      opened
+      onClose={onCancel}
+      title="Create an API key"
+      closeOnClickOutside={!create.isPending}
+      closeOnEscape={!create.isPending}
+    >
+      <form onSubmit={submit}>
+        <Stack gap="md">
+          <TextInput
+            label="Name"
+            dir="auto"
+            description="Where it will be used. Only you see it."
+            placeholder="Shop server"
+            required
+            withAsterisk={false}
+            maxLength={100}
+            autoComplete="off"
+            data-autofocus
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          <fieldset className="bare">
+            <legend className="legend">Permissions</legend>
+            <Stack gap="xs">
+              <Checkbox checked disabled readOnly label="Read" description="See your nodes. Every key has it." />
+              <Checkbox
+                label="Write"
+                description="Create, rename, start, stop, update and delete nodes."
+                checked={canWrite}
+                onChange={(event) => setWrite(event.currentTarget.checked)}
+              />
+              <Checkbox
+                label="Gateway"
+                description="Create challenges and redeem payments."
+                checked={canCharge}
+                onChange={(event) => setCharge(event.currentTarget.checked)}
+              />
+            </Stack>
+          </fieldset>
+          <Problem error={create.error} what="The key was not created." />
+          <Group justify="flex-end">
+            <Button variant="default" disabled={create.isPending} onClick={onCancel}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={create.isPending} disabled={name.trim() === ''}>
+              Create key
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  )
+}

@@ -1,0 +1,77 @@
+import { type ComponentType, useEffect, useReducer, useState } from 'react'
+import { ApiError, api } from '../../api/client.ts'
+import { Problem } from '../problem.tsx'
+import { Page } from './page.tsx'
+
+type Source = { component: ComponentType | undefined; load: () => Promise<void> }
+
+const sources: Source[] = []
+
+/**
+ * A page that is loaded when it is needed. The router's own way reloads the whole app when that fails, which leaves nothing at all when
+ * the service is away for a moment.
+ */
+export function lazyPage<N extends string>(load: () => Promise<Record<N, ComponentType>>, name: N) {
+  let loading: Promise<void> | undefined
+  const source: Source = {
+    component: undefined,
+    load: () => {
+      loading ??= load().then(
+        (module) => {
+          source.component = module[name]
+        },
+        async (cause: unknown) => {
+          loading = undefined
+          throw await reasonFor(cause)
+        },
+      )
+      return loading
+    },
+  }
+  sources.push(source)
+  // The router waits for `preload` before it shows the page; what went wrong is shown by the page itself.
+  return Object.assign(() => <LazyPage source={source} />, { preload: () => source.load().catch(() => {}) })
+}
+
+function LazyPage({ source }: { source: Source }) {
+  const [error, setError] = useState<unknown>(null)
+  const [attempt, next] = useReducer((count: number) => count + 1, 0)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt is one more try
+  useEffect(() => {
+    if (source.component) return
+    setError(null)
+    source.load().then(next, setError)
+  }, [source, attempt])
+  if (source.component) return <source.component />
+  if (!error) return null
+  return (
+    <Page title="Not loaded">
+      <Problem error={error} what="This page could not be loaded." onRetry={next} />
+    </Page>
+  )
+}
+
+const RELOADED = 'boltyard-reloaded'
+
+/** After an update of the service the files of the old app are gone. Then, and only then, a reload helps; and only once. */
+async function reasonFor(cause: unknown): Promise<unknown> {
+  try {
+    await api.get('/me', { keepsSession: true })
+  } catch {
+    return new ApiError({ status: 0, code: 'no_answer', message: 'The service did not answer.' })
+  }
+  if (Date.now() - Number(sessionStorage.getItem(RELOADED)) < 60_000) return cause
+  sessionStorage.setItem(RELOADED, String(Date.now()))
+  window.location.reload()
+  return new Promise(() => {})
+}
+
+const QUIET_MS = 5000
+
+/** The other pages, when the first one has long been shown: they are there at once then, also while the connection is lost. */
+export function preloadPages(): () => void {
+  const timer = setTimeout(async () => {
+    for (const { load } of sources) await load().catch(() => {})
+  }, QUIET_MS)
+  return () => clearTimeout(timer)
+}

@@ -1,0 +1,47 @@
+import { Tabs } from '@mantine/core'
+import type { DashboardNode, Me } from '../../api/types.ts'
+import { CopyButton } from '../../components/copy-button.tsx'
+import { TextLink } from '../../components/layout/links.tsx'
+import { Snippet } from '../../components/snippet.tsx'
+import { nodeCli, nodeCurl, nodeJs } from '../../text/snippets.ts'
+
+export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
+  return (
+    <div className="stack">
+      <section className="card" aria-labelledby="endpoint">
+        <h2 id="endpoint">Endpoint</h2>
+        <p className="mono">
+          {node.endpointUrl} <CopyButton text={node.endpointUrl} label="Copy endpoint" />
+        </p>
+        <p className="small">
+          The node's own API answers here, with one of the two passwords that you stored when you created it. Give programs that
+          only receive the restricted one. An API key of this service does not open it.
+        </p>
+      </section>
+      <section className="card" aria-labelledby="examples">
+        <h2 id="examples">Examples</h2>
+        <Tabs defaultValue="curl">
+          <Tabs.List aria-label="Language" mb="sm">
+            <Tabs.Tab value="curl">curl</Tabs.Tab>
+            <Tabs.Tab value="js">JavaScript</Tabs.Tab>
+            <Tabs.Tab value="cli">Command line</Tabs.Tab>
+          </Tabs.List>
+          <Tabs.Panel value="curl">
+            <p className="small">An invoice, created by the node itself.</p>
+            <Snippet code={nodeCurl(node.endpointUrl)} label="curl example" />
+          </Tabs.Panel>
+          <Tabs.Panel value="js">
+            <Snippet code={nodeJs(node.endpointUrl)} label="JavaScript example" />
+          </Tabs.Panel>
+          <Tabs.Panel value="cli">
+            <p className="small">
+              With the command line client <code>boltyard</code>, and an API key of this service in the environment variable
+              SERVICE_API_KEY. Create one under <TextLink to="/developers">Developers</TextLink>.
+            </p>
+            <Snippet code={nodeCli(me.publicUrl, node.id)} label="Command line example" />
+          </Tabs.Panel>
+        </Tabs>
+      </section>
+    </div>
+  )
+}

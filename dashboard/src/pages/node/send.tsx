@@ -1,0 +1,145 @@
+import { Button, Group, NumberInput, Stack, Textarea } from '@mantine/core'
+import { type FormEvent, useState } from 'react'
+import { ApiError, api } from '../../api/client.ts'
+import { queryClient } from '../../api/queries.ts'
+import type { DashboardNode, Me, NodeSent } from '../../api/types.ts'
+import { Amount } from '../../components/amount.tsx'
+import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
+import { TextLink } from '../../components/layout/links.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { useAction } from '../../components/use-action.ts'
+import { bareInvoice, invoiceAmountSat } from '../../invoice.ts'
+
+type Props = { node: DashboardNode; me: Me }
+
+export function NodeSend({ node, me }: Props) {
+  if (node.accessMode === 'limited') {
+    return (
+      <p className="note" data-testid="cannot-send">
+        This dashboard cannot send from this node: it was created to read and create invoices only, and the service does not have
+        the password for more at hand here. You can send through the node's own API with the full password that you stored; see{' '}
+        <TextLink to="." search={{ tab: 'connect' }}>
+          Connect
+        </TextLink>
+        .
+      </p>
+    )
+  }
+  if (node.status !== 'ready') return <p className="note">The node sends payments itself: that is possible when it is ready.</p>
+  return <SendForm node={node} me={me} />
+}
+
+function SendForm({ node }: Props) {
+  const [text, setText] = useState('')
+  const [amount, setAmount] = useState<number | string>('')
+  const [isAsking, setAsking] = useState(false)
+  const [sent, setSent] = useState<NodeSent | null>(null)
+  const asked = invoiceAmountSat(text)
+  const isInvoice = asked !== undefined
+  const amountSat = asked ?? Number(amount)
+
+  const send = useAction(async () => {
+    setSent(null)
+    const body = { invoice: bareInvoice(text), ...(asked === null ? { amountSat } : {}) }
+    try {
+      setSent(await api.post<NodeSent>(`/nodes/${node.id}/pay`, body))
+    } catch (error) {
+      // The payment may be on its way all the same: to call that a failure invites a second one.
+      if (!(error instanceof ApiError) || error.status !== 0) throw error
+      setSent({ outcome: 'unknown', reason: null, amountSat: null, feeSat: null })
+    } finally {
+      setAsking(false)
+      void queryClient.invalidateQueries({ queryKey: ['nodes', node.id] })
+    }
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    setAsking(true)
+  }
+  return (
+    <section className="card" aria-labelledby="send">
+      <h2 id="send">Send a payment</h2>
+      <form onSubmit={submit}>
+        <Stack gap="md">
+          <Textarea
+            label="Invoice"
+            description="Begins with ln…"
+            autosize={false}
+            rows={4}
+            required
+            withAsterisk={false}
+            spellCheck={false}
+            autoComplete="off"
+            value={text}
+            error={text.trim() !== '' && !isInvoice && 'This is not a Lightning invoice.'}
+            onChange={(event) => {
+              setText(event.currentTarget.value)
+              setSent(null)
+            }}
+          />
+          {asked === null && (
+            <NumberInput
+              label="Amount in sat"
+              description="This invoice leaves it to you."
+              min={1}
+              value={amount}
+              onChange={setAmount}
+            />
+          )}
+          <Problem error={send.error} what="Nothing was sent." />
+          <Outcome sent={sent} />
+          <Group>
+            <Button type="submit" disabled={!isInvoice || !(amountSat > 0)}>
+              Send…
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+      {isAsking && (
+        <ConfirmDialog
+          title="Send this payment?"
+          verb="Send now"
+          isPending={send.isPending}
+          onCancel={() => setAsking(false)}
+          onConfirm={() => void send.run()}
+        >
+          <p>
+            <Amount sat={amountSat} /> leave <bdi>{node.name}</bdi>, and a fee of about 0.4 % and 4 sat. A payment cannot be taken
+            back.
+          </p>
+        </ConfirmDialog>
+      )}
+    </section>
+  )
+}
+
+function Outcome({ sent }: { sent: NodeSent | null }) {
+  return (
+    <div role="status" aria-live="polite">
+      {sent?.outcome === 'sent' && (
+        <p className="paid">
+          Sent ✓ {sent.amountSat !== null && <Amount sat={sent.amountSat} />}
+          {sent.feeSat !== null && (
+            <span className="small dim">
+              fee <Amount sat={sent.feeSat} />
+            </span>
+          )}
+        </p>
+      )}
+      {sent?.outcome === 'failed' && (
+        <p className="problem">
+          <strong>Not sent.</strong> The node says: {sent.reason ?? 'no reason given'}. Nothing has left it.
+        </p>
+      )}
+      {sent?.outcome === 'unknown' && (
+        <p className="note">
+          It is not known yet whether this was sent{sent.reason ? `: ${sent.reason}` : ''}. Look at{' '}
+          <TextLink to="." search={{ tab: 'payments' }}>
+            Payments
+          </TextLink>{' '}
+          before you try again. The same invoice is never paid twice by this node.
+        </p>
+      )}
+    </div>
+  )
+}

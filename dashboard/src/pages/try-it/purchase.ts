@@ -1,0 +1,78 @@
+import { api, freshKey } from '../../api/client.ts'
+import type { GatewayPayment, NodeLive } from '../../api/types.ts'
+import { buildCredential, decoded, type ReadChallenge, readChallenge } from '../../credential.ts'
+
+export type Terms = { nodeId: string; amountSat: number; description: string; protocol: 'mpp' | 'l402' }
+export type Issued = { id: string; protocol: 'mpp' | 'l402'; status: GatewayPayment['status']; challenge: string }
+export type Redeemed = { id: string; protocol: string; status: string; receipt?: string; redeemedAt: number }
+
+/** How far one whole 402 has come; each step has what it needs of the one before it. */
+export type Run = {
+  terms: Terms
+  /** What the node had before and after; null where it could not say. */
+  beforeSat?: number | null
+  afterSat?: number | null
+  issued?: Issued
+  challenge?: ReadChallenge
+  payment?: { paymentHash: string; preimage: string }
+  credential?: string
+  redemption?: ReturnType<typeof redemptionOf>
+  redeemed?: Redeemed
+  receipt?: unknown
+}
+
+export const STEPS = ['issue', 'refuse', 'pay', 'answer', 'redeem', 'deliver'] as const
+export type Step = (typeof STEPS)[number]
+
+/** The thing that is for sale in the panel, as its server names it. */
+const RESOURCE = 'GET /report'
+
+export const chargeOf = (terms: Terms) => ({ ...terms, resource: RESOURCE })
+
+/** What the server knows of the request before it: without `expect` any paid credential of the account would do, also a cheaper one's. */
+function redemptionOf({ nodeId, amountSat }: Terms, credential: string) {
+  return { expect: { nodeId, resource: RESOURCE, minAmountSat: amountSat }, requestId: freshKey(), credential }
+}
+
+/** The step that comes next; undefined when all are done. */
+export function nextOf(run: Run | null): Step | undefined {
+  if (!run?.issued) return 'issue'
+  if (!run.challenge) return 'refuse'
+  if (!run.payment) return 'pay'
+  if (!run.credential) return 'answer'
+  if (!run.redeemed) return 'redeem'
+  return run.receipt === undefined ? 'deliver' : undefined
+}
+
+/** Takes one step. Those that are the customer's or their client's are taken here in the browser, as they would be at theirs. */
+export async function take(step: Step, run: Run): Promise<Run> {
+  switch (step) {
+    case 'issue': {
+      const beforeSat = await heldSat(run.terms.nodeId)
+      const issued = await api.post<Issued>('/payments', chargeOf(run.terms), { idempotencyKey: freshKey() })
+      return { ...run, beforeSat, issued }
+    }
+    case 'refuse':
+      return { ...run, challenge: readChallenge(run.issued?.challenge ?? '') }
+    case 'pay':
+      return { ...run, payment: await api.post('/sandbox/pay', { invoice: run.challenge?.invoice }) }
+    case 'answer': {
+      if (!run.challenge || !run.payment) return run
+      const credential = buildCredential(run.challenge, run.payment.preimage)
+      // Made once: a redemption whose answer was lost is repeated under the same request id.
+      return { ...run, credential, redemption: redemptionOf(run.terms, credential) }
+    }
+    case 'redeem':
+      return { ...run, redeemed: await api.post<Redeemed>(`/payments/${run.issued?.id}/redeem`, run.redemption) }
+    case 'deliver': {
+      const afterSat = await heldSat(run.terms.nodeId)
+      return { ...run, afterSat, receipt: run.redeemed?.receipt ? decoded(run.redeemed.receipt) : null }
+    }
+  }
+}
+
+/** Fee credit included: a node without a channel keeps small payments as that. */
+async function heldSat(nodeId: string): Promise<number | null> {
+  const { balanceSat, feeCreditSat } = await api.get<NodeLive>(`/nodes/${nodeId}/live`)
+  return balanceSat === null ? null : balanceSat + (feeCreditSat ?? 0)
+}

@@ -1,0 +1,120 @@
+import { VisuallyHidden } from '@mantine/core'
+import type { ReactNode } from 'react'
+import { Snippet } from '../../components/snippet.tsx'
+import { chargeOf, type Run, type Step } from './purchase.ts'
+
+type Props = { step: Step; number: number; run: Run | null; isDone: boolean; publicUrl: string; children: ReactNode }
+
+const TITLES: Record<Step, string> = {
+  issue: 'Your server creates a challenge',
+  refuse: 'Your server answers its client with 402',
+  pay: 'The customer pays the invoice',
+  answer: 'Their client builds the credential',
+  redeem: 'Your server redeems the credential',
+  deliver: 'Your server delivers',
+}
+
+export function TryItStep({ step, number, run, isDone, publicUrl, children }: Props) {
+  return (
+    <section className={`card ${isDone ? 'step-done' : ''}`} aria-labelledby={`step-${step}`} data-testid={`step-${step}`}>
+      <div className="step-head">
+        <span className="step-number" aria-hidden="true">
+          {isDone ? '✓' : number}
+        </span>
+        <h2 id={`step-${step}`}>
+          {TITLES[step]}
+          {isDone && <VisuallyHidden> (done)</VisuallyHidden>}
+        </h2>
+      </div>
+      {isDone && run && <Shown step={step} run={run} publicUrl={publicUrl} />}
+      {children}
+    </section>
+  )
+}
+
+const pretty = (value: unknown): string => JSON.stringify(value, null, 2)
+
+function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: string }) {
+  const { issued, challenge, payment, credential, redemption, redeemed, receipt } = run
+  const request = (path: string, body: unknown) =>
+    `POST ${publicUrl}/v1${path}\nAuthorization: Bearer $SERVICE_API_KEY\nContent-Type: application/json\n\n${pretty(body)}`
+  switch (step) {
+    case 'issue':
+      return (
+        <Exchange
+          request={request('/gateway/payments', chargeOf(run.terms))}
+          answer={`HTTP/1.1 201 Created\n\n${pretty(issued)}`}
+        />
+      )
+    case 'refuse':
+      return (
+        <Exchange
+          request={'GET /report HTTP/1.1\nHost: your-server.example'}
+          answer={`HTTP/1.1 402 Payment Required\nWWW-Authenticate: ${issued?.challenge}`}
+          note="This is all that your client needs: the invoice to pay is inside the challenge."
+        />
+      )
+    case 'pay':
+      return (
+        <Exchange
+          request={`Pay the invoice, with any Lightning wallet:\n\n${challenge?.invoice}`}
+          answer={pretty(payment)}
+          note="The preimage is the proof of payment: only who paid gets it from the network."
+        />
+      )
+    case 'answer':
+      return (
+        <Exchange
+          request={
+            challenge?.scheme === 'L402'
+              ? 'L402 <macaroon of the challenge>:<preimage>'
+              : 'Payment <base64url of>\n{\n  "challenge": { …the six parameters of the challenge, as they came… },\n  "payload": { "preimage": "…" }\n}'
+          }
+          answer={`GET /report HTTP/1.1\nHost: your-server.example\nAuthorization: ${credential}`}
+          note="Built here in the browser, as the customer's client does it."
+        />
+      )
+    case 'redeem':
+      return (
+        <Exchange
+          request={request(`/gateway/payments/${issued?.id}/redeem`, redemption)}
+          answer={`HTTP/1.1 200 OK\n\n${pretty(redeemed)}`}
+          note="What is expected is what this request costs and sells: a credential that was paid for something cheaper is refused. The request id makes it one delivery, also when the answer is lost and the request repeated."
+        />
+      )
+    case 'deliver':
+      return receipt ? (
+        <Exchange
+          requestTitle="Your answer"
+          request={`HTTP/1.1 200 OK\nPayment-Receipt: ${redeemed?.receipt}\n\nHere is your report.`}
+          answerTitle="The receipt, decoded"
+          answer={pretty(receipt)}
+        />
+      ) : (
+        <p>
+          HTTP/1.1 200 OK, and the report. L402 has no receipt, and the same credential is good again until it lapses. With MPP
+          there is a receipt, and one payment is one delivery.
+        </p>
+      )
+  }
+}
+
+type Sides = { request: string; answer: string; note?: string; requestTitle?: string; answerTitle?: string }
+
+function Exchange({ request, answer, note, requestTitle = 'Request', answerTitle = 'Answer' }: Sides) {
+  return (
+    <>
+      {note && <p className="small dim">{note}</p>}
+      <div className="exchange">
+        <div>
+          <h3>{requestTitle}</h3>
+          <Snippet code={request} label={requestTitle} wraps />
+        </div>
+        <div>
+          <h3>{answerTitle}</h3>
+          <Snippet code={answer} label={answerTitle} wraps />
+        </div>
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,178 @@
+import { Button, Group, NativeSelect, NumberInput, Stack, TextInput } from '@mantine/core'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { queryClient } from '../../api/queries.ts'
+import type { DashboardNode, Me } from '../../api/types.ts'
+import { Amount } from '../../components/amount.tsx'
+import { ButtonLink } from '../../components/layout/links.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { useAction } from '../../components/use-action.ts'
+import { nextOf, type Run, STEPS, type Step, type Terms, take } from './purchase.ts'
+import { TryItStep } from './step.tsx'
+
+type Props = { me: Me; nodes: DashboardNode[] }
+
+const VERBS: Record<Exclude<Step, 'issue'>, string> = {
+  refuse: 'Answer with 402',
+  pay: 'Pay as a customer',
+  answer: 'Build the credential',
+  redeem: 'Redeem',
+  deliver: 'Deliver',
+}
+
+/** A whole 402, one step at a time or all at once. */
+export function TryItSteps({ me, nodes }: Props) {
+  const [terms, setTerms] = useState<Terms>({
+    nodeId: nodes[0]?.id ?? '',
+    amountSat: 100,
+    description: 'One report',
+    protocol: 'l402',
+  })
+  const [run, setRun] = useState<Run | null>(null)
+  const next = nextOf(run)
+  // A node can stop while one looks at the form; the first one that runs takes its place.
+  const nodeId = nodes.some((node) => node.id === terms.nodeId) ? terms.nodeId : (nodes[0]?.id ?? '')
+
+  const go = useAction(async (toTheEnd: boolean) => {
+    let now: Run = run ?? { terms: { ...terms, nodeId } }
+    for (let step = nextOf(now); step; step = toTheEnd ? nextOf(now) : undefined) {
+      now = await take(step, now)
+      setRun(now)
+    }
+    for (const key of ['payments', 'overview', 'nodes']) void queryClient.invalidateQueries({ queryKey: [key] })
+  })
+  const again = () => {
+    setRun(null)
+    go.clear()
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void go.run(true)
+  }
+  const end = useRef<HTMLDivElement>(null)
+  const button = useRef<HTMLButtonElement>(null)
+  const isOver = run !== null && next === undefined
+  const isUnderWay = run !== null && !go.isPending
+  // Six steps are longer than a screen: the next button and the outcome would be below it, and nothing would seem to have happened. The
+  // focus goes along: the button that had it is gone.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each step is a new place to be at
+  useEffect(() => {
+    if (isOver) end.current?.scrollIntoView({ block: 'end' })
+    else if (isUnderWay) {
+      button.current?.focus({ preventScroll: true })
+      button.current?.scrollIntoView({ block: 'nearest' })
+    }
+  }, [isOver, isUnderWay, next])
+  const isValid = terms.amountSat > 0 && terms.description.trim() !== ''
+
+  return (
+    <div className="stack">
+      <section className="card" aria-labelledby="terms">
+        <h2 id="terms">What the customer pays for</h2>
+        <p className="small dim">
+          Six steps from "please pay" to "paid". You play your own server, and the sandbox plays the customer. The dashboard sends
+          the requests with your session; your server sends the same ones with an API key.
+        </p>
+        <form onSubmit={submit}>
+          <fieldset disabled={run !== null} className="bare">
+            <Stack gap="md">
+              <Group grow align="flex-start" className="fields">
+                <NativeSelect
+                  label="Node"
+                  value={nodeId}
+                  data={nodes.map((node) => ({ value: node.id, label: node.name }))}
+                  onChange={(event) => setTerms({ ...terms, nodeId: event.currentTarget.value })}
+                />
+                <NativeSelect
+                  label="Protocol"
+                  value={terms.protocol}
+                  data={[
+                    { value: 'l402', label: 'L402' },
+                    { value: 'mpp', label: 'MPP' },
+                  ]}
+                  onChange={(event) => setTerms({ ...terms, protocol: event.currentTarget.value === 'mpp' ? 'mpp' : 'l402' })}
+                />
+                <NumberInput
+                  label="Amount in sat"
+                  min={1}
+                  value={terms.amountSat}
+                  onChange={(value) => setTerms({ ...terms, amountSat: Number(value) })}
+                />
+              </Group>
+              <TextInput
+                label="Description"
+                dir="auto"
+                maxLength={500}
+                autoComplete="off"
+                value={terms.description}
+                onChange={(event) => setTerms({ ...terms, description: event.currentTarget.value })}
+              />
+            </Stack>
+          </fieldset>
+          <Group mt="md">
+            {run === null && (
+              <>
+                <Button type="submit" loading={go.isPending} disabled={!isValid}>
+                  Run all steps
+                </Button>
+                <Button variant="default" disabled={!isValid || go.isPending} onClick={() => void go.run(false)}>
+                  One step at a time
+                </Button>
+              </>
+            )}
+            {run !== null && next && (
+              <Button variant="light" disabled={go.isPending} onClick={() => void go.run(true)}>
+                Run the remaining steps
+              </Button>
+            )}
+            {run !== null && (
+              <Button variant="default" disabled={go.isPending} onClick={again}>
+                Start again
+              </Button>
+            )}
+          </Group>
+        </form>
+      </section>
+      {STEPS.map((step, place) => {
+        const isDone = run !== null && (next === undefined || place < STEPS.indexOf(next))
+        return (
+          <TryItStep key={step} step={step} number={place + 1} run={run} isDone={isDone} publicUrl={me.publicUrl}>
+            {step === next && (
+              <>
+                {run !== null && step !== 'issue' && (
+                  <Button ref={button} className="next-step" loading={go.isPending} onClick={() => void go.run(false)}>
+                    {VERBS[step]}
+                  </Button>
+                )}
+                <Problem error={go.error} what="This step did not work." />
+              </>
+            )}
+          </TryItStep>
+        )
+      })}
+      <div role="status" aria-live="polite" ref={end}>
+        {run?.issued && isOver && (
+          <div className="card">
+            <p className="paid">paid ✓</p>
+            <Held run={run} name={nodes.find(({ id }) => id === run.terms.nodeId)?.name} />
+            <Group>
+              <ButtonLink to="/gateway/payments/$paymentId" params={{ paymentId: run.issued.id }} variant="default">
+                See this payment
+              </ButtonLink>
+              <ButtonLink to="/developers">Do it from your own program</ButtonLink>
+            </Group>
+          </div>
+        )}
+      </div>
+    </div>
+  )
+}
+
+/** The money arriving, where both are known. */
+function Held({ run: { beforeSat, afterSat }, name }: { run: Run; name: string | undefined }) {
+  if (beforeSat == null || afterSat == null || name === undefined) return null
+  return (
+    <p data-testid="held">
+      On <bdi>{name}</bdi>: <Amount sat={beforeSat} /> before, <Amount sat={afterSat} /> now, fee credit included.
+    </p>
+  )
+}

@@ -1,0 +1,65 @@
+import type { Activity } from '../api/types.ts'
+
+/** The log in words. `%` is where the name of what it happened to goes. */
+const SENTENCES: Record<string, string> = {
+  'account.created': 'The account was created',
+  'credit.added': 'Credit was added',
+  'credit.taken': 'Credit was taken',
+  'credit.warning': 'Credit is running low',
+  'credit.used_up': 'Credit is used up',
+  'credit.topped_up': 'Credit was topped up over Lightning',
+  'key.created': 'API key % was created',
+  'key.disabled': 'API key % was disabled',
+  'key.enabled': 'API key % was enabled',
+  'key.revoked': 'API key % was revoked',
+  'link.created': 'A link to sign in was made',
+  'node.created': 'Node % was created',
+  'node.renamed': 'Node % was renamed',
+  'node.start': 'Node % was started',
+  'node.stop': 'Node % was stopped',
+  'node.restart': 'Node % was restarted',
+  'node.update': 'Node % was updated',
+  'node.delete': 'Node % was deleted',
+  'node.undeleted': 'Node % was brought back',
+  'node.pay': 'Node % was told to send a payment',
+  'payment.settled': 'Payment % was received by its node',
+  'payment.paid': 'Payment % was validated',
+  'payment.released': 'The delivery of payment % failed and was given back',
+  'person.passkey_added': 'A passkey was added',
+  'person.passkey_removed': 'A passkey was removed',
+  'person.password_changed': 'The password was changed',
+  'person.signed_in': 'Signed in',
+  'person.signed_out': 'Signed out',
+  'person.signed_up': 'Signed up',
+}
+
+/** In words, with a gap for the target; what is not known is shown as it is called, and never hidden. */
+export function sentenceOf({ action: logged, target, detail }: Activity): {
+  before: string
+  after: string
+  namesTarget: boolean
+} {
+  const action = actionOf(logged, detail)
+  const sentence = SENTENCES[action] ?? `${capital(action.replaceAll(/[._-]/g, ' '))}${target ? ': %' : ''}`
+  const [before = '', after = ''] = sentence.split('%')
+  return { before, after, namesTarget: sentence.includes('%') }
+}
+
+/** One action of the log, two things to a person: the detail tells which. */
+function actionOf(action: string, detail: Activity['detail']): string {
+  if (action === 'credit.added' && Number(detail.amountMsat) < 0) return 'credit.taken'
+  if (action === 'credit.warning' && detail.level === 'empty') return 'credit.used_up'
+  return action
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+
+/** Who it was, as far as the id tells; null when the sentence says it already. */
+export function actorOf(actor: string, me: string | null): string | null {
+  if (actor === me) return 'you'
+  if (actor === 'operator') return 'the operator'
+  if (actor.startsWith('key_')) return `API key ${actor}`
+  if (actor.startsWith('node_')) return null
+  if (actor === 'credit' || actor === 'system') return 'the service'
+  return actor
+}

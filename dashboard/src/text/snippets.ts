@@ -1,0 +1,90 @@
+import { freshKey } from '../api/client.ts'
+
+/**
+ * What people copy and paste as it is. The key comes from the environment in all of them: one that is pasted into a command stays in its
+ * history. Bodies are here-documents, in which the shell fills in variables; no comments, which zsh takes for commands.
+ */
+const base = (publicUrl: string): string => `${publicUrl.replace(/\/$/, '')}/v1`
+
+/** One for all pastes: a command that is repeated because its answer was lost makes no second node. */
+const REPEAT_KEY = freshKey()
+
+/** What the snippets sell, and the path it is sold at. */
+const RESOURCE = 'GET /report'
+
+export const createNodeCurl = (publicUrl: string): string =>
+  `curl -X POST ${base(publicUrl)}/nodes \\
+  -H "Authorization: Bearer $SERVICE_API_KEY" \\
+  -H "Content-Type: application/json" \\
+  -H "Idempotency-Key: ${REPEAT_KEY}" \\
+  -d @- <<JSON
+{"name": "shop"}
+JSON`
+
+export const whoAmICurl = (publicUrl: string): string =>
+  `curl ${base(publicUrl)}/api-key \\
+  -H "Authorization: Bearer $SERVICE_API_KEY"`
+
+/** Without a node yet, its id is expected in the environment. */
+export const chargeCurl = (publicUrl: string, nodeId = '$NODE_ID'): string =>
+  `curl -X POST ${base(publicUrl)}/gateway/payments \\
+  -H "Authorization: Bearer $SERVICE_API_KEY" \\
+  -H "Content-Type: application/json" \\
+  -d @- <<JSON
+{
+  "nodeId": "${nodeId}",
+  "amountSat": 100,
+  "description": "One report",
+  "resource": "${RESOURCE}",
+  "protocol": "l402"
+}
+JSON`
+
+export const redeemCurl = (publicUrl: string, nodeId = '$NODE_ID'): string =>
+  `curl -X POST "${base(publicUrl)}/gateway/payments/$PAYMENT_ID/redeem" \\
+  -H "Authorization: Bearer $SERVICE_API_KEY" \\
+  -H "Content-Type: application/json" \\
+  -d @- <<JSON
+{
+  "expect": {
+    "nodeId": "${nodeId}",
+    "resource": "${RESOURCE}",
+    "minAmountSat": 100
+  },
+  "requestId": "request-1",
+  "credential": "$CREDENTIAL"
+}
+JSON`
+
+export const paywallJs = (publicUrl: string, nodeId?: string): string =>
+  `import express from 'express'
+import { Boltyard } from '@boltyard/sdk'
+import { paywall } from '@boltyard/sdk/express'
+
+const client = new Boltyard({ baseUrl: '${base(publicUrl)}' })
+const nodeId = ${nodeId ? `'${nodeId}'` : 'process.env.NODE_ID'}
+
+const app = express()
+app.get('/report', paywall({ client, nodeId, amountSat: 100, description: 'One report' }), (request, response) => {
+  response.send('Here is what you paid for.')
+})
+app.listen(process.env.PORT ?? 3000)`
+
+export const nodeCurl = (endpointUrl: string): string =>
+  `curl ${endpointUrl}/createinvoice \\
+  -u ":$NODE_RESTRICTED_PASSWORD" \\
+  -d amountSat=1000 -d description="Hello"`
+
+export const nodeJs = (endpointUrl: string): string =>
+  `const answer = await fetch('${endpointUrl}/createinvoice', {
+  method: 'POST',
+  headers: { authorization: 'Basic ' + btoa(':' + process.env.NODE_RESTRICTED_PASSWORD) },
+  body: new URLSearchParams({ amountSat: '1000', description: 'Hello' }),
+})
+const { serialized, paymentHash } = await answer.json()
+console.log(serialized, paymentHash)`
+
+export const nodeCli = (publicUrl: string, nodeId: string): string =>
+  `export SERVICE_BASE_URL=${base(publicUrl)}
+boltyard nodes get ${nodeId}
+boltyard payments create --node ${nodeId} --amount-sat 100 --description "One report"`

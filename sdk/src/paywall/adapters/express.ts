@@ -1,0 +1,104 @@
+import { METHODS } from '../answers.ts'
+import type { PaywallOptions } from '../options.ts'
+import { rememberPayment } from '../paid.ts'
+import { warn } from '../trouble.ts'
+import { type LazyGate, lazyGate, type Ready } from './lazy-gate.ts'
+import { follow, type NodeResponse, whileConnected } from './node-response.ts'
+
+export { paymentOf } from '../paid.ts'
+
+/** As much of Express's request as is of use for a price; annotate your function with Express's own type for more. */
+export type ExpressRequest = IncomingRequest & {
+  originalUrl: string
+  params: Record<string, string | string[]>
+  query: Record<string, unknown>
+  body?: unknown
+}
+
+/** Not `params`, `query` and `body`: named here, the types of the handlers behind the paywall would be taken from here. */
+type IncomingRequest = {
+  method?: string | undefined
+  url?: string | undefined
+  headers: { authorization?: string | undefined; [name: string]: string | string[] | undefined }
+  socket?: { remoteAddress?: string | undefined } | undefined
+}
+/** What Express adds. */
+type Routed = {
+  originalUrl?: string
+  baseUrl?: string
+  ip?: string
+  route?: { path?: unknown; methods?: Record<string, boolean> }
+}
+type Next = (error?: unknown) => unknown
+type Handler = (request: IncomingRequest, response: NodeResponse, next: Next) => Promise<void>
+
+/**
+ * `app.get('/joke', paywall({ nodeId, amountSat: 10 }), (request, response) => …)`, for Express 4 and 5. In plain `node:http`:
+ * `charge(request, response, () => response.end('…'))`.
+ */
+export function paywall<R = ExpressRequest>(options: PaywallOptions<R>): Handler & Ready {
+  const gate = lazyGate(options)
+  const handler: Handler = async (request, response, next) => {
+    try {
+      if (!(await mayPass(gate, request, response))) return
+    } catch (error) {
+      return isExpress(request) ? void next(error) : fail(response, error)
+    }
+    if (isExpress(request)) return void next()
+    try {
+      await next()
+    } catch (error) {
+      fail(response, error)
+    }
+  }
+  return Object.assign(handler, { ready: gate.ready })
+}
+
+async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response: NodeResponse): Promise<boolean> {
+  const { method = 'GET', url = '/', headers, socket } = request
+  const { originalUrl = url, ip, route } = request as Routed
+  const visit = {
+    method,
+    route: routeOf(request as Routed, originalUrl),
+    url: originalUrl,
+    authorization: headers.authorization,
+    clientAddress: ip ?? socket?.remoteAddress,
+    methods: methodsOf(route?.methods),
+    request: request as R,
+  }
+  const decision = gate.recall(visit) ?? (await whileConnected(response, (signal) => gate.decide({ ...visit, signal })))
+  if (!decision) return false
+  if (!decision.pass) {
+    response.writeHead(decision.status, decision.headers)
+    response.end(decision.body)
+    return false
+  }
+  if (decision.delivery) {
+    rememberPayment(request, decision.delivery.payment)
+    follow(response, decision.delivery)
+  }
+  return true
+}
+
+/** Before all routes (`app.use`) no pattern has been matched yet: the path itself binds what is paid for to it. */
+function routeOf({ baseUrl = '', route }: Routed, url: string): string {
+  return route?.path === undefined ? (url.split('?')[0] ?? '') : `${baseUrl}${route.path}`
+}
+
+/** Express knows many more than anybody sells; it answers HEAD wherever it answers GET. */
+function methodsOf(methods: Record<string, boolean> | undefined): string[] | undefined {
+  if (methods === undefined) return undefined
+  return METHODS.filter(
+    (name) => methods._all || methods[name.toLowerCase()] || name === 'OPTIONS' || (name === 'HEAD' && methods.get),
+  )
+}
+
+const isExpress = (request: object): boolean => (request as Routed).originalUrl !== undefined
+
+/** Nobody behind plain `node:http` handles errors, and a `next` that ignores its argument would deliver for nothing. */
+function fail(response: NodeResponse & { destroy?: () => unknown }, error: unknown): void {
+  warn('handler', `A request failed: ${error instanceof Error ? error.message : String(error)}`)
+  if (response.headersSent) return void response.destroy?.()
+  response.writeHead(500, { 'Content-Type': 'text/plain' })
+  response.end('Internal Server Error')
+}

@@ -1,0 +1,53 @@
+import type { PaywallOptions } from '../options.ts'
+import { rememberPayment } from '../paid.ts'
+import { lazyGate, type Ready } from './lazy-gate.ts'
+import { follow, type NodeResponse, whileConnected } from './node-response.ts'
+
+export { paymentOf } from '../paid.ts'
+
+/** As much of Fastify's request as is needed here and is of use for a price; annotate your function with Fastify's own type for more. */
+export type FastifyRequest = {
+  method: string
+  url: string
+  ip: string
+  is404: boolean
+  routeOptions: { url?: string | undefined }
+  headers: { authorization?: string | undefined; [name: string]: string | string[] | undefined }
+  params: unknown
+  query: unknown
+  body: unknown
+}
+export type FastifyReply = {
+  raw: NodeResponse
+  hijack(): unknown
+  code(status: number): unknown
+  header(name: string, value: string | string[]): unknown
+  send(body: string): unknown
+}
+
+/** `app.get('/joke', { onRequest: paywall({ nodeId, amountSat: 10 }) }, async () => …)`; `preHandler` where the price depends on the body. */
+export function paywall<R = FastifyRequest>(
+  options: PaywallOptions<R>,
+): ((request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) & Ready {
+  const gate = lazyGate(options)
+  const hook = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
+    // A hook of all routes also runs where there is none. Nothing is sold there.
+    if (request.is404) return undefined
+    const { method, headers, routeOptions, url, ip } = request
+    const route = routeOptions.url ?? url
+    const visit = { method, route, url, authorization: headers.authorization, clientAddress: ip, request: request as R }
+    const decision = gate.recall(visit) ?? (await whileConnected(reply.raw, (signal) => gate.decide({ ...visit, signal })))
+    // Otherwise Fastify would go on to the handler.
+    if (!decision) return reply.hijack()
+    if (decision.pass) {
+      if (!decision.delivery) return undefined
+      rememberPayment(request, decision.delivery.payment)
+      follow(reply.raw, decision.delivery)
+      return undefined
+    }
+    reply.code(decision.status)
+    for (const [name, value] of Object.entries(decision.headers)) reply.header(name, value)
+    return reply.send(decision.body)
+  }
+  return Object.assign(hook, { ready: gate.ready })
+}

@@ -1,0 +1,34 @@
+import { unavailable } from '../answers.ts'
+import { type Decision, Gate, type Pass } from '../gate/gate.ts'
+import type { PaywallOptions } from '../options.ts'
+import { warn } from '../trouble.ts'
+import type { Visit } from '../visit.ts'
+
+export type LazyGate<R> = { recall(visit: Visit<R>): Pass | undefined; decide(visit: Visit<R>): Promise<Decision> } & Ready
+
+export type Ready = {
+  /** Rejects, with what to change, if payments cannot be taken: a wrong key, base URL, node or description. Call it when your shop starts. */
+  ready(): Promise<void>
+}
+
+/** Built at the first request: a build that imports a shop has no key, and need not have one. */
+export function lazyGate<R>(options: PaywallOptions<R>): LazyGate<R> {
+  let gate: Gate<R> | undefined
+  const build = (): Gate<R> => {
+    gate ??= new Gate(options)
+    return gate
+  }
+  return {
+    recall: (visit) => gate?.recall(visit),
+    decide: async (visit) => {
+      try {
+        build()
+      } catch (error) {
+        warn(`options ${visit.route}`, (error as Error).message)
+        return { pass: false, ...unavailable(false, 5) }
+      }
+      return build().decide(visit)
+    },
+    ready: async () => build().ready(),
+  }
+}

@@ -1,0 +1,89 @@
+import type { Delivery } from '../gate/delivery.ts'
+import type { PaywallOptions } from '../options.ts'
+import { lazyGate, type Ready } from './lazy-gate.ts'
+import { canonical, challengeOf, headerOf, receiptOf } from './mcp-messages.ts'
+
+/**
+ * Payments for MCP tools, as mppx has them: a call without payment is answered with JSON-RPC error -32042, whose data holds the challenges;
+ * the client calls again with its credential in `_meta`; the result carries the receipt in its own `_meta`.
+ */
+const PAYMENT_REQUIRED = -32042
+const CREDENTIAL = 'org.paymentauth/credential'
+const RECEIPT = 'org.paymentauth/receipt'
+const HOW_TO_PAY = `Pay the invoice of a challenge in this error's data over Lightning, and call the tool again with the credential in _meta["${CREDENTIAL}"].`
+
+/** What a handler is told beside its arguments, as far as it is needed here. */
+export type ToolExtra = { _meta?: Record<string, unknown> | undefined; signal?: AbortSignal | undefined }
+export type ToolResult = {
+  content?: unknown[] | undefined
+  isError?: boolean | undefined
+  _meta?: Record<string, unknown> | undefined
+}
+
+export type ToolOptions<A> = Omit<PaywallOptions<A>, 'protocol' | 'l402' | 'singleUse' | 'options'> & {
+  /** Its name: a payment for one tool must not buy another. Its resource is `tools/call <name>` unless given, with the arguments if the price is a function. */
+  tool: string
+}
+
+/**
+ * `server.registerTool('joke', { … }, chargeForTool({ tool: 'joke', nodeId, amountSat: 10 }, async (args, extra) => …))`. MPP only: L402 has no form
+ * for tools. Functions of the options are given the tool's arguments.
+ */
+export function chargeForTool<P extends unknown[], T extends ToolResult>(
+  options: ToolOptions<P[0]>,
+  handler: (...parameters: P) => T | Promise<T>,
+): ((...parameters: P) => Promise<T>) & Ready {
+  const gate = lazyGate<P[0]>({ ...options, protocol: 'mpp' })
+  const charged = async (...parameters: P): Promise<T> => {
+    // A tool without arguments is given only what is beside them.
+    const extra = (parameters.at(-1) ?? {}) as ToolExtra
+    const decision = await gate.decide({
+      method: 'tools/call',
+      route: options.tool,
+      // What a query is elsewhere: a price that is a function may depend on the arguments.
+      url: parameters.length > 1 ? `${options.tool} ${canonical(parameters[0])}` : options.tool,
+      authorization: headerOf(extra._meta?.[CREDENTIAL]),
+      signal: extra.signal,
+      howToPay: HOW_TO_PAY,
+      request: parameters[0],
+    })
+    if (decision.pass) return deliver(() => handler(...parameters), decision.delivery as Delivery, extra.signal)
+    const problem = JSON.parse(decision.body) as { detail: string }
+    if (decision.status !== 402) return { isError: true, content: [{ type: 'text', text: problem.detail }] } as ToolResult as T
+    const challenges = [decision.headers['WWW-Authenticate'] ?? []].flat().map(challengeOf)
+    throw await paymentRequired(problem.detail, { httpStatus: 402, challenges, problem })
+  }
+  return Object.assign(charged, { ready: gate.ready })
+}
+
+async function deliver<T extends ToolResult>(
+  work: () => T | Promise<T>,
+  delivery: Delivery,
+  left: AbortSignal | undefined,
+): Promise<T> {
+  try {
+    const result = await work()
+    if (result.isError) delivery.release('the tool answered with an error')
+    else if (left?.aborted && delivery.releaseOnDisconnect) delivery.release('the caller left before the answer')
+    else delivery.deliver()
+    const receipt = delivery.receiptFor(200)
+    if (receipt === undefined) return result
+    return { ...result, _meta: { ...result._meta, [RECEIPT]: receiptOf(receipt) } }
+  } catch (error) {
+    delivery.release('the tool failed')
+    throw error
+  }
+}
+
+/**
+ * McpServer turns what a tool throws into text for the model, and the challenge in it would be lost. It lets its own error class with this
+ * very code through, so it has to be that class; a server that was built otherwise has no need of it.
+ */
+async function paymentRequired(message: string, data: object): Promise<Error> {
+  try {
+    const { McpError } = await import('@modelcontextprotocol/sdk/types.js')
+    return new McpError(PAYMENT_REQUIRED, message, data)
+  } catch {
+    return Object.assign(new Error(message), { code: PAYMENT_REQUIRED, data })
+  }
+}

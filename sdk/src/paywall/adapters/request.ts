@@ -1,0 +1,124 @@
+import { privately } from '../answers.ts'
+import type { WaitUntil } from '../gate/claims.ts'
+import type { Delivery } from '../gate/delivery.ts'
+import type { Decision, Pass } from '../gate/gate.ts'
+import type { PaywallOptions } from '../options.ts'
+import { rememberPayment } from '../paid.ts'
+import { lazyGate, type Ready } from './lazy-gate.ts'
+
+export { paymentOf } from '../paid.ts'
+
+export type RequestOptions<R> = PaywallOptions<R> & {
+  /** The pattern of the route; the path itself unless given. */
+  route?: string | undefined
+}
+
+/**
+ * `export const GET = paywall({ nodeId, amountSat: 10 }, (request) => Response.json(…))`: for whatever turns a request into a response. What
+ * else the handler is given (Next's params, a worker's environment) goes through to it.
+ */
+export function paywall<R extends Request, C extends unknown[]>(
+  options: RequestOptions<R>,
+  handler: (request: R, ...context: C) => Response | Promise<Response>,
+): ((request: R, ...context: C) => Promise<Response>) & Ready {
+  const gate = lazyGate(options)
+  const paid = async (request: R, ...context: C): Promise<Response> => {
+    const { method, headers, signal } = request
+    const { pathname, search } = new URL(request.url)
+    const decision = await gate.decide({
+      method,
+      route: options.route ?? pathname,
+      url: `${pathname}${search}`,
+      authorization: headers.get('authorization'),
+      signal,
+      waitUntil: waitUntilOf(context),
+      request,
+    })
+    if (!decision.pass) return refused(decision)
+    const { delivery } = decision
+    if (!delivery) return handler(request, ...context)
+    rememberPayment(request, delivery.payment)
+    try {
+      return delivered(await handler(request, ...context), delivery, signal)
+    } catch (error) {
+      delivery.release('the handler failed')
+      throw error
+    }
+  }
+  return Object.assign(paid, { ready: gate.ready })
+}
+
+/** What workers give a handler beside the request. */
+function waitUntilOf(context: unknown[]): WaitUntil | undefined {
+  const execution = context.find((one) => typeof (one as { waitUntil?: unknown } | undefined)?.waitUntil === 'function')
+  return execution === undefined ? undefined : (work) => (execution as { waitUntil: WaitUntil }).waitUntil(work)
+}
+
+export function refused({ status, headers, body }: Exclude<Decision, Pass>): Response {
+  const response = new Response(body === '' ? null : body, { status })
+  for (const [name, value] of Object.entries(headers)) {
+    response.headers.delete(name)
+    for (const line of [value].flat()) response.headers.append(name, line)
+  }
+  return response
+}
+
+/** A copy: the headers of a response that came from elsewhere cannot be changed. */
+export function delivered(answer: Response, delivery: Delivery, left: AbortSignal | null | undefined): Response {
+  if (answer.status >= 400) delivery.release(`the handler answered ${answer.status}`)
+  else if (left?.aborted && delivery.releaseOnDisconnect) delivery.release('the customer left before the answer')
+  else if (answer.body === null) delivery.deliver()
+  const isFollowed = delivery.isWatched && !delivery.isDecided
+  const body = answer.body === null || !isFollowed ? answer.body : followed(answer.body, delivery, left)
+  const response = new Response(body, answer)
+  response.headers.set('cache-control', privately(response.headers.get('cache-control')))
+  const receipt = delivery.receiptFor(answer.status)
+  if (receipt !== undefined) response.headers.set('payment-receipt', receipt)
+  return response
+}
+
+/**
+ * The same body. Read to its end, or left by the customer after its first bytes: delivered, or one payment would buy many almost complete
+ * answers. Left before them, or broken off by the shop: not delivered.
+ */
+function followed(
+  body: ReadableStream<Uint8Array>,
+  delivery: Delivery,
+  left: AbortSignal | null | undefined,
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader()
+  let hasSent = false
+  delivery.hasBegun = () => hasSent
+  const leave = (): void => {
+    left?.removeEventListener('abort', leave)
+    if (hasSent || !delivery.releaseOnDisconnect) delivery.deliver()
+    else delivery.release('the customer left before the answer')
+  }
+  // Some workers have no signal for it.
+  left?.addEventListener('abort', leave)
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read()
+          if (done) {
+            delivery.deliver()
+            left?.removeEventListener('abort', leave)
+            return controller.close()
+          }
+          hasSent = true
+          controller.enqueue(value)
+        } catch (error) {
+          delivery.release('the answer broke off')
+          controller.error(error)
+        }
+      },
+      cancel(reason) {
+        leave()
+        return reader.cancel(reason)
+      },
+    },
+    // Nothing is read ahead: what was read was handed on.
+    { highWaterMark: 0 },
+  )
+}

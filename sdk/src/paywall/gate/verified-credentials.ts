@@ -1,0 +1,36 @@
+import type { RedeemedPayment } from '../../types.ts'
+import type { Terms } from '../terms.ts'
+
+const LONGEST_MS = 60_000
+const MOST = 10_000
+
+type Verified = { payment: RedeemedPayment; until: number }
+
+/**
+ * Reusable L402 credentials that the gateway has accepted a moment ago. Only a digest of each is kept. What it was good for is part of
+ * the key, because the credential of a cheap route must not open a dear one from here either.
+ */
+export class VerifiedCredentials {
+  readonly #verified = new Map<string, Verified>()
+
+  find(digest: string, terms: Terms, now = Date.now()): RedeemedPayment | undefined {
+    const key = keyOf(digest, terms)
+    const known = this.#verified.get(key)
+    if (known === undefined) return undefined
+    if (known.until <= now) this.#verified.delete(key)
+    return known.until > now && known.payment.amountSat >= terms.minAmountSat ? known.payment : undefined
+  }
+
+  /** `expiresAt` is the time in the credential, in seconds. */
+  add(digest: string, terms: Terms, payment: RedeemedPayment, expiresAt: number, now = Date.now()): void {
+    const key = keyOf(digest, terms)
+    this.#verified.delete(key)
+    this.#verified.set(key, { payment, until: Math.min(now + LONGEST_MS, expiresAt * 1000) })
+    if (this.#verified.size <= MOST) return
+    const [oldest] = this.#verified.keys()
+    if (oldest !== undefined) this.#verified.delete(oldest)
+  }
+}
+
+/** Only L402 credentials are kept here, so the protocol needs no place in the key. */
+const keyOf = (digest: string, { nodeId, resource }: Terms): string => `${digest} ${nodeId} ${resource}`

@@ -1,0 +1,130 @@
+import type { Config } from '../../config.ts'
+import { isId } from '../../platform/ids.ts'
+import { Problem } from '../../problems.ts'
+import {
+  type CreditRow,
+  type EntryRow,
+  findCredit,
+  insertCredit,
+  type LedgerRow,
+  listEntries,
+  type WarningChange,
+  type WarningLevel,
+} from '../../store/credit.ts'
+import type { Sql } from '../../store/db.ts'
+import { findTreasury } from '../../store/treasury.ts'
+import { noSuchAccount } from '../accounts.ts'
+
+export type CreditSummary = {
+  /** Whole satoshis, rounded down. */
+  balanceSat: number
+  balanceMsat: number
+  /** Usage that is not in the ledger yet; both balances above have it taken off already. */
+  unpostedMsat: number
+  nodesThatCost: number
+  /** Null when nothing costs. */
+  runwaySeconds: number | null
+  warning: WarningLevel
+  /** When nodes will be stopped; null while there is credit. */
+  stopsAt: number | null
+  canTopUp: boolean
+}
+
+const DAY_SECONDS = 86_400
+const SEVERITY: Record<WarningLevel, number> = { none: 0, week: 1, day: 2, empty: 3 }
+
+type Means = { leftMsat: number; costMsatPerDay: number }
+
+/** Null when nothing costs. */
+export function runwaySeconds({ leftMsat, costMsatPerDay }: Means): number | null {
+  if (costMsatPerDay === 0) return null
+  return Math.max(0, Math.floor((leftMsat / costMsatPerDay) * DAY_SECONDS))
+}
+
+/** An account that never had credit and runs nothing lacks nothing. */
+export function levelOf(means: Means): WarningLevel {
+  const seconds = runwaySeconds(means)
+  if (means.leftMsat < 0 || (means.leftMsat === 0 && seconds !== null)) return 'empty'
+  if (seconds === null || seconds > 7 * DAY_SECONDS) return 'none'
+  return seconds > DAY_SECONDS ? 'week' : 'day'
+}
+
+export const meansOf = ({ balanceMsat, unpostedMsat, costing }: CreditRow, priceMsatPerDay: number): Means => ({
+  leftMsat: balanceMsat - unpostedMsat,
+  costMsatPerDay: costing * priceMsatPerDay,
+})
+
+/**
+ * Each crossing is told once. A level is left again only by new credit: otherwise stopping and starting a node would bring the same
+ * warning over and over. Undefined: nothing has changed.
+ */
+export function nextWarning(before: CreditRow, means: Means): WarningChange | undefined {
+  const current = levelOf(means)
+  const isCredited = before.newestCreditId > before.creditId
+  const known = isCredited && SEVERITY[current] < SEVERITY[before.level] ? current : before.level
+  const isWorse = SEVERITY[current] > SEVERITY[known]
+  const level = isWorse ? current : known
+  const wasEmpty = before.emptySince !== null
+  const isEmpty = means.leftMsat <= 0 && (wasEmpty || before.running > 0)
+  const changes = level !== before.level || isEmpty !== wasEmpty || (isCredited && before.level !== 'none')
+  if (!changes) return undefined
+  return { level, isEmpty, tells: isWorse ? { level, runwaySeconds: runwaySeconds(means) } : undefined }
+}
+
+export async function creditSummary(sql: Sql, config: Config, accountId: string): Promise<CreditSummary> {
+  const priceMsatPerDay = config.nodePriceSatPerDay * 1000
+  const [row, treasury] = await Promise.all([
+    findCredit(sql, accountId, priceMsatPerDay),
+    config.treasury === 'none' ? undefined : findTreasury(sql, config.treasury.nodeId),
+  ])
+  if (!row) throw noSuchAccount()
+  const means = meansOf(row, priceMsatPerDay)
+  const isFree = priceMsatPerDay === 0
+  const stops = !isFree && means.leftMsat <= 0 && row.running > 0
+  return {
+    balanceSat: Math.floor(means.leftMsat / 1000),
+    balanceMsat: means.leftMsat,
+    unpostedMsat: row.unpostedMsat,
+    nodesThatCost: isFree ? 0 : row.costing,
+    runwaySeconds: runwaySeconds(means),
+    warning: isFree ? 'none' : levelOf(means),
+    stopsAt: stops ? (row.emptySince ?? row.now) + config.creditGraceHours * 3_600 : null,
+    canTopUp: treasury !== undefined,
+  }
+}
+
+/**
+ * The summary and a page of the ledger, newest first; before: only older entries than this. Read as of one moment: usage that is booked
+ * between two reads would be missing from both, or counted twice.
+ */
+export async function creditWithEntries(
+  sql: Sql,
+  config: Config,
+  accountId: string,
+  before: number | undefined,
+  limit: number,
+): Promise<{ summary: CreditSummary; entries: LedgerRow[] }> {
+  return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (transaction) => {
+    const store = transaction as unknown as Sql
+    const summary = await creditSummary(store, config, accountId)
+    return { summary, entries: await listEntries(store, accountId, before, limit) }
+  })
+}
+
+/** Only metering may take a balance below zero. */
+export async function addCredit(
+  sql: Sql,
+  accountId: string,
+  amountSat: number,
+  reason: string,
+  actor: string,
+): Promise<EntryRow> {
+  if (!isId('acct', accountId)) throw noSuchAccount()
+  const entry = await insertCredit(sql, { accountId, amountMsat: amountSat * 1000, kind: 'operator', reason, actor })
+  if (entry === undefined) throw noSuchAccount()
+  if (typeof entry === 'number') {
+    const balance = `The account’s balance is ${Math.floor(entry / 1000)} sat`
+    throw new Problem('bad_request', `${balance}: ${-amountSat} sat cannot be taken from it.`)
+  }
+  return entry
+}

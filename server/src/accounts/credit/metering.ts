@@ -1,0 +1,91 @@
+import type { FastifyBaseLogger } from 'fastify'
+import type { Config } from '../../config.ts'
+import { crashpoint } from '../../platform/crashpoint.ts'
+import { Problem } from '../../problems.ts'
+import { type CreditRow, listStoppableNodes, listWatchedCredit, recordWarning } from '../../store/credit.ts'
+import { isStoreDown, type Sql } from '../../store/db.ts'
+import { closeHours, forgetUsage, postUsage } from '../../store/usage.ts'
+import { meansOf, nextWarning } from './credit.ts'
+
+const EVERY_MS = 30_000
+const AT_ONCE = 1_000
+
+export type MeteringParts = {
+  sql: Sql
+  config: Pick<Config, 'nodePriceSatPerDay' | 'creditGraceHours'>
+  /** Writes down that it is to stop, if the account is still out of credit and grace; the ordinary operation does the rest. */
+  stopNode: (accountId: string, nodeId: string) => Promise<void>
+  log: FastifyBaseLogger
+}
+
+/**
+ * Usage becomes entries of the ledger, and low credit warnings and stops. What was used is kept by the database itself, in the
+ * transactions that change nodes: this loop may be late, be killed anywhere, or run in several processes at once, and the sum is the same.
+ */
+export class Metering {
+  readonly #parts: MeteringParts
+  #timer: NodeJS.Timeout | undefined
+  #passing: Promise<void> | undefined
+
+  constructor(parts: MeteringParts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    const pass = (): void => {
+      this.#passing ??= this.pass()
+        .catch((error: unknown) => {
+          if (!isStoreDown(error)) this.#parts.log.warn({ err: error }, 'usage is posted later')
+        })
+        .finally(() => {
+          this.#passing = undefined
+        })
+    }
+    pass()
+    this.#timer = setInterval(pass, EVERY_MS)
+  }
+
+  async pass(): Promise<void> {
+    const { sql, config } = this.#parts
+    if (config.nodePriceSatPerDay === 0) return forgetUsage(sql)
+    const priceMsatPerDay = config.nodePriceSatPerDay * 1000
+    while ((await closeHours(sql)) === AT_ONCE);
+    crashpoint('metering: hours closed')
+    while ((await postUsage(sql, priceMsatPerDay, AT_ONCE)) === AT_ONCE);
+    crashpoint('metering: posted')
+    const accounts = await listWatchedCredit(sql, priceMsatPerDay)
+    for (const account of accounts) {
+      const change = nextWarning(account, meansOf(account, priceMsatPerDay))
+      if (change) await recordWarning(sql, account, change)
+    }
+    crashpoint('metering: warned')
+    await this.#stopNodes(accounts)
+  }
+
+  /** A node that is busy, or not up yet, is still there the next time. */
+  async #stopNodes(accounts: CreditRow[]): Promise<void> {
+    const { sql, config, stopNode, log } = this.#parts
+    const graceSeconds = config.creditGraceHours * 3_600
+    const broke = accounts.filter(
+      ({ emptyForSeconds, running }) => emptyForSeconds !== null && emptyForSeconds >= graceSeconds && running > 0,
+    )
+    if (broke.length === 0) return
+    const nodes = await listStoppableNodes(
+      sql,
+      broke.map(({ accountId }) => accountId),
+    )
+    for (const { id, accountId } of nodes) {
+      try {
+        await stopNode(accountId, id)
+        log.info({ nodeId: id }, 'a node is stopped: its account has been out of credit for too long')
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#passing
+  }
+}

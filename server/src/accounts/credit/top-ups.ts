@@ -1,0 +1,148 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Config } from '../../config.ts'
+import { type Invoice, readInvoice } from '../../lightning/bolt11.ts'
+import { expiryOf, invoiceFrom, oddInvoice } from '../../lightning/invoices.ts'
+import type { NodeAddress } from '../../lightning/phoenixd/client.ts'
+import { crashpoint } from '../../platform/crashpoint.ts'
+import { isLoopback } from '../../platform/loopback.ts'
+import { Problem } from '../../problems.ts'
+import type { Sql } from '../../store/db.ts'
+import { findTopUp, insertTopUp, isTopUp, openTopUps, type TopUpRow } from '../../store/top-ups.ts'
+import { findTreasury, type Treasury } from '../../store/treasury.ts'
+
+export type TopUp = TopUpRow
+/** What a 402 carries. */
+export type Offer = { amountSat: number; invoice: string; expiresAt: number }
+
+export const MAX_TOP_UP_SAT = 10_000_000
+const LIFETIME_SECONDS = 3_600
+/** Who is given an invoice that was made before still has this long to pay it. */
+const LONG_ENOUGH_SECONDS = 1_800
+const MAX_OPEN = 50
+const INVOICE_TIMEOUT_MS = 5_000
+const OFFER_TIMEOUT_MS = 2_000
+const POLL_MS = 100
+const DESCRIPTION = 'Credit for Boltyard'
+
+type TreasuryAccess = { isReady: boolean; address: NodeAddress | undefined; password: () => string; nowMs: number }
+
+export type TopUpsParts = {
+  sql: Sql
+  config: Config
+  network: Invoice['network']
+  accessTo: (nodeId: string) => Promise<TreasuryAccess | undefined>
+  log: FastifyBaseLogger
+}
+
+/** Credit for sats: the treasury's node gives an invoice, and its word that it was paid becomes credit, whoever listens then. */
+export class TopUps {
+  readonly #parts: TopUpsParts
+  readonly #making = new Map<string, Promise<TopUp>>()
+
+  constructor(parts: TopUpsParts) {
+    this.#parts = parts
+  }
+
+  async isPossible(): Promise<boolean> {
+    return (await this.#treasury()) !== undefined
+  }
+
+  async #treasury(): Promise<Treasury | undefined> {
+    const { sql, config } = this.#parts
+    return config.treasury === 'none' ? undefined : findTreasury(sql, config.treasury.nodeId)
+  }
+
+  /**
+   * One that is open already is given again: who asks over and over, or presses twice, must not fill the treasury's books. For the same
+   * reason there is an end to how many can be open.
+   */
+  async create(accountId: string, amountSat: number, timeoutMs = INVOICE_TIMEOUT_MS): Promise<TopUp> {
+    if (!Number.isSafeInteger(amountSat) || amountSat < 1 || amountSat > MAX_TOP_UP_SAT)
+      throw new Problem('bad_request', `amountSat must be a whole number from 1 to ${MAX_TOP_UP_SAT}.`)
+    const name = `${accountId} ${amountSat}`
+    const making = this.#making.get(name) ?? this.#make(accountId, amountSat, timeoutMs).finally(() => this.#making.delete(name))
+    this.#making.set(name, making)
+    return making
+  }
+
+  async #make(accountId: string, amountSat: number, timeoutMs: number): Promise<TopUp> {
+    const { sql, config, network } = this.#parts
+    const deadline = performance.now() + timeoutMs
+    const treasury = await this.#treasury()
+    if (!treasury) throw new Problem('not_found', 'Credit cannot be bought here. Ask the operator for it.')
+    const { nodeId } = treasury
+    const { open, same } = await openTopUps(sql, { accountId, nodeId, amountSat }, LONG_ENOUGH_SECONDS)
+    if (same) return same
+    if (open >= MAX_OPEN)
+      throw new Problem('limit_reached', `There are ${open} unpaid top-ups. Pay one of them, or wait until they expire.`)
+    const node = await this.#ready(treasury, deadline)
+    const invoice = await invoiceFrom(
+      { address: node.address, password: node.password(), network },
+      {
+        amountSat,
+        description: DESCRIPTION,
+        expirySeconds: LIFETIME_SECONDS,
+        externalId: accountId,
+        webhookUrl: `${config.nodeCallbackUrl}/internal/settled/${nodeId}`,
+      },
+      Math.max(1, deadline - performance.now()),
+    )
+    crashpoint('top-up: invoice made')
+    const topUp = await insertTopUp(sql, {
+      paymentHash: Buffer.from(invoice.paymentHash, 'hex'),
+      accountId,
+      nodeId,
+      amountSat,
+      invoice: invoice.serialized,
+      expiresAtSeconds: expiryOf(invoice, Math.floor(node.nowMs / 1000), LIFETIME_SECONDS),
+    })
+    if (!topUp) throw oddInvoice('its payment hash was used before')
+    return topUp
+  }
+
+  /** One that has only just been made is waited for: right after the first start it is not up yet. */
+  async #ready(treasury: Treasury, deadline: number): Promise<TreasuryAccess & { address: NodeAddress }> {
+    for (let { status } = treasury; ; ) {
+      const node = await this.#parts.accessTo(treasury.nodeId)
+      if (node?.isReady && node.address) return { ...node, address: node.address }
+      if (status !== 'provisioning' || performance.now() + POLL_MS > deadline)
+        throw new Problem(
+          'payment_service_unavailable',
+          'The node that takes payments for credit is not ready. Try again shortly.',
+        )
+      await pause(POLL_MS)
+      status = (await this.#treasury())?.status ?? 'gone'
+    }
+  }
+
+  async find(accountId: string, paymentHash: string): Promise<TopUp> {
+    const isHash = /^[0-9a-f]{64}$/.test(paymentHash)
+    const topUp = isHash ? await findTopUp(this.#parts.sql, accountId, Buffer.from(paymentHash, 'hex')) : undefined
+    if (!topUp) throw new Problem('not_found', 'There is no such top-up.')
+    return topUp
+  }
+
+  /** The wallet of the sandbox never runs dry. Where others can sign in, credit paid from it would be credit for the asking. */
+  async refuseFromTestWallet(serialized: string): Promise<void> {
+    const { sql, config } = this.#parts
+    if (isLoopback(new URL(config.publicUrl).hostname)) return
+    const invoice = readInvoice(serialized)
+    if (!invoice) throw new Problem('bad_request', 'invoice is not a BOLT 11 invoice.')
+    if (await isTopUp(sql, Buffer.from(invoice.paymentHash, 'hex')))
+      throw new Problem('bad_request', 'The test wallet does not pay for credit. Pay this invoice from a Lightning node.')
+  }
+
+  /** For an answer that is due without it too: undefined when there is no treasury, or it does not answer soon. */
+  async offer(accountId: string, missingMsat: number): Promise<Offer | undefined> {
+    const missingSat = Math.ceil(missingMsat / 1000)
+    if (missingSat > MAX_TOP_UP_SAT || !(await this.isPossible().catch(() => false))) return undefined
+    try {
+      const { amountSat, invoice, expiresAt } = await this.create(accountId, missingSat, OFFER_TIMEOUT_MS)
+      return { amountSat, invoice, expiresAt }
+    } catch (error) {
+      this.#parts.log.warn({ err: error }, 'a 402 goes without an invoice for what is missing')
+      return undefined
+    }
+  }
+}

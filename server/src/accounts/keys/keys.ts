@@ -1,0 +1,118 @@
+import { isId, newId } from '../../platform/ids.ts'
+import { Problem } from '../../problems.ts'
+import type { Sql } from '../../store/db.ts'
+import {
+  changeKey,
+  findUsableKey,
+  insertKey,
+  KEYS_CHANGED,
+  type KeyRow,
+  type KeyView,
+  listKeys,
+  recordUse,
+} from '../../store/keys.ts'
+import { noSuchAccount } from '../accounts.ts'
+import { isWellFormedKey, keyHash, newKey } from './key-format.ts'
+
+export const SCOPES = ['nodes:read', 'nodes:write', 'gateway:write'] as const
+export type Scope = (typeof SCOPES)[number]
+
+const CACHE_MS = 5_000
+const CACHE_SIZE = 10_000
+const RECORD_USE_MS = 10_000
+
+/** Whose key it is, with a memory of at most 5 s: within that a key revoked by another replica stops working, whatever gets lost. */
+export class Keys {
+  readonly #sql: Sql
+  readonly #cache = new Map<string, { key: KeyRow; until: number }>()
+  /** Moves with every change: what was read before it must not be remembered after it. */
+  #generation = 0
+  readonly #uses = new Map<string, Date>()
+  readonly #recorder: NodeJS.Timeout
+  #unlisten: (() => Promise<void>) | undefined
+
+  constructor(sql: Sql, log: (error: unknown) => void) {
+    this.#sql = sql
+    this.#recorder = setInterval(() => this.#recordUses().catch(log), RECORD_USE_MS)
+    this.#recorder.unref()
+    // Only makes it sooner: the cache forgets by itself.
+    sql
+      .listen(KEYS_CHANGED, () => this.#forget())
+      .then(({ unlisten }) => {
+        this.#unlisten = unlisten
+      })
+      .catch(log)
+  }
+
+  async authenticate(text: string): Promise<KeyRow | undefined> {
+    if (!isWellFormedKey(text)) return undefined
+    const hash = keyHash(text)
+    const name = hash.toString('latin1')
+    const now = performance.now()
+    const cached = this.#cache.get(name)
+    const generation = this.#generation
+    const key = cached && cached.until > now ? cached.key : await findUsableKey(this.#sql, hash)
+    if (!key) {
+      this.#cache.delete(name)
+      return undefined
+    }
+    if (key !== cached?.key && generation === this.#generation) {
+      if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
+      this.#cache.set(name, { key, until: now + CACHE_MS })
+    }
+    this.#uses.set(key.id, new Date())
+    return key
+  }
+
+  async create(
+    accountId: string,
+    name: string,
+    wanted: string[],
+    maxKeys: number,
+    actor: string,
+  ): Promise<{ id: string; name: string; scopes: string[]; key: string }> {
+    const scopes = SCOPES.filter((scope) => scope === 'nodes:read' || wanted.includes(scope))
+    if (!isId('acct', accountId)) throw noSuchAccount()
+    const key = newKey()
+    const id = newId('key')
+    const result = await insertKey(
+      this.#sql,
+      { id, accountId, name, prefix: key.slice(0, 8), hash: keyHash(key), scopes, actor },
+      maxKeys,
+    )
+    if (result === 'no such account') throw noSuchAccount()
+    if (result === 'limit reached') throw new Problem('limit_reached', `An account can have ${maxKeys} keys. Revoke one first.`)
+    return { id, name, scopes, key }
+  }
+
+  list(accountId: string): Promise<KeyView[]> {
+    return listKeys(this.#sql, accountId)
+  }
+
+  async change(accountId: string, keyId: string, change: { disabled: boolean } | 'revoke', actor: string): Promise<KeyView> {
+    const isKey = isId('acct', accountId) && isId('key', keyId)
+    const key = isKey ? await changeKey(this.#sql, { accountId, keyId, actor }, change) : undefined
+    this.#forget()
+    if (!key) throw new Problem('not_found', 'There is no such key.')
+    return key
+  }
+
+  #forget(): void {
+    this.#generation++
+    this.#cache.clear()
+  }
+
+  /** Lazily: a request never waits for the time of its own use to be written. */
+  async #recordUses(): Promise<void> {
+    if (this.#uses.size === 0) return
+    const uses = new Map(this.#uses)
+    this.#uses.clear()
+    await recordUse(this.#sql, uses)
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#recorder)
+    await this.#recordUses()
+    await this.#unlisten?.()
+  }
+}

@@ -1,0 +1,46 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { derivedKey, type MasterKey } from '../../platform/secrets.ts'
+
+/** The longest that browsers keep a cookie. */
+const LIFETIME_SECONDS = 400 * 24 * 3600
+const VALUE = /^([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/
+
+/**
+ * Marks a browser in which an email signed in before. It opens nothing: it only gives the browser its own count of failures (C44), so that
+ * strangers who guess at the email cannot keep its owner out. It does not contain the email, and is good for no other.
+ */
+export class DeviceCookie {
+  readonly #secret: Buffer
+  readonly #isHttps: boolean
+
+  constructor({ master, publicUrl }: { master: MasterKey; publicUrl: string }) {
+    this.#secret = derivedKey(master, 'device cookie')
+    this.#isHttps = new URL(publicUrl).protocol === 'https:'
+  }
+
+  get #name(): string {
+    return `${this.#isHttps ? '__Host-' : ''}boltyard.device`
+  }
+
+  /** The browser's id, if this email signed in there. */
+  deviceOf(cookies: string | undefined, email: string): string | undefined {
+    for (const pair of cookies?.split(';') ?? []) {
+      const [name, value = ''] = pair.trim().split('=')
+      const [, id, mac] = (name === this.#name && VALUE.exec(value)) || []
+      if (id && mac && timingSafeEqual(Buffer.from(mac, 'base64url'), this.#macOf(id, email))) return id
+    }
+    return undefined
+  }
+
+  /** To be set after a sign-in; a browser that is known already keeps its id, and its count. */
+  headerFor(cookies: string | undefined, email: string): string {
+    const id = this.deviceOf(cookies, email) ?? randomBytes(16).toString('base64url')
+    const value = `${id}.${this.#macOf(id, email).toString('base64url')}`
+    const attributes = `Max-Age=${LIFETIME_SECONDS}; Path=/; HttpOnly; SameSite=Lax${this.#isHttps ? '; Secure' : ''}`
+    return `${this.#name}=${value}; ${attributes}`
+  }
+
+  #macOf(id: string, email: string): Buffer {
+    return createHmac('sha256', this.#secret).update(`${id} ${email}`).digest()
+  }
+}

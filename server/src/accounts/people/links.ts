@@ -1,0 +1,150 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { Config } from '../../config.ts'
+import { isId } from '../../platform/ids.ts'
+import { emailTaken, Problem } from '../../problems.ts'
+import type { Sql } from '../../store/db.ts'
+import {
+  findLink,
+  hasOpenClaim,
+  insertAccountLink,
+  insertInvitation,
+  type LinkKind,
+  type LinkRow,
+  useLink,
+} from '../../store/links.ts'
+import { findAccountOf, findPersonOf } from '../../store/people.ts'
+import { FIRST_ACCOUNT_NAME, noSuchAccount } from '../accounts.ts'
+import { type Client, emailOf, newPasswordOf, type SignIn } from './sign-in.ts'
+
+export type NewLink = { url: string; expiresAt: number }
+export type LinkInfo = { kind: LinkKind; email: string | null; needsPassword: boolean; expiresAt: number }
+export type Acceptance = { token: string; email?: string; name?: string; password?: string }
+export type Accepted = { user: { id: string; email: string; name: string }; cookies: string[] }
+
+const DAY_SECONDS = 24 * 3600
+const FIRST_CLAIM_SECONDS = 30 * DAY_SECONDS
+const hashOf = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+/** Unknown, used, over, or to an account that has become somebody's: nobody learns which one it was. */
+const noSuchLink = (): Problem => new Problem('not_found', 'This link is not, or no longer, good. Ask for a new one.')
+
+/**
+ * Ways in without a password: for who has just started the service, for who is invited, for who has forgotten it (no mail is sent).
+ * The token has 256 random bits and stands behind the # of the address, which no browser sends and so no log has; we keep its hash.
+ */
+export class Links {
+  readonly #sql: Sql
+  readonly #config: Config
+  readonly #signIn: SignIn
+
+  constructor({ sql, config, signIn }: { sql: Sql; config: Config; signIn: SignIn }) {
+    this.#sql = sql
+    this.#config = config
+    this.#signIn = signIn
+  }
+
+  /** Longer than the others: it lies in a file that only the owner of the machine can read. */
+  async firstClaim(accountId: string): Promise<NewLink> {
+    return this.#toAccount(accountId, FIRST_CLAIM_SECONDS, 'first run')
+  }
+
+  async toAccount(accountId: string, actor: string): Promise<NewLink> {
+    return this.#toAccount(accountId, DAY_SECONDS, actor)
+  }
+
+  /** By what a person signs in with: two accounts may have one name. */
+  async toEmail(email: string, actor: string): Promise<NewLink> {
+    const accountId = await findAccountOf(this.#sql, emailOf(email))
+    if (accountId === undefined) throw new Problem('not_found', 'Nobody signs in with this email address.')
+    return this.toAccount(accountId, actor)
+  }
+
+  /** The account of the first start has no owner yet, and its link is still good. */
+  isFirstAccountOpen(): Promise<boolean> {
+    return hasOpenClaim(this.#sql, FIRST_ACCOUNT_NAME)
+  }
+
+  async invite(email: string | undefined): Promise<NewLink> {
+    if (this.#config.registration === 'off')
+      throw new Problem(
+        'bad_request',
+        'REGISTRATION is off: nobody new can be invited. A link to an existing account still works.',
+      )
+    const { token, url } = this.#newToken()
+    const { expiresAt } = await insertInvitation(this.#sql, {
+      hash: hashOf(token),
+      email: email === undefined ? undefined : emailOf(email),
+      seconds: DAY_SECONDS,
+    })
+    return { url, expiresAt }
+  }
+
+  async inspect(token: string): Promise<LinkInfo> {
+    const { kind, email, expiresAt } = await this.#find(token)
+    return { kind, email, needsPassword: kind !== 'sign-in', expiresAt }
+  }
+
+  /** All of it or nothing: a link whose person could not be made, because the address is taken, can be tried again. */
+  async accept(given: Acceptance, client: Client): Promise<Accepted> {
+    const password = given.password === undefined ? undefined : newPasswordOf(given.password)
+    // Before the password is hashed: who has no link shall not make us work.
+    const { kind, email: wanted } = await this.#find(given.token)
+    const email = given.email === undefined ? (wanted ?? undefined) : emailOf(given.email)
+    if (wanted !== null && email !== wanted) throw new Problem('bad_request', `This link is for ${wanted}.`)
+    if (kind === 'sign-in' && given.name !== undefined) throw new Problem('bad_request', 'The field "name" is for somebody new.')
+    if (kind !== 'sign-in' && email === undefined) throw new Problem('bad_request', 'The field "email" is missing.')
+    if (kind !== 'sign-in' && password === undefined) throw new Problem('bad_request', 'The field "password" is missing.')
+    const passwordHash = password === undefined ? undefined : await this.#signIn.hash({ ...client, isKnown: true }, password)
+    return this.#signIn.transactions.run(async () => {
+      const link = await useLink(await this.#signIn.transactions.writer(), hashOf(given.token))
+      if (!link) throw noSuchLink()
+      if (link.kind === 'sign-in') return this.#signInPersonOf(link, passwordHash, client)
+      const person = {
+        email: email ?? '',
+        name: given.name,
+        accountId: link.accountId ?? undefined,
+        passwordHash: passwordHash ?? '',
+      }
+      return this.#makePerson(person, client)
+    })
+  }
+
+  async #signInPersonOf({ accountId }: LinkRow, passwordHash: string | undefined, client: Client): Promise<Accepted> {
+    const user = await findPersonOf(await this.#signIn.transactions.reader(), accountId ?? '')
+    if (!user) throw noSuchLink()
+    if (passwordHash !== undefined) await this.#signIn.replacePassword(user.id, passwordHash)
+    return { user, cookies: await this.#signIn.start(client, user.id, 'link') }
+  }
+
+  async #makePerson(person: Parameters<SignIn['makePerson']>[0], client: Client): Promise<Accepted> {
+    try {
+      const user = await this.#signIn.makePerson(person)
+      return { user, cookies: await this.#signIn.start(client, user.id, 'sign-up') }
+    } catch (error) {
+      const constraint = (error as { constraint_name?: string }).constraint_name
+      if (constraint === 'people_email') throw emailTaken()
+      // Two links to one account, used at once.
+      if (constraint === 'people_account_id_key') throw noSuchLink()
+      throw error
+    }
+  }
+
+  async #find(token: string): Promise<LinkRow> {
+    const link = await findLink(this.#sql, hashOf(token))
+    if (!link || (link.kind === 'invitation' && this.#config.registration === 'off')) throw noSuchLink()
+    return link
+  }
+
+  async #toAccount(accountId: string, seconds: number, actor: string): Promise<NewLink> {
+    const { token, url } = this.#newToken()
+    const isAccount = isId('acct', accountId)
+    const link = isAccount ? await insertAccountLink(this.#sql, { hash: hashOf(token), accountId, seconds, actor }) : undefined
+    if (!link) throw noSuchAccount()
+    return { url, expiresAt: link.expiresAt }
+  }
+
+  #newToken(): { token: string; url: string } {
+    const token = randomBytes(32).toString('base64url')
+    return { token, url: `${this.#config.publicUrl}/dashboard/link#${token}` }
+  }
+}

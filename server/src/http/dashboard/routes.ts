@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Repeatable } from '../../idempotency.ts'
+import type { Call } from '../../nodes/nodes.ts'
+import { Problem } from '../../problems.ts'
+import type { RouteParts } from '../app.ts'
+import { requirePerson, requireSameOrigin } from '../hooks/session.ts'
+import { strict } from '../schemas.ts'
+import { dashboardAccountRoutes } from './account.ts'
+import { dashboardEventRoutes } from './events.ts'
+import { dashboardNodeRoutes } from './nodes.ts'
+import { dashboardGatewayRoutes, dashboardTryItRoutes } from './payments.ts'
+
+/** What the app asks for, with its session: the same calls to the same domain as the public API, which a key opens. */
+export function dashboardRoutes(parts: RouteParts) {
+  return async (app: FastifyInstance): Promise<void> => {
+    // Not promised to anybody but the app that is served beside it.
+    app.addHook('onRoute', (route) => {
+      route.schema = { querystring: strict({}), ...route.schema, hide: true }
+    })
+    const signedIn = [requireSameOrigin(parts.config), requirePerson(parts)]
+    const register = async (prefix: string, routes: (app: FastifyInstance) => Promise<void>, first: typeof signedIn = []) =>
+      app.register(
+        async (scope) => {
+          for (const check of [...first, ...signedIn]) scope.addHook('onRequest', check)
+          // Where every field is optional so is the body. JSON null is a body, and a wrong one.
+          scope.addHook('preValidation', async (request) => {
+            if (request.body === undefined && request.method !== 'GET') request.body = {}
+          })
+          await routes(scope)
+        },
+        { prefix },
+      )
+    await register('/nodes', dashboardNodeRoutes(parts), [parts.limits.dashboardNodes])
+    await register('', dashboardGatewayRoutes(parts))
+    await register('', dashboardTryItRoutes(parts), [parts.limits.dashboardNodes])
+    await register('', dashboardAccountRoutes(parts))
+    await register('', dashboardEventRoutes(parts))
+  }
+}
+
+export const callOf = ({ person }: FastifyRequest): Call => ({ accountId: person.accountId, actor: person.userId })
+
+const ENOUGH_RANDOM = /^[A-Za-z0-9_-]{22,255}$/
+
+/**
+ * An answer with credentials is sealed under what only the caller has. A program has its API key. A person has a session, and it ends:
+ * who signs in again to ask for a lost answer could not open it any more. So it is the Idempotency-Key itself, which has to be a random
+ * value that only the page knows. The store gets its hash: neither it nor the master key, nor both, open what is kept there.
+ */
+export function repeatableOf(request: FastifyRequest, route: string): Repeatable {
+  const secret = request.headers['idempotency-key']?.toString()
+  if (secret === undefined || !ENOUGH_RANDOM.test(secret))
+    throw new Problem('bad_request', 'The header Idempotency-Key must be a random value of 22 characters or more.')
+  const key = createHash('sha256').update(secret).digest('hex')
+  return { key, callerId: request.person.userId, secret, route, body: request.body }
+}

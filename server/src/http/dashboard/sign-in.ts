@@ -1,0 +1,249 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
+import {
+  type AuthAnswer,
+  type AuthCall,
+  AuthRefusal,
+  type Client,
+  emailOf,
+  nameOf,
+  newPasswordOf,
+} from '../../accounts/people/sign-in.ts'
+import type { Attempt } from '../../accounts/people/sign-in-guard.ts'
+import { emailTaken, Problem } from '../../problems.ts'
+import type { RouteParts } from '../app.ts'
+import { addressOf } from '../hooks/rate-limit.ts'
+import { clientOf, isOnThisMachine, requirePerson, requireSameOrigin, signedOut } from '../hooks/session.ts'
+import { Name, strict, Text } from '../schemas.ts'
+
+const SignUp = strict({ email: Text, password: Text, name: Type.Optional(Name) })
+const SignInBody = strict({ email: Text, password: Text, rememberMe: Type.Optional(Type.Boolean()) })
+const PasswordChange = strict({
+  currentPassword: Text,
+  newPassword: Text,
+  // The others are always ended; who says so is not refused.
+  revokeOtherSessions: Type.Optional(Type.Literal(true)),
+})
+const Nothing = strict({})
+const PasskeyId = Type.String({ minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9_-]+$' })
+/** As a browser makes it. What it means is checked by who knows; here only that nothing of it can upset the store. */
+const WebAuthn = Type.Object(
+  {
+    id: Type.String({ maxLength: 2048, pattern: '^[A-Za-z0-9_=+/-]+$' }),
+    response: Type.Object(
+      {
+        transports: Type.Optional(Type.Array(Type.String({ maxLength: 32, pattern: '^[A-Za-z0-9-]+$' }), { maxItems: 16 })),
+      },
+      { additionalProperties: true },
+    ),
+  },
+  { additionalProperties: true },
+)
+
+/** What better-auth calls a passkey that was wrong. */
+const WRONG_PASSKEY = ['PASSKEY_NOT_FOUND', 'AUTHENTICATION_FAILED']
+const EMAIL_TAKEN = ['USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL', 'FAILED_TO_CREATE_USER']
+const SENTENCES: Record<string, string> = {
+  CHALLENGE_NOT_FOUND: 'This took too long. Begin again.',
+  YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY: 'Somebody else began this. Begin again.',
+  FAILED_TO_VERIFY_REGISTRATION: 'This passkey could not be verified.',
+  CREDENTIAL_ACCOUNT_NOT_FOUND: 'There is no password yet.',
+}
+
+/**
+ * Signing up, in and out. The routes of better-auth that are not named here do not exist, and what they take is checked here first:
+ * nothing of it is an error of ours.
+ */
+export function signInRoutes(parts: RouteParts) {
+  const { signIn, limits, config } = parts
+  const sessionNeeded = { onRequest: requirePerson(parts) }
+  return async (app: FastifyInstance): Promise<void> => {
+    app.addHook('onRequest', requireSameOrigin(config))
+    app.addHook('preValidation', async (request) => {
+      if (request.body === undefined && request.method !== 'GET') request.body = {}
+    })
+    app.addHook('onRoute', (route) => {
+      route.schema = { hide: true, querystring: strict({}), ...route.schema }
+    })
+
+    const send = async (request: FastifyRequest, client: Client, call: AuthCall): Promise<AuthAnswer> => {
+      try {
+        return await (call.path === '/change-password' ? signIn.callAtOnce(client, call) : signIn.call(client, call))
+      } catch (error) {
+        if (!(error instanceof AuthRefusal)) throw error
+        if (WRONG_PASSKEY.includes(error.code)) await limits.failures(request)
+        throw problemOf(call.path, error) ?? error
+      }
+    }
+    const call = async (request: FastifyRequest, reply: FastifyReply, call: AuthCall): Promise<unknown> => {
+      const { body, cookies } = await send(request, clientOf(request, reply), call)
+      if (cookies.length > 0) reply.header('set-cookie', cookies)
+      return body
+    }
+    /** A call that begins a session: the browser is known from then on. */
+    const enter = async (request: FastifyRequest, reply: FastifyReply, client: Client, call: AuthCall) => {
+      const { body, cookies } = await send(request, client, call)
+      const view = userView(body)
+      reply.header('set-cookie', [...cookies, signIn.devices.headerFor(client.cookie, view.user.email)])
+      return view
+    }
+    /** C44: a password that is tried was counted first, and only a wrong one stays counted. */
+    const guess = async <T>(request: FastifyRequest, attempt: Attempt, work: () => Promise<T>): Promise<T> => {
+      let result: T
+      try {
+        result = await work()
+      } catch (error) {
+        if (!(error instanceof WrongPassword))
+          await attempt
+            .takeBack()
+            .catch((err: unknown) => request.log.warn({ err }, 'a sign-in that was not tried stays counted as failed'))
+        throw error
+      }
+      await attempt.succeeded()
+      return result
+    }
+    const post = (request: FastifyRequest, path: string): AuthCall => ({ method: 'POST', path, body: request.body })
+    const get = (request: FastifyRequest, path: string): AuthCall => ({
+      method: 'GET',
+      path,
+      query: request.query as Record<string, string>,
+    })
+
+    app.post<{ Body: { email: string; password: string; name?: string } }>(
+      '/sign-up/email',
+      { schema: { body: SignUp } },
+      async (request, reply) => {
+        if (config.registration !== 'open')
+          throw new Problem('unauthorized', 'Nobody can sign up here without an invitation. Ask the operator for one.')
+        const email = emailOf(request.body.email)
+        const password = newPasswordOf(request.body.password)
+        await limits.strangers(request)
+        if (!isOnThisMachine(config, request)) await signIn.guard.admitSignUp(addressOf(request))
+        const body = { email, password, name: request.body.name ?? nameOf(email) }
+        return enter(request, reply, clientOf(request, reply), { method: 'POST', path: '/sign-up/email', body })
+      },
+    )
+    app.post<{ Body: Static<typeof SignInBody> }>('/sign-in/email', { schema: { body: SignInBody } }, async (request, reply) => {
+      const email = emailOf(request.body.email)
+      const client = clientOf(request, reply)
+      const device = signIn.devices.deviceOf(client.cookie, email)
+      const attempt = await signIn.guard.admit(
+        device === undefined
+          ? { target: `email ${email}`, source: `address ${addressOf(request)}` }
+          : { target: `device ${device} ${email}`, source: `device ${device}` },
+      )
+      const body = { ...request.body, email }
+      const known = { ...client, isKnown: device !== undefined }
+      return guess(request, attempt, () => enter(request, reply, known, { method: 'POST', path: '/sign-in/email', body }))
+    })
+    app.post('/sign-out', { schema: { body: Nothing } }, async (request, reply) =>
+      call(request, reply, post(request, '/sign-out')),
+    )
+    app.post<{ Body: Static<typeof PasswordChange> }>(
+      '/change-password',
+      { ...sessionNeeded, schema: { body: PasswordChange } },
+      async (request, reply) => {
+        newPasswordOf(request.body.newPassword)
+        const client = { ...clientOf(request, reply), isKnown: true }
+        const body = { ...request.body, revokeOtherSessions: true }
+        // Not the count of the email: strangers would keep its owner from changing the password.
+        const who = `person ${request.person.userId}`
+        const attempt = await signIn.guard.admit({ target: who, source: who })
+        return guess(request, attempt, () => enter(request, reply, client, { method: 'POST', path: '/change-password', body }))
+      },
+    )
+    app.post('/update-user', { ...sessionNeeded, schema: { body: strict({ name: Name }) } }, async (request, reply) =>
+      call(request, reply, post(request, '/update-user')),
+    )
+    app.get('/get-session', async (request, reply) => {
+      const found = await signIn.whoIs(clientOf(request))
+      if (!found) return reply.type('application/json; charset=utf-8').send('null')
+      if (found.cookies.length > 0) reply.header('set-cookie', found.cookies)
+      const { userId: id, email, name, sessionId } = found.person
+      return { user: { id, email, name }, session: { id: sessionId } }
+    })
+
+    app.get('/list-sessions', sessionNeeded, async ({ person }) => ({
+      sessions: (await signIn.sessions(person)).map((session) => ({ ...session, isCurrent: session.id === person.sessionId })),
+    }))
+    app.post('/revoke-other-sessions', { ...sessionNeeded, schema: { body: Nothing } }, async ({ person }) => {
+      await signIn.endSessions(person, 'others')
+      return { status: true }
+    })
+    app.post('/revoke-sessions', { ...sessionNeeded, schema: { body: Nothing } }, async (request, reply) => {
+      await signIn.endSessions(request.person, 'all')
+      // For the cookie; the session is gone already.
+      await call(request, reply, { method: 'POST', path: '/sign-out' })
+      return { status: true }
+    })
+
+    const attachment = Type.Optional(Type.Enum(['platform', 'cross-platform']))
+    app.get(
+      '/passkey/generate-register-options',
+      { ...sessionNeeded, schema: { querystring: strict({ authenticatorAttachment: attachment, name: Type.Optional(Name) }) } },
+      async (request, reply) => call(request, reply, get(request, '/passkey/generate-register-options')),
+    )
+    app.post(
+      '/passkey/verify-registration',
+      { ...sessionNeeded, schema: { body: strict({ response: WebAuthn, name: Type.Optional(Name) }) } },
+      async (request, reply) => passkeyView(await call(request, reply, post(request, '/passkey/verify-registration'))),
+    )
+    app.get('/passkey/generate-authenticate-options', async (request, reply) => {
+      await limits.strangers(request)
+      return call(request, reply, get(request, '/passkey/generate-authenticate-options'))
+    })
+    app.post('/passkey/verify-authentication', { schema: { body: strict({ response: WebAuthn }) } }, async (request, reply) =>
+      enter(request, reply, clientOf(request, reply), post(request, '/passkey/verify-authentication')),
+    )
+    app.get('/passkey/list-user-passkeys', sessionNeeded, async (request, reply) => {
+      const passkeys = (await call(request, reply, get(request, '/passkey/list-user-passkeys'))) as unknown[]
+      return { passkeys: passkeys.map(passkeyView) }
+    })
+    app.post(
+      '/passkey/update-passkey',
+      { ...sessionNeeded, schema: { body: strict({ id: PasskeyId, name: Name }) } },
+      async (request, reply) => {
+        const { passkey } = (await call(request, reply, post(request, '/passkey/update-passkey'))) as { passkey: unknown }
+        return passkeyView(passkey)
+      },
+    )
+    app.post(
+      '/passkey/delete-passkey',
+      { ...sessionNeeded, schema: { body: strict({ id: PasskeyId }) } },
+      async (request, reply) => call(request, reply, post(request, '/passkey/delete-passkey')),
+    )
+  }
+}
+
+/** Of what better-auth answers, what a page may know: the token of the session is for the cookie alone. */
+function userView(body: unknown): { user: { id: string; email: string; name: string } } {
+  const { id, email, name } = (body as { user: { id: string; email: string; name: string } }).user
+  return { user: { id, email, name } }
+}
+
+type Passkey = { id: string; name?: string | null; deviceType: string; backedUp: boolean; createdAt: string }
+function passkeyView(body: unknown) {
+  const { id, name, deviceType, backedUp, createdAt } = body as Passkey
+  return { id, name: name ?? null, deviceType, backedUp, createdAt: Math.floor(Date.parse(createdAt) / 1000) }
+}
+
+/** Thrown, so that it can be told from everything else that a sign-in may end with. */
+class WrongPassword extends Problem {}
+
+/** Undefined: not the caller's fault. */
+function problemOf(path: string, { status, code, message }: AuthRefusal): Problem | undefined {
+  if (code === 'INVALID_EMAIL_OR_PASSWORD') return new WrongPassword('unauthorized', 'Wrong email address or password.')
+  // 400: the session is good, only this word is not.
+  if (code === 'INVALID_PASSWORD') return new WrongPassword('bad_request', 'The current password is incorrect.')
+  if (path === '/passkey/verify-authentication' && WRONG_PASSKEY.includes(code))
+    return new Problem('unauthorized', 'This passkey does not belong to an account here.')
+  if (EMAIL_TAKEN.includes(code)) return emailTaken()
+  // Somebody else's and none at all: one answer. Who asks is signed in, or would not have come this far.
+  if (/^\/passkey\/(delete|update)-passkey$/.test(path) && [401, 403, 404].includes(status))
+    return new Problem('not_found', 'There is no such passkey.')
+  if (code === 'SESSION_NOT_FRESH')
+    return new Problem('unauthorized', 'You signed in more than a day ago. Sign in again for this.')
+  if (SENTENCES[code]) return new Problem('bad_request', SENTENCES[code])
+  if (status === 401) return signedOut()
+  return status < 500 ? new Problem('bad_request', message || 'The request is not valid.') : undefined
+}

@@ -1,0 +1,51 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import type { Keys, Scope } from '../../accounts/keys/keys.ts'
+import { unauthorized } from '../../problems.ts'
+import type { KeyRow } from '../../store/keys.ts'
+import type { Limits } from './rate-limit.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who calls; set by requireKey before a handler runs. */
+    caller: KeyRow
+    /** The key itself, for what only its holder may open. Never logged: log lines are made of other fields. */
+    presentedKey: string
+  }
+}
+
+/** The Bearer token, or undefined. Node joins repeated headers only for some names: two Authorization lines must not pass as one. */
+function bearerToken(request: FastifyRequest): string | undefined {
+  const { rawHeaders } = request.raw
+  let lines = 0
+  for (let index = 0; index < rawHeaders.length; index += 2)
+    if (rawHeaders[index]?.length === 13 && rawHeaders[index]?.toLowerCase() === 'authorization') lines++
+  if (lines !== 1) return undefined
+  return /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.authorization ?? '')?.[1]
+}
+
+/** Missing, malformed, unknown, disabled, revoked or without the scope: one answer for all. */
+export function requireKey(keys: Keys, limits: Limits, scope?: Scope) {
+  return async (request: FastifyRequest): Promise<void> => {
+    const token = bearerToken(request)
+    const key = token === undefined ? undefined : await keys.authenticate(token)
+    if (!key) {
+      await limits.failures(request)
+      throw unauthorized()
+    }
+    // A valid key without the scope is no guess: it counts against nobody.
+    if (scope && !key.scopes.includes(scope)) throw unauthorized()
+    request.caller = key
+    request.presentedKey = token ?? ''
+  }
+}
+
+export function requireOperator(token: string, limits: Limits) {
+  const wanted = createHash('sha256').update(token).digest()
+  return async (request: FastifyRequest): Promise<void> => {
+    const given = bearerToken(request)
+    if (given !== undefined && timingSafeEqual(createHash('sha256').update(given).digest(), wanted)) return
+    await limits.failures(request)
+    throw unauthorized()
+  }
+}

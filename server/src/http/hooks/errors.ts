@@ -1,0 +1,109 @@
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { newId } from '../../platform/ids.ts'
+import { RULES } from '../../platform/readable-text.ts'
+import { Problem, storeDown } from '../../problems.ts'
+import { isStoreDown } from '../../store/db.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Takes every path that no other route does, and so says nothing about what a path takes. */
+    isFallback?: boolean
+  }
+}
+
+/** One shape for every error, from every layer, and the only place that renders it. */
+export function renderProblems(app: FastifyInstance): void {
+  const routes: { method: string; pattern: RegExp }[] = []
+  app.addHook('onRoute', ({ method, url, config }) => {
+    if (config?.isFallback) return
+    const pattern = new RegExp(
+      `^${url
+        .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+        .replace(/:[^/]+/g, '[^/]+')
+        .replace(/\*/g, '.*')}$`,
+    )
+    for (const one of [method].flat()) routes.push({ method: one, pattern })
+  })
+  app.setErrorHandler((error: FastifyError, request, reply) => send(reply, problemOf(error, request)))
+  const unknownPath = (request: FastifyRequest): Problem => {
+    const path = request.url.split('?')[0] ?? ''
+    const allowed = [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))]
+    if (allowed.length === 0) return new Problem('not_found', 'There is nothing at this path.')
+    const allow = allowed.sort().join(', ')
+    return new Problem('method_not_allowed', `This path takes ${allow}.`, { headers: { allow } })
+  }
+  // Before the body is looked at: what is wrong with it matters to nobody.
+  // In its own turn: what the rest of the same packet is worth must be known first, or nonsense would be answered twice.
+  app.addHook('preParsing', async (request) => {
+    if (request.is404) throw unknownPath(request)
+  })
+  app.setNotFoundHandler((request, reply) => send(reply, unknownPath(request)))
+}
+
+/** Paths that the router cannot read: no hook runs for them. */
+export function renderRouterError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  const problem =
+    error.code === 'FST_ERR_BAD_URL'
+      ? new Problem('bad_request', 'The path cannot be decoded.')
+      : new Problem('not_found', 'There is nothing at this path.')
+  send(reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff'), problem)
+}
+
+/** What is no HTTP gets an answer all the same, when there is still somebody to read it. */
+export function renderClientError({ code }: Error & { code?: string }, socket: Socket): void {
+  if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+  const problem = new Problem('bad_request', code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : 'This is not HTTP.')
+  const body = JSON.stringify(problem.body())
+  const head = [
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+    'Connection: close',
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Request-Id: ${newId('req')}`,
+    'X-Content-Type-Options: nosniff',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+function send(reply: FastifyReply, problem: Problem): FastifyReply {
+  return reply.code(problem.status).headers(problem.headers).type('application/json; charset=utf-8').send(problem.body())
+}
+
+function problemOf(error: FastifyError, request: FastifyRequest): Problem {
+  if (error instanceof Problem) {
+    if (error.cause) request.log.warn({ err: error.cause }, error.message)
+    return error
+  }
+  if (error.validation) return new Problem('bad_request', sentence(error))
+  if (isStoreDown(error)) {
+    request.log.warn({ err: error }, 'the store is down')
+    return storeDown(error)
+  }
+  switch (error.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new Problem('payload_too_large', 'The body is larger than 64 KiB.', { headers: { connection: 'close' } })
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new Problem('unsupported_media_type', 'The body must be JSON: Content-Type: application/json.')
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new Problem('bad_request', 'Content-Length does not match the body.')
+  }
+  request.log.error({ err: error }, 'internal error')
+  return new Problem('internal_error', 'Something went wrong on our side.', { details: { requestId: request.id } })
+}
+
+/** Names the field that is wrong, in words. */
+function sentence({ validation, validationContext }: FastifyError): string {
+  const [first] = validation ?? []
+  const where = validationContext === 'querystring' ? 'query parameter' : 'field'
+  if (!first) return 'The request is not valid.'
+  const field = first.instancePath.slice(1).replaceAll('/', '.')
+  if (first.keyword === 'additionalProperties') return `Unknown ${where} "${String(first.params.additionalProperty)}".`
+  if (first.keyword === 'required') return `The ${where} "${String(first.params.missingProperty)}" is missing.`
+  if (first.keyword === 'enum')
+    return `The ${where} "${field}" must be one of ${(first.params.allowedValues as string[]).join(', ')}.`
+  const rule = RULES[String(first.params.pattern)]
+  if (rule) return `The ${where} "${field}" ${rule}.`
+  return field === '' ? `The body ${first.message}.` : `The ${where} "${field}" ${first.message}.`
+}

@@ -1,0 +1,62 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Config } from '../../config.ts'
+import { isLoopback } from '../../platform/loopback.ts'
+import { Problem } from '../../problems.ts'
+
+/** The name in a `Host` header, without its port: the same to every resolver, and so to every browser. */
+export function hostNameOf(header = ''): string {
+  let name = header.toLowerCase().replace(/:\d*$/, '')
+  while (name.endsWith('.')) name = name.slice(0, -1)
+  return name
+}
+
+/** What stands before the domain of nodes; undefined for any other host. The domain's port, if it has one, is only for `endpointUrl`. */
+export function nodeLabelOf(header: string | undefined, nodeDomain: string | undefined): string | undefined {
+  if (nodeDomain === undefined) return undefined
+  const [name, suffix] = [hostNameOf(header), `.${hostNameOf(nodeDomain)}`]
+  return name.endsWith(suffix) ? name.slice(0, -suffix.length) : undefined
+}
+
+/**
+ * For fastify's `rewriteUrl`: `https://<label>.<nodeDomain>/x` becomes `/n/node_<label>/x`; any other request keeps its URL. What the
+ * client asked for is only ever appended, so that no path under a node's name, however it is written, is one of the service.
+ */
+export function rewriteNodeHost(
+  nodeDomain: string | undefined,
+): (request: { url?: string | undefined; headers: IncomingHttpHeaders }) => string {
+  return ({ url = '/', headers }) => {
+    const label = nodeLabelOf(headers.host, nodeDomain)
+    if (label === undefined) return url
+    // A name below the domain that no node can have is still none of the service's: `.` is no node id, and answered as such.
+    return `/n/${/^[a-z0-9-]+$/.test(label) ? `node_${label}` : '.'}${url}`
+  }
+}
+
+/**
+ * A name that somebody else points at this machine makes a page of theirs one of ours to a browser (DNS rebinding), so only names that
+ * the deployment knows are answered to. Of two Host lines a server in front of us may have read the other one.
+ */
+export function requireKnownHost(config: Config): (request: IncomingMessage, route: string | undefined) => Problem | undefined {
+  const known = new Set([new URL(config.publicUrl).hostname, ...config.allowedHosts])
+  const callback = new URL(config.nodeCallbackUrl).hostname
+  const isKnown = (header: string, route = ''): boolean => {
+    const name = hostNameOf(header)
+    return (
+      known.has(name) ||
+      (isLoopback(config.host) && isLoopback(name)) ||
+      nodeLabelOf(header, config.nodeDomain) !== undefined ||
+      (name === callback && route.startsWith('/internal/'))
+    )
+  }
+  return ({ headers, rawHeaders }, route) => {
+    if (headers.host !== undefined && isKnown(headers.host, route) && hostLines(rawHeaders) === 1) return undefined
+    return new Problem('misdirected_request', 'This service does not answer under this host name.')
+  }
+}
+
+function hostLines(rawHeaders: string[]): number {
+  let lines = 0
+  for (let index = 0; index < rawHeaders.length; index += 2)
+    if (rawHeaders[index]?.length === 4 && rawHeaders[index]?.toLowerCase() === 'host') lines++
+  return lines
+}

@@ -1,0 +1,100 @@
+import rateLimit, { normalizeIP } from '@fastify/rate-limit'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { rateLimited } from '../../problems.ts'
+import type { Sql } from '../../store/db.ts'
+import { countHit } from '../../store/limits.ts'
+import { NodeCalls } from '../node-proxy/node-calls.ts'
+
+const MAX_FAILURES = 30
+const FAILURE_WINDOW_MS = 60_000
+const MAX_FROM_STRANGERS = 60
+/** As much as two nodes take. Calls that a node refuses count here, and only here. */
+const MAX_NODE_CALLS_OF_ADDRESS = 1_200
+/** Addresses that one process counts at a time; beyond it the one not seen for longest is forgotten. */
+const MOST_CLIENTS = 100_000
+
+type Check = (request: FastifyRequest) => Promise<void>
+export type Limits = {
+  /** Node operations, per client address. */
+  nodes: Check
+  /** Node operations of the dashboard, its try-it panel included: as many again, so that neither uses up the other's. */
+  dashboardNodes: Check
+  /** Failed authentications, per client address: a valid key is never refused for what others behind its address tried. */
+  failures: Check
+  /** What anybody may have written without being known: accounts and passkey challenges, per client address. */
+  strangers: Check
+  /** Looks at sign-in links and invitations, and uses of them, per client address. */
+  links: Check
+  /** Calls to nodes through the proxy, per client address. */
+  nodeCallsOfAddress: Check
+  /** The same per node: asked before a call, and told when the node took it. */
+  nodeCalls: { require: (nodeId: string) => void; count: (nodeId: string) => void }
+  /** Creations of payments, per API key and minute; undefined when the deployment wants none. */
+  creations: Check | undefined
+}
+
+/** Addresses are counted as the library does: IPv4 as it is, IPv6 by /64, since one customer has at least that many. */
+export async function addLimits(
+  app: FastifyInstance,
+  settings: { max: number; windowSeconds: number; gatewayMax: number },
+  shared: Sql | undefined,
+): Promise<Limits> {
+  // biome-ignore lint/suspicious/noExplicitAny: the library types a store by its own class, which takes no client of ours
+  const store = shared && { store: sharedStore(shared) as any }
+  await app.register(rateLimit, { global: false, cache: MOST_CLIENTS, ...store })
+  const limit = (name: string, max: number, timeWindow: number, keyGenerator?: (request: FastifyRequest) => string): Check => {
+    const options = { max, timeWindow, nameSpace: name, ...(keyGenerator ? { keyGenerator } : {}) }
+    const check = app.createRateLimit(options as { max: number; timeWindow: number })
+    return async (request) => {
+      // The address goes with the connection, and nobody is there to be told.
+      if (request.raw.socket.destroyed) return
+      const result = await check(request)
+      if (!result.isAllowed && result.isExceeded) throw rateLimited(max, result.ttlInSeconds)
+    }
+  }
+  const windowMs = settings.windowSeconds * 1000
+  const calls = new NodeCalls(shared)
+  return {
+    nodeCallsOfAddress: limit('node calls of address', MAX_NODE_CALLS_OF_ADDRESS, 60_000),
+    nodeCalls: {
+      require: (nodeId) => {
+        const seconds = calls.secondsUntilFree(nodeId)
+        if (seconds !== undefined) throw rateLimited(calls.max, seconds)
+      },
+      count: (nodeId) => calls.count(nodeId),
+    },
+    nodes: limit('nodes', settings.max, windowMs),
+    dashboardNodes: limit('dashboard nodes', settings.max, windowMs),
+    failures: limit('failures', MAX_FAILURES, FAILURE_WINDOW_MS),
+    strangers: limit('strangers', MAX_FROM_STRANGERS, 60_000),
+    links: limit('links', MAX_FROM_STRANGERS, 60_000),
+    creations: settings.gatewayMax === 0 ? undefined : limit('gateway', settings.gatewayMax, 60_000, ({ caller }) => caller.id),
+  }
+}
+
+/** The client's address as all limits count it. */
+export const addressOf = ({ ip }: FastifyRequest): string => normalizeIP(ip)
+
+type Counted = (error: Error | null, result?: { current: number; ttl: number }) => void
+
+/** For replicas that share nothing but the database. While it is down nobody is counted: a limit must not become an outage of its own. */
+function sharedStore(sql: Sql) {
+  return class SharedStore {
+    readonly #name: string
+
+    constructor({ nameSpace = '' }: { nameSpace?: string }) {
+      this.#name = nameSpace
+    }
+
+    incr(key: string, counted: Counted, timeWindow: number): void {
+      countHit(sql, `${this.#name} ${key}`, timeWindow).then(
+        ({ hits, remainingMs }) => counted(null, { current: hits, ttl: remainingMs }),
+        () => counted(null, { current: 0, ttl: timeWindow }),
+      )
+    }
+
+    child(options: { nameSpace?: string }): SharedStore {
+      return new SharedStore(options)
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import type { FastifyInstance } from 'fastify'
+import { isId } from '../platform/ids.ts'
+import { unauthorized } from '../problems.ts'
+import type { RouteParts } from './app.ts'
+
+/** Where nodes report a received payment. Anybody can reach it, so only what the node has signed is looked at. */
+export function settledRoutes({ settlements, limits }: RouteParts) {
+  return async (app: FastifyInstance): Promise<void> => {
+    // The signature is over the bytes as they came.
+    app.removeAllContentTypeParsers()
+    app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+    app.post<{ Params: { nodeId: string }; Body: Buffer | undefined }>(
+      '/:nodeId',
+      { schema: { hide: true } },
+      async (request, reply) => {
+        const signature = request.headers['x-phoenix-signature']
+        const { params, body } = request
+        const isSigned =
+          isId('node', params.nodeId) &&
+          typeof signature === 'string' &&
+          Buffer.isBuffer(body) &&
+          (await settlements.receive(params.nodeId, body, signature))
+        if (!isSigned) {
+          await limits.failures(request)
+          throw unauthorized()
+        }
+        return reply.code(204).send()
+      },
+    )
+  }
+}

@@ -1,0 +1,153 @@
+import { type Agent, type ClientRequest, type IncomingMessage, type ServerResponse, request as startRequest } from 'node:http'
+import type { Socket } from 'node:net'
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { FastifyReply } from 'fastify'
+import type { NodeAddress } from '../../lightning/phoenixd/client.ts'
+import { Problem } from '../../problems.ts'
+import { headersTowardsClient, headersTowardsNode } from './headers.ts'
+import type { Upgrading } from './upgrade.ts'
+
+/** One request to a node and its answer. Nothing is kept: what one side does not take, the other is not asked for. */
+
+/** Why goes to the log, as a word: an error of node:http may hold the bytes that were received, and they may hold a secret. */
+export const nodeDown = (why: string): Problem =>
+  new Problem('payment_service_unavailable', 'The node cannot be reached at the moment.', { cause: why })
+
+export const bodyTooLarge = (): Problem =>
+  new Problem('payload_too_large', 'The body is larger than 64 KiB.', { headers: { connection: 'close' } })
+
+const bodyStopped = (): Problem =>
+  new Problem('bad_request', 'The rest of the body did not arrive.', { headers: { connection: 'close' } })
+
+type Target = { address: NodeAddress; path: string; agent: Agent; isWebsocket: boolean }
+
+export function startExchange(request: IncomingMessage, { address, path, agent, isWebsocket }: Target): ClientRequest {
+  try {
+    const headers = headersTowardsNode(request, address, isWebsocket)
+    return startRequest({ ...address, agent, method: request.method, path, headers })
+  } catch {
+    // What node:http has read it can also write; this is for the day when it cannot.
+    throw new Problem('bad_request', 'This request cannot be passed on.')
+  }
+}
+
+/** `left` is aborted when the client's connection is gone. */
+export type Bounds = { limitMs: number; maxBytes: number; left: AbortSignal }
+
+/** `node` is there when the node agreed to a websocket, and only when it was asked for one. */
+export type NodeAnswer = { response: IncomingMessage; node?: Upgrading }
+
+/** Sends the body and waits for the head of the answer. The time runs anew with each piece of the body. */
+export function answerTo(
+  outgoing: ClientRequest,
+  body: IncomingMessage,
+  client: ServerResponse,
+  { limitMs, maxBytes, isWebsocket, left }: Bounds & { isWebsocket: boolean },
+): Promise<NodeAnswer> {
+  return new Promise((resolve, reject) => {
+    let size = 0
+    let isWaiting = true
+    const settle = (answer?: NodeAnswer): void => {
+      isWaiting = false
+      clearTimeout(timer)
+      if (answer) resolve(answer)
+    }
+    const fail = (problem: Problem): void => {
+      if (!isWaiting) return
+      settle()
+      body.unpipe(outgoing)
+      outgoing.destroy()
+      // Read to its end and forgotten, for the sake of the connection's next request; where there is none it is left where it is.
+      if (problem.headers.connection !== 'close') body.resume()
+      reject(problem)
+    }
+    const isClientLate = (): boolean => !body.complete && !outgoing.writableNeedDrain
+    const timer = setTimeout(() => fail(isClientLate() ? bodyStopped() : nodeDown('timeout')), limitMs)
+    // The server's own limit for a silent connection may be shorter than a payment takes.
+    client.setTimeout(0)
+    left.addEventListener('abort', () => fail(nodeDown('the client went away')))
+    outgoing.on('error', (error: NodeJS.ErrnoException) => fail(nodeDown(error.code ?? error.name)))
+    outgoing.on('response', (response) => settle({ response }))
+    // node:http closes without a word when the node upgrades and nobody asked for it, that is, listens for it.
+    outgoing.on('close', () => fail(nodeDown('it hung up')))
+    if (isWebsocket) {
+      outgoing.on('upgrade', (response, socket, head) => {
+        if (response.headers.upgrade?.toLowerCase() === 'websocket')
+          settle({ response, node: { socket: socket as Socket, head } })
+        else fail(nodeDown('it switched to another protocol'))
+      })
+      outgoing.end()
+      return
+    }
+    body.on('error', () => undefined)
+    body.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size <= maxBytes) return isWaiting && timer.refresh()
+      if (isWaiting) fail(bodyTooLarge())
+      else body.destroy()
+    })
+    body.pipe(outgoing)
+  })
+}
+
+/** From here on the answer is the node's: what goes wrong after its head can only be told by cutting the connection. */
+export async function relay(
+  outgoing: ClientRequest,
+  response: IncomingMessage,
+  body: IncomingMessage,
+  reply: FastifyReply,
+  { limitMs, maxBytes, left }: Bounds,
+): Promise<void> {
+  const client = reply.raw
+  try {
+    if (body.method !== 'HEAD' && Number(response.headers['content-length'] ?? 0) > maxBytes) throw nodeDown('answer too large')
+    writeHead(response, reply)
+    reply.hijack()
+    client.flushHeaders()
+    // Whatever the node sends is written here, so this one clock sees a silent node as well as a client that does not read.
+    client.setTimeout(limitMs, () => client.destroy())
+    await pipeline(response, upTo(maxBytes), client, { signal: left })
+  } catch (error) {
+    outgoing.destroy()
+    if (!client.headersSent) throw error
+    reply.log.info({ why: (error as NodeJS.ErrnoException).code ?? (error as Error).message }, 'an answer of a node was cut off')
+  } finally {
+    // It answered before it had the whole body, and wants no more of it.
+    if (!outgoing.writableFinished) outgoing.destroy()
+    body.unpipe(outgoing)
+    body.resume()
+  }
+}
+
+function writeHead(response: IncomingMessage, reply: FastifyReply): void {
+  const { statusCode = 0, statusMessage } = response
+  if (statusCode < 200 || statusCode > 599) throw nodeDown(`status ${statusCode}`)
+  const headers = headersTowardsClient(response, reply.getHeaders())
+  try {
+    reply.raw.writeHead(statusCode, statusMessage, headers)
+  } catch {
+    throw nodeDown('its head cannot be passed on')
+  }
+}
+
+/** A stream, and no generator: one that waits for the node would not notice that the client is gone. */
+function upTo(maxBytes: number): Transform {
+  let size = 0
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      size += chunk.length
+      if (size > maxBytes) done(new Error('too large'))
+      else done(null, chunk)
+    },
+  })
+}
+
+/** The node agreed to a websocket; from the next byte on nobody here reads along. */
+export function writeSwitch(response: IncomingMessage, reply: FastifyReply, { socket }: Upgrading): void {
+  reply.hijack()
+  reply.raw.detachSocket(socket)
+  const headers = headersTowardsClient(response, reply.getHeaders(), true)
+  const lines = headers.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${headers[index + 1]}`] : []))
+  socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1')
+}

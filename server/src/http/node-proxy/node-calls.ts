@@ -1,0 +1,48 @@
+import type { Sql } from '../../store/db.ts'
+import { countHit } from '../../store/limits.ts'
+
+export const MAX_NODE_CALLS = 600
+const WINDOW_MS = 60_000
+
+/**
+ * How many calls a node took in the last minute. A call counts once the node has taken it: those that it answers with 401 are
+ * strangers', and must not use up what its owner may do. Undefined `shared`: no other process serves these nodes.
+ */
+export class NodeCalls {
+  readonly max: number
+  readonly #shared: Sql | undefined
+  readonly #windows = new Map<string, { calls: number; endsAtMs: number }>()
+
+  constructor(shared: Sql | undefined, max = MAX_NODE_CALLS) {
+    this.#shared = shared
+    this.max = max
+  }
+
+  /** Undefined: there are calls left. Otherwise when there will be some again. */
+  secondsUntilFree(nodeId: string): number | undefined {
+    const window = this.#windowOf(nodeId)
+    return window.calls < this.max ? undefined : Math.ceil((window.endsAtMs - Date.now()) / 1000)
+  }
+
+  count(nodeId: string): void {
+    const window = this.#windowOf(nodeId)
+    window.calls++
+    this.#windows.set(nodeId, window)
+    if (!this.#shared) return
+    countHit(this.#shared, `node calls ${nodeId}`, WINDOW_MS).then(
+      ({ hits, remainingMs }) => {
+        window.calls = Math.max(window.calls, hits)
+        window.endsAtMs = Date.now() + remainingMs
+      },
+      // While the store is down each process counts by itself: a limit must not become an outage of its own.
+      () => undefined,
+    )
+  }
+
+  #windowOf(nodeId: string): { calls: number; endsAtMs: number } {
+    const window = this.#windows.get(nodeId)
+    if (window && window.endsAtMs > Date.now()) return window
+    this.#windows.delete(nodeId)
+    return { calls: 0, endsAtMs: Date.now() + WINDOW_MS }
+  }
+}

@@ -1,0 +1,67 @@
+import type { IncomingMessage } from 'node:http'
+import { Problem } from '../../problems.ts'
+import { pairs } from './headers.ts'
+
+/** What is refused before a node, or the store, hears of it. */
+
+/**
+ * Read one way here and perhaps another way by a server in front of us, so that the rest of the connection may be somebody else's
+ * request. node:http takes HTTP/0.9 (a line feed in a path makes one) and HTTP/2.0 in plain text, and leaves codings other than
+ * chunks on the body, which passed on as plain chunks would be another body. HTTP/1.0 knows no chunks at all.
+ */
+export function isAmbiguous({ httpVersion, headers }: IncomingMessage): boolean {
+  const coding = headers['transfer-encoding']?.toLowerCase()
+  if (httpVersion === '1.0') return coding !== undefined
+  return httpVersion !== '1.1' || (coding ?? 'chunked') !== 'chunked'
+}
+
+const ASKED_FOR_HERE = ['same-origin', 'none']
+
+/**
+ * A browser that was given a node's password once sends it along with what any page asks for, and a form that pays needs nobody's
+ * permission. Programs send neither header.
+ */
+export function refuseOtherSites({ headers }: IncomingMessage): void {
+  const site = headers['sec-fetch-site']
+  const isFromHere = site === undefined || ASKED_FOR_HERE.includes(String(site))
+  if (isFromHere && (headers.origin === undefined || isOriginOf(headers.origin, headers.host))) return
+  throw new Problem('forbidden_origin', 'Pages of other sites cannot call a node. Call it from a program.')
+}
+
+/** By the scheme of the origin, since only it tells which port goes without saying. */
+function isOriginOf(origin: string, host = ''): boolean {
+  if (!URL.canParse(origin)) return false
+  const { protocol, host: from } = new URL(origin)
+  const own = `${protocol}//${host}`
+  return /^https?:$/.test(protocol) && URL.canParse(own) && new URL(own).host === from
+}
+
+const API_KEY = 'byk_'
+
+/**
+ * A node knows only its own passwords. An API key, sent here by mistake, opens the account, so the node must not see it, wherever it
+ * stands: alone, as a Bearer token, as a password, in the query. Of two Authorization lines nobody knows which one the node would read.
+ */
+export function refuseKeys({ rawHeaders, url = '' }: IncomingMessage): void {
+  const headers = pairs(rawHeaders).map(([name, value]) => [name.toLowerCase(), value] as const)
+  const credentials = headers.filter(([name]) => name === 'authorization').map(([, value]) => value)
+  const isKeyless =
+    credentials.length <= 1 &&
+    !credentials.some((value) => /(^|,)\s*bearer\b/i.test(value) || basicIn(value).includes(API_KEY)) &&
+    // Cookies are not passed on, and a browser sends those of every port of its host.
+    !headers.some(([name, value]) => name !== 'cookie' && value.includes(API_KEY)) &&
+    !unescaped(url).includes(API_KEY)
+  if (isKeyless) return
+  throw new Problem(
+    'unauthorized',
+    'A node takes one of its own passwords, by Basic authentication. API keys are not for nodes.',
+    { headers: { 'www-authenticate': 'Basic' } },
+  )
+}
+
+const basicIn = (value: string): string =>
+  /^basic /i.test(value) ? Buffer.from(value.slice('basic '.length), 'base64').toString('latin1') : ''
+
+/** As a node would read it; what is no escape stays. */
+const unescaped = (url: string): string =>
+  url.replace(/%([0-9a-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))

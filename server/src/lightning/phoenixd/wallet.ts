@@ -1,0 +1,221 @@
+import { readInvoice } from '../bolt11.ts'
+import {
+  ask,
+  fieldsOf,
+  fresh,
+  isAmount,
+  isHash,
+  isTimeMs,
+  type NoAnswer,
+  type NodeAddress,
+  noAnswer,
+  objectIn,
+  refused,
+  valueIn,
+} from './client.ts'
+
+/** What a node's owner sees and does with the money in it: the part of its API that the gateway has no use for. */
+
+/** There is no preimage in here: it proves a payment, and the node tells it before anyone has paid. */
+export type WalletPayment = {
+  direction: 'in' | 'out'
+  paymentHash: string | undefined
+  amountSat: number
+  feeMsat: number
+  description: string | undefined
+  isPaid: boolean
+  createdAtMs: number
+  completedAtMs: number | undefined
+}
+export type BalanceAnswer = { answer: 'balance'; balanceSat: number; feeCreditSat: number } | NoAnswer
+export type PaymentsAnswer = { answer: 'payments'; payments: WalletPayment[] } | NoAnswer
+export type PaymentAnswer = { answer: 'payment'; payment: WalletPayment } | { answer: 'unknown' } | NoAnswer
+/** uncertain: it may have been sent, may be on its way, or may never be. Who asks must not pay again, but look. */
+export type SentAnswer =
+  | { answer: 'sent'; amountSat: number; feeSat: number }
+  | { answer: 'failed'; reason: string }
+  | { answer: 'wrong password' }
+  | { answer: 'uncertain' }
+  | NoAnswer
+
+/** An answer of so many stays well below what we read of one. */
+const PAGE = 400
+/** Outgoing payments come oldest first, and there is no way to ask for the last ones: what is recent is asked for by its age. */
+const AGES_MS = [86_400_000, 30 * 86_400_000, Number.POSITIVE_INFINITY]
+const LONGEST_REASON = 300
+
+export async function getBalance(address: NodeAddress, password: string, timeoutMs: number): Promise<BalanceAnswer> {
+  const reply = await ask(address, password, { path: '/getbalance' }, timeoutMs)
+  if (typeof reply === 'string') return noAnswer(reply)
+  if (reply.status !== 200) return refused(reply.status)
+  const { balanceSat, feeCreditSat } = objectIn(reply.text)
+  return isAmount(balanceSat) && isAmount(feeCreditSat)
+    ? { answer: 'balance', balanceSat, feeCreditSat }
+    : { answer: 'refused', why: 'the answer is not a balance' }
+}
+
+/** The newest invoices by when they were made, unpaid ones too. */
+export async function listIncoming(
+  address: NodeAddress,
+  password: string,
+  limit: number,
+  timeoutMs: number,
+): Promise<PaymentsAnswer> {
+  return listed(address, password, `/payments/incoming?all=true&limit=${limit}`, timeoutMs, incomingIn)
+}
+
+/** The newest, whatever became of them. */
+export async function listOutgoing(
+  address: NodeAddress,
+  password: string,
+  limit: number,
+  nowMs: number,
+  timeoutMs: number,
+): Promise<PaymentsAnswer> {
+  const deadline = performance.now() + timeoutMs
+  let payments: WalletPayment[] = []
+  for (const ageMs of AGES_MS) {
+    payments = []
+    for (let offset = 0; ; offset += PAGE) {
+      const from = Math.max(0, Math.floor(nowMs - ageMs))
+      const path = `/payments/outgoing?all=true&from=${from}&limit=${PAGE}&offset=${offset}`
+      const page = await listed(address, password, path, Math.max(1, deadline - performance.now()), outgoingIn)
+      if (page.answer !== 'payments') return page
+      payments = [...payments, ...page.payments].sort(newestFirst).slice(0, limit)
+      if (page.payments.length < PAGE) break
+    }
+    if (payments.length >= limit) break
+  }
+  return { answer: 'payments', payments }
+}
+
+export async function findIncomingPayment(
+  address: NodeAddress,
+  password: string,
+  paymentHash: string,
+  timeoutMs: number,
+): Promise<PaymentAnswer> {
+  return found(address, password, `/payments/incoming/${paymentHash}`, paymentHash, timeoutMs, incomingIn)
+}
+
+/** Of several attempts the best: one that succeeded, else one that is on its way, else one that failed. */
+export async function findOutgoingPayment(
+  address: NodeAddress,
+  password: string,
+  paymentHash: string,
+  timeoutMs: number,
+): Promise<PaymentAnswer> {
+  return found(address, password, `/payments/outgoingbyhash/${paymentHash}`, paymentHash, timeoutMs, outgoingIn)
+}
+
+/**
+ * Sent once, whatever happens: on a connection of its own, since what is written to one that the daemon was about to close is written
+ * again to another.
+ */
+export async function payInvoice(
+  address: NodeAddress,
+  password: string,
+  wish: { invoice: string; amountSat: number | undefined },
+  timeoutMs: number,
+): Promise<SentAnswer> {
+  const { invoice, amountSat } = wish
+  const form = { invoice, ...(amountSat === undefined ? {} : { amountSat: String(amountSat) }) }
+  const reply = await ask(address, password, { path: '/payinvoice', form }, timeoutMs, fresh)
+  if (reply === 'nobody listens') return noAnswer(reply)
+  if (typeof reply === 'string') return { answer: 'uncertain' }
+  if (reply.status === 401) return { answer: 'wrong password' }
+  // What the request itself is refused for was looked at before anything was sent. All else may have come too late.
+  if (reply.status >= 400 && reply.status < 500) return refused(reply.status)
+  if (reply.status !== 200) return { answer: 'uncertain' }
+  const { recipientAmountSat, routingFeeSat, paymentPreimage, reason } = objectIn(reply.text)
+  // The preimage is the only difference that counts: a failure is a 200 too.
+  if (isHash(paymentPreimage) && isAmount(recipientAmountSat) && isAmount(routingFeeSat))
+    return { answer: 'sent', amountSat: recipientAmountSat, feeSat: routingFeeSat }
+  if (paymentPreimage === undefined && typeof reason === 'string')
+    return { answer: 'failed', reason: reason.slice(0, LONGEST_REASON) }
+  return { answer: 'uncertain' }
+}
+
+type Read = (value: unknown) => WalletPayment | undefined
+
+async function listed(
+  address: NodeAddress,
+  password: string,
+  path: string,
+  timeoutMs: number,
+  read: Read,
+): Promise<PaymentsAnswer> {
+  const reply = await ask(address, password, { path }, timeoutMs)
+  if (typeof reply === 'string') return noAnswer(reply)
+  if (reply.status !== 200) return refused(reply.status)
+  const list = valueIn(reply.text)
+  if (!Array.isArray(list)) return { answer: 'refused', why: 'the answer is not a list' }
+  const payments = list.map(read)
+  return payments.every((payment) => payment !== undefined)
+    ? { answer: 'payments', payments }
+    : { answer: 'refused', why: 'the list holds what is no payment' }
+}
+
+async function found(
+  address: NodeAddress,
+  password: string,
+  path: string,
+  paymentHash: string,
+  timeoutMs: number,
+  read: Read,
+): Promise<PaymentAnswer> {
+  const reply = await ask(address, password, { path }, timeoutMs)
+  if (typeof reply === 'string') return noAnswer(reply)
+  if (reply.status === 404) return { answer: 'unknown' }
+  if (reply.status !== 200) return refused(reply.status)
+  const payment = read(valueIn(reply.text))
+  // Of another payment it would say what became of this one.
+  return payment?.paymentHash === paymentHash
+    ? { answer: 'payment', payment }
+    : { answer: 'refused', why: 'the answer is not this payment' }
+}
+
+function incomingIn(value: unknown): WalletPayment | undefined {
+  const { paymentHash, description, isPaid, requestedSat, receivedSat, fees, createdAt, completedAt } = fieldsOf(value)
+  if (!isHash(paymentHash) || typeof isPaid !== 'boolean' || !isTimeMs(createdAt)) return undefined
+  const amountSat = isPaid ? receivedSat : requestedSat
+  return {
+    direction: 'in',
+    paymentHash,
+    amountSat: isAmount(amountSat) ? amountSat : 0,
+    feeMsat: isAmount(fees) ? fees : 0,
+    description: typeof description === 'string' ? description : undefined,
+    isPaid,
+    createdAtMs: createdAt,
+    completedAtMs: isTimeMs(completedAt) ? completedAt : undefined,
+  }
+}
+
+/** On-chain ones have no description, and a fee that nobody can explain looks like a theft. */
+const ON_CHAIN: Record<string, string> = {
+  auto_liquidity: 'Inbound liquidity, bought automatically',
+  manual_liquidity: 'Inbound liquidity',
+  splice_out: 'On-chain payment',
+  splice_cpfp: 'Higher fee for an on-chain transaction',
+  channel_close: 'Channel closed',
+}
+
+function outgoingIn(value: unknown): WalletPayment | undefined {
+  const { subType, paymentHash, isPaid, sent, fees, invoice, createdAt, completedAt } = fieldsOf(value)
+  if (typeof isPaid !== 'boolean' || !isAmount(sent) || !isTimeMs(createdAt)) return undefined
+  const feeMsat = isAmount(fees) ? fees : 0
+  const described = typeof invoice === 'string' ? readInvoice(invoice)?.description : ON_CHAIN[String(subType)]
+  return {
+    direction: 'out',
+    paymentHash: isHash(paymentHash) ? paymentHash : undefined,
+    // With the fee, and cut to whole satoshis, once it is paid; without it before that.
+    amountSat: isPaid ? Math.max(0, Math.ceil((sent * 1000 - feeMsat) / 1000)) : sent,
+    feeMsat,
+    description: described,
+    isPaid,
+    createdAtMs: createdAt,
+    completedAtMs: isTimeMs(completedAt) ? completedAt : undefined,
+  }
+}
+
+export const newestFirst = (a: WalletPayment, b: WalletPayment): number => b.createdAtMs - a.createdAtMs

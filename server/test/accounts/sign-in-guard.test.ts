@@ -1,0 +1,387 @@
+import { readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { hashPassword } from 'better-auth/crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { isCommonPassword } from '../../src/accounts/people/common-passwords.ts'
+import { HashQueue } from '../../src/accounts/people/hash-queue.ts'
+import { readConfig } from '../../src/config.ts'
+import { isOnThisMachine } from '../../src/http/hooks/session.ts'
+import { isLoopback } from '../../src/platform/loopback.ts'
+import type { Sql } from '../../src/store/db.ts'
+import { forgetOldFailures } from '../../src/store/sign-in-failures.ts'
+import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
+import { type Answer, eventually, type Server, Server as ServerProcess, send, startServer } from '../support/server.ts'
+
+let server: Server
+/** The same people, served by another process. */
+let replica: Server
+let sql: Sql
+
+beforeAll(async () => {
+  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  replica = new ServerProcess({
+    env: { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url },
+  })
+  await replica.launch()
+  await replica.printed(/^boltyard ready/m)
+  sql = server.sql()
+})
+
+const WRONG = 'wrong horse battery'
+/** Of a machine whose cores are busy, where each password takes a second. */
+const PATIENCE_MS = 120_000
+/** A browser that nobody has signed in with, at an address of its own. */
+function aBrowser(at: Server = server): Browser {
+  const browser = new Browser(server)
+  browser.server = at
+  return browser
+}
+async function aPerson(): Promise<{ browser: Browser; email: string }> {
+  const [browser, email] = [aBrowser(), newEmail()]
+  const answer = await browser.signUp(email)
+  if (answer.status !== 200) throw new Error(answer.text)
+  return { browser, email }
+}
+const times = <T>(count: number, act: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => act(index))
+const shown = ({ status, headers, text }: Answer) => [status, headers['retry-after'], text]
+/** Of the whole process: what a busy machine makes slow is not counted. */
+function cpuTicksOf({ child }: Server): number {
+  const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return Number(fields[11]) + Number(fields[12])
+}
+/** A pause of a second may be over before the next request is made; an hour is not. */
+const prolongPauses = () => sql`UPDATE sign_in_failures SET paused_until = now() + interval '1 hour' WHERE failures >= 5`
+const endPauses = () => sql`UPDATE sign_in_failures SET paused_until = now()`
+/** So that the minute is not over before a slow machine has counted to twenty; and as if so many had been counted. */
+const prolongMinute = (address: string, hits: number) =>
+  sql`UPDATE rate_limits SET hits = ${hits}, resets_at = now() + interval '1 hour' WHERE key = ${`sign-in address ${address}`}`
+
+describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
+  test('C44: from the 21st sign-in of an address in a minute on none is hashed, not even the right one', async () => {
+    const { email } = await aPerson()
+    const from = { 'x-forwarded-for': '192.0.2.1' }
+    await aBrowser().signIn(newEmail(), WRONG, from)
+    await prolongMinute('192.0.2.1', 10)
+    const start = cpuTicksOf(server)
+    for (let index = 0; index < 10; index++) expect((await aBrowser().signIn(newEmail(), WRONG, from)).status).toBe(401)
+    const hashed = cpuTicksOf(server) - start
+    for (let index = 0; index < 200; index++) {
+      const answer = await aBrowser().signIn(email, index === 199 ? PASSWORD : WRONG, from)
+      expect([answer.status, answer.json().error.code]).toEqual([429, 'rate_limited'])
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
+    }
+    const refused = cpuTicksOf(server) - start - hashed
+    expect(refused / 200, `CPU ticks: 10 hashed ${hashed}, 200 refused ${refused}`).toBeLessThan(hashed / 10 / 4)
+    // Nobody else is refused for it, and the email of 200 refused guesses has no failure.
+    expect((await aBrowser().signIn(email)).status).toBe(200)
+  })
+
+  test('C44: after 5 failures an email is paused, from 1 s to 15 min; one that nobody has answers the same', async () => {
+    const { email } = await aPerson()
+    const tryTo = async (address: string) => {
+      const [answers, pauses]: [unknown[], number[]] = [[], []]
+      for (const failure of [1, 2, 3, 4, 5, 6, 7, 14, 15, 16]) {
+        await endPauses()
+        await sql`UPDATE sign_in_failures SET failures = ${failure - 1} WHERE failures = 7 AND ${failure} = 14`
+        answers.push(shown(await aBrowser().signIn(address, WRONG)))
+        // Both times are of one statement, so that what is between them does not depend on how slow the machine is.
+        const [row] = await sql<{ seconds: number }[]>`
+          SELECT extract(epoch FROM paused_until - forget_at + interval '1 day')::float8 AS seconds
+          FROM sign_in_failures ORDER BY forget_at DESC LIMIT 1`
+        pauses.push(row?.seconds ?? -1)
+      }
+      const paused = await aBrowser().signIn(address, WRONG)
+      answers.push([paused.status, paused.text.replace(/\d+/g, 'N')])
+      expect(Number(paused.headers['retry-after'])).toBeGreaterThan(600)
+      return { answers, pauses }
+    }
+    const [known, unknown] = [await tryTo(email), await tryTo(`nobody-${email}`)]
+    expect(known).toEqual(unknown)
+    expect(known.pauses).toEqual([0, 0, 0, 0, 1, 2, 4, 512, 900, 900])
+    expect(known.answers).toEqual([
+      ...times(10, () => [401, undefined, '{"error":{"code":"unauthorized","message":"Wrong email address or password."}}']),
+      [429, '{"error":{"code":"rate_limited","message":"Too many attempts. Try again in N seconds."}}'],
+    ])
+  })
+
+  test('C44: the right password is refused during the pause, is good after it, and then the count begins anew', async () => {
+    const { email } = await aPerson()
+    for (let failure = 1; failure <= 5; failure++) expect((await aBrowser().signIn(email, WRONG)).status).toBe(401)
+    await prolongPauses()
+    expect((await aBrowser().signIn(email)).status).toBe(429)
+    await endPauses()
+    expect((await aBrowser().signIn(email)).status).toBe(200)
+    for (let failure = 1; failure <= 5; failure++) expect((await aBrowser().signIn(email, WRONG)).status).toBe(401)
+  })
+
+  test('C44: of fifty guesses sent at once none is tried before the others are counted', async () => {
+    const { email } = await aPerson()
+    expect((await aBrowser().signIn(email, WRONG)).status).toBe(401)
+    await sql`UPDATE sign_in_failures SET failures = 14, paused_until = now() WHERE failures = 1`
+    const answers = await Promise.all(times(50, () => aBrowser().signIn(email, WRONG)))
+    expect(answers.map(({ status }) => status).sort()).toEqual([401, ...times(49, () => 429)])
+  })
+
+  test('C44: strangers do not lock a person out: a browser that signed in before has its own count', async () => {
+    const { browser, email } = await aPerson()
+    await browser.post('/auth/sign-out')
+    for (let failure = 1; failure <= 5; failure++) await aBrowser().signIn(email, WRONG)
+    await prolongPauses()
+    expect((await aBrowser().signIn(email)).status).toBe(429)
+    // Not even at the address that the strangers have used up.
+    const crowded = { 'x-forwarded-for': '192.0.2.2' }
+    await sql`INSERT INTO rate_limits VALUES ('sign-in address 192.0.2.2', 1000, now() + interval '1 hour')`
+    expect((await browser.signIn(email, PASSWORD, crowded)).status).toBe(200)
+    // Its owner's success does not give the strangers five more guesses.
+    expect((await aBrowser().signIn(email)).status).toBe(429)
+    // The count is the browser's own, and bounded like the other.
+    for (let failure = 1; failure <= 5; failure++) expect((await browser.signIn(email, WRONG)).status).toBe(401)
+    await prolongPauses()
+    expect((await browser.signIn(email, WRONG)).status).toBe(429)
+    // The mark of one person is none for another, nor is one that was made up.
+    const other = await aPerson()
+    for (let failure = 1; failure <= 5; failure++) await aBrowser().signIn(other.email, WRONG)
+    await prolongPauses()
+    expect((await browser.signIn(other.email)).status).toBe(429)
+    const forger = aBrowser()
+    forger.cookies.set('boltyard.device', `${'A'.repeat(22)}.${'A'.repeat(43)}`)
+    expect((await forger.signIn(other.email)).status).toBe(429)
+    expect((await other.browser.signIn(other.email)).status).toBe(200)
+  })
+
+  test('C44: a sign-in link works during the pause', async () => {
+    const { browser, email } = await aPerson()
+    const { account } = await browser.me()
+    for (let failure = 1; failure <= 5; failure++) await aBrowser().signIn(email, WRONG)
+    await prolongPauses()
+    expect((await aBrowser().signIn(email)).status).toBe(429)
+    const { url } = (await server.operator('POST', `/accounts/${account.id}/sign-in-link`)).json()
+    const elsewhere = aBrowser()
+    expect((await elsewhere.post('/link/accept', { token: url.split('#')[1] })).status).toBe(200)
+    // And that browser is known from then on.
+    expect((await elsewhere.signIn(email)).status).toBe(200)
+  })
+
+  test('C44: all processes of one database count together, addresses and emails', async () => {
+    const { email } = await aPerson()
+    const both = (index: number): Browser => aBrowser(index % 2 === 0 ? server : replica)
+    for (let failure = 1; failure <= 5; failure++) expect((await both(failure).signIn(email, WRONG)).status).toBe(401)
+    await prolongPauses()
+    for (const index of [0, 1]) expect((await both(index).signIn(email)).status).toBe(429)
+    const from = { 'x-forwarded-for': '192.0.2.3' }
+    await both(0).signIn(newEmail(), WRONG, from)
+    await prolongMinute('192.0.2.3', 18)
+    for (const index of [0, 1]) expect((await both(index).signIn(newEmail(), WRONG, from)).status).toBe(401)
+    for (const index of [0, 1]) expect((await both(index).signIn(newEmail(), WRONG, from)).status).toBe(429)
+  })
+
+  test('C44: whoever finds a session cannot guess at the current password either; its owner is not paused by strangers', async () => {
+    const { browser, email } = await aPerson()
+    for (let failure = 1; failure <= 5; failure++) await aBrowser().signIn(email, WRONG)
+    await prolongPauses()
+    const change = (currentPassword: string) =>
+      browser.post('/auth/change-password', { currentPassword, newPassword: 'their horse battery' })
+    for (let failure = 1; failure <= 5; failure++) {
+      const answer = await change(WRONG)
+      expect([answer.status, answer.json().error.message]).toEqual([400, 'The current password is incorrect.'])
+    }
+    await prolongPauses()
+    expect((await change(PASSWORD)).status).toBe(429)
+    expect((await browser.me()).user.email).toBe(email)
+    await endPauses()
+    expect((await change(PASSWORD)).status).toBe(200)
+  })
+
+  test('C44: counts are forgotten after a day, and beyond the bound those with the fewest failures first', async () => {
+    await sql`DELETE FROM sign_in_failures`
+    await sql`
+      INSERT INTO sign_in_failures (key, failures, paused_until, forget_at)
+      SELECT decode(lpad(n::text, 4, '0'), 'hex'), CASE WHEN n = 7 THEN 9 ELSE 1 END, now(), now() + n * interval '1 minute'
+      FROM generate_series(0, 20) n`
+    await sql`UPDATE sign_in_failures SET forget_at = now() - interval '1 second' WHERE key = decode('0020', 'hex')`
+    await forgetOldFailures(sql, 3)
+    const rows = await sql<{ key: string }[]>`SELECT encode(key, 'hex') AS key FROM sign_in_failures ORDER BY key`
+    expect(rows.map(({ key }) => key)).toEqual(['0007', '0018', '0019'])
+  })
+
+  test('C44: no email and no password that was tried is in the table of failures', async () => {
+    const email = newEmail()
+    await aBrowser().signIn(email, WRONG)
+    const rows = await sql<{ row: string }[]>`SELECT f::text AS row FROM sign_in_failures f`
+    expect(rows.length).toBeGreaterThan(0)
+    for (const secret of [email, WRONG])
+      expect(rows.map(({ row }) => row).join()).not.toContain(Buffer.from(secret).toString('hex'))
+  })
+})
+
+describe('C44: the queue for hashing', { timeout: PATIENCE_MS }, () => {
+  test('C44: 120 strangers at 120 addresses do not hold up a person who is known', async () => {
+    const { browser, email } = await aPerson()
+    const statuses: number[] = []
+    const retryAfter = new Set<unknown>()
+    const crowd = times(120, async (index) => {
+      const answer = await aBrowser().signIn(`crowd-${index}@example.com`, WRONG)
+      statuses.push(answer.status)
+      if (answer.status === 503) retryAfter.add(answer.headers['retry-after'])
+    })
+    // They are at the door: the first of them are being hashed.
+    const counted = async () => (await sql`SELECT 1 FROM sign_in_failures`).length > 30
+    await eventually(counted, 'the crowd to arrive')
+    const answer = await browser.signIn(email)
+    const hashedBefore = statuses.filter((status) => status === 401).length
+    expect(answer.status).toBe(200)
+    expect(hashedBefore).toBeLessThan(60)
+    await Promise.all(crowd)
+    expect(new Set(statuses)).toEqual(new Set([401, 503]))
+    expect([...retryAfter]).toEqual(['2'])
+    // Who was turned away was not tried, and so has not failed.
+    const [row] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM sign_in_failures WHERE failures = 0`
+    expect(row?.count).toBeGreaterThanOrEqual(statuses.filter((status) => status === 503).length)
+  })
+
+  test('C44: who has left is not hashed, and has not failed', async () => {
+    await sql`DELETE FROM sign_in_failures`
+    const left = times(20, (index) => {
+      const body = JSON.stringify({ email: `left-${index}@example.com`, password: WRONG })
+      const outgoing = request({
+        port: server.port,
+        method: 'POST',
+        path: '/dashboard/api/auth/sign-in/email',
+        headers: { 'content-type': 'application/json', origin: server.url, 'x-forwarded-for': `192.0.2.${100 + index}` },
+      })
+      outgoing.on('error', () => undefined)
+      outgoing.end(body)
+      return outgoing
+    })
+    await eventually(async () => (await sql`SELECT 1 FROM sign_in_failures`).length === 20, 'all of them to be counted')
+    for (const outgoing of left) outgoing.destroy()
+    await eventually(
+      async () => (await sql`SELECT 1 FROM sign_in_failures WHERE failures = 0`).length > 0,
+      'those who waited to be taken back',
+    )
+  })
+
+  test('C44: a crowd that has its passwords hashed keeps no connection of the store from anybody meanwhile', async () => {
+    const crowd = Promise.all(times(20, () => aBrowser().signUp(newEmail())))
+    let [isOver, most] = [false, 0]
+    void crowd.then(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      const [row] = await sql<{ count: number }[]>`
+        SELECT count(*)::int AS count FROM pg_stat_activity WHERE state = 'idle in transaction'`
+      most = Math.max(most, row?.count ?? 0)
+    }
+    expect((await crowd).map(({ status }) => status)).toEqual(times(20, () => 200))
+    expect(most).toBeLessThan(10)
+  })
+
+  test('C44: two at a time, the known before strangers, each in the order in which they came; a failure lets the next one in', async () => {
+    const queue = new HashQueue({ maxRunning: 2, maxWaiting: 20 })
+    let [inside, most] = [0, 0]
+    const order: number[] = []
+    const results = await Promise.allSettled(
+      times(20, (index) =>
+        queue.run({ isKnown: index >= 15, signal: undefined }, async () => {
+          most = Math.max(most, ++inside)
+          order.push(index)
+          await new Promise((resolve) => setTimeout(resolve, 1))
+          inside--
+          if (index === 3) throw new Error('no')
+        }),
+      ),
+    )
+    expect([inside, most]).toEqual([0, 2])
+    expect(order).toEqual([0, 1, 15, 16, 17, 18, 19, ...times(13, (index) => index + 2)])
+    expect(results.map(({ status }) => status === 'fulfilled')).toEqual(times(20, (index) => index !== 3))
+  })
+
+  test('C44: beyond the bound it is 503; strangers do not use up the places of the known; who leaves gives the place back', async () => {
+    const queue = new HashQueue({ maxRunning: 1, maxWaiting: 2 })
+    let release = (): void => undefined
+    const running = queue.run({ isKnown: false, signal: undefined }, () => new Promise<void>((resolve) => (release = resolve)))
+    const hashed: string[] = []
+    const wait = (name: string, isKnown = false, signal?: AbortSignal) =>
+      queue.run({ isKnown, signal }, async () => void hashed.push(name))
+    const leaving = new AbortController()
+    const waiting = [wait('stays'), wait('leaves', false, leaving.signal)]
+    await expect(wait('too many')).rejects.toMatchObject({ status: 503, headers: { 'retry-after': '2' } })
+    const known = wait('known', true)
+    leaving.abort()
+    await expect(waiting[1]).rejects.toMatchObject({ status: 503 })
+    const late = wait('late')
+    await expect(wait('left before', true, AbortSignal.abort())).rejects.toMatchObject({ status: 503 })
+    release()
+    await Promise.all([running, waiting[0], known, late])
+    expect(hashed).toEqual(['known', 'stays', 'late'])
+  })
+})
+
+describe('C44: new passwords', { timeout: PATIENCE_MS }, () => {
+  test('C44: common ones are refused in any case, at every way to set one', async () => {
+    for (const password of ['qwertyuiop', '1234567890', 'Password123', 'BASKETBALL'])
+      expect(isCommonPassword(password)).toBe(true)
+    expect(isCommonPassword('')).toBe(false)
+    const { browser } = await aPerson()
+    const { url } = (await server.operator('POST', '/invitations')).json()
+    const answers = [
+      await aBrowser().signUp(newEmail(), 'Password123'),
+      await browser.post('/auth/change-password', { currentPassword: PASSWORD, newPassword: 'Password123' }),
+      await aBrowser().post('/link/accept', { token: url.split('#')[1], email: newEmail(), password: 'Password123' }),
+    ]
+    for (const answer of answers)
+      expect([answer.status, answer.json().error.message]).toEqual([400, expect.stringMatching(/too common/)])
+  })
+
+  test('C44: one that was chosen under older rules still signs in', async () => {
+    const { email } = await aPerson()
+    await sql`
+      UPDATE people_identities SET password_hash = ${await hashPassword('password')}
+      WHERE person_id = (SELECT id FROM people WHERE email = ${email})`
+    expect((await aBrowser().signIn(email, 'password')).status).toBe(200)
+  })
+})
+
+describe('security 13 and 18: strangers who sign up', { timeout: PATIENCE_MS }, () => {
+  const signUp = (address: string | undefined, email = newEmail()): Promise<Answer> =>
+    send(server.port, 'POST', '/dashboard/api/auth/sign-up/email', {
+      json: { email, password: PASSWORD },
+      headers: { origin: server.url, ...(address ? { 'x-forwarded-for': address } : {}) },
+    })
+
+  test('security 18: five times in an hour of one address, whether the email is taken or not', async () => {
+    const { email } = await aPerson()
+    for (let index = 0; index < 5; index++) expect((await signUp('192.0.2.4', email)).status).toBe(400)
+    expect((await signUp('192.0.2.4', email)).status).toBe(429)
+    expect((await signUp('192.0.2.4')).status).toBe(429)
+    expect((await signUp('192.0.2.5')).status).toBe(200)
+  })
+
+  test('security 13: on one’s own machine as often as one likes', async () => {
+    for (let index = 0; index < 6; index++) expect((await signUp(undefined)).status).toBe(200)
+  })
+
+  test('security 13: a proxy on this machine, in front of a public service, is not its owner', () => {
+    const at = (env: Record<string, string>, ip: string): boolean =>
+      isOnThisMachine(readConfig(env), { ip } as Parameters<typeof isOnThisMachine>[1])
+    expect(at({}, '127.0.0.1')).toBe(true)
+    expect(at({ PUBLIC_URL: 'https://yard.example', TRUST_PROXY: '1' }, '127.0.0.1')).toBe(false)
+    expect(at({}, '192.0.2.6')).toBe(false)
+  })
+
+  test.each([
+    ['localhost', true],
+    ['127.0.0.1', true],
+    ['127.1.2.3', true],
+    ['::1', true],
+    ['[::1]', true],
+    ['::ffff:127.0.0.1', true],
+    ['127.evil.example', false],
+    ['127.0.0.1.evil.example', false],
+    ['::ffff:10.0.0.1', false],
+    ['10.0.0.1', false],
+    ['localhost.evil.example', false],
+  ])('security 5: %s is loopback: %s', (host, expected) => {
+    expect(isLoopback(host)).toBe(expected)
+  })
+})

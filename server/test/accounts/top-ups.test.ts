@@ -1,0 +1,272 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readInvoice } from '../../src/lightning/bolt11.ts'
+import type { Sql } from '../../src/store/db.ts'
+import { buildCrashingServer, removeCrashingServer } from '../support/crash.ts'
+import { type Entry, entriesOf } from '../support/credit.ts'
+import { fault, newOwner, type Owner } from '../support/nodes.ts'
+import { type Answer, eventually, freePort, Server, startServer, storeEnv } from '../support/server.ts'
+
+const ENV = { TRUST_PROXY: '1', LOG_LEVEL: 'warn' }
+type Offer = { amountSat: number; invoice: string; expiresAt: number }
+
+let server: Server
+let sql: Sql
+
+beforeAll(async () => {
+  server = await startServer({ env: ENV })
+  sql = server.sql()
+})
+
+const create = (owner: Owner, options = {}): Promise<Answer> => owner.send('POST', '/nodes', options)
+/** What a 402 offers to be paid. */
+const offerIn = (answer: Answer): Offer => {
+  expect([answer.status, answer.json().error.code]).toEqual([402, 'insufficient_credit'])
+  expect(answer.json().error.topUp).toEqual({
+    amountSat: expect.any(Number),
+    invoice: expect.stringMatching(/^lnbcrt/),
+    expiresAt: expect.any(Number),
+  })
+  return answer.json().error.topUp
+}
+const pay = (invoice: string, on = server): Promise<Answer> => on.operator('POST', '/sandbox/pay', { json: { invoice } })
+const topUpsOf = (store: Sql, { accountId }: Owner): Promise<Entry[]> => entriesOf(store, accountId, 'top_up')
+const credited = (owner: Owner, store = sql): Promise<Entry[]> =>
+  eventually(async () => {
+    const entries = await topUpsOf(store, owner)
+    return entries.length > 0 ? entries : undefined
+  }, 'the credit')
+const treasuryOf = async (store: Sql): Promise<string> => {
+  const rows = await store<{ id: string }[]>`SELECT n.id FROM nodes n JOIN accounts a ON a.id = n.account_id WHERE a.is_treasury`
+  expect(rows).toHaveLength(1)
+  return rows[0]?.id ?? ''
+}
+
+describe('C32: the 402 can be paid', () => {
+  test('C32: refused, paid, credited once with the invoice’s own amount, and then it works', async () => {
+    const owner = await newOwner(server, { creditSat: 30 })
+    const before = Math.floor(Date.now() / 1000)
+    const offer = offerIn(await create(owner))
+    expect(offer.amountSat).toBe(70)
+    expect(offer.expiresAt - before).toBeGreaterThan(3_500)
+    expect(offer.expiresAt - before).toBeLessThan(3_610)
+    const invoice = readInvoice(offer.invoice)
+    expect(invoice?.amountMsat).toBe(70_000)
+    expect((await pay(offer.invoice)).status).toBe(200)
+    expect(await credited(owner)).toEqual([{ amountMsat: 70_000, kind: 'top_up', reference: invoice?.paymentHash }])
+    const log = (await server.operator('GET', `/accounts/${owner.accountId}/activity`)).json().activity
+    expect(log[0]).toMatchObject({
+      action: 'credit.topped_up',
+      actor: await treasuryOf(sql),
+      target: invoice?.paymentHash,
+      detail: { amountMsat: 70_000 },
+    })
+    const { node } = await owner.createReady()
+    expect(await topUpsOf(sql, owner)).toHaveLength(1)
+    await owner.delete(node.id)
+  })
+
+  test('C32: less than a satoshi is missing: one satoshi', async () => {
+    const owner = await newOwner(server, { creditSat: 100 })
+    await sql`INSERT INTO credit_entries (account_id, amount_msat, kind, reason) VALUES (${owner.accountId}, -1, 'test', 'x')`
+    expect(offerIn(await create(owner)).amountSat).toBe(1)
+  })
+
+  test('C32: a start that is refused can be paid as well', async () => {
+    const owner = await newOwner(server, { creditSat: 105 })
+    const { node } = await owner.createReady()
+    await owner.act(node.id, 'stop')
+    await server.operator('POST', `/accounts/${owner.accountId}/credit`, { json: { amountSat: -100, reason: 'x' } })
+    const { amountSat, invoice } = offerIn(await owner.send('POST', `/nodes/${node.id}/start`))
+    expect([95, 96]).toContain(amountSat)
+    await pay(invoice)
+    await credited(owner)
+    expect((await owner.act(node.id, 'start')).status).toBe('ready')
+    await owner.delete(node.id)
+  })
+
+  test('who asks again gets the same invoice, also many at once; another account gets another', async () => {
+    const [owner, other] = [await newOwner(server, { creditSat: 0 }), await newOwner(server, { creditSat: 0 })]
+    const first = offerIn(await create(owner))
+    const again = await Promise.all(Array.from({ length: 20 }, () => create(owner)))
+    for (const answer of again) expect(offerIn(answer)).toEqual(first)
+    expect(await sql`SELECT 1 FROM top_ups WHERE account_id = ${owner.accountId}`).toHaveLength(1)
+    const together = await Promise.all(Array.from({ length: 20 }, () => create(other)))
+    expect(new Set(together.map((answer) => offerIn(answer).invoice)).size).toBe(1)
+    expect(offerIn(together[0] as Answer).invoice).not.toBe(first.invoice)
+    // What is about to expire is not offered again.
+    await sql`UPDATE top_ups SET expires_at = now() + interval '20 minutes' WHERE account_id = ${owner.accountId}`
+    expect(offerIn(await create(owner)).invoice).not.toBe(first.invoice)
+    // What was paid neither.
+    await pay(first.invoice)
+    await credited(owner)
+  })
+
+  test('an idempotent creation that is refused is tried again with the same key after the payment', async () => {
+    const owner = await newOwner(server, { creditSat: 0 })
+    const headers = { 'idempotency-key': 'k' }
+    await pay(offerIn(await create(owner, { headers })).invoice)
+    await credited(owner)
+    const { node } = await owner.create({}, headers)
+    await owner.delete(node.id)
+  })
+
+  test('an event that comes again, from another node, or with nobody’s signature credits nothing more', async () => {
+    const owner = await newOwner(server, { creditSat: 0 })
+    const { invoice } = offerIn(await create(owner))
+    await pay(invoice)
+    await credited(owner)
+    const path = `/internal/settled/${await treasuryOf(sql)}`
+    const body = JSON.stringify({ type: 'payment_received', paymentHash: readInvoice(invoice)?.paymentHash, amountSat: 100 })
+    const headers = { 'content-type': 'application/json', 'x-phoenix-signature': '00'.repeat(32) }
+    expect((await server.send('POST', path, { body, headers })).status).toBe(401)
+    const again = await pay(invoice)
+    expect(again.status).not.toBe(500)
+    expect(await topUpsOf(sql, owner)).toHaveLength(1)
+  })
+
+  test('a treasury that hangs costs two seconds and the offer, not the answer', async () => {
+    const owner = await newOwner(server, { creditSat: 0 })
+    const treasury = { node: { id: await treasuryOf(sql) } as never }
+    await fault(server, treasury, 'hang')
+    try {
+      const began = performance.now()
+      const answer = await create(owner)
+      expect([answer.status, Object.keys(answer.json().error)]).toEqual([402, ['code', 'message']])
+      expect(performance.now() - began).toBeLessThan(4_000)
+    } finally {
+      await fault(server, treasury, 'none')
+    }
+    await eventually(async () => offerIn(await create(owner)), 'the treasury to be back', 40_000)
+  })
+})
+
+describe('the treasury', () => {
+  test('nobody but the operator sees it: not in lists, not by its id, not among what counts', async () => {
+    const id = await treasuryOf(sql)
+    const owner = await newOwner(server)
+    expect((await owner.list()).map((node) => node.id)).not.toContain(id)
+    for (const [method, path] of [
+      ['GET', ''],
+      ['DELETE', ''],
+      ['POST', '/stop'],
+      ['POST', '/restart'],
+    ] as const)
+      expect(await owner.refusal(method, `/nodes/${id}${path}`)).toEqual([404, 'node_not_found'])
+    expect(await sql`SELECT 1 FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE a.is_treasury`).toEqual([])
+    expect((await server.operator('GET', '/nodes')).json().nodes.map((node: { id: string }) => node.id)).toContain(id)
+  })
+
+  test('it is not metered', async () => {
+    expect(await sql`SELECT 1 FROM usage_intervals WHERE node_id = ${await treasuryOf(sql)}`).toEqual([])
+  })
+
+  test('an account that only calls itself treasury is like any other', async () => {
+    const { id } = await server.newAccount({ name: 'treasury', creditSat: 0 })
+    const owner = await newOwner(server, { accountId: id })
+    offerIn(await create(owner))
+    await server.operator('POST', `/accounts/${id}/credit`, { json: { amountSat: 200, reason: 'x' } })
+    const { node } = await owner.create()
+    expect(await sql`SELECT 1 FROM usage_intervals WHERE node_id = ${node.id}`).toHaveLength(1)
+    await owner.delete(node.id)
+    expect(await treasuryOf(sql)).not.toBe(node.id)
+  })
+
+  test('two services that start at once on a fresh database make one treasury, and who cannot reach it offers what the other made, or nothing', async () => {
+    const database = `fresh_${randomBytes(4).toString('hex')}`
+    await sql.unsafe(`CREATE DATABASE ${database}`)
+    const token = randomBytes(32).toString('hex')
+    const env = { ...storeEnv({ ...server.store, database }, randomBytes(32).toString('base64')), ...ENV, OPERATOR_TOKEN: token }
+    const both = await Promise.all([startServer({ env }), startServer({ env })])
+    const [one, other] = both as [Server, Server]
+    const accounts = (await one.operator('GET', '/accounts')).json().accounts
+    expect(accounts.map(({ name }: { name: string }) => name)).toEqual(['treasury'])
+    const nodes = (await other.operator('GET', '/nodes')).json().nodes
+    expect(nodes).toHaveLength(1)
+    const owner = await newOwner(one, { creditSat: 0 })
+    const answers = await Promise.all([one, other].map((each) => newOwner(each, { accountId: owner.accountId }).then(create)))
+    expect(answers.map(({ status }) => status)).toEqual([402, 402])
+    const offers = answers.flatMap((answer) => answer.json().error.topUp ?? [])
+    expect(new Set(offers.map(({ invoice }: Offer) => invoice)).size).toBe(1)
+    await Promise.all(both.map((each) => each.stop()))
+  })
+
+  test('TREASURY_NODE_ID: a node of an account "treasury" becomes it; anything else means no top-ups; at price 0 none is made', async () => {
+    const free = await startServer({ env: { ...ENV, NODE_PRICE_SAT_PER_DAY: '0' } })
+    expect((await free.operator('GET', '/nodes')).json().nodes).toEqual([])
+    const { id } = await free.newAccount({ name: 'treasury' })
+    const keeper = await newOwner(free, { accountId: id })
+    const [mine, stranger] = [await keeper.createReady(), await (await newOwner(free)).createReady()]
+    const poor = await newOwner(free, { creditSat: 0 })
+    for (const nodeId of [stranger.node.id, 'node_00000000000000000000']) {
+      await free.restart('SIGTERM', { NODE_PRICE_SAT_PER_DAY: '100', TREASURY_NODE_ID: nodeId })
+      const answer = await create(poor)
+      expect([answer.status, answer.json().error.topUp]).toEqual([402, undefined])
+      expect(free.stderr).toContain('TREASURY_NODE_ID names no node')
+    }
+    await free.restart('SIGTERM', { NODE_PRICE_SAT_PER_DAY: '100', TREASURY_NODE_ID: mine.node.id })
+    await keeper.until(mine.node.id, 'ready')
+    const store = free.sql()
+    await pay(offerIn(await create(poor)).invoice, free)
+    await credited(poor, store)
+    expect(await store`SELECT 1 FROM usage_intervals WHERE node_id = ${mine.node.id} AND ended_at IS NULL`).toEqual([])
+    await free.stop()
+  })
+})
+
+describe('C32: a payment is never lost and never counts twice', () => {
+  let yard: Server
+  let store: Sql
+
+  beforeAll(async () => {
+    const bundle = await buildCrashingServer()
+    // Nobody listens there: what nodes tell is lost, and only asking helps.
+    const env = { ...ENV, NODE_CALLBACK_URL: `http://127.0.0.1:${await freePort()}` }
+    yard = await new Server({ command: [process.execPath, bundle], env }).start()
+    store = yard.sql()
+  })
+  afterAll(() => removeCrashingServer())
+
+  const askNow = (): Promise<unknown> => store`UPDATE top_ups SET ask_at = now() WHERE settled_at IS NULL`
+
+  test('C32: without a word from the node the sweep finds it, once, also when the service was down while it was paid', async () => {
+    const owner = await newOwner(yard, { creditSat: 0 })
+    const { invoice, amountSat } = offerIn(await create(owner))
+    await pay(invoice, yard)
+    expect(await topUpsOf(store, owner)).toEqual([])
+    await yard.restart('SIGKILL')
+    await askNow()
+    expect(await credited(owner, store)).toEqual([
+      { amountMsat: amountSat * 1000, kind: 'top_up', reference: expect.any(String) },
+    ])
+    await askNow()
+    await yard.restart()
+    expect(await topUpsOf(store, owner)).toHaveLength(1)
+  })
+
+  test('C32: while the treasury is down the question waits; before it stops it is asked', async () => {
+    const owner = await newOwner(yard, { creditSat: 0 })
+    const { invoice } = offerIn(await create(owner))
+    await pay(invoice, yard)
+    const treasury = await treasuryOf(store)
+    const [row] = await store<{ id: string }[]>`SELECT account_id AS id FROM nodes WHERE id = ${treasury}`
+    const keeper = await newOwner(yard, { accountId: row?.id ?? '' })
+    await keeper.act(treasury, 'stop')
+    expect(await topUpsOf(store, owner)).toHaveLength(1)
+    const refused = await create(await newOwner(yard, { creditSat: 0 }))
+    expect([refused.status, refused.json().error.topUp]).toEqual([402, undefined])
+    await keeper.act(treasury, 'start')
+  })
+
+  test('C32: killed between the invoice and its row: nobody was told of it, and the next one is good', async () => {
+    const owner = await newOwner(yard, { creditSat: 0 })
+    await yard.restart('SIGKILL', { CRASH_AT: 'top-up: invoice made' })
+    await create(owner).catch(() => undefined)
+    expect((await yard.exited).signal).toBe('SIGKILL')
+    await yard.start()
+    const { invoice } = await eventually(async () => offerIn(await create(owner)), 'the treasury to be found again')
+    await pay(invoice, yard)
+    await askNow()
+    expect(await credited(owner, store)).toHaveLength(1)
+  })
+})

@@ -1,0 +1,405 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { signUp, type Visitor } from '../support/dashboard.ts'
+import { attenuate, charge, credentialOf, l402Credential, macaroonIn, newMerchant, type Payment } from '../support/gateway.ts'
+import { basic, type Created, type Owner, runningPidOf } from '../support/nodes.ts'
+import { type Server, startServer } from '../support/server.ts'
+
+/**
+ * One thread serves everyone, so no request may keep it busy. Everything that reads what a client wrote is given as much as it takes of
+ * each kind of character, in front of it what it expects and behind it what it does not: that is where a pattern begins to try again.
+ * A quadratic one took 500 ms of CPU for a header of 16 kB.
+ */
+
+const DOMAIN = 'nodes.test'
+/** All headers together may have 16 KiB. Less would be safer still, but browsers send the cookies of every local port. */
+const HEADER_BYTES = 15_000
+const BODY_BYTES = 60_000
+/** CPU above that of a bare request. Ordinary reading costs up to 7 ms before it is compiled; what this is about, hundreds. */
+const MOST_MS = 25
+
+const UNITS = [
+  ' ',
+  '\t',
+  ',',
+  ';',
+  ':',
+  '"',
+  "'",
+  '\\',
+  '0',
+  '1',
+  'a',
+  'A',
+  '=',
+  '%',
+  '.',
+  '/',
+  '-',
+  '_',
+  '+',
+  '@',
+  '(',
+  '[',
+  '{',
+  '\xe9',
+].concat([
+  ', ',
+  '; ',
+  ' ,',
+  '="',
+  '\\"',
+  '%2',
+  '%20',
+  '%25',
+  '../',
+  './',
+  'a=',
+  'a,',
+  'a;',
+  'a.',
+  'a/',
+  '1.',
+  ' a',
+  '\t ',
+  '::',
+  '+ ',
+])
+
+type Probe = { name: string; bytes: (text: string) => Buffer; length: number }
+
+let server: Server
+let owner: Owner
+let visitor: Visitor
+let created: Created
+let payments: Payment[]
+let daemon: { port: number; pid: number }
+
+beforeAll(async () => {
+  server = await startServer({ env: { NODE_DOMAIN: DOMAIN, TRUST_PROXY: '1', RATE_LIMIT_MAX: '1000000', LOG_LEVEL: 'silent' } })
+  visitor = await signUp(server)
+  owner = await newMerchant(server, visitor.accountId)
+  created = await owner.createReady()
+  payments = [await charge(owner, created), await charge(owner, created, { protocol: 'l402' })]
+  const [row] = await server.sql()<{ port: number }[]>`SELECT port FROM nodes WHERE id = ${created.node.id}`
+  daemon = { port: row?.port ?? 0, pid: runningPidOf(server, created.node) }
+}, 180_000)
+
+/** Of the thread that serves, as the kernel counts it: what else runs on this machine does not matter. */
+const cpuMs = (pid: number): number => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6
+
+/** Until the answer begins: by then whatever reads the request has read it. */
+function exchange(port: number, bytes: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.setTimeout(20_000, () => reject(new Error('no answer')))
+    socket.on('data', () => socket.destroy())
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error)
+    })
+    socket.on('close', () => resolve())
+    socket.write(bytes)
+  })
+}
+
+/** Noise only ever adds: of several measurements the least is the nearest. */
+async function costMs(port: number, pid: number, bytes: Buffer, most: number): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let attempt = 0; attempt < 5 && least > most; attempt++) {
+    const before = cpuMs(pid)
+    await exchange(port, bytes)
+    least = Math.min(least, cpuMs(pid) - before)
+  }
+  return least
+}
+
+async function expectCheap(port: number, pid: number, probes: Probe[]): Promise<void> {
+  const bare = Buffer.from('GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+  const most = (await costMs(port, pid, bare, 0)) + MOST_MS
+  const slow: string[] = []
+  for (const { name, bytes, length } of probes)
+    for (const unit of UNITS) {
+      const cost = await costMs(port, pid, bytes(unit.repeat(length / unit.length)), most)
+      if (cost > most) slow.push(`${name} with ${JSON.stringify(unit)}: ${cost.toFixed(1)} ms`)
+    }
+  expect(slow).toEqual([])
+}
+
+type Parts = { method?: string; path?: string; headers?: Record<string, string>; body?: string }
+
+function message({ method = 'GET', path = '/healthz', headers = {}, body }: Parts): Buffer {
+  const all = {
+    host: 'localhost',
+    connection: 'close',
+    ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
+  }
+  const lines = Object.entries({ ...all, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
+  return Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1'), Buffer.from(body ?? '')])
+}
+
+const inHeader = (name: string, before: string[], parts: Parts = {}): Probe[] =>
+  before.map((prefix) => ({
+    name: `${name}: ${prefix}… at ${parts.path}`,
+    length: HEADER_BYTES - 1_000,
+    bytes: (text) => message({ ...parts, headers: { ...parts.headers, [name]: `${prefix}${text}x` } }),
+  }))
+
+const inPath = (paths: string[], parts: Parts = {}): Probe[] =>
+  paths.map((path) => ({
+    name: `the path ${path}`,
+    length: HEADER_BYTES - 1_000,
+    bytes: (text) => message({ ...parts, path: path.replace('…', `${text}x`) }),
+  }))
+
+const inBody = (parts: Parts, body: (text: string) => unknown, name: string): Probe => ({
+  name: `${name} to ${parts.path}`,
+  length: BODY_BYTES,
+  bytes: (text) => {
+    // Escapes make some texts longer than a body may be.
+    const fitting = JSON.stringify(body(`${text}x`)).length > BODY_BYTES ? text.slice(0, BODY_BYTES / 6) : text
+    return message({
+      method: 'POST',
+      ...parts,
+      headers: { 'content-type': 'application/json', ...parts.headers },
+      body: JSON.stringify(body(`${fitting}x`)),
+    })
+  },
+})
+
+const asOperator = (): Record<string, string> => ({ authorization: `Bearer ${server.operatorToken}` })
+const asOwner = (): Record<string, string> => ({ authorization: `Bearer ${owner.key.key}` })
+const asPerson = (): Record<string, string> => ({ cookie: visitor.cookie, origin: server.url })
+const onNode = (label: string): Record<string, string> => ({ host: `${label}.${DOMAIN}` })
+const unknownNode = '0'.repeat(20)
+
+/** Which probes read a header; the test below finds one that is read and not here. */
+const headerProbes = (): Record<string, Probe[]> => {
+  const node = { path: '/getinfo', headers: onNode(unknownNode) }
+  const handshake = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
+  return {
+    'accept-encoding': inHeader('accept-encoding', ['', 'gzip', 'gzip;q=', 'gzip;q=0.', 'br,'], { path: '/dashboard/' }),
+    authorization: [
+      ...inHeader('authorization', ['', 'Bearer', 'Bearer ', 'Bearer byk_', 'Basic '], { path: '/v1/api-key' }),
+      ...inHeader('authorization', ['', 'Basic ', 'Basic x,', 'byk_'], node),
+    ],
+    connection: inHeader('connection', ['', 'close,'], {
+      path: '/getinfo',
+      headers: onNode(created.node.id.slice('node_'.length)),
+    }),
+    'content-length': inHeader('content-length', ['', '1'], { method: 'POST', path: '/v1/nodes' }),
+    'content-type': [
+      ...inHeader('content-type', ['', 'application/json', 'application/json;', 'application/json; charset='], {
+        method: 'POST',
+        path: '/operator/v1/accounts',
+        headers: asOperator(),
+        body: '{"name":1}',
+      }),
+      ...inHeader('content-type', ['', 'application/json', 'application/json;'], {
+        method: 'POST',
+        path: '/dashboard/api/auth/sign-in/email',
+        headers: asPerson(),
+        body: '{}',
+      }),
+    ],
+    cookie: inHeader('cookie', ['', 'a=', visitor.cookie, `${visitor.cookie.split('=')[0]}=`], { path: '/dashboard/api/me' }),
+    expect: inHeader('expect', ['', '100-continue'], { path: '/healthz' }),
+    host: inHeader('host', ['', 'localhost', 'localhost:', '127.0.0.1:', '[::1]', `a.${DOMAIN}`, `a.${DOMAIN}:`], {
+      path: '/v1/api-key',
+    }),
+    'idempotency-key': [
+      ...inHeader('idempotency-key', ['', 'a'], {
+        method: 'POST',
+        path: '/v1/nodes',
+        headers: { ...asOwner(), 'content-type': 'application/json' },
+        body: '{}',
+      }),
+      ...inHeader('idempotency-key', ['', 'a'], {
+        method: 'POST',
+        path: '/dashboard/api/nodes',
+        headers: { ...asPerson(), 'content-type': 'application/json' },
+        body: '{}',
+      }),
+    ],
+    origin: [
+      ...inHeader('origin', ['', 'http://', 'http://localhost', 'http://localhost:'], {
+        method: 'POST',
+        path: '/dashboard/api/auth/sign-out',
+      }),
+      ...inHeader('origin', ['', 'http://', `https://a.${DOMAIN}`], node),
+    ],
+    'sec-fetch-site': inHeader('sec-fetch-site', ['', 'same-origin'], node),
+    'sec-websocket-key': inHeader('sec-websocket-key', [''], { ...node, headers: { ...node.headers, ...handshake } }),
+    'transfer-encoding': inHeader('transfer-encoding', ['', 'chunked', 'chunked,'], { ...node, method: 'POST' }),
+    upgrade: [
+      ...inHeader('upgrade', ['', 'websocket'], { ...node, headers: { ...node.headers, ...handshake } }),
+      ...inHeader('upgrade', ['h2c,'], { path: '/healthz', headers: { connection: 'upgrade, close' } }),
+    ],
+    'user-agent': inHeader('user-agent', ['Mozilla/5.0 ('], { path: '/dashboard/api/me', headers: { cookie: visitor.cookie } }),
+    'x-forwarded-for': inHeader('x-forwarded-for', ['', '1.1.1.1', '1.1.1.1,', '::'], { path: '/v1/api-key' }),
+    'x-phoenix-signature': inHeader('x-phoenix-signature', [''], {
+      method: 'POST',
+      path: `/internal/settled/${created.node.id}`,
+      body: '{}',
+    }),
+    'x-request-id': inHeader('x-request-id', [''], { path: '/healthz' }),
+    // Not read by us but by what serves the files of the interactive page.
+    'if-none-match': inHeader('if-none-match', ['', 'W/"'], { path: '/docs/static/index.css' }),
+    'if-modified-since': inHeader('if-modified-since', ['', 'Mon, '], { path: '/docs/static/index.css' }),
+    range: inHeader('range', ['', 'bytes=', 'bytes=0-'], { path: '/docs/static/index.css' }),
+  }
+}
+
+const SOURCE = fileURLToPath(new URL('../../src', import.meta.url))
+
+describe('security 1: no request keeps the service busy', () => {
+  test('security 1: every header that is read has a probe here', () => {
+    const probed = Object.keys(headerProbes())
+    const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+    const read = files.flatMap((name) => {
+      const text = readFileSync(join(SOURCE, name), 'utf8')
+      const members = [...text.matchAll(/\bheaders(?:\.([a-z]+)\b(?!\()|\['([a-z-]+)'\])/g)].map(
+        ([, dotted, quoted]) => dotted ?? quoted ?? '',
+      )
+      const destructured = [...text.matchAll(/\{([^{}]*)\} = request\.headers\b/g)].flatMap(([, names = '']) =>
+        names.split(',').map((one) => one.split(':')[0]?.trim().replaceAll("'", '') ?? ''),
+      )
+      return [...members, ...destructured]
+    })
+    // Of answers of nodes, and of our own problems.
+    const notOfRequests = ['flat', 'ts']
+    expect([...new Set(read)].filter((name) => !probed.includes(name) && !notOfRequests.includes(name))).toEqual([])
+    expect(read).toContain('accept-encoding')
+  })
+
+  test('security 1: headers of 14 kB', async () => {
+    await expectCheap(server.port, server.child.pid ?? 0, Object.values(headerProbes()).flat())
+  }, 240_000)
+
+  test('security 1: paths and queries of 14 kB', async () => {
+    const open = [
+      '/…',
+      '/?…',
+      '/v1/…',
+      '/dashboard/…',
+      '/dashboard/a/…',
+      '/dashboard/assets/…',
+      '/docs/…',
+      '/docs/static/…',
+      '/n/…',
+      '/n/node_a/…',
+      '/internal/settled/…',
+    ]
+    const document = (await server.send('GET', '/openapi.json')).json()
+    const described = Object.entries<Record<string, any>>(document.paths).flatMap(([path, item]) =>
+      Object.entries(item).flatMap(([method, { parameters = [] }]) => {
+        const filled = path.replace(/\{\w+\}/g, '…')
+        const headers = path.startsWith('/operator') ? asOperator() : asOwner()
+        const targets = parameters.map((one: any) =>
+          one.in === 'query' ? `${filled.replaceAll('…', 'x')}?${one.name}=…` : filled,
+        )
+        return inPath([...new Set<string>(targets)], { method: method.toUpperCase(), headers })
+      }),
+    )
+    await expectCheap(server.port, server.child.pid ?? 0, [
+      ...inPath(open),
+      ...inPath(['/…', '/getinfo?…'], { headers: onNode(unknownNode) }),
+      ...inPath(['/dashboard/api/activity?cursor=…', '/dashboard/api/payments?cursor=…', '/dashboard/api/nodes/…'], {
+        headers: asPerson(),
+      }),
+      ...described,
+    ])
+  }, 240_000)
+
+  test('security 1: bodies of 60 kB: every text field, and credentials of both protocols', async () => {
+    const document = (await server.send('GET', '/openapi.json')).json()
+    const fields = Object.entries<Record<string, any>>(document.paths).flatMap(([path, item]) =>
+      Object.entries(item).flatMap(([method, { requestBody }]) => {
+        const properties: Record<string, any> = requestBody?.content['application/json'].schema.properties ?? {}
+        const examples = Object.fromEntries(
+          Object.entries(properties).map(([name, { type }]) => [name, type === 'integer' ? 1 : type === 'array' ? [] : 'a']),
+        )
+        const parts = {
+          method: method.toUpperCase(),
+          path: path.replace(/\{\w+\}/g, 'x'),
+          headers: path.startsWith('/operator') ? asOperator() : asOwner(),
+        }
+        return Object.entries(properties)
+          .filter(([, { type, enum: values }]) => type === 'string' || values)
+          .map(([name]) => inBody(parts, (text) => ({ ...examples, [name]: text }), name))
+      }),
+    )
+    expect(fields.length).toBeGreaterThan(10)
+    const person = (path: string, body: (text: string) => unknown): Probe =>
+      inBody({ path: `/dashboard/api${path}`, headers: asPerson() }, body, 'a field')
+    const [mpp, l402] = payments as [Payment, Payment]
+    const proof = '0'.repeat(64)
+    const macaroon = macaroonIn(l402.challenge)
+    const credential = ({ id }: Payment, of: (text: string) => string): Probe =>
+      inBody(
+        { path: `/v1/gateway/payments/${id}/validate`, headers: asOwner() },
+        (text) => ({ credential: of(text) }),
+        'a credential',
+      )
+    await expectCheap(server.port, server.child.pid ?? 0, [
+      ...fields,
+      credential(mpp, (text) => text),
+      credential(mpp, (text) => `Payment ${text}`),
+      credential(mpp, (text) => `${credentialOf(mpp, proof)}${text}`),
+      credential(
+        mpp,
+        (text) =>
+          `Payment ${Buffer.from(`{"challenge":{"id":${JSON.stringify(text)}}`)
+            .toString('base64url')
+            .slice(0, BODY_BYTES - 200)}`,
+      ),
+      credential(l402, (text) => `L402 ${text}`),
+      credential(l402, (text) => `L402 ${macaroon.toString('base64')}${text}`),
+      credential(l402, (text) => `L402 ${macaroon.toString('base64')}:${text}`),
+      credential(l402, (text) => l402Credential(attenuate(macaroon, `services=${text.slice(0, 50)}`), proof)),
+      person('/link/inspect', (token) => ({ token })),
+      person('/auth/sign-up/email', (email) => ({ email, password: 'p' })),
+      person('/auth/sign-up/email', (email) => ({ email: `a@${email.slice(0, 990)}`, password: 'p' })),
+      person('/auth/update-user', (name) => ({ name })),
+      person('/keys', (name) => ({ name, scopes: [] })),
+      person('/nodes', (name) => ({ name })),
+      inBody({ path: '/operator/v1/accounts', headers: asOperator() }, (text) => ({ [text]: 1 }), 'a name of a field'),
+      {
+        name: 'no JSON',
+        length: BODY_BYTES,
+        bytes: (text) =>
+          message({
+            method: 'POST',
+            path: '/v1/nodes',
+            headers: { ...asOwner(), 'content-type': 'application/json' },
+            body: text,
+          }),
+      },
+    ])
+  }, 240_000)
+
+  test('security 1: the sandbox’s own API, behind the proxy', async () => {
+    const headers = { ...basic(created.credentials.password), 'content-type': 'application/x-www-form-urlencoded' }
+    const form = (path: string, field: string, before = ''): Probe => ({
+      name: `${field} to ${path}`,
+      length: BODY_BYTES / 3,
+      bytes: (text) => message({ method: 'POST', path, headers, body: `${field}=${before}${encodeURIComponent(text)}x` }),
+    })
+    await expectCheap(daemon.port, daemon.pid, [
+      ...inHeader('authorization', ['', 'Basic ', 'Bearer '], { path: '/getinfo' }),
+      ...inPath(['/…', '/payments/incoming?externalId=…', '/payments/incoming/…'], { headers }),
+      form('/createinvoice', 'description'),
+      form('/createinvoice', 'amountSat'),
+      form('/createinvoice', 'externalId'),
+      form('/payinvoice', 'invoice'),
+      form('/payinvoice', 'invoice', 'lnbcrt1'),
+      form('/decodeinvoice', 'invoice', 'lnbcrt'),
+      form('/decodeoffer', 'offer', 'lno1'),
+      form('/paylnaddress', 'address', 'a@'),
+      form('/lnurlpay', 'lnurl', 'lnurl1'),
+      form('/sendtoaddress', 'address', 'bcrt1'),
+    ])
+  }, 240_000)
+})

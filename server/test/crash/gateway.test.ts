@@ -1,0 +1,272 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Sql } from '../../src/store/db.ts'
+import { buildCrashingServer, removeCrashingServer, Yard } from '../support/crash.ts'
+import { type Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
+import { type Answer, eventually } from '../support/server.ts'
+
+/** Reliability 1, 7 and 8 at the gateway: whoever dies between an effect and its answer, the same request again gets the one answer. */
+
+/** C41: from the death of the first on. */
+const TAKEN_OVER_MS = 30_000
+
+let yard: Yard
+let merchant: Merchant
+let nodeId: string
+
+beforeAll(async () => {
+  const bundle = await buildCrashingServer()
+  // Events would record settlements at moments that nobody chose.
+  yard = await new Yard({ command: [process.execPath, bundle], env: { NODE_CALLBACK_URL: NOWHERE } }).start()
+  merchant = await newMerchant(yard)
+  nodeId = (await merchant.owner.createReady()).node.id
+})
+
+afterAll(removeCrashingServer)
+
+/** The service dies at the first passing of the point, before it has answered, and another one is started. */
+async function dieAt(point: string, work: () => Promise<Answer>): Promise<void> {
+  await yard.restart('SIGKILL', { CRASH_AT: point })
+  await merchant.owner.until(nodeId, 'ready')
+  await expect(work(), 'nobody was answered').rejects.toThrow()
+  expect((await yard.exited).signal, `"${point}" was reached`).toBe('SIGKILL')
+  await yard.start()
+}
+
+async function inStore<T>(look: (sql: Sql) => Promise<T>): Promise<T> {
+  const sql = yard.sql()
+  try {
+    return await look(sql)
+  } finally {
+    await sql.end()
+  }
+}
+
+const idsOf = (description: string): Promise<string[]> =>
+  inStore(async (sql) =>
+    (await sql<{ id: string }[]>`SELECT id FROM gateway_payments WHERE description = ${description}`).map(({ id }) => id),
+  )
+
+const rowOf = ({ id }: { id: string }): Promise<Record<string, unknown> | undefined> =>
+  inStore(
+    async (sql) =>
+      (
+        await sql`SELECT paid_at, settled_at, receipt, redeemed_at FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id}`
+      )[0],
+  )
+
+const activitiesOf = ({ id }: { id: string }, action: string): Promise<number> =>
+  inStore(async (sql) => (await sql`SELECT 1 FROM activity_log WHERE target = ${id} AND action = ${action}`).length)
+
+describe('create', () => {
+  test('C41: before it was kept: nothing is there, and within 30 s the same request makes it, once', async () => {
+    const points = ['payment: invoice made', 'payment: not yet committed']
+    const attempts: { description: string; key: string; diedAt: number }[] = []
+    for (const point of points) {
+      const attempt = { description: `died at ${point}`, key: randomUUID(), diedAt: 0 }
+      await dieAt(point, () => merchant.ask(nodeId, { description: attempt.description }, { 'idempotency-key': attempt.key }))
+      attempt.diedAt = Date.now()
+      attempts.push(attempt)
+      expect(await idsOf(attempt.description)).toEqual([])
+    }
+    await merchant.owner.until(nodeId, 'ready')
+    await Promise.all(
+      attempts.map(async ({ description, key, diedAt }) => {
+        const again = (): Promise<Answer> => merchant.ask(nodeId, { description }, { 'idempotency-key': key })
+        let answer = await again()
+        for (; answer.status === 409; answer = await again()) {
+          expect(answer.json().error.code).toBe('operation_in_progress')
+          expect(answer.headers['retry-after']).toBe('1')
+          await pause(200)
+        }
+        expect([answer.status, answer.text]).toEqual([201, expect.any(String)])
+        expect(Date.now() - diedAt).toBeLessThan(TAKEN_OVER_MS + 2_000)
+        expect(await idsOf(description)).toEqual([answer.json().id])
+        // Kept from now on.
+        expect((await again()).text).toBe(answer.text)
+        expect(await idsOf(description)).toHaveLength(1)
+        expect((await merchant.validate(await merchant.pay(answer.json()))).status).toBe(200)
+      }),
+    )
+  })
+
+  test('C41: after it was kept: the same request gets that payment, at once', async () => {
+    const description = 'committed'
+    const headers = { 'idempotency-key': randomUUID() }
+    await dieAt('payment: committed', () => merchant.ask(nodeId, { description }, headers))
+    const kept = await idsOf(description)
+    expect(kept).toHaveLength(1)
+    const again = await merchant.create(nodeId, { description }, headers)
+    expect([again.id]).toEqual(kept)
+    expect(await idsOf(description)).toEqual(kept)
+    await merchant.owner.until(nodeId, 'ready')
+    expect((await merchant.validate(await merchant.pay(again))).status).toBe(200)
+  })
+
+  test('without a key nobody can tell, so a second payment is made; the first is nobody’s and owes nothing', async () => {
+    const description = 'no key'
+    await dieAt('payment: not yet committed', () => merchant.ask(nodeId, { description }))
+    await merchant.owner.until(nodeId, 'ready')
+    // One statement: it may have reached the store, and is whole there.
+    expect((await idsOf(description)).length).toBeLessThanOrEqual(1)
+    expect((await merchant.ask(nodeId, { description })).status).toBe(201)
+  })
+})
+
+const createPaid = async (protocol: 'mpp' | 'l402'): Promise<Paid> => {
+  await merchant.owner.until(nodeId, 'ready')
+  return merchant.createPaid(nodeId, { protocol })
+}
+
+describe.each(['mpp', 'l402'] as const)('%s', (protocol) => {
+  test('C38: validate, between the transition and its answer: the same credential gets the one receipt', async () => {
+    const payment = await createPaid(protocol)
+    await dieAt('validate: paid', () => merchant.validate(payment))
+    const kept = await rowOf(payment)
+    expect(kept?.paid_at).toBeInstanceOf(Date)
+    const answers = [await merchant.validate(payment), await merchant.validate(payment)]
+    const receipt = protocol === 'mpp' ? { receipt: kept?.receipt } : {}
+    for (const answer of answers)
+      expect([answer.status, answer.json()]).toEqual([200, { id: payment.id, protocol, status: 'paid', ...receipt }])
+    expect(await rowOf(payment)).toEqual(kept)
+    expect(await activitiesOf(payment, 'payment.paid')).toBe(1)
+    expect(await activitiesOf(payment, 'payment.settled')).toBe(1)
+  })
+
+  const claim = protocol === 'l402' ? { singleUse: true } : {}
+  test('C45: redeem, between the claim and its answer: the same requestId gets it again, nobody else', async () => {
+    const payment = await createPaid(protocol)
+    await dieAt('redeem: claimed', () => merchant.redeem(payment, { requestId: 'mine', ...claim }))
+    const kept = await rowOf(payment)
+    const redeemedAt = Math.floor(Number(kept?.redeemed_at) / 1000)
+    await pause(1_100)
+    for (const requestId of [undefined, 'other']) {
+      const refused = await merchant.redeem(payment, { ...(requestId === undefined ? {} : { requestId }), ...claim })
+      expect([refused.status, refused.json().error.code]).toEqual([409, 'already_redeemed'])
+    }
+    const again = await merchant.redeem(payment, { requestId: 'mine', ...claim })
+    expect([again.status, again.json().redeemedAt]).toEqual([200, redeemedAt])
+    expect(await rowOf(payment)).toEqual(kept)
+  })
+})
+
+describe('mpp, when it is not known who asked', () => {
+  test('C45: redeem, between the settlement and the claim: the delivery is still to be had, once', async () => {
+    const payment = await createPaid('mpp')
+    await dieAt('redeem: settled', () => merchant.redeem(payment, { requestId: 'one' }))
+    expect(await rowOf(payment)).toMatchObject({ settled_at: expect.any(Date), paid_at: null, redeemed_at: null })
+    expect((await merchant.redeem(payment, { requestId: 'another' })).status).toBe(200)
+    expect((await merchant.redeem(payment, { requestId: 'one' })).status).toBe(409)
+    expect(await activitiesOf(payment, 'payment.paid')).toBe(1)
+  })
+
+  test('C45: without a requestId a delivery whose answer was lost is not given again', async () => {
+    const payment = await createPaid('mpp')
+    await dieAt('redeem: claimed', () => merchant.redeem(payment))
+    for (const more of [{}, { requestId: 'late' }]) {
+      const refused = await merchant.redeem(payment, more)
+      expect([refused.status, refused.json().error.code]).toEqual([409, 'already_redeemed'])
+    }
+    expect((await merchant.validate(payment)).status).toBe(200)
+  })
+})
+
+describe('a held delivery', () => {
+  const held = async (requestId: string): Promise<Paid> => {
+    const payment = await createPaid('mpp')
+    expect((await merchant.redeem(payment, { requestId, holdSeconds: 600 })).status).toBe(200)
+    return payment
+  }
+
+  test('C45: redeem with a hold, between the claim and its answer: the same request keeps it, until then nobody else', async () => {
+    const payment = await createPaid('mpp')
+    await dieAt('redeem: claimed', () => merchant.redeem(payment, { requestId: 'mine', holdSeconds: 600 }))
+    const refused = await merchant.redeem(payment, { requestId: 'other' })
+    expect([refused.status, refused.json().error.code]).toEqual([409, 'delivery_in_progress'])
+    expect((await merchant.redeem(payment, { requestId: 'mine', holdSeconds: 600 })).status).toBe(200)
+    await inStore((sql) => sql`UPDATE paid_payments SET held_until = now() WHERE id = ${payment.id}`)
+    expect((await merchant.redeem(payment, { requestId: 'other' })).status).toBe(200)
+  })
+
+  test('C45: delivered, between the confirmation and its answer: it is final, and repeating it says the same', async () => {
+    const payment = await held('mine')
+    const confirm = { json: { deliveries: [{ id: payment.id, requestId: 'mine' }] } }
+    await dieAt('delivered: confirmed', () => merchant.send('POST', '/delivered', confirm))
+    expect(await merchant.delivered(confirm.json.deliveries)).toEqual(['delivered'])
+    expect((await merchant.redeem(payment, { requestId: 'other' })).json().error.code).toBe('already_redeemed')
+  })
+
+  test('C48: release, between the release and its answer: it is free, repeating it says the same, and frees nobody else’s', async () => {
+    const payment = await held('mine')
+    await dieAt('release: released', () => merchant.release(payment, 'mine'))
+    expect((await merchant.release(payment, 'mine')).json()).toEqual({ id: payment.id, status: 'paid', redeemable: true })
+    expect(await activitiesOf(payment, 'payment.released')).toBe(1)
+    expect((await merchant.redeem(payment, { requestId: 'other', holdSeconds: 600 })).status).toBe(200)
+    expect((await merchant.release(payment, 'mine')).json().error.code).toBe('not_claimed')
+    expect((await merchant.redeem(payment, { requestId: 'third' })).json().error.code).toBe('delivery_in_progress')
+  })
+})
+
+describe('the node dies', () => {
+  const killNode = (): void => {
+    const daemon = yard.daemon(nodeId)
+    if (!daemon) throw new Error('it does not run')
+    process.kill(daemon.pid, 'SIGKILL')
+  }
+
+  test('between invoice and payment: the invoice can be paid when it is back', async () => {
+    await merchant.owner.until(nodeId, 'ready')
+    const payment = await merchant.create(nodeId)
+    killNode()
+    const paid = await eventually(() => merchant.pay(payment), 'the node to take the payment', 30_000)
+    const answer = await merchant.validate(paid)
+    expect([answer.status, answer.json().status]).toEqual([200, 'paid'])
+  })
+
+  test('C38: between payment and validation: 502 while nobody can tell, then paid; never a no', async () => {
+    await merchant.owner.until(nodeId, 'ready')
+    const payment = await merchant.createPaid(nodeId)
+    killNode()
+    const statuses: number[] = []
+    await eventually(
+      async () => {
+        statuses.push((await merchant.validate(payment)).status)
+        return statuses.at(-1) === 200
+      },
+      'the validation',
+      30_000,
+    )
+    expect(statuses[0], 'it was really gone').toBe(502)
+    expect(new Set(statuses)).toEqual(new Set([502, 200]))
+    expect(await activitiesOf(payment, 'payment.paid')).toBe(1)
+  })
+})
+
+test('C38: PostgreSQL dies in the midst of validations: 503 or the right answer, one transition each', async () => {
+  await merchant.owner.until(nodeId, 'ready')
+  const payments = await Promise.all(Array.from({ length: 30 }, () => merchant.createPaid(nodeId)))
+  const answers = payments.map((): Answer[] => [])
+  let isOver = false
+  const clients = payments.map(async (payment, at) => {
+    // Each begins at its own moment, so that the death finds every step of some.
+    await pause(at * 15)
+    while (!isOver) answers[at]?.push(await merchant.validate(payment))
+  })
+  await pause(250)
+  const store = await yard.takeStoreAway()
+  await pause(500)
+  store.giveBack()
+  await eventually(() => answers.every((of) => of.at(-1)?.status === 200), 'all to be answered again', 60_000)
+  isOver = true
+  await Promise.all(clients)
+  const statuses = answers.flat().map(({ status }) => status)
+  expect([...new Set(statuses)].sort()).toEqual([200, 503])
+  for (const [at, payment] of payments.entries()) {
+    const words = new Set(answers[at]?.filter(({ status }) => status === 200).map(({ text }) => text))
+    expect(words.size).toBe(1)
+    expect([...words][0]).toContain(`"receipt":"${(await rowOf(payment))?.receipt}"`)
+    expect(await activitiesOf(payment, 'payment.paid')).toBe(1)
+    expect(await activitiesOf(payment, 'payment.settled')).toBe(1)
+  }
+})

@@ -1,0 +1,266 @@
+import { request } from 'node:http'
+import { PassThrough } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Feeds } from '../../src/http/dashboard/events.ts'
+import { createLogger } from '../../src/platform/log.ts'
+import type { Sql } from '../../src/store/db.ts'
+import { type Changed, type Stream, signUp, type Visitor } from '../support/dashboard.ts'
+import { charge, credentialOf, pay, validate } from '../support/gateway.ts'
+import { eventually, type Server, startServer } from '../support/server.ts'
+
+let server: Server
+let ann: Visitor
+let sql: Sql
+const streams: Stream[] = []
+
+beforeAll(async () => {
+  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  sql = server.sql()
+  ann = await signUp(server)
+})
+afterAll(() => {
+  for (const stream of streams) stream.close()
+})
+
+async function listen(visitor: Visitor): Promise<Stream> {
+  const stream = await visitor.listen()
+  streams.push(stream)
+  return stream
+}
+const ofNodes = ({ nodes }: Changed): boolean => nodes
+const ofPayments = ({ payments }: Changed): boolean => payments
+/** Several looks have been taken, and told nothing. */
+const quiet = async (stream: Stream): Promise<void> => {
+  const seen = stream.events.length
+  await pause(2_500)
+  expect(stream.events.slice(seen)).toEqual([])
+}
+/** What went before has been told. */
+const settled = (stream: Stream): Promise<boolean> =>
+  eventually(
+    async () => {
+      const seen = stream.events.length
+      await pause(2_500)
+      return stream.events.length === seen
+    },
+    'a quiet moment',
+    25_000,
+  )
+
+test('it is a stream of events that no cache and no proxy keeps', async () => {
+  const stream = await listen(ann)
+  expect(stream.headers).toMatchObject({
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+    'x-request-id': expect.stringMatching(/^req_/),
+  })
+  expect(stream.headers['content-encoding']).toBeUndefined()
+  await eventually(() => stream.comments.length > 0, 'the first comment')
+  await quiet(stream)
+  stream.close()
+})
+
+test('a node becomes ready, without a reload: told within 2 s, as is everything else that a page shows of it', async () => {
+  const stream = await listen(ann)
+  const { node } = await ann.create()
+  await ann.until(node.id, 'ready')
+  await settled(stream)
+  const [row] =
+    await sql`SELECT extract(epoch FROM created_at) * 1000 AS made, extract(epoch FROM updated_at) * 1000 AS ready FROM nodes WHERE id = ${node.id}`
+  for (const moment of [Number(row?.made), Number(row?.ready)]) {
+    const after = stream.times.filter((time, index) => stream.events[index]?.nodes && time >= moment)
+    expect(Math.min(...after) - moment).toBeLessThan(2_000)
+  }
+  const renamed = stream.next(ofNodes)
+  await ann.want(200, 'PATCH', `/nodes/${node.id}`, { json: { name: 'Other' } })
+  await renamed
+  const stopped = stream.next(ofNodes)
+  await ann.want(200, 'POST', `/nodes/${node.id}/stop`)
+  await stopped
+  await settled(stream)
+  const deleted = stream.next(ofNodes)
+  await ann.want(204, 'DELETE', `/nodes/${node.id}?force=true`)
+  await deleted
+  stream.close()
+})
+
+test('a payment: asked for, settled, paid; whoever did it, by whatever way', async () => {
+  const { node } = await ann.createReady()
+  const owner = await ann.owner()
+  const stream = await listen(ann)
+  await settled(stream)
+  const told = async (act: () => Promise<unknown>): Promise<Changed> => {
+    const [seen] = [stream.events.length]
+    const [took] = await Promise.all([stream.next(ofPayments, 3_000), act()])
+    expect(took).toBeLessThan(3_000)
+    return stream.events.slice(seen).find(ofPayments) as Changed
+  }
+  const payment: { current?: Awaited<ReturnType<typeof charge>>; preimage: string } = { preimage: '' }
+  expect(await told(async () => (payment.current = await charge(owner, { node: node as never })))).toMatchObject({ nodes: false })
+  if (!payment.current) throw new Error('no payment')
+  const { current } = payment
+  await told(async () => (payment.preimage = await pay(server, current)))
+  await told(() => validate(owner, current.id, credentialOf(current, payment.preimage)))
+  await settled(stream)
+  stream.close()
+})
+
+test('a row that appears below one that was there before is told too: transactions end in any order', async () => {
+  const stream = await listen(ann)
+  await settled(stream)
+  let release = (): void => undefined
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const slow = sql.begin(async (transaction) => {
+    await transaction`INSERT INTO activity (account_id, actor, action) VALUES (${ann.accountId}, 'test', 'slow')`
+    await held
+  })
+  await pause(100)
+  const quick = stream.next(({ activity }) => activity)
+  await sql`INSERT INTO activity (account_id, actor, action) VALUES (${ann.accountId}, 'test', 'quick')`
+  await quick
+  const late = stream.next(({ activity, payments, nodes }) => activity && !payments && !nodes)
+  release()
+  await Promise.all([slow, late])
+  stream.close()
+})
+
+test('of another account nothing is told', async () => {
+  const bob = await signUp(server)
+  const stream = await listen(bob)
+  await settled(stream)
+  await ann.create()
+  await quiet(stream)
+  stream.close()
+})
+
+test('one look a second for an account, however many watch it, and none when nobody does', async () => {
+  let looks = 0
+  const counting = new Proxy(sql, {
+    apply: (target, that, args) => {
+      // Parts of a statement are made in the same way; only what is sent counts.
+      if (String(args[0]?.[0]).includes('SELECT (SELECT')) looks++
+      return Reflect.apply(target as never, that, args)
+    },
+  })
+  const feeds = new Feeds(counting, await createLogger('silent'))
+  const leave = await Promise.all(Array.from({ length: 8 }, () => feeds.join(ann.accountId, new PassThrough().resume())))
+  expect(looks).toBe(8)
+  await pause(3_500)
+  expect(looks - 8).toBeGreaterThanOrEqual(2)
+  expect(looks - 8).toBeLessThanOrEqual(4)
+  for (const go of leave) go()
+  const left = looks
+  await pause(2_500)
+  expect(looks - left).toBeLessThanOrEqual(1)
+  feeds.close()
+})
+
+test('at most ten connections of an account: the eleventh is let in, the oldest goes, and is not back at once', async () => {
+  const dora = await signUp(server)
+  const ten: Stream[] = []
+  for (let count = 0; count < 10; count++) ten.push(await listen(dora))
+  await pause(100)
+  expect(ten.every((stream) => stream.isOpen())).toBe(true)
+  const eleventh = await listen(dora)
+  await ten[0]?.ended
+  expect(ten[0]?.retries).toEqual(['retry: 30000'])
+  expect(ten.slice(1).every((stream) => stream.isOpen())).toBe(true)
+  const told = Promise.all([...ten.slice(1), eleventh].map((stream) => stream.next(({ activity }) => activity)))
+  await dora.want(201, 'POST', '/keys', { json: { name: 'k', scopes: [] } })
+  await told
+  for (const stream of [...ten, eleventh]) stream.close()
+  // Whoever leaves makes room.
+  await eventually(async () => {
+    const again = await listen(dora)
+    await pause(50)
+    return again.isOpen()
+  }, 'room')
+})
+
+test('a comment at least every 15 s keeps a quiet connection, and a session that is over ends it within 30 s', async () => {
+  const eve = await signUp(server)
+  const other = await signUp(server)
+  const [stream, kept] = [await listen(eve), await listen(other)]
+  const cookie = eve.cookie
+  await eve.want(200, 'POST', '/auth/sign-out', { json: {} })
+  const since = performance.now()
+  await stream.ended
+  expect(performance.now() - since).toBeLessThan(30_000)
+  expect(kept.isOpen()).toBe(true)
+  expect(kept.comments.length).toBeGreaterThan(1)
+  eve.cookie = cookie
+  await expect(eve.listen()).rejects.toThrow('events: 401')
+  kept.close()
+})
+
+test('HEAD does not listen', async () => {
+  const { status } = await ann.send('HEAD', '/events', { timeoutMs: 3_000 })
+  expect([404, 405]).toContain(status)
+})
+
+test('a reader that does not read costs nobody else anything', async () => {
+  const fay = await signUp(server)
+  const silent = request({
+    host: '127.0.0.1',
+    port: server.port,
+    path: '/dashboard/api/events',
+    headers: fay.headers(),
+    agent: false,
+  })
+  const paused = new Promise<void>((resolve) =>
+    silent.on('response', (response) => {
+      response.pause()
+      resolve()
+    }),
+  )
+  silent.on('error', () => undefined)
+  silent.end()
+  await paused
+  const stream = await listen(fay)
+  const told = stream.next(({ activity }) => activity)
+  await fay.want(201, 'POST', '/keys', { json: { name: 'k', scopes: [] } })
+  await told
+  silent.destroy()
+  stream.close()
+})
+
+describe('when the service stops or the store goes', () => {
+  test('SIGTERM with open streams: they end, the service exits 0 within 10 s, and a new one is listened to again', async () => {
+    const own = await startServer({ env: { TRUST_PROXY: '1' } })
+    const gus = await signUp(own)
+    const open = await Promise.all([gus.listen(), gus.listen(), gus.listen()])
+    const since = performance.now()
+    const { code } = await own.stop()
+    expect(code).toBe(0)
+    expect(performance.now() - since).toBeLessThan(5_000)
+    await Promise.all(open.map(({ ended }) => ended))
+    await own.start()
+    const again = await gus.listen()
+    const told = again.next(({ activity }) => activity)
+    await gus.want(201, 'POST', '/keys', { json: { name: 'k', scopes: [] } })
+    await told
+    again.close()
+  })
+
+  test('the store goes and comes back: the stream stays, and what changed meanwhile is told', async () => {
+    const own = await startServer({ env: { TRUST_PROXY: '1' } })
+    const hal = await signUp(own)
+    const stream = await hal.listen()
+    const { giveBack } = await own.takeStoreAway()
+    await pause(3_000)
+    expect(stream.isOpen()).toBe(true)
+    const told = stream.next(({ activity }) => activity, 30_000)
+    giveBack()
+    await eventually(
+      async () => (await hal.send('POST', '/keys', { json: { name: 'k', scopes: [] } })).status === 201,
+      'the store',
+      25_000,
+    )
+    await told
+    stream.close()
+  })
+})

@@ -1,0 +1,248 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { newId } from '../../src/platform/ids.ts'
+import { listActivity } from '../../src/store/accounts.ts'
+import type { Sql } from '../../src/store/db.ts'
+import { FIRST_RUN_KEY, listKeys } from '../../src/store/keys.ts'
+import { listNodes } from '../../src/store/nodes.ts'
+import { fingerprintOf, funnelOf, overviewOf, receivedLately } from '../../src/store/overview.ts'
+import { listPayments } from '../../src/store/payments.ts'
+import { signUp, type Visitor } from '../support/dashboard.ts'
+import { type Server, startServer } from '../support/server.ts'
+
+let server: Server
+let sql: Sql
+const PAYMENTS = 100_000
+const NODES = 1_000
+const HOUR = 3_600
+const DAY = 24 * HOUR
+
+beforeAll(async () => {
+  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  sql = server.sql()
+})
+
+/** Of rows as large as real ones; `ages` are how many seconds ago each was made, settled and paid. */
+async function insertPayments(
+  accountId: string,
+  nodeId: string,
+  payments: { ageSeconds: number; amountSat?: number; settledAgo?: number; isPaid?: boolean }[],
+): Promise<void> {
+  const now = Date.now()
+  const rows = payments.map(({ ageSeconds, amountSat = 1, settledAgo, isPaid = false }) => ({
+    id: newId('pay', now - ageSeconds * 1000),
+    made: new Date(now - ageSeconds * 1000).toISOString(),
+    amount: amountSat,
+    settled: settledAgo === undefined ? null : new Date(now - settledAgo * 1000).toISOString(),
+    paid: isPaid,
+  }))
+  for (let from = 0; from < rows.length; from += 20_000) {
+    await sql`
+      INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
+                                    created_at, expires_at, settled_at, receipt)
+      SELECT r.id, ${accountId}, ${nodeId}, 'mpp', r.amount, 'A cup of tea', repeat(md5(r.id), 30), sha256(r.id::bytea),
+             (SELECT id FROM protocol_keys LIMIT 1), r.made::timestamptz, r.made::timestamptz + interval '5 minutes',
+             r.settled::timestamptz, CASE WHEN r.settled IS NOT NULL THEN repeat(md5(r.id), 8) END
+      FROM jsonb_to_recordset(${sql.json(rows.slice(from, from + 20_000))}) AS r (id text, made text, amount bigint, settled text)`
+    await sql`
+      INSERT INTO paid_payments (account_id, id, paid_at, actor)
+      SELECT ${accountId}, r.id, r.settled::timestamptz, 'test'
+      FROM jsonb_to_recordset(${sql.json(rows.slice(from, from + 20_000))}) AS r (id text, settled text, paid boolean) WHERE r.paid`
+  }
+}
+
+/** Copies of one node, in this account. */
+async function insertNodes(accountId: string, like: string, count: number): Promise<string[]> {
+  const ids = Array.from({ length: count }, () => newId('node'))
+  await sql`
+    INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, desired_version, history, status, next_at)
+    SELECT new.id, ${accountId}, 'elsewhere', lightning_id, 'Copy', auto_liquidity, access_mode, desired_version, history, 'ready', 'infinity'
+    FROM nodes, unnest(${ids}::text[]) new (id) WHERE nodes.id = ${like}`
+  return ids
+}
+
+const seconds = (): number => Math.floor(Date.now() / 1000)
+
+describe('what it says', () => {
+  let ann: Visitor
+  let nodeId: string
+  beforeAll(async () => {
+    ann = await signUp(server)
+    nodeId = (await ann.create()).node.id
+  })
+  const overview = () => ann.wire('Overview', 200, 'GET', '/overview')
+
+  test('sats are counted when the node reported them, whether or not anybody has validated, by quarters of an hour that fit every time zone', async () => {
+    expect((await overview()).received).toEqual({ now: expect.any(Number), quarterHours: [] })
+    await insertPayments(ann.accountId, nodeId, [
+      { ageSeconds: 100, amountSat: 1, settledAgo: 0, isPaid: true },
+      { ageSeconds: 3 * HOUR, amountSat: 20, settledAgo: 2 * HOUR },
+      { ageSeconds: 22 * HOUR, amountSat: 300, settledAgo: 22 * HOUR, isPaid: true },
+      // Made a week and more ago, and settled only now.
+      { ageSeconds: 10 * DAY, amountSat: 4_000, settledAgo: 0 },
+      { ageSeconds: 3 * DAY, amountSat: 50_000, settledAgo: 3 * DAY, isPaid: true },
+      { ageSeconds: 9 * DAY, amountSat: 600_000, settledAgo: 9 * DAY, isPaid: true },
+      { ageSeconds: 50, amountSat: 7_000_000 },
+    ])
+    const { received: got, funnel, checklist } = await overview()
+    expect(Math.abs(got.now - seconds())).toBeLessThan(30)
+    const quarterHours: { at: number; sat: number }[] = got.quarterHours
+    expect(quarterHours.map(({ sat }) => sat)).toEqual([50_000, 300, 20, 4_001])
+    expect(quarterHours.filter(({ at }) => at % (15 * 60) !== 0)).toEqual([])
+    for (const [place, ago] of [3 * DAY, 22 * HOUR, 2 * HOUR, 0].entries())
+      expect(Math.abs((quarterHours[place]?.at ?? 0) + 450 - (got.now - ago))).toBeLessThan(450 + 30)
+    // Five were issued in 7 days, five settled, the late one among them, and three of these paid.
+    expect(funnel).toEqual({ issued: 5, settled: 5, paid: 3 })
+    expect(checklist).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: true })
+  })
+
+  test('dashboard: a node that is ready and does not answer is not counted among the ready ones, and the pages are told', async () => {
+    const bob = await signUp(server)
+    const { node } = await bob.createReady()
+    const [copy = ''] = await insertNodes(bob.accountId, node.id, 1)
+    const nodes = async () => (await bob.want(200, 'GET', '/overview')).nodes
+    const isSilent = async () => (await bob.want(200, 'GET', `/nodes/${copy}`)).isSilent
+    expect([await nodes(), await isSilent()]).toEqual([{ ready: 2, silent: 0, total: 2 }, false])
+    const before = await fingerprintOf(sql, bob.accountId)
+    await sql`UPDATE nodes SET phase = 'starting' WHERE id = ${copy}`
+    expect([await nodes(), await isSilent()]).toEqual([{ ready: 1, silent: 1, total: 2 }, true])
+    expect((await fingerprintOf(sql, bob.accountId)).nodes).not.toBe(before.nodes)
+    // While it is being restarted, that is what a person wants to know.
+    await sql`UPDATE nodes SET operation = 'restart' WHERE id = ${copy}`
+    expect(await isSilent()).toBe(false)
+  })
+
+  test('dashboard: what to do next is ticked by what was done, and only in this account', async () => {
+    const bob = await signUp(server)
+    const list = async () => (await bob.want(200, 'GET', '/overview')).checklist
+    expect(await list()).toEqual({ hasNode: false, hasKey: false, hasChallenge: false, hasPaidRequest: false })
+    const key = await bob.want(201, 'POST', '/keys', { json: { name: 'k', scopes: [] } })
+    const { node } = await bob.create()
+    expect(await list()).toEqual({ hasNode: true, hasKey: true, hasChallenge: false, hasPaidRequest: false })
+    await bob.want(204, 'DELETE', `/keys/${key.id}`)
+    // The one that the first start makes is nothing that a person did.
+    await bob.want(201, 'POST', '/keys', { json: { name: FIRST_RUN_KEY, scopes: [] } })
+    await insertPayments(bob.accountId, node.id, [{ ageSeconds: 10, settledAgo: 5 }])
+    expect(await list()).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: false })
+  })
+})
+
+describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
+  let ann: Visitor
+  let nodes: string[]
+
+  beforeAll(async () => {
+    ann = await signUp(server)
+    const other = await signUp(server)
+    const { node } = await ann.create()
+    nodes = await insertNodes(ann.accountId, node.id, NODES)
+    const [theirs = ''] = await insertNodes(other.accountId, node.id, 1)
+    // Over a month, three of four settled, two of them paid: and a neighbour with as many.
+    const month = (count: number) =>
+      Array.from({ length: count }, (_, n) => {
+        const ageSeconds = Math.floor((n / count) * 30 * DAY)
+        return n % 4 === 0 ? { ageSeconds } : { ageSeconds, settledAgo: ageSeconds, isPaid: n % 4 > 1 }
+      })
+    await insertPayments(ann.accountId, nodes[0] ?? '', month(PAYMENTS))
+    await insertPayments(other.accountId, theirs, month(PAYMENTS / 4))
+    await sql`
+      INSERT INTO activity (account_id, actor, action, target)
+      SELECT account_id, node_id, 'payment.settled', id FROM gateway_payments WHERE settled_at IS NOT NULL`
+    await sql`VACUUM ANALYZE`
+  })
+
+  type Plan = {
+    'Node Type': string
+    'Relation Name'?: string
+    'Shared Hit Blocks': number
+    'Shared Read Blocks': number
+    Plans?: Plan[]
+  }
+  /** Runs a function of the store as it is, with an EXPLAIN before each of its statements. */
+  async function explained(run: (sql: Sql) => Promise<unknown>): Promise<{ ms: number; plan: Plan }[]> {
+    const plans: Promise<{ ms: number; plan: Plan }>[] = []
+    const explaining = new Proxy(sql, {
+      apply: (target, that, [strings, ...values]) => {
+        const isStatement = Array.isArray(strings) && /^\s*(SELECT|WITH)/.test(String(strings[0]))
+        if (!isStatement) return Reflect.apply(target as never, that, [strings, ...values])
+        const asked = Object.assign([`EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON) ${strings[0]}`, ...strings.slice(1)], {
+          raw: strings,
+        })
+        const query = Reflect.apply(target as never, that, [asked, ...values]) as Promise<Record<string, unknown[]>[]>
+        plans.push(
+          query.then(([row]) => {
+            const [result] = (row?.['QUERY PLAN'] ?? []) as { 'Execution Time': number; Plan: Plan }[]
+            if (!result) throw new Error('no plan')
+            return { ms: result['Execution Time'], plan: result.Plan }
+          }),
+        )
+        return query
+      },
+    })
+    // Once to warm up, and then the quietest of five: what is measured is the work, not the disk and not the neighbours.
+    await run(sql)
+    const runs: { ms: number; plan: Plan }[][] = []
+    for (let time = 0; time < 5; time++) {
+      plans.length = 0
+      await run(explaining)
+      runs.push(await Promise.all(plans))
+    }
+    return (runs[0] ?? []).map(({ plan }, index) => ({ plan, ms: Math.min(...runs.map((one) => one[index]?.ms ?? 0)) }))
+  }
+  const scans = (plan: Plan): string[] => [
+    ...(plan['Node Type'].endsWith('Seq Scan') ? [plan['Relation Name'] ?? ''] : []),
+    ...(plan.Plans ?? []).flatMap(scans),
+  ]
+
+  const statements: [string, (store: Sql) => Promise<unknown>][] = [
+    ['the overview', (store) => overviewOf(store, ann.accountId)],
+    ['what was received lately', (store) => receivedLately(store, ann.accountId)],
+    ['the funnel', (store) => funnelOf(store, ann.accountId)],
+    ['what has changed', (store) => fingerprintOf(store, ann.accountId)],
+    ['the newest payments', (store) => listPayments(store, ann.accountId, { limit: 21 })],
+    ['the newest of a node', (store) => listPayments(store, ann.accountId, { limit: 21, nodeId: nodes[0] ?? '' })],
+    [
+      'the next page of them',
+      (store) => listPayments(store, ann.accountId, { limit: 21, before: newId('pay', Date.now() - 20 * DAY * 1000) }),
+    ],
+    ['the newest paid ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'paid' })],
+    ['the newest open ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'payment_required' })],
+    ['the newest expired ones', (store) => listPayments(store, ann.accountId, { limit: 21, status: 'expired' })],
+    [
+      'a later page of the paid ones',
+      (store) =>
+        listPayments(store, ann.accountId, { limit: 21, status: 'paid', before: newId('pay', Date.now() - 20 * DAY * 1000) }),
+    ],
+    ['the newest activity', (store) => listActivity(store, ann.accountId, 51)],
+    ['a later page of it', (store) => listActivity(store, ann.accountId, 51, 30_000)],
+    ['the nodes', (store) => listNodes(store, ann.accountId)],
+    ['the keys', (store) => listKeys(store, ann.accountId)],
+  ]
+  test.each(statements)('%s: no scan over a large table, and quick', async (_name, run) => {
+    const plans = await explained(run)
+    expect(plans.length).toBeGreaterThan(0)
+    for (const { ms, plan } of plans) {
+      expect(scans(plan).filter((table) => ['gateway_payments', 'paid_payments', 'activity'].includes(table))).toEqual([])
+      // The table alone has more than 25,000.
+      expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(8_000)
+      expect(ms).toBeLessThan(1_000)
+    }
+  })
+
+  test('a redemption still touches no index', async () => {
+    const indexes = await sql`SELECT indexdef FROM pg_indexes WHERE tablename = 'paid_payments'`
+    expect(indexes).toHaveLength(2)
+    expect(indexes.map(({ indexdef }) => indexdef).filter((text) => /redeem/.test(text))).toEqual([])
+  })
+
+  test('the routes answer', async () => {
+    const quick = async (path: string): Promise<number> => {
+      await ann.want(200, 'GET', path)
+      const since = performance.now()
+      await ann.want(200, 'GET', path)
+      return performance.now() - since
+    }
+    for (const path of ['/overview', '/payments', '/payments?status=paid', '/activity', '/nodes', '/credit'])
+      expect([path, (await quick(path)) < 1_000]).toEqual([path, true])
+    expect((await ann.want(200, 'GET', '/nodes')).nodes).toHaveLength(NODES + 1)
+  })
+})

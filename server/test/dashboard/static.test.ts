@@ -1,0 +1,186 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { FastifyInstance } from 'fastify'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readConfig } from '../../src/config.ts'
+import { type AppParts, buildApp } from '../../src/http/app.ts'
+import { createLogger } from '../../src/platform/log.ts'
+import { type Answer, type Server, send, startServer, temporaryDirectory } from '../support/server.ts'
+
+/** A built app of a few files, so that what is tested here is how they are served and not what they are. */
+const SCRIPT = `console.log('${'x'.repeat(2000)}')`
+const PAGE = '<!doctype html><title>Boltyard</title>'
+let app: FastifyInstance
+let port: number
+
+async function serving(appDirectory: string): Promise<FastifyInstance> {
+  const parts = {
+    config: readConfig({}),
+    hub: undefined,
+    appDirectory,
+    isStopping: () => false,
+    logger: await createLogger('silent'),
+  }
+  return buildApp(parts as unknown as AppParts)
+}
+
+beforeAll(async () => {
+  const directory = join(temporaryDirectory(), 'dashboard')
+  mkdirSync(join(directory, 'dist', 'assets'), { recursive: true })
+  writeFileSync(join(directory, 'dist', 'index.html'), PAGE)
+  writeFileSync(join(directory, 'dist', 'icon.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>')
+  writeFileSync(join(directory, 'dist', 'assets', 'index-a1b2c3.js'), SCRIPT)
+  writeFileSync(join(directory, 'dist', 'assets', 'index-d4e5f6.css'), 'body{}')
+  writeFileSync(join(directory, 'secret.txt'), 'a secret beside it')
+  app = await serving(join(directory, 'dist'))
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  ;({ port } = app.server.address() as { port: number })
+})
+afterAll(() => app.close())
+
+const get = (path: string, headers: Record<string, string> = {}): Promise<Answer> => send(port, 'GET', path, { headers })
+
+test('/ and /dashboard lead to the app', async () => {
+  for (const path of ['/', '/dashboard']) {
+    const { status, headers } = await get(path)
+    expect([path, status, headers.location]).toEqual([path, 302, '/dashboard/'])
+  }
+})
+
+test('every page of the app is the one page, which no cache keeps', async () => {
+  for (const path of ['', 'nodes', 'nodes/node_d1vqmr0q3r5f65kbsy7d', 'link', 'developers/api-keys', 'index.html']) {
+    const { status, headers, text } = await get(`/dashboard/${path}`)
+    expect([path, status, text]).toEqual([path, 200, PAGE])
+    expect(headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' })
+  }
+  expect((await get('/dashboard/nodes?tab=payments')).text).toBe(PAGE)
+})
+
+test('nothing may run in it, be loaded into it or be put around it that is not its own', async () => {
+  for (const path of ['', 'assets/index-a1b2c3.js', 'icon.svg']) {
+    const { headers } = await get(`/dashboard/${path}`)
+    const policy = Object.fromEntries(
+      String(headers['content-security-policy'])
+        .split('; ')
+        .map((rule) => [rule.split(' ')[0], rule.split(' ').slice(1).join(' ')]),
+    )
+    expect(policy).toEqual({
+      'default-src': "'none'",
+      'script-src': "'self'",
+      'style-src': "'self'",
+      'img-src': "'self' data:",
+      'font-src': "'self'",
+      'connect-src': "'self'",
+      'manifest-src': "'self'",
+      'frame-ancestors': "'none'",
+      'base-uri': "'none'",
+      'form-action': "'self'",
+    })
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'x-frame-options': 'DENY',
+      'cross-origin-opener-policy': 'same-origin',
+      'cross-origin-resource-policy': 'same-origin',
+      'x-request-id': expect.any(String),
+    })
+  }
+})
+
+test('what has a hash in its name is kept for ever; what is gone is not a page', async () => {
+  const script = await get('/dashboard/assets/index-a1b2c3.js')
+  expect([script.status, script.text]).toEqual([200, SCRIPT])
+  expect(script.headers).toMatchObject({
+    'content-type': 'text/javascript; charset=utf-8',
+    'cache-control': 'public, max-age=31536000, immutable',
+  })
+  expect((await get('/dashboard/assets/index-d4e5f6.css')).headers['content-type']).toBe('text/css; charset=utf-8')
+  expect((await get('/dashboard/icon.svg')).headers).toMatchObject({
+    'content-type': 'image/svg+xml',
+    'cache-control': 'max-age=3600',
+  })
+  for (const path of ['assets/index-old.js', 'assets/', 'assets', 'robots.txt', 'nodes/x.js']) {
+    const answer = await get(`/dashboard/${path}`)
+    expect([path, answer.status, answer.json().error.code]).toEqual([path, 404, 'not_found'])
+  }
+})
+
+test('it is sent compressed to who takes that, and only then', async () => {
+  const path = '/dashboard/assets/index-a1b2c3.js'
+  const length = async (encoding?: string): Promise<[string | undefined, boolean]> => {
+    const { headers } = await get(path, encoding === undefined ? {} : { 'accept-encoding': encoding })
+    expect(headers.vary).toBe('accept-encoding')
+    return [headers['content-encoding'], Number(headers['content-length']) < SCRIPT.length]
+  }
+  for (const takes of ['gzip', 'gzip, deflate, br', 'br;q=1.0, gzip;q=0.8', 'GZIP', 'br , gzip ; Q=0.001'])
+    expect(await length(takes)).toEqual(['gzip', true])
+  for (const takes of [undefined, '', 'br', 'identity', 'gzip;q=0', 'gzip ; q=0.000', 'gzip;q=x', 'xgzip'])
+    expect(await length(takes)).toEqual([undefined, false])
+  const bytes = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { 'accept-encoding': 'gzip' } }).then((answer) =>
+    answer.text(),
+  )
+  expect(bytes).toBe(SCRIPT)
+})
+
+test('no path leads out of it, however it is written', async () => {
+  const paths = [
+    '..%2fsecret.txt',
+    '..%2f..%2fetc%2fpasswd',
+    '../secret.txt',
+    './../secret.txt',
+    '%2e%2e/secret.txt',
+    '%2e%2e%2fsecret.txt',
+    '..%5csecret.txt',
+    'assets/../../secret.txt',
+    'assets%2f..%2f..%2fsecret.txt',
+    '//etc/passwd',
+    '%00',
+    'index.html%00.js',
+    '%c0%ae%c0%ae/secret.txt',
+    '..%252fsecret.txt',
+  ]
+  for (const path of paths) {
+    const answer = await get(`/dashboard/${path}`)
+    expect([path, answer.text.includes('a secret beside it') || answer.text.includes('root:')]).toEqual([path, false])
+    expect([path, answer.status >= 400]).toEqual([path, true])
+  }
+})
+
+test('HEAD has the headers and no body; nothing else is taken', async () => {
+  const head = await send(port, 'HEAD', '/dashboard/')
+  expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', String(PAGE.length)])
+  for (const method of ['POST', 'PUT', 'DELETE']) expect((await send(port, method, '/dashboard/nodes')).status).toBe(404)
+})
+
+test('before it is built a sentence says how to build it, and everything else works', async () => {
+  const unbuilt = await serving(join(temporaryDirectory(), 'nothing'))
+  const answer = await unbuilt.inject('/dashboard/')
+  expect([answer.statusCode, answer.json().error.message]).toEqual([404, expect.stringContaining('npm run build')])
+  expect((await unbuilt.inject('/healthz')).statusCode).toBe(200)
+  await unbuilt.close()
+})
+
+describe('as it is started', () => {
+  const room = fileURLToPath(new URL('../..', import.meta.url))
+  let server: Server
+
+  test('the server finds the app beside it, and a node’s host name is not the app', async () => {
+    const place = temporaryDirectory()
+    mkdirSync(join(place, 'server'))
+    mkdirSync(join(place, 'dashboard', 'dist'), { recursive: true })
+    writeFileSync(join(place, 'dashboard', 'dist', 'index.html'), PAGE)
+    cpSync(join(room, 'dist'), join(place, 'server', 'dist'), { recursive: true })
+    cpSync(join(room, '..', 'sandboxd', 'dist'), join(place, 'sandboxd', 'dist'), { recursive: true })
+    execFileSync('ln', ['-s', join(room, '..', 'node_modules'), join(place, 'node_modules')])
+    execFileSync('ln', ['-s', join(room, 'node_modules'), join(place, 'server', 'node_modules')])
+    writeFileSync(join(place, 'server', 'package.json'), '{"type":"module"}')
+    const command = [process.execPath, join(place, 'server', 'dist', 'main.js')]
+    server = await startServer({ command, env: { NODE_DOMAIN: 'nodes.example' } })
+    expect((await server.send('GET', '/dashboard/')).text).toBe(PAGE)
+    const onNode = await server.send('GET', '/dashboard/', { headers: { host: 'abc.nodes.example' } })
+    expect(onNode.text).not.toContain(PAGE)
+    expect(onNode.status).toBe(404)
+  })
+})

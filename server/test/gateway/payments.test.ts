@@ -1,0 +1,751 @@
+import { decode as readWithBolt11 } from 'bolt11'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { newId } from '../../src/platform/ids.ts'
+import {
+  charge,
+  credentialOf,
+  decoded,
+  invoiceIn,
+  macaroonIn,
+  newMerchant,
+  type Payment,
+  type Protocol,
+  parametersOf,
+  pay,
+  requestIn,
+  rowOf,
+  sha256,
+  storeOf,
+  untilSettled,
+  validate,
+} from '../support/gateway.ts'
+import { type Created, callNode, fault, newOwner, Owner } from '../support/nodes.ts'
+import { type Answer, eventually, type Server, startServer } from '../support/server.ts'
+
+const MAX_SAT = 9_007_199_254_740
+const LIFETIME = 300
+const PROTOCOLS: Protocol[] = ['mpp', 'l402']
+
+let server: Server
+/** Sells; its node is always ready. */
+let merchant: Owner
+let shop: Created
+/** Another account, with a node of its own. */
+let rival: Owner
+let stall: Created
+
+beforeAll(async () => {
+  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  ;[merchant, rival] = await Promise.all([newMerchant(server), newMerchant(server)])
+  ;[shop, stall] = await Promise.all([merchant.createReady({ name: 'shop' }), rival.createReady({ name: 'stall' })])
+})
+
+const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => make(index))
+const wish = (more: object = {}): object => ({ nodeId: shop.node.id, amountSat: 10, description: 'A test', ...more })
+const ask = (json: unknown, by = merchant, headers: Record<string, string> = {}): Promise<Answer> =>
+  by.send('POST', '/gateway/payments', { json, headers })
+const refusal = async (json: unknown, by = merchant): Promise<[number, string]> => {
+  const answer = await ask(json, by)
+  return [answer.status, answer.json().error?.code ?? answer.text]
+}
+const BAD = [400, 'bad_request']
+/** How many invoices the node was ever asked for. */
+const invoicesMade = async ({ node, credentials }: Created): Promise<number> =>
+  (await callNode(node, credentials.password, 'GET', '/payments/incoming?all=true&limit=100000')).json().length
+const paymentsKept = async (): Promise<number> => {
+  const [row] = await storeOf(server)`SELECT count(*)::int AS count FROM gateway_payments`
+  return row?.count
+}
+
+describe('a challenge', () => {
+  test('MPP 1, MPP 23: 201 with four fields, mpp unless said otherwise, and no cache may keep it', async () => {
+    for (const protocol of [undefined, 'mpp']) {
+      const answer = await ask(wish({ protocol }))
+      expect([answer.status, answer.headers['cache-control']]).toEqual([201, 'no-store'])
+      expect(answer.json()).toEqual({
+        id: expect.stringMatching(/^pay_[0-9a-hjkmnp-tv-z]{20}$/),
+        protocol: 'mpp',
+        status: 'payment_required',
+        challenge: expect.stringMatching(/^Payment /),
+      })
+    }
+  })
+
+  test('L402 1, L402 18: 201 with four fields, and no cache may keep it', async () => {
+    const answer = await ask(wish({ protocol: 'l402' }))
+    expect([answer.status, answer.headers['cache-control']]).toEqual([201, 'no-store'])
+    expect(answer.json()).toEqual({
+      id: expect.stringMatching(/^pay_[0-9a-hjkmnp-tv-z]{20}$/),
+      protocol: 'l402',
+      status: 'payment_required',
+      challenge: expect.stringMatching(/^L402 /),
+    })
+  })
+
+  test('MPP 3, MPP 4, MPP 5: six parameters, once each, in this order; the realm is how clients reach us', async () => {
+    const { challenge } = await charge(merchant, shop)
+    expect(challenge).toMatch(
+      /^Payment id="[\w-]{43}", realm="[^"|\\]+", method="lightning", intent="charge", request="[\w-]+", expires="[^"]+"$/,
+    )
+    expect(Object.keys(parametersOf(challenge))).toEqual(['id', 'realm', 'method', 'intent', 'request', 'expires'])
+    expect(parametersOf(challenge).realm).toBe(new URL(server.url).host)
+  })
+
+  test('MPP 6, MPP 7, MPP 8, MPP 10, MPP 11, MPP 13, MPP 14: the request is canonical, holds the terms and nothing else', async () => {
+    const payment = await charge(merchant, shop, { amountSat: 21_000_000, description: 'Ünïcode "quoted" \\ 😀 \u00a0 %20+&=' })
+    const { request = '' } = parametersOf(payment.challenge)
+    const invoice = invoiceIn(payment.challenge)
+    const { paymentHash } = decoded(invoice)
+    expect(paymentHash).toMatch(/^[0-9a-f]{64}$/)
+    // The names in order at both levels and no space between: that is all that canonical means for strings.
+    const canonical = JSON.stringify({
+      amount: '21000000',
+      currency: 'sat',
+      description: 'Ünïcode "quoted" \\ 😀 \u00a0 %20+&=',
+      externalId: payment.id,
+      methodDetails: { invoice, network: 'regtest', paymentHash },
+    })
+    expect(Buffer.from(request, 'base64url').toString('utf8')).toBe(canonical)
+    expect(request).toBe(Buffer.from(canonical).toString('base64url'))
+  })
+
+  test.each(PROTOCOLS)(
+    'MPP 9, MPP 10, MPP 12, L402 7: two other decoders read our terms out of the invoice (%s)',
+    async (protocol) => {
+      const description = 'Coffee ☕ "to go" — 2×'
+      const { challenge } = await charge(merchant, shop, { protocol, amountSat: 123_457, description })
+      const invoice = invoiceIn(challenge)
+      expect(decoded(invoice)).toMatchObject({ prefix: 'bcrt', amountMsat: '123457000', description, descriptionHash: undefined })
+      const { millisatoshis, prefix, tagsObject } = readWithBolt11(invoice)
+      expect([millisatoshis, prefix?.slice(0, 6)]).toEqual(['123457000', 'lnbcrt'])
+      expect(tagsObject).toMatchObject({ description, payment_hash: decoded(invoice).paymentHash })
+    },
+  )
+
+  test('MPP 15, L402 13, C37: it lives 300 s, and never longer than its invoice, which was asked for as long', async () => {
+    for (const protocol of PROTOCOLS) {
+      const { id, challenge } = await charge(merchant, shop, { protocol })
+      const { timestamp, expiry } = decoded(invoiceIn(challenge))
+      const { createdAt, expiresAt } = await merchant.want<Shown>(200, 'GET', `/gateway/payments/${id}`)
+      expect(expiry).toBe(LIFETIME)
+      expect(expiresAt).toBe(Math.min(createdAt + LIFETIME, timestamp + expiry))
+      expect(Math.abs(createdAt - Date.now() / 1000)).toBeLessThan(30)
+      if (protocol === 'mpp')
+        expect(parametersOf(challenge).expires).toBe(new Date(expiresAt * 1000).toISOString().replace('.000', ''))
+    }
+  })
+
+  test('L402 2, L402 3, L402 5, L402 6: padded base64 of 66 bytes that name this invoice’s hash', async () => {
+    const { challenge } = await charge(merchant, shop, { protocol: 'l402' })
+    expect(challenge).toMatch(/^L402 macaroon="[A-Za-z0-9+/]+={0,2}", invoice="ln[a-z0-9]+"$/)
+    const base64 = parametersOf(challenge).macaroon ?? ''
+    expect([base64.length % 4, macaroonIn(challenge).toString('base64')]).toEqual([0, base64])
+    const [head, identifier] = [macaroonIn(challenge).subarray(0, 13), macaroonIn(challenge).subarray(13, 79)]
+    expect(head.toString('latin1')).toBe('\x02\x01\x08boltyard\x02\x42')
+    expect(identifier.subarray(0, 34).toString('hex')).toBe(`0000${decoded(invoiceIn(challenge)).paymentHash}`)
+  })
+
+  test('L402 11, L402 12: three caveats, and a life of a day unless the deployment says otherwise', async () => {
+    const { id, challenge } = await charge(merchant, shop, { protocol: 'l402' })
+    const { createdAt } = await merchant.want<Shown>(200, 'GET', `/gateway/payments/${id}`)
+    const caveats = ['services=boltyard:0', `boltyard_valid_until=${createdAt + 86_400}`, `payment_id=${id}`]
+    const bytes = caveats.map((caveat) => `\x02${String.fromCharCode(caveat.length)}${caveat}\0`).join('')
+    expect(macaroonIn(challenge).subarray(79, -32).toString('latin1')).toBe(`\0${bytes}\0\x06\x20`)
+  })
+
+  test('MPP 18, L402 8, L402 9: the same wish twice is two payments that share nothing', async () => {
+    for (const protocol of PROTOCOLS) {
+      const both = [await charge(merchant, shop, { protocol }), await charge(merchant, shop, { protocol })]
+      const [one, other] = both.map(({ id, challenge }) => {
+        const invoice = invoiceIn(challenge)
+        const macaroon = macaroonIn(challenge)
+        const own = protocol === 'mpp' ? [parametersOf(challenge).id] : [hex(macaroon, 47, 79), hex(macaroon, -32)]
+        return [id, invoice, decoded(invoice).paymentHash, ...own]
+      })
+      expect(one?.filter((value) => other?.includes(value))).toEqual([])
+      expect(one).not.toContain('')
+    }
+  })
+
+  test('MPP 20: one line of printable ASCII below 8 KB, also with the longest description there can be', async () => {
+    for (const protocol of PROTOCOLS) {
+      const { challenge } = await charge(merchant, shop, { protocol, amountSat: MAX_SAT, description: '\u{10ffff}'.repeat(500) })
+      expect(challenge).toMatch(/^[\x20-\x7e]+$/)
+      expect(challenge.length).toBeLessThan(8 * 1024)
+    }
+  })
+})
+
+const hex = (bytes: Buffer, from: number, to?: number): string => bytes.subarray(from, to).toString('hex')
+
+describe('C34: what is looked at first', () => {
+  test('C34: a bad body is a bad body, whatever the node is', async () => {
+    expect(await refusal(wish({ nodeId: stall.node.id, amountSat: 0 }))).toEqual(BAD)
+    expect(await refusal(wish({ nodeId: 'nothing', description: ' ' }))).toEqual(BAD)
+  })
+
+  test('C34: unknown, another account’s and deleted nodes are the same 404, and no id is too odd for it', async () => {
+    const gone = await merchant.createReady({ name: 'gone' })
+    await merchant.want(204, 'DELETE', `/nodes/${gone.node.id}`)
+    const ids = [newId('node'), stall.node.id, gone.node.id, newId('pay'), '', '\0', '../nodes', shop.node.id.toUpperCase()]
+    const answers = await Promise.all([...ids, 'x'.repeat(10_000)].map((nodeId) => ask(wish({ nodeId }))))
+    const [first] = answers
+    expect(first?.json()).toEqual({ error: { code: 'node_not_found', message: expect.any(String) } })
+    expect(answers.map(({ status, text }) => [status, text])).toEqual(answers.map(() => [404, first?.text]))
+  })
+
+  test('C34: a node that is not ready cannot be paid: 502, until it is again', async () => {
+    const { node } = await merchant.create({ name: 'slow to rise' })
+    const unavailable = [502, 'payment_service_unavailable']
+    expect(await refusal(wish({ nodeId: node.id }))).toEqual(unavailable)
+    await merchant.until(node.id, 'ready')
+    expect((await ask(wish({ nodeId: node.id }))).status).toBe(201)
+    await merchant.act(node.id, 'stop')
+    expect(await refusal(wish({ nodeId: node.id }))).toEqual(unavailable)
+    expect(await refusal(wish({ nodeId: node.id, amountSat: 0 }))).toEqual(BAD)
+    expect(await refusal(wish({ nodeId: node.id }), rival)).toEqual([404, 'node_not_found'])
+    await merchant.act(node.id, 'start')
+    expect((await ask(wish({ nodeId: node.id }))).status).toBe(201)
+    await merchant.delete(node.id)
+  })
+
+  test('C34, C41: a node that hangs is given 5 s, nobody else waits for it, and nothing is left of the attempt', async () => {
+    const hung = await merchant.createReady({ name: 'hung' })
+    await fault(server, hung, 'hang')
+    const kept = await paymentsKept()
+    const key = { 'idempotency-key': 'while it hangs' }
+    const start = performance.now()
+    const slow = ask(wish({ nodeId: hung.node.id }), merchant, key).then((answer) => ({ answer, ms: performance.now() - start }))
+    // Enough to take every connection that is kept for the node, and more.
+    const crowd = times(40, () => ask(wish({ nodeId: hung.node.id })))
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    for (const [by, { node }] of [
+      [rival, stall],
+      [merchant, shop],
+    ] as const) {
+      const before = performance.now()
+      expect((await ask(wish({ nodeId: node.id }), by)).status).toBe(201)
+      expect(performance.now() - before).toBeLessThan(2_000)
+    }
+    const again = await ask(wish({ nodeId: hung.node.id }), merchant, key)
+    expect([again.status, again.json().error.code]).toEqual([409, 'operation_in_progress'])
+    expect(Number(again.headers['retry-after'])).toBeGreaterThanOrEqual(1)
+    const { answer, ms } = await slow
+    expect([answer.status, answer.json().error.code]).toEqual([502, 'payment_service_unavailable'])
+    expect(ms).toBeGreaterThan(4_500)
+    expect(ms).toBeLessThan(8_000)
+    expect((await Promise.all(crowd)).map(({ status }) => status)).toEqual(crowd.map(() => 502))
+    expect(await paymentsKept()).toBe(kept + 2)
+    await fault(server, hung, 'none')
+    expect((await ask(wish({ nodeId: hung.node.id }), merchant, key)).status).toBe(201)
+    await merchant.delete(hung.node.id)
+  })
+})
+
+describe('the body', () => {
+  const without = (name: string): object => ({ ...wish(), [name]: undefined })
+  const bad: [title: string, body: () => unknown][] = [
+    ...['nodeId', 'amountSat', 'description'].map((name): [string, () => unknown] => [`no ${name}`, () => without(name)]),
+    ...['nodeId', 'amountSat', 'description', 'protocol'].flatMap((name) =>
+      [null, true, [], {}, name === 'amountSat' ? '10' : 10].map((value): [string, () => unknown] => [
+        `${name} ${JSON.stringify(value)}`,
+        () => wish({ [name]: value }),
+      ]),
+    ),
+    ['an array around the node', () => wish({ nodeId: [shop.node.id] })],
+    ...['', 'MPP', 'L402', 'lsat', 'mpp ', 'x402'].map((protocol): [string, () => unknown] => [
+      `protocol ${JSON.stringify(protocol)}`,
+      () => wish({ protocol }),
+    ]),
+    ...['id', 'accountId', 'status', 'amountMsat', 'expiresAt', 'NodeId'].map((name): [string, () => unknown] => [
+      `an unknown field ${name}`,
+      () => wish({ [name]: 'x' }),
+    ]),
+    ...[null, [], 'text', 1, true].map((body): [string, () => unknown] => [`not an object: ${JSON.stringify(body)}`, () => body]),
+  ]
+
+  test.each(bad)('C34: %s is 400', async (_title, body) => {
+    expect(await refusal(body())).toEqual(BAD)
+  })
+
+  test('C34: no body, and half of one, are 400', async () => {
+    const path = '/gateway/payments'
+    expect(await merchant.refusal('POST', path)).toEqual(BAD)
+    const headers = { 'content-type': 'application/json' }
+    expect(await merchant.refusal('POST', path, { headers, body: '{"nodeId"' })).toEqual(BAD)
+  })
+
+  test('MPP 19: an amount that is none is 400, and the node is not asked for anything', async () => {
+    const [made, kept] = [await invoicesMade(shop), await paymentsKept()]
+    const amounts = ['0', '-1', '-0', '1.5', '0.999', '"10"', '1e400', String(MAX_SAT + 1), '9007199254740993', '1e21', '[10]']
+    for (const amount of amounts) {
+      for (const protocol of PROTOCOLS) {
+        const body = JSON.stringify(wish({ protocol })).replace('"amountSat":10', `"amountSat":${amount}`)
+        const headers = { 'content-type': 'application/json' }
+        const answer = await merchant.send('POST', '/gateway/payments', { body, headers })
+        expect([amount, answer.status, answer.json().error?.code]).toEqual([amount, ...BAD])
+      }
+    }
+    expect([await invoicesMade(shop), await paymentsKept()]).toEqual([made, kept])
+  })
+
+  test.each([1, 2_100_000_000_000_000 / 1000, MAX_SAT - 1, MAX_SAT])(
+    'MPP 7, MPP 9, L402 7: %i sat is an amount',
+    async (amountSat) => {
+      for (const protocol of PROTOCOLS) {
+        const { id, challenge } = await charge(merchant, shop, { amountSat, protocol })
+        expect(decoded(invoiceIn(challenge)).amountMsat).toBe(`${amountSat}000`)
+        expect((await merchant.want<Shown>(200, 'GET', `/gateway/payments/${id}`)).amountSat).toBe(amountSat)
+        if (protocol === 'mpp') expect(requestIn(challenge).amount).toBe(String(amountSat))
+      }
+    },
+  )
+})
+
+describe('C35: descriptions', () => {
+  const good: [title: string, description: string][] = [
+    ['one character', 'x'],
+    ['500 letters', 'x'.repeat(500)],
+    ['500 emoji, each two UTF-16 units and four bytes', '😀'.repeat(500)],
+    ['spaces around a word, which stay', '  x  '],
+    ['the character after the last C0 control', ' !'],
+    ['the neighbours of DEL and of the last C1 control', '~\u00a0x'],
+    ['combining marks and joiners', 'e\u0301 👨‍👩‍👧'],
+    ['right-to-left, with a mark of direction', '\u200fשלום'],
+    ['what JSON and forms escape', '"\\/&=+%00<script>'],
+    ['128 UTF-16 units', '😀'.repeat(64)],
+    ['128 units of three bytes each', '漢'.repeat(128)],
+    ['129 UTF-16 units', `${'😀'.repeat(64)}x`],
+  ]
+  test.each(good)('C35, MPP 12, L402 7: %s', async (_title, description) => {
+    for (const protocol of PROTOCOLS) {
+      const { id, challenge } = await charge(merchant, shop, { description, protocol })
+      const invoice = decoded(invoiceIn(challenge))
+      const inInvoice = description.length <= 128 ? [description, undefined] : [undefined, sha256(description)]
+      expect([invoice.description, invoice.descriptionHash]).toEqual(inInvoice)
+      expect((await merchant.want<Shown>(200, 'GET', `/gateway/payments/${id}`)).description).toBe(description)
+      if (protocol === 'mpp') expect(requestIn(challenge).description).toBe(description)
+    }
+  })
+
+  const blanks =
+    '\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff'
+  const bad: [title: string, description: string][] = [
+    ['501 letters', 'x'.repeat(501)],
+    ['501 emoji', '😀'.repeat(501)],
+    ['no character', ''],
+    ['half a surrogate pair, the first', 'x\ud83d'],
+    ['half a surrogate pair, the second', '\ude00x'],
+    ['a surrogate pair the wrong way round', '\ude00\ud83d'],
+    ['a bidirectional override (security 29)', 'x\u202ey'],
+    ['a zero-width space (security 29)', 'x\u200by'],
+    ['nothing to see (security 29)', '\u200d\u3164'],
+  ]
+  test.each(bad)('C35: %s is 400', async (_title, description) => {
+    expect(await refusal(wish({ description }))).toEqual(BAD)
+  })
+
+  test('C35: nothing but white space of any kind is 400, alone and mixed', async () => {
+    for (const description of [...blanks].flatMap((blank) => [blank, blank.repeat(3), ` ${blank} `]))
+      expect([shown(description), ...(await refusal(wish({ description })))]).toEqual([shown(description), ...BAD])
+  })
+
+  test('C35: every C0, DEL and C1 control is 400, wherever it stands', async () => {
+    const controls = [...times(32, (code) => code), ...times(33, (index) => 127 + index)]
+    for (const control of controls.map((code) => String.fromCharCode(code))) {
+      const descriptions = [control, `${control}x`, `x${control}x`, `x${control}`]
+      const answers = await Promise.all(descriptions.map((description) => refusal(wish({ description }))))
+      expect([shown(control), ...answers]).toEqual([shown(control), ...descriptions.map(() => BAD)])
+    }
+  })
+})
+
+const shown = (text: string): string => [...text].map((c) => `\\u${c.charCodeAt(0).toString(16)}`).join('')
+
+describe('who may', () => {
+  const routes: [method: string, path: string][] = [
+    ['POST', '/gateway/payments'],
+    ['GET', '/gateway/payments'],
+    ['GET', '/gateway/payments/x'],
+    ['POST', '/gateway/payments/x/validate'],
+    ['POST', '/gateway/payments/x/redeem'],
+  ]
+  test.each(routes)('%s %s wants a key with gateway:write, before it looks at anything else', async (method, path) => {
+    const plain = await newOwner(server, { accountId: merchant.accountId })
+    const nobody = { headers: { authorization: 'Bearer byk_0000000000000000000000000000000000cR7l' } }
+    for (const answer of [
+      await plain.send(method, path, { json: 1 }),
+      await merchant.send(method, path, { json: 1, ...nobody }),
+    ]) {
+      expect([answer.status, answer.json()]).toEqual([401, { error: { code: 'unauthorized', message: 'Unauthorized' } }])
+    }
+  })
+
+  test('a key with gateway:write alone creates and reads; it changes no node', async () => {
+    const till = new Owner(server, await server.newKey(['gateway:write'], merchant.accountId))
+    const { id } = await charge(till, shop)
+    expect((await till.send('GET', `/gateway/payments/${id}`)).status).toBe(200)
+    expect((await till.send('POST', '/nodes', { json: {} })).status).toBe(401)
+  })
+})
+
+describe('C36: limits', () => {
+  test('C36: nothing under /gateway and not /api-key counts in the node limit', async () => {
+    const strict = await startServer({ env: { ...server.sharedStoreEnv, ROLE: 'api', RATE_LIMIT_MAX: '3' } })
+    const send = (method: string, path: string): Promise<Answer> => strict.send(method, `/v1${path}`, { token: merchant.key.key })
+    const calls = times(60, (index) =>
+      index % 3 === 0
+        ? send('GET', '/gateway/payments?limit=1')
+        : index % 3 === 1
+          ? send('GET', '/api-key')
+          : send('POST', `/gateway/payments/${newId('pay')}/validate`),
+    )
+    expect(new Set((await Promise.all(calls)).map(({ status }) => status))).toEqual(new Set([200, 400]))
+    const nodeCalls: number[] = []
+    for (let index = 0; index < 4; index++) nodeCalls.push((await send('GET', '/nodes')).status)
+    expect(nodeCalls).toEqual([200, 200, 200, 429])
+    expect((await send('GET', '/gateway/payments')).status).toBe(200)
+    await strict.stop()
+  })
+
+  test('C36: GATEWAY_RATE_LIMIT_MAX counts the creations of each key apart, and nothing else, and says so in four headers', async () => {
+    const env = { ...server.sharedStoreEnv, ROLE: 'api', GATEWAY_RATE_LIMIT_MAX: '3', RATE_LIMIT_WINDOW_SECONDS: '1' }
+    const strict = await startServer({ env })
+    const [one, two] = await Promise.all([newMerchant(server, merchant.accountId), newMerchant(server, merchant.accountId)])
+    const send = (method: string, path: string, { key }: Owner): Promise<Answer> =>
+      strict.send(method, `/v1${path}`, { token: key.key })
+    const list = '/gateway/payments'
+    const others = async (): Promise<number[]> =>
+      [
+        await send('GET', list, one),
+        await send('GET', `${list}/${newId('pay')}`, one),
+        await send('POST', `${list}/x/validate`, one),
+        await send('POST', `${list}/x/redeem`, one),
+        await send('POST', `${list}/x/release`, one),
+        await send('POST', `${list}/delivered`, one),
+      ].map(({ status }) => status)
+    for (const _ of [1, 2, 3]) {
+      expect(await others()).toEqual([200, 404, 400, 400, 400, 400])
+      expect((await send('POST', list, one)).status).toBe(400)
+    }
+    const limited = await send('POST', list, one)
+    expect([limited.status, limited.json()]).toEqual([429, { error: { code: 'rate_limited', message: 'rate limit exceeded' } }])
+    const seconds = Number(limited.headers['retry-after'])
+    // By the minute, whatever the window of the node operations is.
+    expect(Number.isInteger(seconds) && seconds > 1 && seconds <= 60).toBe(true)
+    expect(limited.headers).toMatchObject({
+      'x-ratelimit-limit': '3',
+      'x-ratelimit-remaining': '0',
+      'x-ratelimit-reset': String(seconds),
+    })
+    expect(await others()).toEqual([200, 404, 400, 400, 400, 400])
+    expect((await send('POST', list, two)).status).toBe(400)
+    await strict.stop()
+  })
+
+  test('C36: a node has no more open challenges than MAX_OPEN_CHALLENGES; what was paid or has expired makes room', async () => {
+    const strict = await startServer({ env: { MAX_OPEN_CHALLENGES: '5' } })
+    const seller = await newMerchant(strict)
+    const [busy, other] = [await seller.createReady(), await seller.createReady()]
+    const ask = async (at: Created): Promise<Answer> => {
+      const json = { nodeId: at.node.id, amountSat: 1, description: 'x' }
+      return seller.send('POST', '/gateway/payments', { json })
+    }
+    const answers = [await ask(busy), ...(await Promise.all(Array.from({ length: 7 }, () => ask(busy))))]
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 201, 201, 201, 201, 429, 429, 429])
+    const refused = await ask(busy)
+    expect([refused.status, refused.json()]).toEqual([
+      429,
+      { error: { code: 'rate_limited', message: 'rate limit exceeded', limit: 'open_challenges' } },
+    ])
+    const seconds = Number(refused.headers['retry-after'])
+    expect(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60).toBe(true)
+    expect(refused.headers).toMatchObject({ 'x-ratelimit-limit': '5', 'x-ratelimit-remaining': '0' })
+    expect((await ask(other)).status).toBe(201)
+
+    const [paid, expired] = answers.filter(({ status }) => status === 201).map(({ json }) => json())
+    await pay(strict, paid)
+    await eventually(async () => (await ask(busy)).status === 201, 'room for one more')
+    expect((await ask(busy)).status).toBe(429)
+    await storeOf(strict)`UPDATE gateway_payments SET expires_at = now() WHERE id = ${expired.id}`
+    await eventually(async () => (await ask(busy)).status === 201, 'room for one more')
+    expect((await ask(busy)).status).toBe(429)
+    await strict.stop()
+  })
+
+  test('C36: across processes the limit is passed by what the others make within a second, and then holds', async () => {
+    const strict = await startServer({ env: { MAX_OPEN_CHALLENGES: '6' } })
+    const replica = await startServer({ dataDir: strict.dataDir, env: { ROLE: 'api', MAX_OPEN_CHALLENGES: '6' } })
+    const seller = await newMerchant(strict)
+    const { node } = await seller.createReady()
+    const ask = async (at: Server): Promise<number> => {
+      const json = { nodeId: node.id, amountSat: 1, description: 'x' }
+      return (await at.send('POST', '/v1/gateway/payments', { token: seller.key.key, json })).status
+    }
+    const statuses = await Promise.all(Array.from({ length: 40 }, (_, at) => ask(at % 2 === 0 ? strict : replica)))
+    const made = statuses.filter((status) => status === 201).length
+    expect(made).toBeGreaterThanOrEqual(6)
+    expect(made).toBeLessThanOrEqual(12)
+    for (const at of [strict, replica]) await eventually(async () => (await ask(at)) === 429, 'the other’s to be counted')
+    await replica.stop()
+    await strict.stop()
+  })
+
+  test('C36: the count of open challenges reads the index that is made for it, and no more than the limit', async () => {
+    const sql = storeOf(server)
+    const [row] = await sql.begin(async (transaction) => {
+      await transaction`SET LOCAL enable_seqscan = off`
+      return transaction`
+        EXPLAIN (FORMAT JSON) SELECT expires_at FROM gateway_payments
+        WHERE node_id = ${shop.node.id} AND settled_at IS NULL AND expires_at > now() ORDER BY expires_at LIMIT 10000`
+    })
+    expect(JSON.stringify(row)).toContain('gateway_payments_open')
+  })
+})
+
+type Shown = {
+  id: string
+  protocol: Protocol
+  status: string
+  challenge?: string
+  nodeId: string
+  amountSat: number
+  description: string
+  createdAt: number
+  expiresAt: number
+  settledAt: number | null
+  paidAt: number | null
+}
+type Page = { payments: Shown[]; nextCursor: string | null }
+
+describe('C39: reading', () => {
+  test.each(PROTOCOLS)(
+    'C39, C37: one payment, with its challenge as it was issued, through its three moments (%s)',
+    async (protocol) => {
+      const payment = await charge(merchant, shop, { protocol, amountSat: 77, description: 'Moments' })
+      const path = `/gateway/payments/${payment.id}`
+      const answer = await merchant.send('GET', path)
+      expect([answer.status, answer.headers['cache-control']]).toEqual([200, 'no-store'])
+      const first = answer.json()
+      expect(first).toEqual({
+        id: payment.id,
+        protocol,
+        status: 'payment_required',
+        challenge: payment.challenge,
+        nodeId: shop.node.id,
+        amountSat: 77,
+        description: 'Moments',
+        resource: null,
+        createdAt: expect.any(Number),
+        expiresAt: expect.any(Number),
+        settledAt: null,
+        paidAt: null,
+        redeemedAt: null,
+      })
+      const preimage = await pay(server, payment)
+      await untilSettled(merchant, payment)
+      const settled = await merchant.want<Shown>(200, 'GET', path)
+      expect(settled).toEqual({ ...first, settledAt: expect.any(Number) })
+      expect(Number.isInteger(settled.settledAt)).toBe(true)
+      expect((await validate(merchant, payment.id, credentialOf(payment, preimage))).status).toBe(200)
+      const paid = await merchant.want<Shown>(200, 'GET', path)
+      expect(paid).toEqual({ ...settled, status: 'paid', paidAt: expect.any(Number) })
+      expect(Number.isInteger(paid.paidAt)).toBe(true)
+    },
+  )
+
+  test('C39: what is not there, of another account or no id at all is the same 404', async () => {
+    const { id } = await charge(merchant, shop)
+    const ids = [newId('pay'), shop.node.id, 'x', '%00', 'pay_', id.toUpperCase(), `${id}x`]
+    const answers = [...(await Promise.all(ids.map((one) => merchant.send('GET', `/gateway/payments/${one}`))))]
+    answers.push(await rival.send('GET', `/gateway/payments/${id}`))
+    expect(answers[0]?.json()).toEqual({ error: { code: 'gateway_payment_not_found', message: expect.any(String) } })
+    expect(answers.map(({ status, text }) => [status, text])).toEqual(answers.map(() => [404, answers[0]?.text]))
+  })
+
+  describe('the list', () => {
+    const COUNT = 23
+    let lister: Owner
+    let nodes: Created[]
+    /** Newest first. */
+    let made: Payment[]
+    const list = async (query = '', by = lister): Promise<Page> => by.want(200, 'GET', `/gateway/payments${query}`)
+    const ids = ({ payments }: Page): string[] => payments.map(({ id }) => id)
+    const wanted = (choose: (payment: Payment, index: number) => boolean): string[] => made.filter(choose).map(({ id }) => id)
+
+    beforeAll(async () => {
+      lister = await newMerchant(server)
+      nodes = await Promise.all([lister.createReady(), lister.createReady()])
+      made = []
+      for (let index = 0; index < COUNT; index++) {
+        const node = nodes[index % 2] as Created
+        made.unshift(await charge(lister, node, { protocol: PROTOCOLS[index % 3 === 0 ? 1 : 0] as Protocol }))
+      }
+    })
+
+    test('C39: an account without payments has an empty list', async () => {
+      expect(await list('', await newMerchant(server))).toEqual({ payments: [], nextCursor: null })
+    })
+
+    test('C39: newest first, 20 unless said otherwise, each as GET shows it but without its challenge', async () => {
+      const page = await list()
+      expect(Object.keys(page)).toEqual(['payments', 'nextCursor'])
+      expect(ids(page)).toEqual(wanted((_, index) => index < 20))
+      expect(page.nextCursor).toEqual(expect.any(String))
+      for (const payment of [page.payments[0], page.payments[19]] as Shown[]) {
+        const { challenge, ...rest } = await lister.want<Shown>(200, 'GET', `/gateway/payments/${payment.id}`)
+        expect([payment, challenge]).toEqual([rest, expect.any(String)])
+      }
+    })
+
+    test.each([1, 2, 7, 22, 23, 24, 100])(
+      'C39: page by page, %i at a time, each is seen once, whatever is created meanwhile',
+      async (limit) => {
+        const seen: string[] = []
+        let pages = 0
+        let cursor: string | null = null
+        const before = (await list('?limit=100')).payments.length
+        do {
+          const page: Page = await list(`?limit=${limit}${cursor === null ? '' : `&cursor=${cursor}`}`)
+          expect(page.payments.length).toBeLessThanOrEqual(limit)
+          seen.push(...ids(page))
+          cursor = page.nextCursor
+          if (pages++ === 0 && limit === 7) made.unshift(await charge(lister, nodes[0] as Created))
+        } while (cursor !== null)
+        expect(seen).toEqual(wanted(() => true).slice(-before))
+        expect(pages).toBe(Math.ceil(before / limit))
+      },
+    )
+
+    test('C39: of one node, and of one that is another’s or none', async () => {
+      const [first, second] = nodes as [Created, Created]
+      const sets = await Promise.all([first, second].map(({ node }) => list(`?limit=100&nodeId=${node.id}`)))
+      for (const [index, { node }] of [first, second].entries())
+        expect(new Set(sets[index]?.payments.map(({ nodeId }) => nodeId))).toEqual(new Set([node.id]))
+      expect(sets.flatMap(ids).sort()).toEqual(wanted(() => true).sort())
+      const page = await list(`?limit=3&nodeId=${second.node.id}`)
+      const rest = await list(`?limit=100&nodeId=${second.node.id}&cursor=${page.nextCursor}`)
+      expect([...ids(page), ...ids(rest)]).toEqual(ids(sets[1] as Page))
+      for (const nodeId of [stall.node.id, newId('node'), 'x', '%00'])
+        expect(await list(`?nodeId=${nodeId}`)).toEqual({ payments: [], nextCursor: null })
+    })
+
+    test('C39, C37: of one status; expired is what is past its time, unpaid and not settled', async () => {
+      const [paid, settled, late, lateSettled] = made as [Payment, Payment, Payment, Payment]
+      const preimage = await pay(server, paid)
+      await validate(lister, paid.id, credentialOf(paid, preimage))
+      await pay(server, settled)
+      await pay(server, lateSettled)
+      for (const one of [settled, lateSettled]) await untilSettled(lister, one)
+      const sql = storeOf(server)
+      await sql`UPDATE gateway_payments SET expires_at = now() WHERE id IN (${late.id}, ${lateSettled.id})`
+      expect(ids(await list('?status=paid&limit=100'))).toEqual([paid.id])
+      expect(ids(await list('?status=expired&limit=100'))).toEqual([late.id])
+      const open = await list('?status=payment_required&limit=100')
+      expect(ids(open)).toEqual(wanted(({ id }) => ![paid.id, late.id, settled.id, lateSettled.id].includes(id)))
+      expect(ids(await list('?status=settled&limit=100'))).toEqual(wanted(({ id }) => [settled.id, lateSettled.id].includes(id)))
+      for (const status of ['paid', 'expired', 'payment_required'])
+        for (const payment of (await list(`?status=${status}`)).payments) expect(payment.status).toBe(status)
+      expect(await rowOf(server, late.id)).toMatchObject({ paid_at: null, settled_at: null })
+      expect((await list(`?status=paid&nodeId=${stall.node.id}`)).payments).toEqual([])
+    })
+
+    test('C39: other accounts’ are never seen, also not from one of their cursors', async () => {
+      const theirs = await charge(rival, stall)
+      const own = new Set(wanted(() => true))
+      const page = await list(`?limit=100&cursor=${theirs.id}`)
+      expect(ids(page).every((id) => own.has(id))).toBe(true)
+      expect(ids(await list('?limit=100', rival)).some((id) => own.has(id))).toBe(false)
+    })
+
+    const bad = [
+      ...['0', '101', '-1', '1.5', '1e1', 'x', '', '01', '%201', '+1', '0x10', '999999999999999999999'].map((v) => `limit=${v}`),
+      ...['x', '', 'pay_', '%00', 'node_d1vpw4x9a04n0ba9zxcr', 'pay_d1vpw4x9a04n0ba9zxcr%27'].map((v) => `cursor=${v}`),
+      ...['PAID', '', 'held', 'x', 'paid,expired'].map((v) => `status=${v}`),
+      'limit=1&limit=2',
+      'status=paid&status=expired',
+      'nodeId=a&nodeId=b',
+      'cursor=a&cursor=b',
+      'offset=1',
+      'Limit=1',
+    ]
+    test.each(bad)('C39: ?%s is 400', async (query) => {
+      expect(await lister.refusal('GET', `/gateway/payments?${query}`)).toEqual(BAD)
+    })
+  })
+})
+
+describe('C41: repeating a creation', () => {
+  const repeat = (key: string, json: unknown = wish(), by = merchant): Promise<Answer> =>
+    ask(json, by, { 'idempotency-key': key })
+
+  test.each(PROTOCOLS)('C41: the same key and body get the first answer again, and one payment (%s)', async (protocol) => {
+    const [made, kept] = [await invoicesMade(shop), await paymentsKept()]
+    const key = `again ${protocol}`
+    const first = await repeat(key, wish({ protocol }))
+    expect([first.status, first.headers['cache-control']]).toEqual([201, 'no-store'])
+    const second = await repeat(key, { protocol, description: 'A test', amountSat: 10, nodeId: shop.node.id })
+    expect([second.status, second.headers['cache-control'], second.text]).toEqual([201, 'no-store', first.text])
+    expect([await invoicesMade(shop), await paymentsKept()]).toEqual([made + 1, kept + 1])
+    const payment = first.json()
+    expect((await validate(merchant, payment.id, credentialOf(payment, await pay(server, payment)))).status).toBe(200)
+    expect((await repeat(key, wish({ protocol }))).text).toBe(first.text)
+  })
+
+  test('C41: of ten at once one creates; the others get its answer or are told to wait', async () => {
+    const kept = await paymentsKept()
+    const answers = await Promise.all(times(10, () => repeat('ten at once')))
+    const good = answers.filter(({ status }) => status === 201)
+    const busy = answers.filter(({ status }) => status === 409)
+    expect([good.length + busy.length, new Set(good.map(({ text }) => text)).size]).toEqual([10, 1])
+    for (const { json, headers } of busy)
+      expect([json().error.code, Number(headers['retry-after']) >= 1]).toEqual(['operation_in_progress', true])
+    expect(await paymentsKept()).toBe(kept + 1)
+  })
+
+  test('C41: another body under the same key is 409, also one that only writes out the default', async () => {
+    expect((await repeat('conflict')).status).toBe(201)
+    for (const json of [
+      wish({ amountSat: 11 }),
+      wish({ description: 'a test' }),
+      wish({ protocol: 'l402' }),
+      wish({ protocol: 'mpp' }),
+    ]) {
+      const answer = await repeat('conflict', json)
+      expect([answer.status, answer.json().error.code]).toEqual([409, 'idempotency_conflict'])
+    }
+  })
+
+  test('C41: after an error the key is free, for another body too', async () => {
+    const { node } = await merchant.createReady({ name: 'errors' })
+    await merchant.act(node.id, 'stop')
+    expect((await repeat('after errors', wish({ amountSat: 0 }))).status).toBe(400)
+    expect((await repeat('after errors', wish({ nodeId: stall.node.id }))).status).toBe(404)
+    expect((await repeat('after errors', wish({ nodeId: node.id }))).status).toBe(502)
+    expect((await repeat('after errors')).status).toBe(201)
+    await merchant.delete(node.id)
+  })
+
+  test('C41: the key is scoped to the API key and to the route', async () => {
+    const colleague = await newMerchant(server, merchant.accountId)
+    const first = await repeat('scoped')
+    const [other, node] = [
+      await repeat('scoped', wish(), colleague),
+      await merchant.create({ name: 'scoped' }, { 'idempotency-key': 'scoped' }),
+    ]
+    expect([other.status, other.json().id === first.json().id]).toEqual([201, false])
+    expect(node.node.name).toBe('scoped')
+    await merchant.delete(node.node.id)
+  })
+
+  test('C41: without a key each call is a payment; a key that is none is 400; elsewhere it is ignored', async () => {
+    const answers = [await ask(wish()), await ask(wish())].map((answer) => answer.json())
+    expect(answers[0].id).not.toBe(answers[1].id)
+    for (const key of ['x'.repeat(256), 'tab\there', 'ü']) expect([key, (await repeat(key)).status]).toEqual([key, 400])
+    expect((await repeat('x'.repeat(255))).status).toBe(201)
+    const path = `/gateway/payments/${answers[0].id}/validate`
+    const headers = { 'idempotency-key': 'scoped' }
+    const code = (await merchant.send('POST', path, { headers, json: { credential: 'x' } })).json().error.code
+    expect(code).toBe('invalid_payment_credential')
+  })
+})

@@ -1,0 +1,563 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { newId } from '../../src/platform/ids.ts'
+import type { Sql } from '../../src/store/db.ts'
+import { funnelOf } from '../../src/store/overview.ts'
+import { removeUnpaidPayments } from '../../src/store/payments.ts'
+import { credentialOf, invoiceIn, preimageFrom } from '../support/gateway.ts'
+import { catalogue, directoryOf, fault, type Node, runningPidOf } from '../support/nodes.ts'
+import { inTurns, type Merchant, NOWHERE, newMerchant, type Paid, type Payment, report } from '../support/payments.ts'
+import { type Answer, eventually, type Server, send, startServer } from '../support/server.ts'
+
+/** C40: events make it quick, asking makes it sure. Here every event that a daemon sends is lost; those that come are the tests' own. */
+
+const [OLD, BOTH] = [
+  { NODE_VERSIONS: catalogue([{ version: '0.8.0' }]) },
+  { NODE_VERSIONS: catalogue([{ version: '0.8.0' }, { version: '0.9.0' }]) },
+]
+
+let server: Server
+let sql: Sql
+let merchant: Merchant
+let node: Node
+/** Of the old version, so that it can be updated. */
+let oldNode: Node
+let neighbour: Merchant
+let neighbourNode: Node
+
+beforeAll(async () => {
+  server = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE, ...OLD } })
+  merchant = await newMerchant(server)
+  neighbour = await newMerchant(server)
+  oldNode = (await merchant.owner.createReady()).node
+  await server.restart('SIGTERM', BOTH)
+  node = (await merchant.owner.createReady()).node
+  neighbourNode = (await neighbour.owner.createReady()).node
+  await merchant.owner.until(oldNode.id, 'ready')
+  sql = server.sql()
+})
+
+const secretOf = ({ id }: Node): string =>
+  /^webhook-secret=(.+)$/m.exec(readFileSync(join(directoryOf(server, { id }), 'phoenix.conf'), 'utf8'))?.[1] ?? ''
+
+const hashOf = async ({ id }: { id: string }): Promise<string> => {
+  const [row] = await sql<{ hash: string }[]>`SELECT encode(payment_hash, 'hex') AS hash FROM gateway_payments WHERE id = ${id}`
+  return row?.hash ?? ''
+}
+
+const sign = (body: string | Buffer, secret: string): Record<string, string> => ({
+  'x-phoenix-signature': createHmac('sha256', secret).update(body).digest('hex'),
+})
+
+/** As the daemon writes it: indented, with its nulls. */
+const eventOf = (paymentHash: string, more: object = {}): string =>
+  JSON.stringify(
+    { type: 'payment_received', timestamp: Date.now(), amountSat: 10, paymentHash, externalId: null, payerNote: null, ...more },
+    null,
+    4,
+  )
+
+let addresses = 0
+/** Each from its own address, so that only the test of the limit meets it. */
+const from = (): Record<string, string> => ({ 'x-forwarded-for': `10.200.${(addresses >> 8) & 255}.${addresses++ & 255}` })
+
+const tell = async (of: Node, payment: Payment, more: object = {}): Promise<Answer> => {
+  const body = eventOf(await hashOf(payment), more)
+  return report(server, of.id, body, { ...sign(body, secretOf(of)), ...from() })
+}
+
+const settlementsOf = ({ id }: { id: string }): Promise<{ actor: string }[]> =>
+  sql<{ actor: string }[]>`SELECT actor FROM activity WHERE target = ${id} AND action = 'payment.settled'`
+
+const isSettled = async ({ id }: { id: string }): Promise<boolean> => (await merchant.get(id)).settledAt !== null
+
+const hasFunds = async ({ id }: Node): Promise<boolean | undefined> =>
+  (await sql<{ funds: boolean }[]>`SELECT has_funds AS funds FROM nodes WHERE id = ${id}`)[0]?.funds
+
+/** The sweep stays away from it. */
+const notBefore = (payments: { id: string }[], interval: string): Promise<unknown> =>
+  sql`UPDATE gateway_payments SET ask_at = now() + ${interval}::interval WHERE id = ANY (${payments.map(({ id }) => id)}) AND settled_at IS NULL`
+
+/** Made so long ago that it expired at that time, and due now. */
+const expiredAgo = (payments: { id: string }[], interval: string): Promise<unknown> => sql`
+  UPDATE gateway_payments SET created_at = now() - ${interval}::interval - interval '5 minutes',
+    expires_at = now() - ${interval}::interval, ask_at = now()
+  WHERE id = ANY (${payments.map(({ id }) => id)})`
+
+const askAtOf = async ({ id }: { id: string }): Promise<{ fromNow: number | null; fromExpiry: number | null }> => {
+  const [row] = await sql<{ fromNow: number | null; fromExpiry: number | null }[]>`
+    SELECT extract(epoch FROM ask_at - now())::float8 AS "fromNow", extract(epoch FROM ask_at - expires_at)::float8 AS "fromExpiry"
+    FROM gateway_payments WHERE id = ${id}`
+  if (!row) throw new Error('it is gone')
+  return row
+}
+
+describe('the event', () => {
+  /** Paid by its customer, which nobody has told us: a true event would be believed. */
+  let payment: Payment
+  beforeAll(async () => {
+    payment = await merchant.create(node.id)
+    await notBefore([payment], '1 hour')
+    await merchant.pay(payment)
+  })
+
+  test('C40, security 7: makes us ask the node: that settles, once, at the node’s own time, and does not make the payment paid', async () => {
+    const told = await merchant.create(node.id)
+    await notBefore([told], '1 hour')
+    const paid = await merchant.pay(told)
+    expect(await isSettled(told)).toBe(false)
+    const before = Math.floor(Date.now() / 1000) - 60
+    expect((await tell(node, told, { timestamp: Date.now() - 3_600_000 })).status).toBe(204)
+    const first = await merchant.get(told.id)
+    expect(first).toMatchObject({ status: 'payment_required', settledAt: expect.any(Number), paidAt: null })
+    expect(first.settledAt).toBeGreaterThan(before)
+    // There is no replay protection in a signature without a time: a repeated event must not matter.
+    for (const _ of [1, 2]) expect((await tell(node, told)).status).toBe(204)
+    expect(await merchant.get(told.id)).toEqual(first)
+    expect(await settlementsOf(told)).toEqual([{ actor: node.id }])
+    expect(await askAtOf(told)).toEqual({ fromNow: null, fromExpiry: null })
+    // C37: past its time with a settlement it is not expired: the money was taken.
+    await sql`UPDATE gateway_payments SET expires_at = now() - interval '1 day' WHERE id = ${told.id}`
+    expect(await merchant.get(told.id)).toMatchObject({ status: 'payment_required', settledAt: first.settledAt })
+    const listed = await merchant.send('GET', '?status=expired&limit=100')
+    expect(listed.json().payments.map(({ id }: Payment) => id)).not.toContain(told.id)
+    const answer = await merchant.validate(paid)
+    expect(answer.status).toBe(200)
+    const receipt = JSON.parse(Buffer.from(answer.json().receipt, 'base64url').toString('utf8'))
+    expect(Math.floor(Date.parse(receipt.timestamp) / 1000)).toBe(first.settledAt)
+    expect(await merchant.get(told.id)).toMatchObject({ status: 'paid', settledAt: first.settledAt, paidAt: expect.any(Number) })
+  })
+
+  test('security 7: signed, about an invoice that nobody paid: nothing is settled, and the credential is not good', async () => {
+    const { node: own, credentials } = await merchant.owner.createReady()
+    const unpaid = await merchant.create(own.id)
+    await notBefore([unpaid], '1 hour')
+    expect((await tell(own, unpaid)).status).toBe(204)
+    expect(await isSettled(unpaid)).toBe(false)
+    expect(await hasFunds(own)).toBe(false)
+    const preimage = await preimageFrom({ node: own, credentials }, unpaid)
+    const refused = await merchant.validate({ ...unpaid, credential: credentialOf(unpaid, preimage) })
+    expect([refused.status, refused.json().error.reason]).toEqual([400, 'not_settled'])
+    await merchant.owner.delete(own.id)
+  })
+
+  test('security 7: a node that does not answer is asked by the sweep, also about what it was not to be asked about any more', async () => {
+    const told = await merchant.createPaid(node.id)
+    await sql`UPDATE gateway_payments SET ask_at = NULL WHERE id = ${told.id}`
+    await fault(server, { node }, 'hang')
+    expect((await tell(node, told)).status).toBe(204)
+    expect(await isSettled(told)).toBe(false)
+    await fault(server, { node }, 'none')
+    await eventually(() => isSettled(told), 'the settlement', 30_000)
+  })
+
+  type Forged = { nodeId?: string; body?: string | Buffer; headers?: Record<string, string> }
+  /** Always the same bytes: what is changed below is all that is wrong. */
+  const timestamp = Date.now()
+  const genuine = async (): Promise<{ body: string; headers: Record<string, string> }> => {
+    const body = eventOf(await hashOf(payment), { timestamp })
+    return { body, headers: sign(body, secretOf(node)) }
+  }
+  const attempt = async (forged: Forged): Promise<Answer> => {
+    const { body, headers } = await genuine()
+    return report(server, forged.nodeId ?? node.id, forged.body ?? body, { ...(forged.headers ?? headers), ...from() })
+  }
+  const nothingChanged = async (): Promise<void> => {
+    expect(await merchant.get(payment.id)).toMatchObject({ status: 'payment_required', settledAt: null, paidAt: null })
+    expect(await settlementsOf(payment)).toEqual([])
+    expect(await hasFunds(neighbourNode)).toBe(false)
+  }
+  const signature = (text: string) => ({ 'x-phoenix-signature': text })
+
+  test.each<[what: string, status: number, forge: (right: string) => Forged]>([
+    ['a wrong signature', 401, () => ({ headers: signature(randomBytes(32).toString('hex')) })],
+    ['no signature', 401, () => ({ headers: {} })],
+    ['an empty signature', 401, () => ({ headers: signature('') })],
+    ['half of it', 401, (right) => ({ headers: signature(right.slice(0, 32)) })],
+    ['upper-case hex', 401, (right) => ({ headers: signature(right.toUpperCase()) })],
+    ['more after it', 401, (right) => ({ headers: signature(`${right}zz`) })],
+    ['two of them', 401, (right) => ({ headers: signature(`${right}, ${right}`) })],
+    ['no hex at all', 401, () => ({ headers: signature('é'.repeat(64)) })],
+    ['an unknown node', 401, () => ({ nodeId: newId('node') })],
+    ['what is no node', 401, () => ({ nodeId: 'node_%00' })],
+    ['a very long name of a node', 401, () => ({ nodeId: 'x'.repeat(90) })],
+    ['another node’s name', 401, () => ({ nodeId: neighbourNode.id })],
+    ['no body', 401, () => ({ body: '' })],
+    ['a huge body', 413, () => ({ body: Buffer.alloc(2 * 1024 * 1024, 'a') })],
+  ])('C40: with %s it is refused (%i)', async (_what, status, forge) => {
+    const right = (await genuine()).headers['x-phoenix-signature'] ?? ''
+    const answer = await attempt(forge(right))
+    expect([answer.status, answer.text]).toEqual([status, expect.stringContaining('"error"')])
+    await nothingChanged()
+  })
+
+  test('C40: a changed byte and another node’s secret are refused', async () => {
+    const { body, headers } = await genuine()
+    expect((await attempt({ body: body.replace('"amountSat": 10', '"amountSat": 11'), headers })).status).toBe(401)
+    expect((await attempt({ body: `${body} `, headers })).status).toBe(401)
+    expect((await attempt({ body, headers: sign(body, secretOf(neighbourNode)) })).status).toBe(401)
+    expect((await attempt({ body, headers: sign(body, '') })).status).toBe(401)
+    await nothingChanged()
+  })
+
+  test.each<[what: string, body: (hash: string) => string | Buffer]>([
+    ['what is not JSON', () => 'payment_received'],
+    ['bytes that are no text', (hash) => Buffer.concat([Buffer.of(0xff, 0xfe), Buffer.from(eventOf(hash))])],
+    ['another type', (hash) => eventOf(hash, { type: 'payment_sent' })],
+    ['no type', (hash) => eventOf(hash, { type: undefined })],
+    ['an unknown hash', () => eventOf(randomBytes(32).toString('hex'))],
+    ['an upper-case hash', (hash) => eventOf(hash.toUpperCase())],
+    ['a hash that is a list', (hash) => eventOf(hash, { paymentHash: [hash] })],
+    ['a hash with a zero byte', (hash) => eventOf(`${hash}\u0000`)],
+    ['a list', (hash) => JSON.stringify([JSON.parse(eventOf(hash))])],
+    ['null', () => 'null'],
+    ['a number', () => '1e999'],
+    ['a depth of ten thousand', () => '['.repeat(10_000) + ']'.repeat(10_000)],
+    ['a prototype', (hash) => `{"__proto__":${eventOf(hash)}}`],
+  ])('C40: signed, but %s: taken and ignored', async (_what, body) => {
+    const bytes = body(await hashOf(payment))
+    expect((await attempt({ body: bytes, headers: sign(bytes, secretOf(node)) })).status).toBe(204)
+    await nothingChanged()
+  })
+
+  test('C40: a node tells of its own payments only', async () => {
+    const body = eventOf(await hashOf(payment))
+    const answer = await report(server, neighbourNode.id, body, { ...sign(body, secretOf(neighbourNode)), ...from() })
+    expect(answer.status).toBe(204)
+    await nothingChanged()
+  })
+
+  test('C44: from the 31st failure of an address on 429, and what the node has signed is never refused', async () => {
+    const address = from()
+    const { body, headers } = await genuine()
+    const failures = await inTurns(Array.from({ length: 40 }), 1, () =>
+      report(server, node.id, body, { ...signature('0'.repeat(64)), ...address }),
+    )
+    expect(failures.map(({ status }) => status)).toEqual([...Array(30).fill(401), ...Array(10).fill(429)])
+    await nothingChanged()
+    const other = eventOf(randomBytes(32).toString('hex'))
+    expect((await report(server, node.id, other, { ...sign(other, secretOf(node)), ...address })).status).toBe(204)
+    expect((await report(server, node.id, body, { ...headers, ...from(), 'content-type': 'text/html' })).status).toBe(204)
+    expect(await isSettled(payment)).toBe(true)
+  })
+
+  test.each([undefined, null, -1, 1.5, 1e300, '1700000000000', {}])(
+    'C40: the timestamp %s is not looked at',
+    async (timestamp) => {
+      const told = await merchant.create(node.id)
+      await notBefore([told], '1 hour')
+      const before = Math.floor(Date.now() / 1000) - 60
+      const paid = await merchant.pay(told)
+      expect((await tell(node, told, { timestamp })).status).toBe(204)
+      const { settledAt } = await merchant.get(told.id)
+      expect(settledAt).toBeGreaterThan(before)
+      expect(settledAt).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000) + 60)
+      expect((await merchant.validate(paid)).status).toBe(200)
+    },
+  )
+
+  test('security 7: a node that was deleted cannot be asked, so its event is taken and settles nothing', async () => {
+    const short = (await merchant.owner.createReady()).node
+    const secret = secretOf(short)
+    const last = await merchant.create(short.id)
+    expect((await merchant.owner.delete(short.id)).status).toBe(204)
+    const body = eventOf(await hashOf(last))
+    expect((await report(server, short.id, body, { ...signature('0'.repeat(64)), ...from() })).status).toBe(401)
+    expect((await report(server, short.id, body, { ...sign(body, secret), ...from() })).status).toBe(204)
+    expect(await isSettled(last)).toBe(false)
+  })
+
+  test('C40: as the daemon sends it, it is there at once', async () => {
+    const other = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn' } })
+    const seller = await newMerchant(other)
+    const its = (await seller.owner.createReady()).node
+    const paid = await seller.createPaid(its.id)
+    const shown = await eventually(
+      async () => {
+        const one = await seller.get(paid.id)
+        return one.settledAt === null ? undefined : one
+      },
+      'the event',
+      5_000,
+    )
+    expect(shown).toMatchObject({ status: 'payment_required', paidAt: null })
+  })
+})
+
+describe('the sweep', () => {
+  const free = async (): Promise<void> => {
+    await fault(server, { node }, 'none')
+    await merchant.owner.until(node.id, 'ready')
+  }
+  afterEach(free)
+
+  test('C40: without any event the settlement is known within 20 s, and nothing is paid by it', async () => {
+    const paid = await merchant.createPaid(node.id)
+    expect(await isSettled(paid)).toBe(false)
+    await eventually(() => isSettled(paid), 'the settlement', 20_000)
+    expect(await merchant.get(paid.id)).toMatchObject({ status: 'payment_required', paidAt: null })
+    expect(await settlementsOf(paid)).toEqual([{ actor: node.id }])
+  })
+
+  test('C40: what was paid while the service was down is known when it is back', async () => {
+    const payment = await merchant.create(node.id)
+    await server.kill('SIGKILL')
+    const { port } = JSON.parse(readFileSync(join(server.dataDir, 'run', 'hub', 'run.json'), 'utf8'))
+    const [, token = ''] = /^control-token=(.+)$/m.exec(readFileSync(join(server.dataDir, 'hub', 'hub.conf'), 'utf8')) ?? []
+    // The customer does not need us.
+    const answer = await send(port, 'POST', '/pay', { token, json: { invoice: invoiceIn(payment.challenge) } })
+    expect(answer.status).toBe(200)
+    await server.start(BOTH)
+    await eventually(() => isSettled(payment), 'the settlement', 20_000)
+  })
+
+  test.each<[ago: string, at: { fromNow?: [number, number]; fromExpiry?: number | null }]>([
+    ['-4 minutes', { fromNow: [12, 15.5] }],
+    ['30 seconds', { fromNow: [12, 15.5] }],
+    ['61 seconds', { fromExpiry: 600 }],
+    ['9 minutes', { fromExpiry: 600 }],
+    ['601 seconds', { fromExpiry: 3600 }],
+    ['59 minutes', { fromExpiry: 3600 }],
+    ['1 hour', { fromExpiry: null }],
+    ['3 days', { fromExpiry: null }],
+  ])('C40: an unpaid invoice that expired %s ago is asked about next at its time', async (ago, { fromNow, fromExpiry }) => {
+    const payment = await merchant.create(node.id)
+    await expiredAgo([payment], ago)
+    await eventually(async () => {
+      const next = await askAtOf(payment)
+      if (fromNow) return next.fromNow !== null && next.fromNow > fromNow[0] && next.fromNow <= fromNow[1]
+      return fromExpiry === null ? next.fromNow === null : Math.abs((next.fromExpiry ?? 0) - (fromExpiry ?? 0)) < 0.01
+    }, 'its next time')
+    expect(await isSettled(payment)).toBe(false)
+  })
+
+  test('C40: a node that does not answer uses no ask up: the last one is made when it does', async () => {
+    const paid = await merchant.createPaid(node.id)
+    await fault(server, { node }, 'hang')
+    await expiredAgo([paid], '2 hours')
+    // It was taken up, and longer than the node is given time.
+    await eventually(async () => ((await askAtOf(paid)).fromNow ?? 99) > 1 || undefined, 'an ask')
+    await pause(3_000)
+    const { fromNow } = await askAtOf(paid)
+    expect(fromNow).toBeGreaterThan(5)
+    expect(fromNow).toBeLessThanOrEqual(15)
+    await free()
+    await notBefore([paid], '0')
+    await eventually(() => isSettled(paid), 'the settlement')
+  })
+
+  test('C40: a service that dies while it asks for the last time has not asked', async () => {
+    const paid = await merchant.createPaid(node.id)
+    await fault(server, { node }, 'hang')
+    await expiredAgo([paid], '2 hours')
+    await eventually(async () => ((await askAtOf(paid)).fromNow ?? 99) > 1, 'an ask')
+    await server.kill('SIGKILL')
+    await server.start(BOTH)
+    await free()
+    await eventually(() => isSettled(paid), 'the settlement', 20_000)
+  })
+
+  test('C40: the invoices of a stopped node wait, and are asked about when it is back', async () => {
+    const [paid, unpaid] = [await merchant.createPaid(node.id), await merchant.create(node.id)]
+    // The last ask before the stop must not find them.
+    await sql`UPDATE gateway_payments SET ask_at = NULL WHERE id = ANY (${[paid.id, unpaid.id]})`
+    await merchant.owner.act(node.id, 'stop')
+    await expiredAgo([paid, unpaid], '2 days')
+    await pause(2_500)
+    expect((await askAtOf(paid)).fromNow).toBeLessThan(-2)
+    expect((await askAtOf(unpaid)).fromNow).toBeLessThan(-2)
+    await merchant.owner.act(node.id, 'start')
+    await eventually(() => isSettled(paid), 'the settlement')
+    await eventually(async () => (await askAtOf(unpaid)).fromNow === null, 'the last ask')
+  })
+
+  test('C40: a node that hangs holds up nobody else’s', async () => {
+    const stuck = await inTurns(Array.from({ length: 60 }), 6, () => merchant.create(node.id))
+    const paid = await neighbour.createPaid(neighbourNode.id)
+    await fault(server, { node }, 'hang')
+    await notBefore(stuck, '0')
+    await eventually(async () => ((await askAtOf(stuck[0] as Payment)).fromNow ?? -1) > 1, 'the sweep to be stuck')
+    await notBefore([paid], '0')
+    const started = Date.now()
+    await eventually(async () => (await neighbour.get(paid.id)).settledAt !== null, 'the settlement')
+    expect(Date.now() - started).toBeLessThan(4_000)
+  })
+})
+
+describe('C50, security 11: what nobody paid', () => {
+  const isThere = async ({ id }: { id: string }): Promise<boolean> =>
+    (await sql`SELECT 1 FROM gateway_payments WHERE id = ${id}`).length === 1
+  const removeAll = async (): Promise<void> => {
+    while ((await removeUnpaidPayments(sql, 100)) > 0);
+  }
+  const isAsked = async (payment: { id: string }): Promise<boolean> => (await askAtOf(payment)).fromNow === null
+
+  test('is removed a day after its expiry, once the node has said so after it; and is still counted as issued', async () => {
+    const [old, young] = [await merchant.create(node.id), await merchant.create(node.id)]
+    const issued = async (): Promise<number> => (await funnelOf(sql, merchant.owner.accountId)).issued
+    const before = await issued()
+    await expiredAgo([old], '25 hours')
+    await expiredAgo([young], '23 hours')
+    await eventually(async () => (await isAsked(old)) && (await isAsked(young)), 'the last ask')
+    await removeAll()
+    expect([await isThere(old), await isThere(young)]).toEqual([false, true])
+    expect((await merchant.send('GET', `/${old.id}`)).status).toBe(404)
+    expect(await issued()).toBe(before)
+  })
+
+  test('is kept when it was paid after all, or the node was not asked after the expiry, or has one more ask before it', async () => {
+    const paid = await merchant.createPaid(node.id)
+    const unasked = await merchant.create(node.id)
+    const askedSoon = await merchant.create(node.id)
+    await expiredAgo([paid], '3 days')
+    await eventually(() => isSettled(paid), 'the settlement')
+    await expiredAgo([askedSoon], '2 minutes')
+    await eventually(async () => ((await askAtOf(askedSoon)).fromExpiry ?? 0) > 0, 'an ask')
+    await sql`UPDATE gateway_payments SET expires_at = expires_at - interval '3 days', ask_at = now() + interval '1 hour' WHERE id = ${askedSoon.id}`
+    await sql`UPDATE gateway_payments SET expires_at = now() - interval '3 days', ask_at = NULL WHERE id = ${unasked.id}`
+    await removeAll()
+    for (const one of [paid, unasked, askedSoon]) expect(await isThere(one)).toBe(true)
+    expect((await merchant.validate(paid)).status).toBe(200)
+  })
+
+  test('is kept when the node does not answer, and removed when it has', async () => {
+    const silent = await merchant.create(node.id)
+    await fault(server, { node }, 'hang')
+    await expiredAgo([silent], '2 days')
+    await eventually(async () => ((await askAtOf(silent)).fromNow ?? 99) > 1, 'an ask')
+    await removeAll()
+    expect(await isThere(silent)).toBe(true)
+    await fault(server, { node }, 'none')
+    await notBefore([silent], '0')
+    await eventually(() => isAsked(silent), 'the last ask', 30_000)
+    await removeAll()
+    expect(await isThere(silent)).toBe(false)
+  })
+
+  test('a settlement that comes while it is being removed wins, or finds nothing', async () => {
+    const old = await merchant.create(node.id)
+    await expiredAgo([old], '2 days')
+    await eventually(() => isAsked(old), 'the last ask')
+    await sql.begin(async (transaction) => {
+      await transaction`UPDATE gateway_payments SET settled_at = now(), receipt = 'x', unpaid_at = NULL WHERE id = ${old.id}`
+      await removeAll()
+    })
+    await removeAll()
+    expect(await isThere(old)).toBe(true)
+  })
+})
+
+describe('before it stops', () => {
+  /** Paid, the event lost, and the sweep not due: only the last ask can know of it. */
+  const paidInSilence = async (of: Node): Promise<Paid> => {
+    const paid = await merchant.createPaid(of.id)
+    await notBefore([paid], '1 hour')
+    expect(await isSettled(paid)).toBe(false)
+    return paid
+  }
+
+  test.each(['stop', 'restart'] as const)('C40: %s: the node is asked once more', async (action) => {
+    const own = (await merchant.owner.createReady()).node
+    const paid = await paidInSilence(own)
+    await merchant.owner.act(own.id, action)
+    expect(await isSettled(paid)).toBe(true)
+    await merchant.owner.delete(own.id, '?force=true')
+  })
+
+  test('C40: update: the node is asked once more', async () => {
+    const paid = await paidInSilence(oldNode)
+    await merchant.owner.want(202, 'POST', `/nodes/${oldNode.id}/update`)
+    await eventually(async () => (await merchant.owner.get(oldNode.id)).updateStatus === 'updated', 'the update', 30_000)
+    expect(await isSettled(paid)).toBe(true)
+  })
+
+  test('C40: delete: the node is asked once more', async () => {
+    const own = (await merchant.owner.createReady()).node
+    const paid = await paidInSilence(own)
+    expect((await merchant.owner.delete(own.id, '?force=true')).status).toBe(204)
+    await eventually(() => isSettled(paid), 'the settlement')
+  })
+
+  test('C40: all that are open, not only the first', async () => {
+    const own = (await merchant.owner.createReady()).node
+    const paid = await inTurns(Array.from({ length: 40 }), 6, () => merchant.createPaid(own.id))
+    await notBefore(paid, '1 hour')
+    await merchant.owner.act(own.id, 'stop')
+    for (const one of paid) expect(await isSettled(one)).toBe(true)
+  })
+
+  test('C26: a settlement is known to be in the node, though the node is gone before anybody looked', async () => {
+    const own = (await merchant.owner.createReady()).node
+    const payment = await merchant.create(own.id)
+    await notBefore([payment], '1 hour')
+    await merchant.pay(payment)
+    expect((await tell(own, payment)).status).toBe(204)
+    process.kill(runningPidOf(server, own), 'SIGKILL')
+    expect(await merchant.owner.refusal('DELETE', `/nodes/${own.id}`)).toEqual([409, 'node_has_funds'])
+    expect(await hasFunds(own)).toBe(true)
+  })
+
+  /** Holds the reconciler between its look at the node and the last ask. */
+  const between = async (act: () => Promise<void>, begin: () => Promise<unknown>): Promise<void> => {
+    let asked: Promise<unknown> | undefined
+    await sql.begin(async (transaction) => {
+      await transaction`LOCK TABLE gateway_payments IN ACCESS EXCLUSIVE MODE`
+      asked = begin()
+      await eventually(
+        async () =>
+          (
+            await sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%ask_at IS NOT NULL ORDER BY%'
+                      AND pid <> pg_backend_pid()`
+          ).length > 0,
+        'the last ask to wait',
+      )
+      await act()
+    })
+    await asked
+  }
+  const pay = async (payment: Payment): Promise<void> => void (await merchant.pay(payment))
+
+  test('C26: what is earned between the last look and the stop counts as funds', async () => {
+    const own = (await merchant.owner.createReady()).node
+    const payment = await merchant.create(own.id, { amountSat: 100_000 })
+    await notBefore([payment], '1 hour')
+    await between(
+      () => pay(payment),
+      () => merchant.owner.act(own.id, 'stop'),
+    )
+    expect(await isSettled(payment)).toBe(true)
+    expect(await merchant.owner.refusal('DELETE', `/nodes/${own.id}`)).toEqual([409, 'node_has_funds'])
+  })
+
+  test('C40: a node that falls silent just then is stopped all the same, within its time', async () => {
+    const own = (await merchant.owner.createReady()).node
+    const open = await inTurns(Array.from({ length: 40 }), 6, () => merchant.create(own.id))
+    await notBefore(open, '1 hour')
+    let silentSince = 0
+    const silence = async (): Promise<void> => {
+      await fault(server, { node: own }, 'hang')
+      silentSince = Date.now()
+    }
+    await between(silence, () => merchant.owner.act(own.id, 'stop'))
+    // Two seconds for the asks, ten for a process that does not end by itself.
+    expect(Date.now() - silentSince).toBeLessThan(15_000)
+    expect((await merchant.owner.get(own.id)).status).toBe('stopped')
+  })
+
+  test('C40: a node that has hung for long is stopped without being asked', async () => {
+    const own = (await merchant.owner.createReady()).node
+    const paid = await paidInSilence(own)
+    await fault(server, { node: own }, 'hang')
+    const started = Date.now()
+    await merchant.owner.act(own.id, 'stop')
+    expect(Date.now() - started).toBeLessThan(20_000)
+    expect(await isSettled(paid)).toBe(false)
+    // Nothing is lost: it is asked when it is back.
+    await notBefore([paid], '0')
+    await merchant.owner.act(own.id, 'start')
+    await eventually(() => isSettled(paid), 'the settlement')
+  })
+})

@@ -1,0 +1,104 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { IDLE_CONNECTION_MS } from '../../src/lightning/phoenixd/client.ts'
+import { fault, type Node } from '../support/nodes.ts'
+import { inTurns, Line, type Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
+import { type Server, startServer } from '../support/server.ts'
+
+/** Reliability 10: somebody else's node is slow. */
+
+vi.setConfig({ testTimeout: 300_000 })
+
+const IN_FLIGHT = 100
+const ROUNDS = 30
+/** Noise of a machine that does other things too: it is not what a queue or an exhausted pool would cost, which is seconds. */
+const NOISE_MS = 60
+
+let server: Server
+let [slow, quick]: Merchant[] = []
+let slowNode: Node
+let quickNode: Node
+const lines: Line[] = []
+
+beforeAll(async () => {
+  // Validations have to ask the node.
+  server = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE } })
+  slow = await newMerchant(server)
+  quick = await newMerchant(server)
+  slowNode = (await slow.owner.createReady()).node
+  quickNode = (await quick.owner.createReady()).node
+})
+
+afterAll(() => {
+  for (const line of lines) line.close()
+})
+
+const lineOf = ({ key }: Merchant, connections: number): Line => {
+  const line = new Line(server, key.key, connections)
+  lines.push(line)
+  return line
+}
+
+const median = (numbers: number[]): number => numbers.sort((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? 0
+
+describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
+  test('costs its own customers 502, and nobody else anything', async () => {
+    if (!slow || !quick) throw new Error('not begun')
+    const [theirs, ours] = [lineOf(slow, 2 * IN_FLIGHT), lineOf(quick, 4)]
+    const wish = { amountSat: 10, description: 'test' }
+    const toQuick = { nodeId: quickNode.id, ...wish }
+    const stuck = await inTurns(Array.from({ length: 20 }), 5, () => (slow as Merchant).createPaid(slowNode.id))
+    const statuses = { theirs: new Set<number>(), ours: new Set<number>() }
+
+    /** One after the other: creations, and validations that the node has to be asked for. */
+    const measure = async (): Promise<{ create: number; validate: number }> => {
+      const paid: Paid[] = await inTurns(Array.from({ length: ROUNDS }), 4, () => (quick as Merchant).createPaid(quickNode.id))
+      const times = { create: [] as number[], validate: [] as number[] }
+      for (const { id, credential } of paid) {
+        const before = performance.now()
+        statuses.ours.add((await ours.post('/v1/gateway/payments', toQuick)).status)
+        const between = performance.now()
+        statuses.ours.add((await ours.post(`/v1/gateway/payments/${id}/validate`, { credential })).status)
+        times.create.push(between - before)
+        times.validate.push(performance.now() - between)
+      }
+      return { create: median(times.create), validate: median(times.validate) }
+    }
+
+    const quiet = [await measure()]
+    await fault(server, { node: slowNode }, kind)
+    let isOver = false
+    let ended = 0
+    const keepAsking = async (path: string, json: object): Promise<void> => {
+      while (!isOver) {
+        statuses.theirs.add((await theirs.post(path, json)).status)
+        ended++
+      }
+    }
+    const storm = Array.from({ length: IN_FLIGHT }, (_, at) => {
+      const { id, credential } = stuck[at % stuck.length] as Paid
+      const validates = keepAsking(`/v1/gateway/payments/${id}/validate`, { credential })
+      return Promise.all([validates, keepAsking('/v1/gateway/payments', { nodeId: slowNode.id, ...wish })])
+    })
+    // Whatever fails below fails for its own reason.
+    for (const one of storm) one.catch(() => undefined)
+    // Until no kept connection to the quick node is left: with those alone it would not show that no other is to be had.
+    await pause(IDLE_CONNECTION_MS + 1_000)
+    const busy = await measure()
+    isOver = true
+    await Promise.all(storm)
+    await fault(server, { node: slowNode }, 'none')
+    quiet.push(await measure())
+
+    expect(ended).toBeGreaterThanOrEqual(2 * IN_FLIGHT)
+    expect([...statuses.theirs]).toEqual([502])
+    expect([...statuses.ours].sort()).toEqual([200, 201])
+    for (const what of ['create', 'validate'] as const)
+      expect(busy[what]).toBeLessThan(2 * Math.max(...quiet.map((one) => one[what])) + NOISE_MS)
+
+    // And when it is well again nothing of it is left.
+    await slow.owner.until(slowNode.id, 'ready')
+    expect((await theirs.post('/v1/gateway/payments', { nodeId: slowNode.id, ...wish })).status).toBe(201)
+    for (const payment of stuck) expect((await slow.validate(payment)).status).toBe(200)
+  })
+})

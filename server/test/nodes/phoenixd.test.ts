@@ -1,0 +1,131 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { daemonsIn, program, versions, Yard } from '../support/crash.ts'
+import { eventually, temporaryDirectory } from '../support/server.ts'
+
+// Real services are started and killed over and over.
+/** phoenixd as it behaves when things go wrong, without phoenixd: executables that do one such thing each. */
+
+const DEADLINE_SECONDS = 4
+
+/** What it prints until it has found its peer. */
+const FIRST_LINES = ['datadir: x', 'chain: Mainnet', 'nodeid: 02aa', 'connecting to lightning peer...']
+  .map((line) => `echo "2026-01-01 00:00:00 ${line}"`)
+  .join('\n')
+
+async function phoenixd(script: string, env: Record<string, string> = {}): Promise<{ yard: Yard; id: string }> {
+  const path = program(temporaryDirectory(), 'phoenixd', `${FIRST_LINES}\n${script}`)
+  const settings = {
+    NODE_SOFTWARE: 'phoenixd',
+    PROVISION_DEADLINE_SECONDS: String(DEADLINE_SECONDS),
+    OPERATOR_TOKEN: 'x'.repeat(32),
+  }
+  const yard = await new Yard({ env: { ...settings, ...versions({ '0.8.0': path }), ...env } }).start()
+  return { yard, id: (await yard.create()).node.id }
+}
+
+/** A node in JavaScript, for what a shell cannot do. */
+function serving(handler: string): string {
+  const path = join(temporaryDirectory(), 'server.cjs')
+  const port = "Number(/--http-bind-port=([0-9]+)/.exec(process.argv.join(' '))[1])"
+  writeFileSync(path, `require('node:http').createServer(${handler}).listen(${port}, '127.0.0.1')`, { mode: 0o644 })
+  return `exec '${process.execPath}' '${path}' "$@"`
+}
+
+const logOf = (yard: Yard, id: string): string => readFileSync(join(yard.state(id), 'daemon.log'), 'utf8')
+const startsOf = (yard: Yard, id: string): number => logOf(yard, id).split('datadir: x').length - 1
+
+describe('without a peer', () => {
+  test('provisioning, then failed with the reason; its process is left alone', async () => {
+    const { yard, id } = await phoenixd('exec sleep 1000')
+    const daemon = await eventually(() => yard.daemon(id), 'the process')
+    expect((await yard.view(id)).status).toBe('provisioning')
+    const view = await yard.becomes(id, 'failed')
+    expect(view.failureMessage).toMatch(/has not reached its Lightning peer yet.*by itself/)
+    // Several looks later it is the same process, and the only one there ever was.
+    const sql = yard.sql()
+    const [first] = await sql<{ epoch: number }[]>`SELECT lease_epoch AS epoch FROM nodes`
+    await eventually(async () => {
+      const [row] = await sql<{ epoch: number }[]>`SELECT lease_epoch AS epoch FROM nodes`
+      return row && first && row.epoch >= first.epoch + 4
+    }, 'more looks')
+    expect(yard.daemon(id)).toEqual(daemon)
+    expect(startsOf(yard, id)).toBe(1)
+    expect((await yard.view(id)).status).toBe('failed')
+
+    // Also after the service was away.
+    await yard.restart('SIGKILL')
+    await eventually(
+      async () => (await sql`SELECT 1 FROM nodes WHERE phase = 'waiting_for_peer' AND lease_until IS NULL`).length === 1,
+      'a look',
+    )
+    expect(yard.daemon(id)).toEqual(daemon)
+
+    // Starting it waits for it, and does not restart it.
+    const start = await yard.restart('SIGTERM', { OPERATION_TIMEOUT_SECONDS: '1' }).then(() => yard.v1('POST', `/${id}/start`))
+    expect([start.status, start.json().error.code]).toEqual([502, 'payment_service_unavailable'])
+    expect(start.json().error.message).toMatch(/peer/)
+    expect(yard.daemon(id)).toEqual(daemon)
+
+    await yard.expectOk(yard.v1('POST', `/${id}/stop`))
+    expect((await yard.view(id)).status).toBe('stopped')
+    expect(yard.daemon(id)).toBeUndefined()
+  })
+})
+
+describe('a phoenixd that cannot', () => {
+  const cases: [string, string, RegExp][] = [
+    ['exits with 0 at once', 'echo "2026-01-01 00:00:00 shutting down..."; exit 0', /keeps stopping by itself.*shutting down/],
+    ['exits with 1 at once', 'echo "cannot open the database"; exit 1', /keeps stopping by itself.*cannot open the database/],
+    ['says nothing and dies', 'exec > /dev/null; kill -9 $$', /keeps stopping by itself/],
+    ['takes connections and never answers', serving('() => undefined'), /has not answered in time.*restart it/],
+  ]
+  test.each(cases)('%s: failed, with a sentence to act on', async (_name, script, message) => {
+    const { yard, id } = await phoenixd(script)
+    const view = await yard.becomes(id, 'failed')
+    expect(view.failureMessage).toMatch(message)
+    expect(daemonsIn(yard.dataDir).length).toBeLessThanOrEqual(1)
+    // Tried again ever more slowly: 1, 2, 4 s fit into what has passed.
+    expect(startsOf(yard, id)).toBeLessThanOrEqual(5)
+    await yard.expectOk(yard.v1('DELETE', `/${id}`))
+    await eventually(() => yard.daemon(id) === undefined, 'it to be gone')
+  })
+
+  test('answers as another node: failed, and it is not left running', async () => {
+    const info = JSON.stringify({ nodeId: '02'.padEnd(66, 'f'), version: '0.8.0', channels: [] })
+    const { yard, id } = await phoenixd(serving(`(_, response) => response.end('${info}')`))
+    const view = await yard.becomes(id, 'failed')
+    expect(view.failureMessage).toMatch(/identity of another node/)
+    await eventually(() => yard.daemon(id) === undefined, 'it to be stopped')
+  })
+
+  test('is not there at all: failed, and says so', async () => {
+    const settings = { NODE_SOFTWARE: 'phoenixd', PROVISION_DEADLINE_SECONDS: '1' }
+    const yard = await new Yard({ env: { ...settings, ...versions({ '0.8.0': '/nonexistent/phoenixd' }) } }).start()
+    const { node } = await yard.create()
+    expect((await yard.becomes(node.id, 'failed')).failureMessage).toMatch(/\/nonexistent\/phoenixd/)
+  })
+})
+
+test.each([
+  ['mainnet', undefined],
+  ['testnet', '--chain=testnet'],
+])('%s: what it is started with', async (chain, argument) => {
+  const { yard, id } = await phoenixd('echo "arguments: $*"; exec sleep 1000', { NODE_CHAIN: chain })
+  const line = await eventually(() => /^arguments: (.*)$/m.exec(logOf(yard, id))?.[1], 'the arguments')
+  const args = line.split(' ')
+  expect(args.filter((one) => one.startsWith('--chain'))).toEqual(argument ? [argument] : [])
+  expect(args).toEqual(expect.arrayContaining(['--agree-to-terms-of-service', '--http-bind-ip=127.0.0.1']))
+  const conf = yard.conf(id)
+  expect(conf).not.toMatch(/sandbox|chain/)
+  expect(conf.split('\n').map((one) => one.split('=')[0])).toEqual([
+    'http-password',
+    'http-password-limited-access',
+    'webhook-secret',
+    'auto-liquidity',
+    '',
+  ])
+  // No hub, and so no money from nothing.
+  expect((await yard.operator('POST', `/sandbox/nodes/${id}/fund`, { json: { amountSat: 1 } })).status).toBe(404)
+})

@@ -1,0 +1,430 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { identify, listenerUid, lookUpUser, uidOf } from '../../src/platform/linux.ts'
+import { copyTree, giveTree, removeTree } from '../../src/platform/trees.ts'
+import { sandboxd, versions } from '../support/crash.ts'
+import { type Created, directoryOf, infoOf, isRunning, newOwner, type Owner, runningPidOf, stateOf } from '../support/nodes.ts'
+import { eventually, Server, temporaryDirectory } from '../support/server.ts'
+
+/** What whoever took over a node's process can do to the host and to other nodes. Needs root: only root has other users' processes. */
+
+const isRoot = process.getuid?.() === 0
+if (!isRoot) process.stderr.write('SKIPPED: the tests of hostile node users need root\n')
+
+/** As this user, without any other right; what it printed. */
+function as(uid: number, script: string, ...args: string[]): string {
+  const options = { uid, gid: uid, cwd: '/', env: { PATH: process.env.PATH }, encoding: 'utf8' } as const
+  return execFileSync('sh', ['-c', script, 'sh', ...args], options)
+}
+
+const refused = (uid: number, script: string, ...args: string[]): boolean => {
+  try {
+    as(uid, `${script} 2>/dev/null`, ...args)
+    return false
+  } catch {
+    // it could not
+    return true
+  }
+}
+
+describe.skipIf(!isRoot)('a hostile node', () => {
+  const MASTER_KEY = randomBytes(32).toString('base64')
+  const OPERATOR_TOKEN = randomBytes(24).toString('hex')
+  let server: Server
+  let owner: Owner
+  let made: Created
+  let other: Created
+  let uid: number
+  /** Root's, and a canary: whoever writes to it, takes it or shows it has followed a link. */
+  let canary: string
+  const SECRET = 'canary of root, not to be read'
+
+  beforeAll(async () => {
+    const env = { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0', MASTER_KEY, OPERATOR_TOKEN }
+    server = await new Server({ env }).start()
+    owner = await newOwner(server)
+    ;[made, other] = await Promise.all([owner.createReady(), (await newOwner(server)).createReady()])
+    uid = uidOf(runningPidOf(server, made.node)) ?? 0
+    canary = join(temporaryDirectory(), 'canary')
+  })
+
+  const plant = (): void => {
+    rmSync(canary, { force: true })
+    writeFileSync(canary, SECRET, { mode: 0o600 })
+  }
+  const expectUntouched = (): void => {
+    const { uid: ownerUid, mode } = lstatSync(canary)
+    expect([ownerUid, mode & 0o777, readFileSync(canary, 'utf8')]).toEqual([0, 0o600, SECRET])
+  }
+
+  test('security 10: every node and the hub is a user of its own, of the range and never the database’s; each has its HOME', () => {
+    const pids = [runningPidOf(server, made.node), runningPidOf(server, other.node), server.hubPid]
+    const uids = pids.map((pid) => uidOf(pid) ?? 0)
+    expect(new Set(uids).size).toBe(3)
+    for (const one of uids) expect(one >= 50_000 && one <= 54_999).toBe(true)
+    expect(uids).not.toContain(uidOf(server.postmasterPid))
+    const homes = pids.map((pid) =>
+      readFileSync(`/proc/${pid}/environ`, 'latin1')
+        .split('\0')
+        .find((one) => one.startsWith('HOME=')),
+    )
+    expect(homes).toEqual(
+      [made, other].map(({ node }) => `HOME=${directoryOf(server, node)}`).concat(`HOME=${server.dataDir}/hub`),
+    )
+  })
+
+  test('security 10: it can read no other node’s seed, passwords or log, nor the hub’s tokens, nor anything of the service or the database', () => {
+    expect(as(uid, 'cat "$1"', join(directoryOf(server, made.node), 'seed.dat'))).toBe(made.credentials.seed)
+    const closed = [
+      join(directoryOf(server, other.node), 'seed.dat'),
+      join(directoryOf(server, other.node), 'phoenix.conf'),
+      join(server.dataDir, 'hub', 'hub.conf'),
+      join(stateOf(server, made.node), 'run.json'),
+      join(stateOf(server, made.node), 'daemon.log'),
+      join(server.dataDir, 'run', 'postgres.log'),
+      join(server.dataDir, 'postgres', 'data', 'PG_VERSION'),
+      ...['first-run.json', 'host.id', 'postgres.password'].map((name) => join(server.dataDir, name)),
+    ]
+    for (const path of closed) {
+      expect([path, existsSync(path)]).toEqual([path, true])
+      expect([path, refused(uid, 'cat "$1"', path)]).toEqual([path, true])
+    }
+    for (const path of [
+      server.dataDir,
+      join(server.dataDir, 'nodes'),
+      join(server.dataDir, 'run'),
+      join(server.dataDir, 'software'),
+    ])
+      expect([path, refused(uid, 'touch "$1/x"', path)]).toEqual([path, true])
+    expect(refused(uid, `kill -0 ${runningPidOf(server, other.node)}`)).toBe(true)
+  })
+
+  /** Each as it would be for the service's next step. */
+  const redirections: [name: string, script: string][] = [
+    ...[
+      'phoenix.conf',
+      'phoenix.conf.new',
+      'seed.dat.new',
+      'run.json',
+      'run.json.new',
+      'daemon.log',
+      '.lock.new',
+      'anything',
+    ].map((name): [string, string] => [`a link ${name}`, `ln -sf "$1" ./${name}`]),
+    ['a link in a directory', 'mkdir -p below && ln -sf "$1" below/link'],
+    ['a directory that is a link to root’s', 'ln -sfn "$(dirname "$1")" directory'],
+  ]
+  test.each(redirections)('security 2: %s in its directory leads the service nowhere, at a restart', async (_name, script) => {
+    plant()
+    const directory = directoryOf(server, made.node)
+    as(uid, `cd "$2" && ${script}`, canary, directory)
+    const before = runningPidOf(server, made.node)
+    expect((await owner.act(made.node.id, 'restart')).status).toBe('ready')
+    expect(runningPidOf(server, made.node)).not.toBe(before)
+    expectUntouched()
+    expect(lstatSync(join(directory, 'phoenix.conf')).isSymbolicLink()).toBe(false)
+    expect((await infoOf(made)).nodeId).toHaveLength(66)
+    as(uid, 'cd "$1" && rm -rf below directory anything run.json* daemon.log .lock.new', directory)
+  })
+
+  test('security 2: a link in place of its seed is refused with a reason, and what it leads to is not shown', async () => {
+    plant()
+    const directory = directoryOf(server, made.node)
+    await owner.act(made.node.id, 'stop')
+    as(uid, 'cd "$2" && mv seed.dat kept && ln -s "$1" seed.dat', canary, directory)
+    const answer = await owner.send('POST', `/nodes/${made.node.id}/start`)
+    expect(answer.status).toBe(502)
+    const shown = await owner.get(made.node.id)
+    expect([shown.status, shown.failureMessage?.includes('canary')]).toEqual(['failed', false])
+    expectUntouched()
+    as(uid, 'cd "$1" && mv -f kept seed.dat', directory)
+    expect((await owner.act(made.node.id, 'start')).status).toBe('ready')
+  })
+
+  test('security 2: a forged record that names another process has no effect: its own process is stopped, the other lives', async () => {
+    const victim = spawn('sleep', ['600'], { stdio: 'ignore', env: {} })
+    const own = runningPidOf(server, made.node)
+    const forged = { attempt: 'x', port: 1, version: '0.8.0', run: 1, logFrom: 0, process: identify(victim.pid ?? 0) }
+    as(uid, 'cd "$1" && printf %s "$2" > run.json', directoryOf(server, made.node), JSON.stringify(forged))
+    // Also at a start, when records of an earlier version are looked for.
+    await server.restart()
+    expect(runningPidOf(server, made.node)).toBe(own)
+    expect((await owner.act(made.node.id, 'stop')).status).toBe('stopped')
+    expect([isRunning(own), isRunning(victim.pid ?? 0)]).toEqual([false, true])
+    victim.kill('SIGKILL')
+    expect((await owner.act(made.node.id, 'start')).status).toBe('ready')
+  })
+
+  test('security 6: what its user can see of other processes, during a whole start of the service, holds no secret', async () => {
+    // Reads environment and arguments of every new process as fast as it can, and keeps what it could read: some live for milliseconds.
+    const poller = `
+      const { existsSync, readdirSync, readFileSync } = require('node:fs')
+      const known = new Set(readdirSync('/proc'))
+      const seen = new Set()
+      let looks = 0
+      process.stdout.write('ready')
+      for (let until = Date.now(); Date.now() < until + 1000 || !existsSync(process.argv[1]); looks++) {
+        if (Date.now() >= until + 1000) until = Date.now()
+        for (const pid of readdirSync('/proc')) if (!known.has(pid)) for (const part of ['environ', 'cmdline'])
+          try { seen.add(readFileSync('/proc/' + pid + '/' + part, 'latin1')) } catch {}
+      }
+      process.stdout.write(JSON.stringify({ looks, seen: [...seen] }))`
+    const users = [uid, 50_000]
+    const done = join(temporaryDirectory(), 'done')
+    const pollers = users.map((one) => {
+      const child = spawn(process.execPath, ['-e', poller, done], { uid: one, gid: one, cwd: '/', env: {} })
+      const told = { text: '' }
+      child.stdout.on('data', (chunk: Buffer) => {
+        told.text += chunk
+      })
+      return { told, closed: new Promise((resolve) => child.on('close', resolve)) }
+    })
+    await eventually(() => pollers.every(({ told }) => told.text === 'ready'), 'the pollers')
+    await server.restart()
+    expect((await owner.act(made.node.id, 'restart')).status).toBe('ready')
+    writeFileSync(done, '')
+    const secrets = [
+      MASTER_KEY,
+      OPERATOR_TOKEN,
+      ...Object.values(made.credentials),
+      ...Object.values(other.credentials),
+      server.readSecret('postgres.password'),
+    ]
+    for (const { told, closed } of pollers) {
+      await closed
+      const { looks, seen } = JSON.parse(told.text.slice('ready'.length)) as { looks: number; seen: string[] }
+      expect(looks).toBeGreaterThan(1)
+      expect(seen.length).toBeGreaterThan(1)
+      expect(secrets.filter((secret) => seen.some((text) => text.includes(secret)))).toEqual([])
+    }
+  })
+
+  test('security 10: who takes a node’s port while it is down is not sent its password: not by the service, not by callers', async () => {
+    await owner.act(made.node.id, 'stop')
+    const sql = server.sql()
+    const [row] = await sql<{ port: number }[]>`SELECT port FROM nodes WHERE id = ${made.node.id}`
+    const port = row?.port ?? 0
+    const squatter = `
+      const { createServer } = require('node:net')
+      createServer((socket) => socket.on('data', (chunk) => process.stdout.write(chunk))).listen(${port}, '127.0.0.1', () => process.stdout.write('listening'))`
+    const otherUid = uidOf(runningPidOf(server, other.node)) ?? 0
+    const child = spawn(process.execPath, ['-e', squatter], { uid: otherUid, gid: otherUid, cwd: '/', env: {} })
+    let heard = ''
+    child.stdout.on('data', (chunk: Buffer) => {
+      heard += chunk
+    })
+    await eventually(() => heard === 'listening', 'the squatter')
+    expect(listenerUid(port)).toBe(otherUid)
+    // As if it were still up: what a request would meet between the node's death and its next start.
+    await sql`UPDATE nodes SET desired_state = 'running', status = 'ready', next_at = now() + interval '1 hour' WHERE id = ${made.node.id}`
+    const basic = `Basic ${Buffer.from(`:${made.credentials.password}`).toString('base64')}`
+    const answer = await server.send('GET', `/n/${made.node.id}/getinfo`, { headers: { authorization: basic } })
+    expect(answer.status).toBe(502)
+    const key = await server.newKey(['gateway:write'], owner.accountId)
+    const payment = { protocol: 'l402', nodeId: made.node.id, amountSat: 10, description: 'x' }
+    expect((await server.send('POST', '/v1/gateway/payments', { token: key.key, json: payment })).status).toBe(502)
+    // The service itself goes to another port.
+    await sql`UPDATE nodes SET next_at = now() WHERE id = ${made.node.id}`
+    expect((await server.restart()).port).toBeGreaterThan(0)
+    await eventually(async () => (await infoOf(made)).nodeId, 'the node on another port')
+    const [after] = await sql<{ port: number }[]>`SELECT port FROM nodes WHERE id = ${made.node.id}`
+    expect(after?.port).not.toBe(port)
+    expect(heard).toBe('listening')
+    child.kill('SIGKILL')
+  })
+})
+
+describe.skipIf(!isRoot)('trees of another user', () => {
+  const UID = 50_123
+  const SECRET = 'root only'
+  let root: string
+  let tree: string
+
+  beforeAll(() => {
+    root = temporaryDirectory()
+    writeFileSync(join(root, 'secret'), SECRET, { mode: 0o600 })
+    mkdirSync(join(root, 'kept'))
+    writeFileSync(join(root, 'kept', 'file'), 'kept')
+  })
+
+  const build = (): void => {
+    tree = join(root, 'tree')
+    mkdirSync(join(tree, 'below'), { recursive: true, mode: 0o700 })
+    writeFileSync(join(tree, 'below', 'own'), 'own', { mode: 0o640 })
+    symlinkSync(join(root, 'kept'), join(tree, 'link to a directory'))
+    symlinkSync(join(root, 'secret'), join(tree, 'below', 'link to a file'))
+    for (const path of ['', 'below', 'below/own']) chownSync(join(tree, path), UID, UID)
+    execFileSync('chown', ['-h', `${UID}:${UID}`, join(tree, 'link to a directory'), join(tree, 'below', 'link to a file')])
+    execFileSync('mkfifo', [join(tree, 'pipe')])
+    chownSync(join(tree, 'pipe'), UID, UID)
+    linkSync(join(root, 'secret'), join(tree, 'hard link'))
+  }
+  const expectKept = (): void => {
+    expect(readFileSync(join(root, 'kept', 'file'), 'utf8')).toBe('kept')
+    expect([statSync(join(root, 'secret')).uid, readFileSync(join(root, 'secret'), 'utf8')]).toEqual([0, SECRET])
+    expect([statSync(join(root, 'kept')).uid, statSync(join(root, 'kept', 'file')).uid]).toEqual([0, 0])
+  }
+
+  test('security 2: a copy follows no link, waits for no pipe, and holds nothing of a third user', async () => {
+    build()
+    await copyTree(tree, join(root, 'copy'))
+    expect(entriesBelow(join(root, 'copy'))).toEqual(['below', 'below/link to a file', 'below/own', 'link to a directory'])
+    expect(lstatSync(join(root, 'copy', 'below', 'link to a file')).isSymbolicLink()).toBe(true)
+    for (const path of ['', 'below', 'below/own']) {
+      const { uid, mode } = lstatSync(join(root, 'copy', path))
+      expect([path, uid, mode & 0o077]).toEqual([path, 0, 0])
+    }
+    expectKept()
+    await removeTree(join(root, 'copy'))
+    await removeTree(tree)
+  })
+
+  test('security 2: given to another user, what links lead to keeps its owner, hard links too', async () => {
+    build()
+    await giveTree(tree, { uid: UID + 1, gid: UID + 1 })
+    const uids = ['', 'below', 'below/own', 'hard link'].map((path) => lstatSync(join(tree, path)).uid)
+    expect(uids).toEqual([UID + 1, UID + 1, UID + 1, 0])
+    expectKept()
+    await removeTree(tree)
+  })
+
+  test('security 2: removed, what links lead to stays; a link in its place is removed itself', async () => {
+    build()
+    await removeTree(tree)
+    expect(existsSync(tree)).toBe(false)
+    symlinkSync(join(root, 'kept'), tree)
+    await removeTree(tree)
+    expect(lstatSync(tree, { throwIfNoEntry: false })).toBeUndefined()
+    await removeTree(tree)
+    expectKept()
+  })
+
+  test('security 2: removed and copied while its owner swaps directories for links, over and over, nothing outside changes', async () => {
+    tree = join(root, 'tree')
+    const swap = `
+      const fs = require('node:fs')
+      process.chdir(${JSON.stringify(tree)})
+      process.stdout.write('ready')
+      for (;;) {
+        try { fs.mkdirSync('a') } catch {}
+        try { fs.mkdirSync('b') } catch {}
+        try { fs.writeFileSync('a/file', 'mine') } catch {}
+        try { fs.renameSync('a', 'aside') } catch {}
+        try { fs.symlinkSync(${JSON.stringify(join(root, 'kept'))}, 'a') } catch {}
+        try { fs.unlinkSync('a') } catch {}
+        try { fs.renameSync('aside', 'a') } catch {}
+      }`
+    mkdirSync(tree, { mode: 0o700 })
+    chownSync(tree, UID, UID)
+    // Its own directory is all it needs to reach.
+    chmodSync(root, 0o711)
+    const child = spawn(process.execPath, ['-e', swap], { uid: UID, gid: UID, cwd: '/', env: {} })
+    await new Promise((resolve) => child.stdout.once('data', resolve))
+    for (let round = 0; round < 200; round++) {
+      const copy = join(root, `copy-${round}`)
+      // It may well find something gone: that is an error, and it is tried again. It must not find something else.
+      await copyTree(tree, copy).catch(expectRace)
+      for (const path of entriesBelow(copy))
+        if (path.endsWith('file')) expect(readFileSync(join(copy, path), 'utf8')).not.toBe('kept')
+      await removeTree(copy)
+      await removeTree(join(tree, 'a')).catch(expectRace)
+    }
+    child.kill('SIGKILL')
+    await new Promise((resolve) => child.once('close', resolve))
+    await removeTree(tree)
+    expectKept()
+  })
+})
+
+/** Without what links lead to. */
+function entriesBelow(directory: string): string[] {
+  return execFileSync('find', ['-P', directory, '-mindepth', '1', '-printf', '%P\\n'], { encoding: 'utf8' })
+    .split('\n')
+    .filter((path) => path !== '')
+    .sort()
+}
+
+function expectRace(error: NodeJS.ErrnoException): void {
+  expect(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENOTEMPTY', 'EISDIR', 'EEXIST', 'EPERM', 'EINVAL']).toContain(error.code)
+}
+
+describe.skipIf(!isRoot)('an installation of an earlier version', () => {
+  test('security 2 C17: records move, a running node goes on as it is, and becomes its own user at its next start', async () => {
+    const nobody = lookUpUser('nobody') ?? { uid: 0, gid: 0 }
+    const directory = temporaryDirectory()
+    const daemon = sandboxd(directory, '0.8.0')
+    const server = await new Server({
+      env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0', ...versions({ '0.8.0': daemon }) },
+    }).start()
+    const owner = await newOwner(server)
+    const made = await owner.createReady()
+    const forged = await owner.createReady()
+    const sql = server.sql()
+    const rows = await sql<{ id: string; port: number }[]>`UPDATE nodes SET uid = NULL RETURNING id, port`
+    await server.stop()
+
+    // As the earlier version left them: everything in the node's directory, and everybody the same user.
+    const old = new Map<string, number>()
+    for (const { id, port } of rows) {
+      const [home, state] = [join(server.dataDir, 'nodes', id), join(server.dataDir, 'run', id)]
+      const run = JSON.parse(readFileSync(join(state, 'run.json'), 'utf8'))
+      process.kill(run.process.pid, 'SIGKILL')
+      await eventually(() => !isRunning(run.process.pid), 'the end of the new one')
+      renameSync(join(state, 'daemon.log'), join(home, 'daemon.log'))
+      rmSync(state, { recursive: true })
+      execFileSync('chown', ['-R', `${nobody.uid}:${nobody.gid}`, home])
+      const args = ['--no-fork', '--nonblock', join(home, '.lock'), daemon]
+      const child = spawn(
+        'flock',
+        [...args, '--agree-to-terms-of-service', '--http-bind-ip=127.0.0.1', `--http-bind-port=${port}`],
+        {
+          ...nobody,
+          cwd: home,
+          env: { PATH: process.env.PATH, PHOENIX_DATADIR: home, HOME: home, BOLTYARD_NODE_ID: id, BOLTYARD_ATTEMPT: run.attempt },
+          detached: true,
+          stdio: 'ignore',
+        },
+      )
+      old.set(id, child.pid ?? 0)
+      const { uid: _uid, ...identity } = identify(child.pid ?? 0) ?? { uid: 0 }
+      const { uid: _, ...record } = run
+      // One of them names the other's process, or root's.
+      const process_ = id === forged.node.id ? { ...identify(process.pid), uid: undefined } : identity
+      writeFileSync(join(home, 'run.json'), JSON.stringify({ ...record, process: process_ }), { mode: 0o600 })
+    }
+    // That took a while, and its port may be somebody else's by now.
+    server.port = 0
+    await server.start()
+    const answers = async (): Promise<string> => (await infoOf({ ...made, node: await owner.get(made.node.id) })).nodeId
+    await eventually(answers, 'the node that was adopted')
+    for (const { node } of [made, forged]) {
+      expect(runningPidOf(server, node)).toBe(old.get(node.id))
+      expect(uidOf(runningPidOf(server, node))).toBe(nobody.uid)
+      expect(readdirSync(directoryOf(server, node)).filter((name) => /run\.json|daemon\.log/.test(name))).toEqual([])
+      expect((await owner.act(node.id, 'restart')).status).toBe('ready')
+      const uid = uidOf(runningPidOf(server, node)) ?? 0
+      expect([uid >= 50_000, isRunning(old.get(node.id) ?? 0)]).toEqual([true, false])
+      const home = directoryOf(server, node)
+      const strange = ['.', ...readdirSync(home)].filter((name) => lstatSync(join(home, name)).uid !== uid)
+      expect(strange).toEqual([])
+    }
+    expect(await answers()).toHaveLength(66)
+  })
+})

@@ -1,0 +1,249 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { lookUpUser } from '../../src/platform/linux.ts'
+import { listActivity } from '../../src/store/accounts.ts'
+import { openStore, type Sql } from '../../src/store/db.ts'
+import { claimDelivery, type Delivery } from '../../src/store/deliveries.ts'
+import { type Migration, migrate, readMigrations } from '../../src/store/migrate.ts'
+import { findPayment, markPaid } from '../../src/store/payments.ts'
+import { eventually, Server, type Store, startServer, storeEnv, temporaryDirectory, track } from '../support/server.ts'
+
+const PASSWORD = 'test-password'
+
+/** PostgreSQL as the distribution has it. */
+function debianPostgres(): string | undefined {
+  const root = '/usr/lib/postgresql'
+  if (!existsSync(root)) return undefined
+  const versions = readdirSync(root).sort((one, other) => Number(one) - Number(other))
+  return versions.map((version) => join(root, version, 'bin')).findLast((path) => existsSync(join(path, 'initdb')))
+}
+
+let debian: ChildProcess | undefined
+afterAll(async () => {
+  if (!debian) return
+  debian.kill('SIGQUIT')
+  await once(debian, 'close')
+})
+
+async function startDebian(programs: string): Promise<Store> {
+  const directory = join(temporaryDirectory(), 'debian')
+  const user = process.getuid?.() === 0 ? lookUpUser('postgres', 'nobody') : undefined
+  mkdirSync(directory, { mode: 0o700 })
+  writeFileSync(join(directory, 'password'), PASSWORD)
+  if (user) chownSync(directory, user.uid, user.gid)
+  const cluster = join(directory, 'data')
+  const options = { ...user, cwd: directory, env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' } }
+  const args = ['-D', cluster, '-U', 'tester', '--auth=scram-sha-256', `--pwfile=${join(directory, 'password')}`, '--no-sync']
+  execFileSync(join(programs, 'initdb'), [...args, '--encoding=UTF8', '--locale=C'], { ...options, stdio: 'ignore' })
+  debian = spawn(join(programs, 'postgres'), ['-D', cluster, '-k', directory, '-c', 'listen_addresses='], {
+    ...options,
+    stdio: 'ignore',
+  })
+  await eventually(() => readFileSync(join(cluster, 'postmaster.pid'), 'utf8').includes('ready'), 'PostgreSQL to start')
+  return { host: directory, port: 5432, user: 'tester', password: PASSWORD, database: 'postgres' }
+}
+
+function promises(start: () => Promise<Store>): void {
+  let store: Store
+  let admin: Sql
+  let databases = 0
+
+  beforeAll(async () => {
+    store = await start()
+    admin = track(openStore(store))
+  })
+
+  const freshDatabase = async (): Promise<Store> => {
+    const database = `fresh_${databases++}`
+    await admin.unsafe(`CREATE DATABASE ${database}`)
+    return { ...store, database }
+  }
+  const connect = (address: Store): Sql => track(openStore(address))
+  const applied = async (sql: Sql): Promise<number[]> =>
+    (await sql<{ version: number }[]>`SELECT version FROM schema_migrations ORDER BY version`).map(({ version }) => version)
+  const tables = async (sql: Sql): Promise<string[]> =>
+    (await sql<{ name: string }[]>`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1`).map(
+      ({ name }) => name,
+    )
+  const isLocked = async (sql: Sql): Promise<boolean> =>
+    (
+      await sql`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+    ).length > 0
+  const known = readMigrations().map(({ version }) => version)
+
+  test('all migrations there are were found, numbered from 1 without a gap', () => {
+    expect(known.length).toBeGreaterThan(0)
+    expect(known).toEqual(known.map((_, index) => index + 1))
+  })
+
+  test('of five that migrate a fresh database at once, each migration is applied once, and all find it done', async () => {
+    const address = await freshDatabase()
+    const connections = Array.from({ length: 5 }, () => connect(address))
+    await Promise.all(connections.map((sql) => migrate(sql)))
+    for (const sql of connections) expect(await applied(sql)).toEqual(known)
+    expect(await isLocked(connections[0] as Sql)).toBe(false)
+  })
+
+  test('migrating again changes nothing', async () => {
+    const sql = connect(await freshDatabase())
+    await migrate(sql)
+    const before = await sql`SELECT * FROM schema_migrations`
+    await migrate(sql)
+    expect(await sql`SELECT * FROM schema_migrations`).toEqual(before)
+  })
+
+  test('a database of a newer version is refused and left as it is, and the lock is given back', async () => {
+    const address = await freshDatabase()
+    const sql = connect(address)
+    await migrate(sql)
+    await sql`INSERT INTO schema_migrations (version, name) VALUES (9999, 'future')`
+    await expect(migrate(sql)).rejects.toMatchObject({ exitCode: 78, message: expect.stringMatching(/newer version.*9999/) })
+    expect(await isLocked(sql)).toBe(false)
+    const server = await new Server({ env: storeEnv(address, randomBytes(32).toString('base64')) }).launch()
+    expect(await server.exited).toEqual({ code: 78, signal: null })
+    expect(server.stderr.trim().split('\n')).toEqual([expect.stringMatching(/^DATABASE_URL: .*newer version/)])
+    expect(await sql`SELECT 1 FROM settings`).toEqual([])
+  })
+
+  test('what was paid and redeemed before schema 7 still is, since the same time and with its line in the log where it was', async () => {
+    const sql = connect(await freshDatabase())
+    const all = readMigrations()
+    await migrate(sql, all.slice(0, 6))
+    await sql.unsafe(`
+      INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
+                                    created_at, expires_at, settled_at, receipt, paid_at, redeemed_at, redeem_request_id)
+      SELECT 'pay_' || n, 'acct_1', 'node_1', 'mpp', 21, 'tea', 'c', sha256(n::text::bytea), 'k', to_timestamp(n), to_timestamp(n),
+             to_timestamp(n), 'receipt', CASE WHEN n > 1 THEN to_timestamp(n + 100) END, CASE WHEN n > 2 THEN to_timestamp(n + 200) END,
+             CASE WHEN n > 3 THEN 'request' END
+      FROM generate_series(1, 5) n`)
+    const lines: [action: string, target: string][] = [
+      ['payment.settled', 'pay_1'],
+      ['payment.paid', 'pay_3'],
+      ['payment.paid', 'pay_2'],
+      ['key.created', 'key_1'],
+      ['payment.paid', 'pay_4'],
+    ]
+    for (const [action, target] of lines)
+      await sql`INSERT INTO activity (account_id, at, actor, action, target) VALUES ('acct_1', to_timestamp(${Number(target.slice(4)) + 100}), 'key_1', ${action}, ${target})`
+    const before =
+      await sql`SELECT id, floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail FROM activity ORDER BY id DESC`
+    await migrate(sql, all)
+
+    // The fifth was paid too, though no line says so.
+    const [unheard, ...others] = await listActivity(sql, 'acct_1', 10)
+    expect(unheard).toMatchObject({ at: 105, actor: 'node_1', action: 'payment.paid', target: 'pay_5' })
+    expect(others).toEqual([...before])
+    const payments = await Promise.all([1, 2, 3, 4, 5].map((n) => findPayment(sql, 'acct_1', `pay_${n}`)))
+    expect(payments.map((payment) => [payment?.isPaid, payment?.redeemedAt])).toEqual([
+      [false, null],
+      [true, null],
+      [true, 203],
+      [true, 204],
+      [true, 205],
+    ])
+    const claim = (requestId: string): Promise<Delivery | undefined> =>
+      claimDelivery(sql, { accountId: 'acct_1', actor: 'key_1' }, 'pay_4', { requestId, holdSeconds: null })
+    expect(await claim('another')).toBeUndefined()
+    expect(await claim('request')).toMatchObject({ redeemedAt: 204, amountSat: 21 })
+    await markPaid(sql, 'pay_1', 'key_1')
+    await markPaid(sql, 'pay_2', 'key_1')
+    expect((await listActivity(sql, 'acct_1', 10)).map(({ target }) => target)).toEqual([
+      'pay_1',
+      'pay_5',
+      ...lines.map(([, target]) => target).reverse(),
+    ])
+  })
+
+  const one: Migration = { version: 1, name: '001-one.sql', sql: 'CREATE TABLE one (a int)' }
+  const three: Migration = { version: 3, name: '003-three.sql', sql: 'CREATE TABLE three (a int)' }
+  const second = (sql: string): Migration => ({ version: 2, name: '002-two.sql', sql })
+
+  test.each([
+    ['fails at the end', 'CREATE TABLE two (a int); INSERT INTO one VALUES (1); SELECT 1/0'],
+    ['fails at the beginning', 'SELECT 1/0; CREATE TABLE two (a int)'],
+    ['is no SQL', 'CREATE TABLE two (a int); CREATE TABEL nonsense'],
+    [
+      'breaks a constraint at commit',
+      'CREATE TABLE two (a int UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO two VALUES (1), (1)',
+    ],
+  ])('a migration that %s leaves nothing half-done, stops those after it, and can be repeated', async (_title, bad) => {
+    const sql = connect(await freshDatabase())
+    await expect(migrate(sql, [one, second(bad), three])).rejects.toThrow()
+    expect(await applied(sql)).toEqual([1])
+    expect(await tables(sql)).toEqual(['one', 'schema_migrations'])
+    expect(await sql`SELECT * FROM one`).toEqual([])
+    expect(await isLocked(sql)).toBe(false)
+    await migrate(sql, [one, second('CREATE TABLE two (a int)'), three])
+    expect(await applied(sql)).toEqual([1, 2, 3])
+    expect(await tables(sql)).toEqual(['one', 'schema_migrations', 'three', 'two'])
+  })
+
+  test('a connection that breaks in the middle leaves nothing half-done, and who waited goes on', async () => {
+    const address = await freshDatabase()
+    const [breaking, waiting] = [connect(address), connect(address)]
+    const long = second('CREATE TABLE two (a int); SELECT pg_sleep(60)')
+    const broken = expect(migrate(breaking, [one, long])).rejects.toThrow()
+    const sleeper = await eventually(async () => {
+      const [row] = await admin<{ pid: number }[]>`
+        SELECT pid FROM pg_stat_activity WHERE datname = ${address.database} AND wait_event = 'PgSleep'`
+      return row?.pid
+    }, 'the migration to sleep')
+    const waited = migrate(waiting, [one, second('CREATE TABLE two (b int)'), three])
+    await admin`SELECT pg_terminate_backend(${sleeper})`
+    await broken
+    await waited
+    expect(await applied(waiting)).toEqual([1, 2, 3])
+    expect(await waiting`SELECT column_name FROM information_schema.columns WHERE table_name = 'two'`).toEqual([
+      { column_name: 'b' },
+    ])
+  })
+
+  test('two services that start at once on a fresh database both serve it; no account is made for anybody', async () => {
+    const env = { ...storeEnv(await freshDatabase(), randomBytes(32).toString('base64')), ROLE: 'api' }
+    const [first, other] = await Promise.all([startServer({ env }), startServer({ env })])
+    expect((await first.operator('GET', '/accounts')).json()).toEqual({ accounts: [] })
+    expect(existsSync(join(first.dataDir, 'first-run.json'))).toBe(false)
+    const { key, accountId } = await first.newKey()
+    expect((await other.send('GET', '/v1/api-key', { token: key })).json().accountId).toBe(accountId)
+    await Promise.all([first.stop(), other.stop()])
+  })
+
+  test('of two services with different master keys that start at once on a fresh database, one serves it: the other exits 78', async () => {
+    const address = await freshDatabase()
+    const launch = () => new Server({ env: { ...storeEnv(address, randomBytes(32).toString('base64')), ROLE: 'api' } }).launch()
+    const ends = await Promise.all(
+      [await launch(), await launch()].map(async (server) => {
+        const serves = server.printed(/^boltyard ready/m).then(
+          () => 'serves',
+          () => server.exited,
+        )
+        const end = await Promise.race([server.exited, serves])
+        await server.kill()
+        return end
+      }),
+    )
+    expect(ends).toContainEqual('serves')
+    expect(ends).toContainEqual({ code: 78, signal: null })
+  })
+}
+
+describe('on the embedded PostgreSQL', () => {
+  promises(async () => (await startServer()).store)
+})
+
+const programs = debianPostgres()
+if (!programs && process.env.CI !== 'true')
+  process.stderr.write(
+    '\n### SKIPPED: store.test.ts on a PostgreSQL of the distribution: /usr/lib/postgresql/*/bin/initdb is missing ###\n\n',
+  )
+
+describe.skipIf(!programs && process.env.CI !== 'true')('on the distribution’s PostgreSQL', () => {
+  promises(() => {
+    if (!programs) throw new Error('CI needs a PostgreSQL of the distribution: /usr/lib/postgresql/*/bin/initdb is missing')
+    return startDebian(programs)
+  })
+})

@@ -1,0 +1,29 @@
+import type { AddressInfo } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import { afterAll } from 'vitest'
+import { readConfig } from '../../src/config.ts'
+import { type AppParts, buildApp } from '../../src/http/app.ts'
+import { createLogger } from '../../src/platform/log.ts'
+
+/** All routes and hooks of the service on a real socket, without a store: for what is decided before anything is looked up. */
+
+const apps: FastifyInstance[] = []
+afterAll(async () => {
+  await Promise.all(apps.map((app) => app.close()))
+})
+
+export async function openApp(env: Record<string, string> = {}, more: Partial<AppParts> = {}): Promise<{ port: number }> {
+  const parts: Partial<AppParts> = {
+    config: readConfig(env),
+    lookUpNode: async () => 'not found',
+    operatorToken: 'x'.repeat(32),
+    appDirectory: '/nonexistent',
+    isStopping: () => false,
+    logger: await createLogger('silent'),
+    ...more,
+  }
+  const app = await buildApp(parts as AppParts)
+  apps.push(app)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  return { port: (app.server.address() as AddressInfo).port }
+}

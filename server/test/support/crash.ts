@@ -1,0 +1,189 @@
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { SANDBOXD } from '../../../sandboxd/test/build.ts'
+import { type Answer, eventually, processesIn, type Request, Server, type ServerSetup } from './server.ts'
+
+const room = fileURLToPath(new URL('../..', import.meta.url))
+/** Of this test file alone: another one may run at the same time, and removes its own when it ends. */
+const CRASHING = `${room}dist-crash-${process.pid}/`
+
+/** The same source with its crash points live; beside the real bundle, so that it finds all else at the same places. */
+export async function buildCrashingServer(): Promise<string> {
+  await promisify(execFile)(process.execPath, [`${room}build.mjs`, '--crashpoints', `--outdir=${CRASHING}`])
+  return `${CRASHING}main.js`
+}
+
+export function removeCrashingServer(): void {
+  rmSync(CRASHING, { recursive: true, force: true })
+}
+
+/** An executable that a catalogue can name. Nodes may run as another user, so everybody may read it. */
+export function program(directory: string, name: string, script: string): string {
+  const path = join(directory, name)
+  writeFileSync(path, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  return path
+}
+
+/** The sandbox daemon, calling itself another version. */
+export function sandboxd(directory: string, version: string): string {
+  const bundle = join(directory, `sandboxd-${version}.cjs`)
+  const source = readFileSync(SANDBOXD, 'utf8')
+  if (source.split('0.8.0-sandbox').length !== 2) throw new Error('the version is expected once in the bundle')
+  writeFileSync(bundle, source.replace('0.8.0-sandbox', `${version}-sandbox`), { mode: 0o644 })
+  return program(directory, `sandboxd-${version}`, `exec '${process.execPath}' '${bundle}' "$@"`)
+}
+
+export const versions = (catalogue: Record<string, string>): Record<string, string> => ({
+  NODE_VERSIONS: Object.entries(catalogue)
+    .map(([version, path]) => `${version}=${path}`)
+    .join(','),
+})
+
+export type Daemon = { pid: number; startTime: string; nodeId: string }
+
+/** By what it was called with, and no other process of the machine. */
+export function hubsIn(dataDir: string): number[] {
+  return processesIn(dataDir).filter((pid) =>
+    readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0hub\0--datadir=${dataDir}/hub\0`),
+  )
+}
+
+/** Every living process that was started for a node of this data directory, whether or not anybody has it on record. */
+export function daemonsIn(dataDir: string): Daemon[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const environment = readFileSync(`/proc/${name}/environ`, 'latin1').split('\0')
+        const directory = environment.find((entry) => entry.startsWith(`PHOENIX_DATADIR=${dataDir}/nodes/`))
+        const stat = readFileSync(`/proc/${name}/stat`, 'latin1')
+        const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+        if (directory === undefined || state === 'Z') return []
+        return [{ pid: Number(name), startTime: fields[18] ?? '', nodeId: directory.split('/').at(-1) ?? '' }]
+      } catch {
+        // gone meanwhile
+        return []
+      }
+    })
+}
+
+export type Status = 'provisioning' | 'ready' | 'stopped' | 'failed'
+export type NodeView = {
+  id: string
+  name: string
+  status: Status
+  failureMessage: string | null
+  updateStatus: string | null
+  updateCompletedAt: number | null
+}
+export type Credentials = { seed: string; password: string; restrictedPassword: string }
+export type Created = { node: NodeView; credentials: Credentials }
+
+/** A service and the nodes of its first account. */
+export class Yard extends Server {
+  #key = ''
+
+  /** Everything that tests turn to often is fast, and nothing runs into limits that are not its subject. Free: so there is no treasury's node among the processes. */
+  constructor(setup: ServerSetup = {}) {
+    super({ ...setup, env: { RATE_LIMIT_MAX: '1000000', NODE_PRICE_SAT_PER_DAY: '0', LOG_LEVEL: 'warn', ...setup.env } })
+  }
+
+  v1(method: string, path: string, options: Request = {}): Promise<Answer> {
+    this.#key ||= this.firstRun.apiKey
+    return this.send(method, `/v1/nodes${path}`, { token: this.#key, timeoutMs: 60_000, ...options })
+  }
+
+  async create(headers: Record<string, string> = {}): Promise<Created> {
+    const answer = await this.v1('POST', '', { json: {}, headers })
+    if (answer.status !== 202) throw new Error(answer.text)
+    return answer.json()
+  }
+
+  async createReady(): Promise<Created> {
+    const created = await this.create()
+    await this.becomes(created.node.id, 'ready')
+    return created
+  }
+
+  async view(id: string): Promise<NodeView> {
+    const answer = await this.v1('GET', `/${id}`)
+    if (answer.status !== 200) throw new Error(answer.text)
+    return answer.json()
+  }
+
+  async list(): Promise<NodeView[]> {
+    return (await this.v1('GET', '')).json().nodes
+  }
+
+  async becomes(id: string, status: Status, timeoutMs = 30_000): Promise<NodeView> {
+    return this.shows(id, (view) => view.status === status, `${id} to be ${status}`, timeoutMs)
+  }
+
+  async shows(id: string, holds: (view: NodeView) => boolean, what: string, timeoutMs = 30_000): Promise<NodeView> {
+    let last: NodeView | undefined
+    return eventually(
+      async () => {
+        last = await this.view(id)
+        return holds(last) ? last : undefined
+      },
+      what,
+      timeoutMs,
+    ).catch((error: Error) => {
+      throw new Error(`${error.message}; it shows ${JSON.stringify(last)}`)
+    })
+  }
+
+  async expectOk(answer: Promise<Answer>): Promise<any> {
+    const { status, text } = await answer
+    if (status >= 300) throw new Error(`${status} ${text}`)
+    return text === '' ? undefined : JSON.parse(text)
+  }
+
+  /** The node's own API, as whoever has its password, through the service's proxy. */
+  async node(id: string, password: string, method: string, path: string, form?: Record<string, string>): Promise<any> {
+    const authorization = `Basic ${Buffer.from(`:${password}`).toString('base64')}`
+    const body = form && { body: new URLSearchParams(form).toString() }
+    const headers = { authorization, ...(form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}) }
+    const answer = await this.send(method, `/n/${id}${path}`, { headers, ...body })
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${answer.text}`)
+    return answer.json()
+  }
+
+  async fund(id: string, amountSat: number): Promise<void> {
+    await this.expectOk(this.operator('POST', `/sandbox/nodes/${id}/fund`, { json: { amountSat } }))
+  }
+
+  /** The one process of a node; undefined when it has none. Two would be the end of its money. */
+  daemon(id: string): Daemon | undefined {
+    const daemons = daemonsIn(this.dataDir).filter(({ nodeId }) => nodeId === id)
+    if (daemons.length > 1) throw new Error(`${id} runs ${daemons.length} times`)
+    return daemons[0]
+  }
+
+  directory(id: string): string {
+    return join(this.dataDir, 'nodes', id)
+  }
+
+  /** What only the service can reach. */
+  state(id: string): string {
+    return join(this.dataDir, 'run', id)
+  }
+
+  copyOf(id: string, version: string): string {
+    return `${this.directory(id)}.before-update-from-${version}`
+  }
+
+  conf(id: string): string {
+    const path = join(this.directory(id), 'phoenix.conf')
+    return existsSync(path) ? readFileSync(path, 'utf8') : ''
+  }
+
+  /** The daemon's own command line, as the kernel has it. */
+  commandLine(id: string): string[] {
+    const daemon = this.daemon(id)
+    return daemon ? readFileSync(`/proc/${daemon.pid}/cmdline`, 'utf8').split('\0') : []
+  }
+}

@@ -1,0 +1,135 @@
+import { createHash, createHmac } from 'node:crypto'
+import { decode } from 'light-bolt11-decoder'
+import type { Sql } from '../../src/store/db.ts'
+import { type Created, callNode, Owner } from './nodes.ts'
+import { type Answer, eventually, type Server } from './server.ts'
+
+/** What a merchant, his customer and whoever tampers with a credential do. Nothing here uses the code under test. */
+
+export type Protocol = 'mpp' | 'l402'
+export type Payment = { id: string; protocol: Protocol; status: string; challenge: string }
+export type Wish = { nodeId: string; amountSat: number; description: string; protocol?: Protocol }
+
+/** Somebody who may do everything that a key can; of a new account, unless one is named. */
+export async function newMerchant(server: Server, accountId?: string): Promise<Owner> {
+  return new Owner(server, await server.newKey(['nodes:write', 'gateway:write'], accountId))
+}
+
+export function charge(merchant: Owner, { node }: Pick<Created, 'node'>, wish: Partial<Wish> = {}): Promise<Payment> {
+  return merchant.want(201, 'POST', '/gateway/payments', {
+    json: { nodeId: node.id, amountSat: 1000, description: 'Weather report', ...wish },
+  })
+}
+
+export function validate(merchant: Owner, id: string, credential: unknown): Promise<Answer> {
+  return merchant.send('POST', `/gateway/payments/${id}/validate`, { json: { credential } })
+}
+
+export function redeem(merchant: Owner, id: string, credential: unknown, more: object = {}): Promise<Answer> {
+  return merchant.send('POST', `/gateway/payments/${id}/redeem`, { json: { credential, ...more } })
+}
+
+/** A customer's wallet: pays the invoice of a challenge, and learns the preimage. */
+export async function pay(server: Server, { challenge }: { challenge: string }): Promise<string> {
+  const answer = await server.operator('POST', '/sandbox/pay', { json: { invoice: invoiceIn(challenge) } })
+  if (answer.status !== 200) throw new Error(`pay: ${answer.status} ${answer.text}`)
+  return answer.json().preimage
+}
+
+/** The node's event comes when it comes; what is settled is seen in the payment. */
+export function untilSettled(merchant: Owner, { id }: { id: string }): Promise<{ settledAt: number }> {
+  return eventually(async () => {
+    const payment = await merchant.want<{ settledAt: number | null }>(200, 'GET', `/gateway/payments/${id}`)
+    if (payment.settledAt === null) throw new Error('not settled')
+    return { settledAt: payment.settledAt }
+  }, `${id} to be settled`)
+}
+
+/** What the payee's own node tells anyone with its password, before anybody has paid. */
+export async function preimageFrom({ node, credentials }: Created, { challenge }: { challenge: string }): Promise<string> {
+  const { paymentHash } = decoded(invoiceIn(challenge))
+  return (await callNode(node, credentials.password, 'GET', `/payments/incoming/${paymentHash}`)).json().preimage
+}
+
+/** The parameters of a challenge of either protocol, in their order. */
+export function parametersOf(challenge: string): Record<string, string> {
+  const pairs = challenge.slice(challenge.indexOf(' ') + 1).split(', ')
+  return Object.fromEntries(pairs.map((pair) => /^(\w+)="([^"]*)"$/.exec(pair)?.slice(1) ?? [pair, '']))
+}
+
+export function requestIn(challenge: string): any {
+  return JSON.parse(Buffer.from(parametersOf(challenge).request ?? '', 'base64url').toString('utf8'))
+}
+
+export function invoiceIn(challenge: string): string {
+  return parametersOf(challenge).invoice ?? requestIn(challenge).methodDetails.invoice
+}
+
+export const macaroonIn = (challenge: string): Buffer => Buffer.from(parametersOf(challenge).macaroon ?? '', 'base64')
+
+export function credentialOf({ protocol, challenge }: Pick<Payment, 'protocol' | 'challenge'>, preimage: string): string {
+  return protocol === 'mpp' ? mppCredential(parametersOf(challenge), preimage) : l402Credential(macaroonIn(challenge), preimage)
+}
+
+export function mppCredential(challenge: object, preimage: unknown, more: object = {}): string {
+  return `Payment ${base64url({ challenge, payload: { preimage }, ...more })}`
+}
+
+export const base64url = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+export const l402Credential = (macaroon: Buffer, preimage: string): string => `L402 ${macaroon.toString('base64')}:${preimage}`
+
+/** The same macaroon with caveats at its end: whoever holds it can do that, without any key. */
+export function attenuate(macaroon: Buffer, ...caveats: string[]): Buffer {
+  const tail = 35
+  return caveats.reduce((before, caveat) => {
+    const text = Buffer.from(caveat)
+    if (text.length > 127) throw new Error('a longer caveat needs a longer length')
+    const signature = createHmac('sha256', before.subarray(-32)).update(text).digest()
+    const added = [Buffer.of(2, text.length), text, Buffer.of(0, 0, 6, 32), signature]
+    return Buffer.concat([before.subarray(0, -tail), ...added])
+  }, macaroon)
+}
+
+export type Decoded = {
+  prefix: string
+  amountMsat: string
+  paymentHash: string
+  timestamp: number
+  expiry: number
+  description: string | undefined
+  descriptionHash: string | undefined
+}
+
+/** By a decoder that is not ours. */
+export function decoded(invoice: string): Decoded {
+  const { sections } = decode(invoice)
+  const the = (name: string): any => (sections.find((section) => section.name === name) as { value?: unknown })?.value
+  return {
+    prefix: the('coin_network').bech32,
+    amountMsat: the('amount'),
+    paymentHash: the('payment_hash'),
+    timestamp: the('timestamp'),
+    expiry: the('expiry'),
+    description: the('description'),
+    descriptionHash: the('description_hash'),
+  }
+}
+
+/** One connection for each life of the service: it takes a hundred in all. */
+const connections = new WeakMap<object, Sql>()
+export function storeOf(server: Server): Sql {
+  const sql = connections.get(server.child) ?? server.sql()
+  connections.set(server.child, sql)
+  return sql
+}
+
+/** The whole row, to be compared with itself. */
+export async function rowOf(server: Server, id: string): Promise<Record<string, unknown>> {
+  const [row] = await storeOf(
+    server,
+  )`SELECT * FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id}`
+  return { ...row }
+}
+
+export const sha256 = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex')

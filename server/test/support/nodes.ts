@@ -1,0 +1,209 @@
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'vitest'
+import { type Answer, eventually, type Key, type Request, type Server, send, temporaryDirectory } from './server.ts'
+
+/** Nodes of a server, as their owner, the operator and the machine see them. */
+
+export type Node = {
+  id: string
+  name: string
+  status: 'provisioning' | 'ready' | 'stopped' | 'failed'
+  endpointUrl: string
+  failureMessage: string | null
+  updateStatus: string | null
+  updateCompletedAt: number | null
+  createdAt: number
+  updatedAt: number
+}
+export type Credentials = { seed: string; password: string; restrictedPassword: string }
+export type Created = { node: Node; credentials: Credentials }
+
+let addresses = 0
+const newAddress = (): string => `10.${(addresses >> 16) & 127}.${(addresses >> 8) & 255}.${addresses++ & 255}`
+
+/** Somebody with a key. Each request is from an address of its own, so that only tests of the rate limit meet it (TRUST_PROXY=1). */
+export class Owner {
+  readonly server: Server
+  readonly key: Key
+
+  constructor(server: Server, key: Key) {
+    this.server = server
+    this.key = key
+  }
+
+  get accountId(): string {
+    return this.key.accountId
+  }
+
+  send(method: string, path: string, options: Request = {}): Promise<Answer> {
+    const headers = { 'x-forwarded-for': newAddress(), ...options.headers }
+    return this.server.send(method, `/v1${path}`, { token: this.key.key, timeoutMs: 60_000, ...options, headers })
+  }
+
+  /** The body of an answer that has to be this one. */
+  async want<T = Node>(status: number, method: string, path: string, options: Request = {}): Promise<T> {
+    const answer = await this.send(method, path, options)
+    if (answer.status !== status) throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`)
+    return (answer.text === '' ? undefined : answer.json()) as T
+  }
+
+  create(json: unknown = {}, headers: Record<string, string> = {}): Promise<Created> {
+    return this.want<Created>(202, 'POST', '/nodes', { json, headers })
+  }
+
+  async createReady(json: unknown = {}): Promise<Created> {
+    const { node, credentials } = await this.create(json)
+    return { node: await this.until(node.id, 'ready'), credentials }
+  }
+
+  get(id: string): Promise<Node> {
+    return this.want(200, 'GET', `/nodes/${id}`)
+  }
+
+  async list(): Promise<Node[]> {
+    return (await this.want<{ nodes: Node[] }>(200, 'GET', '/nodes')).nodes
+  }
+
+  until(id: string, status: Node['status'], timeoutMs = 25_000): Promise<Node> {
+    return eventually(
+      async () => {
+        const node = await this.get(id)
+        if (node.status !== status) throw new Error(`${node.status}: ${node.failureMessage}`)
+        return node
+      },
+      `${id} to be ${status}`,
+      timeoutMs,
+    )
+  }
+
+  act(id: string, action: 'start' | 'stop' | 'restart'): Promise<Node> {
+    return this.want(200, 'POST', `/nodes/${id}/${action}`)
+  }
+
+  delete(id: string, query = ''): Promise<Answer> {
+    return this.send('DELETE', `/nodes/${id}${query}`)
+  }
+
+  /** The code of the error that it has to be. */
+  async refusal(method: string, path: string, options: Request = {}): Promise<[status: number, code: string]> {
+    const { status, text, json } = await this.send(method, path, options)
+    if (status < 400) throw new Error(`${method} ${path}: ${status} ${text}`)
+    expect(Object.keys(json())).toEqual(['error'])
+    return [status, json().error.code]
+  }
+}
+
+/** Of a new account, unless one is named. */
+export async function newOwner(server: Server, account: { creditSat?: number; accountId?: string } = {}): Promise<Owner> {
+  const { creditSat, accountId } = account
+  const id = accountId ?? (await server.newAccount(creditSat === undefined ? {} : { creditSat })).id
+  return new Owner(server, await server.newKey(['nodes:write'], id))
+}
+
+export const basic = (password: string) => ({ authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` })
+
+/** The node's own API, the way that clients reach it. */
+export function callNode(
+  { endpointUrl }: Pick<Node, 'endpointUrl'>,
+  password: string,
+  method: string,
+  path: string,
+  body?: string,
+): Promise<Answer> {
+  const { port, pathname } = new URL(endpointUrl)
+  const form = body === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }
+  return send(Number(port), method, pathname + path, {
+    headers: { ...basic(password), ...form },
+    ...(body === undefined ? {} : { body }),
+  })
+}
+
+export async function infoOf({ node, credentials }: Created): Promise<{ nodeId: string; version: string }> {
+  const answer = await callNode(node, credentials.password, 'GET', '/getinfo')
+  if (answer.status !== 200) throw new Error(`getinfo: ${answer.status} ${answer.text}`)
+  return answer.json()
+}
+
+export async function balanceOf({ node, credentials }: Created): Promise<number> {
+  return (await callNode(node, credentials.password, 'GET', '/getbalance')).json().balanceSat
+}
+
+export async function invoiceOf({ node, credentials }: Created, amount = ''): Promise<string> {
+  const answer = await callNode(node, credentials.password, 'POST', '/createinvoice', `description=test${amount}`)
+  return answer.json().serialized
+}
+
+export async function fund(server: Server, { node }: Created, amountSat: number): Promise<void> {
+  const answer = await server.operator('POST', `/sandbox/nodes/${node.id}/fund`, { json: { amountSat } })
+  expect([answer.status, answer.text]).toEqual([200, expect.any(String)])
+}
+
+export async function fault(server: Server, { node }: { node: Pick<Node, 'id'> }, kind: string): Promise<void> {
+  const answer = await server.operator('POST', `/sandbox/nodes/${node.id}/fault`, { json: { fault: kind } })
+  expect([answer.status, answer.text]).toEqual([200, '{}'])
+}
+
+/** A control of the sandbox daemon that the operator's API does not have, through the hub. */
+export async function control(server: Server, made: Created, verb: string, json: Record<string, unknown>): Promise<void> {
+  const { nodeId } = await infoOf(made)
+  const hub = join(server.dataDir, 'hub')
+  const { port } = JSON.parse(readFileSync(join(server.dataDir, 'run', 'hub', 'run.json'), 'utf8'))
+  const [, token = ''] = /^control-token=(.+)$/m.exec(readFileSync(join(hub, 'hub.conf'), 'utf8')) ?? []
+  const answer = await send(port, 'POST', `/nodes/${nodeId}/${verb}`, { token, json })
+  expect([answer.status, answer.text]).toEqual([200, expect.any(String)])
+}
+
+export const directoryOf = (server: Server, { id }: { id: string }): string => join(server.dataDir, 'nodes', id)
+/** What only the service can reach. */
+export const stateOf = (server: Server, { id }: { id: string }): string => join(server.dataDir, 'run', id)
+
+/** What the machine knows of a process; undefined when it is gone, or only waits to be reaped. */
+export function isRunning(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2))
+  } catch {
+    return false
+  }
+}
+
+function pidIn(directory: string): number | undefined {
+  const pid = JSON.parse(readFileSync(join(directory, 'run.json'), 'utf8')).process?.pid
+  return typeof pid === 'number' && isRunning(pid) ? pid : undefined
+}
+
+export const pidOf = (server: Server, node: { id: string }): number | undefined => pidIn(stateOf(server, node))
+
+export function runningPidOf(server: Server, node: { id: string }): number {
+  const pid = pidOf(server, node)
+  if (pid === undefined) throw new Error(`no process of ${node.id}`)
+  return pid
+}
+
+/** Nodes cannot reach their Lightning peer until it is let go again; the hub lives, so that nobody starts another. */
+export function freezeHub(server: Server): { thaw: () => void } {
+  const pid = pidIn(join(server.dataDir, 'run', 'hub'))
+  if (pid === undefined) throw new Error('no hub')
+  process.kill(pid, 'SIGSTOP')
+  return { thaw: () => process.kill(pid, 'SIGCONT') }
+}
+
+const SANDBOXD = fileURLToPath(new URL('../../../sandboxd/dist/sandboxd.cjs', import.meta.url))
+
+/** A catalogue of the bundled daemon under several names; each reports its own. A command line of its own can break one. */
+export function catalogue(versions: { version: string; command?: string }[]): string {
+  const directory = temporaryDirectory()
+  const bundle = readFileSync(SANDBOXD, 'utf8')
+  return versions
+    .map(({ version, command = 'exec "$NODE" "$DAEMON" "$@"' }) => {
+      const daemon = join(directory, `${version}.cjs`)
+      writeFileSync(daemon, bundle.replace(/"0\.8\.0-/g, `"${version}-`))
+      const script = join(directory, version)
+      writeFileSync(script, `#!/bin/sh\nNODE='${process.execPath}' DAEMON='${daemon}'\n${command}\n`)
+      chmodSync(script, 0o755)
+      return `${version}=${script}`
+    })
+    .join(',')
+}

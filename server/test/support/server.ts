@@ -1,0 +1,316 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs'
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+import { eventually, freePort } from '../../../sandboxd/test/harness.ts'
+import { openStore, type Sql } from '../../src/store/db.ts'
+import { SERVER } from './build.ts'
+
+export { eventually, freePort }
+
+/** The real service on its real PostgreSQL. Everything that a test file starts or writes is gone when the file has run. */
+
+const servers = new Set<Server>()
+const stores = new Set<Sql>()
+const directories: string[] = []
+const agent = new Agent({ keepAlive: false })
+
+afterAll(async () => {
+  await Promise.all([...stores].map((sql) => sql.end({ timeout: 0 })))
+  await Promise.all([...servers].map((server) => server.kill()))
+  for (const directory of directories) {
+    await killWhatRunsIn(directory)
+    rmSync(directory, { recursive: true, force: true })
+  }
+}, 60_000)
+
+export function temporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'boltyard-test-'))
+  // PostgreSQL runs as another user when the tests run as root, and must get through.
+  chmodSync(directory, 0o711)
+  directories.push(directory)
+  return directory
+}
+
+/** Also for what a server makes outside its data directory. */
+export function removeAfterwards(directory: string): void {
+  directories.push(directory)
+}
+
+export type Answer = { status: number; headers: IncomingHttpHeaders; text: string; json: () => any }
+export type Request = {
+  headers?: Record<string, string | string[]>
+  /** Sent as JSON, with its content type. */
+  json?: unknown
+  body?: string | Buffer
+  token?: string
+  timeoutMs?: number
+}
+
+export function send(port: number, method: string, path: string, options: Request = {}, host = '127.0.0.1'): Promise<Answer> {
+  const body = options.json === undefined ? options.body : JSON.stringify(options.json)
+  const headers = {
+    ...(options.json === undefined ? {} : { 'content-type': 'application/json' }),
+    ...(options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }),
+    ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
+    ...options.headers,
+  }
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(options.timeoutMs ?? 25_000)
+    const outgoing = request({ host, port, method, path, headers, agent, signal }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('error', reject)
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8')
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: () => JSON.parse(text) })
+      })
+    })
+    outgoing.on('error', reject)
+    outgoing.end(body)
+  })
+}
+
+/** Bytes as they are, and all that comes back until the server closes or falls silent for a moment. */
+export function sendRaw(port: number, bytes: string | Buffer, quietMs = 1_000): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1')
+    let text = ''
+    socket.setTimeout(quietMs, () => socket.destroy())
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1')
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error)
+    })
+    socket.on('close', () => resolve(text))
+    socket.write(bytes)
+  })
+}
+
+export type Store = { host: string; port: number; user: string; password: string; database: string }
+
+/** A socket's directory fits into no URL that the client understands; it takes it from the environment. */
+export function storeEnv({ host, user, password, database }: Store, masterKey: string): Record<string, string> {
+  const connection = { PGHOST: host, PGUSER: user, PGPASSWORD: password }
+  return { DATABASE_URL: `postgres:///${database}`, MASTER_KEY: masterKey, ...connection }
+}
+
+export type ServerSetup = {
+  env?: Record<string, string>
+  dataDir?: string
+  /** How the service is run: in a terminal, as another user. */
+  command?: string[]
+}
+
+export class Server {
+  readonly dataDir: string
+  readonly env: Record<string, string>
+  readonly #command: string[]
+  child!: ChildProcess
+  exited!: Promise<{ code: number | null; signal: string | null }>
+  stdout = ''
+  stderr = ''
+  port = 0
+  url = ''
+
+  constructor({
+    env = {},
+    dataDir = join(temporaryDirectory(), 'data'),
+    command = [process.execPath, SERVER],
+  }: ServerSetup = {}) {
+    this.dataDir = dataDir
+    this.env = env
+    this.#command = command
+  }
+
+  /** Starts the process and waits for nothing; what an earlier one printed is forgotten. */
+  async launch(env: Record<string, string> = {}): Promise<this> {
+    this.port ||= await freePort()
+    this.stdout = ''
+    this.stderr = ''
+    const [command = '', ...args] = this.#command
+    const environment = { PATH: process.env.PATH, HOME: '/nonexistent', DATA_DIR: this.dataDir, PORT: String(this.port) }
+    this.child = spawn(command, args, { env: { ...environment, ...this.env, ...env }, stdio: 'pipe' })
+    this.child.stdin?.on('error', () => undefined)
+    this.child.stdout?.on('data', (chunk: Buffer) => {
+      this.stdout += chunk
+    })
+    this.child.stderr?.on('data', (chunk: Buffer) => {
+      this.stderr += chunk
+    })
+    servers.add(this)
+    this.exited = once(this.child, 'close').then(([code, signal]) => {
+      servers.delete(this)
+      return { code, signal }
+    })
+    return this
+  }
+
+  async start(env: Record<string, string> = {}): Promise<this> {
+    await this.launch(env)
+    const [, url = ''] = await this.printed(/^boltyard ready (\S+)\r?\n/m)
+    this.url = url
+    this.port = Number(new URL(url).port)
+    return this
+  }
+
+  /** The first match in what it prints, now or later; fails when it exits without having printed it. */
+  printed(pattern: RegExp, stream: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
+    return new Promise((resolve, reject) => {
+      const look = (): void => {
+        const match = pattern.exec(this[stream])
+        if (match) resolve(match)
+      }
+      look()
+      this.child[stream]?.on('data', look)
+      void this.exited.then(({ code }) => {
+        reject(new Error(`exited (${code}) without printing ${pattern}: ${this.stdout}${this.stderr}`))
+      })
+    })
+  }
+
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<{ code: number | null; signal: string | null }> {
+    this.child.kill(signal)
+    return this.exited
+  }
+
+  stop(): Promise<{ code: number | null; signal: string | null }> {
+    return this.kill('SIGTERM')
+  }
+
+  async restart(signal: NodeJS.Signals = 'SIGTERM', env: Record<string, string> = {}): Promise<this> {
+    await this.kill(signal)
+    return this.start(env)
+  }
+
+  send(method: string, path: string, options: Request = {}): Promise<Answer> {
+    return send(this.port, method, path, options)
+  }
+
+  /** The operator API, as the operator. */
+  operator(method: string, path: string, options: Request = {}): Promise<Answer> {
+    return this.send(method, `/operator/v1${path}`, { token: this.operatorToken, ...options })
+  }
+
+  readSecret(name: string): string {
+    return readFileSync(join(this.dataDir, name), 'utf8').trim()
+  }
+
+  get operatorToken(): string {
+    return this.env.OPERATOR_TOKEN ?? this.readSecret('operator.token')
+  }
+
+  get firstRun(): { accountId: string; apiKey: string; claimUrl: string } {
+    return JSON.parse(this.readSecret('first-run.json'))
+  }
+
+  async newAccount(body: { name?: string; creditSat?: number } = {}): Promise<Account> {
+    const answer = await this.operator('POST', '/accounts', { json: { name: 'test', ...body } })
+    if (answer.status !== 201) throw new Error(answer.text)
+    return answer.json()
+  }
+
+  /** Of a new account, unless one is named. */
+  async newKey(scopes: string[] = [], accountId?: string): Promise<Key> {
+    const account = accountId ?? (await this.newAccount()).id
+    const answer = await this.operator('POST', `/accounts/${account}/keys`, { json: { name: 'test', scopes } })
+    if (answer.status !== 201) throw new Error(answer.text)
+    return { accountId: account, ...answer.json() }
+  }
+
+  /** Where the embedded PostgreSQL takes connections. */
+  get store(): Store {
+    const host = postmasterFile(this.dataDir)[4] ?? ''
+    return { host, port: 5432, user: 'boltyard', password: this.readSecret('postgres.password'), database: 'postgres' }
+  }
+
+  /** For a second service on the same database: its own data directory, nothing in common but the store and the master key. */
+  get sharedStoreEnv(): Record<string, string> {
+    return storeEnv(this.store, this.readSecret('master.key'))
+  }
+
+  get postmasterPid(): number {
+    return Number(postmasterFile(this.dataDir)[0])
+  }
+
+  get hubPid(): number {
+    return JSON.parse(readFileSync(join(this.dataDir, 'run', 'hub', 'run.json'), 'utf8')).process.pid
+  }
+
+  /** Takes PostgreSQL away, as hard as can be, and for as long as the caller likes: its program is moved out of the way. */
+  async takeStoreAway(): Promise<{ giveBack: () => void }> {
+    const directory = join(this.dataDir, 'postgres')
+    const programs = join(this.dataDir, 'software')
+    const software = join(programs, readdirSync(programs).find((name) => name.startsWith('postgres-')) ?? '')
+    const elsewhere = join(programs, 'elsewhere')
+    renameSync(software, elsewhere)
+    const pids = processesIn(directory).filter((pid) => readlinkSync(`/proc/${pid}/cwd`) === join(directory, 'data'))
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // they end by themselves when the first of them is gone
+      }
+    }
+    await eventually(() => processesIn(directory).length === 0, 'PostgreSQL to be gone')
+    return { giveBack: () => renameSync(elsewhere, software) }
+  }
+
+  sql(): Sql {
+    // Few each: a hundred connections are all there are, and every test opens its own.
+    return track(openStore(this.store, 4))
+  }
+}
+
+export type Account = { id: string; name: string; creditSat: number; createdAt: number }
+export type Key = { accountId: string; id: string; name: string; scopes: string[]; key: string }
+
+export async function startServer(setup: ServerSetup = {}): Promise<Server> {
+  return new Server(setup).start()
+}
+
+/** A connection that is closed when the file has run. */
+export function track(sql: Sql): Sql {
+  stores.add(sql)
+  return sql
+}
+
+function postmasterFile(dataDir: string): string[] {
+  return readFileSync(join(dataDir, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n')
+}
+
+/** Processes that a server of this directory left: by what they were called with, or where they stand. */
+export function processesIn(directory: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const [place, line] = [readlinkSync(`/proc/${pid}/cwd`), readFileSync(`/proc/${pid}/cmdline`, 'utf8')]
+        return place.startsWith(`${directory}/`) || line.includes(`${directory}/`)
+      } catch {
+        // gone, or not ours to look at
+        return false
+      }
+    })
+}
+
+/** PostgreSQL outlives a killed service. It gets its immediate shutdown first, so that its shared memory goes with it. */
+async function killWhatRunsIn(directory: string): Promise<void> {
+  for (const signal of ['SIGQUIT', 'SIGKILL'] as const) {
+    for (const pid of processesIn(directory)) {
+      try {
+        process.kill(pid, signal)
+      } catch {
+        // ended by itself meanwhile
+      }
+    }
+    const gone = await eventually(() => processesIn(directory).length === 0, 'processes to end', 3_000).catch(() => false)
+    if (gone) return
+  }
+}

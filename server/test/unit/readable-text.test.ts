@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest'
+import { isReadable } from '../../src/platform/readable-text.ts'
+import { openApp } from '../support/app.ts'
+import { send } from '../support/server.ts'
+
+/** Refused alone and within other text. */
+const DECEPTIVE = [0x00, 0x0a, 0x7f, 0x9f, 0x200b, 0x2028, 0x2029, 0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0xfeff]
+/** Fine within other text, but nothing to see by themselves. */
+const INVISIBLE = [0xad, 0x034f, 0x061c, 0x115f, 0x200c, 0x200d, 0x200e, 0x200f, 0x2800, 0x3164, 0xfe0f, 0xe0020]
+
+const named = (code: number): [string, string] => [`U+${code.toString(16)}`, String.fromCodePoint(code)]
+
+describe('security 29: what looks like something else, or like nothing', () => {
+  test.each(DECEPTIVE.map(named))('security 29: %s is refused', (_name, character) => {
+    for (const text of [character, `a${character}b`, `${character}a`, `a${character}`]) expect(isReadable(text)).toBe(false)
+  })
+
+  test.each(INVISIBLE.map(named))('security 29: %s alone is no name, within one it is fine', (_name, character) => {
+    for (const text of [character, ` ${character}\u3000`, character.repeat(16)]) expect(isReadable(text)).toBe(false)
+    expect(isReadable(`a${character}b`)).toBe(true)
+  })
+
+  test.each(['👨‍👩‍👧', '🏴󠁧󠁢󠁥󠁮󠁧󠁿', '❤️', 'می‌خواهم', 'क्‍ष', 'שלום', 'مرحبا', '節点', 'Ünï "x"', '0'])(
+    'security 29: %s is fine',
+    (text) => {
+      expect(isReadable(text)).toBe(true)
+    },
+  )
+
+  test('C15, C35: names of accounts, keys and people, and descriptions follow it', async () => {
+    const { port } = await openApp()
+    const document = (await send(port, 'GET', '/openapi.json')).json()
+    const fields: [string, string, string][] = Object.entries<Record<string, any>>(document.paths).flatMap(([path, item]) =>
+      Object.entries(item).flatMap(([method, { requestBody }]) =>
+        Object.entries<any>(requestBody?.content['application/json'].schema.properties ?? {})
+          .filter(([name]) => ['name', 'description', 'resource', 'reason'].includes(name))
+          // A node's name is looked at after it was trimmed, in nodes.test.ts.
+          .filter(() => !path.startsWith('/v1/nodes'))
+          .map(([name, { pattern }]): [string, string, string] => [`${method} ${path}`, name, pattern]),
+      ),
+    )
+    expect(fields.map(([operation]) => operation)).toEqual(
+      expect.arrayContaining(['post /v1/gateway/payments', 'post /operator/v1/accounts', 'post /operator/v1/accounts/{id}/keys']),
+    )
+    for (const [operation, name, pattern] of fields)
+      expect([operation, name, new RegExp(pattern, 'u').test('a\u202eb')]).toEqual([operation, name, false])
+    const json = { name: 'invoice\u202etxt.exe' }
+    const answer = await send(port, 'POST', '/operator/v1/accounts', { json, token: 'x'.repeat(32) })
+    expect([answer.status, answer.json().error]).toEqual([
+      400,
+      { code: 'bad_request', message: expect.stringMatching(/^The field "name" must have visible characters/) },
+    ])
+  })
+})
