@@ -7,10 +7,9 @@ import * as sdk from '../sdk/src/index.ts'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 const pages = [
-  'README.md',
-  'CHANGELOG.md',
-  'llms.txt',
-  ...readdirSync(join(root, 'docs'))
+  ...readdirSync(root).filter((name) => /\.(md|txt)$/.test(name)),
+  ...['cli', 'sandboxd', 'sdk'].map((room) => `${room}/README.md`),
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
 ]
