@@ -2,6 +2,7 @@ import { Boltyard } from '../../sdk/src/index.ts'
 import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
 import { readSecret } from './files.ts'
+import { firstRunFile, firstRunKey } from './local.ts'
 
 /** How long a rate limit is waited for is decided in `Call`, and so is the end of everything. */
 const NO_LIMIT_MS = 86_400_000
@@ -9,7 +10,10 @@ const NO_LIMIT_MS = 86_400_000
 export function readKey(call: Call): string {
   const file = call.text('api-key-file')
   const { SERVICE_API_KEY, BOLTYARD_API_KEY } = process.env
-  const apiKey = file === undefined ? (SERVICE_API_KEY || BOLTYARD_API_KEY)?.trim() : readSecret(file, 'the API key')
+  const apiKey =
+    file === undefined
+      ? (SERVICE_API_KEY || BOLTYARD_API_KEY)?.trim() || firstRunKey(call.baseUrl)
+      : readSecret(file, 'the API key')
   if (!apiKey)
     throw new Failure(
       'key',
@@ -17,8 +21,8 @@ export function readKey(call: Call): string {
       'No API key: neither SERVICE_API_KEY nor BOLTYARD_API_KEY is set, and there is no --api-key-file.',
       {
         next: [
-          'Keys are made in the dashboard: Developers, then API Keys.',
-          'On a laptop the first start made one: it is "apiKey" in first-run.json in the data directory.',
+          'Create a key in the dashboard: Developers, then API Keys.',
+          `For a service on this machine the key in ${firstRunFile()} is used, if you can read that file; set DATA_DIR if it is elsewhere.`,
         ],
       },
     )

@@ -34,7 +34,7 @@ export const GLOBAL_OPTIONS: Record<string, Option> = {
   'api-key-file': {
     kind: 'file',
     value: 'file',
-    help: 'holds the API key; default is the key in SERVICE_API_KEY',
+    help: 'holds the API key; default SERVICE_API_KEY, or, for a service on this machine, the key in its first-run.json',
   },
   timeout: { kind: 'number', value: 'seconds', min: 1, max: 86_400, help: 'give up after so long in all (exit 3)' },
   help: { kind: 'flag', help: 'this text' },

@@ -2,7 +2,7 @@ import type { Command, Option, Positional } from './command.ts'
 
 /** Every command there is. Here is what they are called and take; what they do is loaded when one is called. */
 
-const NODE: Positional = { name: 'node', help: 'the node’s id, node_…' }
+const NODE: Positional = { name: 'node', help: 'the node’s id (node_…) or name' }
 const PAYMENT: Positional = { name: 'payment', help: 'the payment’s id, pay_…' }
 const WAIT: Option = { kind: 'flag', help: 'return when the node is ready; at most 5 minutes, or --timeout' }
 const IDEMPOTENCY: Option = {
@@ -13,7 +13,7 @@ const IDEMPOTENCY: Option = {
 const CREDENTIAL_FILE: Option = {
   kind: 'file',
   value: 'file',
-  help: 'holds the whole Authorization header of the customer; default is standard input',
+  help: 'holds the whole Authorization header of the customer, or JSON with it as “credential”; default is standard input',
 }
 const HOLDER: Option = { kind: 'text', value: 'text', help: 'the one that redeemed it' }
 const MAX_SAT = 9_007_199_254_740
@@ -169,14 +169,14 @@ const PAYMENTS: Command[] = [
     summary: 'Ask for a challenge, to answer your own client with 402',
     about: 'The challenge is the value of WWW-Authenticate. It can be paid for five minutes.',
     examples: [
-      { line: 'boltyard payments create --node node_06c2y8… --amount-sat 100 --description "Weather report"', does: 'MPP' },
+      { line: 'boltyard payments create --node shop --amount-sat 100 --description "Weather report"', does: 'MPP' },
       {
         line: 'boltyard payments create --node node_06c2y8… --amount-sat 100 --description Report --protocol l402 | jq -r .challenge',
         does: 'L402, in a script',
       },
     ],
     options: {
-      node: { kind: 'text', value: 'node', help: 'the node that is paid' },
+      node: { kind: 'text', value: 'node', help: 'the node that is paid, by id or name' },
       'amount-sat': { kind: 'number', value: 'sat', min: 1, max: MAX_SAT, help: 'the price' },
       description: { kind: 'text', value: 'text', help: 'what it is for; at most 500 characters' },
       resource: { kind: 'text', value: 'text', help: 'what the payment is bound to; its description unless given' },
@@ -221,7 +221,7 @@ const PAYMENTS: Command[] = [
         help: 'of your delivery, so that one that failed can be repeated; made up unless given',
       },
       'single-use': { kind: 'flag', help: 'L402: deliver once, as MPP always does' },
-      'expect-node': { kind: 'text', value: 'node', help: 'refuse a payment to another node' },
+      'expect-node': { kind: 'text', value: 'node', help: 'refuse a payment to another node; by id or name' },
       'expect-resource': { kind: 'text', value: 'text', help: 'refuse a payment for something else' },
       'expect-min-sat': { kind: 'number', value: 'sat', min: 1, max: MAX_SAT, help: 'refuse a payment of less' },
       'hold-seconds': {
@@ -282,7 +282,7 @@ const PAYMENTS: Command[] = [
     options: {
       status: { kind: 'choice', choices: ['payment_required', 'settled', 'paid', 'expired'], help: 'only these' },
       delivery: { kind: 'choice', choices: ['none', 'held', 'done'], help: 'only these; held is claimed and not confirmed yet' },
-      node: { kind: 'text', value: 'node', help: 'only to this node' },
+      node: { kind: 'text', value: 'node', help: 'only to this node, by id or name' },
       limit: { kind: 'number', value: 'count', min: 1, max: 100, help: 'how many, 1 to 100; default 20' },
       cursor: { kind: 'text', value: 'cursor', help: 'nextCursor of the page before' },
       all: { kind: 'flag', help: 'all pages' },
@@ -355,11 +355,13 @@ const SANDBOX: Command[] = [
     examples: [
       { line: 'boltyard sandbox pay lnbcrt1u1p…', does: 'gives the preimage' },
       {
-        line: 'boltyard payments create --node node_06c2y8… --amount-sat 100 --description Report | jq -r .challenge | boltyard sandbox pay - | jq -r .credential | boltyard payments redeem',
+        line: 'boltyard payments create --node shop --amount-sat 100 --description Report | boltyard sandbox pay - | boltyard payments redeem',
         does: 'the whole way of a payment',
       },
     ],
-    positionals: [{ name: 'invoice', help: 'the invoice or the challenge; - is standard input' }],
+    positionals: [
+      { name: 'invoice', help: 'the invoice or the challenge; - is standard input, which may be the JSON of payments create' },
+    ],
     load: async () => (await sandbox()).pay,
   },
 ]

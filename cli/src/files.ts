@@ -30,6 +30,18 @@ export async function readSecretOrInput(path: string, what: string, signal: Abor
   return checked(await Promise.race([readInput(), interrupted]), 'Standard input', what)
 }
 
+/** What one command prints as JSON can be piped into the next: the member that it needs, or the text itself if it is not JSON. */
+export function memberOf(text: string, name: string): string {
+  if (!text.startsWith('{')) return text
+  try {
+    const value: unknown = JSON.parse(text)[name]
+    return typeof value === 'string' ? value : text
+  } catch {
+    // Not JSON after all: whoever reads the text says what is wrong with it.
+    return text
+  }
+}
+
 async function readInput(): Promise<string> {
   let text = ''
   process.stdin.setEncoding('utf8')

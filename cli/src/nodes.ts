@@ -1,6 +1,7 @@
 import type { Node } from '../../sdk/src/index.ts'
 import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
+import { nodeIdOf } from './node-id.ts'
 import { ago, harmless, moment, type Paint, sheet, table } from './terminal.ts'
 import { sleep } from './waiting.ts'
 
@@ -29,11 +30,12 @@ export async function list(call: Call): Promise<void> {
 }
 
 export async function get(call: Call): Promise<void> {
-  show(call, await (await call.client()).nodes.get(call.argument(0), { signal: call.signal }))
+  const client = await call.client()
+  show(call, await client.nodes.get(await givenNode(call), { signal: call.signal }))
 }
 
 export async function rename(call: Call): Promise<void> {
-  const [id, name] = [call.argument(0), call.argument(1)]
+  const [id, name] = [await givenNode(call), call.argument(1)]
   const client = await call.client()
   show(call, await call.change(lookAt(id), () => client.nodes.rename(id, name, { signal: call.signal })))
 }
@@ -43,14 +45,15 @@ export const stop = (call: Call): Promise<void> => move(call, 'stop', 'Stopping'
 export const restart = (call: Call): Promise<void> => move(call, 'restart', 'Restarting')
 
 async function move(call: Call, step: 'start' | 'stop' | 'restart', doing: string): Promise<void> {
-  const id = call.argument(0)
+  const id = await givenNode(call)
   const client = await call.client()
   call.spinner.show(`${doing} ${id}`)
   show(call, await call.change(lookAt(id), () => client.nodes[step](id, options(call))))
 }
 
 export async function updates(call: Call): Promise<void> {
-  const found = await (await call.client()).nodes.updates(call.argument(0), { signal: call.signal })
+  const client = await call.client()
+  const found = await client.nodes.updates(await givenNode(call), { signal: call.signal })
   call.print(found, () =>
     sheet(
       [
@@ -64,7 +67,7 @@ export async function updates(call: Call): Promise<void> {
 }
 
 export async function update(call: Call): Promise<void> {
-  const id = call.argument(0)
+  const id = await givenNode(call)
   const client = await call.client()
   call.spinner.show(`Updating ${id}`)
   let node = await call.change(lookAt(id), () => client.nodes.update(id, call.text('to'), options(call)))
@@ -82,7 +85,7 @@ export async function update(call: Call): Promise<void> {
 }
 
 export async function remove(call: Call): Promise<void> {
-  const id = call.argument(0)
+  const id = await givenNode(call)
   const client = await call.client()
   if (!call.flag('yes')) {
     if (!process.stdin.isTTY || !process.stderr.isTTY) {
@@ -116,7 +119,7 @@ async function ask(call: Call, question: string): Promise<string> {
 }
 
 export async function wait(call: Call): Promise<void> {
-  show(call, await untilReady(call, call.argument(0)))
+  show(call, await untilReady(call, await givenNode(call)))
 }
 
 export async function untilReady(call: Call, id: string, onStatus: (node: Node) => void = () => undefined): Promise<Node> {
@@ -129,6 +132,7 @@ export async function untilReady(call: Call, id: string, onStatus: (node: Node) 
   })
 }
 
+const givenNode = (call: Call): Promise<string> => nodeIdOf(call, call.argument(0))
 const options = (call: Call) => ({ signal: call.signal, timeoutMs: call.timeoutMs })
 const lookAt = (id: string): string =>
   `It is not known whether it was done; the service finishes what it has begun. See: boltyard nodes get ${harmless(id)}`

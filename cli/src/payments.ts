@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto'
 import type { ExpectedTerms, ListedPayment, PaymentFilter, PaymentPage, PaymentWish, Redemption } from '../../sdk/src/index.ts'
 import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
-import { readSecretOrInput } from './files.ts'
+import { memberOf, readSecretOrInput } from './files.ts'
+import { nodeIdOf } from './node-id.ts'
 import { ago, harmless, moment, type Paint, sat, sheet, table } from './terminal.ts'
 
 export async function create(call: Call): Promise<void> {
-  const [nodeId, amountSat, description] = [call.text('node'), call.number('amount-sat'), call.text('description')]
-  if (nodeId === undefined || amountSat === undefined || description === undefined) {
+  const [node, amountSat, description] = [call.text('node'), call.number('amount-sat'), call.text('description')]
+  if (node === undefined || amountSat === undefined || description === undefined) {
     throw usage('--node, --amount-sat and --description are all needed.', 'boltyard payments create --help')
   }
   const protocol = call.text('protocol') as PaymentWish['protocol']
@@ -15,7 +16,7 @@ export async function create(call: Call): Promise<void> {
   const idempotencyKey = call.text('idempotency-key') ?? randomUUID()
   const client = await call.client()
   const wish = {
-    nodeId,
+    nodeId: await nodeIdOf(call, node),
     amountSat,
     description,
     ...(resource === undefined ? {} : { resource }),
@@ -38,7 +39,8 @@ export async function create(call: Call): Promise<void> {
 
 /** The credential is what the customer paid for: whoever reads it can use it. So it is never an argument. */
 async function presented(call: Call): Promise<{ id: string; credential: string }> {
-  const credential = await readSecretOrInput(call.text('credential-file') ?? '-', 'the customer’s credential', call.signal)
+  const given = await readSecretOrInput(call.text('credential-file') ?? '-', 'the customer’s credential', call.signal)
+  const credential = memberOf(given, 'credential')
   const { paymentIdOf } = await import('../../sdk/src/index.ts')
   const id = call.positionals[0] ?? paymentIdOf(credential)
   if (id === undefined)
@@ -62,7 +64,7 @@ export async function redeem(call: Call): Promise<void> {
   const requestId = call.text('request-id') ?? randomUUID()
   const advice = `It is not known whether the delivery was claimed. The same with --request-id ${requestId} gives the same answer, or claims it.`
   const holdSeconds = call.number('hold-seconds')
-  const expect = expected(call)
+  const expect = await expected(call)
   const redemption: Redemption = {
     credential,
     requestId,
@@ -87,10 +89,10 @@ export async function redeem(call: Call): Promise<void> {
   )
 }
 
-function expected(call: Call): ExpectedTerms {
-  const [nodeId, resource, minAmountSat] = [call.text('expect-node'), call.text('expect-resource'), call.number('expect-min-sat')]
+async function expected(call: Call): Promise<ExpectedTerms> {
+  const [node, resource, minAmountSat] = [call.text('expect-node'), call.text('expect-resource'), call.number('expect-min-sat')]
   return {
-    ...(nodeId === undefined ? {} : { nodeId }),
+    ...(node === undefined ? {} : { nodeId: await nodeIdOf(call, node) }),
     ...(resource === undefined ? {} : { resource }),
     ...(minAmountSat === undefined ? {} : { minAmountSat }),
   }
@@ -166,13 +168,13 @@ export async function get(call: Call): Promise<void> {
 }
 
 export async function list(call: Call): Promise<void> {
-  const [nodeId, limit, cursor] = [call.text('node'), call.number('limit'), call.text('cursor')]
+  const [node, limit, cursor] = [call.text('node'), call.number('limit'), call.text('cursor')]
   const status = call.text('status') as PaymentFilter['status']
   const delivery = call.text('delivery') as PaymentFilter['delivery']
   const filter: PaymentFilter = {
     ...(status === undefined ? {} : { status }),
     ...(delivery === undefined ? {} : { delivery }),
-    ...(nodeId === undefined ? {} : { nodeId }),
+    ...(node === undefined ? {} : { nodeId: await nodeIdOf(call, node) }),
     ...(limit === undefined ? {} : { limit }),
     ...(cursor === undefined ? {} : { cursor }),
   }

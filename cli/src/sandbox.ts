@@ -1,17 +1,18 @@
 import { readFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
-import { readSecret, readSecretOrInput } from './files.ts'
+import { memberOf, readSecret, readSecretOrInput } from './files.ts'
+import { dataDirectory } from './local.ts'
+import { nodeIdOf } from './node-id.ts'
 import { harmless, sat, sheet } from './terminal.ts'
 
 /** The operator's calls for play money. Not in the SDK: with real money they do not exist. */
 
 export async function fund(call: Call): Promise<void> {
-  const [id, amount] = [call.argument(0), call.argument(1)]
+  const amount = call.argument(1)
   if (!/^[1-9]\d{0,12}$/.test(amount)) throw usage('<sat> is a whole number of satoshi.', 'boltyard sandbox fund --help')
-  const path = `/sandbox/nodes/${encodeURIComponent(id)}/fund`
+  const path = `/sandbox/nodes/${encodeURIComponent(await nodeIdOf(call, call.argument(0)))}/fund`
   const advice = `It is not known whether the money came. Its balance: ask the node’s own API for /getbalance.`
   const answer = await call.change(advice, () => operator<{ balanceSat: number }>(call, path, { amountSat: Number(amount) }))
   call.print(answer, () => sheet([['balance', sat(answer.balanceSat)]], call.paint))
@@ -19,7 +20,9 @@ export async function fund(call: Call): Promise<void> {
 
 export async function pay(call: Call): Promise<void> {
   const given =
-    call.argument(0) === '-' ? await readSecretOrInput('-', 'the invoice or the challenge', call.signal) : call.argument(0)
+    call.argument(0) === '-'
+      ? memberOf(await readSecretOrInput('-', 'the invoice or the challenge', call.signal), 'challenge')
+      : call.argument(0)
   const offer = /^ln/i.test(given) ? undefined : (await import('./pay/challenge.ts')).readOffers(given)[0]
   const invoice = offer?.invoice.text ?? given
   const advice = 'It is not known whether it was paid. The same again is safe: an invoice is paid once.'
@@ -101,13 +104,10 @@ function refusal(
 }
 
 function operatorToken(): string {
-  const { OPERATOR_TOKEN, OPERATOR_TOKEN_FILE, DATA_DIR, XDG_DATA_HOME } = process.env
+  const { OPERATOR_TOKEN, OPERATOR_TOKEN_FILE } = process.env
   if (OPERATOR_TOKEN) return OPERATOR_TOKEN.trim()
   if (OPERATOR_TOKEN_FILE) return readSecret(OPERATOR_TOKEN_FILE, 'the operator token')
-  const dataDir =
-    DATA_DIR ||
-    (process.getuid?.() === 0 ? '/var/lib/boltyard' : join(XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'boltyard'))
-  const path = join(dataDir, 'operator.token')
+  const path = join(dataDirectory(), 'operator.token')
   try {
     return readFileSync(path, 'utf8').trim()
   } catch {

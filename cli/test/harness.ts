@@ -26,7 +26,7 @@ export type Setting = {
 export const home = temporaryDirectory()
 
 function environment(more: Setting['env'] = {}): Record<string, string> {
-  const all = { PATH: process.env.PATH, HOME: home, TERM: 'xterm', ...more }
+  const all = { PATH: process.env.PATH, HOME: home, DATA_DIR: home, TERM: 'xterm', ...more }
   return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
