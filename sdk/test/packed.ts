@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { temporaryDirectory } from '../../server/test/support/server.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** `types-…`: what another test makes and removes meanwhile. */
@@ -10,10 +9,10 @@ const isSource = (path: string): boolean => !/\/(dist|node_modules|test|types-[^
 
 /**
  * `npm pack` where nothing was built, as after `git clone && npm ci`. In a copy: the build empties `dist`, which other tests use meanwhile.
- * The tarball's path.
+ * The copy is made in `into`, beside the tarball; gives the tarball's path.
  */
 export function pack(room: 'sdk' | 'cli', into: string): string {
-  const clone = join(temporaryDirectory(), 'clone')
+  const clone = join(into, `clone-${room}`)
   mkdirSync(clone)
   for (const name of ['package.json', 'tsconfig.base.json', 'sdk', 'cli'])
     cpSync(join(root, name), join(clone, name), { recursive: true, filter: isSource })
