@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { readConfig } from './src/config.ts'
-import { type AppParts, buildApp } from './src/http/app.ts'
+import { buildApp } from './src/http/app.ts'
+import type { AppDeps } from './src/http/deps.ts'
 import { createLogger } from './src/platform/log.ts'
 
 /** docs/openapi.json is made of the very schemas that check requests; `--check` only says whether it is current. */
@@ -9,7 +10,7 @@ const PATH = fileURLToPath(new URL('../docs/openapi.json', import.meta.url))
 
 // Nothing is called while the routes are described, so no store has to be there.
 const unused = undefined as never
-const parts: AppParts = {
+const parts: AppDeps = {
   config: readConfig({}),
   sql: unused,
   keys: unused,

@@ -91,13 +91,13 @@ test('the server’s environment goes from main to config.ts and nowhere else, b
   ])
 })
 
-test('C30: what a node is made of, the full password with it, is opened by the yard for the runtime; no path of a request names it', () => {
+test('C30: what a node is made of, the full password with it, is opened by the node host for the runtime; no path of a request names it', () => {
   const naming = (pattern: RegExp): string[] =>
     sources('server/src')
       .filter((path) => pattern.test(readFileSync(path, 'utf8')))
       .map((path) => relative(root, path).replace('server/src/', ''))
       .sort()
-  expect(naming(/\b(openMaterial|findMaterial)\b/)).toEqual(['nodes/material.ts', 'store/nodes.ts', 'yard.ts'])
+  expect(naming(/\b(openMaterial|findMaterial)\b/)).toEqual(['node-host.ts', 'nodes/material.ts', 'store/nodes.ts'])
   expect(naming(/'node material'/)).toEqual(['nodes/material.ts', 'nodes/reseal.ts'])
 })
 

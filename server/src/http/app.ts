@@ -1,32 +1,21 @@
 import swagger from '@fastify/swagger'
-import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
-import type { TopUps } from '../accounts/credit/top-ups.ts'
-import type { Keys } from '../accounts/keys/keys.ts'
-import type { Links } from '../accounts/people/links.ts'
-import type { SignIn } from '../accounts/people/sign-in.ts'
+import fastify, { type FastifyInstance } from 'fastify'
 import type { Config } from '../config.ts'
-import type { Deliveries } from '../gateway/deliveries.ts'
-import type { Payments } from '../gateway/payments.ts'
-import type { Validation } from '../gateway/validation.ts'
-import type { Nodes } from '../nodes/nodes.ts'
-import type { Wallets } from '../nodes/wallets.ts'
 import { newId } from '../platform/ids.ts'
 import { Problem } from '../problems.ts'
-import type { Hub } from '../sandbox/hub.ts'
-import type { Settlements } from '../settlements/settlements.ts'
-import type { Sql } from '../store/db.ts'
 import { linkRoutes, operatorLinkRoutes } from './dashboard/links.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { signInRoutes } from './dashboard/sign-in.ts'
+import type { AppDeps, RouteDeps } from './deps.ts'
 import { healthRoutes } from './health.ts'
 import { acceptOnlyJson } from './hooks/body.ts'
 import { renderClientError, renderProblems, renderRouterError } from './hooks/errors.ts'
 import { requireKnownHost, rewriteNodeHost } from './hooks/hosts.ts'
-import { addLimits, type Limits } from './hooks/rate-limit.ts'
+import { addLimits } from './hooks/rate-limit.ts'
 import { meRoutes } from './hooks/session.ts'
 import { interactiveDocs } from './interactive-docs.ts'
 import { settledRoutes } from './node-events.ts'
-import { addNodeProxy, type LookUpNode } from './node-proxy/proxy.ts'
+import { addNodeProxy } from './node-proxy/proxy.ts'
 import { operatorRoutes } from './operator/accounts.ts'
 import { operatorNodeRoutes } from './operator/nodes.ts'
 import { strict } from './schemas.ts'
@@ -35,31 +24,9 @@ import { apiKeyRoutes } from './v1/api-key.ts'
 import { nodeRoutes } from './v1/nodes.ts'
 import { gatewayRoutes } from './v1/payments.ts'
 
-export const BODY_LIMIT_BYTES = 64 * 1024
+export type App = FastifyInstance
 
-export type AppParts = {
-  config: Config
-  sql: Sql
-  keys: Keys
-  signIn: SignIn
-  links: Links
-  nodes: Nodes
-  wallets: Wallets
-  payments: Payments
-  validation: Validation
-  deliveries: Deliveries
-  topUps: TopUps
-  settlements: Settlements
-  hub: Hub | undefined
-  lookUpNode: LookUpNode
-  operatorToken: string | undefined
-  /** Where the built dashboard lies. */
-  appDirectory: string
-  masterKeyId: string
-  isStopping: () => boolean
-  logger: FastifyBaseLogger
-}
-export type RouteParts = AppParts & { limits: Limits }
+export const BODY_LIMIT_BYTES = 64 * 1024
 
 /** Of the service's own routes; those of the node proxy and of files say themselves what may be kept. */
 const API = /^\/(v1|operator|internal|dashboard\/api)\//
@@ -69,8 +36,8 @@ const ONE_YEAR = 'max-age=31536000'
 /** Request ids of clients are kept when they are harmless in a log line. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 
-export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
-  const { config } = parts
+export async function buildApp(deps: AppDeps): Promise<App> {
+  const { config } = deps
   const app = fastify({
     bodyLimit: BODY_LIMIT_BYTES,
     trustProxy: trustedProxies(config.trustProxy),
@@ -79,7 +46,7 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
       const given = headers['x-request-id']
       return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : newId('req')
     },
-    loggerInstance: parts.logger,
+    loggerInstance: deps.logger,
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
     rewriteUrl: rewriteNodeHost(config.nodeDomain),
     routerOptions: { maxParamLength: 200 },
@@ -108,11 +75,11 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
     if (url !== undefined && API.test(url)) reply.header('cache-control', 'no-store')
     const misdirected = route.isHealthCheck ? undefined : unknownHost(request.raw, url)
     if (misdirected) return done(misdirected)
-    done(parts.isStopping() ? stopping() : undefined)
+    done(deps.isStopping() ? stopping() : undefined)
   })
   // Who keeps a finished connection open would keep us from stopping.
   app.addHook('onSend', (_request, reply, payload, done) => {
-    if (parts.isStopping()) reply.header('connection', 'close')
+    if (deps.isStopping()) reply.header('connection', 'close')
     done(null, payload)
   })
   // No parameter is ignored: a route that names none takes none.
@@ -122,24 +89,24 @@ export async function buildApp(parts: AppParts): Promise<FastifyInstance> {
     else route.schema = { tags, ...route.schema }
   })
   await app.register(swagger, { openapi: OPENAPI })
-  const limits = await addLimits(app, config.rateLimit, config.store.kind === 'server' ? parts.sql : undefined)
-  const routeParts: RouteParts = { ...parts, limits }
-  await app.register(healthRoutes(routeParts))
-  await app.register(apiKeyRoutes(routeParts), { prefix: '/v1' })
-  await app.register(nodeRoutes(routeParts), { prefix: '/v1/nodes' })
-  await app.register(gatewayRoutes(routeParts), { prefix: '/v1/gateway/payments' })
-  await app.register(settledRoutes(routeParts), { prefix: '/internal/settled' })
-  await app.register(meRoutes(routeParts), { prefix: '/dashboard/api' })
-  await app.register(signInRoutes(routeParts), { prefix: '/dashboard/api/auth' })
-  await app.register(linkRoutes(routeParts), { prefix: '/dashboard/api/link' })
-  await app.register(dashboardRoutes(routeParts), { prefix: '/dashboard/api' })
-  await app.register(appFiles(parts.appDirectory))
-  if (parts.operatorToken !== undefined) {
-    await app.register(operatorRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
-    await app.register(operatorLinkRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
-    await app.register(operatorNodeRoutes(routeParts, parts.operatorToken), { prefix: '/operator/v1' })
+  const limits = await addLimits(app, config.rateLimit, config.store.kind === 'server' ? deps.sql : undefined)
+  const routeDeps: RouteDeps = { ...deps, limits }
+  await app.register(healthRoutes(routeDeps))
+  await app.register(apiKeyRoutes(routeDeps), { prefix: '/v1' })
+  await app.register(nodeRoutes(routeDeps), { prefix: '/v1/nodes' })
+  await app.register(gatewayRoutes(routeDeps), { prefix: '/v1/gateway/payments' })
+  await app.register(settledRoutes(routeDeps), { prefix: '/internal/settled' })
+  await app.register(meRoutes(routeDeps), { prefix: '/dashboard/api' })
+  await app.register(signInRoutes(routeDeps), { prefix: '/dashboard/api/auth' })
+  await app.register(linkRoutes(routeDeps), { prefix: '/dashboard/api/link' })
+  await app.register(dashboardRoutes(routeDeps), { prefix: '/dashboard/api' })
+  await app.register(appFiles(deps.appDirectory))
+  if (deps.operatorToken !== undefined) {
+    await app.register(operatorRoutes(routeDeps, deps.operatorToken), { prefix: '/operator/v1' })
+    await app.register(operatorLinkRoutes(routeDeps, deps.operatorToken), { prefix: '/operator/v1' })
+    await app.register(operatorNodeRoutes(routeDeps, deps.operatorToken), { prefix: '/operator/v1' })
   }
-  const proxy = await addNodeProxy(app, { lookUp: parts.lookUpNode, nodeDomain: config.nodeDomain, calls: limits })
+  const proxy = await addNodeProxy(app, { lookUp: deps.lookUpNode, nodeDomain: config.nodeDomain, calls: limits })
   app.addHook('onClose', async () => proxy.close())
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
   await app.register(interactiveDocs)

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 import { storeDown } from '../problems.ts'
-import type { RouteParts } from './app.ts'
+import type { RouteDeps } from './deps.ts'
 import { ErrorBody } from './schemas.ts'
 
 declare module 'fastify' {
@@ -14,7 +14,7 @@ declare module 'fastify' {
 const Status = Type.Object({ status: Type.Literal('ok') })
 const READY_TIMEOUT_MS = 2_000
 
-export function healthRoutes({ sql }: RouteParts) {
+export function healthRoutes({ sql }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     const config = { isHealthCheck: true }
     app.get('/healthz', { config, schema: { summary: 'The process is alive', response: { 200: Status } } }, async () => ({

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import { isId } from '../platform/ids.ts'
 import { unauthorized } from '../problems.ts'
-import type { RouteParts } from './app.ts'
+import type { RouteDeps } from './deps.ts'
 
 /** Where nodes report a received payment. Anybody can reach it, so only what the node has signed is looked at. */
-export function settledRoutes({ settlements, limits }: RouteParts) {
+export function settledRoutes({ settlements, limits }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     // The signature is over the bytes as they came.
     app.removeAllContentTypeParsers()

@@ -1,5 +1,5 @@
-import type { FastifyBaseLogger } from 'fastify'
 import { crashpoint } from '../platform/crashpoint.ts'
+import type { Logger } from '../platform/log.ts'
 import { isStoreDown, type Sql } from '../store/db.ts'
 import { claimDueNodes, finishPurge, finishStep, holdsLease, type NodeRow, type Outcome } from '../store/nodes.ts'
 import {
@@ -29,7 +29,7 @@ export type ReconcilerParts = {
   materialOf: (nodeId: string) => Promise<NodeMaterial>
   /** The last occasion to ask it something. */
   beforeStop: (node: NodeRow) => Promise<void>
-  log: FastifyBaseLogger
+  log: Logger
 }
 
 /**

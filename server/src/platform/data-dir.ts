@@ -1,8 +1,9 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import {
   chmodSync,
   closeSync,
   constants,
+  existsSync,
   fchownSync,
   fstatSync,
   fsyncSync,
@@ -21,13 +22,14 @@ import { StartFault } from './start-fault.ts'
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 
 /** All local state. Nobody else may list it; as root other users' processes (PostgreSQL, nodes) may pass through to their own part. */
-export function openDataDir(path: string, use: 'exclusive' | 'shared'): void {
+export function openDataDir(path: string, use: 'exclusive' | 'shared'): { release: () => void } {
   try {
     mkdirSync(path, { recursive: true })
     chmodSync(path, process.getuid?.() === 0 ? 0o711 : 0o700)
     mkdirSync(serviceDirectory(path), { recursive: true, mode: 0o700 })
     // A process that only serves looks on while another one has it.
-    if (use === 'shared' || holdLock(join(path, 'lock'))) return
+    const lock = use === 'shared' ? { release: () => undefined } : holdLock(join(path, 'lock'))
+    if (lock) return lock
   } catch (error) {
     throw new StartFault(1, `DATA_DIR: cannot use ${path}: ${(error as Error).message}`)
   }
@@ -110,3 +112,10 @@ export function generatedSecret(path: string): string {
 /** Where the operator's token is, unless the deployment chose one itself or wants none. */
 export const operatorTokenFile = ({ operator, dataDir }: Config): string | null =>
   operator === 'generate' ? join(dataDir, 'operator.token') : null
+
+/** Written once: nodes belong to the host that made them. */
+export function hostIdOf(dataDir: string): string {
+  const path = join(dataDir, 'host.id')
+  if (!existsSync(path)) writeSecretFile(path, randomUUID())
+  return readFileSync(path, 'utf8').trim()
+}

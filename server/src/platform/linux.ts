@@ -8,17 +8,19 @@ export function isSupportedPlatform(): boolean {
 }
 
 /**
- * Holds the lock for as long as this process lives; false when another process has it. flock(1) takes the lock on our open file and
- * exits: a lock belongs to the open file, and the kernel gives it back when we are gone, also after kill -9.
+ * Holds the lock until it is released or this process ends; undefined when somebody else has it. flock(1) takes the lock on our open file
+ * and exits: a lock belongs to the open file, and the kernel gives it back when we are gone, also after kill -9.
  */
-export function holdLock(path: string): boolean {
+export function holdLock(path: string): { release: () => void } | undefined {
   const descriptor = openSync(path, 'a', 0o600)
   const flock = spawnSync('flock', ['--nonblock', '3'], {
     stdio: ['ignore', 'ignore', 'ignore', descriptor],
     env: { PATH: process.env.PATH },
   })
   if (flock.error) throw new Error(`cannot run flock (package util-linux): ${flock.error.message}`)
-  return flock.status === 0
+  if (flock.status === 0) return { release: () => closeSync(descriptor) }
+  closeSync(descriptor)
+  return undefined
 }
 
 export type UserIds = { uid: number; gid: number }

@@ -1,4 +1,11 @@
-import { type Logger, pino } from 'pino'
+import { type Logger as PinoLogger, pino } from 'pino'
+
+type LogMethod = {
+  (fields: object, message: string): void
+  (message: string): void
+}
+/** All that the service itself asks of a logger. */
+export type Logger = { info: LogMethod; warn: LogMethod; error: LogMethod }
 
 /** Never in a log: whatever authenticates somebody. Only the parts of a request or an error that cannot hold it are written at all. */
 const serializers = {
@@ -16,7 +23,7 @@ const serializers = {
 }
 
 /** On stderr: stdout has one line only, that the service is ready. JSON for programs; for a person at a terminal, words. */
-export async function createLogger(level: string): Promise<Logger> {
+export async function createLogger(level: string): Promise<PinoLogger> {
   if (!process.stderr.isTTY) return pino({ level, serializers }, process.stderr)
   const { default: pretty } = await import('pino-pretty')
   return pino(

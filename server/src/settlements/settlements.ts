@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { FastifyBaseLogger } from 'fastify'
 import { findIncoming, type NodeAddress } from '../lightning/phoenixd/client.ts'
 import type { AccessTo } from '../nodes/access.ts'
+import type { Logger } from '../platform/log.ts'
 import { isStoreDown, type Sql } from '../store/db.ts'
 import {
   type AnsweredInvoice,
@@ -78,7 +78,7 @@ export type SettlementsParts = {
   receiptOf: (settled: { protocol: Protocol; challenge: string; paymentHash: Buffer; settledAtMs: number }) => string | null
   /** Whose nodes to sweep; undefined in a process that only serves. */
   host: string | undefined
-  log: FastifyBaseLogger
+  log: Logger
 }
 
 /**

@@ -11,3 +11,7 @@ export async function settingOnce(sql: Sql, name: string, value: Buffer): Promis
 export async function replaceSetting(sql: Sql, name: string, value: Buffer): Promise<void> {
   await sql`UPDATE settings SET value = ${value} WHERE name = ${name}`
 }
+
+export async function hasSetting(sql: Sql, name: string): Promise<boolean> {
+  return (await sql`SELECT 1 FROM settings WHERE name = ${name}`).length > 0
+}

@@ -1,7 +1,8 @@
 import { createHash, hkdfSync } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
-import { type AppParts, buildApp } from '../../src/http/app.ts'
+import { buildApp } from '../../src/http/app.ts'
+import type { AppDeps } from '../../src/http/deps.ts'
 import { createLogger } from '../../src/platform/log.ts'
 import { derivedKey, masterKeyOf, open } from '../../src/platform/secrets.ts'
 import type { Sql } from '../../src/store/db.ts'
@@ -31,7 +32,7 @@ async function routesOfTheRouter(): Promise<{ method: string; url: string }[]> {
     isStopping: () => false,
     logger: await createLogger('silent'),
   }
-  const app = await buildApp(parts as unknown as AppParts)
+  const app = await buildApp(parts as unknown as AppDeps)
   const tree = app.printRoutes({ commonPrefix: false }).split('\n')
   await app.close()
   const path: string[] = []
@@ -560,7 +561,7 @@ test('without a sandbox there is no faucet and no customer', async () => {
     isStopping: () => false,
     logger: await createLogger('silent'),
   }
-  const app = await buildApp(parts as unknown as AppParts)
+  const app = await buildApp(parts as unknown as AppDeps)
   for (const path of ['/sandbox/pay', `/sandbox/nodes/${NODE}/fund`]) {
     const answer = await app.inject({ method: 'POST', url: `/dashboard/api${path}`, payload: {} })
     expect([answer.statusCode, answer.json().error.code]).toEqual([404, 'not_found'])

@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
-import { type AppParts, buildApp } from '../../src/http/app.ts'
+import { buildApp } from '../../src/http/app.ts'
+import type { AppDeps } from '../../src/http/deps.ts'
 import { createLogger } from '../../src/platform/log.ts'
 import { type Answer, type Server, send, startServer, temporaryDirectory } from '../support/server.ts'
 
@@ -23,7 +24,7 @@ async function serving(appDirectory: string): Promise<FastifyInstance> {
     isStopping: () => false,
     logger: await createLogger('silent'),
   }
-  return buildApp(parts as unknown as AppParts)
+  return buildApp(parts as unknown as AppDeps)
 }
 
 beforeAll(async () => {

@@ -2,7 +2,8 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { afterAll } from 'vitest'
 import { readConfig } from '../../src/config.ts'
-import { type AppParts, buildApp } from '../../src/http/app.ts'
+import { buildApp } from '../../src/http/app.ts'
+import type { AppDeps } from '../../src/http/deps.ts'
 import { createLogger } from '../../src/platform/log.ts'
 
 /** All routes and hooks of the service on a real socket, without a store: for what is decided before anything is looked up. */
@@ -12,8 +13,8 @@ afterAll(async () => {
   await Promise.all(apps.map((app) => app.close()))
 })
 
-export async function openApp(env: Record<string, string> = {}, more: Partial<AppParts> = {}): Promise<{ port: number }> {
-  const parts: Partial<AppParts> = {
+export async function openApp(env: Record<string, string> = {}, more: Partial<AppDeps> = {}): Promise<{ port: number }> {
+  const parts: Partial<AppDeps> = {
     config: readConfig(env),
     lookUpNode: async () => 'not found',
     operatorToken: 'x'.repeat(32),
@@ -22,7 +23,7 @@ export async function openApp(env: Record<string, string> = {}, more: Partial<Ap
     logger: await createLogger('silent'),
     ...more,
   }
-  const app = await buildApp(parts as AppParts)
+  const app = await buildApp(parts as AppDeps)
   apps.push(app)
   await app.listen({ host: '127.0.0.1', port: 0 })
   return { port: (app.server.address() as AddressInfo).port }

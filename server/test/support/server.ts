@@ -301,7 +301,7 @@ export function processesIn(directory: string): number[] {
 }
 
 /** PostgreSQL outlives a killed service. It gets its immediate shutdown first, so that its shared memory goes with it. */
-async function killWhatRunsIn(directory: string): Promise<void> {
+export async function killWhatRunsIn(directory: string): Promise<void> {
   for (const signal of ['SIGQUIT', 'SIGKILL'] as const) {
     for (const pid of processesIn(directory)) {
       try {

@@ -1,6 +1,6 @@
-import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../../config.ts'
 import { crashpoint } from '../../platform/crashpoint.ts'
+import type { Logger } from '../../platform/log.ts'
 import { Problem } from '../../problems.ts'
 import { type CreditRow, listStoppableNodes, listWatchedCredit, recordWarning } from '../../store/credit.ts'
 import { isStoreDown, type Sql } from '../../store/db.ts'
@@ -15,7 +15,7 @@ export type MeteringParts = {
   config: Pick<Config, 'nodePriceSatPerDay' | 'creditGraceHours'>
   /** Writes down that it is to stop, if the account is still out of credit and grace; the ordinary operation does the rest. */
   stopNode: (accountId: string, nodeId: string) => Promise<void>
-  log: FastifyBaseLogger
+  log: Logger
 }
 
 /**

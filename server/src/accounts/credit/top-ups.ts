@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../../config.ts'
 import { type Invoice, readInvoice } from '../../lightning/bolt11.ts'
 import { expiryOf, invoiceFrom, oddInvoice } from '../../lightning/invoices.ts'
 import type { NodeAddress } from '../../lightning/phoenixd/client.ts'
 import { crashpoint } from '../../platform/crashpoint.ts'
+import type { Logger } from '../../platform/log.ts'
 import { isLoopback } from '../../platform/loopback.ts'
 import { Problem } from '../../problems.ts'
 import type { Sql } from '../../store/db.ts'
@@ -32,7 +32,7 @@ export type TopUpsParts = {
   config: Config
   network: Invoice['network']
   accessTo: (nodeId: string) => Promise<TreasuryAccess | undefined>
-  log: FastifyBaseLogger
+  log: Logger
 }
 
 /** Credit for sats: the treasury's node gives an invoice, and its word that it was paid becomes credit, whoever listens then. */

@@ -1,7 +1,7 @@
-import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../../config.ts'
 import { lightningIdOf, type Network, newMaterial, sealSecrets } from '../../nodes/material.ts'
 import { newId } from '../../platform/ids.ts'
+import type { Logger } from '../../platform/log.ts'
 import type { MasterKey } from '../../platform/secrets.ts'
 import type { Sql } from '../../store/db.ts'
 import { insertNode } from '../../store/nodes.ts'
@@ -15,7 +15,7 @@ export type TreasuryParts = {
   host: string
   versions: string[]
   wake: () => void
-  log: FastifyBaseLogger
+  log: Logger
 }
 
 const ACTOR = 'first run'

@@ -1,4 +1,5 @@
 import { isId, newId } from '../../platform/ids.ts'
+import type { Logger } from '../../platform/log.ts'
 import { Problem } from '../../problems.ts'
 import type { Sql } from '../../store/db.ts'
 import {
@@ -31,9 +32,11 @@ export class Keys {
   readonly #recorder: NodeJS.Timeout
   #unlisten: (() => Promise<void>) | undefined
 
-  constructor(sql: Sql, log: (error: unknown) => void) {
+  constructor(sql: Sql, log: Logger) {
     this.#sql = sql
-    this.#recorder = setInterval(() => this.#recordUses().catch(log), RECORD_USE_MS)
+    const record = (): Promise<void> =>
+      this.#recordUses().catch((error: unknown) => log.warn({ err: error }, 'cannot record when API keys were last used'))
+    this.#recorder = setInterval(record, RECORD_USE_MS)
     this.#recorder.unref()
     // Only makes it sooner: the cache forgets by itself.
     sql
@@ -41,7 +44,7 @@ export class Keys {
       .then(({ unlisten }) => {
         this.#unlisten = unlisten
       })
-      .catch(log)
+      .catch((error: unknown) => log.warn({ err: error }, 'cannot listen for changes of API keys'))
   }
 
   async authenticate(text: string): Promise<KeyRow | undefined> {

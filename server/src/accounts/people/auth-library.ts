@@ -1,4 +1,4 @@
-import type { FastifyBaseLogger } from 'fastify'
+import type { Logger } from '../../platform/log.ts'
 import { isLoopback } from '../../platform/loopback.ts'
 import type { Transactions } from '../../store/transactions.ts'
 import { peopleAdapter } from './adapter.ts'
@@ -24,7 +24,7 @@ type Setup = {
   publicUrl: string
   secret: string
   transactions: Transactions
-  logger: FastifyBaseLogger
+  logger: Logger
   noteFault: (error: unknown) => void
   /** Whatever hashes a password goes through here. */
   queued: <T>(work: () => Promise<T>) => Promise<T>

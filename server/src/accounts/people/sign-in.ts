@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../../config.ts'
 import { newId } from '../../platform/ids.ts'
+import type { Logger } from '../../platform/log.ts'
 import { derivedKey, type MasterKey } from '../../platform/secrets.ts'
 import { Problem } from '../../problems.ts'
 import type { Sql } from '../../store/db.ts'
@@ -62,12 +62,12 @@ export class SignIn {
   readonly #config: Config
   readonly #sql: Sql
   readonly #secret: string
-  readonly #logger: FastifyBaseLogger
+  readonly #logger: Logger
   /** Who makes the call that runs, and what the store or the queue refused during it. */
   readonly #calls = new AsyncLocalStorage<{ client: Client; fault?: unknown }>()
   #library: Promise<AuthLibrary> | undefined
 
-  constructor({ config, sql, master, logger }: { config: Config; sql: Sql; master: MasterKey; logger: FastifyBaseLogger }) {
+  constructor({ config, sql, master, logger }: { config: Config; sql: Sql; master: MasterKey; logger: Logger }) {
     this.#config = config
     this.#sql = sql
     this.#secret = derivedKey(master, 'sign-in').toString('base64')

@@ -4,7 +4,7 @@ import { creditSummary, creditWithEntries } from '../../accounts/credit/credit.t
 import { MAX_TOP_UP_SAT } from '../../accounts/credit/top-ups.ts'
 import { listActivity } from '../../store/accounts.ts'
 import { overviewOf } from '../../store/overview.ts'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 import { CreatedKey, KeyChange, KeyView, NewKey } from '../operator/accounts.ts'
 import { nullable, strict, Timestamp } from '../schemas.ts'
 import { badCursor } from '../v1/payments.ts'
@@ -77,7 +77,7 @@ type Paged = { Querystring: Static<typeof Cursor> }
 const PAGE = 50
 
 /** The account: what it earned and owes, its keys, what happened in it. */
-export function dashboardAccountRoutes({ sql, config, keys, topUps }: RouteParts) {
+export function dashboardAccountRoutes({ sql, config, keys, topUps }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/overview', { schema: { response: { 200: Overview } } }, async ({ person: { accountId } }) => {
       const [overview, credit] = await Promise.all([overviewOf(sql, accountId), creditSummary(sql, config, accountId)])

@@ -4,7 +4,7 @@ import { Problem } from '../../problems.ts'
 import type { Sql } from '../../store/db.ts'
 import { type Fingerprint, fingerprintOf } from '../../store/overview.ts'
 import { isOpenSession } from '../../store/people.ts'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 
 const LOOK_MS = 1_000
 const HEARTBEAT_MS = 15_000
@@ -15,7 +15,7 @@ const MOST_PER_ACCOUNT = 10
 const MOST_WAITING_BYTES = 64 * 1024
 
 /** Server-sent events: that something changed, and what kind of thing, never what it is: for that the page asks. */
-export function dashboardEventRoutes({ sql, logger }: RouteParts) {
+export function dashboardEventRoutes({ sql, logger }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     const feeds = new Feeds(sql, logger)
     // A stream never ends by itself, and the stop waits for what is open.

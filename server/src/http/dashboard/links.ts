@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { type Static, Type } from 'typebox'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 import { requireOperator } from '../hooks/auth.ts'
 import { clientOf, requireSameOrigin } from '../hooks/session.ts'
 import { ErrorBody, Name, strict, Text, Timestamp } from '../schemas.ts'
@@ -16,7 +16,7 @@ const Acceptance = strict({
 })
 
 /** What the page behind a link asks. */
-export function linkRoutes({ links, signIn, config, limits }: RouteParts) {
+export function linkRoutes({ links, signIn, config, limits }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))
     // A person opens one link; who tries many is guessing, and each try is a query.
@@ -40,7 +40,7 @@ export function linkRoutes({ links, signIn, config, limits }: RouteParts) {
 }
 
 /** How an operator lets somebody in; handing the link over is the operator's: the service sends no mail. */
-export function operatorLinkRoutes({ links, limits }: RouteParts, token: string) {
+export function operatorLinkRoutes({ links, limits }: RouteDeps, token: string) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireOperator(token, limits))
     app.addHook('preValidation', async (request) => {

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { type Static, Type } from 'typebox'
 import type { WalletPayment } from '../../lightning/phoenixd/wallet.ts'
 import { READABLE_OR_EMPTY } from '../../platform/readable-text.ts'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 import { nullable, strict, Timestamp } from '../schemas.ts'
 import { CreateNode, Credentials, Force, NodeId, NodeSchema, Nothing, Rename, Update, Updates } from '../v1/nodes.ts'
 import { MAX_SAT } from '../v1/payments.ts'
@@ -54,7 +54,7 @@ const Sent = Type.Object({
 type Id = { Params: Static<typeof NodeId> }
 
 /** The order of the public API's routes, then the node's own money. */
-export function dashboardNodeRoutes({ nodes, wallets }: RouteParts) {
+export function dashboardNodeRoutes({ nodes, wallets }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     const one = { params: NodeId, response: { 200: DashboardNode } }
 

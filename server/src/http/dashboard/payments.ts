@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { recordFunding } from '../../store/nodes.ts'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 import { Fund, SandboxPay } from '../operator/nodes.ts'
 import { nullable, strict } from '../schemas.ts'
 import {
@@ -26,7 +26,7 @@ const Query = strict({ ...Page.properties, undelivered: Type.Optional(Type.Liter
 
 type Id = { Params: Static<typeof PaymentId> }
 
-export function dashboardGatewayRoutes({ payments }: RouteParts) {
+export function dashboardGatewayRoutes({ payments }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get<{ Querystring: Static<typeof Query> }>(
       '/payments',
@@ -52,7 +52,7 @@ export function dashboardGatewayRoutes({ payments }: RouteParts) {
 }
 
 /** A panel to try a whole 402 in: by the rules of the public API, since it is the same gateway. Each of these keeps a node busy. */
-export function dashboardTryItRoutes({ sql, payments, validation, nodes, hub, topUps }: RouteParts) {
+export function dashboardTryItRoutes({ sql, payments, validation, nodes, hub, topUps }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.post<{ Body: Static<typeof CreatePayment> }>(
       '/payments',

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Repeatable } from '../../idempotency.ts'
 import type { Call } from '../../nodes/nodes.ts'
 import { Problem } from '../../problems.ts'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 import { requirePerson, requireSameOrigin } from '../hooks/session.ts'
 import { strict } from '../schemas.ts'
 import { dashboardAccountRoutes } from './account.ts'
@@ -12,7 +12,7 @@ import { dashboardNodeRoutes } from './nodes.ts'
 import { dashboardGatewayRoutes, dashboardTryItRoutes } from './payments.ts'
 
 /** What the app asks for, with its session: the same calls to the same domain as the public API, which a key opens. */
-export function dashboardRoutes(parts: RouteParts) {
+export function dashboardRoutes(parts: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     // Not promised to anybody but the app that is served beside it.
     app.addHook('onRoute', (route) => {

@@ -11,7 +11,7 @@ import {
 } from '../../accounts/people/sign-in.ts'
 import type { Attempt } from '../../accounts/people/sign-in-guard.ts'
 import { emailTaken, Problem } from '../../problems.ts'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 import { addressOf } from '../hooks/rate-limit.ts'
 import { clientOf, isOnThisMachine, requirePerson, requireSameOrigin, signedOut } from '../hooks/session.ts'
 import { Name, strict, Text } from '../schemas.ts'
@@ -54,7 +54,7 @@ const SENTENCES: Record<string, string> = {
  * Signing up, in and out. The routes of better-auth that are not named here do not exist, and what they take is checked here first:
  * nothing of it is an error of ours.
  */
-export function signInRoutes(parts: RouteParts) {
+export function signInRoutes(parts: RouteDeps) {
   const { signIn, limits, config } = parts
   const sessionNeeded = { onRequest: requirePerson(parts) }
   return async (app: FastifyInstance): Promise<void> => {

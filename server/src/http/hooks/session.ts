@@ -6,7 +6,7 @@ import { operatorTokenFile } from '../../platform/data-dir.ts'
 import { isLoopback } from '../../platform/loopback.ts'
 import { Problem } from '../../problems.ts'
 import { findAccount } from '../../store/accounts.ts'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -40,7 +40,7 @@ export function isOnThisMachine(config: Config, { ip }: FastifyRequest): boolean
 }
 
 /** A session that is used is prolonged, and its cookie with it. */
-export function requirePerson({ signIn }: Pick<RouteParts, 'signIn'>) {
+export function requirePerson({ signIn }: Pick<RouteDeps, 'signIn'>) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const found = await signIn.whoIs(clientOf(request))
     if (!found) throw signedOut()
@@ -68,7 +68,7 @@ export function requireSameOrigin(config: Config) {
 
 /**
  * Where the dashboard can be used: at PUBLIC_URL and, on one's own machine, under its other names too, because passkeys need a name and
- * 127.0.0.1 is none. Read each time: with PORT=0 the port is known only once we listen.
+ * 127.0.0.1 is none.
  */
 export function originsOf({ host, publicUrl }: Config): string[] {
   const url = new URL(publicUrl)
@@ -79,7 +79,7 @@ export function originsOf({ host, publicUrl }: Config): string[] {
 }
 
 /** What a page must know before anybody is signed in, and who is. */
-export function meRoutes({ config, sql, signIn, links }: RouteParts) {
+export function meRoutes({ config, sql, signIn, links }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/me', { schema: { hide: true } }, async (request, reply) => {
       const found = await signIn.whoIs(clientOf(request))

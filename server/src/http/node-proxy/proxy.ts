@@ -3,15 +3,13 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { NodeAgent } from '../../lightning/phoenixd/agent.ts'
 import { fresh, IDLE_CONNECTION_MS, type NodeAddress } from '../../lightning/phoenixd/client.ts'
+import type { LookUpNode } from '../../nodes/look-up.ts'
 import { Problem } from '../../problems.ts'
 import { nodeLabelOf } from '../hooks/hosts.ts'
 import type { Limits } from '../hooks/rate-limit.ts'
 import { answerTo, bodyTooLarge, nodeDown, relay, startExchange, writeSwitch } from './exchange.ts'
 import { isAmbiguous, refuseKeys, refuseOtherSites } from './refusals.ts'
 import { routeUpgrades, tunnel, type Upgrading } from './upgrade.ts'
-
-/** 'not found': no such (or a deleted) node. 'down': it exists but is not reachable here now. */
-export type LookUpNode = (nodeId: string) => Promise<NodeAddress | 'not found' | 'down'>
 
 const MIB = 1024 * 1024
 export const PROXY_LIMITS = {

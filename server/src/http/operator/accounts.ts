@@ -5,7 +5,7 @@ import { addCredit } from '../../accounts/credit/credit.ts'
 import { SCOPES } from '../../accounts/keys/keys.ts'
 import { type AccountRow, listAccounts, listActivity } from '../../store/accounts.ts'
 import type { EntryRow } from '../../store/credit.ts'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 import { requireOperator } from '../hooks/auth.ts'
 import { ErrorBody, Name, strict, Timestamp } from '../schemas.ts'
 
@@ -70,7 +70,7 @@ const creditView = ({ id, amountMsat, kind, reason, createdAt }: EntryRow) => ({
   createdAt,
 })
 
-export function operatorRoutes({ sql, keys, limits, config }: RouteParts, token: string) {
+export function operatorRoutes({ sql, keys, limits, config }: RouteDeps, token: string) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireOperator(token, limits))
     const errors = { 400: ErrorBody, 401: ErrorBody, 404: ErrorBody }

@@ -6,7 +6,7 @@ import { Problem } from '../../problems.ts'
 import type { Hub } from '../../sandbox/hub.ts'
 import { findAnyNode, listAllNodes, type NodeRow, recordFunding } from '../../store/nodes.ts'
 import { statsOf } from '../../store/stats.ts'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 import { requireOperator } from '../hooks/auth.ts'
 import { ErrorBody, strict } from '../schemas.ts'
 import { NodeSchema } from '../v1/nodes.ts'
@@ -21,7 +21,7 @@ type WithId = { Params: Static<typeof Id> }
 
 /** What operators see and do about nodes; in the sandbox also money from nothing and faults on demand. */
 export function operatorNodeRoutes(
-  { sql, limits, nodes, hub, masterKeyId }: RouteParts & { nodes: Nodes; hub: Hub | undefined },
+  { sql, limits, nodes, hub, masterKeyId }: RouteDeps & { nodes: Nodes; hub: Hub | undefined },
   token: string,
 ) {
   return async (app: FastifyInstance): Promise<void> => {

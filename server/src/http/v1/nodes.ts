@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import type { Nodes } from '../../nodes/nodes.ts'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 import { requireKey } from '../hooks/auth.ts'
 import { ErrorBody, nullable, strict, Timestamp } from '../schemas.ts'
 
@@ -48,7 +48,7 @@ export const Force = strict({ force: Type.Optional(Type.Enum(['true', 'false']))
 
 type Id = { Params: Static<typeof NodeId> }
 
-export function nodeRoutes({ keys, limits, nodes }: RouteParts & { nodes: Nodes }) {
+export function nodeRoutes({ keys, limits, nodes }: RouteDeps & { nodes: Nodes }) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', limits.nodes)
     // Where every field is optional so is the body. JSON null is a body, and a wrong one.

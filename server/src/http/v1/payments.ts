@@ -4,7 +4,7 @@ import { isId } from '../../platform/ids.ts'
 import { READABLE, READABLE_OR_EMPTY } from '../../platform/readable-text.ts'
 import { Problem } from '../../problems.ts'
 import type { PaymentFilter } from '../../store/payments.ts'
-import type { RouteParts } from '../app.ts'
+import type { RouteDeps } from '../deps.ts'
 import { requireKey } from '../hooks/auth.ts'
 import { ErrorBody, nullable, strict, Timestamp } from '../schemas.ts'
 
@@ -112,7 +112,7 @@ export const Page = strict({
 export const PaymentId = Type.Object({ id: Type.String() })
 type Id = { Params: Static<typeof PaymentId> }
 
-export function gatewayRoutes({ keys, limits, payments, validation, deliveries }: RouteParts) {
+export function gatewayRoutes({ keys, limits, payments, validation, deliveries }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireKey(keys, limits, 'gateway:write'))
     const call = ({ caller }: FastifyRequest) => ({ accountId: caller.accountId, actor: caller.id })

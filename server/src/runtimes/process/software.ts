@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { IdRange, UserIds } from '../../platform/linux.ts'
 import { StartFault } from '../../platform/start-fault.ts'
 
@@ -18,12 +17,16 @@ export type Software = { catalogue: Map<string, string[]>; sandbox: string[] }
  * What nodes are started with. The daemon is copied into the data directory: nodes outlive the checkout they were started from, and as
  * root they run as users who may not be able to read it.
  */
-export function installSoftware(dataDir: string, versions: Map<string, string> | undefined, uids: IdRange | undefined): Software {
+export function installSoftware(
+  dataDir: string,
+  sandboxDaemon: string,
+  versions: Map<string, string> | undefined,
+  uids: IdRange | undefined,
+): Software {
   const directory = join(dataDir, 'software')
   mkdirSync(directory, { recursive: true })
   chmodSync(directory, 0o755)
-  const bundled = fileURLToPath(new URL('../../sandboxd/dist/sandboxd.cjs', import.meta.url))
-  const daemon = copy(bundled, join(directory, 'sandboxd.cjs'), 0o644)
+  const daemon = copy(sandboxDaemon, join(directory, 'sandboxd.cjs'), 0o644)
   const sandbox = [interpreter(directory, uids && { uid: uids.from, gid: uids.from }), daemon]
   const catalogue = versions
     ? new Map([...versions].map(([version, path]) => [version, [path]]))

@@ -1,15 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createAccount, FIRST_ACCOUNT_NAME } from '../accounts/accounts.ts'
-import type { Keys } from '../accounts/keys/keys.ts'
-import { SCOPES } from '../accounts/keys/keys.ts'
-import type { Links } from '../accounts/people/links.ts'
 import type { Config } from '../config.ts'
+import { writeSecretFile } from '../platform/data-dir.ts'
 import { listAccounts } from '../store/accounts.ts'
 import type { Sql } from '../store/db.ts'
 import { FIRST_RUN_KEY } from '../store/keys.ts'
-import { settingOnce } from '../store/settings.ts'
-import { writeSecretFile } from './data-dir.ts'
+import { hasSetting, settingOnce } from '../store/settings.ts'
+import { createAccount, FIRST_ACCOUNT_NAME } from './accounts.ts'
+import { type Keys, SCOPES } from './keys/keys.ts'
+import type { Links } from './people/links.ts'
+
+const DONE = 'first_run'
 
 type FirstRun = { accountId: string; apiKey: string; claimUrl: string }
 
@@ -19,8 +20,7 @@ type FirstRun = { accountId: string; apiKey: string; claimUrl: string }
  */
 export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Config): Promise<void> {
   const path = join(config.dataDir, FIRST_RUN_KEY)
-  const [done] = await sql`SELECT 1 FROM settings WHERE name = 'first_run'`
-  if (done) return
+  if (await hasSetting(sql, DONE)) return
   if (!(await isUsable(path, keys))) {
     // A crash may have left the account without its file.
     const left = (await listAccounts(sql)).find(({ name }) => name === FIRST_ACCOUNT_NAME)
@@ -36,7 +36,7 @@ export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Confi
     const content: FirstRun = { accountId: account.id, apiKey: key, claimUrl }
     writeSecretFile(path, `${JSON.stringify(content, null, 2)}\n`)
   }
-  await settingOnce(sql, 'first_run', Buffer.from('done'))
+  await settingOnce(sql, DONE, Buffer.from('done'))
   greet(path, config.publicUrl)
 }
 

@@ -1,0 +1,131 @@
+import { fileURLToPath } from 'node:url'
+import type { Config } from './config.ts'
+import { receiptOf } from './gateway/payments.ts'
+import { type AccessTo, accessTo, localAddress } from './nodes/access.ts'
+import { type LookUpNode, lookUpNodeOn } from './nodes/look-up.ts'
+import { type Network, openMaterial } from './nodes/material.ts'
+import { startPurges } from './nodes/purges.ts'
+import { Reconciler } from './nodes/reconciler.ts'
+import type { NodeMaterial, Runtime } from './nodes/runtime.ts'
+import { hostIdOf } from './platform/data-dir.ts'
+import type { Logger } from './platform/log.ts'
+import type { MasterKey } from './platform/secrets.ts'
+import { moveEarlierState } from './runtimes/process/earlier-state.ts'
+import { ProcessRuntime } from './runtimes/process/process-runtime.ts'
+import { installSoftware, versionsOf } from './runtimes/process/software.ts'
+import { Hub } from './sandbox/hub.ts'
+import { Settlements } from './settlements/settlements.ts'
+import type { Sql } from './store/db.ts'
+import { findAnyNode, type NodeRow, takeOverHost, uidsOf, wakeNode } from './store/nodes.ts'
+
+const WATCH_MS = 500
+/** From here, and from the bundle, two folders up is the repository. */
+const SANDBOX_DAEMON = fileURLToPath(new URL('../../sandboxd/dist/sandboxd.cjs', import.meta.url))
+
+/** Where the nodes of this process run, and how the rest of the service reaches them. */
+export type NodeHost = {
+  network: Network
+  host: string
+  versions: string[]
+  /** Undefined in a process that only serves the API. */
+  runtime: Runtime | undefined
+  /** Only in the sandbox. */
+  hub: Hub | undefined
+  wake: () => void
+  lookUpNode: LookUpNode
+  accessTo: AccessTo
+  settlements: Settlements
+  close: () => Promise<void>
+}
+
+export type NodeHostOptions = { config: Config; sql: Sql; masterKeys: MasterKey[]; log: Logger }
+
+export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> {
+  const { config, sql, masterKeys, log } = options
+  const { software } = config
+  const host = hostIdOf(config.dataDir)
+  const access = accessTo(sql, masterKeys, host)
+  const common = {
+    network: software.kind === 'sandbox' ? 'regtest' : software.chain,
+    host,
+    lookUpNode: lookUpNodeOn(sql, host),
+    accessTo: access,
+  } as const
+  if (config.role === 'api') {
+    const settlements = new Settlements({ sql, accessTo: access, receiptOf, host: undefined, log })
+    return {
+      ...common,
+      versions: versionsOf(software.versions),
+      runtime: undefined,
+      hub: software.kind === 'sandbox' ? Hub.attach(config.dataDir) : undefined,
+      wake: () => undefined,
+      settlements,
+      close: () => settlements.close(),
+    }
+  }
+  const { runtime, hub, materialOf } = await openProcessRuntime(options, host)
+  const settlements = new Settlements({ sql, accessTo: access, receiptOf, host, log })
+  const beforeStop = async ({ id, port, uid }: NodeRow): Promise<void> => {
+    if (port !== null) await settlements.askBeforeStop(id, localAddress({ port, uid }))
+  }
+  const deadlines = { provisionMs: config.provisionDeadlineMs }
+  const reconciler = new Reconciler({ sql, runtime, host, deadlines, materialOf, beforeStop, log })
+  const wake = (): void => reconciler.wake()
+  await takeOverHost(sql, host)
+  wake()
+  const exits = watchExits(runtime, sql, wake, log)
+  const purges = startPurges({ sql, host, retentionDays: config.retentionDays, wake, log })
+  return {
+    ...common,
+    versions: runtime.versions,
+    runtime,
+    hub,
+    wake,
+    settlements,
+    close: async () => {
+      exits.stop()
+      purges.stop()
+      await settlements.close()
+      hub?.leave()
+      await reconciler.stop()
+    },
+  }
+}
+
+async function openProcessRuntime({ config, sql, masterKeys }: NodeHostOptions, host: string) {
+  const { dataDir, software, nodeUids: uids } = config
+  await moveEarlierState(dataDir)
+  const { catalogue, sandbox } = installSoftware(dataDir, SANDBOX_DAEMON, software.versions, uids)
+  const hub = software.kind === 'sandbox' ? await Hub.start(dataDir, sandbox, uids, await uidsOf(sql, host)) : undefined
+  const materialOf = async (nodeId: string): Promise<NodeMaterial> => {
+    const node = await findAnyNode(sql, nodeId)
+    if (!node) throw new Error(`no node ${nodeId}`)
+    return openMaterial(sql, masterKeys, node.accountId, nodeId)
+  }
+  const chainArguments = software.kind === 'phoenixd' && software.chain === 'testnet' ? ['--chain=testnet'] : []
+  const runtime = new ProcessRuntime({
+    sql,
+    dataDir,
+    catalogue: new Map([...catalogue].map(([version, command]) => [version, [...command, ...chainArguments]])),
+    uids,
+    hubUid: hub?.uid,
+    confLines: ({ controlToken }) =>
+      hub
+        ? [`sandbox-hub=${hub.address}`, `sandbox-control-token=${controlToken}`, `sandbox-callback=${config.nodeCallbackUrl}`]
+        : [],
+    passwordOf: async (nodeId) => (await materialOf(nodeId)).restrictedPassword,
+  })
+  return { runtime, hub, materialOf }
+}
+
+function watchExits(runtime: ProcessRuntime, sql: Sql, wake: () => void, log: Logger): { stop: () => void } {
+  const timer = setInterval(() => {
+    for (const nodeId of runtime.takeExits()) {
+      wakeNode(sql, nodeId).then(wake, (error: unknown) => {
+        runtime.returnExit(nodeId)
+        log.warn({ err: error, nodeId }, 'cannot record that a node has exited, trying again')
+      })
+    }
+  }, WATCH_MS)
+  return { stop: () => clearInterval(timer) }
+}

@@ -1,0 +1,17 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+
+export type HeldPort = { port: number; release: () => Promise<void> }
+
+/** A free port, kept from every other process until it is released: our URLs are handed out before we listen on it. */
+export async function holdFreePort(host: string): Promise<HeldPort> {
+  const server = createServer((socket) => socket.destroy())
+  server.listen({ host, port: 0 })
+  await once(server, 'listening')
+  const release = async (): Promise<void> => {
+    if (!server.listening) return
+    server.close()
+    await once(server, 'close')
+  }
+  return { port: (server.address() as AddressInfo).port, release }
+}

@@ -1,0 +1,197 @@
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { Metering } from './accounts/credit/metering.ts'
+import { TopUps } from './accounts/credit/top-ups.ts'
+import { openTreasury } from './accounts/credit/treasury.ts'
+import { firstRun } from './accounts/first-run.ts'
+import { Keys } from './accounts/keys/keys.ts'
+import { Links } from './accounts/people/links.ts'
+import { SignIn } from './accounts/people/sign-in.ts'
+import type { Config } from './config.ts'
+import { Deliveries } from './gateway/deliveries.ts'
+import { Payments } from './gateway/payments.ts'
+import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
+import { Validation } from './gateway/validation.ts'
+import { type App, buildApp } from './http/app.ts'
+import { openNodeHost } from './node-host.ts'
+import { Nodes } from './nodes/nodes.ts'
+import { requireSealingKeys, reseal } from './nodes/reseal.ts'
+import { Wallets } from './nodes/wallets.ts'
+import { generatedSecret, openDataDir, operatorTokenFile } from './platform/data-dir.ts'
+import { embeddedAddress, startEmbedded } from './platform/embedded-postgres.ts'
+import { holdFreePort } from './platform/held-port.ts'
+import { createLogger, type Logger } from './platform/log.ts'
+import { checkMasterKey } from './platform/master-key.ts'
+import { type MasterKey, masterKeyOf } from './platform/secrets.ts'
+import { openStore, type Sql, type StoreAddress } from './store/db.ts'
+import { CHORES } from './store/housekeeping.ts'
+import { migrate } from './store/migrate.ts'
+import { reachStore } from './store/reach.ts'
+import { replaceSetting, settingOnce } from './store/settings.ts'
+
+const STOP_TIMEOUT_MS = 10_000
+const CHORES_EVERY_MS = 60_000
+const LOAD_SIGN_IN_MS = 3_000
+
+export type Service = {
+  /** PUBLIC_URL, with the port that was chosen where PORT is 0. */
+  url: string
+  app: App
+  close: () => Promise<void>
+}
+
+/** What was opened, and how each is closed: in the opposite order. */
+type Opened = (() => unknown)[]
+
+export async function startService(config: Config): Promise<Service> {
+  const opened: Opened = []
+  const close = async (): Promise<void> => {
+    for (const closeOne of opened.splice(0).reverse()) await closeOne()
+  }
+  try {
+    const { url, app } = await start(config, opened)
+    return { url, app, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function start(given: Config, opened: Opened): Promise<{ url: string; app: App }> {
+  const dataDir = openDataDir(given.dataDir, given.role === 'api' ? 'shared' : 'exclusive')
+  opened.push(() => dataDir.release())
+  const address = await storeAddress(given, opened)
+  const sql = openStore(address)
+  opened.push(() => sql.end({ timeout: 1 }))
+  await reachStore(sql)
+  await migrate(sql)
+  const masterKeys = await openMasterKeys(given, sql)
+  const [master, previous] = masterKeys
+  const operatorToken = operatorTokenOf(given)
+  const logger = await createLogger(given.logLevel)
+  for (const warning of given.warnings) logger.warn(warning)
+
+  const { config, releasePort } = await withPort(given)
+  opened.push(releasePort)
+  const keys = new Keys(sql, logger)
+  opened.push(() => keys.close())
+  const nodeHost = await openNodeHost({ config, sql, masterKeys, log: logger })
+  opened.push(() => nodeHost.close())
+
+  let stopping = false
+  const isStopping = (): boolean => stopping
+  const topUps = new TopUps({ ...nodeHost, sql, config, log: logger })
+  const nodes = new Nodes({ ...nodeHost, sql, config, master, masterKeys, topUps, isStopping })
+  const stopNode = (accountId: string, nodeId: string): Promise<void> => nodes.stopForCredit(accountId, nodeId)
+  const metering = new Metering({ sql, config, stopNode, log: logger })
+  const protocolKeys = await ProtocolKeys.open(sql, master, previous)
+  const signIn = new SignIn({ config, sql, master, logger })
+  const links = new Links({ sql, config, signIn })
+  const app = await buildApp({
+    config,
+    sql,
+    keys,
+    signIn,
+    links,
+    nodes,
+    wallets: new Wallets({ ...nodeHost, sql }),
+    payments: new Payments({ ...nodeHost, sql, config, masterKeys, protocolKeys }),
+    validation: new Validation({ ...nodeHost, sql, protocolKeys }),
+    deliveries: new Deliveries(sql),
+    topUps,
+    settlements: nodeHost.settlements,
+    hub: nodeHost.hub,
+    lookUpNode: nodeHost.lookUpNode,
+    operatorToken,
+    appDirectory: fileURLToPath(new URL('../../dashboard/dist', import.meta.url)),
+    masterKeyId: master.id,
+    isStopping,
+    logger,
+  })
+  opened.push(() => inTime(Promise.all([app.close(), metering.close()])))
+  await releasePort()
+  await app.listen({ host: config.host, port: config.port })
+
+  if (config.store.kind === 'embedded' && config.role === 'all') await firstRun(sql, keys, links, config)
+  await openTreasury({ ...nodeHost, sql, config, master, log: logger })
+  if (config.role === 'all') metering.start()
+  if (previous) resealAll(sql, master, previous, logger)
+  const chores = setInterval(() => doChores(sql, isStopping, logger), CHORES_EVERY_MS)
+  // Most of a second of work, which a person who opens the dashboard would wait for.
+  const loading = setTimeout(
+    () => signIn.load().catch((error: unknown) => logger.warn({ err: error }, 'cannot load sign-in ahead of its first use')),
+    LOAD_SIGN_IN_MS,
+  )
+  opened.push(() => {
+    stopping = true
+    clearInterval(chores)
+    clearTimeout(loading)
+  })
+  return { url: config.publicUrl, app }
+}
+
+/** Connections that do not end must not keep the service from stopping. */
+async function inTime(closing: Promise<unknown>): Promise<void> {
+  const timer = new AbortController()
+  await Promise.race([closing, pause(STOP_TIMEOUT_MS, undefined, { signal: timer.signal })])
+  timer.abort()
+}
+
+async function storeAddress(config: Config, opened: Opened): Promise<StoreAddress> {
+  if (config.store.kind === 'server') return config.store.url
+  if (config.role === 'api') return embeddedAddress(config.dataDir)
+  const print = (line: string): boolean => process.stderr.write(`${line}\n`)
+  const embedded = await startEmbedded(config.dataDir, config.postgresUser, print)
+  opened.push(() => embedded.stop())
+  return embedded.connection
+}
+
+/** The current key first; then the previous one, while it is still needed. */
+async function openMasterKeys(config: Config, sql: Sql): Promise<[MasterKey, ...MasterKey[]]> {
+  const bytes = config.masterKey ?? Buffer.from(generatedSecret(join(config.dataDir, 'master.key')), 'base64')
+  const [master, previous] = [masterKeyOf(bytes), config.previousMasterKey && masterKeyOf(config.previousMasterKey)]
+  const settings = {
+    settingOnce: (name: string, value: Buffer) => settingOnce(sql, name, value),
+    replaceSetting: (name: string, value: Buffer) => replaceSetting(sql, name, value),
+  }
+  await checkMasterKey(settings, master, previous)
+  const keys: [MasterKey, ...MasterKey[]] = previous ? [master, previous] : [master]
+  await requireSealingKeys(sql, keys)
+  return keys
+}
+
+function operatorTokenOf(config: Config): string | undefined {
+  const file = operatorTokenFile(config)
+  if (file !== null) return generatedSecret(file)
+  return typeof config.operator === 'object' ? config.operator.token : undefined
+}
+
+/** PORT=0: chosen before anything is built, because nodes and links are given URLs that contain it. */
+async function withPort(config: Config): Promise<{ config: Config; releasePort: () => Promise<void> }> {
+  if (config.port !== 0) return { config, releasePort: async () => undefined }
+  const { port, release } = await holdFreePort(config.host)
+  const known = (url: string): string => url.replace(/:0$/, `:${port}`)
+  const { publicUrl, nodeCallbackUrl } = config
+  return {
+    config: { ...config, port, publicUrl: known(publicUrl), nodeCallbackUrl: known(nodeCallbackUrl) },
+    releasePort: release,
+  }
+}
+
+function resealAll(sql: Sql, master: MasterKey, previous: MasterKey, log: Logger): void {
+  const everything = async (): Promise<number> =>
+    (await resealProtocolKeys(sql, master, previous)) + (await reseal(sql, master, previous))
+  everything().then(
+    (count) =>
+      log.info(
+        `${count} rows sealed anew; MASTER_KEY_PREVIOUS is not needed any more in a day, when the last idempotent answer under it is forgotten`,
+      ),
+    (error: unknown) => log.warn({ err: error }, 'cannot seal all rows under the new master key, the next start tries again'),
+  )
+}
+
+function doChores(sql: Sql, isStopping: () => boolean, log: Logger): void {
+  for (const [what, remove] of Object.entries(CHORES))
+    remove(sql, isStopping).catch((error: unknown) => log.warn({ err: error }, `cannot remove old ${what}`))
+}

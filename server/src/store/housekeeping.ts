@@ -1,0 +1,23 @@
+import type { Sql } from './db.ts'
+import { forgetOldAnswers } from './idempotency.ts'
+import { forgetOldHits } from './limits.ts'
+import { forgetOldLinks } from './links.ts'
+import { forgetRemovedPayments, removeUnpaidPayments } from './payments.ts'
+import { forgetEndedSessions } from './people.ts'
+import { forgetOldFailures } from './sign-in-failures.ts'
+
+const BATCH = 1_000
+
+/** What is deleted once it is old, by name. Each can run at any time, in several processes at once. */
+export const CHORES: Record<string, (sql: Sql, isStopping: () => boolean) => Promise<void>> = {
+  'rate limit counters': forgetOldHits,
+  'idempotent answers': forgetOldAnswers,
+  'ended sessions': forgetEndedSessions,
+  'expired links': forgetOldLinks,
+  'failed sign-ins': (sql) => forgetOldFailures(sql),
+  'counts of removed challenges': forgetRemovedPayments,
+  'unpaid challenges': async (sql, isStopping) => {
+    // In batches, so that no statement takes long.
+    while (!isStopping() && (await removeUnpaidPayments(sql, BATCH)) === BATCH);
+  },
+}

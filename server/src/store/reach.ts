@@ -1,0 +1,22 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { StartFault } from '../platform/start-fault.ts'
+import { isStoreDown, type Sql } from './db.ts'
+
+const PATIENCE_MS = 30_000
+const RETRY_MS = 250
+
+/** A database that starts together with us may need a moment more. */
+export async function reachStore(sql: Sql): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS
+  for (;;) {
+    try {
+      await sql`SELECT 1`
+      return
+    } catch (error) {
+      const { code } = error as { code?: string }
+      if (!isStoreDown(error)) throw new StartFault(78, `DATABASE_URL: the server refuses us (${code ?? 'unknown reason'})`)
+      if (Date.now() > deadline) throw new StartFault(1, `cannot reach PostgreSQL (${code})`)
+      await pause(RETRY_MS)
+    }
+  }
+}
