@@ -75,19 +75,25 @@ async function paidPayments(count: number, protocol: 'mpp' | 'l402', isHeard: bo
 
 type Outcome = { payment: Paid; answers: { status: number; text: string }[] }
 
-/** A hundred requests for each payment, over both processes, in any order. */
-async function storm(payments: Paid[], path: string, body: (payment: Paid) => object): Promise<Outcome[]> {
+/** A hundred requests for each payment, over both processes, in any order; among them as many of another kind, if given. */
+async function storm(
+  payments: Paid[],
+  path: string,
+  body: (payment: Paid) => object,
+  other?: (payment: Paid, line: Line) => Promise<unknown>,
+): Promise<Outcome[]> {
   const random = numbersFrom(seed)
+  const anyLine = (): Line => lines[random() < 0.5 ? 0 : 1] as Line
   const outcomes: Outcome[] = payments.map((payment) => ({ payment, answers: [] }))
   for (let at = 0; at < outcomes.length; at += TOGETHER) {
-    const wave = outcomes.slice(at, at + TOGETHER).flatMap((outcome) => Array.from({ length: CLIENTS }, () => outcome))
-    const shuffled = wave.map((outcome) => ({ outcome, place: random() })).sort((one, other) => one.place - other.place)
-    await Promise.all(
-      shuffled.map(async ({ outcome: { payment, answers } }) => {
-        const line = lines[random() < 0.5 ? 0 : 1] as Line
-        answers.push(await line.post(`/v1/gateway/payments/${payment.id}/${path}`, body(payment)))
-      }),
-    )
+    const wave = outcomes.slice(at, at + TOGETHER).flatMap(({ payment, answers }) => {
+      const ask = async (): Promise<unknown> =>
+        answers.push(await anyLine().post(`/v1/gateway/payments/${payment.id}/${path}`, body(payment)))
+      const senders = other ? [ask, () => other(payment, anyLine())] : [ask]
+      return Array.from({ length: CLIENTS }, () => senders).flat()
+    })
+    const shuffled = wave.map((send) => ({ send, place: random() })).sort((one, other) => one.place - other.place)
+    await Promise.all(shuffled.map(({ send }) => send()))
   }
   return outcomes
 }
@@ -197,17 +203,17 @@ describe(`order ${seed}`, () => {
     const ids = payments.map(({ id }) => id)
     await sql`UPDATE paid_payments SET held_until = now() - interval '1 second' WHERE id = ANY (${ids})`
     let requests = 0
-    const confirm = Promise.all(
-      payments.map(async ({ id }) => {
-        const answer = await unheard.send('POST', '/delivered', { json: { deliveries: [{ id, requestId: 'dead' }] } })
-        return answer.json().deliveries[0].result === 'delivered'
-      }),
-    )
-    const outcomes = await storm(payments, 'redeem', (one) => bodyOf(`try ${requests++}`)(one))
-    const confirmed = await confirm
-    for (const [at, outcome] of outcomes.entries())
+    const confirmed = new Set<string>()
+    const confirm = async ({ id }: Paid, line: Line): Promise<void> => {
+      const { text } = await line.post('/v1/gateway/payments/delivered', { deliveries: [{ id, requestId: 'dead' }] })
+      if (JSON.parse(text).deliveries[0].result === 'delivered') confirmed.add(id)
+    }
+    const outcomes = await storm(payments, 'redeem', (one) => bodyOf(`try ${requests++}`)(one), confirm)
+    for (const outcome of outcomes)
       expect(statusesOf(outcome)).toEqual(
-        confirmed[at] ? { '409 already_redeemed': CLIENTS } : { 200: 1, '409 delivery_in_progress': CLIENTS - 1 },
+        confirmed.has(outcome.payment.id)
+          ? { '409 already_redeemed': CLIENTS }
+          : { 200: 1, '409 delivery_in_progress': CLIENTS - 1 },
       )
   })
 
