@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
 import type { Sql } from '../../src/store/db.ts'
+import { confirmDeliveries } from '../../src/store/deliveries.ts'
 import { type Merchant, newMerchant, type Paid } from '../support/payments.ts'
 import { type Answer, eventually, type Server, startServer } from '../support/server.ts'
 
@@ -274,6 +275,64 @@ describe('delivered', () => {
     const batches = Array.from({ length: 40 }, (_, at) => (at % 2 === 0 ? names : [...names].reverse()))
     for (const results of await Promise.all(batches.map((batch) => merchant.delivered(batch))))
       expect(new Set(results)).toEqual(new Set(['delivered']))
+  })
+
+  /** What another request changes and has not committed yet. */
+  async function during(change: (transaction: Sql) => Promise<unknown>, work: () => Promise<void>): Promise<void> {
+    await sql.begin(async (transaction) => {
+      await change(transaction as unknown as Sql)
+      await work()
+    })
+  }
+  const isWaiting = async (): Promise<boolean> =>
+    (await sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%paid_payments%'`).length > 0
+
+  test('C45: a claim that lapsed and is being taken over is not confirmed, nor is the one that takes it over', async () => {
+    const paid = await bought()
+    await hold(paid, 'a')
+    await lapse(paid)
+    let confirmed: Promise<string[]> | undefined
+    await during(
+      (transaction) =>
+        transaction`UPDATE paid_payments SET redeem_request_id = 'b', held_until = now() + interval '10 minutes' WHERE id = ${paid.id}`,
+      async () => {
+        confirmed = merchant.delivered([{ id: paid.id, requestId: 'a' }])
+        await eventually(isWaiting, 'the confirmation to wait for the claim')
+      },
+    )
+    expect(await confirmed).toEqual(['not_claimed'])
+    const [row] = await sql`SELECT redeem_request_id, held_until FROM paid_payments WHERE id = ${paid.id}`
+    expect({ ...row }).toEqual({ redeem_request_id: 'b', held_until: expect.any(Date) })
+  })
+
+  test('C45: payments are locked in the order of their ids, however a batch or the table orders them', async () => {
+    const [low, high] = (await Promise.all([bought(), bought()])).sort((one, other) => (one.id < other.id ? -1 : 1)) as [
+      Paid,
+      Paid,
+    ]
+    await hold(high, 'a')
+    await hold(low, 'a')
+    const batch = [high, low].map(({ id }) => ({ id, requestId: 'a' }))
+    // In a table this small an index would happen to give the right order.
+    const confirm = () =>
+      sql.begin(async (transaction) => {
+        await transaction`SET LOCAL enable_indexscan = off`
+        await transaction`SET LOCAL enable_bitmapscan = off`
+        return confirmDeliveries(transaction as unknown as Sql, merchant.key.accountId, batch)
+      })
+    let confirmed: Promise<unknown> | undefined
+    await during(
+      (transaction) => transaction`SELECT 1 FROM paid_payments WHERE id = ${low.id} FOR UPDATE`,
+      async () => {
+        confirmed = confirm()
+        await eventually(isWaiting, 'the confirmation to wait')
+        expect(
+          await sql`SELECT 1 FROM paid_payments WHERE id = ${high.id} FOR UPDATE SKIP LOCKED`,
+          'not locked yet',
+        ).toHaveLength(1)
+      },
+    )
+    expect(await confirmed).toHaveLength(2)
   })
 })
 
