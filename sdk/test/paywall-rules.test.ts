@@ -334,6 +334,16 @@ describe('selling 5: misconfiguration is loud', () => {
   )
   let minutes = 0
 
+  test('D5: two mistakes at once are two lines, however often each is met', async () => {
+    const lines: string[] = []
+    vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(String(line)))
+    vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000 * ++minutes)
+    const mistakes = [{ description: 'x'.repeat(501) }, { description: 'a\nb' }, { nodeId: '' }, { holdSeconds: 0 }]
+    const routes = mistakes.map((options) => nextPaywall({ ...market.terms, ...options }, () => new Response('free')))
+    for (const charge of [...routes, ...routes]) expect((await charge(new Request('http://shop/joke'))).status).toBe(503)
+    expect(lines).toEqual([/500 characters/, /control/, /nodeId/, /holdSeconds/].map((says) => expect.stringMatching(says)))
+  })
+
   test('ready() is quiet where all is well, and says when the key lacks the scope', async () => {
     await expect(expressPaywall(market.terms).ready()).resolves.toBeUndefined()
     const { key } = await market.server.newKey(['nodes:read'], market.owner.key.accountId)

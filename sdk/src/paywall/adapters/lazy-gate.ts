@@ -24,7 +24,8 @@ export function lazyGate<R>(options: PaywallOptions<R>): LazyGate<R> {
       try {
         build()
       } catch (error) {
-        warn(`options ${visit.route}`, (error as Error).message)
+        const { message } = error as Error
+        warn(`options ${message}`, message)
         return { pass: false, ...unavailable(false, 5) }
       }
       return build().decide(visit)

@@ -239,7 +239,7 @@ export class Gate<R> {
     const presented = credential === undefined ? undefined : paymentIdOf(credential)
     this.#tell(terms, { type: 'unavailable', code, message, presented, requestId })
     // An unsettled credential is the customer's trouble, and anybody can send one.
-    if (!(error instanceof CredentialError)) warn(`${code} ${terms.nodeId}`, adviceFor(error, terms.nodeId))
+    if (!(error instanceof CredentialError)) warn(causeOf(error, terms), adviceFor(error, terms.nodeId))
     const seconds = (error instanceof RateLimitError && error.retryAfterSeconds) || RETRY_AFTER_SECONDS
     return { pass: false, ...unavailable(credential !== undefined, seconds) }
   }
@@ -247,6 +247,12 @@ export class Gate<R> {
   #tell({ amountSat, resource, description }: Terms, detail: EventDetail): void {
     tell(this.#options.onEvent, { amountSat, resource, description, ...detail } as PaywallEvent)
   }
+}
+
+/** A wrong description of one route must not hide that of another. */
+function causeOf(error: unknown, { nodeId }: Terms): string {
+  if (!(error instanceof BoltyardError)) return `unexpected ${nodeId}`
+  return `${error.code} ${nodeId} ${error.status === 400 ? error.message : ''}`
 }
 
 const expectedOf = ({ nodeId, resource, minAmountSat }: Terms): ExpectedTerms => ({ nodeId, resource, minAmountSat })
