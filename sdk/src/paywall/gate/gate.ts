@@ -85,8 +85,6 @@ export class Gate<R> {
   async ready(): Promise<void> {
     const { nodeId, amountSat, description, resource } = this.#options
     try {
-      const { scopes } = await this.#client.key({ timeoutMs: ATTEMPT_MS })
-      if (!scopes.includes('gateway:write')) throw new TypeError('The API key does not have the scope gateway:write.')
       await this.#client.payments.create({
         nodeId,
         amountSat: typeof amountSat === 'number' ? amountSat : 1,
