@@ -8,7 +8,7 @@ export default defineConfig({
   test: {
     include: ['**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**'],
-    globalSetup: ['test/build.ts'],
+    globalSetup: ['testing/setup.ts'],
     // Every test starts real daemons and talks to them over sockets; two cores share them all. These only end what hangs.
     testTimeout: 120_000,
     hookTimeout: 120_000,

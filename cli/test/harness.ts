@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe } from 'vitest'
 import { type Server, temporaryDirectory } from '../../server/test/support/server.ts'
-import { BOLTYARD } from './build.ts'
+import { BOLTYARD } from '../../testing/bundles.ts'
 
 /** The built command as a process of its own, piped or in a terminal, in front of a real service. */
 

@@ -19,7 +19,7 @@ function boltyard(args: string[], env: Record<string, string> = {}, input = '') 
 }
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await startServer({ store: 'embedded' })
   execFileSync('npm', ['install', '-g', '--prefix', prefix, '--offline', '--no-audit', '--no-fund', pack('cli', prefix)], {
     cwd: prefix,
     stdio: 'pipe',

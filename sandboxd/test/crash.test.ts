@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { SANDBOXD, SANDBOXD_WITH_CRASHPOINTS } from './build.ts'
+import { CRASHING_SANDBOXD, SANDBOXD } from '../../testing/bundles.ts'
 import { eventually, TestHub, TestNode } from './harness.ts'
 
 const FUNDED_SAT = 10_000
-const program = SANDBOXD_WITH_CRASHPOINTS
+const program = CRASHING_SANDBOXD
 
 async function network() {
   const hub = await new TestHub(program).start()
@@ -121,6 +121,6 @@ describe('a payer that does not know waits for the recipient’s word', () => {
 })
 
 test('the daemon that people run has no crash points', () => {
-  expect(readFileSync(SANDBOXD_WITH_CRASHPOINTS, 'utf8')).toContain('CRASH_AT')
+  expect(readFileSync(CRASHING_SANDBOXD, 'utf8')).toContain('CRASH_AT')
   expect(readFileSync(SANDBOXD, 'utf8')).not.toContain('CRASH_AT')
 })

@@ -9,7 +9,10 @@ import { join } from 'node:path'
 import { generateMnemonic } from '@scure/bip39'
 import { wordlist } from '@scure/bip39/wordlists/english.js'
 import { afterAll } from 'vitest'
-import { SANDBOXD } from './build.ts'
+import { SANDBOXD } from '../../testing/bundles.ts'
+import { eventually, Hopeless } from '../../testing/eventually.ts'
+
+export { eventually }
 
 /** Real daemons, real files, real sockets. Everything that a test file starts or writes is gone when the file has run. */
 
@@ -108,7 +111,7 @@ export class Daemon {
     })
     return eventually(() => {
       const match = pattern.exec(this.stdout)
-      if (!match && gone) throw new Gone(`exited without printing ${pattern}: ${this.stdout}${this.stderr}`)
+      if (!match && gone) throw new Hopeless(`exited without printing ${pattern}: ${this.stdout}${this.stderr}`)
       return match
     }, `the daemon to print ${pattern}`)
   }
@@ -117,26 +120,6 @@ export class Daemon {
     this.child.kill(signal)
     return this.exited
   }
-}
-
-class Gone extends Error {}
-
-/** Waits for a truthy value; what throws meanwhile counts as "not yet". */
-export async function eventually<T>(probe: () => T | Promise<T>, what: string, timeoutMs = 60_000): Promise<NonNullable<T>> {
-  const deadline = Date.now() + timeoutMs
-  let last: unknown
-  while (Date.now() < deadline) {
-    try {
-      const value = await probe()
-      if (value) return value
-      last = value
-    } catch (error) {
-      if (error instanceof Gone) throw error
-      last = error
-    }
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  throw new Error(`gave up waiting for ${what}; last: ${String(last)}`)
 }
 
 export type NodeSetup = {

@@ -18,7 +18,7 @@ const run = (file: string, ...args: string[]): string =>
   execFileSync(file, args, { cwd: directory, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await startServer({ store: 'embedded' })
   directory = temporaryDirectory()
   env = {
     ...process.env,

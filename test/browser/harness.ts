@@ -2,7 +2,7 @@ import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } fr
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest'
 import { findChromium, openChromium } from '../../bench/chromium.ts'
 import { signUp, type Visitor } from '../../server/test/support/dashboard.ts'
-import { freePort, Server } from '../../server/test/support/server.ts'
+import { freePort, Server, type StoreKind } from '../../server/test/support/server.ts'
 
 /** People with a real browser in front of a real service. Elements are found as a screen reader names them. */
 
@@ -48,9 +48,10 @@ async function tellWhatIsShown(): Promise<void> {
 }
 
 /** Under the name `localhost`, because passkeys know no addresses. The limits are for strangers, and all of these come from one address. */
-export async function startDashboard(env: Record<string, string> = {}): Promise<Server> {
+export async function startDashboard(env: Record<string, string> = {}, store: StoreKind = 'shared'): Promise<Server> {
   const port = await freePort()
   const server = new Server({
+    store,
     env: { PUBLIC_URL: `http://localhost:${port}`, TRUST_PROXY: '1', RATE_LIMIT_MAX: '100000', ...env },
   })
   server.port = port

@@ -10,7 +10,7 @@ inBrowser('signing in to the dashboard', () => {
   let server: Server
   beforeAll(async () => {
     // As it is by default, at 127.0.0.1.
-    server = await startDashboard({ PUBLIC_URL: '' })
+    server = await startDashboard({ PUBLIC_URL: '' }, 'embedded')
   })
   const signIn = async (page: Page, email: string, password = PASSWORD): Promise<void> => {
     await page.getByLabel('Email').fill(email)

@@ -9,7 +9,7 @@ let closed: Server
 let sql: Sql
 
 beforeAll(async () => {
-  server = await startServer({ env: { TRUST_PROXY: '1', REGISTRATION: 'invite' } })
+  server = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1', REGISTRATION: 'invite' } })
   const env = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url, REGISTRATION: 'off' }
   closed = new ServerProcess({ env: { ...env, OPERATOR_TOKEN: server.operatorToken } })
   await closed.launch()

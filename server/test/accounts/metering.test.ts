@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { CRASHING_SERVER } from '../../../testing/bundles.ts'
 import { Metering } from '../../src/accounts/credit/metering.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { createLogger } from '../../src/platform/log.ts'
@@ -8,7 +9,6 @@ import type { Sql } from '../../src/store/db.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { insertTopUp, settleTopUp } from '../../src/store/top-ups.ts'
 import { closeHours, forgetUsage, postUsage } from '../../src/store/usage.ts'
-import { buildCrashingServer, removeCrashingServer } from '../support/crash.ts'
 import {
   type Clock,
   costOf,
@@ -686,25 +686,27 @@ describe('C33: warnings, grace, stop', () => {
 })
 
 describe('C32: services that are killed, and several on one database', () => {
-  let bundle: string
   let yard: Server
   let store: Sql
+  let accountId: string
 
   beforeAll(async () => {
-    bundle = await buildCrashingServer()
-    yard = await new Server({ command: [process.execPath, bundle], env: { LOG_LEVEL: 'warn', CREDIT_GRACE_HOURS: '0' } }).start()
+    yard = await new Server({
+      command: [process.execPath, CRASHING_SERVER],
+      env: { LOG_LEVEL: 'warn', CREDIT_GRACE_HOURS: '0' },
+    }).start()
     store = yard.sql()
+    accountId = (await yard.newAccount({ creditSat: 10_000 })).id
   })
-  afterAll(() => removeCrashingServer())
 
   /** Nodes of another host, so that nobody looks at them but metering; as if they had run for so long. */
   const runFor = async (hours: number): Promise<{ id: string; from: number }> => {
-    const id = await newNode(store, yard.firstRun.accountId)
+    const id = await newNode(store, accountId)
     await store`UPDATE usage_intervals SET started_at = started_at - ${hours} * interval '1 hour' WHERE node_id = ${id}`
     return { id, from: (await intervalsOf(store, id))[0]?.from ?? Number.NaN }
   }
   const entriesOfNode = async (id: string): Promise<{ amountMsat: number; reference: string | null }[]> =>
-    (await entriesOf(store, yard.firstRun.accountId, 'usage')).filter(({ reference }) => reference?.startsWith(id))
+    (await entriesOf(store, accountId, 'usage')).filter(({ reference }) => reference?.startsWith(id))
   const inOrder = async (id: string, from: number): Promise<void> => {
     const [interval, ...rest] = await eventually(async () => {
       const kept = await intervalsOf(store, id)
@@ -724,9 +726,6 @@ describe('C32: services that are killed, and several on one database', () => {
   test.each(['metering: hours closed', 'metering: posted', 'metering: warned'])(
     'killed at "%s": every minute is in the ledger once',
     async (point) => {
-      await yard.stop()
-      // The database goes with the service, and comes back with it.
-      await yard.start()
       const { id, from } = await runFor(30)
       await yard.kill()
       await yard.launch({ CRASH_AT: point })

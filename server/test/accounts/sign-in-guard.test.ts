@@ -269,7 +269,7 @@ describe('C44: the queue for hashing', { timeout: PATIENCE_MS }, () => {
     })
     while (!isOver) {
       const [row] = await sql<{ count: number }[]>`
-        SELECT count(*)::int AS count FROM pg_stat_activity WHERE state = 'idle in transaction'`
+        SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`
       most = Math.max(most, row?.count ?? 0)
     }
     expect((await crowd).map(({ status }) => status)).toEqual(times(20, () => 200))

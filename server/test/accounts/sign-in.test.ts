@@ -673,7 +673,7 @@ describe('what is not for a page', () => {
 describe('a service of its own', () => {
   let own: Server
   beforeAll(async () => {
-    own = await startServer({ env: { LOG_LEVEL: 'trace' } })
+    own = await startServer({ store: 'embedded', env: { LOG_LEVEL: 'trace' } })
   })
 
   test('no password, token or cookie is in the log or in any table', async () => {
@@ -729,7 +729,8 @@ describe('a service of its own', () => {
       CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(4); RETURN NEW; END $$;
       CREATE TRIGGER slow BEFORE INSERT ON people_identities FOR EACH ROW EXECUTE FUNCTION slow()`)
     const signUp = new Browser(own).signUp('late@example.com').catch(() => 'killed')
-    const waits = async () => (await store`SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'`).length > 0
+    const waits = async () =>
+      (await store`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`).length > 0
     await eventually(waits, 'the sign-up to be half done')
     await own.kill()
     expect(await signUp).toBe('killed')
@@ -762,7 +763,7 @@ describe('a service of its own', () => {
     const browser = new Browser(own)
     await browser.signIn('bob@example.com')
     expect(await isSignedIn(browser)).toBe(true)
-    const previous = own.readSecret('master.key')
+    const previous = own.masterKey
     await own.restart('SIGTERM', { MASTER_KEY: Buffer.alloc(32, 7).toString('base64'), MASTER_KEY_PREVIOUS: previous })
     expect(await isSignedIn(browser)).toBe(false)
     expect((await browser.signIn('bob@example.com')).status).toBe(200)

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { CRASHING_SERVER } from '../../../testing/bundles.ts'
 import { readInvoice } from '../../src/lightning/bolt11.ts'
 import type { Sql } from '../../src/store/db.ts'
-import { buildCrashingServer, removeCrashingServer } from '../support/crash.ts'
 import { type Entry, entriesOf } from '../support/credit.ts'
 import { fault, newOwner, type Owner } from '../support/nodes.ts'
 import { type Answer, eventually, freePort, Server, startServer, storeEnv } from '../support/server.ts'
@@ -219,13 +219,11 @@ describe('C32: a payment is never lost and never counts twice', () => {
   let store: Sql
 
   beforeAll(async () => {
-    const bundle = await buildCrashingServer()
     // Nobody listens there: what nodes tell is lost, and only asking helps.
     const env = { ...ENV, NODE_CALLBACK_URL: `http://127.0.0.1:${await freePort()}` }
-    yard = await new Server({ command: [process.execPath, bundle], env }).start()
+    yard = await new Server({ command: [process.execPath, CRASHING_SERVER], env }).start()
     store = yard.sql()
   })
-  afterAll(() => removeCrashingServer())
 
   const askNow = (): Promise<unknown> => store`UPDATE top_ups SET ask_at = now() WHERE settled_at IS NULL`
 

@@ -6,7 +6,7 @@ import { type Answer, eventually, type Server, sendRaw, startServer } from '../s
 let server: Server
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await startServer({ store: 'embedded' })
 })
 
 const JSON_TYPE = 'application/json; charset=utf-8'

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { CRASHING_SERVER } from '../../../testing/bundles.ts'
 import type { Sql } from '../../src/store/db.ts'
-import { buildCrashingServer, removeCrashingServer, Yard } from '../support/crash.ts'
+import { Yard } from '../support/crash.ts'
 import { type Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
 import { type Answer, eventually } from '../support/server.ts'
 
@@ -16,14 +17,15 @@ let merchant: Merchant
 let nodeId: string
 
 beforeAll(async () => {
-  const bundle = await buildCrashingServer()
   // Events would record settlements at moments that nobody chose.
-  yard = await new Yard({ command: [process.execPath, bundle], env: { NODE_CALLBACK_URL: NOWHERE } }).start()
+  yard = await new Yard({
+    store: 'embedded',
+    command: [process.execPath, CRASHING_SERVER],
+    env: { NODE_CALLBACK_URL: NOWHERE },
+  }).start()
   merchant = await newMerchant(yard)
   nodeId = (await merchant.owner.createReady()).node.id
 })
-
-afterAll(removeCrashingServer)
 
 /** The service dies at the first passing of the point, before it has answered, and another one is started. */
 async function dieAt(point: string, work: () => Promise<Answer>): Promise<void> {

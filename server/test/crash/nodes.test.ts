@@ -1,19 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { SERVER } from '../support/build.ts'
-import {
-  buildCrashingServer,
-  type Created,
-  type Daemon,
-  daemonsIn,
-  hubsIn,
-  program,
-  removeCrashingServer,
-  sandboxd,
-  versions,
-  Yard,
-} from '../support/crash.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { CRASHING_SERVER, SERVER } from '../../../testing/bundles.ts'
+import { type Created, type Daemon, daemonsIn, hubsIn, program, sandboxd, versions, Yard } from '../support/crash.ts'
 import { eventually, temporaryDirectory } from '../support/server.ts'
 
 // Real services are started and killed over and over.
@@ -22,14 +11,12 @@ import { eventually, temporaryDirectory } from '../support/server.ts'
 const CONVERGED_MS = 30_000
 const FUNDED_SAT = 5_000
 
-let bundle: string
 let yard: Yard
 let bystander: Created
 let bystanderDaemon: Daemon | undefined
 let catalogue: { old: Record<string, string>; both: Record<string, string>; bad: Record<string, string> }
 
 beforeAll(async () => {
-  bundle = await buildCrashingServer()
   const directory = temporaryDirectory()
   const [first, second] = [sandboxd(directory, '0.8.0'), sandboxd(directory, '0.9.0')]
   const broken = program(directory, 'broken', 'echo "it does not work"; exit 1')
@@ -38,12 +25,12 @@ beforeAll(async () => {
     both: versions({ '0.8.0': first, '0.9.0': second }),
     bad: versions({ '0.8.0': first, '0.9.0': broken }),
   }
-  yard = await new Yard({ command: [process.execPath, bundle], env: { MAX_NODES_PER_ACCOUNT: '200' } }).start(catalogue.old)
+  yard = await new Yard({ command: [process.execPath, CRASHING_SERVER], env: { MAX_NODES_PER_ACCOUNT: '200' } }).start(
+    catalogue.old,
+  )
   bystander = await yard.createReady()
   bystanderDaemon = yard.daemon(bystander.node.id)
 })
-
-afterAll(() => removeCrashingServer())
 
 /** Nothing is due: what comes now is the operation's. Returns how often every node was looked at to get there: once each. */
 async function settled(): Promise<number> {
@@ -264,7 +251,7 @@ describe('delete', () => {
 })
 
 test.each(SPAWN)('the sandbox hub, at "%s" (%i): there is one afterwards', async (point) => {
-  const other = new Yard({ command: [process.execPath, bundle] })
+  const other = new Yard({ command: [process.execPath, CRASHING_SERVER] })
   await other.launch({ CRASH_AT: point })
   expect((await other.exited).signal).toBe('SIGKILL')
   await other.start()
@@ -278,5 +265,5 @@ test('the service that people run has no crash points, in none of its parts', ()
     readdirSync(dirname(main), { withFileTypes: true })
       .filter((entry) => entry.isFile() && readFileSync(join(dirname(main), entry.name), 'utf8').includes('CRASH_AT'))
       .map(({ name }) => name)
-  expect([withCrashPoints(bundle), withCrashPoints(SERVER)]).toEqual([['main.js'], []])
+  expect([withCrashPoints(CRASHING_SERVER), withCrashPoints(SERVER)]).toEqual([['main.js'], []])
 })

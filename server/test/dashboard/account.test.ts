@@ -454,7 +454,7 @@ describe('C41: creating a node from a page', () => {
     expect(dump?.text).toContain(row?.key)
     expect(dump?.text).not.toContain(key)
     // Everything that stands in the row, and the session, as the key to it: none opens it. The real one does.
-    const master = masterKeyOf(Buffer.from(server.readSecret('master.key'), 'base64'))
+    const master = masterKeyOf(Buffer.from(server.masterKey, 'base64'))
     const opens = (secret: string, name: string): string | undefined => {
       const sealing = Buffer.from(
         hkdfSync('sha256', `${secret}${name}`, derivedKey(master, 'idempotent answers'), 'boltyard answer', 32),

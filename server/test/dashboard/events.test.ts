@@ -247,7 +247,7 @@ describe('when the service stops or the store goes', () => {
   })
 
   test('the store goes and comes back: the stream stays, and what changed meanwhile is told', async () => {
-    const own = await startServer({ env: { TRUST_PROXY: '1' } })
+    const own = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1' } })
     const hal = await signUp(own)
     const stream = await hal.listen()
     const { giveBack } = await own.takeStoreAway()

@@ -244,7 +244,7 @@ describe('C30: what the dashboard may do with a node', () => {
 
   test('it is the node that refuses: what is stored of a limited node cannot send, whoever asks with it', async () => {
     const [row] = await sql`SELECT host FROM nodes WHERE id = ${limited.node.id}`
-    const master = masterKeyOf(Buffer.from(server.readSecret('master.key'), 'base64'))
+    const master = masterKeyOf(Buffer.from(server.masterKey, 'base64'))
     const access = await accessTo(sql, [master], row?.host)(limited.node.id)
     if (!access?.address) throw new Error('no access')
     expect(access.password()).toBe(limited.credentials.restrictedPassword)

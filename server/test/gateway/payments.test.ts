@@ -475,7 +475,10 @@ describe('C36: limits', () => {
 
   test('C36: across processes the limit is passed by what the others make within a second, and then holds', async () => {
     const strict = await startServer({ env: { MAX_OPEN_CHALLENGES: '6' } })
-    const replica = await startServer({ dataDir: strict.dataDir, env: { ROLE: 'api', MAX_OPEN_CHALLENGES: '6' } })
+    const replica = await startServer({
+      dataDir: strict.dataDir,
+      env: { ...strict.sharedStoreEnv, ROLE: 'api', MAX_OPEN_CHALLENGES: '6' },
+    })
     const seller = await newMerchant(strict)
     const { node } = await seller.createReady()
     const ask = async (at: Server): Promise<number> => {

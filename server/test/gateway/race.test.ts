@@ -30,7 +30,10 @@ let unheard: Merchant
 
 beforeAll(async () => {
   server = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn' } })
-  replica = await startServer({ dataDir: server.dataDir, env: { ROLE: 'api', LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE } })
+  replica = await startServer({
+    dataDir: server.dataDir,
+    env: { ...server.sharedStoreEnv, ROLE: 'api', LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE },
+  })
   heard = await newMerchant(server)
   unheard = new Merchant(replica, heard.owner, heard.key)
   nodeId = (await heard.owner.createReady()).node.id

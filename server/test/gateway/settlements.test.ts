@@ -509,7 +509,7 @@ describe('before it stops', () => {
       await eventually(
         async () =>
           (
-            await sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%ask_at IS NOT NULL ORDER BY%'
+            await sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%ask_at IS NOT NULL ORDER BY%'
                       AND pid <> pg_backend_pid()`
           ).length > 0,
         'the last ask to wait',

@@ -29,7 +29,7 @@ import {
   validate,
 } from '../support/gateway.ts'
 import { type Created, fault, type Owner } from '../support/nodes.ts'
-import { type Answer, eventually, type Server, startServer } from '../support/server.ts'
+import { type Answer, eventually, type Server, type StoreKind, startServer } from '../support/server.ts'
 
 const PROTOCOLS: Protocol[] = ['mpp', 'l402']
 const BRIEF = { challengeSeconds: 3, credentialSeconds: 8 }
@@ -48,15 +48,18 @@ let hurried: Owner
 let kiosk: Created
 
 beforeAll(async () => {
-  const start = async (env: Record<string, string>): Promise<[Server, Owner]> => {
-    const started = await startServer({ env: { TRUST_PROXY: '1', ...env } })
+  const start = async (env: Record<string, string>, store: StoreKind): Promise<[Server, Owner]> => {
+    const started = await startServer({ store, env: { TRUST_PROXY: '1', ...env } })
     return [started, await newMerchant(started)]
   }
   const lifetimes = {
     CHALLENGE_LIFETIME_SECONDS: String(BRIEF.challengeSeconds),
     L402_LIFETIME_SECONDS: String(BRIEF.credentialSeconds),
   }
-  ;[[server, merchant], [brief, hurried]] = await Promise.all([start({ LOG_LEVEL: 'trace' }), start(lifetimes)])
+  ;[[server, merchant], [brief, hurried]] = await Promise.all([
+    start({ LOG_LEVEL: 'trace' }, 'embedded'),
+    start(lifetimes, 'shared'),
+  ])
   const nodes = [merchant.createReady({ name: 'shop' }), merchant.createReady({ name: 'deaf' }), hurried.createReady()] as const
   ;[shop, deaf, kiosk] = await Promise.all(nodes)
   await deafen(server, deaf)
@@ -695,7 +698,7 @@ describe('secrets', () => {
     const answers: Answer[] = []
     const never: string[] = []
     const neverPrinted: string[] = []
-    const protocolKey = derivedKey(masterKeyOf(Buffer.from(server.readSecret('master.key'), 'base64')), 'protocol key')
+    const protocolKey = derivedKey(masterKeyOf(Buffer.from(server.masterKey, 'base64')), 'protocol key')
     const derive = (salt: string, use: string): Buffer =>
       Buffer.from(hkdfSync('sha256', protocolKey, salt, `boltyard ${use}`, 32))
 
@@ -787,7 +790,7 @@ describe('what outlives the process and its keys', () => {
 
     await restart({})
     await sameAsEver()
-    const [first, second] = [server.readSecret('master.key'), randomBytes(32).toString('base64')]
+    const [first, second] = [server.masterKey, randomBytes(32).toString('base64')]
     await restart({ MASTER_KEY: second, MASTER_KEY_PREVIOUS: first })
     await sameAsEver()
     const [one, other] = settled as [Bought, Bought]
@@ -829,7 +832,7 @@ describe('what outlives the process and its keys', () => {
     const sql = storeOf(server)
     await sql.unsafe(`
       CREATE FUNCTION public.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT pg_catalog.now() + interval '1 hour' $$;
-      ALTER DATABASE postgres SET search_path = public, pg_catalog;`)
+      ALTER DATABASE ${server.store.database} SET search_path = public, pg_catalog;`)
     await restart({})
     expect(await statusOf(open.payment)).toBe('expired')
     expect(await refused(validate(merchant, open.payment.id, open.credential))).toEqual(EXPIRED)

@@ -34,7 +34,7 @@ let server: Server
 let owner: Owner
 
 beforeAll(async () => {
-  server = await startServer({ env })
+  server = await startServer({ store: 'embedded', env })
   owner = await newOwner(server)
 })
 

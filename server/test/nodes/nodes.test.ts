@@ -613,7 +613,7 @@ describe('C30: what creation was told', () => {
   ] as const)('C30: accessMode %s: what the dashboard can open is the %s and nothing else', async (accessMode, which) => {
     const { node, credentials } = await owner.create(accessMode === undefined ? {} : { accessMode })
     const [row] = await server.sql()`SELECT dashboard_access FROM node_secrets WHERE node_id = ${node.id}`
-    const key = derivedKey(masterKeyOf(Buffer.from(server.readSecret('master.key'), 'base64')), 'dashboard access')
+    const key = derivedKey(masterKeyOf(Buffer.from(server.masterKey, 'base64')), 'dashboard access')
     const context = `${owner.accountId} ${node.id} dashboard access`
     expect(open(key, context, Buffer.from(row?.dashboard_access)).toString()).toBe(credentials[which])
     await owner.delete(node.id)
@@ -832,7 +832,7 @@ describe('C41: repeating a creation', () => {
     for (const secret of Object.values(credentials))
       for (const spelling of spellings(secret)) for (const place of places) expect(place.includes(spelling)).toBe(false)
 
-    const master = masterKeyOf(Buffer.from(server.readSecret('master.key'), 'base64'))
+    const master = masterKeyOf(Buffer.from(server.masterKey, 'base64'))
     const salt = derivedKey(master, 'idempotent answers')
     const [apiKey] = await server.sql()`SELECT hash, prefix FROM api_keys WHERE id = ${mine.key.id}`
     const context = `${mine.key.id} POST /v1/nodes sealed`

@@ -1,9 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
+import { CRASHING_SERVER } from '../../../testing/bundles.ts'
 import type { Sql } from '../../src/store/db.ts'
 import { beginPurges, undeleteNode } from '../../src/store/nodes.ts'
-import { buildCrashingServer, type Created, removeCrashingServer, Yard } from '../support/crash.ts'
+import { type Created, Yard } from '../support/crash.ts'
 import { eventually } from '../support/server.ts'
 
 /** The end of a deleted node (C50, C26): what is past its retention is removed, and nothing else. */
@@ -14,12 +15,11 @@ let sql: Sql
 
 beforeAll(async () => {
   const env = { RETENTION_DAYS: String(RETENTION_DAYS), MAX_NODES_PER_ACCOUNT: '200' }
-  yard = await new Yard({ command: [process.execPath, await buildCrashingServer()], env }).start()
+  yard = await new Yard({ command: [process.execPath, CRASHING_SERVER], env }).start()
   sql = yard.sql()
   // Rows of other hosts are made after its pattern: without one there would be none to purge.
   await yard.createReady()
 })
-afterAll(() => removeCrashingServer())
 
 async function deleted(ageDays: number): Promise<Created> {
   const created = await yard.createReady()

@@ -58,7 +58,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
 
   beforeAll(async () => {
     const env = { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0', MASTER_KEY, OPERATOR_TOKEN }
-    server = await new Server({ env }).start()
+    server = await new Server({ store: 'embedded', env }).start()
     owner = await newOwner(server)
     ;[made, other] = await Promise.all([owner.createReady(), (await newOwner(server)).createReady()])
     uid = uidOf(runningPidOf(server, made.node)) ?? 0

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SERVER } from '../support/build.ts'
+import { SERVER } from '../../../testing/bundles.ts'
 import { eventually, send, startServer } from '../support/server.ts'
 
 /** Says when connections to the store are looked for, and the first time that it is among more than there can be. */
@@ -15,6 +15,7 @@ const WATCH = `
 
 test('a statement costs the same however many there were before: few at a time, and more than there are connections', async () => {
   const server = await startServer({
+    store: 'embedded',
     command: [process.execPath, '--import', `data:text/javascript,${encodeURIComponent(WATCH)}`, SERVER],
     env: { LOG_LEVEL: 'error', RATE_LIMIT_MAX: '1000000' },
   })

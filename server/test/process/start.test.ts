@@ -17,10 +17,10 @@ import {
 import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { SERVER } from '../../../testing/bundles.ts'
 import { readConfig } from '../../src/config.ts'
 import { isRunning, lookUpUser } from '../../src/platform/linux.ts'
 import { openStore } from '../../src/store/db.ts'
-import { SERVER } from '../support/build.ts'
 import {
   eventually,
   processesIn,
@@ -223,7 +223,7 @@ describe('one instance through its life', () => {
   let key: string
 
   beforeAll(async () => {
-    server = await startServer()
+    server = await startServer({ store: 'none' })
     key = server.firstRun.apiKey
   })
 
@@ -552,7 +552,7 @@ describe.concurrent('a data directory', () => {
 
   test.skipIf(!existsSync('/usr/bin/script'))('the first start in a terminal shows the key itself', async () => {
     const terminal = ['script', '-qefc', `exec '${process.execPath}' '${SERVER}'`, '/dev/null']
-    const server = await startServer({ command: terminal })
+    const server = await startServer({ store: 'embedded', command: terminal })
     expect(server.stdout).toMatch(new RegExp(`^\\s*curl .*"Authorization: Bearer ${server.firstRun.apiKey}"`, 'm'))
     expect(server.stdout).toContain(server.firstRun.claimUrl)
     const [child] = readFileSync(`/proc/${server.child.pid}/task/${server.child.pid}/children`, 'utf8').split(' ')

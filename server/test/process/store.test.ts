@@ -232,7 +232,7 @@ function promises(start: () => Promise<Store>): void {
 }
 
 describe('on the embedded PostgreSQL', () => {
-  promises(async () => (await startServer()).store)
+  promises(async () => (await startServer({ store: 'none' })).store)
 })
 
 const programs = debianPostgres()

@@ -1,24 +1,7 @@
-import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import { SANDBOXD } from '../../../sandboxd/test/build.ts'
+import { SANDBOXD } from '../../../testing/bundles.ts'
 import { type Answer, eventually, processesIn, type Request, Server, type ServerSetup } from './server.ts'
-
-const room = fileURLToPath(new URL('../..', import.meta.url))
-/** Of this test file alone: another one may run at the same time, and removes its own when it ends. */
-const CRASHING = `${room}dist-crash-${process.pid}/`
-
-/** The same source with its crash points live; beside the real bundle, so that it finds all else at the same places. */
-export async function buildCrashingServer(): Promise<string> {
-  await promisify(execFile)(process.execPath, [`${room}build.mjs`, '--crashpoints', `--outdir=${CRASHING}`])
-  return `${CRASHING}main.js`
-}
-
-export function removeCrashingServer(): void {
-  rmSync(CRASHING, { recursive: true, force: true })
-}
 
 /** An executable that a catalogue can name. Nodes may run as another user, so everybody may read it. */
 export function program(directory: string, name: string, script: string): string {
@@ -82,7 +65,7 @@ export type NodeView = {
 export type Credentials = { seed: string; password: string; restrictedPassword: string }
 export type Created = { node: NodeView; credentials: Credentials }
 
-/** A service and the nodes of its first account. */
+/** A service and the nodes of one account. */
 export class Yard extends Server {
   #key = ''
 
@@ -91,8 +74,8 @@ export class Yard extends Server {
     super({ ...setup, env: { RATE_LIMIT_MAX: '1000000', NODE_PRICE_SAT_PER_DAY: '0', LOG_LEVEL: 'warn', ...setup.env } })
   }
 
-  v1(method: string, path: string, options: Request = {}): Promise<Answer> {
-    this.#key ||= this.firstRun.apiKey
+  async v1(method: string, path: string, options: Request = {}): Promise<Answer> {
+    this.#key ||= (await this.newKey(['nodes:write', 'gateway:write'])).key
     return this.send(method, `/v1/nodes${path}`, { token: this.#key, timeoutMs: 60_000, ...options })
   }
 

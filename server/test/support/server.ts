@@ -1,21 +1,25 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
-import { eventually, freePort } from '../../../sandboxd/test/harness.ts'
+import { afterAll, inject } from 'vitest'
+import { freePort } from '../../../sandboxd/test/harness.ts'
+import { SERVER } from '../../../testing/bundles.ts'
+import { eventually } from '../../../testing/eventually.ts'
+import { copyPreparedDataDir, createDatabase, dropDatabase, type Store } from '../../../testing/postgres.ts'
 import { openStore, type Sql } from '../../src/store/db.ts'
-import { SERVER } from './build.ts'
 
-export { eventually, freePort }
+export { eventually, freePort, type Store }
 
-/** The real service on its real PostgreSQL. Everything that a test file starts or writes is gone when the file has run. */
+/** The real service on a real PostgreSQL. Everything that a test file starts or writes is gone when the file has run. */
 
 const servers = new Set<Server>()
 const stores = new Set<Sql>()
+const databases: Store[] = []
 const directories: string[] = []
 const agent = new Agent({ keepAlive: false })
 
@@ -26,6 +30,7 @@ afterAll(async () => {
     await killWhatRunsIn(directory)
     rmSync(directory, { recursive: true, force: true })
   }
+  for (const database of databases) await dropDatabase(inject('postgres'), database)
 }, 60_000)
 
 export function temporaryDirectory(): string {
@@ -92,17 +97,24 @@ export function sendRaw(port: number, bytes: string | Buffer, quietMs = 1_000): 
   })
 }
 
-export type Store = { host: string; port: number; user: string; password: string; database: string }
-
 /** A socket's directory fits into no URL that the client understands; it takes it from the environment. */
 export function storeEnv({ host, user, password, database }: Store, masterKey: string): Record<string, string> {
   const connection = { PGHOST: host, PGUSER: user, PGPASSWORD: password }
   return { DATABASE_URL: `postgres:///${database}`, MASTER_KEY: masterKey, ...connection }
 }
 
+/**
+ * - shared: a database of its own in the PostgreSQL of the run. The usual one: the service starts in half the time.
+ * - embedded: a PostgreSQL of its own, for tests that take it away or look at its files, and for those of the first run.
+ * - none: nothing is prepared, as at the first start on a new machine.
+ */
+export type StoreKind = 'shared' | 'embedded' | 'none'
+
 export type ServerSetup = {
   env?: Record<string, string>
+  /** One that was there before, or that the test fills. The service then finds its database as it would anywhere else. */
   dataDir?: string
+  store?: StoreKind
   /** How the service is run: in a terminal, as another user. */
   command?: string[]
 }
@@ -111,6 +123,10 @@ export class Server {
   readonly dataDir: string
   readonly env: Record<string, string>
   readonly #command: string[]
+  readonly #storeKind: StoreKind
+  readonly #newMasterKey = randomBytes(32).toString('base64')
+  #shared: Store | undefined
+  #isPrepared = false
   child!: ChildProcess
   exited!: Promise<{ code: number | null; signal: string | null }>
   stdout = ''
@@ -120,22 +136,35 @@ export class Server {
 
   constructor({
     env = {},
-    dataDir = join(temporaryDirectory(), 'data'),
+    dataDir,
+    store = dataDir === undefined && env.DATABASE_URL === undefined ? 'shared' : 'none',
     command = [process.execPath, SERVER],
   }: ServerSetup = {}) {
-    this.dataDir = dataDir
+    this.dataDir = dataDir ?? join(temporaryDirectory(), 'data')
     this.env = env
+    this.#storeKind = store
     this.#command = command
+  }
+
+  async #prepareStore(): Promise<void> {
+    if (this.#isPrepared) return
+    this.#isPrepared = true
+    if (this.#storeKind === 'embedded') copyPreparedDataDir(inject('postgres'), this.dataDir)
+    if (this.#storeKind !== 'shared') return
+    this.#shared = await createDatabase(inject('postgres'))
+    databases.push(this.#shared)
   }
 
   /** Starts the process and waits for nothing; what an earlier one printed is forgotten. */
   async launch(env: Record<string, string> = {}): Promise<this> {
+    await this.#prepareStore()
     this.port ||= await freePort()
     this.stdout = ''
     this.stderr = ''
     const [command = '', ...args] = this.#command
     const environment = { PATH: process.env.PATH, HOME: '/nonexistent', DATA_DIR: this.dataDir, PORT: String(this.port) }
-    this.child = spawn(command, args, { env: { ...environment, ...this.env, ...env }, stdio: 'pipe' })
+    const store = this.#shared ? storeEnv(this.#shared, this.#newMasterKey) : {}
+    this.child = spawn(command, args, { env: { ...environment, ...store, ...this.env, ...env }, stdio: 'pipe' })
     this.child.stdin?.on('error', () => undefined)
     this.child.stdout?.on('data', (chunk: Buffer) => {
       this.stdout += chunk
@@ -205,6 +234,11 @@ export class Server {
     return this.env.OPERATOR_TOKEN ?? this.readSecret('operator.token')
   }
 
+  get masterKey(): string {
+    return this.env.MASTER_KEY ?? (this.#shared ? this.#newMasterKey : this.readSecret('master.key'))
+  }
+
+  /** Of an embedded PostgreSQL: with any other, the service makes no account by itself. */
   get firstRun(): { accountId: string; apiKey: string; claimUrl: string } {
     return JSON.parse(this.readSecret('first-run.json'))
   }
@@ -223,15 +257,15 @@ export class Server {
     return { accountId: account, ...answer.json() }
   }
 
-  /** Where the embedded PostgreSQL takes connections. */
   get store(): Store {
+    if (this.#shared) return this.#shared
     const host = postmasterFile(this.dataDir)[4] ?? ''
     return { host, port: 5432, user: 'boltyard', password: this.readSecret('postgres.password'), database: 'postgres' }
   }
 
   /** For a second service on the same database: its own data directory, nothing in common but the store and the master key. */
   get sharedStoreEnv(): Record<string, string> {
-    return storeEnv(this.store, this.readSecret('master.key'))
+    return storeEnv(this.store, this.masterKey)
   }
 
   get postmasterPid(): number {
@@ -242,7 +276,7 @@ export class Server {
     return JSON.parse(readFileSync(join(this.dataDir, 'run', 'hub', 'run.json'), 'utf8')).process.pid
   }
 
-  /** Takes PostgreSQL away, as hard as can be, and for as long as the caller likes: its program is moved out of the way. */
+  /** Takes the embedded PostgreSQL away, as hard as can be, and for as long as the caller likes: its program is moved out of the way. */
   async takeStoreAway(): Promise<{ giveBack: () => void }> {
     const directory = join(this.dataDir, 'postgres')
     const programs = join(this.dataDir, 'software')

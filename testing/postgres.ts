@@ -1,0 +1,99 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openDataDir } from '../server/src/platform/data-dir.ts'
+import { startEmbedded } from '../server/src/platform/embedded-postgres.ts'
+import { lookUpUser } from '../server/src/platform/linux.ts'
+import { openStore } from '../server/src/store/db.ts'
+import { migrate } from '../server/src/store/migrate.ts'
+import { eventually } from './eventually.ts'
+
+/** Where a database is; what the service is given in its environment. */
+export type Store = { host: string; port: number; user: string; password: string; database: string }
+
+/** What the tests of a run share. Plain data: it is handed to the processes that run the test files. */
+export type TestPostgres = {
+  /** Its database is a template with all migrations. */
+  store: Store
+  /** A data directory with an embedded PostgreSQL that was set up, migrated and stopped. Never started in place, only copied. */
+  preparedDataDir: string
+}
+
+/**
+ * One PostgreSQL for a whole run. Setting one up costs more than most tests: the programs are copied, the cluster is made, and every
+ * migration runs. It does not sync to the disk, so tests of what survives a power cut or a killed PostgreSQL use an embedded one.
+ */
+export async function startTestPostgres(): Promise<{ postgres: TestPostgres; stop: () => Promise<void> }> {
+  const directory = mkdtempSync(join(tmpdir(), 'boltyard-postgres-'))
+  // As root PostgreSQL runs as another user, who must reach its own directory.
+  chmodSync(directory, 0o711)
+  const user = process.getuid?.() === 0 ? lookUpUser('postgres', 'nobody') : undefined
+
+  const preparedDataDir = join(directory, 'prepared')
+  openDataDir(preparedDataDir, 'shared')
+  const embedded = await startEmbedded(preparedDataDir, user, (line) => process.stderr.write(`${line}\n`))
+  const sql = openStore(embedded.connection, 1)
+  await migrate(sql)
+  await sql.end()
+  await embedded.stop()
+
+  const place = join(directory, 'shared')
+  mkdirSync(place, { mode: 0o700 })
+  if (user) chownSync(place, user.uid, user.gid)
+  execFileSync('cp', ['-a', join(preparedDataDir, 'postgres', 'data'), join(place, 'data')])
+  const software = join(preparedDataDir, 'software')
+  const program = join(software, readdirSync(software)[0] ?? '', 'bin', 'postgres')
+  const settings = [
+    'listen_addresses=',
+    'max_connections=500',
+    'timezone=UTC',
+    'fsync=off',
+    'full_page_writes=off',
+    // It would visit a hundred databases in turn, and none lives long enough to need it.
+    'autovacuum=off',
+  ].flatMap((setting) => ['-c', setting])
+  const child = spawn(program, ['-D', join(place, 'data'), '-k', place, '-p', '5432', ...settings], {
+    ...user,
+    cwd: place,
+    env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC', HOME: place },
+    stdio: 'ignore',
+  })
+  const ended = once(child, 'close')
+  await eventually(() => readFileSync(join(place, 'data', 'postmaster.pid'), 'utf8').includes('ready'), 'PostgreSQL to start')
+  return {
+    postgres: { store: { ...embedded.connection, host: place }, preparedDataDir },
+    stop: async () => {
+      // Its immediate shutdown: nothing of it is needed any more.
+      child.kill('SIGQUIT')
+      await ended
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A database of its own with all migrations, in a few milliseconds. */
+export async function createDatabase({ store }: TestPostgres): Promise<Store> {
+  const database = `test_${randomBytes(8).toString('hex')}`
+  // Nobody may be connected to the template while it is copied, so the order comes from another database.
+  const sql = openStore({ ...store, database: 'template1' }, 1)
+  await sql.unsafe(`CREATE DATABASE ${database} TEMPLATE ${store.database}`)
+  await sql.end()
+  return { ...store, database }
+}
+
+export async function dropDatabase({ store }: TestPostgres, { database }: Store): Promise<void> {
+  const sql = openStore({ ...store, database: 'template1' }, 1)
+  await sql.unsafe(`DROP DATABASE ${database} WITH (FORCE)`)
+  await sql.end()
+}
+
+/** A data directory whose embedded PostgreSQL needs only to be started. Its programs are the same files: nobody writes to them. */
+export function copyPreparedDataDir({ preparedDataDir }: TestPostgres, dataDir: string): void {
+  mkdirSync(dataDir, { recursive: true })
+  execFileSync('cp', ['-al', join(preparedDataDir, 'software'), join(dataDir, 'software')])
+  for (const name of ['postgres', 'postgres.password'])
+    execFileSync('cp', ['-a', join(preparedDataDir, name), join(dataDir, name)])
+}
