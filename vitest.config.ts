@@ -1,17 +1,62 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type UserWorkspaceConfig } from 'vitest/config'
+import { LongestFirst } from './testing/longest-first.ts'
+
+/** What a project's tests need decides where they belong. A file that is named here nowhere is one of `api`. */
+const FILES = {
+  /** Nothing but memory and files: no service, no build. */
+  unit: [
+    '{server,cli,sdk}/test/unit/**/*.test.ts',
+    '{contract,dashboard,protocol}/**/*.test.ts',
+    'cli/test/{challenge,invoice}.test.ts',
+    'sdk/test/paywall-parts.test.ts',
+    'test/{contract,docs,imports,lock-file,spawn}.test.ts',
+  ],
+  /** Daemons that are started, stopped, killed, updated and taken over. */
+  process: ['server/test/{nodes,process}/**/*.test.ts', 'sandboxd/test/**/*.test.ts'],
+  /** Chromium. */
+  browser: ['test/browser/**/*.test.ts'],
+  /** Other people's clients and libraries, and what the documentation tells people to type. */
+  interop: ['test/interop/**/*.test.ts', 'test/{demo,examples,gateway-guide,quickstart}.test.ts'],
+  /** A service that kills itself between an effect and its record. */
+  crash: ['server/test/crash/**/*.test.ts', 'sandboxd/test/crash.test.ts'],
+}
+const NEVER = ['**/node_modules/**', '**/dist/**']
+
+type Name = keyof typeof FILES | 'api'
+
+function project(name: Name, exclude: string[] = [], isolate = true): UserWorkspaceConfig {
+  return {
+    // As in the service that people run.
+    define: { CRASHPOINTS: 'false' },
+    // Examples import the SDK by its name, as everybody does; what they get is its source.
+    resolve: { tsconfigPaths: true },
+    test: {
+      name,
+      include: name === 'api' ? ['**/*.test.ts'] : FILES[name],
+      exclude: [...NEVER, ...exclude],
+      isolate,
+      // Every test starts real daemons and talks to them over sockets; two cores share them all. These only end what hangs.
+      testTimeout: 120_000,
+      hookTimeout: 120_000,
+    },
+  }
+}
 
 export default defineConfig({
-  // As in the service that people run.
   define: { CRASHPOINTS: 'false' },
-  // Examples import the SDK by its name, as everybody does; what they get is its source.
-  resolve: { tsconfigPaths: true },
   test: {
-    include: ['**/*.test.ts'],
-    exclude: ['**/node_modules/**', '**/dist/**'],
+    projects: [
+      // Nothing is left behind by a unit test, and most of their time would be to load the same modules again.
+      project('unit', [], false),
+      project('api', Object.values(FILES).flat()),
+      project('process', FILES.crash),
+      project('browser'),
+      project('interop'),
+      project('crash'),
+    ],
     globalSetup: ['testing/setup.ts'],
-    // Every test starts real daemons and talks to them over sockets; two cores share them all. These only end what hangs.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    sequence: { sequencer: LongestFirst },
+    reporters: ['default', './testing/slowest-files.ts'],
     // One more than there are cores on the machines that test it: a quarter of the time of two is waiting.
     maxWorkers: 3,
   },

@@ -1,0 +1,13 @@
+import { statSync } from 'node:fs'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+const ORDER = ['crash', 'process', 'browser', 'interop', 'api', 'unit']
+
+/** A long file that starts last is what everybody waits for in the end. Within a project the longer text usually takes longer. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ project }: TestSpecification): number => ORDER.indexOf(project.name)
+    const bytes = ({ moduleId }: TestSpecification): number => statSync(moduleId).size
+    return files.toSorted((one, other) => rank(one) - rank(other) || bytes(other) - bytes(one))
+  }
+}
