@@ -561,7 +561,7 @@ describe.concurrent('a data directory', () => {
   })
 
   test('PORT 0 is a port that is free, and the line says which', async () => {
-    const server = await startServer({ env: { PORT: '0', HOST: 'localhost' } })
+    const server = await startServer({ store: 'embedded', env: { PORT: '0', HOST: 'localhost' } })
     expect(server.url).toMatch(/^http:\/\/localhost:[1-9]\d+$/)
     expect((await server.send('GET', '/healthz')).status).toBe(200)
     expect(server.stderr).toContain(`${server.url}/v1/nodes`)
