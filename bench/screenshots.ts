@@ -7,9 +7,9 @@ import { FADED, findChromium, openChromium } from './chromium.ts'
 import { agent, killDaemons, Service } from './service.ts'
 import { Visitor } from './visitor.ts'
 
-/** `npm run screenshots`: every page, light and dark, wide and 360 px, of an instance of its own, into docs/screenshots/. */
+/** `npm run screenshots`: every page, light and dark, wide and 360 px, of an instance of its own, into docs/images/. */
 
-const DIRECTORY = fileURLToPath(new URL('../docs/screenshots', import.meta.url))
+const DIRECTORY = fileURLToPath(new URL('../docs/images', import.meta.url))
 const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 740 } }
 const SCHEMES = ['light', 'dark'] as const
 
