@@ -46,3 +46,13 @@ test('every link to a file leads to one', () => {
   })
   expect(missing.map(({ page, to }) => `${page} → ${relative('', to)}`)).toEqual([])
 })
+
+test('every table in the drawing of the data exists', () => {
+  const [, drawing = ''] = /erDiagram\n([\s\S]*?)```/.exec(read('docs/architecture.md')) ?? []
+  const drawn = [...drawing.matchAll(/^ {2}(\w+) [|}]\S+ (\w+)/gm)].flatMap(([, from = '', to = '']) => [from, to])
+  const directory = 'server/src/store/migrations'
+  const migrations = readdirSync(join(root, directory)).map((name) => read(join(directory, name)))
+  const tables = migrations.flatMap((sql) => [...sql.matchAll(/^CREATE TABLE (\w+)/gm)].map(([, name]) => name))
+  expect(drawn.length).toBeGreaterThan(10)
+  expect(drawn.filter((name) => !tables.includes(name))).toEqual([])
+})
