@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { Config } from './config.ts'
 import { receiptOf } from './gateway/payments.ts'
-import { type AccessTo, accessTo, localAddress } from './nodes/access.ts'
+import { type AccessTo, accessTo } from './nodes/access.ts'
 import { type LookUpNode, lookUpNodeOn } from './nodes/look-up.ts'
 import { type Network, openMaterial } from './nodes/material.ts'
 import { startPurges } from './nodes/purges.ts'
@@ -10,15 +10,17 @@ import type { NodeMaterial, Runtime } from './nodes/runtime.ts'
 import { hostIdOf } from './platform/data-dir.ts'
 import type { Logger } from './platform/log.ts'
 import type { MasterKey } from './platform/secrets.ts'
+import { addressIn } from './runtimes/process/address.ts'
 import { moveEarlierState } from './runtimes/process/earlier-state.ts'
+import { HubProcess } from './runtimes/process/hub-process.ts'
+import { Places } from './runtimes/process/places.ts'
 import { ProcessRuntime } from './runtimes/process/process-runtime.ts'
 import { installSoftware, versionsOf } from './runtimes/process/software.ts'
 import { Hub } from './sandbox/hub.ts'
 import { Settlements } from './settlements/settlements.ts'
 import type { Sql } from './store/db.ts'
-import { findAnyNode, type NodeRow, takeOverHost, uidsOf, wakeNode } from './store/nodes.ts'
+import { findAnyNode, placesBefore, takeOverHost, wakeNode } from './store/nodes.ts'
 
-const WATCH_MS = 500
 /** From here, and from the bundle, two folders up is the repository. */
 const SANDBOX_DAEMON = fileURLToPath(new URL('../../sandboxd/dist/sandboxd.cjs', import.meta.url))
 
@@ -44,49 +46,60 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
   const { config, sql, masterKeys, log } = options
   const { software } = config
   const host = hostIdOf(config.dataDir)
-  const access = accessTo(sql, masterKeys, host)
+  const addressOf = addressIn(config.dataDir)
+  const access = accessTo(sql, masterKeys, host, addressOf)
   const common = {
     network: software.kind === 'sandbox' ? 'regtest' : software.chain,
     host,
-    lookUpNode: lookUpNodeOn(sql, host),
+    lookUpNode: lookUpNodeOn(sql, host, addressOf),
     accessTo: access,
   } as const
   if (config.role === 'api') {
     const settlements = new Settlements({ sql, accessTo: access, receiptOf, host: undefined, log })
+    const hubProcess = software.kind === 'sandbox' ? HubProcess.attach(config.dataDir) : undefined
     return {
       ...common,
       versions: versionsOf(software.versions),
       runtime: undefined,
-      hub: software.kind === 'sandbox' ? Hub.attach(config.dataDir) : undefined,
+      hub: hubProcess && new Hub(hubProcess),
       wake: () => undefined,
       settlements,
       close: () => settlements.close(),
     }
   }
-  const { runtime, hub, materialOf } = await openProcessRuntime(options, host)
+  const { runtime, hubProcess, materialOf } = await openProcessRuntime(options, host)
   const settlements = new Settlements({ sql, accessTo: access, receiptOf, host, log })
-  const beforeStop = async ({ id, port, uid }: NodeRow): Promise<void> => {
-    if (port !== null) await settlements.askBeforeStop(id, localAddress({ port, uid }))
+  const beforeStop = async (nodeId: string): Promise<void> => {
+    const address = await runtime.address(nodeId)
+    if (address) await settlements.askBeforeStop(nodeId, address)
   }
   const deadlines = { provisionMs: config.provisionDeadlineMs }
   const reconciler = new Reconciler({ sql, runtime, host, deadlines, materialOf, beforeStop, log })
   const wake = (): void => reconciler.wake()
   await takeOverHost(sql, host)
   wake()
-  const exits = watchExits(runtime, sql, wake, log)
+  const endWatch = runtime.watch(async (nodeId) => {
+    try {
+      await wakeNode(sql, nodeId)
+    } catch (error) {
+      log.warn({ err: error, nodeId }, 'cannot record that a node has exited, trying again')
+      throw error
+    }
+    wake()
+  })
   const purges = startPurges({ sql, host, retentionDays: config.retentionDays, wake, log })
   return {
     ...common,
     versions: runtime.versions,
     runtime,
-    hub,
+    hub: hubProcess && new Hub(hubProcess),
     wake,
     settlements,
     close: async () => {
-      exits.stop()
+      endWatch()
       purges.stop()
       await settlements.close()
-      hub?.leave()
+      hubProcess?.leave()
       await reconciler.stop()
     },
   }
@@ -96,7 +109,9 @@ async function openProcessRuntime({ config, sql, masterKeys }: NodeHostOptions, 
   const { dataDir, software, nodeUids: uids } = config
   await moveEarlierState(dataDir)
   const { catalogue, sandbox } = installSoftware(dataDir, SANDBOX_DAEMON, software.versions, uids)
-  const hub = software.kind === 'sandbox' ? await Hub.start(dataDir, sandbox, uids, await uidsOf(sql, host)) : undefined
+  const places = new Places(dataDir, uids)
+  for (const { id, ...place } of await placesBefore(sql, host)) places.adopt(id, place)
+  const hubProcess = software.kind === 'sandbox' ? await HubProcess.start(dataDir, sandbox, places) : undefined
   const materialOf = async (nodeId: string): Promise<NodeMaterial> => {
     const node = await findAnyNode(sql, nodeId)
     if (!node) throw new Error(`no node ${nodeId}`)
@@ -104,28 +119,18 @@ async function openProcessRuntime({ config, sql, masterKeys }: NodeHostOptions, 
   }
   const chainArguments = software.kind === 'phoenixd' && software.chain === 'testnet' ? ['--chain=testnet'] : []
   const runtime = new ProcessRuntime({
-    sql,
     dataDir,
     catalogue: new Map([...catalogue].map(([version, command]) => [version, [...command, ...chainArguments]])),
-    uids,
-    hubUid: hub?.uid,
+    places,
     confLines: ({ controlToken }) =>
-      hub
-        ? [`sandbox-hub=${hub.address}`, `sandbox-control-token=${controlToken}`, `sandbox-callback=${config.nodeCallbackUrl}`]
+      hubProcess
+        ? [
+            `sandbox-hub=${hubProcess.nodeAddress}`,
+            `sandbox-control-token=${controlToken}`,
+            `sandbox-callback=${config.nodeCallbackUrl}`,
+          ]
         : [],
     passwordOf: async (nodeId) => (await materialOf(nodeId)).restrictedPassword,
   })
-  return { runtime, hub, materialOf }
-}
-
-function watchExits(runtime: ProcessRuntime, sql: Sql, wake: () => void, log: Logger): { stop: () => void } {
-  const timer = setInterval(() => {
-    for (const nodeId of runtime.takeExits()) {
-      wakeNode(sql, nodeId).then(wake, (error: unknown) => {
-        runtime.returnExit(nodeId)
-        log.warn({ err: error, nodeId }, 'cannot record that a node has exited, trying again')
-      })
-    }
-  }, WATCH_MS)
-  return { stop: () => clearInterval(timer) }
+  return { runtime, hubProcess, materialOf }
 }

@@ -1,37 +1,31 @@
-import type { NodeAddress } from '../lightning/phoenixd/client.ts'
 import { derivedKey, type MasterKey, open } from '../platform/secrets.ts'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { findAccess } from '../store/nodes.ts'
 import { dashboardContext, webhookContext } from './material.ts'
+import type { Address, AddressOf } from './runtime.ts'
 
 /** How requests talk to a node: with the password its owner's `accessMode` chose. Neither the other password nor the seed can be opened here. */
 export type NodeAccess = {
   accountId: string
   isDeleted: boolean
   isReady: boolean
-  /** Undefined: it is not meant to run, or not on this host. Then somebody else may listen where it did. */
-  address: NodeAddress | undefined
+  /** Undefined: it is not meant to run, or not on this host. Then another program may listen where it did. */
+  address: Address | undefined
   password: () => string
   /** What it signs its events with. */
   webhookSecret: () => string | undefined
   /** The database's clock. */
   nowMs: number
 }
-/** Where its API is, and who has to listen there: its own user; without root everything is ours. Not known of a node that an earlier version started. */
-export function localAddress({ port, uid }: { port: number; uid: number | null }): NodeAddress {
-  const ours = process.getuid?.() || undefined
-  return { host: '127.0.0.1', port, uid: uid ?? ours }
-}
-
 /** Undefined: no such node. */
 export type AccessTo = (nodeId: string) => Promise<NodeAccess | undefined>
 
-export function accessTo(sql: Sql, keys: MasterKey[], host: string): AccessTo {
+export function accessTo(sql: Sql, keys: MasterKey[], host: string, addressOf: AddressOf): AccessTo {
   return async (nodeId) => {
     const node = await findAccess(sql, nodeId)
     if (!node) return undefined
-    const { accountId, status, desiredState, port, webhookSecret, isDeleted, nowMs } = node
+    const { accountId, status, desiredState, webhookSecret, isDeleted, nowMs } = node
     const opened = (purpose: string, context: string, sealed: Buffer): string => {
       const master = keys.find(({ id }) => id === node.keyId)
       // Another replica has a newer master key than we were given, and sealed it anew: soon we will be replaced too.
@@ -41,12 +35,12 @@ export function accessTo(sql: Sql, keys: MasterKey[], host: string): AccessTo {
         })
       return open(derivedKey(master, purpose), context, Buffer.from(sealed)).toString('utf8')
     }
-    const isHere = node.host === host && port !== null && desiredState === 'running'
+    const address = node.host === host && desiredState === 'running' ? await addressOf(nodeId) : undefined
     return {
       accountId,
       isDeleted,
-      isReady: status === 'ready' && isHere,
-      address: isHere ? localAddress({ port, uid: node.uid }) : undefined,
+      isReady: status === 'ready' && address !== undefined,
+      address,
       password: () => opened('dashboard access', dashboardContext(accountId, nodeId), node.dashboardAccess),
       webhookSecret: () =>
         webhookSecret === null ? undefined : opened('webhook secret', webhookContext(accountId, nodeId), webhookSecret),

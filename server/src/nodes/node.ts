@@ -15,8 +15,8 @@ export type Observed =
   | { phase: 'running'; nodeId: string; version: string }
   /** Its port takes connections, its API has not answered for long. */
   | { phase: 'hung' }
-  /** Connected: it said that it reached its peer, however short it lived. */
-  | { phase: 'exited'; reason: string; connected: boolean }
+  /** isUntouched: its data was shown to be exactly what it was before an update. Without that it may have connected to its peer. */
+  | { phase: 'exited'; reason: string; isUntouched: boolean }
 
 /** What deadlines and crash counts need; kept in the node's row. All times are the database's, in milliseconds. */
 export type History = {
@@ -28,7 +28,7 @@ export type History = {
   startedAtMs: number | null
   run: number
   version: string | null
-  /** Has a process of that version connected to its peer. Then its data must never go back. */
+  /** A process of that version has, or may have, connected to its peer. Then its data must never go back. */
   reached: boolean
   /** What ran before an update; its data was copied. */
   previousVersion: string | null
@@ -42,7 +42,7 @@ export type Facts = {
   updating: boolean
 }
 
-/** roll_back: the data and the version of before an update that never reached its peer. */
+/** roll_back: to the version from before an update that left the data as it was. */
 export type Step = 'none' | 'start' | 'stop' | 'kill' | 'roll_back'
 
 export type Decision = {
@@ -190,17 +190,22 @@ function isOverdue(facts: Facts, history: History, deadlines: Deadlines, nowMs: 
 function whenGone(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
   const wasOurs = history.startedAtMs !== null && isCurrent(facts, history)
   const exitsMs = wasOurs ? [...history.exitsMs, nowMs] : history.exitsMs
-  const reached = history.reached || (observed.phase === 'exited' && observed.connected)
+  const isUntouched = observed.phase === 'exited' && observed.isUntouched
+  const reached = history.reached || (observed.phase === 'exited' && !isUntouched)
   const after: History = { ...history, exitsMs, reached, startedAtMs: null }
   const overdue = isOverdue(facts, after, deadlines, nowMs)
-  if (canRollBack(facts, after) && (overdue || exitsMs.length >= EXITS_TO_ROLL_BACK)) {
+  if (isUntouched && canRollBack(facts, after) && (overdue || exitsMs.length >= EXITS_TO_ROLL_BACK)) {
     // Past its deadline it ends here: what runs again afterwards would be judged by a time that is over.
     const ends = overdue && facts.operation?.kind === 'update' ? { ends: 'failed' as const } : {}
     return { step: 'roll_back', updateEnds: 'failed', ...ends, history: { ...after, exitsMs: [] }, recheckMs: 0 }
   }
   const reason = observed.phase === 'exited' ? observed.reason : 'it is not there'
   if (exitsMs.length >= CRASHES_TO_FAIL || (overdue && exitsMs.length > 0)) {
-    const message = `The node keeps stopping by itself (${exitsMs.length} times in ten minutes). Last: ${reason}. It is still being retried.`
+    const times = exitsMs.length === 1 ? 'once' : `${exitsMs.length} times`
+    const noWayBack = facts.updating
+      ? ` Version ${facts.desired.version} may have changed the channel data, so the node is not rolled back: older channel data can lose funds. Update it to a version that works.`
+      : ''
+    const message = `The node keeps stopping by itself (${times} in ten minutes). Last: ${reason}. It is still being retried.${noWayBack}`
     const decision = failed(facts, after, message, 0)
     return dueToStart(decision, exitsMs, nowMs)
   }

@@ -26,6 +26,7 @@ import {
 } from '../store/nodes.ts'
 import { lightningIdOf, type Network, newMaterial, sealSecrets } from './material.ts'
 import { type OperationKind, type Status, sameVersion } from './node.ts'
+import { specOf } from './node-spec.ts'
 import type { Runtime } from './runtime.ts'
 
 /** What its owner can know of a node. The public API shows the first nine. */
@@ -271,7 +272,7 @@ export class Nodes {
     const node = await this.#find(call, id)
     if (node.operation) throw inProgress(node.operation)
     // Fresher than the last look, where the node can be asked.
-    const seen = node.host === this.#parts.host ? await this.#parts.runtime?.observe(node) : undefined
+    const seen = node.host === this.#parts.host ? await this.#parts.runtime?.observe(specOf(node)) : undefined
     // Kept: the next one may find its channels offline.
     if (seen?.hasFunds !== undefined) await recordFunds(this.#parts.sql, id, seen.hasFunds, node.nowMs)
     const from: Status[] = ['provisioning', 'ready', 'stopped', 'failed']

@@ -13,6 +13,7 @@ import {
   sameVersion,
   withProcess,
 } from './node.ts'
+import { specOf } from './node-spec.ts'
 import { CannotStart, type NodeMaterial, type Runtime } from './runtime.ts'
 
 const AT_ONCE = 16
@@ -28,7 +29,7 @@ export type ReconcilerParts = {
   deadlines: Deadlines
   materialOf: (nodeId: string) => Promise<NodeMaterial>
   /** The last occasion to ask it something. */
-  beforeStop: (node: NodeRow) => Promise<void>
+  beforeStop: (nodeId: string) => Promise<void>
   log: Logger
 }
 
@@ -95,7 +96,7 @@ export class Reconciler {
 
   async #reconcile(node: NodeRow): Promise<void> {
     const { sql, runtime } = this.#parts
-    const { observed, hasFunds, process } = await runtime.observe(node)
+    const { observed, hasFunds, process } = await runtime.observe(specOf(node))
     if (node.purgingAt !== null && isGone(observed)) return this.#purge(node)
     const facts = factsOf(node)
     const history = withProcess(node.history, process, node.nowMs)
@@ -103,7 +104,7 @@ export class Reconciler {
     crashpoint('reconciler: decided')
     let update: Acted
     try {
-      if (decision.step === 'stop' && observed.phase === 'running') await this.#parts.beforeStop(node)
+      if (decision.step === 'stop' && observed.phase === 'running') await this.#parts.beforeStop(node.id)
       update = await this.#act(node, decision)
     } catch (error) {
       if (decision.step !== 'start' || isStoreDown(error)) throw error
@@ -137,16 +138,16 @@ export class Reconciler {
       case 'none':
         return { history: await this.#forgetCopies(node, history), ends }
       case 'stop':
-        await runtime.stop(node)
+        await runtime.stop(specOf(node))
         return { history, ends }
       case 'kill':
-        await runtime.kill(node)
+        await runtime.kill(specOf(node))
         return { history, ends }
       case 'start': {
         const isOther = history.version !== null && !sameVersion(history.version, node.desiredVersion)
         // Another version may change the data for good: what the last one left is kept first.
-        if (isOther && history.version) await runtime.keepCopy(node, history.version)
-        await runtime.start(node, await materialOf(node.id), () => holdsLease(sql, node.id, node.leaseEpoch))
+        if (isOther && history.version) await runtime.keepCopy(specOf(node), history.version)
+        await runtime.start(specOf(node), await materialOf(node.id), () => holdsLease(sql, node.id, node.leaseEpoch))
         const before = isOther ? { previousVersion: history.version, reached: false } : {}
         return {
           history: { ...history, ...before, startedAtMs: node.nowMs, run: node.desiredRun, version: node.desiredVersion },
@@ -155,8 +156,8 @@ export class Reconciler {
       }
       case 'roll_back': {
         const version = history.previousVersion ?? node.desiredVersion
-        await runtime.restoreCopy(node, version)
-        const error = `Version ${node.desiredVersion} did not come up; the node runs ${version} again, on the data of before.`
+        await runtime.restoreCopy(specOf(node), version)
+        const error = `Version ${node.desiredVersion} did not start. The node was rolled back to ${version} with the data from before the update.`
         return {
           history: { ...history, version, previousVersion: null, reached: true },
           ends: { status: 'failed', error, version },
@@ -167,7 +168,7 @@ export class Reconciler {
 
   /** Past its retention. The data goes first: without what is sealed nobody could tell that there is still something to remove. */
   async #purge(node: NodeRow): Promise<void> {
-    await this.#parts.runtime.remove(node)
+    await this.#parts.runtime.remove(specOf(node))
     crashpoint('purge: nothing is left here')
     await finishPurge(this.#parts.sql, node)
     this.#parts.log.info({ nodeId: node.id }, 'a deleted node was removed for good')
@@ -177,7 +178,7 @@ export class Reconciler {
   async #forgetCopies(node: NodeRow, history: History): Promise<History> {
     if (history.previousVersion === null || node.updateStatus !== 'updated' || node.updateCompletedAt === null) return history
     if (node.nowMs / 1000 - node.updateCompletedAt < KEEP_COPIES_SECONDS) return history
-    await this.#parts.runtime.removeCopies(node)
+    await this.#parts.runtime.removeCopies(specOf(node))
     return { ...history, previousVersion: null }
   }
 
@@ -198,7 +199,7 @@ function factsOf(node: NodeRow): Facts {
   return {
     lightningId: node.lightningId,
     status: node.status,
-    desired: { state: node.desiredState, version: node.desiredVersion, run: node.desiredRun },
+    desired: specOf(node).desired,
     operation: operation && operationDeadlineMs !== null ? { kind: operation, deadlineMs: operationDeadlineMs } : null,
     updating: node.updateStatus === 'updating',
   }

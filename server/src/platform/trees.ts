@@ -14,6 +14,7 @@ const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY
 const NO_LINK = constants.O_NOFOLLOW
 /** Opening a pipe would otherwise wait for a writer. */
 const FILE = constants.O_RDONLY | constants.O_NONBLOCK | NO_LINK
+const COMPARED_BYTES = 65_536
 
 /** What the path of an entry is for this process, whatever happens to the directory's own path. */
 const entryIn = (directory: FileHandle, name: string): string => `/proc/self/fd/${directory.fd}/${name}`
@@ -74,6 +75,59 @@ async function copyContent(file: FileHandle, to: string, owner: number): Promise
     await copy.utimes(stat.atime, stat.mtime)
     await copy.sync()
   })
+}
+
+/**
+ * Whether a copy made by copyTree still equals its original, but for names that `isIgnored`. What cannot be compared counts as different.
+ */
+export async function isSameTree(
+  path: string,
+  copy: string,
+  isIgnored: (name: string, bytes: number) => boolean,
+): Promise<boolean> {
+  return withOpen(path, DIRECTORY, async (original) => {
+    const { uid } = await original.stat()
+    return withOpen(copy, DIRECTORY | NO_LINK, (other) => areSameEntries(original, other, uid, isIgnored))
+  })
+}
+
+async function areSameEntries(
+  original: FileHandle,
+  copy: FileHandle,
+  owner: number,
+  isIgnored: (name: string, bytes: number) => boolean,
+): Promise<boolean> {
+  const names = new Set([...(await entriesOf(original)), ...(await entriesOf(copy))])
+  for (const name of names) {
+    const [path, other] = [entryIn(original, name), entryIn(copy, name)]
+    const [mine, theirs] = [await lstat(path).catch(unlessMissing), await lstat(other).catch(unlessMissing)]
+    if (isIgnored(name, Math.max(mine?.size ?? 0, theirs?.size ?? 0))) continue
+    if (!theirs && mine && mine.uid !== owner) continue
+    if (!mine || !theirs) return false
+    if (mine.isDirectory() && theirs.isDirectory()) {
+      const below = await withOpen(path, DIRECTORY | NO_LINK, (a) =>
+        withOpen(other, DIRECTORY | NO_LINK, (b) => areSameEntries(a, b, owner, isIgnored)),
+      )
+      if (!below) return false
+    } else if (mine.isSymbolicLink() && theirs.isSymbolicLink()) {
+      if ((await readlink(path)) !== (await readlink(other))) return false
+    } else if (mine.isFile() && theirs.isFile()) {
+      if (!(await withOpen(path, FILE, (a) => withOpen(other, FILE, (b) => areSameFiles(a, b))))) return false
+    } else return false
+  }
+  return true
+}
+
+async function areSameFiles(a: FileHandle, b: FileHandle): Promise<boolean> {
+  const [first, second] = [await a.stat(), await b.stat()]
+  if (!first.isFile() || first.size !== second.size) return false
+  const [left, right] = [Buffer.alloc(COMPARED_BYTES), Buffer.alloc(COMPARED_BYTES)]
+  for (let at = 0; at < first.size; ) {
+    const [one, other] = [await a.read(left, 0, COMPARED_BYTES, at), await b.read(right, 0, COMPARED_BYTES, at)]
+    if (one.bytesRead === 0 || !left.subarray(0, one.bytesRead).equals(right.subarray(0, other.bytesRead))) return false
+    at += one.bytesRead
+  }
+  return true
 }
 
 /**

@@ -6,9 +6,6 @@ export type NodeRow = {
   id: string
   accountId: string
   host: string
-  port: number | null
-  /** The Unix user it runs as, where every node has its own. */
-  uid: number | null
   lightningId: string
   name: string
   autoLiquidity: string
@@ -49,7 +46,7 @@ const milliseconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM 
 export const isSilent = (sql: Sql) => sql`(status = 'ready' AND operation IS NULL AND phase NOT IN ('running', 'unknown'))`
 
 const columns = (sql: Sql) => sql`
-  id, account_id AS "accountId", host, port, uid, lightning_id AS "lightningId", name, auto_liquidity AS "autoLiquidity",
+  id, account_id AS "accountId", host, lightning_id AS "lightningId", name, auto_liquidity AS "autoLiquidity",
   access_mode AS "accessMode", ${seconds(sql, 'created_at')} AS "createdAt", ${seconds(sql, 'updated_at')} AS "updatedAt", status, failure_message AS "failureMessage",
   update_status AS "updateStatus", ${seconds(sql, 'update_completed_at')} AS "updateCompletedAt", last_update_error AS "lastUpdateError",
   desired_state AS "desiredState", desired_version AS "desiredVersion", desired_run AS "desiredRun",
@@ -314,69 +311,18 @@ export async function wakeNode(sql: Sql, id: string): Promise<void> {
   await sql`UPDATE nodes SET next_at = now() WHERE id = ${id}`
 }
 
-/** Any free port of the range: two at once cannot get the same, the index sees to that, and neighbours on this machine seldom meet. */
-export async function assignPort(
-  sql: Sql,
-  node: { id: string; host: string },
-  from: number,
-  to: number,
-  not: number | null,
-): Promise<number> {
-  const [row] = await untilUnique(
-    () => sql<{ port: number }[]>`
-      UPDATE nodes SET port = (
-        SELECT p FROM generate_series(${from}::int, ${to}::int) p
-        WHERE p IS DISTINCT FROM ${not}::int AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.host = ${node.host} AND n.port = p)
-        ORDER BY random() LIMIT 1)
-      WHERE id = ${node.id} RETURNING port`,
-  )
-  if (!row?.port) throw new Error('no port is free')
-  return row.port
-}
-
 /**
- * A Unix user that no other node of this host has or had, unless that one was purged; undefined when all are taken. At random, because
- * another service of this machine may choose from the same range.
+ * The ports and users that versions before the runtime kept its own record wrote here. The columns stay until no older version can
+ * still be serving.
  */
-export async function assignUid(
-  sql: Sql,
-  node: { id: string; host: string },
-  { from, to }: { from: number; to: number },
-  not: number[],
-): Promise<number | undefined> {
-  const [row] = await untilUnique(
-    () => sql<{ uid: number | null }[]>`
-      UPDATE nodes SET uid = (
-        SELECT u FROM generate_series(${from}::int, ${to}::int) u
-        WHERE u <> ALL (${not}::int[]) AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.host = ${node.host} AND n.uid = u)
-        ORDER BY random() LIMIT 1)
-      WHERE id = ${node.id} RETURNING uid`,
-  )
-  return row?.uid ?? undefined
-}
-
-/** Those that nodes of this host have. */
-export async function uidsOf(sql: Sql, host: string): Promise<number[]> {
-  const rows = await sql<{ uid: number }[]>`SELECT uid FROM nodes WHERE host = ${host} AND uid IS NOT NULL`
-  return rows.map(({ uid }) => uid)
-}
-
-/** Two that choose at once may choose the same; the index lets one of them have it, and the other chooses again. */
-async function untilUnique<T>(choose: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await choose()
-    } catch (error) {
-      if ((error as { code?: unknown }).code !== '23505') throw error
-    }
-  }
+export async function placesBefore(sql: Sql, host: string): Promise<{ id: string; port: number | null; uid: number | null }[]> {
+  return sql`
+    SELECT id, port, uid FROM nodes WHERE host = ${host} AND purged_at IS NULL AND (port IS NOT NULL OR uid IS NOT NULL)`
 }
 
 export type AccessRow = {
   accountId: string
   host: string
-  port: number | null
-  uid: number | null
   status: Status
   desiredState: string
   keyId: string
@@ -390,7 +336,7 @@ export type AccessRow = {
 /** What talking to a node takes, and nothing that could open its seed. */
 export async function findAccess(sql: Sql, nodeId: string): Promise<AccessRow | undefined> {
   const [row] = await sql<AccessRow[]>`
-    SELECT n.account_id AS "accountId", n.host, n.port, n.uid, n.status, n.desired_state AS "desiredState", s.key_id AS "keyId",
+    SELECT n.account_id AS "accountId", n.host, n.status, n.desired_state AS "desiredState", s.key_id AS "keyId",
            s.dashboard_access AS "dashboardAccess", s.webhook_secret AS "webhookSecret",
            n.deleted_at IS NOT NULL AS "isDeleted", floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
     FROM nodes n JOIN node_secrets s ON s.node_id = n.id WHERE n.id = ${nodeId}`

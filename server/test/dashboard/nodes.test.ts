@@ -5,6 +5,7 @@ import { readInvoice } from '../../src/lightning/bolt11.ts'
 import { payInvoice } from '../../src/lightning/phoenixd/wallet.ts'
 import { accessTo } from '../../src/nodes/access.ts'
 import { masterKeyOf } from '../../src/platform/secrets.ts'
+import { addressIn } from '../../src/runtimes/process/address.ts'
 import type { Sql } from '../../src/store/db.ts'
 import { type CreatedNode, signUp, type Visitor } from '../support/dashboard.ts'
 import { callNode, catalogue, fault } from '../support/nodes.ts'
@@ -245,7 +246,7 @@ describe('C30: what the dashboard may do with a node', () => {
   test('it is the node that refuses: what is stored of a limited node cannot send, whoever asks with it', async () => {
     const [row] = await sql`SELECT host FROM nodes WHERE id = ${limited.node.id}`
     const master = masterKeyOf(Buffer.from(server.masterKey, 'base64'))
-    const access = await accessTo(sql, [master], row?.host)(limited.node.id)
+    const access = await accessTo(sql, [master], row?.host, addressIn(server.dataDir))(limited.node.id)
     if (!access?.address) throw new Error('no access')
     expect(access.password()).toBe(limited.credentials.restrictedPassword)
     const wish = { invoice: await invoiceOf(shop, 1000), amountSat: undefined }

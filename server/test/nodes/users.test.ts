@@ -34,6 +34,9 @@ function as(uid: number, script: string, ...args: string[]): string {
   return execFileSync('sh', ['-c', script, 'sh', ...args], options)
 }
 
+const placeOf = (server: Server, nodeId: string): { port: number; uid: number } =>
+  JSON.parse(readFileSync(join(server.dataDir, 'run', nodeId, 'place.json'), 'utf8'))
+
 const refused = (uid: number, script: string, ...args: string[]): boolean => {
   try {
     as(uid, `${script} 2>/dev/null`, ...args)
@@ -219,8 +222,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
   test('security 10: who takes a node’s port while it is down is not sent its password: not by the service, not by callers', async () => {
     await owner.act(made.node.id, 'stop')
     const sql = server.sql()
-    const [row] = await sql<{ port: number }[]>`SELECT port FROM nodes WHERE id = ${made.node.id}`
-    const port = row?.port ?? 0
+    const { port } = placeOf(server, made.node.id)
     const squatter = `
       const { createServer } = require('node:net')
       createServer((socket) => socket.on('data', (chunk) => process.stdout.write(chunk))).listen(${port}, '127.0.0.1', () => process.stdout.write('listening'))`
@@ -244,8 +246,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     await sql`UPDATE nodes SET next_at = now() WHERE id = ${made.node.id}`
     expect((await server.restart()).port).toBeGreaterThan(0)
     await eventually(async () => (await infoOf(made)).nodeId, 'the node on another port')
-    const [after] = await sql<{ port: number }[]>`SELECT port FROM nodes WHERE id = ${made.node.id}`
-    expect(after?.port).not.toBe(port)
+    expect(placeOf(server, made.node.id).port).not.toBe(port)
     expect(heard).toBe('listening')
     child.kill('SIGKILL')
   })
@@ -377,7 +378,8 @@ describe.skipIf(!isRoot)('an installation of an earlier version', () => {
     const made = await owner.createReady()
     const forged = await owner.createReady()
     const sql = server.sql()
-    const rows = await sql<{ id: string; port: number }[]>`UPDATE nodes SET uid = NULL RETURNING id, port`
+    const rows = [made, forged].map(({ node: { id } }) => ({ id, port: placeOf(server, id).port }))
+    for (const { id, port } of rows) await sql`UPDATE nodes SET uid = NULL, port = ${port} WHERE id = ${id}`
     await server.stop()
 
     // As the earlier version left them: everything in the node's directory, and everybody the same user.

@@ -16,8 +16,7 @@ beforeAll(async () => {
   const directory = temporaryDirectory()
   old = sandboxd(directory, '0.8.0')
   next = sandboxd(directory, '0.9.0')
-  // It spoils the data before it dies, as a failed migration would.
-  bad = program(directory, 'bad', 'echo spoilt > "$PHOENIX_DATADIR/spoilt"; echo "the migration failed"; exit 1')
+  bad = program(directory, 'bad', 'echo "this machine is too old"; exit 1')
   yard = await new Yard({ env: { PROVISION_DEADLINE_SECONDS: '30' } }).start(versions({ '0.8.0': old }))
 })
 
@@ -143,7 +142,7 @@ test('while provisioning: 400', async () => {
 })
 
 describe('a bad update', () => {
-  test('that exits at once is rolled back, onto the data of before', async () => {
+  test('C25: that exits at once and left the data untouched is rolled back', async () => {
     const created = await nodeBefore(bad)
     const { id } = created.node
     expect((await update(id)).status).toBe(202)
@@ -152,13 +151,12 @@ describe('a bad update', () => {
     await eventually(() => versionOf(created), 'the old version')
     expect(await versionOf(created)).toBe('0.8.0-sandbox')
     await yard.becomes(id, 'ready')
-    expect(existsSync(`${yard.directory(id)}/spoilt`)).toBe(false)
     await expectMoney(created)
     expect(await updatesOf(id)).toEqual({
       currentVersion: '0.8.0-sandbox',
       latestVersion: '0.9.0',
       updateAvailable: true,
-      lastUpdateError: expect.stringMatching(/0\.9\.0 did not come up.*0\.8\.0/),
+      lastUpdateError: expect.stringMatching(/0\.9\.0 did not start.*rolled back to 0\.8\.0/),
     })
     // And the next one, with the fault mended, works.
     await offering(next)
@@ -181,7 +179,23 @@ describe('a bad update', () => {
     await expectMoney(created)
   })
 
-  test('that connected and then dies is never rolled back, however quickly it died', async () => {
+  test('C25: that changes the data before it dies is not rolled back: it may have connected', async () => {
+    const script = 'echo spoilt >> "$(ls "$PHOENIX_DATADIR"/phoenix.regtest.*.db)"; echo "the migration failed"; exit 1'
+    const created = await nodeBefore(program(temporaryDirectory(), 'spoils', script))
+    const { id } = created.node
+    await yard.expectOk(update(id))
+    const view = await ended(id, 'failed')
+    expect(view).toMatchObject({
+      status: 'failed',
+      failureMessage: expect.stringMatching(/the migration failed.*not rolled back/),
+    })
+    expect((await updatesOf(id)).lastUpdateError).toMatch(/older channel data can lose funds/)
+    expect(existsSync(yard.copyOf(id, '0.8.0'))).toBe(true)
+    expect(existsSync(`${yard.directory(id)}.failed-update`)).toBe(false)
+    await yard.expectOk(yard.v1('DELETE', `/${id}?force=true`))
+  })
+
+  test('C25: that says it connected is never rolled back, however quickly it died', async () => {
     const directory = temporaryDirectory()
     const line = 'echo "2026-01-01 00:00:00 connected to lightning peer"; echo "then it broke"; exit 1'
     const connects = program(directory, 'connects', line)

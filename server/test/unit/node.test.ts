@@ -18,8 +18,9 @@ const DEADLINES = { provisionMs: 300_000 }
 
 const running: Observed = { phase: 'running', nodeId: OURS, version: '0.8.0-sandbox' }
 const stranger: Observed = { phase: 'running', nodeId: THEIRS, version: '0.8.0-sandbox' }
-const exited: Observed = { phase: 'exited', reason: 'out of luck', connected: false }
-const exitedConnected: Observed = { ...exited, connected: true }
+const exited: Observed = { phase: 'exited', reason: 'out of luck', isUntouched: true }
+/** Its data changed, or nothing is known about it. */
+const exitedUnproved: Observed = { phase: 'exited', reason: 'out of luck', isUntouched: false }
 
 type Given = {
   state?: Facts['desired']['state']
@@ -165,28 +166,28 @@ describe('by table', () => {
       { step: 'none', recheckMs: 2_000 },
     ],
     [
-      'update: third death, never connected: back',
+      'C25: update: third death, the data is untouched: back',
       exited,
       { ...update, history: { ...unreached, exitsMs: [NOW - 3_000, NOW - 2_000] } },
       { step: 'roll_back', updateEnds: 'failed', recheckMs: 0 },
     ],
     [
-      'update: third death, it had connected: on',
-      exitedConnected,
+      'C25: update: third death, without evidence: on',
+      exitedUnproved,
       { ...update, history: { ...unreached, exitsMs: [NOW - 3_000, NOW - 2_000] } },
       { step: 'none', recheckMs: 4_000 },
     ],
     [
-      'update: third death, an earlier one had connected: on',
+      'C25: update: third death, an earlier one left no evidence: on',
       exited,
       { ...update, history: { ...unreached, reached: true, exitsMs: [NOW - 3_000, NOW - 2_000] } },
       { step: 'none', recheckMs: 4_000 },
     ],
     [
       'update: connected, and dies for good: failed on the new version',
-      exitedConnected,
+      exitedUnproved,
       { ...update, history: { ...unreached, exitsMs: [NOW - 9_000, NOW - 8_000, NOW - 6_000, NOW - 4_000] } },
-      { step: 'none', updateEnds: 'failed', ends: 'failed', message: /out of luck/ },
+      { step: 'none', updateEnds: 'failed', ends: 'failed', message: /out of luck.*not rolled back/ },
     ],
     ['update: overdue and gone: back', exited, overdueUpdate, { step: 'roll_back', updateEnds: 'failed', ends: 'failed' }],
     [
@@ -302,7 +303,7 @@ describe('by property', () => {
       nodeId: fc.constantFrom(OURS, THEIRS),
       version: fc.constantFrom('0.8.0-sandbox', '0.9.0'),
     }),
-    fc.record({ phase: fc.constant('exited' as const), reason: fc.string(), connected: fc.boolean() }),
+    fc.record({ phase: fc.constant('exited' as const), reason: fc.string(), isUntouched: fc.boolean() }),
   )
   const always = (holds: (decision: Decision, facts: Facts, observed: Observed, before: History) => void): void =>
     fc.assert(
@@ -356,13 +357,13 @@ describe('by property', () => {
       expect(isCurrent(facts, before)).toBe(true)
     }))
 
-  test('only an update is rolled back, only one that never connected, and only to what was there before', () =>
+  test('C25: only an update is rolled back, only with evidence that it left the data untouched, and only to what was there before', () =>
     always(({ step, updateEnds }, facts, observed, before) => {
       if (step !== 'roll_back') return
       expect(updateEnds).toBe('failed')
       expect(facts.updating).toBe(true)
       expect(before.reached).toBe(false)
-      expect(observed).not.toMatchObject({ connected: true })
+      expect(observed).toMatchObject({ phase: 'exited', isUntouched: true })
       expect(before.previousVersion).not.toBeNull()
       expect(sameVersion(before.version, facts.desired.version)).toBe(true)
     }))

@@ -6,8 +6,8 @@ import { NodeAgent } from './agent.ts'
 export type NodeAddress = {
   host: string
   port: number
-  /** The user who has to listen there, where it is known. */
-  uid?: number | undefined
+  /** Whether it is the node that listens there now: the first thing sent to it is a password. */
+  isGenuine?: () => boolean
 }
 
 export type NodeInfo = {

@@ -1,0 +1,69 @@
+import { existsSync, readdirSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { crashpoint } from '../../platform/crashpoint.ts'
+import { copyTree, isSameTree, removeTree } from '../../platform/trees.ts'
+
+/** Written by us or by every start; says nothing about the channels. A write-ahead log that is empty is no change either. */
+const isBesideTheData = (name: string, bytes: number): boolean =>
+  ['phoenix.conf', '.lock', 'sandboxd.lock'].includes(name) ||
+  /^phoenix\.log/.test(name) ||
+  /-shm$/.test(name) ||
+  (/-wal$/.test(name) && bytes === 0)
+
+/** The copies of a node's data that are made before an update. */
+export class DataCopies {
+  readonly #nodes: string
+
+  constructor(nodes: string) {
+    this.#nodes = nodes
+  }
+
+  #directory(nodeId: string): string {
+    return join(this.#nodes, nodeId)
+  }
+
+  #copy(nodeId: string, version: string): string {
+    return join(this.#nodes, `${nodeId}.before-update-from-${version.replace(/[^\w.-]/g, '_')}`)
+  }
+
+  async keep(nodeId: string, version: string): Promise<void> {
+    const copy = this.#copy(nodeId, version)
+    if (existsSync(copy)) return
+    await removeTree(`${copy}.unfinished`)
+    await copyTree(this.#directory(nodeId), `${copy}.unfinished`)
+    crashpoint('copy: unfinished')
+    renameSync(`${copy}.unfinished`, copy)
+    crashpoint('copy: kept')
+  }
+
+  /** Whether the data is still exactly what it was before the update. False when that cannot be shown. */
+  async isUntouched(nodeId: string, version: string): Promise<boolean> {
+    const copy = this.#copy(nodeId, version)
+    return existsSync(copy) && (await isSameTree(this.#directory(nodeId), copy, isBesideTheData))
+  }
+
+  async restore(nodeId: string, version: string): Promise<void> {
+    const [copy, directory] = [this.#copy(nodeId, version), this.#directory(nodeId)]
+    // Already done, by a process that died before it could record it.
+    if (!existsSync(copy)) return
+    const aside = `${directory}.failed-update`
+    if (existsSync(directory)) {
+      await removeTree(aside)
+      renameSync(directory, aside)
+      crashpoint('restore: the new data is aside')
+    }
+    renameSync(copy, directory)
+    crashpoint('restore: the old data is back')
+  }
+
+  /** The service died between the two renames of a restore: without the second one the node's data would count as lost. */
+  finishRestoring(nodeId: string, version: string): void {
+    const [copy, directory] = [this.#copy(nodeId, version), this.#directory(nodeId)]
+    if (!existsSync(directory) && existsSync(`${directory}.failed-update`) && existsSync(copy)) renameSync(copy, directory)
+  }
+
+  async removeAll(nodeId: string): Promise<void> {
+    for (const name of existsSync(this.#nodes) ? readdirSync(this.#nodes) : [])
+      if (name.startsWith(`${nodeId}.`)) await removeTree(join(this.#nodes, name))
+  }
+}

@@ -1,0 +1,120 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { get } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { NodeAgent } from '../../lightning/phoenixd/agent.ts'
+import type { Address } from '../../nodes/runtime.ts'
+import { readForeignFile } from '../../platform/data-dir.ts'
+import type { UserIds } from '../../platform/linux.ts'
+import { StartFault } from '../../platform/start-fault.ts'
+import { giveTree } from '../../platform/trees.ts'
+import { daemonIn, localAddress } from './address.ts'
+import type { Daemon } from './daemon.ts'
+import type { Places } from './places.ts'
+
+/** Below the nodes' range. */
+const PORTS = { from: 19_000, to: 19_999 } as const
+const HUB = 'hub'
+const START_TIMEOUT_MS = 15_000
+const GUARD_MS = 1_000
+const agent = new NodeAgent({ keepAlive: false })
+
+/** The sandbox network's daemon as a process of this machine: started by us, adopted like a node. */
+export class HubProcess {
+  readonly #daemon: Daemon
+  readonly #command: string[]
+  readonly #user: UserIds | undefined
+  readonly #port: number
+  #guard: NodeJS.Timeout | undefined
+
+  private constructor(daemon: Daemon, command: string[], user: UserIds | undefined, port: number) {
+    this.#daemon = daemon
+    this.#command = command
+    this.#user = user
+    this.#port = port
+  }
+
+  /** For a process that only serves requests: another one runs the hub. */
+  static attach(dataDir: string): HubProcess | undefined {
+    const daemon = daemonIn(dataDir, '', HUB)
+    const port = daemon.read()?.port
+    return port === undefined ? undefined : new HubProcess(daemon, [], undefined, port)
+  }
+
+  static async start(dataDir: string, command: string[], places: Places): Promise<HubProcess> {
+    const daemon = daemonIn(dataDir, '', HUB)
+    mkdirSync(daemon.directory, { recursive: true, mode: 0o700 })
+    chmodSync(daemon.directory, 0o700)
+    places.adopt(HUB, { port: numberIn(join(daemon.state, 'port')), uid: numberIn(join(daemon.state, 'uid')) })
+    const user = places.user(HUB)
+    if (user === 'none left') throw new StartFault(78, 'NODE_UID_RANGE: every number of it is in use')
+    // Not another one when it is taken: it stands in the configuration of every node.
+    const hub = new HubProcess(daemon, command, user, places.known(HUB)?.port ?? (await places.freePort(HUB, PORTS)))
+    await hub.#ensureRunning()
+    const deadline = Date.now() + START_TIMEOUT_MS
+    while (!(await hub.#answers())) {
+      if (Date.now() > deadline) throw new StartFault(1, `the sandbox hub did not start: ${daemon.lastWords()}`)
+      await pause(20)
+    }
+    hub.#guard = setInterval(() => void hub.#ensureRunning(), GUARD_MS)
+    hub.#guard.unref()
+    return hub
+  }
+
+  async #ensureRunning(): Promise<void> {
+    if (this.#daemon.alive()) return
+    // One from an earlier version belongs to the user that all daemons shared.
+    if (this.#user) await giveTree(this.#daemon.directory, this.#user)
+    const command = [...this.#command, 'hub', `--datadir=${this.#daemon.directory}`, `--http-bind-port=${this.#port}`]
+    this.#daemon.start({ command, env: {}, user: this.#user, port: this.#port, version: '', run: 1 })
+  }
+
+  /** With its own token: another daemon may listen there. */
+  async #answers(): Promise<boolean> {
+    if (!existsSync(join(this.#daemon.directory, 'node.conf'))) return false
+    const headers = { authorization: `Bearer ${this.controlToken()}` }
+    return new Promise((resolve) => {
+      const asking = get({ ...this.address, path: '/nodes', headers, agent, timeout: START_TIMEOUT_MS }, (response) => {
+        response.resume()
+        resolve(response.statusCode === 200)
+      })
+      asking.on('timeout', () => asking.destroy())
+      // Not yet.
+      asking.on('error', () => resolve(false))
+    })
+  }
+
+  get address(): Address {
+    return localAddress({ port: this.#port, uid: this.#runsAs })
+  }
+
+  /** token@host:port, for a node's phoenix.conf. */
+  get nodeAddress(): string {
+    return `${this.#token('node-token')}@${this.address.host}:${this.#port}`
+  }
+
+  controlToken(): string {
+    return this.#token('control-token')
+  }
+
+  /** Read each time: the hub makes its tokens itself, and they are seldom needed. */
+  #token(key: string): string {
+    const conf = readForeignFile(join(this.#daemon.directory, 'hub.conf'), this.#runsAs)
+    const token = conf && new RegExp(`^${key}=(.+)$`, 'm').exec(conf)?.[1]
+    if (!token) throw new Error(`the sandbox hub has no ${key}`)
+    return token
+  }
+
+  /** One from an earlier version keeps its user until it is started again. */
+  get #runsAs(): number {
+    return this.#daemon.read()?.uid ?? process.getuid?.() ?? 0
+  }
+
+  /** We no longer bring it back; like the nodes it goes on without us. */
+  leave(): void {
+    clearInterval(this.#guard)
+  }
+}
+
+/** Where earlier versions kept it. */
+const numberIn = (path: string): number | null => (existsSync(path) ? Number(readFileSync(path, 'utf8')) : null)

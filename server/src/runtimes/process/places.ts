@@ -1,0 +1,96 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { serviceDirectory, writeSecretFile } from '../../platform/data-dir.ts'
+import { type IdRange, type UserIds, uidsInUse } from '../../platform/linux.ts'
+
+export type Place = { port: number | null; uid: number | null }
+type PortRange = { from: number; to: number }
+
+/**
+ * The port and, as root, the Unix user of every daemon of this host. Written down before they are used, where only the service can write:
+ * a user that was forgotten could be given to a second node, which could then read the first one's seed.
+ */
+export class Places {
+  readonly #directory: string
+  readonly #uids: IdRange | undefined
+  readonly #places = new Map<string, Place>()
+
+  constructor(dataDir: string, uids: IdRange | undefined) {
+    this.#directory = serviceDirectory(dataDir)
+    this.#uids = uids
+    for (const name of readdirSync(this.#directory)) {
+      const path = this.#path(name)
+      if (existsSync(path)) this.#places.set(name, JSON.parse(readFileSync(path, 'utf8')) as Place)
+    }
+  }
+
+  #path(name: string): string {
+    return join(this.#directory, name, 'place.json')
+  }
+
+  /** What an earlier version recorded elsewhere; what is known here already stays. */
+  adopt(name: string, { port, uid }: Place): void {
+    const known = this.#places.get(name)
+    const place = { port: known?.port ?? port, uid: known?.uid ?? uid }
+    if (place.port !== (known?.port ?? null) || place.uid !== (known?.uid ?? null)) this.#write(name, place)
+  }
+
+  known(name: string): Place | undefined {
+    return this.#places.get(name)
+  }
+
+  /** The one it has, unless another program of this machine listens there now. */
+  async freePort(name: string, range: PortRange): Promise<number> {
+    let port = this.known(name)?.port ?? this.#choosePort(name, range)
+    while (!(await isFreePort(port))) port = this.#choosePort(name, range)
+    return port
+  }
+
+  /** At random, because another service of this machine may choose from the same range. */
+  #choosePort(name: string, { from, to }: PortRange): number {
+    const port = this.#pick(from, to, new Set([...this.#places.values()].map((place) => place.port)))
+    if (port === undefined) throw new Error('no port is free')
+    this.#write(name, { uid: null, ...this.#places.get(name), port })
+    return port
+  }
+
+  /**
+   * Its own for life. Not one under which something runs on this machine: that could read the daemon's files. Undefined without root;
+   * 'none left' when every user of the range is taken.
+   */
+  user(name: string): UserIds | undefined | 'none left' {
+    if (!this.#uids) return undefined
+    const { from, to } = this.#uids
+    const known = this.#places.get(name)?.uid ?? undefined
+    if (known !== undefined && known >= from && known <= to) return { uid: known, gid: known }
+    const uid = this.#pick(from, to, new Set([...uidsInUse(), ...[...this.#places.values()].map((place) => place.uid)]))
+    if (uid === undefined) return 'none left'
+    this.#write(name, { port: null, ...this.#places.get(name), uid })
+    return { uid, gid: uid }
+  }
+
+  #pick(from: number, to: number, taken: Set<number | null>): number | undefined {
+    const free = Array.from({ length: to - from + 1 }, (_, at) => from + at).filter((number) => !taken.has(number))
+    return free[Math.floor(Math.random() * free.length)]
+  }
+
+  /** Its record was removed with everything else of it. */
+  forget(name: string): void {
+    this.#places.delete(name)
+  }
+
+  #write(name: string, place: Place): void {
+    mkdirSync(join(this.#directory, name), { recursive: true, mode: 0o700 })
+    writeSecretFile(this.#path(name), JSON.stringify(place))
+    this.#places.set(name, place)
+  }
+}
+
+function isFreePort(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(false))
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+  })
+}
