@@ -153,6 +153,11 @@ inBrowser('signing in to the dashboard', () => {
     await page.goto(`${server.url}/dashboard/nodes`)
     await page.getByText('You were signed out.').waitFor()
     expect(new URL(page.url()).searchParams.get('next')).toBe('/dashboard/nodes')
+    // Reloaded, nothing of the page behind it is in memory.
+    await page.reload()
+    await signIn(page, email)
+    await page.getByText('You have no node yet.').waitFor()
+    expect(new URL(page.url()).pathname).toBe('/dashboard/nodes')
   })
 
   test('security 29: after signing in everybody is still in the dashboard, whatever the address said', async () => {

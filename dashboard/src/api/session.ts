@@ -31,6 +31,11 @@ export async function enterSession(next?: string): Promise<void> {
   queryClient.clear()
   await queryClient.fetchQuery({ ...meQuery, staleTime: 0 })
   noteSignedIn(true)
+  goOn(next)
+}
+
+/** To where somebody wanted to go before they were asked to sign in. */
+export function goOn(next?: string): void {
   history.replace(safeNext(next) ?? HOME)
 }
 

@@ -1,12 +1,12 @@
 import { Button, PasswordInput, Stack, TextInput } from '@mantine/core'
 import { IconFingerprint } from '@tabler/icons-react'
 import { useSuspenseQuery } from '@tanstack/react-query'
-import { Navigate, useSearch } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { useSearch } from '@tanstack/react-router'
+import { type FormEvent, useEffect, useState } from 'react'
 import { canUsePasskeys, signIn, signInWithPasskey } from '../api/auth.ts'
 import { ApiError } from '../api/client.ts'
 import { meQuery } from '../api/queries.ts'
-import { enterSession, hasSessionEnded } from '../api/session.ts'
+import { enterSession, goOn, hasSessionEnded } from '../api/session.ts'
 import { Gate } from '../components/layout/gate.tsx'
 import { TextLink } from '../components/layout/links.tsx'
 import { ForgottenPassword } from '../components/people/forgotten-password.tsx'
@@ -34,7 +34,12 @@ export function SignIn() {
     event.preventDefault()
     void byPassword.run()
   }
-  if (me.user && !byPassword.isPending && !byPasskey.isPending) return <Navigate to="/" replace />
+  const isSignedIn = Boolean(me.user) && !byPassword.isPending && !byPasskey.isPending
+  // Also right after signing in, while the page behind `next` is still being loaded: another destination would win over it.
+  useEffect(() => {
+    if (isSignedIn) goOn(next)
+  }, [isSignedIn, next])
+  if (isSignedIn) return null
 
   return (
     <Gate title="Sign in">
