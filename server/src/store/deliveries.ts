@@ -27,7 +27,7 @@ export const MOST_RELEASES = 10
 /**
  * Of any number of callers exactly one gets the delivery, and the payment is paid from then on; the request that has it gets it again,
  * and keeps its first hold. Only if the payment is settled and on these terms. Undefined: it is not, somebody else has it, or this request
- * gave it back; which, the caller finds out by reading it. Without a proof the credential was judged before.
+ * gave it back; which, the caller finds out by reading it. Without a proof the credential was judged before. `IS TRUE` as in `findPayment`.
  */
 export async function claimDelivery(
   sql: Sql,
@@ -40,7 +40,7 @@ export async function claimDelivery(
   const [row] = await sql<Delivery[]>`
     WITH payment AS (
       SELECT account_id, id, node_id, amount_sat, description, resource, receipt FROM gateway_payments
-      WHERE id = ${id} AND account_id = ${accountId} AND settled_at IS NOT NULL
+      WHERE id = ${id} AND (account_id = ${accountId}) IS TRUE AND settled_at IS NOT NULL
         AND starts_with(challenge, ${proof?.challengeBeginning ?? ''})
         AND payment_hash = coalesce(${proof?.paymentHash ?? null}, payment_hash)
         AND node_id = coalesce(${expect.nodeId ?? null}, node_id)
@@ -70,20 +70,22 @@ export type DeliveryName = { id: string; requestId: string }
 
 /**
  * Makes the claims that these requests hold final, also those that lapsed and that nobody else has taken; gives the ones that are. Locked
- * in one order, so that two batches with the same payments in them cannot deadlock.
+ * in one order, so that two batches with the same payments in them cannot deadlock. Each is looked up, and then written, by its key alone:
+ * as a join, either could be planned as a scan of all the account's payments. The INSERT never inserts, since its rows exist and are locked.
  */
 export async function confirmDeliveries(sql: Sql, accountId: string, deliveries: DeliveryName[]): Promise<DeliveryName[]> {
   return sql<DeliveryName[]>`
     WITH named AS (
-      SELECT * FROM unnest(${deliveries.map(({ id }) => id)}::text[], ${deliveries.map(({ requestId }) => requestId)}::text[]) AS n (id, request_id)
+      SELECT DISTINCT id, request_id
+      FROM unnest(${deliveries.map(({ id }) => id)}::text[], ${deliveries.map(({ requestId }) => requestId)}::text[]) AS n (id, request_id)
+      ORDER BY id
     ), held AS MATERIALIZED (
-      SELECT paid.id, paid.redeem_request_id FROM paid_payments paid JOIN named ON named.id = paid.id
-      WHERE paid.account_id = ${accountId} AND paid.redeem_request_id = named.request_id
-      ORDER BY paid.id FOR NO KEY UPDATE OF paid
+      SELECT paid.* FROM named CROSS JOIN LATERAL (
+        SELECT account_id, id, log_id, actor, redeem_request_id FROM paid_payments
+        WHERE account_id = ${accountId} AND id = named.id AND redeem_request_id = named.request_id FOR NO KEY UPDATE) paid
     ), confirmed AS (
-      UPDATE paid_payments paid SET held_until = NULL FROM held
-      WHERE paid.account_id = ${accountId} AND paid.id = held.id AND paid.redeem_request_id = held.redeem_request_id
-        AND paid.held_until IS NOT NULL
+      INSERT INTO paid_payments AS paid (account_id, id, log_id, actor) SELECT account_id, id, log_id, actor FROM held
+      ON CONFLICT (account_id, id) DO UPDATE SET held_until = NULL WHERE paid.held_until IS NOT NULL
     )
     SELECT id, redeem_request_id AS "requestId" FROM held`
 }

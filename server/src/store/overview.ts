@@ -92,12 +92,12 @@ export async function fingerprintOf(sql: Sql, accountId: string): Promise<Finger
            (SELECT coalesce(md5(string_agg(concat_ws(' ', id, settled_at IS NULL), ',')), '')
               FROM (SELECT id, settled_at FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${LAST}) p)
              || ' ' || (SELECT coalesce(md5(string_agg(log_id::text, ',')), '')
-              FROM (SELECT log_id FROM paid_payments WHERE account_id = ${accountId} ORDER BY log_id DESC LIMIT ${LAST}) p)
+              FROM (SELECT log_id FROM paid_payments WHERE account_id = ${accountId} AND log_id > 0 ORDER BY log_id DESC LIMIT ${LAST}) p)
              || ' ' || coalesce(a.payments, '') AS payments,
            coalesce(a.everything, '') AS activity
     FROM (SELECT md5(string_agg(id::text, ',')) AS everything,
                  md5(string_agg(id::text, ',') FILTER (WHERE action LIKE 'payment.%')) AS payments
-          FROM (SELECT id, action FROM activity_log WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${LAST}) last) a`
+          FROM (SELECT id, action FROM activity_log WHERE account_id = ${accountId} AND id > 0 ORDER BY id DESC LIMIT ${LAST}) last) a`
   return row ?? { nodes: '', payments: '', activity: '' }
 }
 

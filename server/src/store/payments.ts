@@ -71,6 +71,7 @@ export type PaymentRow = Terms & {
   nowMs: number
 }
 
+/** `IS TRUE`, here and below, hides the account from the planner: without good statistics it would read all of an account's payments. */
 export async function findPayment(sql: Sql, accountId: string, id: string): Promise<PaymentRow | undefined> {
   const [row] = await sql<PaymentRow[]>`
     SELECT id, node_id AS "nodeId", protocol, amount_sat AS "amountSat", description, resource, challenge, payment_hash AS "paymentHash",
@@ -82,7 +83,7 @@ export async function findPayment(sql: Sql, accountId: string, id: string): Prom
            redeem_request_id AS "redeemRequestId",
            CASE WHEN held_until > now() THEN ceil(extract(epoch FROM held_until - now()) * 1000)::bigint END AS "heldForMs",
            coalesce(released_request_ids, '{}') AS "releasedRequestIds", floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
-    FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id} AND account_id = ${accountId}`
+    FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id} AND (account_id = ${accountId}) IS TRUE`
   return row
 }
 
@@ -119,7 +120,7 @@ export async function findShownPayment(
 ): Promise<(ShownPayment & { challenge: string }) | undefined> {
   const [row] = await sql<(ShownPayment & { challenge: string })[]>`
     SELECT ${shown(sql)}, challenge FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
-    WHERE id = ${id} AND account_id = ${accountId}`
+    WHERE id = ${id} AND (account_id = ${accountId}) IS TRUE`
   return row
 }
 
@@ -173,7 +174,7 @@ export async function payProved(
   const [row] = await sql<{ receipt: string }[]>`
     INSERT INTO paid_payments (account_id, id, actor)
     SELECT account_id, id, ${actor} FROM gateway_payments
-    WHERE id = ${id} AND account_id = ${accountId} AND protocol = 'mpp' AND starts_with(challenge, ${challengeBeginning})
+    WHERE id = ${id} AND (account_id = ${accountId}) IS TRUE AND protocol = 'mpp' AND starts_with(challenge, ${challengeBeginning})
       AND payment_hash = ${paymentHash} AND settled_at IS NOT NULL
     ON CONFLICT DO NOTHING
     RETURNING (SELECT receipt FROM gateway_payments p WHERE p.id = paid_payments.id)`
@@ -188,15 +189,19 @@ export async function markPaid(sql: Sql, id: string, actor: string): Promise<voi
     ON CONFLICT DO NOTHING`
 }
 
-/** One that the node now says was settled; undefined when it is none of ours, or known already. */
+/**
+ * One that the node now says was settled; undefined when it is none of ours, or known already. OFFSET 0 keeps the two conditions apart:
+ * together they would also fit the index of all open ones.
+ */
 export async function findUnsettled(
   sql: Sql,
   nodeId: string,
   paymentHash: Buffer,
 ): Promise<{ id: string; protocol: Protocol; challenge: string; nowMs: number } | undefined> {
   const [row] = await sql<{ id: string; protocol: Protocol; challenge: string; nowMs: number }[]>`
-    SELECT id, protocol, challenge, floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs" FROM gateway_payments
-    WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash} AND settled_at IS NULL`
+    SELECT id, protocol, challenge, floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
+    FROM (SELECT * FROM gateway_payments WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash} OFFSET 0) payment
+    WHERE settled_at IS NULL`
   return row
 }
 
@@ -265,7 +270,8 @@ export async function answered(sql: Sql, nodeId: string, late: AnsweredInvoice[]
 export async function hurryInvoice(sql: Sql, nodeId: string, paymentHash: Buffer): Promise<void> {
   await sql`
     UPDATE gateway_payments SET ask_at = now()
-    WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash} AND settled_at IS NULL AND (ask_at <= now()) IS NOT TRUE`
+    WHERE id = (SELECT id FROM gateway_payments WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash})
+      AND settled_at IS NULL AND (ask_at <= now()) IS NOT TRUE`
 }
 
 /**

@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { newId } from '../../src/platform/ids.ts'
+import { openStore, type Sql } from '../../src/store/db.ts'
+import { claimDelivery, confirmDeliveries, releaseDelivery } from '../../src/store/deliveries.ts'
+import { findPayment, findShownPayment, findUnsettled, hurryInvoice, payProved } from '../../src/store/payments.ts'
+import { startServer, track } from '../support/server.ts'
+
+/** Statements about one payment read its rows and no others, also while the planner knows nothing, or what was true yesterday. */
+
+const call = { accountId: newId('acct'), actor: newId('key') }
+const nodeId = newId('node')
+/** So many of one account that a plan which reads them all cannot be overlooked. */
+const MANY = 4_000
+/** Below this, by what the planner assumes of a table without statistics, an account has one payment. */
+const FEW = 150
+/** PostgreSQL keeps a plan from the sixth execution on. */
+const UNTIL_KEPT = 8
+const BATCH = 10
+
+let sql: Sql
+
+beforeAll(async () => {
+  const server = await startServer()
+  // Plans are kept by connection.
+  sql = track(openStore(server.store, 1))
+  for (const table of ['gateway_payments', 'paid_payments'])
+    await sql.unsafe(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
+})
+
+type Kind = 'open' | 'settled' | 'held'
+const hashOf = (id: string): Buffer => createHash('sha256').update(id).digest()
+
+async function insert(kind: Kind, count: number, accountOf = (): string => call.accountId): Promise<string[]> {
+  const rows = Array.from({ length: count }, () => ({ id: newId('pay'), account: accountOf() }))
+  const [ids, accounts] = [rows.map(({ id }) => id), rows.map(({ account }) => account)]
+  await sql`
+    INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
+                                  created_at, expires_at, settled_at, receipt, ask_at)
+    SELECT id, account, ${nodeId}, 'mpp', 10, 'test', repeat(md5(id), 30), sha256(id::bytea), 'test', now(), now() + interval '5 minutes',
+           CASE WHEN ${kind !== 'open'} THEN now() END, CASE WHEN ${kind !== 'open'} THEN 'receipt' END,
+           CASE WHEN ${kind === 'open'} THEN now() + interval '5 minutes' END
+    FROM unnest(${ids}::text[], ${accounts}::text[]) AS new (id, account)`
+  if (kind === 'held')
+    await sql`
+      INSERT INTO paid_payments (account_id, id, actor, redeemed_at, redeem_request_id, held_until)
+      SELECT account, id, 'test', now(), id, now() + interval '5 minutes' FROM unnest(${ids}::text[], ${accounts}::text[]) AS new (id, account)`
+  return ids
+}
+
+const expected = { nodeId, resource: 'test', minAmountSat: 9 }
+const proofOf = (id: string) => ({ challengeBeginning: '', paymentHash: hashOf(id) })
+
+const statements: { name: string; of: Kind; run: (store: Sql, id: string, ids: string[]) => Promise<unknown> }[] = [
+  {
+    name: 'a redemption with its proof',
+    of: 'settled',
+    run: (store, id) => claimDelivery(store, call, id, { requestId: id, holdSeconds: 60 }, expected, proofOf(id)),
+  },
+  { name: 'a first validation', of: 'settled', run: (store, id) => payProved(store, call, id, proofOf(id)) },
+  { name: 'a payment with all that is known of it', of: 'held', run: (store, id) => findPayment(store, call.accountId, id) },
+  { name: 'a payment as it is shown', of: 'held', run: (store, id) => findShownPayment(store, call.accountId, id) },
+  {
+    name: 'the confirmation of a batch',
+    of: 'held',
+    run: async (store, _id, ids) => {
+      const confirmed = await confirmDeliveries(
+        store,
+        call.accountId,
+        ids.map((one) => ({ id: one, requestId: one })),
+      )
+      return confirmed.length === ids.length
+    },
+  },
+  {
+    name: 'a release',
+    of: 'held',
+    run: (store, id) => releaseDelivery(store, call, { id, requestId: id }, undefined),
+  },
+  { name: 'an invoice that its node reports', of: 'open', run: (store, id) => findUnsettled(store, nodeId, hashOf(id)) },
+  {
+    name: 'an invoice to ask about next',
+    of: 'open',
+    run: async (store, id) => (await hurryInvoice(store, nodeId, hashOf(id))) ?? true,
+  },
+]
+
+/** Rows that the work reads of the two tables, by whatever scan. */
+async function rowsRead(work: (store: Sql) => Promise<unknown>): Promise<number> {
+  return sql.begin(async (transaction) => {
+    const store = transaction as unknown as Sql
+    if (!(await work(store))) throw new Error('it did nothing')
+    const [row] = await store<{ read: number }[]>`
+      SELECT sum(seq_tup_read + idx_tup_fetch)::int AS read FROM pg_stat_xact_user_tables
+      WHERE relname IN ('gateway_payments', 'paid_payments')`
+    return row?.read ?? Number.NaN
+  })
+}
+
+/** Plans are made while there are few payments, and must serve when there are many. */
+async function expectLookups({ of, run }: (typeof statements)[number]): Promise<void> {
+  const early = await insert(of, FEW)
+  for (let time = 0; time < UNTIL_KEPT; time++) {
+    const ids = early.splice(0, BATCH)
+    await run(sql, ids[0] ?? '', ids)
+  }
+  await insert(of, MANY)
+  const ids = await insert(of, BATCH)
+  // Found, written, and found again to be written.
+  expect(await rowsRead((store) => run(store, ids[0] ?? '', ids))).toBeLessThanOrEqual(4 * BATCH)
+}
+
+describe('speed: one payment is looked up by its key', () => {
+  describe('before there are statistics', () => {
+    test.each(statements)('$name', async (statement) => {
+      // Also of a table that was emptied there are none any more: but of its columns there would be.
+      await sql`TRUNCATE gateway_payments, paid_payments`
+      await expectLookups(statement)
+    })
+  })
+
+  describe('with statistics of a time when every account had one payment', () => {
+    test.each(statements)('$name', async (statement) => {
+      await sql`TRUNCATE gateway_payments, paid_payments`
+      for (const kind of ['open', 'settled', 'held'] as const) await insert(kind, 1_000, () => newId('acct'))
+      await sql`ANALYZE gateway_payments, paid_payments`
+      await expectLookups(statement)
+    })
+  })
+})
