@@ -1,0 +1,212 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../../../testing/eventually.ts'
+import { getInfo } from '../../src/lightning/phoenixd/client.ts'
+import { lightningIdOf, newMaterial } from '../../src/nodes/material.ts'
+import type { History } from '../../src/nodes/node.ts'
+import { CannotStart, type NodeMaterial, type NodeSpec, type Observation, type Runtime } from '../../src/nodes/runtime.ts'
+
+/** A runtime with versions 0.8.0 and 0.9.0 of the sandbox daemon, and 1.0.0, which exits at once. */
+export type OpenedRuntime = {
+  runtime: Runtime
+  /** The same place as a new process of the service finds it. */
+  reopen: () => Runtime
+  /** Ends the node without asking anybody, as a crash would. */
+  crash: (nodeId: string) => Promise<void>
+  close: () => Promise<void>
+}
+
+const HISTORY: History = {
+  wantedSinceMs: 0,
+  exitsMs: [],
+  startedAtMs: null,
+  run: 0,
+  version: null,
+  reached: false,
+  previousVersion: null,
+}
+
+const mine = async (): Promise<boolean> => true
+
+/** What every runtime promises, whatever it runs nodes on. */
+export function describeRuntime(
+  name: string,
+  open: (materialOf: (nodeId: string) => NodeMaterial) => Promise<OpenedRuntime>,
+): void {
+  describe(`runtime: ${name}`, () => {
+    const materials = new Map<string, NodeMaterial>()
+    let opened: OpenedRuntime
+
+    const materialOf = (nodeId: string): NodeMaterial => {
+      const material = materials.get(nodeId)
+      if (!material) throw new Error(`no node ${nodeId}`)
+      return material
+    }
+    beforeAll(async () => {
+      opened = await open(materialOf)
+    })
+    afterAll(() => opened?.close())
+
+    const newNode = (): NodeSpec => {
+      const id = `node_${randomUUID().replaceAll('-', '').slice(0, 20)}`
+      materials.set(id, newMaterial())
+      return {
+        id,
+        autoLiquidity: 'off',
+        desired: { state: 'running', version: '0.8.0', run: 1 },
+        history: HISTORY,
+        nowMs: Date.now(),
+      }
+    }
+    const wanting = (node: NodeSpec, desired: Partial<NodeSpec['desired']>): NodeSpec => ({
+      ...node,
+      desired: { ...node.desired, ...desired },
+    })
+    /** As the reconciler records a start. */
+    const started = (node: NodeSpec, before: Partial<History> = {}): NodeSpec => {
+      const { run, version } = node.desired
+      return { ...node, history: { ...HISTORY, startedAtMs: Date.now(), run, version, ...before } }
+    }
+    const becomes = (node: NodeSpec, phase: string, runtime = opened.runtime): Promise<Observation> =>
+      eventually(async () => {
+        const seen = await runtime.observe(node)
+        return seen.observed.phase === phase ? seen : undefined
+      }, `${node.id} to be ${phase}`)
+    const running = async (node = newNode()): Promise<NodeSpec> => {
+      await opened.runtime.start(node, materialOf(node.id), mine)
+      const after = started(node)
+      await becomes(after, 'running')
+      return after
+    }
+    const stopped = async (node: NodeSpec): Promise<void> => {
+      await eventually(async () => {
+        await opened.runtime.stop(node)
+        return ['exited', 'absent'].includes((await opened.runtime.observe(node)).observed.phase)
+      }, `${node.id} to stop`)
+    }
+
+    test('a node that was never started is absent, has no address, and everything but a start does nothing', async () => {
+      const node = newNode()
+      const { runtime } = opened
+      expect(await runtime.observe(node)).toEqual({ observed: { phase: 'absent' } })
+      expect(await runtime.address(node.id)).toBeUndefined()
+      for (const call of [runtime.stop, runtime.kill, runtime.removeCopies, runtime.remove]) await call.call(runtime, node)
+      await runtime.restoreCopy(node, '0.7.0')
+      expect((await runtime.observe(node)).observed.phase).toBe('absent')
+    })
+
+    test('started, it is itself, in the version and run that were wanted, and can be reached at its address', async () => {
+      const node = await running()
+      const { observed, process } = await opened.runtime.observe(node)
+      expect(process).toEqual({ run: 1, version: '0.8.0' })
+      const lightningId = lightningIdOf(materialOf(node.id).seed, 'regtest')
+      expect(observed).toMatchObject({ phase: 'running', nodeId: lightningId, version: expect.stringMatching(/^0\.8\.0/) })
+      const address = await opened.runtime.address(node.id)
+      if (!address) throw new Error('no address')
+      const answer = await getInfo(address, materialOf(node.id).restrictedPassword, 5_000)
+      expect(answer).toMatchObject({ answer: 'info', info: { nodeId: lightningId } })
+    })
+
+    test('C17: started again while it runs, it is left alone', async () => {
+      const node = await running()
+      const before = await opened.runtime.address(node.id)
+      for (let time = 0; time < 3; time++) await opened.runtime.start(wanting(node, { run: 2 }), materialOf(node.id), mine)
+      expect((await opened.runtime.observe(node)).process).toEqual({ run: 1, version: '0.8.0' })
+      expect((await opened.runtime.address(node.id))?.port).toBe(before?.port)
+    })
+
+    test('whoever has lost its lease starts nothing', async () => {
+      const node = newNode()
+      await opened.runtime.start(node, materialOf(node.id), async () => false)
+      expect((await opened.runtime.observe(node)).observed.phase).toBe('absent')
+    })
+
+    test('a version that is not offered cannot be started, and the reason is for the owner', async () => {
+      const node = wanting(newNode(), { version: '7.7.7' })
+      await expect(opened.runtime.start(node, materialOf(node.id), mine)).rejects.toThrow(CannotStart)
+      await expect(opened.runtime.start(node, materialOf(node.id), mine)).rejects.toThrow(/7\.7\.7 is not in the catalogue/)
+    })
+
+    test('its data with another seed is never started', async () => {
+      const node = await running()
+      await stopped(node)
+      await expect(opened.runtime.start(node, newMaterial(), mine)).rejects.toThrow(CannotStart)
+    })
+
+    test('stopped, it refuses connections; stopping again and again does no harm', async () => {
+      const node = await running()
+      await stopped(node)
+      await opened.runtime.stop(node)
+      const address = await opened.runtime.address(node.id)
+      if (address) expect(await getInfo(address, materialOf(node.id).restrictedPassword, 5_000)).toEqual({ answer: 'refused' })
+    })
+
+    test('a service that starts anew finds what runs, and does not start it twice', async () => {
+      const node = await running()
+      const runtime = opened.reopen()
+      // Without a record of the start, as after a crash between the start and the record.
+      const unrecorded = { ...node, history: HISTORY }
+      const seen = await becomes(unrecorded, 'running', runtime)
+      expect(seen.process).toEqual({ run: 1, version: '0.8.0' })
+      await runtime.start(unrecorded, materialOf(node.id), mine)
+      expect((await runtime.address(node.id))?.port).toBe((await opened.runtime.address(node.id))?.port)
+    })
+
+    test('a node that dies is reported, again and again until the report is taken', async () => {
+      const node = await running()
+      const reports: string[] = []
+      const end = opened.runtime.watch(async (nodeId) => {
+        reports.push(nodeId)
+        if (reports.length < 3) throw new Error('the store is down')
+      })
+      await opened.crash(node.id)
+      await eventually(() => reports.length === 3, 'the third report')
+      end()
+      expect(reports).toEqual([node.id, node.id, node.id])
+      expect((await opened.runtime.observe(node)).observed).toMatchObject({ phase: 'exited', isUntouched: false })
+    })
+
+    test('data that is gone is lost: nothing is started in its place', async () => {
+      const node = await running()
+      await stopped(node)
+      await opened.runtime.remove(node)
+      expect((await opened.runtime.observe(node)).observed.phase).toBe('data_lost')
+    })
+
+    test('C25: a copy is kept once, is evidence while nothing changed, and comes back once', async () => {
+      const node = await running()
+      await stopped(node)
+      const { runtime } = opened
+      for (let time = 0; time < 2; time++) await runtime.keepCopy(node, '0.8.0')
+      const next = wanting(node, { version: '1.0.0', run: 2 })
+      await runtime.start(next, materialOf(node.id), mine)
+      const { observed } = await becomes(started(next, { previousVersion: '0.8.0' }), 'exited')
+      expect(observed).toMatchObject({ isUntouched: true })
+      for (let time = 0; time < 2; time++) await runtime.restoreCopy(node, '0.8.0')
+      await running(wanting(node, { run: 3 }))
+    })
+
+    test('C25: an update that ran is no evidence, and a copy cannot replace what runs', async () => {
+      const node = await running()
+      await stopped(node)
+      const { runtime } = opened
+      await runtime.keepCopy(node, '0.8.0')
+      const next = wanting(node, { version: '0.9.0', run: 2 })
+      await runtime.start(next, materialOf(node.id), mine)
+      const updating = started(next, { previousVersion: '0.8.0' })
+      await becomes(updating, 'running')
+      await expect(runtime.restoreCopy(updating, '0.8.0')).rejects.toThrow()
+      await expect(runtime.remove(updating)).rejects.toThrow()
+      await opened.crash(node.id)
+      expect((await becomes(updating, 'exited')).observed).toMatchObject({ isUntouched: false })
+    })
+
+    test('removing one node leaves the others as they are', async () => {
+      const [one, other] = [await running(), await running()]
+      await stopped(one)
+      for (let time = 0; time < 2; time++) await opened.runtime.remove(one)
+      expect(await opened.runtime.address(one.id)).toBeUndefined()
+      expect((await opened.runtime.observe(other)).observed.phase).toBe('running')
+    })
+  })
+}
