@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { StartFault } from '../platform/start-fault.ts'
 import { isStoreDown, type Sql } from './db.ts'
@@ -7,6 +8,14 @@ const DIRECTORY = fileURLToPath(new URL('./migrations/', import.meta.url))
 /** Any number; the same in every version of the service. */
 const LOCK = 8_402_001
 const OLDEST_POSTGRES = 150_000
+/**
+ * An earlier version may still be serving from these tables. Half of PostgreSQL's deadlock timeout, so that of two that wait for each
+ * other it is always the migration that gives up, and never a customer's request that fails.
+ */
+const LOCK_TIMEOUT_MS = 500
+const LOCK_PATIENCE_MS = 60_000
+const LOCK_PAUSE_MS = 250
+const NO_LOCK = ['40P01', '55P03']
 
 export type Migration = { version: number; name: string; sql: string }
 
@@ -34,11 +43,7 @@ export async function migrate(sql: Sql, migrations = readMigrations()): Promise<
         78,
         `DATABASE_URL: the database was made by a newer version (schema ${current}, this one knows ${newest})`,
       )
-    for (const { version, name, sql: statements } of migrations.filter((migration) => migration.version > current)) {
-      await session.unsafe(
-        `BEGIN; ${statements}; INSERT INTO schema_migrations (version, name) VALUES (${version}, '${name}'); COMMIT`,
-      )
-    }
+    for (const migration of migrations.filter(({ version }) => version > current)) await apply(session, migration)
   } catch (error) {
     // A session that is gone has left neither transaction nor lock, and the client cannot be asked to use it again.
     isBroken = isStoreDown(error)
@@ -48,6 +53,26 @@ export async function migrate(sql: Sql, migrations = readMigrations()): Promise<
       // A failed migration leaves its transaction open, and the next instance waits for our lock.
       await session.unsafe('ROLLBACK; SELECT pg_advisory_unlock_all()')
       session.release()
+    }
+  }
+}
+
+/** Tried again when the tables are in use: each attempt holds up whoever uses them for a moment only. */
+async function apply(session: Sql, { version, name, sql: statements }: Migration): Promise<void> {
+  const deadline = Date.now() + LOCK_PATIENCE_MS
+  for (;;) {
+    try {
+      await session.unsafe(
+        `BEGIN; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; ${statements};
+         INSERT INTO schema_migrations (version, name) VALUES (${version}, '${name}'); COMMIT`,
+      )
+      return
+    } catch (error) {
+      if (!NO_LOCK.includes((error as { code?: string }).code ?? '')) throw error
+      await session.unsafe('ROLLBACK')
+      if (Date.now() > deadline)
+        throw new StartFault(1, `DATABASE_URL: the migration ${name} gets no lock: something else keeps its tables busy`)
+      await pause(LOCK_PAUSE_MS)
     }
   }
 }

@@ -182,6 +182,29 @@ function promises(start: () => Promise<Store>): void {
     expect(await tables(sql)).toEqual(['one', 'schema_migrations', 'three', 'two'])
   })
 
+  test('an earlier version that still serves loses no statement to a migration, and the migration is applied', async () => {
+    const address = await freshDatabase()
+    const [serving, migrating] = [connect(address), connect(address)]
+    const tables = second('CREATE TABLE payments (a int); CREATE TABLE claims (a int)')
+    await migrate(migrating, [one, tables])
+    const change = { ...three, sql: 'ALTER TABLE payments ADD b int; ALTER TABLE claims ADD b int' }
+    let migrated: Promise<void> | undefined
+    await serving.begin(async (transaction) => {
+      await transaction`INSERT INTO claims VALUES (1)`
+      migrated = migrate(migrating, [one, tables, change])
+      await eventually(
+        async () =>
+          (await admin`SELECT 1 FROM pg_stat_activity WHERE datname = ${address.database} AND wait_event_type = 'Lock'`).length >
+          0,
+        'the migration, which has the payments, to wait for the claims',
+      )
+      await transaction`INSERT INTO payments VALUES (1)`
+    })
+    await migrated
+    expect(await serving`SELECT payments.b FROM payments, claims`).toEqual([{ b: null }])
+    expect(await applied(migrating)).toEqual([1, 2, 3])
+  })
+
   test('a connection that breaks in the middle leaves nothing half-done, and who waited goes on', async () => {
     const address = await freshDatabase()
     const [breaking, waiting] = [connect(address), connect(address)]
