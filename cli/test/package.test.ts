@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { LICENCE, pack } from '../../sdk/test/packed.ts'
 import { type Server, startServer, temporaryDirectory } from '../../server/test/support/server.ts'
@@ -30,10 +30,10 @@ test('D12: it is one program, and brings nothing along but its licence and a pag
   const installed = join(prefix, 'lib', 'node_modules')
   expect(readdirSync(installed).filter((name) => !name.startsWith('.'))).toEqual(['@boltyard'])
   const files = readdirSync(join(installed, '@boltyard', 'cli'), { recursive: true, encoding: 'utf8' }).sort()
-  expect(files).toEqual(['LICENSE', 'README.md', 'dist', 'dist/boltyard.js', 'package.json'])
+  expect(files).toEqual(['LICENSE', 'README.md', 'bin', 'bin/boltyard.js', 'dist', 'dist/boltyard.js', 'package.json'])
   expect(readFileSync(join(installed, '@boltyard', 'cli', 'LICENSE'), 'utf8')).toBe(readFileSync(LICENCE, 'utf8'))
   const program = readFileSync(join(installed, '@boltyard', 'cli', 'dist', 'boltyard.js'), 'utf8')
-  expect(program).toMatch(/^#!\/usr\/bin\/env node\n/)
+  expect(readFileSync(join(installed, '@boltyard', 'cli', 'bin', 'boltyard.js'), 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/)
   expect(
     [...program.matchAll(/^import .* from "([^"]+)"/gm)].map(([, from = '']) => from).filter((from) => !from.startsWith('node:')),
   ).toEqual([])
@@ -57,4 +57,11 @@ test('a program without a home, a terminal or rights says what it says all the s
   writeFileSync(join(prefix, 'empty'), '')
   const { status, stderr } = boltyard(['nodes', 'list', '--api-key-file', join(prefix, 'empty')], { HOME: '/nonexistent' })
   expect([status, JSON.parse(stderr).error.code]).toEqual([2, 'usage'])
+})
+
+test('what npm links as a command is there before anything is built, so that npx boltyard works in a fresh clone', () => {
+  const room = join(dirname(LICENCE), 'cli')
+  const { bin } = JSON.parse(readFileSync(join(room, 'package.json'), 'utf8'))
+  expect(bin.boltyard).not.toMatch(/dist/)
+  expect(statSync(join(room, bin.boltyard)).mode & 0o111).not.toBe(0)
 })
