@@ -7,7 +7,6 @@ const FILES = {
   unit: [
     '{server,cli,sdk}/test/unit/**/*.test.ts',
     '{contract,dashboard,protocol}/**/*.test.ts',
-    'cli/test/{challenge,invoice}.test.ts',
     'sdk/test/paywall-parts.test.ts',
     'test/{contract,docs,imports,lock-file,spawn}.test.ts',
   ],

@@ -4,10 +4,12 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { issueL402 } from '../server/src/gateway/l402.ts'
-import { issueMpp, mppReceipt } from '../server/src/gateway/mpp.ts'
+import { issueL402 } from '../protocol/src/l402.ts'
+import { issueMpp, mppCredential, mppReceipt } from '../protocol/src/mpp.ts'
+import { readChallenges } from '../protocol/src/www-authenticate.ts'
 import { ProtocolKeys } from '../server/src/gateway/protocol-keys.ts'
 import { newId } from '../server/src/platform/ids.ts'
+import { primitives } from '../server/src/platform/primitives.ts'
 import { masterKeyOf } from '../server/src/platform/secrets.ts'
 import type { Sql } from '../server/src/store/db.ts'
 import type { Ceiling } from './ceiling.ts'
@@ -60,11 +62,11 @@ export async function settledPayments(
     const hash = paymentHash.toString('hex')
     if (protocol === 'l402') {
       const terms = { paymentId: id, paymentHash, tokenId, validUntilSeconds: expires + 86_400, invoice }
-      const challenge = issueL402(current.rootKeyOf(id), terms)
+      const challenge = issueL402(primitives, current.rootKeyOf(id), terms)
       return { id, preimage, hash, challenge, receipt: null, token: tokenId.toString('hex') }
     }
     const terms = { amountSat: 100, description: 'bench', paymentId: id, invoice, network: 'regtest' as const, paymentHash: hash }
-    const challenge = issueMpp(current.mpp, new URL(service.url).host, terms, expires)
+    const challenge = issueMpp(primitives, current.mpp, new URL(service.url).host, terms, expires)
     return { id, preimage, hash, challenge, receipt: mppReceipt(challenge, paymentHash, Date.now()), token: null }
   })
   await sql`
@@ -76,12 +78,10 @@ export async function settledPayments(
                 ${rows.map(({ hash }) => hash)}::text[], ${rows.map(({ receipt }) => receipt)}::text[],
                 ${rows.map(({ token }) => token)}::text[]) AS made (id, challenge, hash, receipt, token)`
   return rows.map(({ id, preimage, challenge }) => {
-    const echoed = Object.fromEntries([...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]))
-    const json = JSON.stringify({ challenge: echoed, payload: { preimage: preimage.toString('hex') } })
-    const credential =
-      protocol === 'l402'
-        ? `L402 ${echoed.macaroon}:${preimage.toString('hex')}`
-        : `Payment ${Buffer.from(json).toString('base64url')}`
+    // Not through an offer: all of them carry the same invoice, which is of none of these payments.
+    const echoed = Object.fromEntries(readChallenges(challenge)?.[0]?.params ?? [])
+    const proof = preimage.toString('hex')
+    const credential = protocol === 'l402' ? `L402 ${echoed.macaroon}:${proof}` : mppCredential(echoed, proof)
     const expect = { nodeId, resource: 'GET /bench', minAmountSat: 100 }
     return {
       id,

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import express from 'express'
+import { offerIn } from '../protocol/src/offers.ts'
 import { Boltyard, paymentIdOf } from '../sdk/src/index.ts'
 import { paywall } from '../sdk/src/paywall/adapters/express.ts'
 import type { Sql } from '../server/src/store/db.ts'
@@ -38,11 +39,9 @@ async function purchases(service: Service, nodeId: string, quick: boolean): Prom
     return response
   }
   const paid = async (challenge: string): Promise<string> => {
-    const echoed = Object.fromEntries([...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]))
-    const { methodDetails } = JSON.parse(Buffer.from(String(echoed.request), 'base64url').toString())
-    const { body } = await service.call('POST', '/operator/v1/sandbox/pay', { invoice: methodDetails.invoice }, operator)
-    const token = JSON.stringify({ challenge: echoed, payload: { preimage: body.preimage } })
-    return `Payment ${Buffer.from(token).toString('base64url')}`
+    const offer = offerIn(challenge)
+    const { body } = await service.call('POST', '/operator/v1/sandbox/pay', { invoice: offer.invoiceText }, operator)
+    return offer.credentialFor(body.preimage)
   }
 
   const [free, whole, rest]: [number[], number[], number[]] = [[], [], []]
@@ -103,13 +102,13 @@ async function costs(service: Service, nodeId: string, quick: boolean): Promise<
     const challengeOf = async (path: string): Promise<string> =>
       (await fetch(`http://127.0.0.1:${port}${path}`)).headers.get('www-authenticate') ?? ''
     const operator = readFileSync(join(service.dataDir, 'operator.token'), 'utf8').trim()
-    const challenge = await challengeOf('/l402')
-    const [, macaroon, invoice = ''] = /macaroon="([^"]*)", invoice="([^"]*)"/.exec(challenge) ?? []
+    const offer = offerIn(await challengeOf('/l402'))
+    const invoice = offer.invoiceText
     const { body } = await service.call('POST', '/operator/v1/sandbox/pay', { invoice }, operator)
     const many = quick ? 8_000 : 30_000
     const some = quick ? 2_000 : 6_000
     const before = await measured('200', repeat(many, get('/free')))
-    const repeated = await measured('200', repeat(many, get('/l402', `L402 ${macaroon}:${body.preimage}`)))
+    const repeated = await measured('200', repeat(many, get('/l402', offer.credentialFor(body.preimage))))
     // The service has work of its own now and then: the quieter of two.
     const free = Math.min(before, await measured('200', repeat(many, get('/free'))))
     const payments = await settledPayments(service, sql, nodeId, invoice, WARM_UP + some)

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { BrowserContext } from 'playwright-core'
+import { offerIn } from '../protocol/src/offers.ts'
 import type { Service } from './service.ts'
 
 /** Somebody with an account and a session, whose browser or program speaks to the dashboard's own routes. */
@@ -54,9 +55,9 @@ export class Visitor {
 
   /** As a customer pays, and comes back with the proof of it. */
   async pay({ id, challenge }: { id: string; challenge: string }): Promise<void> {
-    const [, macaroon = '', invoice = ''] = /macaroon="([^"]+)".*invoice="([^"]+)"/.exec(challenge) ?? []
-    const { preimage } = await this.call('POST', '/sandbox/pay', { invoice })
-    await this.call('POST', `/payments/${id}/validate`, { credential: `L402 ${macaroon}:${preimage}` })
+    const offer = offerIn(challenge)
+    const { preimage } = await this.call('POST', '/sandbox/pay', { invoice: offer.invoiceText })
+    await this.call('POST', `/payments/${id}/validate`, { credential: offer.credentialFor(preimage) })
   }
 
   async enter(context: BrowserContext): Promise<void> {

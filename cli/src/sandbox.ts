@@ -23,8 +23,8 @@ export async function pay(call: Call): Promise<void> {
     call.argument(0) === '-'
       ? memberOf(await readSecretOrInput('-', 'the invoice or the challenge', call.signal), 'challenge')
       : call.argument(0)
-  const offer = /^ln/i.test(given) ? undefined : (await import('./pay/challenge.ts')).readOffers(given)[0]
-  const invoice = offer?.invoice.text ?? given
+  const offer = /^ln/i.test(given) ? undefined : (await import('./pay/offers.ts')).usableOffers(given)[0]
+  const invoice = offer?.invoiceText ?? given
   const advice = 'It is not known whether it was paid. The same again is safe: an invoice is paid once.'
   const paid = await call.change(advice, () =>
     operator<{ paymentHash: string; preimage: string }>(call, '/sandbox/pay', { invoice }),

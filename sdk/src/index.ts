@@ -1,5 +1,5 @@
+export { paymentIdOf } from '../../protocol/src/payment-id.ts'
 export { Boltyard, type BoltyardOptions } from './boltyard.ts'
-export { paymentIdOf } from './credential.ts'
 export {
   AuthenticationError,
   BadRequestError,

@@ -2,14 +2,30 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { createContext, runInContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { beforeAll, expect, test } from 'vitest'
+import { issueL402 } from '../../protocol/src/l402.ts'
+import { issueMpp } from '../../protocol/src/mpp.ts'
+import { primitives } from '../../protocol/test/support/codecs.ts'
+import { credentialOf } from '../../server/test/support/gateway.ts'
 import { type Server, startServer, temporaryDirectory } from '../../server/test/support/server.ts'
 import { LICENCE, pack } from './packed.ts'
 
 /** What people install: packed, installed into an empty directory, used from there. */
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
+
+const PAYMENT_ID = 'pay_01234567890123456789'
+const hash = Buffer.alloc(32, 2)
+const terms = { paymentId: PAYMENT_ID, invoice: 'lnbcrt1test', paymentHash: hash.toString('hex') }
+const mppTerms = { ...terms, amountSat: 1, description: 'Zürich ☕', network: 'regtest' as const }
+const l402Terms = { ...terms, paymentHash: hash, tokenId: hash, validUntilSeconds: 2_000_000_000 }
+const credentials = [
+  credentialOf({ protocol: 'mpp', challenge: issueMpp(primitives, hash, 'shop.example', mppTerms, 2e9) }, '11'.repeat(32)),
+  credentialOf({ protocol: 'l402', challenge: issueL402(primitives, hash, l402Terms) }, '11'.repeat(32)),
+]
+
 let server: Server
 let directory: string
 let env: Record<string, string | undefined>
@@ -136,7 +152,7 @@ test('its types are found, by import and by require, with every check on', () =>
 })
 
 test('the client is under 15 kB, gzipped', async () => {
-  const entry = join(directory, 'node_modules/@boltyard/sdk/dist/esm/index.js')
+  const entry = join(directory, 'node_modules/@boltyard/sdk/dist/esm/sdk/src/index.js')
   const { outputFiles } = await build({ entryPoints: [entry], bundle: true, minify: true, format: 'esm', write: false })
   expect(gzipSync(outputFiles[0]?.contents ?? '').length).toBeLessThan(15_000)
 })
@@ -147,5 +163,19 @@ test('nothing in it is read from Node alone, so that it runs in Deno, Bun, worke
     (name) => statSync(join(dist, name)).isFile() && name.endsWith('.js'),
   )
   expect(files.length).toBeGreaterThan(5)
-  for (const name of files) expect(readFileSync(join(dist, name), 'utf8')).not.toMatch(/\bBuffer\b|from ['"]node:|require\(/)
+  for (const name of files) {
+    const text = readFileSync(join(dist, name), 'utf8')
+    expect(text, name).not.toMatch(/from ['"]node:|require\(/)
+    // The codecs use it where there is one.
+    if (!name.endsWith('protocol/src/bytes.js')) expect(text, name).not.toMatch(/\bBuffer\b/)
+  }
+})
+
+test('without Node’s globals it reads credentials the same way', async () => {
+  const entry = join(directory, 'node_modules/@boltyard/sdk/dist/esm/sdk/src/index.js')
+  const { outputFiles } = await build({ entryPoints: [entry], bundle: true, format: 'iife', globalName: 'sdk', write: false })
+  const context = createContext({ atob, btoa, TextDecoder, TextEncoder, credentials })
+  runInContext(outputFiles[0]?.text ?? '', context)
+  const program = '[typeof Buffer, typeof process, ...credentials.map(sdk.paymentIdOf)]'
+  expect([...runInContext(program, context)]).toEqual(['undefined', 'undefined', PAYMENT_ID, PAYMENT_ID])
 })

@@ -14,9 +14,9 @@ const isSource = (path: string): boolean => !/\/(dist|node_modules|test|types-[^
 export function pack(room: 'sdk' | 'cli', into: string): string {
   const clone = join(into, `clone-${room}`)
   mkdirSync(clone)
-  for (const name of ['package.json', 'tsconfig.base.json', 'sdk', 'cli'])
+  for (const name of ['package.json', 'tsconfig.base.json', 'protocol', 'sdk', 'cli'])
     cpSync(join(root, name), join(clone, name), { recursive: true, filter: isSource })
-  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
+  for (const name of ['node_modules', 'protocol/node_modules']) symlinkSync(join(root, name), join(clone, name))
   const printed = execFileSync('npm', ['pack', '--json', '--pack-destination', into], {
     cwd: join(clone, room),
     encoding: 'utf8',

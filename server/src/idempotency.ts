@@ -1,4 +1,5 @@
 import { createHash, hkdfSync, randomUUID } from 'node:crypto'
+import { jcs } from '../../protocol/src/jcs.ts'
 import { derivedKey, type MasterKey, open, seal } from './platform/secrets.ts'
 import { Problem } from './problems.ts'
 import type { Sql } from './store/db.ts'
@@ -35,7 +36,8 @@ export async function once<P, T>(
   if (!/^[\x20-\x7e]{1,255}$/.test(key))
     throw new Problem('bad_request', 'Idempotency-Key must be 1 to 255 printable ASCII characters.')
   const name: IdempotencyName = { callerId: request.callerId, route: request.route, key }
-  const bodyHash = createHash('sha256').update(canonical(request.body)).digest()
+  // Canonical: the same fields in another order are the same body.
+  const bodyHash = createHash('sha256').update(jcs(request.body)).digest()
   const attempt = randomUUID()
   const [sealingKey, ...previousKeys] = masterKeys.map((master) =>
     Buffer.from(hkdfSync('sha256', `${request.secret}${key}`, derivedKey(master, 'idempotent answers'), 'boltyard answer', 32)),
@@ -79,13 +81,4 @@ function openAnswer(keys: Buffer[], context: string, answer: Buffer): string {
   throw new Problem('service_unavailable', 'The answer that was kept for this Idempotency-Key cannot be opened here.', {
     headers: { 'retry-after': '5' },
   })
-}
-
-/** The same fields in another order are the same body. */
-function canonical(body: unknown): string {
-  return JSON.stringify(body, (_name, value: unknown) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
-  )
 }

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { offerIn } from '../../protocol/src/offers.ts'
 import { eventually } from '../../server/test/support/server.ts'
 import { dialog, newContext, PATIENCE_MS, type Person } from './harness.ts'
 
@@ -39,9 +40,9 @@ export async function payCharge(person: Person, nodeId: string, amountSat: numbe
 
 /** The credential of a customer who has paid it. */
 export async function payChallenge(person: Person, challenge: string): Promise<string> {
-  const [, macaroon = '', invoice = ''] = /macaroon="([^"]+)".*invoice="([^"]+)"/.exec(challenge) ?? []
-  const { preimage } = await person.want(200, 'POST', '/sandbox/pay', { json: { invoice } })
-  return `L402 ${macaroon}:${preimage}`
+  const offer = offerIn(challenge)
+  const { preimage } = await person.want(200, 'POST', '/sandbox/pay', { json: { invoice: offer.invoiceText } })
+  return offer.credentialFor(preimage)
 }
 
 export function pathsOf({ nodeId, stoppedId, paymentId }: Awaited<ReturnType<typeof furnish>>): string[] {

@@ -1,8 +1,9 @@
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { issueL402 } from '../../server/src/gateway/l402.ts'
-import { isSignedBy, mintMacaroon, readMacaroon } from '../../server/src/gateway/macaroon.ts'
+import { issueL402 } from '../../protocol/src/l402.ts'
+import { isSignedBy, mintMacaroon, readMacaroon } from '../../protocol/src/macaroon.ts'
+import { primitives } from '../../server/src/platform/primitives.ts'
 import vectors from '../vectors/l402.json' with { type: 'json' }
 
 /** Its exportBinary is left out on purpose: it doubles its buffer with every field and asks for gigabytes. */
@@ -20,7 +21,7 @@ const keys = anyBytes({ minLength: 32, maxLength: 32 })
 const texts = fc.string({ unit: 'grapheme', maxLength: 150 })
 const cases = fc.tuple(keys, anyBytes({ minLength: 1, maxLength: 150 }), texts, fc.array(texts, { maxLength: 5 }))
 
-function theySay(rootKey: Buffer, bytes: Buffer): boolean {
+function theySay(rootKey: Buffer, bytes: Uint8Array): boolean {
   try {
     importMacaroon(new Uint8Array(bytes)).verify(new Uint8Array(rootKey), () => null)
     return true
@@ -29,15 +30,15 @@ function theySay(rootKey: Buffer, bytes: Buffer): boolean {
   }
 }
 
-function weSay(rootKey: Buffer, bytes: Buffer): boolean {
+function weSay(rootKey: Buffer, bytes: Uint8Array): boolean {
   const read = readMacaroon(bytes)
-  return read !== undefined && isSignedBy(rootKey, read)
+  return read !== undefined && isSignedBy(primitives, rootKey, read)
 }
 
 test('L402 4: npm macaroon reads what we mint as what went in, and verifies it', () => {
   fc.assert(
     fc.property(cases, ([rootKey, identifier, location, caveats]) => {
-      const bytes = mintMacaroon(rootKey, identifier, location, caveats)
+      const bytes = mintMacaroon(primitives, rootKey, identifier, location, caveats)
       const theirs = importMacaroon(new Uint8Array(bytes))
       expect(Buffer.from(theirs.identifier).equals(identifier)).toBe(true)
       expect(theirs.caveats.map((caveat) => Buffer.from(caveat.identifier).toString('hex'))).toEqual(
@@ -52,7 +53,7 @@ test('L402 4: npm macaroon reads what we mint as what went in, and verifies it',
 
 test('L402 4: npm macaroon reads the macaroon of a challenge: 66 bytes of identifier, three caveats, nothing behind', () => {
   const { rootKey, paymentHash, tokenId } = vectors.keys.paymentA
-  const challenge = issueL402(Buffer.from(rootKey, 'hex'), {
+  const challenge = issueL402(primitives, Buffer.from(rootKey, 'hex'), {
     paymentId: 'pay_example_1',
     paymentHash: Buffer.from(paymentHash, 'hex'),
     tokenId: Buffer.from(tokenId, 'hex'),
@@ -73,7 +74,7 @@ test('L402 4: a changed byte, a cut, an addition or another key: npm macaroon an
   const said = { good: 0, bad: 0 }
   fc.assert(
     fc.property(cases, keys, fc.nat(), fc.nat(255), fc.nat(4), ([rootKey, identifier, , caveats], otherKey, where, byte, how) => {
-      const bytes = mintMacaroon(rootKey, identifier, 'boltyard', caveats)
+      const bytes = mintMacaroon(primitives, rootKey, identifier, 'boltyard', caveats)
       const at = where % bytes.length
       const changed = Buffer.from(bytes)
       // A byte of the location is left alone: they want UTF-8 there, and to us it is nothing.

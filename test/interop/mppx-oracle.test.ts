@@ -3,7 +3,8 @@ import { fetchWithMpp } from '@getalby/lightning-tools/402/mpp'
 import fc from 'fast-check'
 import { Challenge, Credential, Receipt } from 'mppx'
 import { afterEach, expect, test, vi } from 'vitest'
-import { issueMpp, judgeMpp, mppReceipt } from '../../server/src/gateway/mpp.ts'
+import { issueMpp, mppReceipt } from '../../protocol/src/mpp.ts'
+import { mppRefusal, primitives } from '../../protocol/test/support/codecs.ts'
 
 /** Their codecs judge ours: a mistake that we made on both of our sides would pass every test of our own. */
 const cases = fc
@@ -22,7 +23,7 @@ const cases = fc
   .map(({ secret, realm, preimage, expires, ...rest }) => {
     const paymentHash = createHash('sha256').update(Buffer.from(preimage, 'hex')).digest()
     const terms = { ...rest, paymentHash: paymentHash.toString('hex') }
-    const challenge = issueMpp(Buffer.from(secret), realm, terms, expires)
+    const challenge = issueMpp(primitives, Buffer.from(secret), realm, terms, expires)
     return { secret, realm, preimage, expires, terms, issued: { challenge, paymentHash, amountSat: terms.amountSat } }
   })
 
@@ -76,7 +77,7 @@ test('MPP 30: a credential that mppx writes is right', () => {
     fc.property(cases, fc.option(fc.webUrl()), ({ secret, preimage, issued }, source) => {
       const challenge = Challenge.deserialize(issued.challenge)
       const credential = Credential.from({ challenge, payload: { preimage }, ...(source ? { source } : {}) })
-      judgeMpp(Credential.serialize(credential), issued, Buffer.from(secret))
+      expect(mppRefusal(Credential.serialize(credential), issued, Buffer.from(secret))).toBeUndefined()
     }),
   )
 })
@@ -119,7 +120,7 @@ test('MPP 2, 30: the Alby client pays the invoice of our challenge, and its cred
       expect(await response.text()).toBe('the report')
       expect(paid).toEqual([terms.invoice])
       expect(presented).toHaveLength(2)
-      judgeMpp(presented[1] ?? '', issued, Buffer.from(secret))
+      expect(mppRefusal(presented[1] ?? '', issued, Buffer.from(secret))).toBeUndefined()
     }),
   )
 })

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { issueL402 } from '../../protocol/src/l402.ts'
+import { issueMpp } from '../../protocol/src/mpp.ts'
 import { paymentIdOf } from '../../sdk/src/index.ts'
-import { issueL402 } from '../../server/src/gateway/l402.ts'
-import { issueMpp } from '../../server/src/gateway/mpp.ts'
 import { newId } from '../../server/src/platform/ids.ts'
+import { primitives } from '../../server/src/platform/primitives.ts'
 import { attenuate, credentialOf, l402Credential } from '../../server/test/support/gateway.ts'
 
 const PREIMAGE = '11'.repeat(32)
@@ -12,7 +13,10 @@ const invoice = 'lnbcrt1test'
 
 function mpp(id: string, description = 'a joke'): string {
   const terms = { amountSat: 1, description, paymentId: id, invoice, network: 'regtest' as const, paymentHash: '22'.repeat(32) }
-  return credentialOf({ protocol: 'mpp', challenge: issueMpp(Buffer.alloc(32), 'shop.example', terms, 2_000_000_000) }, PREIMAGE)
+  return credentialOf(
+    { protocol: 'mpp', challenge: issueMpp(primitives, Buffer.alloc(32), 'shop.example', terms, 2_000_000_000) },
+    PREIMAGE,
+  )
 }
 
 function l402(id: string): string {
@@ -23,7 +27,7 @@ function l402(id: string): string {
     validUntilSeconds: 2_000_000_000,
     invoice,
   }
-  return credentialOf({ protocol: 'l402', challenge: issueL402(Buffer.alloc(32), terms) }, PREIMAGE)
+  return credentialOf({ protocol: 'l402', challenge: issueL402(primitives, Buffer.alloc(32), terms) }, PREIMAGE)
 }
 
 describe('the id of the payment comes out of the credential alone', () => {

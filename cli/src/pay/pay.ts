@@ -1,10 +1,12 @@
+import { invoiceExpiresAtSeconds } from '../../../protocol/src/bolt11.ts'
+import type { Offer } from '../../../protocol/src/offers.ts'
 import type { Call } from '../call.ts'
 import { type ExitName, Failure, usage } from '../failure.ts'
 import { harmless, sat, shellWord } from '../terminal.ts'
 import { sleep, wasNeverSent } from '../waiting.ts'
 import { deliver, openOutput } from './answer.ts'
-import { type Offer, readOffers } from './challenge.ts'
 import { Kept, type Purchase } from './kept.ts'
+import { usableOffers } from './offers.ts'
 import { PaidRequest } from './request.ts'
 import { openWallet, type Paid, type Wallet } from './wallet.ts'
 
@@ -32,13 +34,13 @@ export async function pay(call: Call): Promise<void> {
   const response = await request.ask()
   if (response.status !== 402) return deliver(call, response, output, exitOf(response.status))
   await response.body?.cancel()
-  const offer = choose(call, readOffers(response.headers.get('www-authenticate') ?? ''))
+  const offer = choose(call, usableOffers(response.headers.get('www-authenticate') ?? ''))
   const wallet = await openWallet(call)
   const purchase: Purchase = {
     url: request.url.href,
     nodeUrl: wallet.url,
     challenge: response.headers.get('www-authenticate') ?? '',
-    invoice: offer.invoice.text,
+    invoice: offer.invoiceText,
     paymentHash: offer.invoice.paymentHash,
     amountSat: offer.amountSat,
   }
@@ -63,10 +65,7 @@ function choose(call: Call, offers: Offer[]): Offer {
 
 /** A run that was cut off while it paid. The node knows what became of it; only if it was not paid may something else be. */
 async function finishEarlier(call: Call, kept: Kept): Promise<Paid | undefined> {
-  const { readInvoice } = await import('./invoice.ts')
-  const invoice = readInvoice(kept.purchase.invoice)
-  if (!invoice) throw new Failure('usage', 'usage', `${harmless(kept.path)} holds no invoice that can be read.`)
-  const offer = readOffers(kept.purchase.challenge, 0).find((one) => one.invoice.paymentHash === invoice.paymentHash)
+  const offer = usableOffers(kept.purchase.challenge, 0).find(({ invoiceText }) => invoiceText === kept.purchase.invoice)
   if (!offer) throw new Failure('usage', 'usage', `${harmless(kept.path)} holds no challenge that can be read.`)
   const wallet = await openWallet(call)
   if (wallet.url !== kept.purchase.nodeUrl) {
@@ -75,8 +74,8 @@ async function finishEarlier(call: Call, kept: Kept): Promise<Paid | undefined> 
       'Name that one, or another file.',
     )
   }
-  const earlier = await wallet.earlier(invoice)
-  const isOpen = earlier === undefined && invoice.expiresAt > Date.now() / 1000
+  const earlier = await wallet.earlier(offer)
+  const isOpen = earlier === undefined && invoiceExpiresAtSeconds(offer.invoice) > Date.now() / 1000
   // The same invoice rather than a fresh one: should the node get the old request after all, it still pays once.
   const paid = isOpen ? await payFor(call, choose(call, [offer]), wallet, kept) : earlier
   if (!paid) return undefined
@@ -84,10 +83,10 @@ async function finishEarlier(call: Call, kept: Kept): Promise<Paid | undefined> 
   return paid
 }
 
-async function payFor(call: Call, { invoice, amountSat }: Offer, wallet: Wallet, kept: Kept): Promise<Paid> {
-  call.spinner.show(`Paying ${sat(amountSat)}`)
+async function payFor(call: Call, offer: Offer, wallet: Wallet, kept: Kept): Promise<Paid> {
+  call.spinner.show(`Paying ${sat(offer.amountSat)}`)
   try {
-    return await wallet.pay(invoice)
+    return await wallet.pay(offer)
   } catch (error) {
     throw afterPaying(error, call, kept)
   }

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
+import type { Offer } from '../../../protocol/src/offers.ts'
 import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
 import { readSecretOrInput } from '../files.ts'
 import { sleep, wasNeverSent } from '../waiting.ts'
-import type { Invoice } from './invoice.ts'
 
 /** Longer than the service's proxy waits for a paying call, so that its word comes first. */
 const PAYING_MS = 150_000
@@ -37,10 +37,10 @@ export class Wallet {
     this.#call = call
   }
 
-  async pay(invoice: Invoice): Promise<Paid> {
+  async pay({ invoiceText, invoice: { paymentHash } }: Pick<Offer, 'invoiceText' | 'invoice'>): Promise<Paid> {
     let answer: { status: number; body: Record<string, unknown>; text: string }
     try {
-      answer = await this.#send('POST', '/payinvoice', PAYING_MS, new URLSearchParams({ invoice: invoice.text }))
+      answer = await this.#send('POST', '/payinvoice', PAYING_MS, new URLSearchParams({ invoice: invoiceText }))
     } catch (error) {
       if (this.#call.signal.aborted) throw this.#call.signal.reason
       if (wasNeverSent(error))
@@ -48,36 +48,36 @@ export class Wallet {
           next: 'Is --node-url right, and is the node ready?',
           cause: error,
         })
-      return this.#learn(invoice)
+      return this.#learn(paymentHash)
     }
     const { status, body, text } = answer
     if (status === 401) throw wrongPassword()
     // Whoever stands between us and the node answers these: it may have got the request all the same.
-    if (status >= 500) return this.#learn(invoice)
+    if (status >= 500) return this.#learn(paymentHash)
     if (status !== 200)
       throw new Failure('other', 'payment_refused', `The node refuses (HTTP ${status}): ${text.slice(0, 200)} Nothing was paid.`)
     if (typeof body.paymentPreimage === 'string')
-      return proven(invoice, { preimage: body.paymentPreimage, feeSat: numeric(body.routingFeeSat) })
-    if (typeof body.reason !== 'string') return this.#learn(invoice)
+      return proven(paymentHash, { preimage: body.paymentPreimage, feeSat: numeric(body.routingFeeSat) })
+    if (typeof body.reason !== 'string') return this.#learn(paymentHash)
     // Paid before, or right now by an earlier run of ours: then the preimage is there, or soon will be.
-    if (/already been paid|another payment is in progress/.test(body.reason)) return this.#learn(invoice)
+    if (/already been paid|another payment is in progress/.test(body.reason)) return this.#learn(paymentHash)
     throw new Failure('other', 'payment_failed', `The node could not pay: ${body.reason}. Nothing was paid.`)
   }
 
   /** What became of an earlier attempt; undefined: nothing was paid, for certain. */
-  async earlier(invoice: Invoice): Promise<Paid | undefined> {
-    const fate = await this.#ask(invoice)
+  async earlier({ invoice: { paymentHash } }: Pick<Offer, 'invoice'>): Promise<Paid | undefined> {
+    const fate = await this.#ask(paymentHash)
     if (fate.is === 'paid') return fate.paid
     if (fate.is === 'refused') throw wrongPassword()
-    return fate.is === 'failed' || fate.is === 'unheard' ? undefined : this.#learn(invoice)
+    return fate.is === 'failed' || fate.is === 'unheard' ? undefined : this.#learn(paymentHash)
   }
 
   /** The answer was lost. The payment is made or not whatever we do, so we ask until the node knows. */
-  async #learn(invoice: Invoice): Promise<Paid> {
+  async #learn(paymentHash: string): Promise<Paid> {
     const started = Date.now()
     const deadline = started + (this.#call.number('timeout') === undefined ? PATIENCE_MS : this.#call.timeoutMs)
     for (let pauseMs = FIRST_PAUSE_MS; Date.now() < deadline; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
-      const fate = await this.#ask(invoice)
+      const fate = await this.#ask(paymentHash)
       if (fate.is === 'paid') return fate.paid
       if (fate.is === 'failed') throw new Failure('other', 'payment_failed', 'The payment failed. Nothing was paid.')
       if (fate.is === 'unheard' && Date.now() - started > NEVER_HEARD_MS) {
@@ -88,7 +88,7 @@ export class Wallet {
     throw new Failure('network', 'payment_unknown', 'The node does not say whether it has paid. It may have.')
   }
 
-  async #ask({ paymentHash }: Invoice): Promise<Fate> {
+  async #ask(paymentHash: string): Promise<Fate> {
     try {
       const { status, body } = await this.#send('GET', `/payments/outgoingbyhash/${paymentHash}`, ASKING_MS)
       if (status === 404) return { is: 'unheard' }
@@ -98,10 +98,10 @@ export class Wallet {
         const fees = numeric(body.fees)
         return {
           is: 'paid',
-          paid: proven(
-            { paymentHash },
-            { preimage: body.preimage, feeSat: fees === undefined ? undefined : Math.floor(fees / 1000) },
-          ),
+          paid: proven(paymentHash, {
+            preimage: body.preimage,
+            feeSat: fees === undefined ? undefined : Math.floor(fees / 1000),
+          }),
         }
       }
       return body.isPaid === false && body.completedAt !== undefined ? { is: 'failed' } : { is: 'pending' }
@@ -141,7 +141,7 @@ const wrongPassword = (): Failure =>
   })
 
 /** A node that gives a wrong preimage, or a body of another API, must not make us present nonsense for real money. */
-function proven({ paymentHash }: Pick<Invoice, 'paymentHash'>, paid: Paid): Paid {
+function proven(paymentHash: string, paid: Paid): Paid {
   const isHex = /^[0-9a-f]{64}$/.test(paid.preimage)
   if (isHex && createHash('sha256').update(Buffer.from(paid.preimage, 'hex')).digest('hex') === paymentHash) return paid
   throw new Failure('other', 'wrong_preimage', 'The node says that it has paid, and its proof does not fit the invoice.', {

@@ -1,12 +1,15 @@
 import { randomBytes } from 'node:crypto'
+import type { Invoice } from '../../../protocol/src/bolt11.ts'
+import { issueL402 } from '../../../protocol/src/l402.ts'
+import { issueMpp, mppReceipt } from '../../../protocol/src/mpp.ts'
 import type { Config } from '../config.ts'
 import { once, type Repeatable } from '../idempotency.ts'
-import type { Invoice } from '../lightning/bolt11.ts'
 import { expiryOf, invoiceFrom, oddInvoice } from '../lightning/invoices.ts'
 import type { NodeAddress } from '../lightning/phoenixd/client.ts'
 import type { AccessTo, NodeAccess } from '../nodes/access.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId, newId } from '../platform/ids.ts'
+import { primitives } from '../platform/primitives.ts'
 import type { MasterKey } from '../platform/secrets.ts'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
@@ -19,8 +22,6 @@ import {
   type Protocol,
   type ShownPayment,
 } from '../store/payments.ts'
-import { issueL402 } from './l402.ts'
-import { issueMpp, mppReceipt } from './mpp.ts'
 import { OpenChallenges } from './open-challenges.ts'
 import type { ProtocolKeys } from './protocol-keys.ts'
 
@@ -126,7 +127,7 @@ export class Payments {
     const issue = (): string => {
       if (tokenId) {
         const validUntilSeconds = createdSeconds + config.l402LifetimeSeconds
-        return issueL402(key.rootKeyOf(id), {
+        return issueL402(primitives, key.rootKeyOf(id), {
           paymentId: id,
           paymentHash,
           tokenId,
@@ -144,7 +145,7 @@ export class Payments {
         network,
         paymentHash: invoice.paymentHash,
       }
-      return issueMpp(key.mpp, new URL(config.publicUrl).host, terms, expiresAtSeconds)
+      return issueMpp(primitives, key.mpp, new URL(config.publicUrl).host, terms, expiresAtSeconds)
     }
     return {
       id,

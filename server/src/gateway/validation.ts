@@ -1,15 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { judgeL402 } from '../../../protocol/src/l402.ts'
+import { headerBeginningOf, judgeMpp } from '../../../protocol/src/mpp.ts'
+import { Refusal } from '../../../protocol/src/refusal.ts'
 import type { AccessTo } from '../nodes/access.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId } from '../platform/ids.ts'
+import { primitives } from '../platform/primitives.ts'
 import { Problem } from '../problems.ts'
 import type { NodesWord, Settlements } from '../settlements/settlements.ts'
 import type { Sql } from '../store/db.ts'
 import { type Claim, claimDelivery, type Delivery, type ExpectedTerms } from '../store/deliveries.ts'
 import { findPayment, markPaid, type PaidRow, type PaymentRow, type Proof, type Protocol, payProved } from '../store/payments.ts'
-import { judgeL402 } from './l402.ts'
-import { headerBeginningOf, judgeMpp, readMpp } from './mpp.ts'
 import { type Call, notFound } from './payments.ts'
+import { Presented, problemOf } from './presented.ts'
 import type { ProtocolKey, ProtocolKeys } from './protocol-keys.ts'
 import { requireTerms } from './terms.ts'
 import { type Life, thisMoment, VerifiedCache, verifiedKeyOf } from './verified-cache.ts'
@@ -54,16 +57,23 @@ export class Validation {
     const known = expect ? undefined : this.#verified.get(key)
     if (known) return paidView(known)
     // Most credentials are of the present key, and come when their payment is settled: then one statement does it all.
-    const proof = expect ? undefined : proofOf(credential, protocolKeys.current)
+    const presented = new Presented(credential)
+    const proof = expect ? undefined : proofOf(presented, protocolKeys.current)
     const proved = proof && (await payProved(sql, call, id, proof))
     if (proved) this.#verified.set(key, proved)
-    const paid = proved ?? (await this.#validateSlowPath(call, id, key, { credential, ...(expect ? { expect } : {}) }))
+    const paid = proved ?? (await this.#validateSlowPath(call, id, key, presented, expect))
     crashpoint('validate: paid')
     return paidView(paid)
   }
 
-  async #validateSlowPath(call: Call, id: string, key: string, { credential, expect }: ValidateParams): Promise<PaidRow> {
-    const { payment, life } = await this.#judged(call, id, credential)
+  async #validateSlowPath(
+    call: Call,
+    id: string,
+    key: string,
+    presented: Presented,
+    expect: ExpectedTerms | undefined,
+  ): Promise<PaidRow> {
+    const { payment, life } = await this.#judged(call, id, presented)
     requireTerms(payment, expect)
     if (!payment.isPaid) await markPaid(this.#deps.sql, id, call.actor)
     const { protocol, receipt } = payment
@@ -79,16 +89,23 @@ export class Validation {
     if (!isId('pay', id)) throw notFound()
     const { sql, protocolKeys } = this.#deps
     const claim = { requestId, holdSeconds }
-    const proof = proofOf(credential, protocolKeys.current)
+    const presented = new Presented(credential)
+    const proof = proofOf(presented, protocolKeys.current)
     const proved = proof && (await claimDelivery(sql, call, id, claim, expect, proof))
-    const redeemed = proved ? redeemedView(id, 'mpp', proved) : await this.#redeemSlowPath(call, id, params, claim)
+    const redeemed = proved ? redeemedView(id, 'mpp', proved) : await this.#redeemSlowPath(call, id, presented, params, claim)
     crashpoint('redeem: claimed')
     return redeemed
   }
 
   /** Reads the payment, and so can tell what is wrong. Again when another request had the delivery and is already done with it. */
-  async #redeemSlowPath(call: Call, id: string, params: RedeemParams, claim: Claim): Promise<RedeemedPayment> {
-    let { payment } = await this.#judged(call, id, params.credential)
+  async #redeemSlowPath(
+    call: Call,
+    id: string,
+    presented: Presented,
+    params: RedeemParams,
+    claim: Claim,
+  ): Promise<RedeemedPayment> {
+    let { payment } = await this.#judged(call, id, presented)
     crashpoint('redeem: settled')
     for (let turn = 0; turn < MOST_TURNS; turn++) {
       requireTerms(payment, params.expect)
@@ -109,23 +126,29 @@ export class Validation {
     return payment
   }
 
-  async #judged(call: Call, id: string, credential: string): Promise<Judged> {
+  async #judged(call: Call, id: string, presented: Presented): Promise<Judged> {
     const since = thisMoment()
     const payment = await this.#find(call, id)
-    const endMs = await this.#judge(payment, credential)
+    const endMs = await this.#judge(payment, presented)
     const life = endMs === undefined ? undefined : { since, forMs: endMs - payment.nowMs }
     return { payment: payment.isSettled ? payment : await this.#settled(call, payment), life }
   }
 
   /** Returns when every byte of it is right: the end of its own time, if it has one. */
-  async #judge(payment: PaymentRow, credential: string): Promise<number | undefined> {
+  async #judge(payment: PaymentRow, presented: Presented): Promise<number | undefined> {
     const key = await this.#deps.protocolKeys.find(payment.protocolKeyId)
     const { id, challenge, paymentHash, amountSat, tokenId, nowMs } = payment
     if (tokenId !== null) {
       const issued = { paymentId: id, paymentHash, tokenId }
-      return judgeL402(credential, issued, key.rootKeyOf(id), Math.floor(nowMs / 1000)) * 1000
+      const read = presented.l402()
+      if (read instanceof Refusal) throw problemOf(read)
+      const endSeconds = judgeL402(primitives, read, issued, key.rootKeyOf(id), Math.floor(nowMs / 1000))
+      if (endSeconds instanceof Refusal) throw problemOf(endSeconds)
+      return endSeconds * 1000
     }
-    judgeMpp(credential, { challenge, paymentHash, amountSat }, key.mpp)
+    const claimed = presented.mppClaim(key)
+    const refusal = claimed instanceof Refusal ? claimed : judgeMpp(primitives, claimed, { challenge, paymentHash, amountSat })
+    if (refusal) throw problemOf(refusal)
     return undefined
   }
 
@@ -184,9 +207,9 @@ function reusableClaim({ releasedRequestIds }: PaymentRow, { requestId }: Claim)
 }
 
 /** Undefined: it is not MPP, or of another key. What is wrong with it is for the judge to say. */
-function proofOf(credential: string, key: ProtocolKey): Proof | undefined {
-  const claim = readMpp(credential, key.mpp)
-  if (claim instanceof Problem) return undefined
+function proofOf(presented: Presented, key: ProtocolKey): Proof | undefined {
+  const claim = presented.mppClaim(key)
+  if (claim instanceof Refusal) return undefined
   return { challengeBeginning: headerBeginningOf(claim.challenge.id), paymentHash: claim.paymentHash }
 }
 

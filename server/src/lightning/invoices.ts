@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import { type Invoice, invoiceExpiresAtSeconds, readInvoice } from '../../../protocol/src/bolt11.ts'
 import { Problem } from '../problems.ts'
-import { type Invoice, readInvoice } from './bolt11.ts'
 import { createInvoice, type InvoiceWish, type NodeAddress } from './phoenixd/client.ts'
 
 export type Payee = { address: NodeAddress; password: string; network: Invoice['network'] }
@@ -34,7 +34,7 @@ export async function invoiceFrom(payee: Payee, wish: InvoiceWish, timeoutMs: nu
 
 /** When it can no longer be paid: our own time, or the invoice's if that is sooner. */
 export function expiryOf(invoice: Invoice, nowSeconds: number, lifetimeSeconds: number): number {
-  const expiresAtSeconds = Math.min(nowSeconds + lifetimeSeconds, invoice.timestampSeconds + invoice.expirySeconds)
+  const expiresAtSeconds = Math.min(nowSeconds + lifetimeSeconds, invoiceExpiresAtSeconds(invoice))
   if (expiresAtSeconds <= nowSeconds) throw oddInvoice('it has expired already')
   return expiresAtSeconds
 }

@@ -1,4 +1,4 @@
-import { readInvoice } from '../lightning/bolt11.ts'
+import { invoiceExpiresAtSeconds, normalizedInvoice, readInvoice } from '../../../protocol/src/bolt11.ts'
 import { invoiceFrom } from '../lightning/invoices.ts'
 import { balanceOf, getInfo, isAborted, type NoAnswer, type NodeAddress } from '../lightning/phoenixd/client.ts'
 import {
@@ -162,14 +162,12 @@ export class Wallets {
 
   /** What the node would not look at: it pays invoices of any network, and asks nobody whether they have expired. */
   #checked(wish: { invoice: string; amountSat?: number }, nowMs: number) {
-    const text = wish.invoice.trim().replace(/^lightning:/i, '')
-    // A QR code holds capitals.
-    const serialized = text === text.toUpperCase() ? text.toLowerCase() : text
+    const serialized = normalizedInvoice(wish.invoice)
     const invoice = readInvoice(serialized)
     if (!invoice) throw new Problem('bad_request', 'This is not a Lightning invoice.')
-    const { network, amountMsat, paymentHash, timestampSeconds, expirySeconds } = invoice
+    const { network, amountMsat, paymentHash } = invoice
     if (network !== this.#parts.network) throw new Problem('bad_request', 'The invoice is of another network than the node.')
-    if ((timestampSeconds + expirySeconds) * 1000 <= nowMs) throw new Problem('bad_request', 'The invoice has expired.')
+    if (invoiceExpiresAtSeconds(invoice) * 1000 <= nowMs) throw new Problem('bad_request', 'The invoice has expired.')
     if (amountMsat === undefined && wish.amountSat === undefined)
       throw new Problem('bad_request', 'The invoice names no amount: the field "amountSat" must.')
     if (amountMsat !== undefined && wish.amountSat !== undefined && wish.amountSat * 1000 !== amountMsat)

@@ -158,7 +158,7 @@ export async function listPayments(sql: Sql, accountId: string, filter: PaymentF
  * What a credential that proved itself says its payment is like. The whole challenge is not sent along: its id, which it begins with, is a
  * keyed hash of the rest.
  */
-export type Proof = { challengeBeginning: string; paymentHash: Buffer }
+export type Proof = { challengeBeginning: string; paymentHash: Uint8Array }
 
 /**
  * Of any number of callers exactly one turns the payment paid, and only if it is settled and the very one that was proved. Undefined:

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import { CRASHING_SERVER } from '../../../testing/bundles.ts'
-import { readInvoice } from '../../src/lightning/bolt11.ts'
 import type { Sql } from '../../src/store/db.ts'
 import { type Entry, entriesOf } from '../support/credit.ts'
 import { fault, newOwner, type Owner } from '../support/nodes.ts'

@@ -1,7 +1,7 @@
 import { createServer, type Server as HttpServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { readInvoice } from '../../src/lightning/bolt11.ts'
+import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import { payInvoice } from '../../src/lightning/phoenixd/wallet.ts'
 import { accessTo } from '../../src/nodes/access.ts'
 import { masterKeyOf } from '../../src/platform/secrets.ts'

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer as createHttpServer, type RequestListener, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import { FULL, LIMITED, startNetwork, type TestNode } from '../../../sandboxd/test/harness.ts'
-import { readInvoice } from '../../src/lightning/bolt11.ts'
 import {
   balanceOf,
   createInvoice,

@@ -1,5 +1,7 @@
 import { Button, Group, NumberInput, Stack, Textarea } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
+import { normalizedInvoice, readInvoice } from '../../../../protocol/src/bolt11.ts'
+import { satFromMsat } from '../../../../protocol/src/units.ts'
 import { ApiError, api } from '../../api/client.ts'
 import { queryClient } from '../../api/queries.ts'
 import type { DashboardNode, Me, NodeSent } from '../../api/types.ts'
@@ -8,7 +10,6 @@ import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useAction } from '../../components/use-action.ts'
-import { bareInvoice, invoiceAmountSat } from '../../invoice.ts'
 
 type Props = { node: DashboardNode; me: Me }
 
@@ -34,13 +35,13 @@ function SendForm({ node }: Props) {
   const [amount, setAmount] = useState<number | string>('')
   const [isAsking, setAsking] = useState(false)
   const [sent, setSent] = useState<NodeSent | null>(null)
-  const asked = invoiceAmountSat(text)
-  const isInvoice = asked !== undefined
-  const amountSat = asked ?? Number(amount)
+  const invoice = readInvoice(normalizedInvoice(text))
+  const isAmountOpen = invoice !== undefined && invoice.amountMsat === undefined
+  const amountSat = invoice?.amountMsat === undefined ? Number(amount) : satFromMsat(invoice.amountMsat)
 
   const send = useAction(async () => {
     setSent(null)
-    const body = { invoice: bareInvoice(text), ...(asked === null ? { amountSat } : {}) }
+    const body = { invoice: normalizedInvoice(text), ...(isAmountOpen ? { amountSat } : {}) }
     try {
       setSent(await api.post<NodeSent>(`/nodes/${node.id}/pay`, body))
     } catch (error) {
@@ -71,13 +72,13 @@ function SendForm({ node }: Props) {
             spellCheck={false}
             autoComplete="off"
             value={text}
-            error={text.trim() !== '' && !isInvoice && 'This is not a Lightning invoice.'}
+            error={text.trim() !== '' && !invoice && 'This is not a Lightning invoice.'}
             onChange={(event) => {
               setText(event.currentTarget.value)
               setSent(null)
             }}
           />
-          {asked === null && (
+          {isAmountOpen && (
             <NumberInput
               label="Amount in sat"
               description="This invoice leaves it to you."
@@ -89,7 +90,7 @@ function SendForm({ node }: Props) {
           <Problem error={send.error} what="Nothing was sent." />
           <Outcome sent={sent} />
           <Group>
-            <Button type="submit" disabled={!isInvoice || !(amountSat > 0)}>
+            <Button type="submit" disabled={!invoice || !(amountSat > 0)}>
               Send…
             </Button>
           </Group>

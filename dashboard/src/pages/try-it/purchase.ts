@@ -1,6 +1,7 @@
+import { jsonObjectIn } from '../../../../protocol/src/bytes.ts'
+import { type Offer, offerIn } from '../../../../protocol/src/offers.ts'
 import { api, freshKey } from '../../api/client.ts'
 import type { GatewayPayment, NodeLive } from '../../api/types.ts'
-import { buildCredential, decoded, type ReadChallenge, readChallenge } from '../../credential.ts'
 
 export type Terms = { nodeId: string; amountSat: number; description: string; protocol: 'mpp' | 'l402' }
 export type Issued = { id: string; protocol: 'mpp' | 'l402'; status: GatewayPayment['status']; challenge: string }
@@ -13,7 +14,7 @@ export type Run = {
   beforeSat?: number | null
   afterSat?: number | null
   issued?: Issued
-  challenge?: ReadChallenge
+  offer?: Offer
   payment?: { paymentHash: string; preimage: string }
   credential?: string
   redemption?: ReturnType<typeof redemptionOf>
@@ -37,7 +38,7 @@ function redemptionOf({ nodeId, amountSat }: Terms, credential: string) {
 /** The step that comes next; undefined when all are done. */
 export function nextOf(run: Run | null): Step | undefined {
   if (!run?.issued) return 'issue'
-  if (!run.challenge) return 'refuse'
+  if (!run.offer) return 'refuse'
   if (!run.payment) return 'pay'
   if (!run.credential) return 'answer'
   if (!run.redeemed) return 'redeem'
@@ -53,12 +54,12 @@ export async function take(step: Step, run: Run): Promise<Run> {
       return { ...run, beforeSat, issued }
     }
     case 'refuse':
-      return { ...run, challenge: readChallenge(run.issued?.challenge ?? '') }
+      return { ...run, offer: offerIn(run.issued?.challenge ?? '') }
     case 'pay':
-      return { ...run, payment: await api.post('/sandbox/pay', { invoice: run.challenge?.invoice }) }
+      return { ...run, payment: await api.post('/sandbox/pay', { invoice: run.offer?.invoiceText }) }
     case 'answer': {
-      if (!run.challenge || !run.payment) return run
-      const credential = buildCredential(run.challenge, run.payment.preimage)
+      if (!run.offer || !run.payment) return run
+      const credential = run.offer.credentialFor(run.payment.preimage)
       // Made once: a redemption whose answer was lost is repeated under the same request id.
       return { ...run, credential, redemption: redemptionOf(run.terms, credential) }
     }
@@ -66,7 +67,7 @@ export async function take(step: Step, run: Run): Promise<Run> {
       return { ...run, redeemed: await api.post<Redeemed>(`/payments/${run.issued?.id}/redeem`, run.redemption) }
     case 'deliver': {
       const afterSat = await heldSat(run.terms.nodeId)
-      return { ...run, afterSat, receipt: run.redeemed?.receipt ? decoded(run.redeemed.receipt) : null }
+      return { ...run, afterSat, receipt: run.redeemed?.receipt ? jsonObjectIn(run.redeemed.receipt) : null }
     }
   }
 }

@@ -35,7 +35,7 @@ export function TryItStep({ step, number, run, isDone, publicUrl, children }: Pr
 const pretty = (value: unknown): string => JSON.stringify(value, null, 2)
 
 function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: string }) {
-  const { issued, challenge, payment, credential, redemption, redeemed, receipt } = run
+  const { issued, offer, payment, credential, redemption, redeemed, receipt } = run
   const request = (path: string, body: unknown) =>
     `POST ${publicUrl}/v1${path}\nAuthorization: Bearer $SERVICE_API_KEY\nContent-Type: application/json\n\n${pretty(body)}`
   switch (step) {
@@ -57,7 +57,7 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
     case 'pay':
       return (
         <Exchange
-          request={`Pay the invoice, with any Lightning wallet:\n\n${challenge?.invoice}`}
+          request={`Pay the invoice, with any Lightning wallet:\n\n${offer?.invoiceText}`}
           answer={pretty(payment)}
           note="The preimage is the proof of payment: only who paid gets it from the network."
         />
@@ -66,7 +66,7 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
       return (
         <Exchange
           request={
-            challenge?.scheme === 'L402'
+            offer?.protocol === 'l402'
               ? 'L402 <macaroon of the challenge>:<preimage>'
               : 'Payment <base64url of>\n{\n  "challenge": { …the six parameters of the challenge, as they came… },\n  "payload": { "preimage": "…" }\n}'
           }

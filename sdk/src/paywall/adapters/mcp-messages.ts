@@ -1,11 +1,14 @@
+import { fromBase64, textOf, toBase64Url } from '../../../../protocol/src/bytes.ts'
+import { jcs } from '../../../../protocol/src/jcs.ts'
+import { readChallenges } from '../../../../protocol/src/www-authenticate.ts'
+
 /** Between headers and what mppx makes of them in JSON: there the challenge's request is an object, not a base64url string. */
 
 type Json = { [name: string]: unknown }
 
-/** The parameters of a challenge of ours: no value has a quote or a backslash in it. */
+/** The parameters of a challenge. */
 export function challengeOf(header: string): Json {
-  const pairs = [...header.matchAll(/(\w+)="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value])
-  const challenge: Json = Object.fromEntries(pairs)
+  const challenge: Json = Object.fromEntries(readChallenges(header)?.[0]?.params ?? [])
   return { ...challenge, request: jsonOf(String(challenge.request)) }
 }
 
@@ -20,26 +23,24 @@ export function headerOf(credential: unknown): string | undefined {
   try {
     const { challenge, ...others } = credential as { challenge: Json }
     const { request } = challenge
-    const wire = { ...challenge, request: typeof request === 'string' ? request : base64urlOf(canonical(request)) }
-    return `Payment ${base64urlOf(JSON.stringify({ challenge: wire, ...others }))}`
+    const wire = { ...challenge, request: typeof request === 'string' ? request : toBase64Url(jcs(request)) }
+    return `Payment ${toBase64Url(JSON.stringify({ challenge: wire, ...others }))}`
   } catch {
     return 'Payment malformed'
   }
 }
 
-/** RFC 8785, for what is in a request: objects and strings. */
-export function canonical(value: unknown): string {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return JSON.stringify(value)
-  const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))
-  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`
-}
-
-function base64urlOf(text: string): string {
-  const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('')
-  return btoa(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+/** One text for arguments that mean the same. A schema may have made dates of them, which JSON writes as texts. */
+export function argumentsText(value: unknown): string {
+  const text = JSON.stringify(value)
+  try {
+    return jcs(JSON.parse(text))
+  } catch {
+    // A lone surrogate: no canonical form, but still a text of its own.
+    return text
+  }
 }
 
 function jsonOf(base64url: string): unknown {
-  const bytes = atob(base64url.replaceAll('-', '+').replaceAll('_', '/'))
-  return JSON.parse(new TextDecoder().decode(Uint8Array.from(bytes, (character) => character.charCodeAt(0))))
+  return JSON.parse(textOf(fromBase64(base64url) ?? new Uint8Array()) ?? '')
 }

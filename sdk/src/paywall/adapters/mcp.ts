@@ -1,7 +1,7 @@
 import type { Delivery } from '../gate/delivery.ts'
 import type { PaywallOptions } from '../options.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
-import { canonical, challengeOf, headerOf, receiptOf } from './mcp-messages.ts'
+import { argumentsText, challengeOf, headerOf, receiptOf } from './mcp-messages.ts'
 
 /**
  * Payments for MCP tools, as mppx has them: a call without payment is answered with JSON-RPC error -32042, whose data holds the challenges;
@@ -41,7 +41,7 @@ export function chargeForTool<P extends unknown[], T extends ToolResult>(
       method: 'tools/call',
       route: options.tool,
       // What a query is elsewhere: a price that is a function may depend on the arguments.
-      url: parameters.length > 1 ? `${options.tool} ${canonical(parameters[0])}` : options.tool,
+      url: parameters.length > 1 ? `${options.tool} ${argumentsText(parameters[0])}` : options.tool,
       authorization: headerOf(extra._meta?.[CREDENTIAL]),
       signal: extra.signal,
       howToPay: HOW_TO_PAY,

@@ -1,5 +1,5 @@
+import { paymentIdOf, validUntilOf } from '../../../../protocol/src/payment-id.ts'
 import { Boltyard } from '../../boltyard.ts'
-import { paymentIdOf, validUntilOf } from '../../credential.ts'
 import { BoltyardError, CredentialError, RateLimitError } from '../../errors.ts'
 import type { ExpectedTerms, Protocol, RedeemedPayment } from '../../types.ts'
 import { type Answer, allowed, deliveryInProgress, MALFORMED, OTHER_TERMS, priceChanged, unavailable } from '../answers.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { type Invoice, readInvoice } from '../../../../protocol/src/bolt11.ts'
 import type { Config } from '../../config.ts'
-import { type Invoice, readInvoice } from '../../lightning/bolt11.ts'
 import { expiryOf, invoiceFrom, oddInvoice } from '../../lightning/invoices.ts'
 import type { NodeAddress } from '../../lightning/phoenixd/client.ts'
 import { crashpoint } from '../../platform/crashpoint.ts'

@@ -1,4 +1,4 @@
-import { readInvoice } from '../bolt11.ts'
+import { readInvoice } from '../../../../protocol/src/bolt11.ts'
 import {
   ask,
   fieldsOf,

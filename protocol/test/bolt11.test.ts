@@ -4,7 +4,7 @@ import { decode as readWithBolt11, sign, encode as write } from 'bolt11'
 import fc from 'fast-check'
 import { decode as readWithLightBolt11 } from 'light-bolt11-decoder'
 import { describe, expect, test } from 'vitest'
-import { readInvoice } from '../../src/lightning/bolt11.ts'
+import { readInvoice } from '../src/bolt11.ts'
 
 const EXAMPLE_HASH = '0001020304050607080900010203040506070809000102030405060708090102'
 const CAKE =

@@ -1,7 +1,12 @@
 import { bech32 } from '@scure/base'
+import { textOf, toHex } from './bytes.ts'
+import { msatFromBolt11 } from './units.ts'
+
+export type Network = 'mainnet' | 'testnet' | 'signet' | 'regtest'
 
 export type Invoice = {
-  network: 'mainnet' | 'testnet' | 'signet' | 'regtest'
+  network: Network
+  /** Undefined: the payer chooses. */
   amountMsat: number | undefined
   paymentHash: string
   description: string | undefined
@@ -11,7 +16,7 @@ export type Invoice = {
 }
 
 const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' } as const
-/** Lower case only: nodes write nothing else, and a challenge that carried capitals would be another challenge. */
+/** Lower case only: nodes write nothing else, and a challenge with capitals would be another challenge. */
 const SHAPE = /^ln(bcrt|bc|tbs|tb)(?:([1-9]\d{0,16})([munp]?))?1[02-9ac-hj-np-z]+$/
 /** With the longest description phoenixd's are below 1,300; without a limit a megabyte would be decoded before it is refused. */
 const MAX_LENGTH = 4_096
@@ -20,17 +25,13 @@ const TIMESTAMP_WORDS = 7
 const HASH_WORDS = 52
 const SIGNATURE_WORDS = 104
 const DEFAULT_EXPIRY_SECONDS = 3_600
-/** Tenths of a millisatoshi in one of each unit: the smallest unit is one of them. */
-const TENTHS_OF_MSAT: Record<string, bigint> = { '': 10n ** 12n, m: 10n ** 9n, u: 10n ** 6n, n: 10n ** 3n, p: 1n }
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Undefined: not an invoice we can vouch for. Where readers differ (a field twice, a hash of an odd length, both a description and its
- * hash) the payer's wallet may see another invoice than we do, so that is none.
+ * Undefined: not an invoice that every reader reads the same way. Where readers differ (a field twice, a hash of an odd length, both a
+ * description and its hash), the payer's wallet might pay another invoice than the one read here.
  *
- * The signature is not verified: the invoice comes from the node's own API, over a loopback connection that our password opened, and to
- * recover the key would cost more than the rest of a payment's creation together.
+ * The signature is not verified: the payment hash decides what is paid, and recovering the key would cost more than the rest of a
+ * payment's creation together.
  */
 export function readInvoice(text: string): Invoice | undefined {
   const shape = text.length <= MAX_LENGTH ? SHAPE.exec(text) : null
@@ -38,19 +39,20 @@ export function readInvoice(text: string): Invoice | undefined {
   const words = bech32.decodeUnsafe(text, false)?.words
   if (!words) return undefined
   const fields = fieldsOf(words, words.length - SIGNATURE_WORDS)
-  const amountMsat = amountOf(shape[2], shape[3] ?? '')
-  if (!fields || amountMsat === 'none we can count') return undefined
+  const [, prefix, digits, unit = ''] = shape
+  const amountMsat = digits === undefined ? undefined : msatFromBolt11(digits, unit)
+  if (!fields || (digits !== undefined && amountMsat === undefined)) return undefined
   const { p, d, h, x } = fields
   if (p?.length !== HASH_WORDS || (d === undefined) === (h === undefined)) return undefined
   if (h !== undefined && h.length !== HASH_WORDS) return undefined
   // As wide as the timestamp: the sum of the two is a moment that a Date can hold.
   if (x !== undefined && (x.length === 0 || x.length > TIMESTAMP_WORDS)) return undefined
-  const paymentHash = bytesOf(p)?.toString('hex')
-  const descriptionHash = h && bytesOf(h)?.toString('hex')
-  const description = d && textOf(d)
+  const paymentHash = hexOf(p)
+  const descriptionHash = h && hexOf(h)
+  const description = d && textIn(d)
   if (paymentHash === undefined || (descriptionHash ?? description) === undefined) return undefined
   return {
-    network: NETWORKS[shape[1] as keyof typeof NETWORKS],
+    network: NETWORKS[prefix as keyof typeof NETWORKS],
     amountMsat,
     paymentHash,
     description,
@@ -58,6 +60,14 @@ export function readInvoice(text: string): Invoice | undefined {
     timestampSeconds: numberOf(words.slice(0, TIMESTAMP_WORDS)),
     expirySeconds: x ? numberOf(x) : DEFAULT_EXPIRY_SECONDS,
   }
+}
+
+export const invoiceExpiresAtSeconds = ({ timestampSeconds, expirySeconds }: Invoice): number => timestampSeconds + expirySeconds
+
+/** QR codes hold invoices in capitals, and links put a scheme before them. A mixture of cases stays one, and is refused. */
+export function normalizedInvoice(text: string): string {
+  const bare = text.trim().replace(/^lightning:/i, '')
+  return bare === bare.toUpperCase() ? bare.toLowerCase() : bare
 }
 
 type Fields = Partial<Record<keyof typeof TAG, number[]>>
@@ -79,26 +89,15 @@ function fieldsOf(words: number[], end: number): Fields | undefined {
   return fields
 }
 
-function amountOf(digits: string | undefined, unit: string): number | undefined | 'none we can count' {
-  if (digits === undefined) return undefined
-  const tenths = BigInt(digits) * (TENTHS_OF_MSAT[unit] ?? 0n)
-  if (tenths % 10n !== 0n || tenths / 10n > BigInt(Number.MAX_SAFE_INTEGER)) return 'none we can count'
-  return Number(tenths / 10n)
-}
-
 const numberOf = (words: number[]): number => words.reduce((sum, word) => sum * 32 + word, 0)
 
-/** Undefined: what is left over after whole bytes is not padding. */
-function bytesOf(words: number[]): Buffer | undefined {
+/** Undefined, here and below: what is left over after whole bytes is not padding. */
+function hexOf(words: number[]): string | undefined {
   const bytes = bech32.fromWordsUnsafe(words)
-  return bytes ? Buffer.from(bytes) : undefined
+  return bytes ? toHex(bytes) : undefined
 }
 
-function textOf(words: number[]): string | undefined {
-  const bytes = bytesOf(words)
-  try {
-    return bytes && utf8.decode(bytes)
-  } catch {
-    return undefined
-  }
+function textIn(words: number[]): string | undefined {
+  const bytes = bech32.fromWordsUnsafe(words)
+  return bytes ? textOf(bytes) : undefined
 }

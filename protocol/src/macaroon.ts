@@ -1,10 +1,11 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { concat, utf8Of } from './bytes.ts'
+import type { Primitives } from './primitives.ts'
 
 /**
  * Macaroons as libmacaroons version 2 writes them, first-party caveats only. Two texts about these bytes disagree: one of them leaves
  * out the key derivation and swaps the tags. This is what go-macaroon and libmacaroons write and what every client reads.
  */
-export type Macaroon = { identifier: Buffer; caveats: Buffer[]; signature: Buffer }
+export type Macaroon = { identifier: Uint8Array; caveats: Uint8Array[]; signature: Uint8Array }
 
 const VERSION = 2
 const END = 0
@@ -17,16 +18,23 @@ const MAX_BYTES = 4 * 1024
 const MAX_CAVEATS = 64
 const KEY_GENERATOR = 'macaroons-key-generator'
 
-export function mintMacaroon(rootKey: Buffer, identifier: Buffer, location: string, caveats: string[]): Buffer {
-  const texts = caveats.map((caveat) => Buffer.from(caveat))
-  const bytes = Buffer.concat([
-    Buffer.of(VERSION),
-    ...field(LOCATION, Buffer.from(location)),
+export function mintMacaroon(
+  primitives: Primitives,
+  rootKey: Uint8Array,
+  identifier: Uint8Array,
+  location: string,
+  caveats: string[],
+): Uint8Array {
+  const texts = caveats.map(utf8Of)
+  const end = Uint8Array.of(END)
+  const bytes = concat([
+    Uint8Array.of(VERSION),
+    ...field(LOCATION, utf8Of(location)),
     ...field(IDENTIFIER, identifier),
-    Buffer.of(END),
-    ...texts.flatMap((text) => [...field(IDENTIFIER, text), Buffer.of(END)]),
-    Buffer.of(END),
-    ...field(SIGNATURE, signatureOf(rootKey, identifier, texts)),
+    end,
+    ...texts.flatMap((text) => [...field(IDENTIFIER, text), end]),
+    end,
+    ...field(SIGNATURE, signatureOf(primitives, rootKey, identifier, texts)),
   ])
   // Somebody would pay for it and we would then refuse to read it.
   if (bytes.length > MAX_BYTES || caveats.length > MAX_CAVEATS)
@@ -35,20 +43,20 @@ export function mintMacaroon(rootKey: Buffer, identifier: Buffer, location: stri
 }
 
 /** Two bytes of length reach 16,383: more than a whole macaroon may have. */
-function field(kind: number, content: Buffer): [head: Buffer, content: Buffer] {
+function field(kind: number, content: Uint8Array): [head: Uint8Array, content: Uint8Array] {
   const { length } = content
-  return [length < 0x80 ? Buffer.of(kind, length) : Buffer.of(kind, 0x80 | (length & 0x7f), length >> 7), content]
+  return [length < 0x80 ? Uint8Array.of(kind, length) : Uint8Array.of(kind, 0x80 | (length & 0x7f), length >> 7), content]
 }
 
 /**
- * Undefined: not a macaroon that we take. The parts point into the given bytes: nothing is copied, and no length that the sender
- * wrote makes us allocate. The location is a hint that nobody signed, so any is taken, and none.
+ * Undefined: not a macaroon that we accept. The parts point into the given bytes: nothing is copied, and no length that the sender
+ * wrote makes us allocate. The location is an unsigned hint, so any is accepted, and none.
  */
-export function readMacaroon(bytes: Buffer): Macaroon | undefined {
+export function readMacaroon(bytes: Uint8Array): Macaroon | undefined {
   if (bytes.length > MAX_BYTES || bytes[0] !== VERSION) return undefined
   let at = 1
 
-  const take = (kind: number): Buffer | undefined => {
+  const take = (kind: number): Uint8Array | undefined => {
     let length = bytes[at + 1]
     if (bytes[at] !== kind || length === undefined) return undefined
     let start = at + 2
@@ -59,7 +67,7 @@ export function readMacaroon(bytes: Buffer): Macaroon | undefined {
       if (high === undefined || high === 0) return undefined
       length = (length & 0x7f) | (high << 7)
     }
-    // subarray() shortens in silence: the part would be another than the one that its length promised.
+    // subarray() shortens silently: the part would be another than the one that its length promised.
     if (length > bytes.length - start) return undefined
     at = start + length
     return bytes.subarray(start, at)
@@ -74,10 +82,10 @@ export function readMacaroon(bytes: Buffer): Macaroon | undefined {
   const identifier = take(IDENTIFIER)
   if (!identifier || !takeEnd()) return undefined
 
-  const caveats: Buffer[] = []
+  const caveats: Uint8Array[] = []
   while (!takeEnd()) {
     // A third-party caveat has a location before its text or a verification id after it. Neither is expected here, and both must be
-    // refused: skipped, a promise that somebody else was to check would count as kept.
+    // refused: skipped, a condition that somebody else was to check would count as met.
     const caveat = take(IDENTIFIER)
     if (!caveat || !takeEnd() || caveats.length === MAX_CAVEATS) return undefined
     caveats.push(caveat)
@@ -90,14 +98,12 @@ export function readMacaroon(bytes: Buffer): Macaroon | undefined {
 }
 
 /** Constant time: how far a forged signature agrees with the right one must not show in how long the answer takes. */
-export function isSignedBy(rootKey: Buffer, macaroon: Macaroon): boolean {
-  return timingSafeEqual(signatureOf(rootKey, macaroon.identifier, macaroon.caveats), macaroon.signature)
+export function isSignedBy(primitives: Primitives, rootKey: Uint8Array, macaroon: Macaroon): boolean {
+  const { identifier, caveats, signature } = macaroon
+  return primitives.isEqual(signatureOf(primitives, rootKey, identifier, caveats), signature)
 }
 
-function signatureOf(rootKey: Buffer, identifier: Buffer, caveats: Buffer[]): Buffer {
-  return caveats.reduce(hmac, hmac(hmac(KEY_GENERATOR, rootKey), identifier))
-}
-
-function hmac(key: Buffer | string, data: Buffer): Buffer {
-  return createHmac('sha256', key).update(data).digest()
+function signatureOf({ hmacSha256 }: Primitives, rootKey: Uint8Array, identifier: Uint8Array, caveats: Uint8Array[]): Uint8Array {
+  const signedIdentifier = hmacSha256(hmacSha256(KEY_GENERATOR, rootKey), identifier)
+  return caveats.reduce((key, caveat) => hmacSha256(key, caveat), signedIdentifier)
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readChallenges } from '../src/pay/www-authenticate.ts'
+import { readChallenges } from '../src/www-authenticate.ts'
 
 const read = (header: string) =>
   readChallenges(header)?.map(({ scheme, token68, params }) => [scheme, token68 ?? Object.fromEntries(params)])

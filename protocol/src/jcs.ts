@@ -1,0 +1,19 @@
+/**
+ * Canonical JSON, RFC 8785: one text for one value. Numbers are written as JSON.stringify writes them, which is what the RFC demands.
+ * Throws a TypeError for what JSON cannot express.
+ */
+export function jcs(value: unknown): string {
+  if (typeof value === 'string') {
+    // It has no UTF-8 form: written anyway it becomes an escape here and a replacement character elsewhere, two texts for one id.
+    if (!value.isWellFormed()) throw new TypeError('A lone surrogate has no canonical form.')
+    return JSON.stringify(value)
+  }
+  if (value === null || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))) {
+    return JSON.stringify(value)
+  }
+  if (typeof value !== 'object') throw new TypeError(`A value of type ${typeof value} has no canonical form.`)
+  if (Array.isArray(value)) return `[${Array.from(value, jcs).join(',')}]`
+  // Not localeCompare: the RFC orders by UTF-16 code units, as < does.
+  const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))
+  return `{${members.map(([name, member]) => `${jcs(name)}:${jcs(member)}`).join(',')}}`
+}

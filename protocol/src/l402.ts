@@ -1,0 +1,157 @@
+import { concat, fromBase64, fromHex, latin1Of, toBase64 } from './bytes.ts'
+import { isSignedBy, type Macaroon, mintMacaroon, readMacaroon } from './macaroon.ts'
+import type { Primitives } from './primitives.ts'
+import { Refusal } from './refusal.ts'
+
+/** Clients write this name when they attenuate: under another name every attenuated credential would be refused. */
+export const L402_SERVICE = 'boltyard'
+
+export type L402Terms = {
+  paymentId: string
+  paymentHash: Uint8Array
+  tokenId: Uint8Array
+  validUntilSeconds: number
+  invoice: string
+}
+
+/**
+ * The value of WWW-Authenticate. Scheme in upper case, this order, one space after the comma, quotes, padded standard base64 and nothing
+ * else: each of these is what at least one client in use insists on, some of them only after having paid.
+ */
+export function issueL402(primitives: Primitives, rootKey: Uint8Array, terms: L402Terms): string {
+  // Written as 1.8e+21 or 1800000000.5 it would be paid for and then refused as malformed.
+  if (!Number.isSafeInteger(terms.validUntilSeconds) || terms.validUntilSeconds < 0)
+    throw new RangeError('Not a time in whole seconds.')
+  // The invoice comes from a node and ends up in a header. A quote or a line break in it would be a header of the node's making.
+  if (!/^ln[a-z0-9]+$/.test(terms.invoice)) throw new RangeError('Not an invoice.')
+  const macaroon = mintMacaroon(primitives, rootKey, identifierOf(terms.paymentHash, terms.tokenId), L402_SERVICE, [
+    `services=${L402_SERVICE}:0`,
+    `${L402_SERVICE}_valid_until=${terms.validUntilSeconds}`,
+    `payment_id=${terms.paymentId}`,
+  ])
+  return `L402 macaroon="${toBase64(macaroon)}", invoice="${terms.invoice}"`
+}
+
+/** A well-formed credential. Nothing in it is proved yet. */
+export type L402Credential = { macaroon: Macaroon; preimage: string }
+
+/** Longer than any macaroon that we read, with room for spaces; it bounds what the pattern and the decoder are given. */
+const MAX_CREDENTIAL_LENGTH = 16 * 1024
+const CREDENTIAL = /^[ \t]*(?:L402|LSAT) +([a-z0-9+/_-]+={0,2}):([0-9a-f]{64})[ \t]*$/i
+
+export function readL402(text: string): L402Credential | Refusal {
+  const [, base64, preimage] = (text.length <= MAX_CREDENTIAL_LENGTH && CREDENTIAL.exec(text)) || []
+  if (base64 === undefined || preimage === undefined) return refused('The credential is not "L402 <macaroon>:<preimage>".')
+  const bytes = fromBase64(base64)
+  const macaroon = bytes && readMacaroon(bytes)
+  return macaroon ? { macaroon, preimage } : refused('The macaroon in the credential cannot be read.')
+}
+
+/**
+ * The end of the credential's own time, in seconds, when it is right; Infinity when it has none. Whether the invoice was settled, and
+ * what state the payment is in, is the caller's to check: a preimage only proves that someone knew it, and the payee's node knows it
+ * before anyone pays.
+ */
+export function judgeL402(
+  primitives: Primitives,
+  { macaroon, preimage }: L402Credential,
+  issued: { paymentId: string; paymentHash: Uint8Array; tokenId: Uint8Array },
+  rootKey: Uint8Array,
+  nowSeconds: number,
+  service: string = L402_SERVICE,
+): number | Refusal {
+  const { isEqual, sha256 } = primitives
+  // One text for three reasons: a forger would learn from the difference which part is right already. The cheap checks come first.
+  const isOfPayment =
+    isEqual(macaroon.identifier, identifierOf(issued.paymentHash, issued.tokenId)) &&
+    isEqual(sha256(fromHex(preimage)), issued.paymentHash) &&
+    isSignedBy(primitives, rootKey, macaroon)
+  if (!isOfPayment) return refused('The credential is not one of this payment.')
+
+  // The time comes last: 410 tells the client to pay again, which is of no use to a credential that was wrong anyway.
+  const endSeconds = validUntil(macaroon.caveats, issued.paymentId, service)
+  if (endSeconds instanceof Refusal || nowSeconds < endSeconds) return endSeconds
+  return new Refusal('expired', 'The time of the credential itself is over.')
+}
+
+/**
+ * Version, payment hash, token id. It is rebuilt and compared whole, so that no part can be forgotten; a short hash with a long token
+ * id would make the same 66 bytes for another payment.
+ */
+function identifierOf(paymentHash: Uint8Array, tokenId: Uint8Array): Uint8Array {
+  if (paymentHash.length !== 32 || tokenId.length !== 32)
+    throw new RangeError('A payment hash and a token id have 32 bytes each.')
+  return concat([Uint8Array.of(0, 0), paymentHash, tokenId])
+}
+
+/**
+ * Checks all caveats but the time, and returns that: the end of the last one's time, or Infinity. Anyone who holds a macaroon can append
+ * caveats, so each may only narrow the one of its kind before it: were only the last one to count, every holder could extend its life.
+ *
+ * Unknown caveats are skipped, as the specification demands, and so is text without "=". Caveats are bytes and need not be UTF-8, so
+ * they are read as Latin-1, where each byte stays itself. Decoded, different broken names would all become the same "\ufffd", and
+ * skipped as a whole, a restriction of ours with one bad byte in it would silently not hold.
+ */
+function validUntil(caveats: Uint8Array[], paymentId: string, service: string): number | Refusal {
+  let services: Set<string> | undefined
+  let end = Number.POSITIVE_INFINITY
+
+  for (const [name, value] of caveats.map(conditionOf)) {
+    switch (name) {
+      case 'services': {
+        const names = serviceNames(value)
+        const before = services
+        if (!names || (before && !names.every((one) => before.has(one))))
+          return refused('A "services" caveat of the credential is malformed, or names more than the one before it.')
+        services = new Set(names)
+        break
+      }
+      case `${service}_valid_until`: {
+        const seconds = secondsOf(value)
+        if (seconds === undefined || seconds > end)
+          return refused('A time caveat of the credential is malformed, or later than the one before it.')
+        end = seconds
+        break
+      }
+      case 'payment_id':
+        if (value !== paymentId) return refused('A "payment_id" caveat of the credential names another payment.')
+        break
+    }
+  }
+
+  if (services && !services.has(service)) return refused('The "services" caveats of the credential leave this service out.')
+  return end
+}
+
+/** The first "=" divides. */
+function conditionOf(caveat: Uint8Array): [name: string | undefined, value: string] {
+  const text = latin1Of(caveat)
+  const equals = text.indexOf('=')
+  return equals < 0 ? [undefined, ''] : [text.slice(0, equals), text.slice(equals + 1)]
+}
+
+/** The values of all caveats of this name, in their order. */
+export function caveatValues({ caveats }: Macaroon, name: string): string[] {
+  return caveats.map(conditionOf).flatMap(([one, value]) => (one === name ? [value] : []))
+}
+
+/** `name:tier[,name:tier]`. The tier must be there, but is not compared: so far there is only one. */
+function serviceNames(value: string): string[] | undefined {
+  const names: string[] = []
+  for (const one of value.split(',')) {
+    const [, name, tier] = /^([^:]+):([0-9]{1,3})$/.exec(one) ?? []
+    if (name === undefined || Number(tier) > 255) return undefined
+    names.push(name)
+  }
+  return names
+}
+
+/**
+ * Fifteen digits are thirty million years, and still exact as a number. More are malformed: rounded, a later time could pass for the
+ * same. Nothing is lost by it: what we issued has its time, and anything that long would be later.
+ */
+function secondsOf(value: string): number | undefined {
+  return /^[0-9]{1,15}$/.test(value) ? Number(value) : undefined
+}
+
+const refused = (message: string): Refusal => new Refusal('invalid', message)

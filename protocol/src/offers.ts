@@ -1,0 +1,94 @@
+import { type Invoice, invoiceExpiresAtSeconds, normalizedInvoice, readInvoice } from './bolt11.ts'
+import { isObject, jsonObjectIn } from './bytes.ts'
+import { mppCredential } from './mpp.ts'
+import { MSAT_PER_SAT, satFromMsat } from './units.ts'
+import { type Challenge, readChallenges } from './www-authenticate.ts'
+
+/** One way to pay for what was asked: an invoice, and how to prove that it was paid. */
+export type Offer = {
+  protocol: 'mpp' | 'l402'
+  invoiceText: string
+  invoice: Invoice
+  amountSat: number
+  credentialFor: (preimage: string) => string
+}
+
+/** What can be paid, in the server's order; or why nothing can, about the first that cannot. */
+export type Offers = { offers: [Offer, ...Offer[]] } | { unusable: string }
+
+/**
+ * Reads the WWW-Authenticate of a 402 for a client. The price is the invoice's own: were the merchant's word taken for it, a client's
+ * limit would be no limit.
+ */
+export function readOffers(header: string, nowSeconds: number): Offers {
+  const challenges = readChallenges(header)
+  if (!challenges) return { unusable: 'Its WWW-Authenticate header is malformed' }
+  const judged = challenges.map((challenge) => judge(challenge, nowSeconds)).filter((one) => one !== undefined)
+  const [first, ...more] = judged.filter((one) => typeof one !== 'string')
+  if (first) return { offers: [first, ...more] }
+  return {
+    unusable: judged.find((one) => typeof one === 'string') ?? 'It offers neither MPP over Lightning nor L402',
+  }
+}
+
+/** The first offer of a challenge that was issued a moment ago, so that its time need not be checked: this clock may be wrong. */
+export function offerIn(challenge: string): Offer {
+  const read = readOffers(challenge, 0)
+  if ('unusable' in read) throw new Error(`The challenge cannot be paid. ${read.unusable}.`)
+  return read.offers[0]
+}
+
+/** A string says why not; undefined: another scheme, method or intent. */
+function judge(challenge: Challenge, nowSeconds: number): Offer | string | undefined {
+  const scheme = challenge.scheme.toLowerCase()
+  const offer =
+    scheme === 'payment'
+      ? mppOffer(challenge, nowSeconds)
+      : scheme === 'l402' || scheme === 'lsat'
+        ? l402Offer(challenge)
+        : undefined
+  if (offer === undefined || typeof offer === 'string') return offer
+  return invoiceExpiresAtSeconds(offer.invoice) <= nowSeconds ? 'Its invoice has expired' : offer
+}
+
+function priced(given: string | undefined): Pick<Offer, 'invoiceText' | 'invoice' | 'amountSat'> | string {
+  const invoiceText = normalizedInvoice(given ?? '')
+  const invoice = readInvoice(invoiceText)
+  if (!invoice) return 'Its invoice is malformed'
+  if (invoice.amountMsat === undefined) return 'Its invoice names no amount'
+  return { invoiceText, invoice, amountSat: satFromMsat(invoice.amountMsat) }
+}
+
+function l402Offer({ scheme, params }: Challenge): Offer | string {
+  const macaroon = params.get('macaroon') ?? params.get('token')
+  if (macaroon === undefined || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(macaroon)) return 'Its L402 challenge has no macaroon'
+  const price = priced(params.get('invoice'))
+  if (typeof price === 'string') return price
+  return { protocol: 'l402', ...price, credentialFor: (preimage) => `${scheme} ${macaroon}:${preimage}` }
+}
+
+/** What the client gives back of a challenge, and the merchant compares with what it sent. */
+const ECHOED = ['id', 'realm', 'method', 'intent', 'request', 'expires', 'digest', 'opaque', 'description']
+
+function mppOffer({ params }: Challenge, nowSeconds: number): Offer | string | undefined {
+  if (params.get('method') !== 'lightning' || params.get('intent') !== 'charge') return undefined
+  const [id, realm, expires] = [params.get('id'), params.get('realm'), params.get('expires')]
+  const text = params.get('request') ?? ''
+  // Unpadded and URL-safe, as the scheme has it: another spelling is read here and refused by the merchant, after the payment.
+  const request = /^[A-Za-z0-9_-]+$/.test(text) ? jsonObjectIn(text) : undefined
+  if (!id || realm === undefined || !request) return 'Its Payment challenge is malformed'
+  const { amount, currency } = request
+  const details = isObject(request.methodDetails) ? request.methodDetails : {}
+  if (currency !== 'sat' || typeof amount !== 'string' || !/^[1-9]\d{0,15}$/.test(amount)) return 'Its price is not in satoshi'
+  if (expires !== undefined && !(Date.parse(expires) / 1000 > nowSeconds)) return 'Its challenge has expired'
+  const price = priced(typeof details.invoice === 'string' ? details.invoice : undefined)
+  if (typeof price === 'string') return price
+  // The invoice is what is paid. A challenge that says something else is a mistake or a trap.
+  if (price.invoice.amountMsat !== Number(amount) * MSAT_PER_SAT)
+    return `Its challenge says ${amount} sat and its invoice another amount`
+  if (details.paymentHash !== undefined && details.paymentHash !== price.invoice.paymentHash)
+    return 'Its challenge and its invoice differ'
+  if ((details.network ?? 'mainnet') !== price.invoice.network) return 'Its challenge and its invoice are for different networks'
+  const echoed = Object.fromEntries(ECHOED.flatMap((name) => (params.has(name) ? [[name, params.get(name)]] : [])))
+  return { protocol: 'mpp', ...price, credentialFor: (preimage) => mppCredential(echoed, preimage) }
+}

@@ -1,0 +1,39 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import {
+  fromBase64,
+  fromBase64Portably,
+  fromHex,
+  jsonObjectIn,
+  toBase64,
+  toBase64Url,
+  toBase64UrlPortably,
+  toHex,
+} from '../src/bytes.ts'
+
+test('base64 and hex are what Node says, with its own functions and without them', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+      const node = Buffer.from(bytes)
+      expect(toBase64(bytes)).toBe(node.toString('base64'))
+      for (const text of [toBase64Url(bytes), toBase64UrlPortably(bytes)]) expect(text).toBe(node.toString('base64url'))
+      for (const text of [node.toString('base64'), node.toString('base64url')])
+        expect(Buffer.from(fromBase64(text) ?? [])).toEqual(node)
+      expect(Buffer.from(fromBase64Portably(node.toString('base64url')))).toEqual(node)
+      expect(toHex(bytes)).toBe(node.toString('hex'))
+      expect(Buffer.from(fromHex(node.toString('hex')))).toEqual(node)
+    }),
+  )
+})
+
+test('what decoders skip or drop is not base64 here', () => {
+  for (const text of ['A', 'AAAAA', 'AA AA', 'AA*A', 'A=AA', 'AA===', 'AAé', 'AA\n'])
+    expect(fromBase64(text), text).toBeUndefined()
+})
+
+test('only an object in UTF-8 is one', () => {
+  const of = (text: string | Buffer): unknown => jsonObjectIn(Buffer.from(text as string).toString('base64url'))
+  expect(of('{"a":[1]}')).toEqual({ a: [1] })
+  for (const text of ['', '{', '[]', 'null', '1', '"x"', '\uFEFF{}', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])])
+    expect(of(text)).toBeUndefined()
+})

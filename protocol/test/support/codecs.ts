@@ -1,0 +1,45 @@
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
+import { judgeL402, L402_SERVICE, readL402 } from '../../src/l402.ts'
+import { claimIn, judgeMpp, readMpp } from '../../src/mpp.ts'
+import type { Primitives } from '../../src/primitives.ts'
+import { Refusal } from '../../src/refusal.ts'
+
+/** What was asked of the primitives, for tests that say what is not computed, or how it is compared. */
+export const asked = { hmacs: 0, comparisons: 0 }
+
+export const primitives: Primitives = {
+  sha256: (data) => hash('sha256', data, 'buffer'),
+  hmacSha256: (key, data) => {
+    asked.hmacs++
+    return createHmac('sha256', key).update(data).digest()
+  },
+  isEqual: (one, other) => {
+    asked.comparisons++
+    const [a, b] = [Buffer.from(one), Buffer.from(other)]
+    return a.length === b.length && timingSafeEqual(a, b)
+  },
+}
+
+/** From the text of a credential to the verdict, as the gateway does it. */
+export function mppRefusal(
+  text: string,
+  issued: { challenge: string; paymentHash: Uint8Array; amountSat: number },
+  key: Uint8Array,
+): Refusal | undefined {
+  const read = readMpp(text)
+  const claim = read instanceof Refusal ? read : claimIn(primitives, key, read)
+  return claim instanceof Refusal ? claim : judgeMpp(primitives, claim, issued)
+}
+
+/** The same for L402. */
+export function l402Refusal(
+  text: string,
+  issued: { paymentId: string; paymentHash: Uint8Array; tokenId: Uint8Array },
+  rootKey: Uint8Array,
+  nowSeconds: number,
+  service = L402_SERVICE,
+): Refusal | undefined {
+  const read = readL402(text)
+  const judged = read instanceof Refusal ? read : judgeL402(primitives, read, issued, rootKey, nowSeconds, service)
+  return judged instanceof Refusal ? judged : undefined
+}

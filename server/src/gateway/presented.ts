@@ -1,0 +1,36 @@
+import { type L402Credential, readL402 } from '../../../protocol/src/l402.ts'
+import { claimIn, type MppClaim, type MppCredential, readMpp } from '../../../protocol/src/mpp.ts'
+import { Refusal } from '../../../protocol/src/refusal.ts'
+import { primitives } from '../platform/primitives.ts'
+import { Problem } from '../problems.ts'
+import type { ProtocolKey } from './protocol-keys.ts'
+
+/** A credential as it was sent. It is read once, whichever step asks first, and verified once under each key. */
+export class Presented {
+  readonly text: string
+  #mpp: MppCredential | Refusal | undefined
+  readonly #claims = new Map<string, MppClaim | Refusal>()
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  /** What it claims, once its own id has proved that its challenge was issued under this key. */
+  mppClaim({ id, mpp: key }: ProtocolKey): MppClaim | Refusal {
+    this.#mpp ??= readMpp(this.text)
+    if (this.#mpp instanceof Refusal) return this.#mpp
+    const claim = this.#claims.get(id) ?? claimIn(primitives, key, this.#mpp)
+    this.#claims.set(id, claim)
+    return claim
+  }
+
+  /** For payments that were issued as L402, which is known before this is called. */
+  l402(): L402Credential | Refusal {
+    return readL402(this.text)
+  }
+}
+
+export function problemOf({ reason, message, problem }: Refusal): Problem {
+  const code = reason === 'expired' ? 'payment_expired' : 'invalid_payment_credential'
+  return new Problem(code, message, problem === undefined ? {} : { details: { problem } })
+}

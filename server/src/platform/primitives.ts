@@ -1,0 +1,12 @@
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
+import type { Primitives } from '../../../protocol/src/primitives.ts'
+
+export const primitives: Primitives = {
+  sha256: (data) => hash('sha256', data, 'buffer'),
+  hmacSha256: (key, data) => createHmac('sha256', key).update(data).digest(),
+  isEqual: (one, other) => {
+    const [a, b] = [Buffer.from(one), Buffer.from(other)]
+    // timingSafeEqual throws where the lengths differ.
+    return a.length === b.length && timingSafeEqual(a, b)
+  },
+}
