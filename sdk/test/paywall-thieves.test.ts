@@ -83,6 +83,32 @@ describe('selling 3: a request behind another one on the same connection', () =>
     expect(ending()).toBe('delivered')
     expect((await present(`${origin}/film`, credential)).status).toBe(402)
   })
+
+  test('D3: whoever leaves before its first bytes is served when they come again, whatever was sent before it', async () => {
+    const [begun, left, done] = [gate(), gate(), gate()]
+    const charge = paywall(market.terms)
+    const origin = await opened(async (request, response) => {
+      if (request.url === '/free') return void response.end('free')
+      if (request.headers.authorization) response.once('close', left.open)
+      await charge(request, response, async () => {
+        begun.open()
+        await done.wait
+        response.end('film')
+      })
+    })
+    const credential = await market.buy(`${origin}/film`)
+    const socket = connect(Number(new URL(origin).port), '127.0.0.1')
+    socket.write('GET /free HTTP/1.1\r\nHost: shop\r\n\r\n')
+    await once(socket, 'data')
+    socket.write(`GET /film HTTP/1.1\r\nHost: shop\r\nAuthorization: ${credential}\r\n\r\n`)
+    await begun.wait
+    socket.destroy()
+    await left.wait
+    done.open()
+    await eventually(() => ending() !== undefined, 'the end of the delivery')
+    expect(ending()).toBe('undelivered')
+    expect((await present(`${origin}/film`, credential)).status).toBe(200)
+  })
 })
 
 describe('selling 3: HTTP/2', () => {
