@@ -1,0 +1,3 @@
+-- Alone, because it takes the longest and meets no other lock: nobody waits for it.
+-- Nobody wrote down what nodes said before: they are asked once more, and then unpaid challenges of before can be removed too.
+UPDATE gateway_payments SET ask_at = now() WHERE settled_at IS NULL AND ask_at IS NULL AND unpaid_at IS NULL;
