@@ -129,7 +129,8 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
       resolve(reply)
     }
     // A clock of our own: a request that waits for a connection is told of its end only when it has got one.
-    const timer = setTimeout(() => finish('no answer'), timeoutMs)
+    // After a turn in which sockets are read: in a process that was busy an answer that came in time may lie there unread.
+    const timer = setTimeout(() => setImmediate(finish, 'no answer'), timeoutMs)
     const send = (through: Agent): void => {
       let bytesBefore = 0
       outgoing = request({ ...address, agent: through, method: body === undefined ? 'GET' : 'POST', path: call.path, headers })
