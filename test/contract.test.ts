@@ -51,8 +51,9 @@ test('every line of docs/contract has a test, or says why it has none', () => {
   expect(untested).toEqual([])
 })
 
-test('a line that says it has no test has none', () => {
-  expect([...lines].filter(([line, text]) => named.has(line) && text.includes('*No test')).map(([line]) => line)).toEqual([])
+test('a line that says it has no test has none, but for those that wait for one', () => {
+  const says = /\*No test(?! yet)/
+  expect([...lines].filter(([line, text]) => named.has(line) && says.test(text)).map(([line]) => line)).toEqual([])
 })
 
 test('the lists are whole, and no line is there twice', () => {
