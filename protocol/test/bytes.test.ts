@@ -4,11 +4,13 @@ import {
   fromBase64,
   fromBase64Portably,
   fromHex,
+  fromHexPortably,
   jsonObjectIn,
   toBase64,
   toBase64Url,
   toBase64UrlPortably,
   toHex,
+  toHexPortably,
 } from '../src/bytes.ts'
 
 test('base64 and hex are what Node says, with its own functions and without them', () => {
@@ -20,8 +22,8 @@ test('base64 and hex are what Node says, with its own functions and without them
       for (const text of [node.toString('base64'), node.toString('base64url')])
         expect(Buffer.from(fromBase64(text) ?? [])).toEqual(node)
       expect(Buffer.from(fromBase64Portably(node.toString('base64url')))).toEqual(node)
-      expect(toHex(bytes)).toBe(node.toString('hex'))
-      expect(Buffer.from(fromHex(node.toString('hex')))).toEqual(node)
+      for (const text of [toHex(bytes), toHexPortably(bytes)]) expect(text).toBe(node.toString('hex'))
+      for (const read of [fromHex, fromHexPortably]) expect(Buffer.from(read(node.toString('hex')))).toEqual(node)
     }),
   )
 })

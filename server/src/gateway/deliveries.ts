@@ -4,6 +4,7 @@ import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { confirmDeliveries, type DeliveryName, MOST_RELEASES, releaseDelivery } from '../store/deliveries.ts'
 import { findPayment } from '../store/payments.ts'
+import { releaseOutcome } from './outcomes.ts'
 import { type Call, notFound } from './payments.ts'
 
 export type DeliveryResult = DeliveryName & { result: 'delivered' | 'not_claimed' }
@@ -43,9 +44,13 @@ export class Deliveries {
     const payment = await findPayment(this.#sql, call.accountId, id)
     if (!payment) throw notFound()
     const { redeemRequestId, releasedRequestIds, isClaimed } = payment
-    if (redeemRequestId === requestId && releasedRequestIds.length >= MOST_RELEASES)
+    const outcome = releaseOutcome({
+      holder: redeemRequestId === requestId ? 'this request' : isClaimed ? 'another' : 'nobody',
+      lastReleasedBy: releasedRequestIds.at(-1) === requestId ? 'this request' : 'another',
+      hasReleasesLeft: releasedRequestIds.length < MOST_RELEASES,
+    })
+    if (outcome === 'released_too_often')
       throw new Problem('limit_reached', `This payment was released ${MOST_RELEASES} times; the claim stays.`)
-    if (isClaimed || releasedRequestIds.at(-1) !== requestId)
-      throw new Problem('not_claimed', 'This requestId does not hold the delivery of this payment.')
+    if (outcome === 'not_claimed') throw new Problem('not_claimed', 'This requestId does not hold the delivery of this payment.')
   }
 }

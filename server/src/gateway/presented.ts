@@ -2,7 +2,6 @@ import { type L402Credential, readL402 } from '../../../protocol/src/l402.ts'
 import { claimIn, type MppClaim, type MppCredential, readMpp } from '../../../protocol/src/mpp.ts'
 import { Refusal } from '../../../protocol/src/refusal.ts'
 import { primitives } from '../platform/primitives.ts'
-import { Problem } from '../problems.ts'
 import type { ProtocolKey } from './protocol-keys.ts'
 
 /** A credential as it was sent. It is read once, whichever step asks first, and verified once under each key. */
@@ -28,9 +27,4 @@ export class Presented {
   l402(): L402Credential | Refusal {
     return readL402(this.text)
   }
-}
-
-export function problemOf({ reason, message, problem }: Refusal): Problem {
-  const code = reason === 'expired' ? 'payment_expired' : 'invalid_payment_credential'
-  return new Problem(code, message, problem === undefined ? {} : { details: { problem } })
 }

@@ -11,10 +11,12 @@ import type { NodesWord, Settlements } from '../settlements/settlements.ts'
 import type { Sql } from '../store/db.ts'
 import { type Claim, claimDelivery, type Delivery, type ExpectedTerms } from '../store/deliveries.ts'
 import { findPayment, markPaid, type PaidRow, type PaymentRow, type Proof, type Protocol, payProved } from '../store/payments.ts'
+import { deliveryOutcome, type PaymentFacts, paymentOutcome } from './outcomes.ts'
 import { type Call, notFound } from './payments.ts'
-import { Presented, problemOf } from './presented.ts'
-import type { ProtocolKey, ProtocolKeys } from './protocol-keys.ts'
-import { requireTerms } from './terms.ts'
+import { Presented } from './presented.ts'
+import type { ProtocolKeys } from './protocol-keys.ts'
+import { deliveryInProgress, deliveryProblem, paymentProblem } from './refusals.ts'
+import { mismatchOf } from './terms.ts'
 import { type Life, thisMoment, VerifiedCache, verifiedKeyOf } from './verified-cache.ts'
 
 export type PaidPayment = { id: string; protocol: Protocol; status: 'paid'; receipt?: string }
@@ -32,10 +34,16 @@ const MOST_TURNS = 10
 
 export type ValidationDeps = { sql: Sql; protocolKeys: ProtocolKeys; accessTo: AccessTo; settlements: Settlements }
 
-/** A settled payment whose credential is right, and until when that is. */
-type Judged = { payment: PaymentRow; life: Life | undefined }
+/** A settled payment on the expected terms whose credential is right, and until when that is. */
+type Granted = { payment: PaymentRow; life: Life | undefined }
 
-/** The judgement on what customers send back. */
+/**
+ * Judges what customers send back. A preimage only proves that someone knew it, and the payee's node knows it before anyone pays. So
+ * the node must also report the invoice as settled, and one statement in the store decides which caller made the transition.
+ *
+ * Most credentials are MPP under the present key and come when their payment is settled: then that one statement does it all. It serves
+ * or it does not; every refusal comes from the tables of outcomes, after the payment was read.
+ */
 export class Validation {
   readonly #deps: ValidationDeps
   readonly #verified = new VerifiedCache()
@@ -44,22 +52,16 @@ export class Validation {
     this.#deps = deps
   }
 
-  /**
-   * A preimage proves that somebody knew it, and the payee's own node knows it before anyone pays. So the node's word that the invoice
-   * was settled is needed too, and the store, not this function, decides who made the transition.
-   */
   async validate(call: Call, id: string, { credential, expect }: ValidateParams): Promise<PaidPayment> {
-    const { sql, protocolKeys } = this.#deps
     // Not a valid id, so it cannot match. It could also run on into the credential.
     if (!isId('pay', id)) throw notFound()
     const key = verifiedKeyOf(call, id, credential)
     // What is remembered does not tell the terms.
     const known = expect ? undefined : this.#verified.get(key)
     if (known) return paidView(known)
-    // Most credentials are of the present key, and come when their payment is settled: then one statement does it all.
     const presented = new Presented(credential)
-    const proof = expect ? undefined : proofOf(presented, protocolKeys.current)
-    const proved = proof && (await payProved(sql, call, id, proof))
+    const proof = expect ? undefined : this.#proofIn(presented)
+    const proved = proof && (await payProved(this.#deps.sql, call, id, proof))
     if (proved) this.#verified.set(key, proved)
     const paid = proved ?? (await this.#validateSlowPath(call, id, key, presented, expect))
     crashpoint('validate: paid')
@@ -73,8 +75,7 @@ export class Validation {
     presented: Presented,
     expect: ExpectedTerms | undefined,
   ): Promise<PaidRow> {
-    const { payment, life } = await this.#judged(call, id, presented)
-    requireTerms(payment, expect)
+    const { payment, life } = await this.#judge(call, id, presented, expect)
     if (!payment.isPaid) await markPaid(this.#deps.sql, id, call.actor)
     const { protocol, receipt } = payment
     this.#verified.set(key, { id, protocol, receipt }, life)
@@ -87,37 +88,49 @@ export class Validation {
     if (holdSeconds !== null && requestId === null)
       throw new Problem('bad_request', 'The field "requestId" is missing: only its request can confirm or release what it holds.')
     if (!isId('pay', id)) throw notFound()
-    const { sql, protocolKeys } = this.#deps
     const claim = { requestId, holdSeconds }
     const presented = new Presented(credential)
-    const proof = proofOf(presented, protocolKeys.current)
-    const proved = proof && (await claimDelivery(sql, call, id, claim, expect, proof))
+    const proof = this.#proofIn(presented)
+    const proved = proof && (await claimDelivery(this.#deps.sql, call, id, claim, expect, proof))
     const redeemed = proved ? redeemedView(id, 'mpp', proved) : await this.#redeemSlowPath(call, id, presented, params, claim)
     crashpoint('redeem: claimed')
     return redeemed
   }
 
-  /** Reads the payment, and so can tell what is wrong. Again when another request had the delivery and is already done with it. */
+  /** Starts over when another request had the delivery and is already done with it. */
   async #redeemSlowPath(
     call: Call,
     id: string,
     presented: Presented,
-    params: RedeemParams,
+    { singleUse, expect }: RedeemParams,
     claim: Claim,
   ): Promise<RedeemedPayment> {
-    let { payment } = await this.#judged(call, id, presented)
+    let { payment } = await this.#judge(call, id, presented, expect)
     crashpoint('redeem: settled')
+    const { protocol } = payment
+    const use = protocol === 'l402' && singleUse !== true ? 'reusable' : 'single'
     for (let turn = 0; turn < MOST_TURNS; turn++) {
-      requireTerms(payment, params.expect)
-      const { protocol, redeemedAt } = payment
-      const isReusable = protocol === 'l402' && params.singleUse !== true
-      if (isReusable && redeemedAt !== null) return redeemedView(id, protocol, { ...payment, redeemedAt })
-      if (!isReusable) requireClaimable(payment, claim.requestId)
-      const claimed = await claimDelivery(this.#deps.sql, call, id, isReusable ? reusableClaim(payment, claim) : claim)
+      const { requestId } = claim
+      const hasReleased = requestId !== null && payment.releasedRequestIds.includes(requestId)
+      const holder = requestId !== null && requestId === payment.redeemRequestId ? 'this request' : 'another'
+      const outcome = deliveryOutcome({ use, delivery: payment.delivery, holder, hasReleased })
+      if (outcome === 'deliver_again' && payment.redeemedAt !== null)
+        return redeemedView(id, protocol, { ...payment, redeemedAt: payment.redeemedAt })
+      if (outcome !== 'claim' && outcome !== 'claim_for_good') throw deliveryProblem(outcome, payment)
+      // A request that has released keeps no claim that it could release again.
+      const forGood = { requestId: hasReleased ? null : requestId, holdSeconds: null }
+      const claimed = await claimDelivery(this.#deps.sql, call, id, outcome === 'claim' ? claim : forGood)
       if (claimed) return redeemedView(id, protocol, claimed)
       payment = await this.#find(call, id)
     }
     throw deliveryInProgress(1)
+  }
+
+  /** Undefined: not MPP, or not of the present key. What is wrong with it, if anything, is for the judgement to say. */
+  #proofIn(presented: Presented): Proof | undefined {
+    const claim = presented.mppClaim(this.#deps.protocolKeys.current)
+    if (claim instanceof Refusal) return undefined
+    return { challengeBeginning: headerBeginningOf(claim.challenge.id), paymentHash: claim.paymentHash }
   }
 
   async #find(call: Call, id: string): Promise<PaymentRow> {
@@ -126,50 +139,51 @@ export class Validation {
     return payment
   }
 
-  async #judged(call: Call, id: string, presented: Presented): Promise<Judged> {
+  /** Gathers the facts, and throws unless they grant the payment. The node is asked only about a right credential. */
+  async #judge(call: Call, id: string, presented: Presented, expect: ExpectedTerms | undefined): Promise<Granted> {
     const since = thisMoment()
-    const payment = await this.#find(call, id)
-    const endMs = await this.#judge(payment, presented)
-    const life = endMs === undefined ? undefined : { since, forMs: endMs - payment.nowMs }
-    return { payment: payment.isSettled ? payment : await this.#settled(call, payment), life }
+    const read = await this.#find(call, id)
+    const verified = await this.#verify(read, presented)
+    const isRight = !(verified instanceof Refusal)
+    const [payment, settlement] =
+      isRight && !read.isSettled ? await this.#askForSettlement(call, read) : [read, 'settled' as const]
+    const mismatch = expect ? mismatchOf(payment, expect) : []
+    const facts: PaymentFacts = {
+      credential: isRight ? 'right' : verified.reason,
+      settlement,
+      challenge: read.nowMs >= read.expiresAtMs ? 'expired' : 'open',
+      terms: mismatch.length === 0 ? 'expected' : 'other',
+    }
+    const outcome = paymentOutcome(facts)
+    if (outcome !== 'granted' || !isRight)
+      throw paymentProblem(outcome, { payment, mismatch, refusal: isRight ? undefined : verified })
+    return { payment, life: verified.endMs === undefined ? undefined : { since, forMs: verified.endMs - read.nowMs } }
   }
 
-  /** Returns when every byte of it is right: the end of its own time, if it has one. */
-  async #judge(payment: PaymentRow, presented: Presented): Promise<number | undefined> {
+  /** Whether every byte of it is right, and when its own time ends, if it has one. */
+  async #verify(payment: PaymentRow, presented: Presented): Promise<{ endMs: number | undefined } | Refusal> {
     const key = await this.#deps.protocolKeys.find(payment.protocolKeyId)
     const { id, challenge, paymentHash, amountSat, tokenId, nowMs } = payment
     if (tokenId !== null) {
+      const credential = presented.l402()
+      if (credential instanceof Refusal) return credential
       const issued = { paymentId: id, paymentHash, tokenId }
-      const read = presented.l402()
-      if (read instanceof Refusal) throw problemOf(read)
-      const endSeconds = judgeL402(primitives, read, issued, key.rootKeyOf(id), Math.floor(nowMs / 1000))
-      if (endSeconds instanceof Refusal) throw problemOf(endSeconds)
-      return endSeconds * 1000
+      const endSeconds = judgeL402(primitives, credential, issued, key.rootKeyOf(id), Math.floor(nowMs / 1000))
+      return endSeconds instanceof Refusal ? endSeconds : { endMs: endSeconds * 1000 }
     }
-    const claimed = presented.mppClaim(key)
-    const refusal = claimed instanceof Refusal ? claimed : judgeMpp(primitives, claimed, { challenge, paymentHash, amountSat })
-    if (refusal) throw problemOf(refusal)
-    return undefined
+    const claim = presented.mppClaim(key)
+    if (claim instanceof Refusal) return claim
+    return judgeMpp(primitives, claim, { challenge, paymentHash, amountSat }) ?? { endMs: undefined }
   }
 
-  /** The payment as it is once its settlement is recorded; throws when it is not settled. */
-  async #settled(call: Call, payment: PaymentRow): Promise<PaymentRow> {
-    const isExpired = payment.nowMs >= payment.expiresAtMs
+  /** The payment as it is after its node was asked. */
+  async #askForSettlement(call: Call, payment: PaymentRow): Promise<[PaymentRow, PaymentFacts['settlement']]> {
     // Who paid in the last second comes just after it: told 410 they would pay again. Later on nothing can still be on its way.
     const isLongExpired = payment.nowMs >= payment.expiresAtMs + LATEST_SETTLEMENT_MS
     const word = await this.#askNode(payment, isLongExpired ? 0 : SETTLEMENT_WAIT_MS)
     // The node's event may have come meanwhile, also when the node has not answered.
     const again = await this.#find(call, payment.id)
-    if (again.isSettled) return again
-    if (word !== 'unpaid')
-      throw new Problem('payment_service_unavailable', 'The node does not tell whether it was paid. Try again shortly.')
-    if (isExpired)
-      throw new Problem('payment_expired', 'The challenge has expired, and was not paid.', {
-        details: { problem: 'https://paymentauth.org/problems/lightning/expired-invoice' },
-      })
-    throw new Problem('invalid_payment_credential', 'The node does not report the payment as received yet. Try again shortly.', {
-      details: { reason: 'not_settled', problem: 'https://paymentauth.org/problems/verification-failed' },
-    })
+    return [again, again.isSettled ? 'settled' : word === 'unpaid' ? 'unpaid' : 'unknown']
   }
 
   async #askNode(payment: PaymentRow, waitMs: number): Promise<NodesWord> {
@@ -183,34 +197,6 @@ export class Validation {
       await pause(pauseMs)
     }
   }
-}
-
-/** Throws what keeps this request from the delivery, as the payment was read. */
-function requireClaimable(payment: PaymentRow, requestId: string | null): void {
-  const { delivery, redeemRequestId, releasedRequestIds, heldForMs } = payment
-  if (requestId !== null && releasedRequestIds.includes(requestId))
-    throw new Problem('not_claimed', 'This requestId has released the delivery. Each attempt needs a new one.')
-  if (delivery === 'none' || (requestId !== null && requestId === redeemRequestId)) return
-  if (delivery === 'done') throw new Problem('already_redeemed', 'This payment was redeemed already, by another request.')
-  throw deliveryInProgress(Math.max(1, Math.ceil((heldForMs ?? 0) / 1000)))
-}
-
-const deliveryInProgress = (seconds: number): Problem =>
-  new Problem('delivery_in_progress', 'Another request is delivering this payment. Try again when its time is over.', {
-    headers: { 'retry-after': String(seconds) },
-  })
-
-/** Final, since there is nothing that a second request would wait for. A request that released stays one that can release nothing. */
-function reusableClaim({ releasedRequestIds }: PaymentRow, { requestId }: Claim): Claim {
-  const isReleased = requestId !== null && releasedRequestIds.includes(requestId)
-  return { requestId: isReleased ? null : requestId, holdSeconds: null }
-}
-
-/** Undefined: it is not MPP, or of another key. What is wrong with it is for the judge to say. */
-function proofOf(presented: Presented, key: ProtocolKey): Proof | undefined {
-  const claim = presented.mppClaim(key)
-  if (claim instanceof Refusal) return undefined
-  return { challengeBeginning: headerBeginningOf(claim.challenge.id), paymentHash: claim.paymentHash }
 }
 
 function paidView({ id, protocol, receipt }: PaidRow): PaidPayment {

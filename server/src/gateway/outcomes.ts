@@ -1,0 +1,90 @@
+/**
+ * What the caller gets for every state of a payment, of its delivery and of a release. In each table the first row whose facts all hold
+ * decides. The quick statements (`payProved`, `claimDelivery`) have the rows that grant as their WHERE clause and refuse nothing
+ * themselves: whoever they do not serve is judged here.
+ */
+type Table<F, O> = readonly (readonly [facts: Partial<F>, outcome: O])[]
+
+function decide<F extends object, O>(table: Table<F, O>, facts: F): O {
+  const row = table.find(([wanted]) => Object.entries(wanted).every(([name, value]) => facts[name as keyof F] === value))
+  if (!row) throw new Error(`no outcome for ${JSON.stringify(facts)}`)
+  return row[1]
+}
+
+/** A credential that is shown for a payment. */
+export type PaymentFacts = {
+  /** `expired`: right, except that its own time is over. */
+  credential: 'right' | 'expired' | 'invalid'
+  /** `unknown`: the node has not said. A preimage alone proves nothing: the payee's node knows it before anyone pays. */
+  settlement: 'settled' | 'unpaid' | 'unknown'
+  challenge: 'open' | 'expired'
+  terms: 'expected' | 'other'
+}
+export type PaymentOutcome =
+  | 'granted'
+  | 'credential_invalid'
+  | 'credential_expired'
+  | 'settlement_unknown'
+  | 'challenge_expired'
+  | 'not_settled'
+  | 'other_terms'
+
+export const PAYMENT_OUTCOMES: Table<PaymentFacts, PaymentOutcome> = [
+  [{ credential: 'invalid' }, 'credential_invalid'],
+  [{ credential: 'expired' }, 'credential_expired'],
+  [{ settlement: 'unknown' }, 'settlement_unknown'],
+  [{ settlement: 'unpaid', challenge: 'expired' }, 'challenge_expired'],
+  [{ settlement: 'unpaid' }, 'not_settled'],
+  // A good credential at the wrong door: refused before anything is claimed, so that it is not used up there.
+  [{ terms: 'other' }, 'other_terms'],
+  [{}, 'granted'],
+]
+export const paymentOutcome = (facts: PaymentFacts): PaymentOutcome => decide(PAYMENT_OUTCOMES, facts)
+
+/** A request that wants to deliver a granted payment. */
+export type DeliveryFacts = {
+  /** L402 may be reused within its time, unless the merchant asks for a single use. */
+  use: 'single' | 'reusable'
+  /** `none`: also when the last claim lapsed. `held`: claimed, not confirmed. `done`: final. */
+  delivery: 'none' | 'held' | 'done'
+  /** Of the last claim. */
+  holder: 'this request' | 'another'
+  hasReleased: boolean
+}
+export type DeliveryOutcome =
+  | 'claim'
+  | 'claim_for_good'
+  | 'deliver_again'
+  | 'released_before'
+  | 'in_progress'
+  | 'already_redeemed'
+
+export const DELIVERY_OUTCOMES: Table<DeliveryFacts, DeliveryOutcome> = [
+  // Nobody waits for the end of a reusable delivery, so its claim is final at once.
+  [{ use: 'reusable', delivery: 'none' }, 'claim_for_good'],
+  [{ use: 'reusable' }, 'deliver_again'],
+  // A repeated request that comes late must not take back what it gave up.
+  [{ hasReleased: true }, 'released_before'],
+  [{ delivery: 'none' }, 'claim'],
+  // The answer was lost: the same claim again, with its first hold.
+  [{ holder: 'this request' }, 'claim'],
+  [{ delivery: 'held' }, 'in_progress'],
+  [{ delivery: 'done' }, 'already_redeemed'],
+]
+export const deliveryOutcome = (facts: DeliveryFacts): DeliveryOutcome => decide(DELIVERY_OUTCOMES, facts)
+
+/** A release that changed nothing. */
+export type ReleaseFacts = {
+  holder: 'this request' | 'another' | 'nobody'
+  lastReleasedBy: 'this request' | 'another'
+  hasReleasesLeft: boolean
+}
+export type ReleaseOutcome = 'released_already' | 'released_too_often' | 'not_claimed'
+
+export const RELEASE_OUTCOMES: Table<ReleaseFacts, ReleaseOutcome> = [
+  [{ holder: 'this request', hasReleasesLeft: false }, 'released_too_often'],
+  // The answer was lost. After another claim it would free theirs.
+  [{ holder: 'nobody', lastReleasedBy: 'this request' }, 'released_already'],
+  [{}, 'not_claimed'],
+]
+export const releaseOutcome = (facts: ReleaseFacts): ReleaseOutcome => decide(RELEASE_OUTCOMES, facts)

@@ -1,0 +1,62 @@
+import type { Refusal } from '../../../protocol/src/refusal.ts'
+import { Problem } from '../problems.ts'
+import type { ExpectedTerms } from '../store/deliveries.ts'
+import type { PaymentRow } from '../store/payments.ts'
+import type { DeliveryOutcome, PaymentOutcome } from './outcomes.ts'
+
+/** The words for each outcome. None repeats what was presented. */
+const PROBLEMS = 'https://paymentauth.org/problems/'
+
+type PaymentContext = { payment: PaymentRow; mismatch: (keyof ExpectedTerms)[]; refusal: Refusal | undefined }
+
+export function paymentProblem(outcome: PaymentOutcome, { payment, mismatch, refusal }: PaymentContext): Problem {
+  switch (outcome) {
+    case 'credential_invalid':
+    case 'credential_expired':
+      return credentialProblem(outcome, refusal)
+    case 'settlement_unknown':
+      return new Problem('payment_service_unavailable', 'The node does not tell whether it was paid. Try again shortly.')
+    case 'challenge_expired':
+      return new Problem('payment_expired', 'The challenge has expired, and was not paid.', {
+        details: { problem: `${PROBLEMS}lightning/expired-invoice` },
+      })
+    case 'not_settled':
+      return new Problem(
+        'invalid_payment_credential',
+        'The node does not report the payment as received yet. Try again shortly.',
+        {
+          details: { reason: 'not_settled', problem: `${PROBLEMS}verification-failed` },
+        },
+      )
+    case 'other_terms':
+      return new Problem('terms_mismatch', `The payment was made on other terms: ${mismatch.join(', ')}.`, {
+        details: { mismatch, settled: payment.isSettled, redeemed: payment.redeemedAt !== null },
+      })
+    case 'granted':
+      throw new Error('a granted payment has no problem')
+  }
+}
+
+function credentialProblem(outcome: 'credential_invalid' | 'credential_expired', refusal: Refusal | undefined): Problem {
+  if (!refusal) throw new Error(`${outcome} without a refusal`)
+  const code = outcome === 'credential_expired' ? 'payment_expired' : 'invalid_payment_credential'
+  return new Problem(code, refusal.message, refusal.problem === undefined ? {} : { details: { problem: refusal.problem } })
+}
+
+export function deliveryProblem(outcome: DeliveryOutcome, { heldForMs }: PaymentRow): Problem {
+  switch (outcome) {
+    case 'released_before':
+      return new Problem('not_claimed', 'This requestId has released the delivery. Each attempt needs a new one.')
+    case 'already_redeemed':
+      return new Problem('already_redeemed', 'This payment was redeemed already, by another request.')
+    case 'in_progress':
+      return deliveryInProgress(Math.max(1, Math.ceil((heldForMs ?? 0) / 1000)))
+    default:
+      throw new Error(`${outcome} is no problem`)
+  }
+}
+
+export const deliveryInProgress = (seconds: number): Problem =>
+  new Problem('delivery_in_progress', 'Another request is delivering this payment. Try again when its time is over.', {
+    headers: { 'retry-after': String(seconds) },
+  })

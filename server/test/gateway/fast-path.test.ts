@@ -1,0 +1,162 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { headerBeginningOf, issueMpp, mppReceipt } from '../../../protocol/src/mpp.ts'
+import { deliveryOutcome, paymentOutcome } from '../../src/gateway/outcomes.ts'
+import { ProtocolKeys } from '../../src/gateway/protocol-keys.ts'
+import { Validation, type ValidationDeps } from '../../src/gateway/validation.ts'
+import { newId } from '../../src/platform/ids.ts'
+import { primitives } from '../../src/platform/primitives.ts'
+import { masterKeyOf } from '../../src/platform/secrets.ts'
+import { Problem } from '../../src/problems.ts'
+import type { Sql } from '../../src/store/db.ts'
+import { claimDelivery, type ExpectedTerms } from '../../src/store/deliveries.ts'
+import { type Proof, payProved } from '../../src/store/payments.ts'
+import { credentialOf, newMerchant, parametersOf } from '../support/gateway.ts'
+import { startServer } from '../support/server.ts'
+
+/**
+ * The quick statement serves a credential under the present protocol key; under an older one the same payment is read and judged. Two
+ * instances over one store, one with each key as its present one, take every state of a payment down both paths.
+ */
+let sql: Sql
+let call: { accountId: string; actor: string }
+let nodeId: string
+let keys: ProtocolKeys
+let fast: Validation
+let slow: Validation
+
+beforeAll(async () => {
+  const server = await startServer()
+  const merchant = await newMerchant(server)
+  nodeId = (await merchant.createReady()).node.id
+  sql = server.sql()
+  call = { accountId: merchant.accountId, actor: 'key_of_the_test' }
+  const master = masterKeyOf(Buffer.from(server.masterKey, 'base64'))
+  keys = await ProtocolKeys.open(sql, master, undefined)
+  const later = await ProtocolKeys.open(sql, masterKeyOf(randomBytes(32)), master)
+  // The node is out of reach: what is not settled in the store stays unknown.
+  const deps = { sql, accessTo: async () => undefined, settlements: undefined as never } satisfies Partial<ValidationDeps>
+  fast = new Validation({ ...deps, protocolKeys: keys })
+  slow = new Validation({ ...deps, protocolKeys: later })
+})
+
+const ME = 'this-request'
+const OTHER = 'another-request'
+const LONG_AGO = 1_600_000_000
+
+const CLAIMS = {
+  unpaid: undefined,
+  paid: { redeemed: false, by: null, held: null },
+  'held by me': { redeemed: true, by: ME, held: '1 hour' },
+  'held by another': { redeemed: true, by: OTHER, held: '1 hour' },
+  'lapsed, mine': { redeemed: true, by: ME, held: '-1 hour' },
+  'lapsed, another’s': { redeemed: true, by: OTHER, held: '-1 hour' },
+  'done by me': { redeemed: true, by: ME, held: null },
+  'done by another': { redeemed: true, by: OTHER, held: null },
+  'done by a request without an id': { redeemed: true, by: null, held: null },
+} as const
+type ClaimName = keyof typeof CLAIMS
+
+const TERMS: Record<string, ExpectedTerms | undefined> = {
+  'no terms': undefined,
+  'its terms': { resource: 'GET /report', minAmountSat: 100 },
+  'other terms': { resource: 'GET /report', minAmountSat: 101 },
+}
+
+type State = { isSettled: boolean; claim: ClaimName; released: string[] }
+type Made = { id: string; credential: string; proof: Proof }
+
+async function made({ isSettled, claim, released }: State): Promise<Made> {
+  const [id, preimage] = [newId('pay'), randomBytes(32)]
+  const paymentHash = createHash('sha256').update(preimage).digest()
+  const terms = { amountSat: 100, description: 'A report', paymentId: id, invoice: 'lnbcrt1test', network: 'regtest' as const }
+  const challenge = issueMpp(
+    primitives,
+    keys.current.mpp,
+    'shop.example',
+    { ...terms, paymentHash: paymentHash.toString('hex') },
+    2e9,
+  )
+  await sql`
+    INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, resource, challenge, payment_hash,
+                                  protocol_key_id, created_at, expires_at, settled_at, receipt)
+    VALUES (${id}, ${call.accountId}, ${nodeId}, 'mpp', 100, 'A report', 'GET /report', ${challenge}, ${paymentHash}, ${keys.current.id},
+            now(), to_timestamp(2000000000), ${isSettled ? sql`to_timestamp(${LONG_AGO})` : null},
+            ${isSettled ? mppReceipt(challenge, paymentHash, LONG_AGO * 1000) : null})`
+  const taken = CLAIMS[claim]
+  if (taken)
+    await sql`
+      INSERT INTO paid_payments (account_id, id, actor, redeemed_at, redeem_request_id, held_until, released_request_ids)
+      VALUES (${call.accountId}, ${id}, 'earlier', ${taken.redeemed ? sql`to_timestamp(${LONG_AGO})` : null}, ${taken.by},
+              ${taken.held === null ? null : sql`now() + ${taken.held}::interval`}, ${released.length === 0 ? null : released})`
+  const credential = credentialOf({ protocol: 'mpp', challenge }, preimage.toString('hex'))
+  return { id, credential, proof: { challengeBeginning: headerBeginningOf(parametersOf(challenge).id ?? ''), paymentHash } }
+}
+
+/** What the caller gets, and what is in the store afterwards, without what differs from one payment to the next. */
+async function seen({ id }: Made, answer: Promise<{ id: string; receipt?: string; redeemedAt?: number }>): Promise<unknown> {
+  const got = await answer.then(
+    ({ id: named, receipt, redeemedAt, ...more }) => [named === id, typeof receipt, redeemedAt === LONG_AGO, more],
+    (error: unknown) => {
+      if (!(error instanceof Problem)) throw error
+      return [error.code, error.message, error.details]
+    },
+  )
+  const rows = await sql`
+    SELECT actor = 'earlier' AS earlier, redeemed_at = to_timestamp(${LONG_AGO}) AS "sinceLongAgo", redeem_request_id AS holder,
+           held_until > now() AS held, released_request_ids AS released
+    FROM paid_payments WHERE id = ${id}`
+  return [got, rows.map((row) => ({ ...row }))]
+}
+
+const CLAIM_NAMES = Object.keys(CLAIMS) as ClaimName[]
+const STATES: State[] = CLAIM_NAMES.flatMap((claim) =>
+  (claim === 'unpaid' ? [[]] : [[], [ME], [OTHER]]).flatMap((released) =>
+    // What was paid or redeemed was settled before.
+    (claim === 'unpaid' ? [true, false] : [true]).map((isSettled) => ({ isSettled, claim, released })),
+  ),
+)
+
+describe('C38, C45: the quick statement and the judgement', () => {
+  test.each(STATES)('redeem: $claim, settled $isSettled, released by $released', async (state) => {
+    for (const expected of Object.values(TERMS))
+      for (const requestId of [ME, undefined])
+        for (const holdSeconds of requestId === undefined ? [undefined] : [undefined, 60]) {
+          const params = (credential: string) => ({
+            credential,
+            ...(requestId === undefined ? {} : { requestId }),
+            ...(holdSeconds === undefined ? {} : { holdSeconds }),
+            ...(expected ? { expect: expected } : {}),
+          })
+          const [one, other, third] = [await made(state), await made(state), await made(state)]
+          const quick = await seen(one, fast.redeem(call, one.id, params(one.credential)))
+          expect(await seen(other, slow.redeem(call, other.id, params(other.credential)))).toEqual(quick)
+
+          const taken = CLAIMS[state.claim]
+          const isLapsed = state.claim.startsWith('lapsed')
+          const payment = paymentOutcome({
+            credential: 'right',
+            settlement: state.isSettled ? 'settled' : 'unknown',
+            challenge: 'open',
+            terms: expected?.minAmountSat === 101 ? 'other' : 'expected',
+          })
+          const delivery = deliveryOutcome({
+            use: 'single',
+            delivery: !taken?.redeemed || isLapsed ? 'none' : taken.held === null ? 'done' : 'held',
+            holder: requestId !== undefined && taken?.by === requestId ? 'this request' : 'another',
+            hasReleased: requestId !== undefined && state.released.includes(requestId),
+          })
+          const claim = { requestId: requestId ?? null, holdSeconds: holdSeconds ?? null }
+          const served = await claimDelivery(sql, call, third.id, claim, expected, third.proof)
+          expect(served !== undefined).toBe(payment === 'granted' && delivery === 'claim')
+        }
+  })
+
+  test.each(STATES)('validate: $claim, settled $isSettled, released by $released', async (state) => {
+    const [one, other, third] = [await made(state), await made(state), await made(state)]
+    const quick = await seen(one, fast.validate(call, one.id, one))
+    expect(await seen(other, slow.validate(call, other.id, other))).toEqual(quick)
+    const served = await payProved(sql, call, third.id, third.proof)
+    expect(served !== undefined).toBe(state.isSettled && state.claim === 'unpaid')
+  })
+})
