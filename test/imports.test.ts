@@ -8,15 +8,16 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** Which room may import which other; its own files and packages from the registry are always fine. */
 const ARROWS: Record<string, string[]> = {
   cli: ['protocol', 'sdk'],
-  dashboard: ['protocol'],
+  contract: [],
+  dashboard: ['contract', 'protocol'],
   protocol: [],
   sandboxd: [],
   sdk: ['protocol'],
-  server: ['protocol'],
+  server: ['contract', 'protocol'],
   testing: ['server'],
   bench: ['protocol', 'sandboxd', 'sdk', 'server'],
   examples: ['bench', 'sdk'],
-  test: ['cli', 'protocol', 'sandboxd', 'sdk', 'server', 'bench', 'examples', 'testing'],
+  test: ['cli', 'contract', 'protocol', 'sandboxd', 'sdk', 'server', 'bench', 'examples', 'testing'],
 }
 
 function sources(room: string): string[] {

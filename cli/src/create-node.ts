@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import type { CreatedNode, Node, NodeWish } from '../../sdk/src/index.ts'
+import type { CreatedNode, CreateNodeParams, Node } from '../../sdk/src/index.ts'
 import type { Call } from './call.ts'
 import { readKey } from './client.ts'
 import { usage } from './failure.ts'
@@ -24,7 +24,7 @@ export async function create(call: Call): Promise<void> {
   call.spinner.show('Creating a node')
   let created: CreatedNode
   try {
-    created = await call.change(advice, () => client.nodes.create(wishOf(call), { idempotencyKey, signal: call.signal }))
+    created = await call.change(advice, () => client.nodes.create(paramsOf(call), { idempotencyKey, signal: call.signal }))
   } catch (error) {
     // Nothing was made, so nothing needs to be remembered; but of an earlier attempt that is not known.
     if (!call.isUnknown && !isResumed) file?.remove()
@@ -75,7 +75,7 @@ function resume(call: Call, path: string, left: Record<string, unknown>, given: 
 /** Tells one key from another, and nothing about either. */
 const accountMark = (call: Call): string => createHash('sha256').update(readKey(call)).digest('hex').slice(0, 16)
 
-function wishOf(call: Call): NodeWish {
+function paramsOf(call: Call): CreateNodeParams {
   const [name, autoLiquidity, accessMode] = [call.text('name'), call.text('auto-liquidity'), call.text('access-mode')]
   return {
     ...(name === undefined ? {} : { name }),

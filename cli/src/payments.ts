@@ -1,5 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import type { ExpectedTerms, ListedPayment, PaymentFilter, PaymentPage, PaymentWish, Redemption } from '../../sdk/src/index.ts'
+import type {
+  CreatePaymentParams,
+  ExpectedTerms,
+  ListedPayment,
+  ListPaymentsParams,
+  PaymentPage,
+  RedeemPaymentParams,
+} from '../../sdk/src/index.ts'
 import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
 import { memberOf, readSecretOrInput } from './files.ts'
@@ -11,11 +18,11 @@ export async function create(call: Call): Promise<void> {
   if (node === undefined || amountSat === undefined || description === undefined) {
     throw usage('--node, --amount-sat and --description are all needed.', 'boltyard payments create --help')
   }
-  const protocol = call.text('protocol') as PaymentWish['protocol']
+  const protocol = call.text('protocol') as CreatePaymentParams['protocol']
   const resource = call.text('resource')
   const idempotencyKey = call.text('idempotency-key') ?? randomUUID()
   const client = await call.client()
-  const wish = {
+  const params = {
     nodeId: await nodeIdOf(call, node),
     amountSat,
     description,
@@ -23,7 +30,7 @@ export async function create(call: Call): Promise<void> {
     ...(protocol === undefined ? {} : { protocol }),
   }
   const advice = `It is not known whether the payment was made. The same with --idempotency-key ${idempotencyKey} gives it, or makes it.`
-  const payment = await call.change(advice, () => client.payments.create(wish, { idempotencyKey, signal: call.signal }))
+  const payment = await call.change(advice, () => client.payments.create(params, { idempotencyKey, signal: call.signal }))
   call.print(payment, () =>
     sheet(
       [
@@ -65,14 +72,14 @@ export async function redeem(call: Call): Promise<void> {
   const advice = `It is not known whether the delivery was claimed. The same with --request-id ${requestId} gives the same answer, or claims it.`
   const holdSeconds = call.number('hold-seconds')
   const expect = await expected(call)
-  const redemption: Redemption = {
+  const params: RedeemPaymentParams = {
     credential,
     requestId,
     ...(call.flag('single-use') ? { singleUse: true } : {}),
     ...(holdSeconds === undefined ? {} : { holdSeconds }),
     ...(Object.keys(expect).length === 0 ? {} : { expect }),
   }
-  const redeemed = await call.change(advice, () => client.payments.redeem(id, redemption, { signal: call.signal }))
+  const redeemed = await call.change(advice, () => client.payments.redeem(id, params, { signal: call.signal }))
   call.print(redeemed, () =>
     sheet(
       [
@@ -169,9 +176,9 @@ export async function get(call: Call): Promise<void> {
 
 export async function list(call: Call): Promise<void> {
   const [node, limit, cursor] = [call.text('node'), call.number('limit'), call.text('cursor')]
-  const status = call.text('status') as PaymentFilter['status']
-  const delivery = call.text('delivery') as PaymentFilter['delivery']
-  const filter: PaymentFilter = {
+  const status = call.text('status') as ListPaymentsParams['status']
+  const delivery = call.text('delivery') as ListPaymentsParams['delivery']
+  const filter: ListPaymentsParams = {
     ...(status === undefined ? {} : { status }),
     ...(delivery === undefined ? {} : { delivery }),
     ...(node === undefined ? {} : { nodeId: await nodeIdOf(call, node) }),

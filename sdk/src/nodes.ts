@@ -1,6 +1,6 @@
 import { BoltyardError, NotFoundError, TimeoutError } from './errors.ts'
 import type { CallOptions, Transport } from './transport.ts'
-import type { CreatedNode, Node, NodeStatus, NodeUpdates, NodeWish } from './types.ts'
+import type { CreatedNode, CreateNodeParams, Node, NodeList, NodeStatus, NodeUpdates } from './types.ts'
 import { pause } from './waiting.ts'
 
 export type CreateOptions = CallOptions & {
@@ -26,12 +26,15 @@ export class Nodes {
   }
 
   /** Store the credentials before anything else: they are given once. */
-  create(wish: NodeWish = {}, { idempotencyKey = crypto.randomUUID(), ...options }: CreateOptions = {}): Promise<CreatedNode> {
-    return this.#transport.call({ ...options, method: 'POST', path: '/nodes', body: wish, idempotencyKey })
+  create(
+    params: CreateNodeParams = {},
+    { idempotencyKey = crypto.randomUUID(), ...options }: CreateOptions = {},
+  ): Promise<CreatedNode> {
+    return this.#transport.call({ ...options, method: 'POST', path: '/nodes', body: params, idempotencyKey })
   }
 
   async list(options: CallOptions = {}): Promise<Node[]> {
-    const { nodes } = await this.#transport.call<{ nodes: Node[] }>({ ...options, method: 'GET', path: '/nodes' })
+    const { nodes } = await this.#transport.call<NodeList>({ ...options, method: 'GET', path: '/nodes' })
     return nodes
   }
 

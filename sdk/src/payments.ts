@@ -1,19 +1,22 @@
 import type { CallOptions, Transport } from './transport.ts'
 import type {
+  ClaimedDelivery,
+  ConfirmDeliveriesParams,
   CreatedPayment,
-  DeliveryName,
+  CreatePaymentParams,
   DeliveryResult,
+  DeliveryResults,
   ExpectedTerms,
   ListedPayment,
+  ListPaymentsParams,
   PaidPayment,
   Payment,
-  PaymentFilter,
   PaymentPage,
-  PaymentWish,
   RedeemedPayment,
-  Redemption,
-  Release,
+  RedeemPaymentParams,
   ReleasedPayment,
+  ReleasePaymentParams,
+  ValidatePaymentParams,
 } from './types.ts'
 
 export class Payments {
@@ -25,14 +28,14 @@ export class Payments {
 
   /** With `idempotencyKey: null` a lost answer makes a second payment, which nobody pays; the service has less to keep. */
   create(
-    wish: PaymentWish,
+    params: CreatePaymentParams,
     { idempotencyKey = crypto.randomUUID(), ...options }: CallOptions & { idempotencyKey?: string | null | undefined } = {},
   ): Promise<CreatedPayment> {
     return this.#transport.call({
       ...options,
       method: 'POST',
       path: PATH,
-      body: wish,
+      body: params,
       idempotencyKey: idempotencyKey ?? undefined,
     })
   }
@@ -43,20 +46,20 @@ export class Payments {
     credential: string,
     { expect, ...options }: CallOptions & { expect?: ExpectedTerms } = {},
   ): Promise<PaidPayment> {
-    const body = { credential, ...(expect === undefined ? {} : { expect }) }
+    const body: ValidatePaymentParams = { credential, ...(expect === undefined ? {} : { expect }) }
     return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/validate`, body })
   }
 
   /** Validates, and claims the delivery. A lost answer is asked for again under the same request id, so that it claims once. */
-  redeem(id: string, redemption: Redemption, options: CallOptions = {}): Promise<RedeemedPayment> {
-    const body = { ...redemption, requestId: redemption.requestId ?? crypto.randomUUID() }
+  redeem(id: string, params: RedeemPaymentParams, options: CallOptions = {}): Promise<RedeemedPayment> {
+    const body = { ...params, requestId: params.requestId ?? crypto.randomUUID() }
     return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/redeem`, body })
   }
 
   /** Confirms deliveries that were redeemed with `holdSeconds`: at most 100, each with its result, in the same order. */
-  async delivered(deliveries: DeliveryName[], options: CallOptions = {}): Promise<DeliveryResult[]> {
-    const body = { deliveries }
-    const answer = await this.#transport.call<{ deliveries: DeliveryResult[] }>({
+  async delivered(deliveries: ClaimedDelivery[], options: CallOptions = {}): Promise<DeliveryResult[]> {
+    const body: ConfirmDeliveriesParams = { deliveries }
+    const answer = await this.#transport.call<DeliveryResults>({
       ...options,
       method: 'POST',
       path: `${PATH}/delivered`,
@@ -66,8 +69,8 @@ export class Payments {
   }
 
   /** Gives a claimed delivery back after it failed: the credential is good again, for a new request id. */
-  release(id: string, release: Release, options: CallOptions = {}): Promise<ReleasedPayment> {
-    return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/release`, body: release })
+  release(id: string, params: ReleasePaymentParams, options: CallOptions = {}): Promise<ReleasedPayment> {
+    return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/release`, body: params })
   }
 
   get(id: string, options: CallOptions = {}): Promise<Payment> {
@@ -75,15 +78,15 @@ export class Payments {
   }
 
   /** One page, newest first. */
-  list(filter: PaymentFilter = {}, options: CallOptions = {}): Promise<PaymentPage> {
-    return this.#transport.call({ ...options, method: 'GET', path: PATH, query: filter })
+  list(params: ListPaymentsParams = {}, options: CallOptions = {}): Promise<PaymentPage> {
+    return this.#transport.call({ ...options, method: 'GET', path: PATH, query: params })
   }
 
   /** All of them, page by page as you go. */
-  async *all(filter: PaymentFilter = {}, options: CallOptions = {}): AsyncGenerator<ListedPayment, void, undefined> {
-    let { cursor } = filter
+  async *all(params: ListPaymentsParams = {}, options: CallOptions = {}): AsyncGenerator<ListedPayment, void, undefined> {
+    let { cursor } = params
     do {
-      const page = await this.list({ limit: 100, ...filter, ...(cursor === undefined ? {} : { cursor }) }, options)
+      const page = await this.list({ limit: 100, ...params, ...(cursor === undefined ? {} : { cursor }) }, options)
       yield* page.payments
       cursor = page.nextCursor ?? undefined
     } while (cursor !== undefined)

@@ -1,36 +1,8 @@
-/** Every error a caller can see, and its status. The message helps the caller; the cause goes to the log. */
-const STATUS = {
-  bad_request: 400,
-  invalid_payment_credential: 400,
-  invalid_node_state: 400,
-  no_update_available: 400,
-  unauthorized: 401,
-  insufficient_credit: 402,
-  forbidden_origin: 403,
-  node_not_found: 404,
-  gateway_payment_not_found: 404,
-  not_found: 404,
-  method_not_allowed: 405,
-  node_has_funds: 409,
-  operation_in_progress: 409,
-  idempotency_conflict: 409,
-  limit_reached: 409,
-  already_redeemed: 409,
-  delivery_in_progress: 409,
-  terms_mismatch: 409,
-  not_claimed: 409,
-  payment_expired: 410,
-  payload_too_large: 413,
-  unsupported_media_type: 415,
-  misdirected_request: 421,
-  rate_limited: 429,
-  internal_error: 500,
-  payment_service_unavailable: 502,
-  service_unavailable: 503,
-} as const
+import { ERRORS, type ErrorCode } from '../../contract/src/errors.ts'
 
-export type ProblemCode = keyof typeof STATUS
+export type ProblemCode = ErrorCode
 
+/** Every error a caller can see. The message helps the caller; the cause goes to the log. */
 export class Problem extends Error {
   readonly code: ProblemCode
   readonly status: number
@@ -45,7 +17,7 @@ export class Problem extends Error {
   ) {
     super(message, { cause: extra.cause })
     this.code = code
-    this.status = STATUS[code]
+    this.status = ERRORS[code][0]
     this.details = extra.details ?? {}
     this.headers = extra.headers ?? {}
   }

@@ -1,4 +1,14 @@
-/** What `/dashboard/api` answers and takes: JSON, with the session's cookie. Times are Unix seconds, amounts satoshis, unless the name says otherwise. */
+/** What `/dashboard/api` answers: the contract's types, and those of signing in. Times are Unix seconds. */
+
+export type { ApiKeyDetails as ApiKey } from '../../../contract/src/api-keys.ts'
+export type { Overview } from '../../../contract/src/dashboard/account.ts'
+export type { Credit, CreditEntry, CreditSummary, TopUp } from '../../../contract/src/dashboard/credit.ts'
+export type { Changed } from '../../../contract/src/dashboard/events.ts'
+export type { CreatedDashboardNode as CreatedNode, DashboardNode } from '../../../contract/src/dashboard/nodes.ts'
+export type { GatewayPayment } from '../../../contract/src/dashboard/payments.ts'
+export type { NodeInvoice, NodeLive, NodePayment, NodeSent } from '../../../contract/src/dashboard/wallets.ts'
+export type { NodeStatus, NodeUpdates } from '../../../contract/src/nodes.ts'
+export type { NumberedActivity as Activity } from '../../../contract/src/operator/accounts.ts'
 
 export type ErrorBody = { error: { code: string; message: string; requestId?: string } & Record<string, unknown> }
 
@@ -48,154 +58,3 @@ export type Session = {
   isCurrent: boolean
 }
 export type Passkey = { id: string; name: string | null; deviceType: string; backedUp: boolean; createdAt: number }
-
-/** GET /overview */
-export type Overview = {
-  credit: CreditSummary
-  /** Silent: ready by the API, but it did not answer when it was last asked. Not among the ready ones here. */
-  nodes: { ready: number; silent: number; total: number }
-  /** Of gateway payments, by when the node received them: the quarters of an hour of the last 8 days in which something came. */
-  received: { now: number; quarterHours: { at: number; sat: number }[] }
-  /** Of the last 7 days. */
-  funnel: { issued: number; settled: number; paid: number }
-  checklist: { hasNode: boolean; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }
-}
-
-export type CreditSummary = {
-  /** Whole satoshis, rounded down. */
-  balanceSat: number
-  balanceMsat: number
-  /** Usage that is not in the ledger yet; both balances above have it taken off already. */
-  unpostedMsat: number
-  nodesThatCost: number
-  /** Null when nothing costs. */
-  runwaySeconds: number | null
-  warning: 'none' | 'week' | 'day' | 'empty'
-  /** When nodes will be stopped; null while there is credit. */
-  stopsAt: number | null
-  canTopUp: boolean
-}
-/** GET /credit?cursor */
-export type Credit = CreditSummary & { entries: CreditEntry[]; nextCursor: string | null }
-export type CreditEntry = {
-  id: number
-  amountMsat: number
-  balanceAfterMsat: number
-  kind: string
-  reason: string
-  reference: string | null
-  createdAt: number
-}
-/** POST /credit/top-ups {amountSat} → 201 TopUp; GET /credit/top-ups/{paymentHash} → TopUp */
-export type TopUp = { paymentHash: string; amountSat: number; invoice: string; expiresAt: number; settledAt: number | null }
-
-export type NodeStatus = 'provisioning' | 'ready' | 'stopped' | 'failed'
-/** The nine fields of the public API, and what only its owner's dashboard shows. GET /nodes → {nodes}, GET /nodes/{id} */
-export type DashboardNode = {
-  id: string
-  name: string
-  status: NodeStatus
-  endpointUrl: string
-  failureMessage: string | null
-  updateStatus: 'updating' | 'updated' | 'failed' | null
-  updateCompletedAt: number | null
-  createdAt: number
-  updatedAt: number
-  accessMode: 'limited' | 'full'
-  autoLiquidity: string
-  /** The operation that runs now. */
-  operation: string | null
-  /** When it was last seen with its channels online. */
-  hasFunds: boolean
-  /** Ready, but it did not answer when it was last asked. */
-  isSilent: boolean
-}
-/** POST /nodes {name?, autoLiquidity?, accessMode?} with Idempotency-Key → 202 */
-export type CreatedNode = { node: DashboardNode; credentials: { seed: string; password: string; restrictedPassword: string } }
-/** PATCH /nodes/{id} {name}; POST /nodes/{id}/start|stop|restart; POST /nodes/{id}/update {version?}; DELETE /nodes/{id}?force=true */
-
-/** GET /nodes/{id}/live. A node that does not answer, or whose channels are offline, has no balance to show: null, never zero. */
-export type NodeLive = {
-  isReachable: boolean
-  balanceSat: number | null
-  feeCreditSat: number | null
-  /** Open and usable, or not now; null when the node does not answer. */
-  channels: { usable: number; total: number } | null
-  blockHeight: number | null
-  version: string | null
-}
-/** GET /nodes/{id}/updates */
-export type NodeUpdates = {
-  currentVersion: string
-  latestVersion: string
-  updateAvailable: boolean
-  lastUpdateError: string | null
-}
-/** GET /nodes/{id}/payments → {payments}, newest first: the node's own list, incoming and outgoing. */
-export type NodePayment = {
-  direction: 'in' | 'out'
-  paymentHash: string | null
-  amountSat: number
-  feeMsat: number
-  description: string | null
-  isPaid: boolean
-  createdAt: number
-  completedAt: number | null
-}
-/** POST /nodes/{id}/invoices {amountSat?, description} → 201; GET /nodes/{id}/invoices/{paymentHash} → {isPaid, receivedSat} */
-export type NodeInvoice = { paymentHash: string; invoice: string }
-/** POST /nodes/{id}/pay {invoice, amountSat?}: only with accessMode full. */
-export type NodeSent = {
-  outcome: 'sent' | 'failed' | 'unknown'
-  reason: string | null
-  amountSat: number | null
-  feeSat: number | null
-}
-
-/** GET /keys → {keys}; POST /keys {name, scopes} → 201 {id, name, scopes, key}; PATCH /keys/{id} {disabled} → ApiKey; DELETE /keys/{id} → 204 */
-export type ApiKey = {
-  id: string
-  name: string
-  prefix: string
-  scopes: ('nodes:read' | 'nodes:write' | 'gateway:write')[]
-  disabled: boolean
-  createdAt: number
-  lastUsedAt: number | null
-}
-
-/**
- * GET /payments?limit&cursor&status&delivery&undelivered=true&nodeId → {payments, nextCursor}; status may also be settled; undelivered:
- * settled or paid, and delivered is nothing. GET /payments/{id} → with challenge.
- */
-export type GatewayPayment = {
-  id: string
-  protocol: 'mpp' | 'l402'
-  status: 'payment_required' | 'paid' | 'expired'
-  nodeId: string
-  amountSat: number
-  description: string
-  resource: string | null
-  createdAt: number
-  expiresAt: number
-  settledAt: number | null
-  paidAt: number | null
-  redeemedAt: number | null
-  /** Held: claimed, and not confirmed yet. */
-  delivery: 'none' | 'held' | 'done'
-}
-/** The try-it panel, with the same rules as the public API: POST /payments {nodeId, amountSat, description, protocol} → 201 {id, protocol, status, challenge};
- *  POST /payments/{id}/validate {credential, expect?} → 200; POST /payments/{id}/redeem {credential, requestId?, singleUse?, expect?, holdSeconds?}
- *  → 200, as the public API; sandbox only: POST /sandbox/pay {invoice} → {paymentHash, preimage}; POST /sandbox/nodes/{id}/fund {amountSat} → {balanceSat} */
-
-/** GET /activity?cursor → {activity, nextCursor} */
-export type Activity = {
-  id: number
-  at: number
-  actor: string
-  action: string
-  target: string | null
-  detail: Record<string, unknown>
-}
-
-/** GET /events: server-sent events; `event: changed`, data one of these. After a reconnect everything is asked again. */
-export type Changed = { nodes: boolean; payments: boolean; activity: boolean }

@@ -1,9 +1,9 @@
-import swagger from '@fastify/swagger'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Config } from '../config.ts'
 import { newId } from '../platform/ids.ts'
 import { Problem } from '../problems.ts'
-import { linkRoutes, operatorLinkRoutes } from './dashboard/links.ts'
+import { addApiDocument } from './api-document.ts'
+import { linkRoutes } from './dashboard/links.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { signInRoutes } from './dashboard/sign-in.ts'
 import type { AppDeps, RouteDeps } from './deps.ts'
@@ -17,8 +17,8 @@ import { interactiveDocs } from './interactive-docs.ts'
 import { settledRoutes } from './node-events.ts'
 import { addNodeProxy } from './node-proxy/proxy.ts'
 import { operatorRoutes } from './operator/accounts.ts'
+import { operatorLinkRoutes } from './operator/links.ts'
 import { operatorNodeRoutes } from './operator/nodes.ts'
-import { strict } from './schemas.ts'
 import { appFiles } from './static.ts'
 import { apiKeyRoutes } from './v1/api-key.ts'
 import { nodeRoutes } from './v1/nodes.ts'
@@ -82,33 +82,26 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     if (deps.isStopping()) reply.header('connection', 'close')
     done(null, payload)
   })
-  // No parameter is ignored: a route that names none takes none.
-  app.addHook('onRoute', (route) => {
-    const tags = [tagOf(route.url)]
-    if (/^\/(v1|operator)\//.test(route.url)) route.schema = { querystring: strict({}), tags, ...route.schema }
-    else route.schema = { tags, ...route.schema }
-  })
-  await app.register(swagger, { openapi: OPENAPI })
   const limits = await addLimits(app, config.rateLimit, config.store.kind === 'server' ? deps.sql : undefined)
   const routeDeps: RouteDeps = { ...deps, limits }
   await app.register(healthRoutes(routeDeps))
-  await app.register(apiKeyRoutes(routeDeps), { prefix: '/v1' })
-  await app.register(nodeRoutes(routeDeps), { prefix: '/v1/nodes' })
-  await app.register(gatewayRoutes(routeDeps), { prefix: '/v1/gateway/payments' })
+  await app.register(apiKeyRoutes(routeDeps))
+  await app.register(nodeRoutes(routeDeps))
+  await app.register(gatewayRoutes(routeDeps))
   await app.register(settledRoutes(routeDeps), { prefix: '/internal/settled' })
   await app.register(meRoutes(routeDeps), { prefix: '/dashboard/api' })
   await app.register(signInRoutes(routeDeps), { prefix: '/dashboard/api/auth' })
   await app.register(linkRoutes(routeDeps), { prefix: '/dashboard/api/link' })
-  await app.register(dashboardRoutes(routeDeps), { prefix: '/dashboard/api' })
+  await app.register(dashboardRoutes(routeDeps))
   await app.register(appFiles(deps.appDirectory))
   if (deps.operatorToken !== undefined) {
-    await app.register(operatorRoutes(routeDeps, deps.operatorToken), { prefix: '/operator/v1' })
-    await app.register(operatorLinkRoutes(routeDeps, deps.operatorToken), { prefix: '/operator/v1' })
-    await app.register(operatorNodeRoutes(routeDeps, deps.operatorToken), { prefix: '/operator/v1' })
+    await app.register(operatorRoutes(routeDeps, deps.operatorToken))
+    await app.register(operatorLinkRoutes(routeDeps, deps.operatorToken))
+    await app.register(operatorNodeRoutes(routeDeps, deps.operatorToken))
   }
   const proxy = await addNodeProxy(app, { lookUp: deps.lookUpNode, nodeDomain: config.nodeDomain, calls: limits })
   app.addHook('onClose', async () => proxy.close())
-  app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
+  await addApiDocument(app)
   await app.register(interactiveDocs)
   await app.ready()
   return app
@@ -119,22 +112,7 @@ const stopping = (): Problem =>
     headers: { 'retry-after': '5', connection: 'close' },
   })
 
-/** The headings of the interactive page. */
-function tagOf(path: string): string {
-  if (path.startsWith('/operator/v1/sandbox')) return 'Sandbox'
-  if (path.startsWith('/operator')) return 'Operator'
-  if (path.startsWith('/v1/nodes')) return 'Nodes'
-  if (path.startsWith('/v1/gateway')) return 'Gateway'
-  return path.startsWith('/v1') ? 'Keys' : 'Health'
-}
-
 /** So many hops, counted from us, are ours; what a client claims beyond them is not believed. */
 function trustedProxies(trust: Config['trustProxy']): string[] | false | ((address: string, hop: number) => boolean) {
   return typeof trust === 'number' ? (_address, hop) => hop < trust : trust
 }
-
-const OPENAPI = {
-  openapi: '3.1.0',
-  info: { title: 'Boltyard', version: '1', description: 'Hosted Lightning nodes, and HTTP 402 for anyone.' },
-  components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer' }, operator: { type: 'http', scheme: 'bearer' } } },
-} as const

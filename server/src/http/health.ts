@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
-import { Type } from 'typebox'
+import { getHealth, getReadiness } from '../../../contract/src/health.ts'
 import { storeDown } from '../problems.ts'
 import type { RouteDeps } from './deps.ts'
-import { ErrorBody } from './schemas.ts'
+import { addRoute } from './route.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -11,23 +11,21 @@ declare module 'fastify' {
   }
 }
 
-const Status = Type.Object({ status: Type.Literal('ok') })
 const READY_TIMEOUT_MS = 2_000
 
 export function healthRoutes({ sql }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     const config = { isHealthCheck: true }
-    app.get('/healthz', { config, schema: { summary: 'The process is alive', response: { 200: Status } } }, async () => ({
-      status: 'ok',
-    }))
-    app.get(
-      '/readyz',
-      { config, schema: { summary: 'The store answers', response: { 200: Status, 503: ErrorBody } } },
+    addRoute(app, getHealth, async () => ({ status: 'ok' as const }), { config })
+    addRoute(
+      app,
+      getReadiness,
       async () => {
         const late = new Promise<never>((_, reject) => setTimeout(() => reject(storeDown('timeout')), READY_TIMEOUT_MS).unref())
         await Promise.race([sql`SELECT 1`, late])
-        return { status: 'ok' }
+        return { status: 'ok' as const }
       },
+      { config },
     )
   }
 }

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { READABLE } from '../platform/readable-text.ts'
+import { READABLE } from '../../../contract/src/readable-text.ts'
 
 /** The shape of every error. */
 export const ErrorBody = Type.Object({

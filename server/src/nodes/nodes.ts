@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import { isReadable, READABLE, RULES } from '../../../contract/src/readable-text.ts'
 import type { TopUps } from '../accounts/credit/top-ups.ts'
 import type { Config } from '../config.ts'
 import { once, type Repeatable } from '../idempotency.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId, newId } from '../platform/ids.ts'
-import { isReadable, READABLE, RULES } from '../platform/readable-text.ts'
 import type { MasterKey } from '../platform/secrets.ts'
 import { Problem } from '../problems.ts'
 import { isOutOfGrace, missingCredit } from '../store/credit.ts'
@@ -36,7 +36,7 @@ export type NodeView = {
   status: Status
   endpointUrl: string
   failureMessage: string | null
-  updateStatus: string | null
+  updateStatus: 'updating' | 'updated' | 'failed' | null
   updateCompletedAt: number | null
   createdAt: number
   updatedAt: number

@@ -3,7 +3,8 @@ import type { Sql } from './db.ts'
 /** What the key of the first start is called: after the file it is in, where somebody would look for a key that they never saw. */
 export const FIRST_RUN_KEY = 'first-run.json'
 
-export type KeyRow = { id: string; accountId: string; scopes: string[] }
+export type Scope = 'nodes:read' | 'nodes:write' | 'gateway:write'
+export type KeyRow = { id: string; accountId: string; scopes: Scope[] }
 
 /** Told to every replica when a key is disabled, enabled or revoked. Lost messages cost at most the cache's 5 s. */
 export const KEYS_CHANGED = 'boltyard_keys_changed'
@@ -21,7 +22,7 @@ export type NewKeyRow = {
   name: string
   prefix: string
   hash: Buffer
-  scopes: string[]
+  scopes: Scope[]
   actor: string
 }
 
@@ -53,7 +54,7 @@ export type KeyView = {
   id: string
   name: string
   prefix: string
-  scopes: string[]
+  scopes: Scope[]
   disabled: boolean
   createdAt: number
   lastUsedAt: number | null

@@ -1,7 +1,19 @@
 import type { Sql } from './db.ts'
 
-export async function statsOf(sql: Sql, masterKeyId: string): Promise<Record<string, number>> {
-  const [row] = await sql<Record<string, number>[]>`
+export type Stats = {
+  accounts: number
+  keys: number
+  nodes: number
+  nodesReady: number
+  nodesFailed: number
+  nodesDeleted: number
+  payments: number
+  paymentsPaid: number
+  rowsUnderPreviousKey: number
+}
+
+export async function statsOf(sql: Sql, masterKeyId: string): Promise<Stats> {
+  const [row] = await sql<Stats[]>`
     SELECT (SELECT count(*) FROM accounts)::int AS accounts,
            (SELECT count(*) FROM api_keys WHERE revoked_at IS NULL)::int AS keys,
            (SELECT count(*) FROM nodes WHERE deleted_at IS NULL)::int AS nodes,
@@ -12,5 +24,6 @@ export async function statsOf(sql: Sql, masterKeyId: string): Promise<Record<str
            (SELECT count(*) FROM paid_payments)::int AS "paymentsPaid",
            (SELECT count(*) FROM (SELECT key_id FROM node_secrets UNION ALL SELECT key_id FROM protocol_keys) sealed
               WHERE key_id <> ${masterKeyId})::int AS "rowsUnderPreviousKey"`
-  return row ?? {}
+  if (!row) throw new Error('a query without FROM returned no row')
+  return row
 }

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { publicOperations } from '../../../contract/src/operations.ts'
 import { signUp, type Visitor } from '../support/dashboard.ts'
 import { attenuate, charge, credentialOf, l402Credential, macaroonIn, newMerchant, type Payment } from '../support/gateway.ts'
 import { basic, type Created, type Owner, runningPidOf } from '../support/nodes.ts'
@@ -292,17 +293,12 @@ describe('security 1: no request keeps the service busy', () => {
       '/n/node_a/…',
       '/internal/settled/…',
     ]
-    const document = (await server.send('GET', '/openapi.json')).json()
-    const described = Object.entries<Record<string, any>>(document.paths).flatMap(([path, item]) =>
-      Object.entries(item).flatMap(([method, { parameters = [] }]) => {
-        const filled = path.replace(/\{\w+\}/g, '…')
-        const headers = path.startsWith('/operator') ? asOperator() : asOwner()
-        const targets = parameters.map((one: any) =>
-          one.in === 'query' ? `${filled.replaceAll('…', 'x')}?${one.name}=…` : filled,
-        )
-        return inPath([...new Set<string>(targets)], { method: method.toUpperCase(), headers })
-      }),
-    )
+    const described = publicOperations.flatMap(({ method, path, query }) => {
+      const filled = path.replace(/\{\w+\}/g, '…')
+      const headers = path.startsWith('/operator') ? asOperator() : asOwner()
+      const inQuery = Object.keys(query?.properties ?? {}).map((name) => `${filled.replaceAll('…', 'x')}?${name}=…`)
+      return inPath(filled.includes('…') ? [filled, ...inQuery] : inQuery, { method, headers })
+    })
     await expectCheap(server.port, server.child.pid ?? 0, [
       ...inPath(open),
       ...inPath(['/…', '/getinfo?…'], { headers: onNode(unknownNode) }),
@@ -314,23 +310,20 @@ describe('security 1: no request keeps the service busy', () => {
   }, 240_000)
 
   test('security 1: bodies of 60 kB: every text field, and credentials of both protocols', async () => {
-    const document = (await server.send('GET', '/openapi.json')).json()
-    const fields = Object.entries<Record<string, any>>(document.paths).flatMap(([path, item]) =>
-      Object.entries(item).flatMap(([method, { requestBody }]) => {
-        const properties: Record<string, any> = requestBody?.content['application/json'].schema.properties ?? {}
-        const examples = Object.fromEntries(
-          Object.entries(properties).map(([name, { type }]) => [name, type === 'integer' ? 1 : type === 'array' ? [] : 'a']),
-        )
-        const parts = {
-          method: method.toUpperCase(),
-          path: path.replace(/\{\w+\}/g, 'x'),
-          headers: path.startsWith('/operator') ? asOperator() : asOwner(),
-        }
-        return Object.entries(properties)
-          .filter(([, { type, enum: values }]) => type === 'string' || values)
-          .map(([name]) => inBody(parts, (text) => ({ ...examples, [name]: text }), name))
-      }),
-    )
+    const fields = publicOperations.flatMap(({ method, path, body }) => {
+      const properties: Record<string, any> = body?.properties ?? {}
+      const examples = Object.fromEntries(
+        Object.entries(properties).map(([name, { type }]) => [name, type === 'integer' ? 1 : type === 'array' ? [] : 'a']),
+      )
+      const parts = {
+        method,
+        path: path.replace(/\{\w+\}/g, 'x'),
+        headers: path.startsWith('/operator') ? asOperator() : asOwner(),
+      }
+      return Object.entries(properties)
+        .filter(([, { type, enum: values }]) => type === 'string' || values)
+        .map(([name]) => inBody(parts, (text) => ({ ...examples, [name]: text }), name))
+    })
     expect(fields.length).toBeGreaterThan(10)
     const person = (path: string, body: (text: string) => unknown): Probe =>
       inBody({ path: `/dashboard/api${path}`, headers: asPerson() }, body, 'a field')

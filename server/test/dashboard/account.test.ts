@@ -6,10 +6,10 @@ import type { AppDeps } from '../../src/http/deps.ts'
 import { createLogger } from '../../src/platform/log.ts'
 import { derivedKey, masterKeyOf, open } from '../../src/platform/secrets.ts'
 import type { Sql } from '../../src/store/db.ts'
+import { registeredRoutes } from '../support/app.ts'
 import { newRepeatKey, signUp, type Visitor } from '../support/dashboard.ts'
 import { credentialOf, invoiceIn } from '../support/gateway.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
-import { mismatch } from '../support/wire.ts'
 
 let server: Server
 let ann: Visitor
@@ -25,24 +25,9 @@ beforeAll(async () => {
 })
 
 async function routesOfTheRouter(): Promise<{ method: string; url: string }[]> {
-  const parts = {
-    config: readConfig({}),
-    hub: {},
-    appDirectory: '',
-    isStopping: () => false,
-    logger: await createLogger('silent'),
-  }
-  const app = await buildApp(parts as unknown as AppDeps)
-  const tree = app.printRoutes({ commonPrefix: false }).split('\n')
-  await app.close()
-  const path: string[] = []
-  return tree
-    .flatMap((line) => {
-      const [, indent = '', part = '', methods = ''] = /^([│ ├└─]*)(\S+) \((.*)\)$/.exec(line) ?? []
-      path.splice(indent.length / 4 - 1, path.length, part)
-      return methods.split(', ').map((method) => ({ method, url: path.join('') }))
-    })
-    .filter(({ url }) => url.startsWith('/dashboard/api/') && !/^\/dashboard\/api\/(auth|link)\/|\/me$/.test(url))
+  return (await registeredRoutes()).filter(
+    ({ url }) => url.startsWith('/dashboard/api/') && !/^\/dashboard\/api\/(auth|link)\/|\/me$/.test(url),
+  )
 }
 
 const NODE = 'node_00000000000000000000'
@@ -171,43 +156,39 @@ describe('an account with everything in it', () => {
     expect((await ann.want(200, 'GET', '/keys')).keys).toHaveLength(1)
   })
 
-  test('every answer is what the wire says, field by field', async () => {
+  // Field by field each answer is held against the contract where it is received.
+  test('every kind of answer is asked for, and fits the contract', async () => {
     const { id } = node.node
-    const overview = await ann.wire('Overview', 200, 'GET', '/overview')
+    const overview = await ann.want(200, 'GET', '/overview')
     expect(overview).toMatchObject({
       nodes: { ready: 1, silent: 0, total: 1 },
       funnel: { issued: 1, settled: 0, paid: 0 },
       checklist: { hasNode: true, hasKey: true, hasChallenge: true, hasPaidRequest: false },
       credit: { canTopUp: true, nodesThatCost: 1 },
     })
-    expect(await ann.wire('Credit', 200, 'GET', '/credit')).toMatchObject({ entries: [{ kind: 'signup' }], nextCursor: null })
-    expect(await ann.wire('TopUp', 200, 'GET', `/credit/top-ups/${topUp.paymentHash}`)).toMatchObject({
+    expect(await ann.want(200, 'GET', '/credit')).toMatchObject({ entries: [{ kind: 'signup' }], nextCursor: null })
+    expect(await ann.want(200, 'GET', `/credit/top-ups/${topUp.paymentHash}`)).toMatchObject({
       amountSat: 50,
       settledAt: null,
     })
     const { nodes } = await ann.want(200, 'GET', '/nodes')
-    expect(nodes.map((one: unknown) => mismatch('DashboardNode', one))).toEqual([undefined])
-    expect(await ann.wire('DashboardNode', 200, 'GET', `/nodes/${id}`)).toEqual(nodes[0])
-    expect(mismatch('CreatedNode', node)).toBeUndefined()
-    expect(await ann.wire('DashboardNode', 200, 'PATCH', `/nodes/${id}`, { json: { name: ' Kiosk ' } })).toMatchObject({
+    expect(await ann.want(200, 'GET', `/nodes/${id}`)).toEqual(nodes[0])
+    expect(await ann.want(200, 'PATCH', `/nodes/${id}`, { json: { name: ' Kiosk ' } })).toMatchObject({
       name: 'Kiosk',
     })
-    expect(await ann.wire('NodeLive', 200, 'GET', `/nodes/${id}/live`)).toMatchObject({ isReachable: true })
-    expect(await ann.wire('NodeUpdates', 200, 'GET', `/nodes/${id}/updates`)).toMatchObject({ updateAvailable: false })
+    expect(await ann.want(200, 'GET', `/nodes/${id}/live`)).toMatchObject({ isReachable: true })
+    expect(await ann.want(200, 'GET', `/nodes/${id}/updates`)).toMatchObject({ updateAvailable: false })
     const { payments } = await ann.want(200, 'GET', `/nodes/${id}/payments`)
-    expect(payments.map((one: unknown) => mismatch('NodePayment', one))).toEqual([undefined, undefined])
-    expect(
-      await ann.wire('NodeInvoice', 201, 'POST', `/nodes/${id}/invoices`, { json: { amountSat: 5, description: '' } }),
-    ).toBeDefined()
+    expect(payments).toHaveLength(2)
+    expect(await ann.want(201, 'POST', `/nodes/${id}/invoices`, { json: { amountSat: 5, description: '' } })).toBeDefined()
     expect(await ann.want(200, 'GET', `/nodes/${id}/invoices/${invoice.paymentHash}`)).toEqual({ isPaid: false, receivedSat: 0 })
     const { keys } = await ann.want(200, 'GET', '/keys')
-    expect(keys.map((one: unknown) => mismatch('ApiKey', one))).toEqual([undefined])
+    expect(keys).toHaveLength(1)
     const list = await ann.want(200, 'GET', '/payments')
-    expect(list.payments.map((one: unknown) => mismatch('GatewayPayment', one))).toEqual([undefined])
+    expect(list.payments).toHaveLength(1)
     const { challenge, ...shown } = await ann.want(200, 'GET', `/payments/${payment.id}`)
     expect([shown, challenge]).toEqual([list.payments[0], payment.challenge])
     const { activity, nextCursor } = await ann.want(200, 'GET', '/activity')
-    expect(activity.map((one: unknown) => mismatch('Activity', one))).toEqual(activity.map(() => undefined))
     expect(nextCursor).toBeNull()
     expect(activity.map(({ action, actor }: { action: string; actor: string }) => [action, actor])).toEqual(
       expect.arrayContaining([
@@ -293,7 +274,7 @@ describe('an account with everything in it', () => {
 
   test('a top-up that is paid becomes credit, and the page learns it by asking', async () => {
     const { balanceSat } = await ann.want(200, 'GET', '/credit')
-    const asked = await ann.wire('TopUp', 201, 'POST', '/credit/top-ups', { json: { amountSat: 700 } })
+    const asked = await ann.want(201, 'POST', '/credit/top-ups', { json: { amountSat: 700 } })
     await ann.want(200, 'POST', '/sandbox/pay', { json: { invoice: asked.invoice } })
     await eventually(
       async () => (await ann.want(200, 'GET', `/credit/top-ups/${asked.paymentHash}`)).settledAt !== null,
@@ -351,7 +332,7 @@ describe('API keys', () => {
   test('C12: disabled, enabled, revoked: each at the next request, and written down with who did it', async () => {
     const { id, key } = await create([])
     expect((await use(key)).status).toBe(200)
-    expect(await carl.wire('ApiKey', 200, 'PATCH', `/keys/${id}`, { json: { disabled: true } })).toMatchObject({ disabled: true })
+    expect(await carl.want(200, 'PATCH', `/keys/${id}`, { json: { disabled: true } })).toMatchObject({ disabled: true })
     expect((await use(key)).status).toBe(401)
     expect(await carl.want(200, 'PATCH', `/keys/${id}`, { json: { disabled: false } })).toMatchObject({ disabled: false })
     expect((await use(key)).status).toBe(200)
@@ -546,8 +527,8 @@ test('the ledger is paged the same way', async () => {
   const gus = await signUp(server)
   await sql`
     INSERT INTO credit_entries (account_id, amount_msat, kind, reason) SELECT ${gus.accountId}, n, 'test', 'n' FROM generate_series(1, 60) n`
-  const first = await gus.wire('Credit', 200, 'GET', '/credit')
-  const second = await gus.wire('Credit', 200, 'GET', `/credit?cursor=${first.nextCursor}`)
+  const first = await gus.want(200, 'GET', '/credit')
+  const second = await gus.want(200, 'GET', `/credit?cursor=${first.nextCursor}`)
   const amounts = [...first.entries, ...second.entries].map(({ amountMsat }: { amountMsat: number }) => amountMsat)
   expect(amounts.slice(0, 60)).toEqual(Array.from({ length: 60 }, (_, n) => 60 - n))
   expect([first.entries.length, second.nextCursor]).toEqual([50, null])

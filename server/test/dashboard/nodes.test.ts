@@ -43,9 +43,9 @@ async function invoiceOf({ node, credentials }: CreatedNode, amountSat: number |
   const form = `description=tea%20%26%20cake${amountSat === undefined ? '' : `&amountSat=${amountSat}`}${more}`
   return (await callNode(node, credentials.password, 'POST', '/createinvoice', form)).json().serialized
 }
-const pay = (id: string, json: object) => ann.wire('NodeSent', 200, 'POST', `/nodes/${id}/pay`, { json })
+const pay = (id: string, json: object) => ann.want(200, 'POST', `/nodes/${id}/pay`, { json })
 const refused = (id: string, json: object) => ann.refusal('POST', `/nodes/${id}/pay`, { json })
-const live = (id: string) => ann.wire('NodeLive', 200, 'GET', `/nodes/${id}/live`)
+const live = (id: string) => ann.want(200, 'GET', `/nodes/${id}/live`)
 const paymentsOf = async (id: string) => (await ann.want(200, 'GET', `/nodes/${id}/payments`)).payments
 
 describe('a node is operated as the public API does it', () => {
@@ -53,7 +53,7 @@ describe('a node is operated as the public API does it', () => {
     const { id } = limited.node
     const owner = await ann.owner()
     expect((await ann.refusal('POST', `/nodes/${id}/start`)).slice(0, 2)).toEqual([400, 'invalid_node_state'])
-    expect(await ann.wire('DashboardNode', 200, 'POST', `/nodes/${id}/stop`, { json: {} })).toMatchObject({ status: 'stopped' })
+    expect(await ann.want(200, 'POST', `/nodes/${id}/stop`, { json: {} })).toMatchObject({ status: 'stopped' })
     const mine = await ann.refusal('POST', `/nodes/${id}/restart`)
     const { error } = (await owner.send('POST', `/nodes/${id}/restart`)).json()
     expect(mine).toEqual([400, error.code, error.message])
@@ -73,8 +73,8 @@ describe('a node is operated as the public API does it', () => {
       const answer = await ann.refusal(method, `/nodes/${id}/${path}`, json ? { json } : {})
       expect(answer).toEqual([502, 'payment_service_unavailable', 'The node is not running. Start it first.'])
     }
-    expect(await ann.wire('DashboardNode', 200, 'POST', `/nodes/${id}/start`)).toMatchObject({ status: 'ready', operation: null })
-    expect(await ann.wire('DashboardNode', 200, 'POST', `/nodes/${id}/restart`)).toMatchObject({ status: 'ready' })
+    expect(await ann.want(200, 'POST', `/nodes/${id}/start`)).toMatchObject({ status: 'ready', operation: null })
+    expect(await ann.want(200, 'POST', `/nodes/${id}/restart`)).toMatchObject({ status: 'ready' })
     const { activity } = await ann.want(200, 'GET', '/activity')
     expect(activity.slice(0, 3).map(({ action, actor }: Record<string, string>) => [action, actor])).toEqual(
       ['node.restart', 'node.start', 'node.stop'].map((action) => [action, ann.userId]),
@@ -103,11 +103,11 @@ describe('a node is operated as the public API does it', () => {
 
   test('an update is offered, made, and gone from the offers', async () => {
     const { id } = limited.node
-    const updates = () => ann.wire('NodeUpdates', 200, 'GET', `/nodes/${id}/updates`)
+    const updates = () => ann.want(200, 'GET', `/nodes/${id}/updates`)
     expect(await updates()).toMatchObject({ latestVersion: '0.9.0', updateAvailable: true, lastUpdateError: null })
     const unknown = await ann.refusal('POST', `/nodes/${id}/update`, { json: { version: '7.7.7' } })
     expect(unknown.slice(0, 2)).toEqual([400, 'no_update_available'])
-    expect(await ann.wire('DashboardNode', 202, 'POST', `/nodes/${id}/update`)).toMatchObject({
+    expect(await ann.want(202, 'POST', `/nodes/${id}/update`)).toMatchObject({
       updateStatus: 'updating',
       operation: 'update',
     })
@@ -146,7 +146,7 @@ describe('money that is there, and money that nobody can see now', () => {
   test('a node that never had a channel has nothing, and that is known', async () => {
     const carl = await signUp(server)
     const { node } = await carl.createReady()
-    expect(await carl.wire('NodeLive', 200, 'GET', `/nodes/${node.id}/live`)).toMatchObject({
+    expect(await carl.want(200, 'GET', `/nodes/${node.id}/live`)).toMatchObject({
       isReachable: true,
       balanceSat: 0,
       feeCreditSat: 0,
@@ -185,7 +185,7 @@ describe('invoices', () => {
   test('an invoice with an amount, one without, and what becomes of them', async () => {
     const { id } = limited.node
     const path = `/nodes/${id}/invoices`
-    const asked = await ann.wire('NodeInvoice', 201, 'POST', path, { json: { amountSat: 2500, description: 'Two teas' } })
+    const asked = await ann.want(201, 'POST', path, { json: { amountSat: 2500, description: 'Two teas' } })
     expect(readInvoice(asked.invoice)).toMatchObject({
       amountMsat: 2_500_000,
       description: 'Two teas',

@@ -69,7 +69,7 @@ describe('what it says', () => {
     ann = await signUp(server)
     nodeId = (await ann.create()).node.id
   })
-  const overview = () => ann.wire('Overview', 200, 'GET', '/overview')
+  const overview = () => ann.want(200, 'GET', '/overview')
 
   test('sats are counted when the node reported them, whether or not anybody has validated, by quarters of an hour that fit every time zone', async () => {
     expect((await overview()).received).toEqual({ now: expect.any(Number), quarterHours: [] })

@@ -28,3 +28,24 @@ export async function openApp(env: Record<string, string> = {}, more: Partial<Ap
   await app.listen({ host: '127.0.0.1', port: 0 })
   return { port: (app.server.address() as AddressInfo).port }
 }
+
+/** Every route that the service registers with a sandbox and an operator, as the router has them. */
+export async function registeredRoutes(): Promise<{ method: string; url: string }[]> {
+  const deps = {
+    config: readConfig({}),
+    hub: {},
+    operatorToken: 'x'.repeat(32),
+    appDirectory: '',
+    isStopping: () => false,
+    logger: await createLogger('silent'),
+  }
+  const app = await buildApp(deps as unknown as AppDeps)
+  const tree = app.printRoutes({ commonPrefix: false }).split('\n')
+  await app.close()
+  const path: string[] = []
+  return tree.flatMap((line) => {
+    const [, indent = '', part = '', methods = ''] = /^([│ ├└─]*)(\S+) \((.*)\)$/.exec(line) ?? []
+    path.splice(indent.length / 4 - 1, path.length, part)
+    return methods === '' ? [] : methods.split(', ').map((method) => ({ method, url: path.join('') }))
+  })
+}

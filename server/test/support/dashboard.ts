@@ -3,7 +3,6 @@ import { request } from 'node:http'
 import { expect } from 'vitest'
 import { type Credentials, Owner } from './nodes.ts'
 import { type Answer, eventually, type Request, type Server } from './server.ts'
-import { mismatch } from './wire.ts'
 
 /** People in front of the dashboard, as a browser makes them look. */
 
@@ -60,13 +59,6 @@ export class Visitor {
     const answer = await this.send(method, path, options)
     if (answer.status !== status) throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`)
     return (answer.text === '' ? undefined : answer.json()) as T
-  }
-
-  /** As the wire has it: all fields of that type and no other. */
-  async wire<T = any>(type: string, status: number, method: string, path: string, options: Request = {}): Promise<T> {
-    const body = await this.want<T>(status, method, path, options)
-    expect([path, mismatch(type, body)]).toEqual([path, undefined])
-    return body
   }
 
   async refusal(method: string, path: string, options: Request = {}): Promise<[status: number, code: string, message: string]> {

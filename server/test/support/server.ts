@@ -12,6 +12,7 @@ import { SERVER } from '../../../testing/bundles.ts'
 import { eventually } from '../../../testing/eventually.ts'
 import { copyPreparedDataDir, createDatabase, dropDatabase, type Store } from '../../../testing/postgres.ts'
 import { openStore, type Sql } from '../../src/store/db.ts'
+import { mismatch, operationAt } from './answers.ts'
 
 export { eventually, freePort, type Store }
 
@@ -72,7 +73,12 @@ export function send(port: number, method: string, path: string, options: Reques
       response.on('error', reject)
       response.on('end', () => {
         const text = Buffer.concat(chunks).toString('utf8')
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: () => JSON.parse(text) })
+        const status = response.statusCode ?? 0
+        // Under another host name it may be a node that answers.
+        const operation = 'host' in headers ? undefined : operationAt(method, path)
+        const fault = operation && mismatch(operation, status, text)
+        if (fault !== undefined) return reject(new Error(`${method} ${path} answers ${status} against the contract: ${fault}`))
+        resolve({ status, headers: response.headers, text, json: () => JSON.parse(text) })
       })
     })
     outgoing.on('error', reject)

@@ -11,12 +11,14 @@ import {
   type KeyView,
   listKeys,
   recordUse,
+  type Scope,
 } from '../../store/keys.ts'
 import { noSuchAccount } from '../accounts.ts'
 import { isWellFormedKey, keyHash, newKey } from './key-format.ts'
 
-export const SCOPES = ['nodes:read', 'nodes:write', 'gateway:write'] as const
-export type Scope = (typeof SCOPES)[number]
+export type { Scope }
+
+export const SCOPES: Scope[] = ['nodes:read', 'nodes:write', 'gateway:write']
 
 const CACHE_MS = 5_000
 const CACHE_SIZE = 10_000
@@ -70,10 +72,10 @@ export class Keys {
   async create(
     accountId: string,
     name: string,
-    wanted: string[],
+    wanted: Scope[],
     maxKeys: number,
     actor: string,
-  ): Promise<{ id: string; name: string; scopes: string[]; key: string }> {
+  ): Promise<{ id: string; name: string; scopes: Scope[]; key: string }> {
     const scopes = SCOPES.filter((scope) => scope === 'nodes:read' || wanted.includes(scope))
     if (!isId('acct', accountId)) throw noSuchAccount()
     const key = newKey()

@@ -1,10 +1,12 @@
 import { PassThrough } from 'node:stream'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { streamEvents } from '../../../../contract/src/dashboard/events.ts'
 import { Problem } from '../../problems.ts'
 import type { Sql } from '../../store/db.ts'
 import { type Fingerprint, fingerprintOf } from '../../store/overview.ts'
 import { isOpenSession } from '../../store/people.ts'
 import type { RouteDeps } from '../deps.ts'
+import { addRoute } from '../route.ts'
 
 const LOOK_MS = 1_000
 const HEARTBEAT_MS = 15_000
@@ -20,7 +22,7 @@ export function dashboardEventRoutes({ sql, logger }: RouteDeps) {
     const feeds = new Feeds(sql, logger)
     // A stream never ends by itself, and the stop waits for what is open.
     app.addHook('preClose', async () => feeds.close())
-    app.get('/events', { exposeHeadRoute: false }, async (request: FastifyRequest, reply: FastifyReply) => {
+    const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
       const stream = new PassThrough()
       // Before the page learns that it listens: what happens after that moment it is told.
       const leave = await feeds.join(request.person.accountId, stream)
@@ -40,7 +42,8 @@ export function dashboardEventRoutes({ sql, logger }: RouteDeps) {
       return reply
         .headers({ 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no', connection: 'close' })
         .send(stream)
-    })
+    }
+    addRoute(app, streamEvents, handler, { exposeHeadRoute: false })
   }
 }
 

@@ -5,41 +5,32 @@ import type { Call } from '../../nodes/nodes.ts'
 import { Problem } from '../../problems.ts'
 import type { RouteDeps } from '../deps.ts'
 import { requirePerson, requireSameOrigin } from '../hooks/session.ts'
-import { strict } from '../schemas.ts'
 import { dashboardAccountRoutes } from './account.ts'
 import { dashboardEventRoutes } from './events.ts'
 import { dashboardNodeRoutes } from './nodes.ts'
 import { dashboardGatewayRoutes, dashboardTryItRoutes } from './payments.ts'
 
 /** What the app asks for, with its session: the same calls to the same domain as the public API, which a key opens. */
-export function dashboardRoutes(parts: RouteDeps) {
+export function dashboardRoutes(deps: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
-    // Not promised to anybody but the app that is served beside it.
-    app.addHook('onRoute', (route) => {
-      route.schema = { querystring: strict({}), ...route.schema, hide: true }
-    })
-    const signedIn = [requireSameOrigin(parts.config), requirePerson(parts)]
-    const register = async (prefix: string, routes: (app: FastifyInstance) => Promise<void>, first: typeof signedIn = []) =>
-      app.register(
-        async (scope) => {
-          for (const check of [...first, ...signedIn]) scope.addHook('onRequest', check)
-          // Where every field is optional so is the body. JSON null is a body, and a wrong one.
-          scope.addHook('preValidation', async (request) => {
-            if (request.body === undefined && request.method !== 'GET') request.body = {}
-          })
-          await routes(scope)
-        },
-        { prefix },
-      )
-    await register('/nodes', dashboardNodeRoutes(parts), [parts.limits.dashboardNodes])
-    await register('', dashboardGatewayRoutes(parts))
-    await register('', dashboardTryItRoutes(parts), [parts.limits.dashboardNodes])
-    await register('', dashboardAccountRoutes(parts))
-    await register('', dashboardEventRoutes(parts))
+    const signedIn = [requireSameOrigin(deps.config), requirePerson(deps)]
+    const register = (routes: (app: FastifyInstance) => Promise<void>, first: typeof signedIn = []) =>
+      app.register(async (scope) => {
+        for (const check of [...first, ...signedIn]) scope.addHook('onRequest', check)
+        await routes(scope)
+      })
+    await register(dashboardNodeRoutes(deps), [deps.limits.dashboardNodes])
+    await register(dashboardGatewayRoutes(deps))
+    await register(dashboardTryItRoutes(deps), [deps.limits.dashboardNodes])
+    await register(dashboardAccountRoutes(deps))
+    await register(dashboardEventRoutes(deps))
   }
 }
 
-export const callOf = ({ person }: FastifyRequest): Call => ({ accountId: person.accountId, actor: person.userId })
+export const callOf = ({ person }: Pick<FastifyRequest, 'person'>): Call => ({
+  accountId: person.accountId,
+  actor: person.userId,
+})
 
 const ENOUGH_RANDOM = /^[A-Za-z0-9_-]{22,255}$/
 
@@ -48,7 +39,7 @@ const ENOUGH_RANDOM = /^[A-Za-z0-9_-]{22,255}$/
  * who signs in again to ask for a lost answer could not open it any more. So it is the Idempotency-Key itself, which has to be a random
  * value that only the page knows. The store gets its hash: neither it nor the master key, nor both, open what is kept there.
  */
-export function repeatableOf(request: FastifyRequest, route: string): Repeatable {
+export function repeatableOf(request: Pick<FastifyRequest, 'headers' | 'person' | 'body'>, route: string): Repeatable {
   const secret = request.headers['idempotency-key']?.toString()
   if (secret === undefined || !ENOUGH_RANDOM.test(secret))
     throw new Problem('bad_request', 'The header Idempotency-Key must be a random value of 22 characters or more.')

@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { RULES } from '../../../../contract/src/readable-text.ts'
 import { newId } from '../../platform/ids.ts'
-import { RULES } from '../../platform/readable-text.ts'
 import { Problem, storeDown } from '../../problems.ts'
 import { isStoreDown } from '../../store/db.ts'
 

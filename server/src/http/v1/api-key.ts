@@ -1,14 +1,11 @@
 import type { FastifyInstance } from 'fastify'
-import { Type } from 'typebox'
+import { getApiKey } from '../../../../contract/src/api-keys.ts'
 import type { RouteDeps } from '../deps.ts'
 import { requireKey } from '../hooks/auth.ts'
-import { ErrorBody } from '../schemas.ts'
-
-const CurrentKey = Type.Object({ id: Type.String(), accountId: Type.String(), scopes: Type.Array(Type.String()) })
+import { addRoute } from '../route.ts'
 
 export function apiKeyRoutes({ keys, limits }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
-    const schema = { summary: 'Which key is this', security: [{ apiKey: [] }], response: { 200: CurrentKey, 401: ErrorBody } }
-    app.get('/api-key', { schema, onRequest: requireKey(keys, limits) }, async ({ caller }) => caller)
+    addRoute(app, getApiKey, async ({ caller }) => caller, { onRequest: [requireKey(keys, limits)] })
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { isReadable } from '../../src/platform/readable-text.ts'
+import { operations } from '../../../contract/src/operations.ts'
+import { isReadable } from '../../../contract/src/readable-text.ts'
 import { openApp } from '../support/app.ts'
 import { send } from '../support/server.ts'
 
@@ -29,18 +30,15 @@ describe('security 29: what looks like something else, or like nothing', () => {
 
   test('C15, C35: names of accounts, keys and people, and descriptions follow it', async () => {
     const { port } = await openApp()
-    const document = (await send(port, 'GET', '/openapi.json')).json()
-    const fields: [string, string, string][] = Object.entries<Record<string, any>>(document.paths).flatMap(([path, item]) =>
-      Object.entries(item).flatMap(([method, { requestBody }]) =>
-        Object.entries<any>(requestBody?.content['application/json'].schema.properties ?? {})
-          .filter(([name]) => ['name', 'description', 'resource', 'reason'].includes(name))
-          // A node's name is looked at after it was trimmed, in nodes.test.ts.
-          .filter(() => !path.startsWith('/v1/nodes'))
-          .map(([name, { pattern }]): [string, string, string] => [`${method} ${path}`, name, pattern]),
-      ),
+    const fields: [string, string, string][] = operations.flatMap(({ method, path, body }) =>
+      Object.entries<any>(body?.properties ?? {})
+        .filter(([name]) => ['name', 'description', 'resource', 'reason'].includes(name))
+        // A node's name is looked at after it was trimmed, in nodes.test.ts.
+        .filter(() => !/^\/(v1|dashboard\/api)\/nodes(\/\{nodeId\})?$/.test(path))
+        .map(([name, { pattern }]): [string, string, string] => [`${method} ${path}`, name, pattern]),
     )
     expect(fields.map(([operation]) => operation)).toEqual(
-      expect.arrayContaining(['post /v1/gateway/payments', 'post /operator/v1/accounts', 'post /operator/v1/accounts/{id}/keys']),
+      expect.arrayContaining(['POST /v1/gateway/payments', 'POST /operator/v1/accounts', 'POST /operator/v1/accounts/{id}/keys']),
     )
     for (const [operation, name, pattern] of fields)
       expect([operation, name, new RegExp(pattern, 'u').test('a\u202eb')]).toEqual([operation, name, false])

@@ -1,13 +1,13 @@
 /**
- * Text that others read: names, and what a customer pays for. What shows nothing, or turns the text around it the other way, makes one
- * thing look like another: control characters, line and paragraph separators, bidirectional embeddings, overrides and isolates,
- * zero-width spaces and the byte order mark. Joiners and direction marks stay: emoji, Persian, Indic and Hebrew text needs them.
+ * Text that other people read: names, and what a customer pays for. Some characters show nothing or reverse the text around them, so that
+ * one thing looks like another: control characters, line and paragraph separators, bidirectional embeddings, overrides and isolates,
+ * zero-width spaces and the byte order mark. Joiners and direction marks are allowed: emoji, Persian, Indic and Hebrew text needs them.
  */
 const DECEPTIVE = '\\u0000-\\u001f\\u007f-\\u009f\\u200b\\u2028-\\u202e\\u2060\\u2066-\\u2069\\ufeff'
 
-/** Patterns as JSON Schema has them; to be compiled with the flag u. */
+/** Patterns as JSON Schema has them; compile them with the flag u. */
 export const READABLE_OR_EMPTY = `^[^${DECEPTIVE}]*$`
-/** With at least one character that can be seen: U+2800 is Braille without a dot. */
+/** With at least one visible character: U+2800 is Braille without a dot. */
 export const READABLE = `^(?=[\\s\\S]*[^\\s\\p{Default_Ignorable_Code_Point}\\u2800])[^${DECEPTIVE}]*$`
 
 /** The same in words, for whoever has to correct it. */

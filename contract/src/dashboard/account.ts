@@ -1,0 +1,111 @@
+import { type Static, Type } from 'typebox'
+import { ApiKeyDetails, ChangeApiKeyParams, CreateApiKeyParams, CreatedApiKey } from '../api-keys.ts'
+import { operation } from '../operation.ts'
+import { NumberedActivity } from '../operator/accounts.ts'
+import { count, cursorQuery, flag, NextCursor, NoParams, named, text, timestamp } from '../schemas.ts'
+import { CreditSummary } from './credit.ts'
+
+const quarterHour = Type.Object({ at: timestamp('When it began.'), sat: Type.Integer({ description: 'Received in it.' }) })
+export const Overview = named(
+  {
+    credit: CreditSummary,
+    nodes: Type.Object({
+      ready: count('Ready and answering.'),
+      silent: count('Ready, but without an answer when last asked.'),
+      total: count('All.'),
+    }),
+    received: Type.Object(
+      { now: timestamp('The service’s clock.'), quarterHours: Type.Array(quarterHour) },
+      { description: 'Gateway payments by when the node received them: those quarter hours of the last 8 days that have any.' },
+    ),
+    funnel: Type.Object(
+      { issued: count('Challenges.'), settled: count('Money received.'), paid: count('Credentials validated.') },
+      { description: 'Of the last 7 days.' },
+    ),
+    checklist: Type.Object({
+      hasNode: flag('A node was created.'),
+      hasKey: flag('A key was created.'),
+      hasChallenge: flag('A challenge was issued.'),
+      hasPaidRequest: flag('A request was paid.'),
+    }),
+  },
+  { $id: 'Overview', description: 'The first page of the dashboard.' },
+)
+export type Overview = Static<typeof Overview>
+export const ActivityPage = named(
+  { activity: Type.Array(NumberedActivity), nextCursor: NextCursor },
+  { $id: 'ActivityPage', description: 'One page of what happened in the account, newest first.' },
+)
+export const ApiKeyList = named(
+  { keys: Type.Array(ApiKeyDetails) },
+  { $id: 'ApiKeyList', description: 'All keys of the account that are not revoked.' },
+)
+const KeyId = Type.Object({ id: text('Id of a key, `key_…`.') })
+
+const ofPerson = { tag: 'Dashboard', caller: 'session' } as const
+
+export const getOverview = operation({
+  ...ofPerson,
+  method: 'GET',
+  path: '/dashboard/api/overview',
+  operationId: 'getOverview',
+  summary: 'Get the overview',
+  status: 200,
+  response: Overview,
+  errors: [],
+})
+export const listOwnActivity = operation({
+  ...ofPerson,
+  method: 'GET',
+  path: '/dashboard/api/activity',
+  operationId: 'listOwnActivity',
+  summary: 'List what happened, newest first',
+  query: cursorQuery,
+  status: 200,
+  response: ActivityPage,
+  errors: [],
+})
+export const listOwnKeys = operation({
+  ...ofPerson,
+  method: 'GET',
+  path: '/dashboard/api/keys',
+  operationId: 'listOwnKeys',
+  summary: 'List API keys',
+  status: 200,
+  response: ApiKeyList,
+  errors: [],
+})
+export const createOwnKey = operation({
+  ...ofPerson,
+  method: 'POST',
+  path: '/dashboard/api/keys',
+  operationId: 'createOwnKey',
+  summary: 'Create an API key',
+  body: CreateApiKeyParams,
+  status: 201,
+  response: CreatedApiKey,
+  errors: ['limit_reached'],
+})
+export const changeOwnKey = operation({
+  ...ofPerson,
+  method: 'PATCH',
+  path: '/dashboard/api/keys/{id}',
+  operationId: 'changeOwnKey',
+  summary: 'Disable or enable an API key',
+  params: KeyId,
+  body: ChangeApiKeyParams,
+  status: 200,
+  response: ApiKeyDetails,
+  errors: ['not_found'],
+})
+export const revokeOwnKey = operation({
+  ...ofPerson,
+  method: 'DELETE',
+  path: '/dashboard/api/keys/{id}',
+  operationId: 'revokeOwnKey',
+  summary: 'Revoke an API key',
+  params: KeyId,
+  body: NoParams,
+  status: 204,
+  errors: ['not_found'],
+})

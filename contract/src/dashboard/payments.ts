@@ -1,0 +1,123 @@
+import { type Static, Type } from 'typebox'
+import { judging, PaymentId, redeeming } from '../gateway.ts'
+import { operation } from '../operation.ts'
+import { IdOfNode } from '../operator/nodes.ts'
+import { Funded, FundParams, PaidInvoice, PayInvoiceParams } from '../operator/sandbox.ts'
+import {
+  CreatedPayment,
+  CreatePaymentParams,
+  DeliveryState,
+  ListPaymentsParams,
+  PaidPayment,
+  paymentFields,
+  RedeemedPayment,
+  RedeemPaymentParams,
+  ValidatePaymentParams,
+} from '../payments.ts'
+import { NextCursor, named, strict, text } from '../schemas.ts'
+
+export const GatewayPayment = named(
+  { ...paymentFields, delivery: DeliveryState },
+  { $id: 'GatewayPayment', description: 'A payment as its owner sees it.' },
+)
+export type GatewayPayment = Static<typeof GatewayPayment>
+export const GatewayPaymentPage = named(
+  { payments: Type.Array(GatewayPayment), nextCursor: NextCursor },
+  { $id: 'GatewayPaymentPage', description: 'One page of payments, newest first.' },
+)
+export const GatewayPaymentDetails = named(
+  { ...paymentFields, delivery: DeliveryState, challenge: text('As it was issued.') },
+  { $id: 'GatewayPaymentDetails', description: 'A payment as its owner sees it, with its challenge.' },
+)
+export const ListOwnPaymentsParams = strict(
+  {
+    ...ListPaymentsParams.properties,
+    undelivered: Type.Optional(
+      Type.Literal(true, { description: 'Only payments whose money is there and for which nothing was delivered.' }),
+    ),
+  },
+  { $id: 'ListOwnPaymentsParams', description: 'Which payments to list.' },
+)
+
+const ofPerson = { tag: 'Dashboard', caller: 'session' } as const
+
+export const listOwnPayments = operation({
+  ...ofPerson,
+  method: 'GET',
+  path: '/dashboard/api/payments',
+  operationId: 'listOwnPayments',
+  summary: 'List payments, newest first',
+  query: ListOwnPaymentsParams,
+  status: 200,
+  response: GatewayPaymentPage,
+  errors: [],
+})
+export const getOwnPayment = operation({
+  ...ofPerson,
+  method: 'GET',
+  path: '/dashboard/api/payments/{id}',
+  operationId: 'getOwnPayment',
+  summary: 'Get a payment with its challenge',
+  params: PaymentId,
+  status: 200,
+  response: GatewayPaymentDetails,
+  errors: ['gateway_payment_not_found'],
+})
+export const createOwnPayment = operation({
+  ...ofPerson,
+  method: 'POST',
+  path: '/dashboard/api/payments',
+  operationId: 'createOwnPayment',
+  summary: 'Create a payment to try a 402 with',
+  body: CreatePaymentParams,
+  status: 201,
+  response: CreatedPayment,
+  errors: ['node_not_found', 'payment_service_unavailable'],
+})
+export const validateOwnPayment = operation({
+  ...ofPerson,
+  method: 'POST',
+  path: '/dashboard/api/payments/{id}/validate',
+  operationId: 'validateOwnPayment',
+  summary: 'Validate a credential',
+  params: PaymentId,
+  body: ValidatePaymentParams,
+  status: 200,
+  response: PaidPayment,
+  errors: judging,
+})
+export const redeemOwnPayment = operation({
+  ...ofPerson,
+  method: 'POST',
+  path: '/dashboard/api/payments/{id}/redeem',
+  operationId: 'redeemOwnPayment',
+  summary: 'Validate a credential and claim the delivery',
+  params: PaymentId,
+  body: RedeemPaymentParams,
+  status: 200,
+  response: RedeemedPayment,
+  errors: redeeming,
+})
+export const fundOwnNode = operation({
+  ...ofPerson,
+  method: 'POST',
+  path: '/dashboard/api/sandbox/nodes/{id}/fund',
+  operationId: 'fundOwnNode',
+  summary: 'Give a sandbox node money',
+  params: IdOfNode,
+  body: FundParams,
+  status: 200,
+  response: Funded,
+  errors: ['node_not_found', 'not_found', 'payment_service_unavailable'],
+})
+export const payFromTestWallet = operation({
+  ...ofPerson,
+  method: 'POST',
+  path: '/dashboard/api/sandbox/pay',
+  operationId: 'payFromTestWallet',
+  summary: 'Pay a sandbox invoice as a customer would',
+  body: PayInvoiceParams,
+  status: 200,
+  response: PaidInvoice,
+  errors: ['not_found', 'payment_service_unavailable'],
+})

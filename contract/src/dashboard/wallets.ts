@@ -1,0 +1,128 @@
+import { type Static, Type } from 'typebox'
+import { operation } from '../operation.ts'
+import { READABLE_OR_EMPTY } from '../readable-text.ts'
+import { amountSat, count, flag, NodeId, named, nullable, strict, text, timestamp } from '../schemas.ts'
+
+export const NodeLive = named(
+  {
+    isReachable: flag('Whether the node answers now.'),
+    balanceSat: nullable(Type.Integer({ description: 'Null, never zero, when it is not known.' })),
+    feeCreditSat: nullable(Type.Integer({ description: 'Received, and kept for the fee of the first channel.' })),
+    channels: nullable(Type.Object({ usable: count('Open and usable.'), total: count('All.') })),
+    blockHeight: nullable(Type.Integer({ description: 'As far as the node has followed the chain.' })),
+    version: nullable(text('What it runs.')),
+  },
+  { $id: 'NodeLive', description: 'What the node itself says now. Null is what it does not say.' },
+)
+export type NodeLive = Static<typeof NodeLive>
+export const NodePayment = named(
+  {
+    direction: Type.Enum(['in', 'out'], { description: 'Received or sent.' }),
+    paymentHash: nullable(text('Hex.')),
+    amountSat: Type.Integer({ description: 'Without fees.' }),
+    feeMsat: Type.Integer({ description: 'What the node paid for it.' }),
+    description: nullable(text('Of the invoice.')),
+    isPaid: flag('Whether the money has moved.'),
+    createdAt: timestamp('When it began.'),
+    completedAt: nullable(timestamp('When it was paid.')),
+  },
+  { $id: 'NodePayment', description: 'One payment of a node, from its own books.' },
+)
+export type NodePayment = Static<typeof NodePayment>
+export const NodePaymentList = named(
+  { payments: Type.Array(NodePayment) },
+  { $id: 'NodePaymentList', description: 'The newest payments of a node.' },
+)
+export const CreateInvoiceParams = strict(
+  {
+    amountSat: Type.Optional(amountSat('The payer chooses if absent.')),
+    // It may be empty here, between people who know each other; a customer must be able to read what they pay for.
+    description: Type.String({ maxLength: 500, pattern: READABLE_OR_EMPTY, description: 'May be empty.' }),
+  },
+  { $id: 'CreateInvoiceParams', description: 'What to ask for.' },
+)
+export const NodeInvoice = named(
+  { paymentHash: text('Hex.'), invoice: text('A BOLT 11 invoice.') },
+  { $id: 'NodeInvoice', description: 'An invoice of a node.' },
+)
+export type NodeInvoice = Static<typeof NodeInvoice>
+export const NodeInvoiceState = named(
+  { isPaid: flag('Whether it was paid.'), receivedSat: Type.Integer({ description: 'What came in.' }) },
+  { $id: 'NodeInvoiceState', description: 'Whether an invoice of a node was paid.' },
+)
+export type NodeInvoiceState = Static<typeof NodeInvoiceState>
+export const SendPaymentParams = strict(
+  {
+    invoice: Type.String({ minLength: 1, maxLength: 4200, description: 'A BOLT 11 invoice.' }),
+    amountSat: Type.Optional(amountSat('Needed if the invoice names no amount.')),
+  },
+  { $id: 'SendPaymentParams', description: 'What to pay from a node.' },
+)
+export const NodeSent = named(
+  {
+    outcome: Type.Enum(['sent', 'failed', 'unknown'], { description: '`unknown`: the node has not said yet.' }),
+    reason: nullable(text('Why it failed.')),
+    amountSat: nullable(Type.Integer({ description: 'What was sent.' })),
+    feeSat: nullable(Type.Integer({ description: 'What it cost.' })),
+  },
+  { $id: 'NodeSent', description: 'How a payment from a node ended.' },
+)
+export type NodeSent = Static<typeof NodeSent>
+
+const InvoiceOfNode = Type.Object({ ...NodeId.properties, paymentHash: text('Of the invoice, hex.') })
+const ofNode = { tag: 'Dashboard', caller: 'session', params: NodeId } as const
+
+export const getNodeLive = operation({
+  ...ofNode,
+  method: 'GET',
+  path: '/dashboard/api/nodes/{nodeId}/live',
+  operationId: 'getNodeLive',
+  summary: 'Get a node’s balance and channels',
+  status: 200,
+  response: NodeLive,
+  errors: ['node_not_found'],
+})
+export const listNodePayments = operation({
+  ...ofNode,
+  method: 'GET',
+  path: '/dashboard/api/nodes/{nodeId}/payments',
+  operationId: 'listNodePayments',
+  summary: 'List a node’s own payments, newest first',
+  status: 200,
+  response: NodePaymentList,
+  errors: ['node_not_found', 'payment_service_unavailable'],
+})
+export const createNodeInvoice = operation({
+  ...ofNode,
+  method: 'POST',
+  path: '/dashboard/api/nodes/{nodeId}/invoices',
+  operationId: 'createNodeInvoice',
+  summary: 'Create an invoice',
+  body: CreateInvoiceParams,
+  status: 201,
+  response: NodeInvoice,
+  errors: ['node_not_found', 'payment_service_unavailable'],
+})
+export const getNodeInvoice = operation({
+  ...ofNode,
+  method: 'GET',
+  path: '/dashboard/api/nodes/{nodeId}/invoices/{paymentHash}',
+  operationId: 'getNodeInvoice',
+  summary: 'Ask whether an invoice was paid',
+  params: InvoiceOfNode,
+  status: 200,
+  response: NodeInvoiceState,
+  errors: ['node_not_found', 'not_found', 'payment_service_unavailable'],
+})
+export const sendNodePayment = operation({
+  ...ofNode,
+  method: 'POST',
+  path: '/dashboard/api/nodes/{nodeId}/pay',
+  operationId: 'sendNodePayment',
+  summary: 'Pay an invoice from a node',
+  description: 'Only with `accessMode` `full`.',
+  body: SendPaymentParams,
+  status: 200,
+  response: NodeSent,
+  errors: ['node_not_found', 'invalid_node_state', 'payment_service_unavailable'],
+})

@@ -1,0 +1,120 @@
+import { Type } from 'typebox'
+import type { ErrorCode } from './errors.ts'
+import { operation } from './operation.ts'
+import {
+  ConfirmDeliveriesParams,
+  CreatedPayment,
+  CreatePaymentParams,
+  DeliveryResults,
+  ListPaymentsParams,
+  PaidPayment,
+  Payment,
+  PaymentPage,
+  RedeemedPayment,
+  RedeemPaymentParams,
+  ReleasedPayment,
+  ReleasePaymentParams,
+  ValidatePaymentParams,
+} from './payments.ts'
+import { text } from './schemas.ts'
+
+export const PaymentId = Type.Object({ id: text('Id of a payment, `pay_…`.') })
+
+const ofGateway = { tag: 'Gateway', caller: 'apiKey', scope: 'gateway:write' } as const
+export const judging = [
+  'invalid_payment_credential',
+  'gateway_payment_not_found',
+  'terms_mismatch',
+  'payment_expired',
+  'payment_service_unavailable',
+] as const satisfies ErrorCode[]
+export const redeeming = [...judging, 'already_redeemed', 'delivery_in_progress', 'not_claimed'] as const satisfies ErrorCode[]
+
+export const createPayment = operation({
+  ...ofGateway,
+  method: 'POST',
+  path: '/v1/gateway/payments',
+  operationId: 'createPayment',
+  summary: 'Create a payment and its challenge',
+  description:
+    'Answer your own client with 402 and the challenge as `WWW-Authenticate`. Each request creates a new payment unless it repeats an `Idempotency-Key`.',
+  takesIdempotencyKey: true,
+  body: CreatePaymentParams,
+  status: 201,
+  response: CreatedPayment,
+  errors: ['node_not_found', 'idempotency_conflict', 'operation_in_progress', 'payment_service_unavailable'],
+})
+export const validatePayment = operation({
+  ...ofGateway,
+  method: 'POST',
+  path: '/v1/gateway/payments/{id}/validate',
+  operationId: 'validatePayment',
+  summary: 'Validate a customer’s credential',
+  description: 'May be repeated. It claims nothing: call `redeemPayment` before you deliver.',
+  params: PaymentId,
+  body: ValidatePaymentParams,
+  status: 200,
+  response: PaidPayment,
+  errors: judging,
+})
+export const redeemPayment = operation({
+  ...ofGateway,
+  method: 'POST',
+  path: '/v1/gateway/payments/{id}/redeem',
+  operationId: 'redeemPayment',
+  summary: 'Validate a credential and claim the delivery',
+  description:
+    'Of all requests for a payment that is delivered once, one succeeds. Repeat a lost answer with the same `requestId`.',
+  params: PaymentId,
+  body: RedeemPaymentParams,
+  status: 200,
+  response: RedeemedPayment,
+  errors: redeeming,
+})
+export const confirmDeliveries = operation({
+  ...ofGateway,
+  method: 'POST',
+  path: '/v1/gateway/payments/delivered',
+  operationId: 'confirmDeliveries',
+  summary: 'Confirm deliveries that were claimed with holdSeconds',
+  description: 'May be repeated.',
+  body: ConfirmDeliveriesParams,
+  status: 200,
+  response: DeliveryResults,
+  errors: [],
+})
+export const releasePayment = operation({
+  ...ofGateway,
+  method: 'POST',
+  path: '/v1/gateway/payments/{id}/release',
+  operationId: 'releasePayment',
+  summary: 'Give back a claimed delivery that failed',
+  description: 'The credential can then be redeemed again, by another `requestId`. May be repeated.',
+  params: PaymentId,
+  body: ReleasePaymentParams,
+  status: 200,
+  response: ReleasedPayment,
+  errors: ['gateway_payment_not_found', 'not_claimed', 'limit_reached'],
+})
+export const getPayment = operation({
+  ...ofGateway,
+  method: 'GET',
+  path: '/v1/gateway/payments/{id}',
+  operationId: 'getPayment',
+  summary: 'Get a payment with its challenge',
+  params: PaymentId,
+  status: 200,
+  response: Payment,
+  errors: ['gateway_payment_not_found'],
+})
+export const listPayments = operation({
+  ...ofGateway,
+  method: 'GET',
+  path: '/v1/gateway/payments',
+  operationId: 'listPayments',
+  summary: 'List payments, newest first',
+  query: ListPaymentsParams,
+  status: 200,
+  response: PaymentPage,
+  errors: [],
+})

@@ -1,0 +1,28 @@
+import type { TSchema } from 'typebox'
+
+export type Json = { [name: string]: unknown }
+/** What the document writes once and refers to by name. */
+export type Components = { schemas: Map<string, Json>; responses: Map<string, Json> }
+
+/** As OpenAPI 3.1 has it: named schemas by reference, and enums with their type. */
+export function written(schema: TSchema, components: Components): Json {
+  const { $id, examples: _examples, ...rest } = schema as Json & { $id?: string }
+  const body = Object.fromEntries(
+    Object.entries(rest).map(([keyword, value]) => [
+      keyword,
+      keyword === 'properties' ? mapped(value as Json, components) : inside(value, components),
+    ]),
+  )
+  const typed = 'enum' in body && !('type' in body) ? { type: 'string', ...body } : body
+  if ($id === undefined) return typed
+  components.schemas.set($id, typed)
+  return { $ref: `#/components/schemas/${$id}` }
+}
+
+const mapped = (properties: Json, components: Components): Json =>
+  Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, written(property as TSchema, components)]))
+
+const inside = (value: unknown, components: Components): unknown => {
+  if (Array.isArray(value)) return value.map((one) => inside(one, components))
+  return typeof value === 'object' && value !== null ? written(value as TSchema, components) : value
+}

@@ -1,0 +1,155 @@
+import type { TObject, TSchema } from 'typebox'
+import { ERRORS, type ErrorCode, errorSchema } from './errors.ts'
+import { type Components, type Json, written } from './openapi-schemas.ts'
+import { type Caller, errorsOf, type Operation, type Tag } from './operation.ts'
+
+const TAGS: Partial<Record<Tag, string>> = {
+  Nodes: 'Lightning nodes of the account.',
+  Gateway: 'HTTP 402: charge a customer for a request, validate what they send back, deliver once.',
+  'API keys': 'The key a request is made with.',
+  Operator: 'For whoever runs the service, with the operator token.',
+  Sandbox: 'Play money and faults on demand. 404 where nodes are real.',
+  Health: 'For load balancers and supervisors.',
+}
+const SECURITY: Record<Caller, Json[]> = {
+  apiKey: [{ apiKey: [] }],
+  operator: [{ operator: [] }],
+  session: [],
+  page: [],
+  anyone: [],
+}
+const DESCRIPTION = `Hosted Lightning nodes, and HTTP 402 for anyone.
+
+Times are Unix seconds, amounts whole satoshis. Every error is \`{"error": {"code", "message"}}\`; act on \`code\`. An unknown field or query
+parameter is refused. Within v1, fields and codes are added and never removed.`
+
+/** The document of these operations. A schema with an `$id` is written once, under that name. */
+export function openApiDocument(operations: Operation[], servers: { url: string; description: string }[]): Json {
+  const components: Components = { schemas: new Map(), responses: new Map() }
+  const paths: Record<string, Json> = {}
+  for (const operation of operations) {
+    paths[operation.path] = { ...paths[operation.path], [operation.method.toLowerCase()]: describe(operation, components) }
+  }
+  const used = new Set(operations.map(({ tag }) => tag))
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Boltyard',
+      version: '1',
+      description: DESCRIPTION,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers,
+    tags: Object.entries(TAGS)
+      .filter(([name]) => used.has(name as Tag))
+      .map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      securitySchemes: {
+        apiKey: { type: 'http', scheme: 'bearer', description: 'An API key of the account.' },
+        operator: { type: 'http', scheme: 'bearer', description: 'The value of OPERATOR_TOKEN.' },
+      },
+      parameters: { IdempotencyKey: IDEMPOTENCY_KEY },
+      headers: HEADERS,
+      responses: sorted(components.responses),
+      schemas: sorted(components.schemas),
+    },
+  }
+}
+
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    'A value of your choice. For 24 hours, a repeat with the same key and body gets the first answer, and one with another body is 409 `idempotency_conflict`.',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x20-\\x7e]+$' },
+  example: '5f0c7a52-6f0e-4f43-8a3c-0f4f8f3a9e55',
+}
+
+const HEADERS = {
+  RequestId: { description: 'Names the request in the logs.', schema: { type: 'string' } },
+  RetryAfter: { description: 'Seconds to wait before trying again.', schema: { type: 'integer' } },
+  RateLimitLimit: { description: 'Requests allowed in the window.', schema: { type: 'integer' } },
+  RateLimitRemaining: { description: 'Requests left in the window.', schema: { type: 'integer' } },
+  RateLimitReset: { description: 'Seconds until the window ends.', schema: { type: 'integer' } },
+  Authenticate: { description: 'The scheme to authenticate with.', schema: { type: 'string' } },
+}
+const header = (name: keyof typeof HEADERS): Json => ({ $ref: `#/components/headers/${name}` })
+const REQUEST_ID = { 'X-Request-Id': header('RequestId') }
+/** What an error's status brings along. */
+const HEADERS_OF: Record<number, Json> = {
+  401: { 'WWW-Authenticate': header('Authenticate') },
+  429: {
+    'Retry-After': header('RetryAfter'),
+    'X-RateLimit-Limit': header('RateLimitLimit'),
+    'X-RateLimit-Remaining': header('RateLimitRemaining'),
+    'X-RateLimit-Reset': header('RateLimitReset'),
+  },
+  503: { 'Retry-After': header('RetryAfter') },
+}
+
+const sorted = (named: Map<string, Json>): Json => Object.fromEntries([...named].sort(([a], [b]) => (a < b ? -1 : 1)))
+
+function describe(operation: Operation, components: Components): Json {
+  const { operationId, tag, summary, scope, params, query, body, status, response } = operation
+  const scopeSentence = scope && `Needs the scope \`${scope}\`.`
+  const parameters = [
+    ...parametersOf('path', params, components),
+    ...parametersOf('query', query, components),
+    ...(operation.takesIdempotencyKey ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
+  ]
+  const responses: Record<string, Json> = {
+    [status]: {
+      description: response ? ((response as { description?: string }).description ?? 'Done.') : 'Done.',
+      headers: REQUEST_ID,
+      ...(response ? { content: jsonContent(response, components) } : {}),
+    },
+  }
+  for (const [errorStatus, codes] of errorsOf(operation)) responses[errorStatus] = errorResponse(errorStatus, codes, components)
+  return {
+    operationId,
+    tags: [tag],
+    summary,
+    description: [operation.description, scopeSentence].filter(Boolean).join(' ') || summary,
+    security: SECURITY[operation.caller],
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(body ? { requestBody: { required: isRequired(body), content: jsonContent(body, components) } } : {}),
+    responses,
+  }
+}
+
+/** With one code it is the same wherever it occurs, and is written once. */
+function errorResponse(status: number, codes: ErrorCode[], components: Components): Json {
+  const response = {
+    description: codes.map((code) => `\`${code}\`: ${ERRORS[code][1]}`).join('\n\n'),
+    headers: { ...REQUEST_ID, ...HEADERS_OF[status] },
+    content: jsonContent(errorSchema(status), components),
+  }
+  const [code, ...others] = codes
+  if (code === undefined || others.length > 0) return response
+  const name = code.replace(/(?:^|_)(.)/g, (_match, letter: string) => letter.toUpperCase())
+  components.responses.set(name, response)
+  return { $ref: `#/components/responses/${name}` }
+}
+
+/** C6: where every field is optional, so is the body. */
+export const isRequired = (body: TObject): boolean => (body.required?.length ?? 0) > 0
+
+function parametersOf(place: 'path' | 'query', object: TObject | undefined, components: Components): Json[] {
+  return Object.entries(object?.properties ?? {}).map(([name, property]) => {
+    const { description, ...schema } = written(property, components)
+    return {
+      name,
+      in: place,
+      required: object?.required?.includes(name) ?? false,
+      ...(description === undefined ? {} : { description }),
+      schema,
+    }
+  })
+}
+
+function jsonContent(schema: TSchema, components: Components): Json {
+  const [example] = (schema as { examples?: unknown[] }).examples ?? []
+  return { 'application/json': { schema: written(schema, components), ...(example === undefined ? {} : { example }) } }
+}

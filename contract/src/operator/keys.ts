@@ -1,0 +1,44 @@
+import { Type } from 'typebox'
+import { ApiKeyDetails, ChangeApiKeyParams, CreateApiKeyParams, CreatedApiKey } from '../api-keys.ts'
+import { operation } from '../operation.ts'
+import { text } from '../schemas.ts'
+import { AccountId } from './accounts.ts'
+
+const KeyOfAccount = Type.Object({ ...AccountId.properties, keyId: text('Id of one of its keys, `key_…`.') })
+const ofOperator = { tag: 'Operator', caller: 'operator' } as const
+
+export const createAccountKey = operation({
+  ...ofOperator,
+  method: 'POST',
+  path: '/operator/v1/accounts/{id}/keys',
+  operationId: 'createAccountKey',
+  summary: 'Create an API key of an account',
+  description: 'The key is shown only in this answer.',
+  params: AccountId,
+  body: CreateApiKeyParams,
+  status: 201,
+  response: CreatedApiKey,
+  errors: ['not_found', 'limit_reached'],
+})
+export const changeAccountKey = operation({
+  ...ofOperator,
+  method: 'PATCH',
+  path: '/operator/v1/accounts/{id}/keys/{keyId}',
+  operationId: 'changeAccountKey',
+  summary: 'Disable or enable an API key',
+  params: KeyOfAccount,
+  body: ChangeApiKeyParams,
+  status: 200,
+  response: ApiKeyDetails,
+  errors: ['not_found'],
+})
+export const revokeAccountKey = operation({
+  ...ofOperator,
+  method: 'DELETE',
+  path: '/operator/v1/accounts/{id}/keys/{keyId}',
+  operationId: 'revokeAccountKey',
+  summary: 'Revoke an API key for good',
+  params: KeyOfAccount,
+  status: 204,
+  errors: ['not_found'],
+})

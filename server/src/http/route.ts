@@ -1,0 +1,89 @@
+import type {
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  onRequestAsyncHookHandler,
+  preValidationHookHandler,
+  RouteHandlerMethod,
+} from 'fastify'
+import type { TObject, TSchema } from 'typebox'
+import { errorSchema } from '../../../contract/src/errors.ts'
+import {
+  type AnswerOf,
+  type BodyOf,
+  errorsOf,
+  type Operation,
+  type ParamsOf,
+  type QueryOf,
+} from '../../../contract/src/operation.ts'
+import { NoParams } from '../../../contract/src/schemas.ts'
+
+type RequestOf<O extends Operation> = FastifyRequest<{ Params: ParamsOf<O>; Querystring: QueryOf<O>; Body: BodyOf<O> }>
+type Handler<O extends Operation> = (request: RequestOf<O>, reply: FastifyReply) => Promise<AnswerOf<O>>
+type RouteSettings = {
+  onRequest?: onRequestAsyncHookHandler[]
+  preValidation?: preValidationHookHandler[]
+  config?: FastifyContextConfig
+  exposeHeadRoute?: false
+}
+
+/** Registers an operation of the contract: its path, its checks, its success status and what its answers may contain. */
+export function addRoute<O extends Operation>(
+  app: FastifyInstance,
+  operation: O,
+  handler: Handler<O>,
+  settings: RouteSettings = {},
+): void {
+  const { method, path, params, query = NoParams, body, status, response } = operation
+  const errors = [...errorsOf(operation).keys()].map((code) => [code, unnamed(errorSchema(code))])
+  app.route({
+    method,
+    url: path.replace(/\{(\w+)\}/g, ':$1'),
+    schema: {
+      ...(params ? { params: unnamed(params) } : {}),
+      querystring: unnamed(query),
+      ...(body ? { body: unnamed(body) } : {}),
+      response: { ...(response ? { [status]: unnamed(response) } : {}), ...Object.fromEntries(errors) },
+    },
+    ...settings,
+    preValidation: [...(settings.preValidation ?? []), ...(body ? [fillBody] : []), ...parseQuery(query)],
+    // Set first, so that no promise is added to those of the handler; an error sets its own.
+    handler: ((request: RequestOf<O>, reply) => handler(request, reply.code(status))) as RouteHandlerMethod,
+  })
+}
+
+/** C6: an absent body is an empty one, and what is missing is named. JSON null is a body, and a wrong one. */
+const fillBody: preValidationHookHandler = (request, _reply, done) => {
+  if (request.body === undefined) request.body = {}
+  done()
+}
+
+/**
+ * A query string is text, and the validator converts nothing (C5). So exactly the ways to write a number or a boolean that the contract
+ * allows are read as one here, and the validator refuses whatever is left as text.
+ */
+function parseQuery({ properties }: TObject): preValidationHookHandler[] {
+  const typed = Object.entries(properties).flatMap(([name, property]) => {
+    const { type } = property as { type?: string }
+    return type === 'integer' || type === 'boolean' ? [{ name, type }] : []
+  })
+  if (typed.length === 0) return []
+  return [
+    (request, _reply, done) => {
+      const query = request.query as Record<string, unknown>
+      for (const { name, type } of typed)
+        if (name in query) query[name] = type === 'integer' ? integerIn(query[name]) : booleanIn(query[name])
+      done()
+    },
+  ]
+}
+
+const integerIn = (value: unknown): unknown =>
+  typeof value === 'string' && /^(0|[1-9]\d{0,14})$/.test(value) ? Number(value) : value
+const booleanIn = (value: unknown): unknown => (value === 'true' ? true : value === 'false' ? false : value)
+
+/** The validator and the serializer resolve an `$id` as an address; inlined, a schema needs none. */
+function unnamed(schema: TSchema): TSchema {
+  return JSON.parse(JSON.stringify(schema, (key, value: unknown) => (key === '$id' || key === 'examples' ? undefined : value)))
+}

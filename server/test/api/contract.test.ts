@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest'
+import { operations } from '../../../contract/src/operations.ts'
+import { mismatch, operationAt } from '../support/answers.ts'
+import { openApp, registeredRoutes } from '../support/app.ts'
+import { send } from '../support/server.ts'
+
+/** Files, pages, nodes, and what nodes tell us: no part of the API that the contract describes. */
+const ELSEWHERE = /^\/(dashboard\*?|docs.*|internal\/settled\/:nodeId|n\/.*|openapi\.json)?$/
+/** Signing in and out follows the library that does it. */
+const SIGN_IN = /^\/dashboard\/api\/(auth\/|link\/|me$)/
+
+describe('D11: the routes', () => {
+  test('D11: what the service registers is what the contract has, no route more, none less', async () => {
+    const registered = (await registeredRoutes())
+      .filter(({ method, url }) => method !== 'HEAD' && !ELSEWHERE.test(url) && !SIGN_IN.test(url))
+      .map(({ method, url }) => `${method} ${url.replace(/:(\w+)/g, '{$1}')}`)
+    expect(registered.sort()).toEqual(operations.map(({ method, path }) => `${method} ${path}`).sort())
+  })
+
+  test('D11: an answer with another field, another status or another code than the contract has is found', () => {
+    const operation = operationAt('GET', '/v1/api-key')
+    const found = (status: number, body: object) => operation && mismatch(operation, status, JSON.stringify(body))
+    const key = { id: 'key_1', accountId: 'acct_1', scopes: ['nodes:read'] }
+    expect(found(200, key)).toBeUndefined()
+    expect(found(401, { error: { code: 'unauthorized', message: 'Unauthorized' } })).toBeUndefined()
+    expect(found(200, { ...key, secret: 'x' })).toMatch(/additional/)
+    expect(found(200, { ...key, scopes: ['root'] })).toMatch(/allowed values/)
+    expect(found(404, { error: { code: 'not_found', message: 'x' } })).toMatch(/status 404/)
+    expect(found(401, { error: { code: 'bad_request', message: 'x' } })).toMatch(/code bad_request/)
+  })
+
+  test('C5: a number or boolean in a query is written in one way', async () => {
+    const { port } = await openApp(
+      {},
+      {
+        keys: { authenticate: async () => ({ id: 'key_1', accountId: 'a', scopes: ['gateway:write', 'nodes:write'] }) } as never,
+      },
+    )
+    const refusal = async (method: string, path: string) => {
+      const answer = await send(port, method, path, { token: 'x' })
+      return [answer.status, answer.json().error.message]
+    }
+    for (const limit of ['', '0', '101', '01', '+1', '1.0', '1e1', '%201', '0x10', 'one', '1&limit=2', '99999999999999999999'])
+      expect([limit, await refusal('GET', `/v1/gateway/payments?limit=${limit}`)]).toEqual([
+        limit,
+        [400, expect.stringMatching(/^The query parameter "limit" must be /)],
+      ])
+    for (const force of ['', '1', 'TRUE', 'yes', 'true&force=true'])
+      expect([force, await refusal('DELETE', `/v1/nodes/node_1?force=${force}`)]).toEqual([
+        force,
+        [400, 'The query parameter "force" must be boolean.'],
+      ])
+  })
+})

@@ -1,0 +1,28 @@
+import type { Static } from 'typebox'
+import { expectTypeOf, test } from 'vitest'
+import type * as keys from '../contract/src/api-keys.ts'
+import type * as nodes from '../contract/src/nodes.ts'
+import type * as payments from '../contract/src/payments.ts'
+import type * as sdk from '../sdk/src/types.ts'
+
+// The compiler is what fails here, in `npm run check`: both sides are types.
+test('D11: the SDK’s types are the contract’s, no field more, none less', () => {
+  expectTypeOf<sdk.ApiKey>().toEqualTypeOf<Static<typeof keys.ApiKey>>()
+  expectTypeOf<sdk.Node>().toEqualTypeOf<Static<typeof nodes.Node>>()
+  expectTypeOf<sdk.CreatedNode>().toEqualTypeOf<Static<typeof nodes.CreatedNode>>()
+  expectTypeOf<sdk.CreateNodeParams>().toEqualTypeOf<Static<typeof nodes.CreateNodeParams>>()
+  expectTypeOf<sdk.NodeUpdates>().toEqualTypeOf<Static<typeof nodes.NodeUpdates>>()
+  expectTypeOf<sdk.CreatePaymentParams>().toEqualTypeOf<Static<typeof payments.CreatePaymentParams>>()
+  expectTypeOf<sdk.CreatedPayment>().toEqualTypeOf<Static<typeof payments.CreatedPayment>>()
+  expectTypeOf<sdk.Payment>().toEqualTypeOf<Static<typeof payments.Payment>>()
+  expectTypeOf<sdk.PaymentPage>().toEqualTypeOf<Static<typeof payments.PaymentPage>>()
+  expectTypeOf<sdk.ListPaymentsParams>().toEqualTypeOf<Static<typeof payments.ListPaymentsParams>>()
+  expectTypeOf<sdk.PaidPayment>().toEqualTypeOf<Static<typeof payments.PaidPayment>>()
+  expectTypeOf<sdk.RedeemPaymentParams>().toEqualTypeOf<Static<typeof payments.RedeemPaymentParams>>()
+  expectTypeOf<sdk.RedeemedPayment>().toEqualTypeOf<Static<typeof payments.RedeemedPayment>>()
+  expectTypeOf<sdk.ConfirmDeliveriesParams>().toEqualTypeOf<Static<typeof payments.ConfirmDeliveriesParams>>()
+  expectTypeOf<sdk.DeliveryResults>().toEqualTypeOf<Static<typeof payments.DeliveryResults>>()
+  expectTypeOf<sdk.ReleasePaymentParams>().toEqualTypeOf<Static<typeof payments.ReleasePaymentParams>>()
+  expectTypeOf<sdk.ReleasedPayment>().toEqualTypeOf<Static<typeof payments.ReleasedPayment>>()
+  expectTypeOf<sdk.ApiKey>().not.toEqualTypeOf<Omit<Static<typeof keys.ApiKey>, 'scopes'>>()
+})
