@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { CRASHING_SERVER } from '../../../testing/bundles.ts'
 import type { Sql } from '../../src/store/db.ts'
-import { Yard } from '../support/crash.ts'
+import { CrashingYard } from '../support/crash-matrix.ts'
 import { type Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
 import { type Answer, eventually } from '../support/server.ts'
 
@@ -12,27 +11,23 @@ import { type Answer, eventually } from '../support/server.ts'
 /** C41: from the death of the first on. */
 const TAKEN_OVER_MS = 30_000
 
-let yard: Yard
+let yard: CrashingYard
 let merchant: Merchant
 let nodeId: string
 
 beforeAll(async () => {
   // Events would record settlements at moments that nobody chose.
-  yard = await new Yard({
-    store: 'embedded',
-    command: [process.execPath, CRASHING_SERVER],
-    env: { NODE_CALLBACK_URL: NOWHERE },
-  }).start()
+  yard = await new CrashingYard({ store: 'embedded', env: { NODE_CALLBACK_URL: NOWHERE } }).start()
   merchant = await newMerchant(yard)
   nodeId = (await merchant.owner.createReady()).node.id
 })
 
 /** The service dies at the first passing of the point, before it has answered, and another one is started. */
 async function dieAt(point: string, work: () => Promise<Answer>): Promise<void> {
-  await yard.restart('SIGKILL', { CRASH_AT: point })
   await merchant.owner.until(nodeId, 'ready')
+  yard.arm(point)
   await expect(work(), 'nobody was answered').rejects.toThrow()
-  expect((await yard.exited).signal, `"${point}" was reached`).toBe('SIGKILL')
+  await yard.died(point)
   await yard.start()
 }
 

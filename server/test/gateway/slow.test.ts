@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { IDLE_CONNECTION_MS } from '../../src/lightning/phoenixd/client.ts'
 import { fault, type Node } from '../support/nodes.ts'
 import { inTurns, Line, type Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
-import { type Server, startServer } from '../support/server.ts'
+import { eventually, type Server, startServer } from '../support/server.ts'
 
 /** Reliability 10: somebody else's node is slow. */
 
@@ -87,7 +87,8 @@ describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
     const busy = await measure()
     isOver = true
     await Promise.all(storm)
-    await fault(server, { node: slowNode }, 'none')
+    // It has a hundred requests to leave first.
+    await eventually(() => fault(server, { node: slowNode }, 'none').then(() => true), 'the slow node to be well again')
     quiet.push(await measure())
 
     expect(ended).toBeGreaterThanOrEqual(2 * IN_FLIGHT)

@@ -1,0 +1,166 @@
+import { readlinkSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { CRASHING_SERVER } from '../../../testing/bundles.ts'
+import { type Created, type Daemon, daemonsIn, program, sandboxd, versions, Yard } from './crash.ts'
+import { type Answer, eventually, type ServerSetup, temporaryDirectory } from './server.ts'
+
+/** Reliability 1 and 14: the service dies by its own SIGKILL between an effect and its record; the next one finishes what was asked. */
+
+export const CONVERGED_MS = 30_000
+export const FUNDED_SAT = 5_000
+
+/** A crash point, and how often it has to be passed. */
+export type Point = [name: string, nth: number]
+
+/** Of every operation that the reconciler carries out. */
+export const LOOKS: Point[] = [
+  ['reconciler: decided', 1],
+  ['reconciler: acted', 1],
+  ['reconciler: recorded', 1],
+  ['reconciler: decided', 2],
+]
+export const SPAWN: Point[] = [
+  ['process: intent is durable', 1],
+  ['process: spawned', 1],
+]
+export const STOP: Point[] = [['process: asked to stop', 1]]
+export const BEGUN: Point[] = [['operation: begun', 1]]
+
+type Catalogues = { old: Record<string, string>; both: Record<string, string>; bad: Record<string, string> }
+
+/** The service with live crash points. One that is armed dies once; what is started after it is not armed. */
+export class CrashingYard extends Yard {
+  readonly #orders: string
+
+  constructor({ env, ...setup }: ServerSetup = {}) {
+    const orders = join(temporaryDirectory(), 'crash-at')
+    super({ ...setup, command: [process.execPath, CRASHING_SERVER], env: { CRASH_FILE: orders, ...env } })
+    this.#orders = orders
+  }
+
+  /** The running service dies at the nth passing from now on. */
+  arm(point: string, nth = 1): void {
+    writeFileSync(`${this.#orders}.new`, `${point}\n${nth}`)
+    renameSync(`${this.#orders}.new`, this.#orders)
+  }
+
+  async died(point: string): Promise<void> {
+    const { signal } = await Promise.race([
+      this.exited,
+      eventually(() => false, `the service to die at "${point}"`) as Promise<never>,
+    ])
+    expect(signal, `"${point}" was reached`).toBe('SIGKILL')
+  }
+}
+
+/** A service, and a node that nobody ever asks for anything: whatever dies beside it, it stays as it is. */
+export class CrashMatrix {
+  readonly yard: CrashingYard
+  readonly catalogues: Catalogues
+  readonly #bystander: Created
+  readonly #bystanderDaemon: Daemon | undefined
+
+  private constructor(yard: CrashingYard, catalogues: Catalogues, bystander: Created) {
+    this.yard = yard
+    this.catalogues = catalogues
+    this.#bystander = bystander
+    this.#bystanderDaemon = yard.daemon(bystander.node.id)
+  }
+
+  static async open(): Promise<CrashMatrix> {
+    const directory = temporaryDirectory()
+    const [first, second] = [sandboxd(directory, '0.8.0'), sandboxd(directory, '0.9.0')]
+    const broken = program(directory, 'broken', 'echo "it does not work"; exit 1')
+    const catalogues = {
+      old: versions({ '0.8.0': first }),
+      both: versions({ '0.8.0': first, '0.9.0': second }),
+      bad: versions({ '0.8.0': first, '0.9.0': broken }),
+    }
+    const yard = await new CrashingYard({ env: { MAX_NODES_PER_ACCOUNT: '200' } }).start(catalogues.old)
+    return new CrashMatrix(yard, catalogues, await yard.createReady())
+  }
+
+  /** Until no node is due, so that whatever passes a point now belongs to the operation. */
+  async settled(): Promise<void> {
+    await this.#inStore(async (sql) =>
+      eventually(async () => {
+        const due =
+          await sql`SELECT 1 FROM nodes WHERE next_at < now() + interval '10 seconds' OR lease_until IS NOT NULL LIMIT 1`
+        return due.length === 0
+      }, 'all nodes to be looked at'),
+    )
+  }
+
+  /** Does the work in a service that dies at that point, and starts the next one with these versions. */
+  async dieAt(point: string, nth: number, catalogue: Record<string, string>, work: () => Promise<unknown>): Promise<unknown> {
+    await this.settled()
+    this.yard.arm(point, nth)
+    const answer = await work().catch((error: Error) => error)
+    await this.yard.died(point)
+    await this.yard.start(catalogue)
+    return answer
+  }
+
+  /** What must hold for every node after any crash, however it was treated. */
+  async allIsWell(): Promise<void> {
+    const { yard } = this
+    const nodes = await eventually(
+      async () => {
+        const list = await yard.list()
+        const daemons = daemonsIn(yard.dataDir).map(({ nodeId }) => nodeId)
+        const expected = list.filter(({ status }) => status !== 'stopped').map(({ id }) => id)
+        const isQuiet = list.every(({ status }) => status === 'ready' || status === 'stopped')
+        return isQuiet && daemons.sort().join() === expected.sort().join() ? list : undefined
+      },
+      'one process for every running node, none for the others',
+      CONVERGED_MS,
+    ).catch(async (error: Error) => {
+      throw new Error(`${error.message} ${JSON.stringify(await yard.list())} ${JSON.stringify(daemonsIn(yard.dataDir))}`)
+    })
+    expect(new Set(nodes.map(({ name }) => name)).size).toBe(nodes.length)
+    const { id } = this.#bystander.node
+    expect(yard.daemon(id), 'nobody touches a node that was not asked for').toEqual(this.#bystanderDaemon)
+    // A pipe to a service that is gone would end it at its next word.
+    expect(readlinkSync(`/proc/${this.#bystanderDaemon?.pid}/fd/1`)).toBe(`${yard.state(id)}/daemon.log`)
+  }
+
+  /** The node answers under both of its passwords. */
+  async answers({ node, credentials }: Created, version?: string): Promise<void> {
+    const info = await this.yard.node(node.id, credentials.password, 'GET', '/getinfo')
+    await this.yard.node(node.id, credentials.restrictedPassword, 'GET', '/getbalance')
+    if (version) expect(info.version).toBe(`${version}-sandbox`)
+  }
+
+  async balanceOf({ node, credentials }: Created): Promise<number> {
+    return (await this.yard.node(node.id, credentials.password, 'GET', '/getbalance')).balanceSat
+  }
+
+  operate({ node }: Created, operation: 'start' | 'stop' | 'restart' | 'update'): Promise<unknown> {
+    return this.yard.expectOk(this.yard.v1('POST', `/${node.id}/${operation}`))
+  }
+
+  delete({ node }: Created, query = ''): Promise<Answer> {
+    return this.yard.expectOk(this.yard.v1('DELETE', `/${node.id}${query}`))
+  }
+
+  /** Only the store knows: nobody waits for it any more. */
+  async operationEnded({ node }: Created): Promise<void> {
+    await this.#inStore((sql) =>
+      eventually(
+        async () => (await sql`SELECT 1 FROM nodes WHERE id = ${node.id} AND operation IS NULL`).length === 1,
+        'the operation to end',
+        CONVERGED_MS,
+      ),
+    )
+  }
+
+  async #inStore(look: (sql: ReturnType<Yard['sql']>) => Promise<unknown>): Promise<void> {
+    const sql = this.yard.sql()
+    try {
+      await look(sql)
+    } finally {
+      await sql.end()
+    }
+  }
+}
