@@ -1,0 +1,189 @@
+import { once } from 'node:events'
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
+import { PassThrough, type Readable } from 'node:stream'
+import fastify, { type FastifyInstance } from 'fastify'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { acceptOnlyJson } from '../../src/http/hooks/body.ts'
+import { renderProblems } from '../../src/http/hooks/errors.ts'
+import { rewriteNodeHost } from '../../src/http/hooks/hosts.ts'
+import { addLimits } from '../../src/http/hooks/rate-limit.ts'
+import { addNodeProxy, PROXY_LIMITS, type ProxyLimits } from '../../src/http/node-proxy/proxy.ts'
+import type { NodeAddress } from '../../src/lightning/phoenixd/client.ts'
+
+/** The proxy in front of nodes that answer as told, each with sockets of its own. What a test opens is closed when its file has run. */
+
+export const MIB = 1024 * 1024
+export const MOST = 64 * 1024
+export const DOMAIN = 'nodes.test'
+export const servers: (Server | TcpServer)[] = []
+export const sockets: { destroy?: () => unknown; terminate?: () => unknown }[] = []
+const apps: FastifyInstance[] = []
+
+export type Service = {
+  port: number
+  app: FastifyInstance
+  log: () => string
+  close: () => void
+  nodes: Map<string, NodeAddress | 'down' | (() => Promise<NodeAddress>)>
+}
+
+type ServiceOptions = { domain?: string; isByName?: boolean; connectionTimeoutMs?: number }
+
+/** The service as far as the proxy knows it: its errors, its bodies, its ids, and routes of its own that no node's host may reach. */
+async function service(
+  limits: Partial<ProxyLimits>,
+  { domain = DOMAIN, isByName = false, connectionTimeoutMs = 800 }: ServiceOptions = {},
+): Promise<Service> {
+  const nodes: Service['nodes'] = new Map()
+  const lookUp = async (id: string): Promise<NodeAddress | 'not found' | 'down'> => {
+    const known = nodes.get(id) ?? 'not found'
+    return typeof known === 'function' ? known() : known
+  }
+  const log = new PassThrough()
+  const lines: string[] = []
+  log.on('data', (chunk) => lines.push(String(chunk)))
+  const serializers = { req: (request: { url: string }) => ({ path: request.url.split('?')[0] }) }
+  const app = fastify({
+    bodyLimit: 64 * 1024,
+    rewriteUrl: rewriteNodeHost(domain),
+    logger: { level: 'debug', stream: log, serializers },
+    forceCloseConnections: true,
+    // Shorter than the time of a paying call in these tests, as it may be in production.
+    connectionTimeout: connectionTimeoutMs,
+  })
+  acceptOnlyJson(app)
+  renderProblems(app)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', `ours-${request.id}`)
+  })
+  for (const url of ['/v1/thing', '/operator/v1/thing', '/']) app.get(url, async () => 'OF THE SERVICE')
+  app.post('/v1/echo', async ({ body }) => body)
+  const calls = await addLimits(app, { max: 1, windowSeconds: 1, gatewayMax: 0 }, undefined)
+  const options = { lookUp, nodeDomain: isByName ? domain : undefined, calls }
+  const { close } = await addNodeProxy(app, options, { ...PROXY_LIMITS, ...limits })
+  apps.push(app)
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  return { port: (app.server.address() as AddressInfo).port, app, log: () => lines.join(''), close, nodes }
+}
+
+type Seen = { method: string; url: string; headers: [string, string][]; body: Buffer }
+type FakeNode = NodeAddress & { seen: Seen[]; connections: () => number }
+
+export const pairsOf = (raw: string[]): [string, string][] =>
+  raw.flatMap((name, index) => (index % 2 === 0 ? [[name.toLowerCase(), raw[index + 1] ?? ''] as [string, string]] : []))
+
+export async function listenOn(server: Server | TcpServer): Promise<NodeAddress> {
+  servers.push(server)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { host: '127.0.0.1', port: (server.address() as AddressInfo).port }
+}
+
+/** An honest HTTP server that writes down what it gets, and answers as told. */
+export async function fakeNode(answer: RequestListener = (_request, response) => response.end('of the node')): Promise<FakeNode> {
+  const seen: Seen[] = []
+  let connections = 0
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const { method = '', url = '' } = request
+    seen.push({ method, url, headers: pairsOf(request.rawHeaders), body: Buffer.concat(chunks) })
+    answer(request, response)
+  })
+  server.on('connection', () => connections++)
+  return { ...(await listenOn(server)), seen, connections: () => connections }
+}
+
+/** A node that sees its requests before their bodies. */
+export const eagerNode = (answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<NodeAddress> =>
+  listenOn(createServer(answer))
+
+/** A node that answers any connection with these bytes, once it was asked for something. */
+export const rawNode = (reply: (socket: Socket) => void): Promise<NodeAddress> =>
+  listenOn(
+    createTcpServer((socket) => {
+      sockets.push(socket)
+      socket.on('error', () => undefined)
+      socket.once('data', () => reply(socket))
+    }),
+  )
+
+/** These bytes as they are; all that comes back until the other side closes. */
+export async function raw(port: number, bytes: string | Buffer): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  sockets.push(socket)
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk) => chunks.push(chunk))
+  socket.on('error', () => undefined)
+  socket.write(bytes, 'latin1')
+  await once(socket, 'close').catch(() => undefined)
+  return Buffer.concat(chunks).toString('latin1')
+}
+
+export const statusOf = (text: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0)
+
+/** A request whose answer is not awaited to its end. */
+export async function opened(port: number, path: string, options: { method?: string; headers?: Record<string, string> } = {}) {
+  const outgoing = httpRequest({ host: '127.0.0.1', port, path, agent: false, ...options })
+  sockets.push(outgoing)
+  outgoing.on('error', () => undefined)
+  return outgoing
+}
+
+export async function textOf(stream: Readable): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks).toString()
+}
+
+export const DOWN = { error: { code: 'payment_service_unavailable', message: 'The node cannot be reached at the moment.' } }
+
+export let main: Service
+export let node: FakeNode
+beforeAll(async () => {
+  main = await withLimits({})
+  node = await fakeNode((request, response) => {
+    if (request.url?.startsWith('/missing')) response.statusCode = 404
+    response.end(request.method === 'HEAD' ? undefined : 'of the node')
+  })
+  main.nodes.set('node_a', node)
+  main.nodes.set('node_down', 'down')
+})
+afterEach(() => {
+  node.seen.length = 0
+  // Whatever was done: nothing failed inside.
+  for (const { log } of running) expect(log()).not.toContain('internal error')
+})
+afterAll(async () => {
+  for (const socket of sockets) (socket.terminate ?? socket.destroy)?.call(socket)
+  for (const server of servers) {
+    server.close()
+    if ('closeAllConnections' in server) server.closeAllConnections()
+  }
+  await Promise.all(apps.map((app) => app.close()))
+})
+const running: Service[] = []
+export async function withLimits(limits: Partial<ProxyLimits>, options: ServiceOptions = {}): Promise<Service> {
+  const one = await service(limits, options)
+  running.push(one)
+  return one
+}
+
+export const HANDSHAKE_LINES =
+  'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n'
+
+/** The same as an ordinary request and as a handshake. */
+export async function bothWays(service: Service, target: string, lines: string): Promise<string[]> {
+  return [
+    await raw(service.port, `GET ${target} HTTP/1.1\r\nConnection: close\r\n${lines}\r\n`),
+    await raw(service.port, `GET ${target} HTTP/1.1\r\n${HANDSHAKE_LINES}${lines}\r\n`),
+  ]
+}
