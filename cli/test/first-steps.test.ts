@@ -7,7 +7,7 @@ let server: Server
 let env: Record<string, string>
 
 beforeAll(async () => {
-  server = await startServer({ env: ROOMY })
+  server = await startServer({ store: 'embedded', env: ROOMY })
   env = { SERVICE_BASE_URL: `${server.url}/v1`, DATA_DIR: server.dataDir }
 })
 
