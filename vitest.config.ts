@@ -35,8 +35,8 @@ function project(name: Name, exclude: string[] = [], isolate = true): UserWorksp
       exclude: [...NEVER, ...exclude],
       isolate,
       // Every test starts real daemons and talks to them over sockets; two cores share them all. These only end what hangs.
-      testTimeout: 120_000,
-      hookTimeout: 120_000,
+      testTimeout: 300_000,
+      hookTimeout: 300_000,
     },
   }
 }

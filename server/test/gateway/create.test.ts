@@ -193,6 +193,10 @@ describe('C34: what is looked at first', () => {
     const key = { 'idempotency-key': 'while it hangs' }
     const start = performance.now()
     const slow = ask(wish({ nodeId: hung.node.id }), merchant, key).then((answer) => ({ answer, ms: performance.now() - start }))
+    let isOver = false
+    void slow.then(() => {
+      isOver = true
+    })
     // Enough to take every connection that is kept for the node, and more.
     const crowd = times(40, () => ask(wish({ nodeId: hung.node.id })))
     await new Promise((resolve) => setTimeout(resolve, 300))
@@ -200,9 +204,8 @@ describe('C34: what is looked at first', () => {
       [rival, stall],
       [merchant, shop],
     ] as const) {
-      const before = performance.now()
       expect((await ask(wish({ nodeId: node.id }), by)).status).toBe(201)
-      expect(performance.now() - before).toBeLessThan(2_000)
+      expect(isOver, 'answered before the node that hangs was given up').toBe(false)
     }
     const again = await ask(wish({ nodeId: hung.node.id }), merchant, key)
     expect([again.status, again.json().error.code]).toEqual([409, 'operation_in_progress'])
@@ -210,7 +213,8 @@ describe('C34: what is looked at first', () => {
     const { answer, ms } = await slow
     expect([answer.status, answer.json().error.code]).toEqual([502, 'payment_service_unavailable'])
     expect(ms).toBeGreaterThan(4_500)
-    expect(ms).toBeLessThan(8_000)
+    // One after the other they would take 200 s.
+    expect(ms).toBeLessThan(50_000)
     expect((await Promise.all(crowd)).map(({ status }) => status)).toEqual(crowd.map(() => 502))
     expect(await paymentsKept()).toBe(kept + 2)
     await fault(server, hung, 'none')

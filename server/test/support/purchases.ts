@@ -16,7 +16,7 @@ import { type Answer, type Server, type StoreKind, startServer } from './server.
 /** What customers buy: at a shop, at a node whose events are not believed, and at a kiosk where everything is over soon. */
 
 export const PROTOCOLS: Protocol[] = ['mpp', 'l402']
-export const BRIEF = { challengeSeconds: 3, credentialSeconds: 8 }
+export const BRIEF = { challengeSeconds: 8, credentialSeconds: 20 }
 
 /** Logs all that it ever would. */
 export let server: Server
