@@ -121,16 +121,9 @@ describe.skipIf(!isRoot)('a hostile node', () => {
 
   /** Each as it would be for the service's next step. */
   const redirections: [name: string, script: string][] = [
-    ...[
-      'phoenix.conf',
-      'phoenix.conf.new',
-      'seed.dat.new',
-      'run.json',
-      'run.json.new',
-      'daemon.log',
-      '.lock.new',
-      'anything',
-    ].map((name): [string, string] => [`a link ${name}`, `ln -sf "$1" ./${name}`]),
+    ...['phoenix.conf', 'phoenix.conf.new', 'run.json', 'run.json.new', 'daemon.log', '.lock.new', 'anything'].map(
+      (name): [string, string] => [`a link ${name}`, `ln -sf "$1" ./${name}`],
+    ),
     ['a link in a directory', 'mkdir -p below && ln -sf "$1" below/link'],
     ['a directory that is a link to root’s', 'ln -sfn "$(dirname "$1")" directory'],
   ]
@@ -145,6 +138,20 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     expect(lstatSync(join(directory, 'phoenix.conf')).isSymbolicLink()).toBe(false)
     expect((await infoOf(made)).nodeId).toHaveLength(66)
     as(uid, 'cd "$1" && rm -rf below directory anything run.json* daemon.log .lock.new', directory)
+  })
+
+  test('security 2: a link seed.dat.new in its directory leads the service nowhere, at a first start that is repeated', async () => {
+    plant()
+    const directory = directoryOf(server, made.node)
+    const { nodeId } = await infoOf(made)
+    await owner.act(made.node.id, 'stop')
+    as(uid, 'cd "$2" && rm seed.dat && ln -s "$1" seed.dat.new', canary, directory)
+    // As after a death between the process and its record: only then is a seed written where the node's user has been.
+    await server.sql()`UPDATE nodes SET history = history || '{"version": null}' WHERE id = ${made.node.id}`
+    expect((await owner.act(made.node.id, 'start')).status).toBe('ready')
+    expectUntouched()
+    expect(lstatSync(join(directory, 'seed.dat')).isFile()).toBe(true)
+    expect((await infoOf(made)).nodeId).toBe(nodeId)
   })
 
   test('security 2: a link in place of its seed is refused with a reason, and what it leads to is not shown', async () => {
