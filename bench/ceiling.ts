@@ -1,8 +1,8 @@
-import postgres from 'postgres'
+import { openStore } from '../server/src/store/db.ts'
 import { closedLoop } from './measure.ts'
 
 /**
- * The most that PostgreSQL gives one process: a bare UPDATE … RETURNING through the client as it is published and as many connections,
+ * The most that PostgreSQL gives one process: a bare UPDATE … RETURNING through the service's own client and with as many connections,
  * of the rows that payments are (1.5 kB each), or of narrow ones (a hundred bytes).
  */
 export type Ceiling = {
@@ -14,7 +14,7 @@ export type Ceiling = {
 }
 
 process.on('message', ({ connection, ids, accountId, callers }: Ceiling) => {
-  const sql = postgres({ ...connection, max: 10, onnotice: () => undefined })
+  const sql = openStore(connection)
   const update = (id = '') =>
     accountId === undefined
       ? sql`UPDATE gateway_payments SET expires_at = now() WHERE id = ${id} AND expires_at > now() RETURNING id`

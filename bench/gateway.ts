@@ -121,7 +121,7 @@ function batches(service: Service, payments: Payment[]): string[] {
 /** Ratios of one round: the machine is the same for both sides of each. */
 async function validations(service: Service, nodeId: string, invoice: string, quick: boolean): Promise<Measure[]> {
   const [bare, loader, updater] = [program('bare.ts'), program('load.ts'), program('ceiling.ts')]
-  const sql = service.store(4) as unknown as Sql
+  const sql = service.store(4)
   const port = Number(new URL(service.url).port)
   const connection = service.connection
   const load = async (wanted: Load): Promise<LoadResult> => {

@@ -7,7 +7,6 @@ import express from 'express'
 import { offerIn } from '../protocol/src/offers.ts'
 import { Boltyard, paymentIdOf } from '../sdk/src/index.ts'
 import { paywall } from '../sdk/src/paywall/adapters/express.ts'
-import type { Sql } from '../server/src/store/db.ts'
 import { ask, cpuMs, program, settledPayments } from './gateway.ts'
 import type { LoadResult } from './load.ts'
 import { cpuSeconds, type Measure, median, quantile, timed } from './measure.ts'
@@ -82,7 +81,7 @@ const get = (path: string, authorization?: string): string =>
 async function costs(service: Service, nodeId: string, quick: boolean): Promise<Measure[]> {
   const env = { SERVICE_API_KEY: service.key, SERVICE_BASE_URL: `${service.url}/v1`, NODE_ID: nodeId }
   const [shop, loader] = [program('paywall-shop.ts', env), program('load.ts')]
-  const sql = service.store(2) as unknown as Sql
+  const sql = service.store(2)
   try {
     const port = await new Promise<number>((resolve) => shop.once('message', (value) => resolve(value as number)))
     const cpu = (): number => cpuMs(service) + cpuSeconds(shop.pid ?? 0) * 1000

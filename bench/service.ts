@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import postgres from 'postgres'
+import { type Database, openStore } from '../server/src/store/db.ts'
 
 const SERVER = fileURLToPath(new URL('../server/dist/main.js', import.meta.url))
 export const agent = new Agent({ keepAlive: true })
@@ -94,8 +94,8 @@ export class Service {
     return { host: join(this.dataDir, 'postgres'), port: 5432, user: 'boltyard', password, database: 'postgres' }
   }
 
-  store(max = 1) {
-    return postgres({ ...this.connection, max, onnotice: () => undefined })
+  store(maxConnections = 1): Database {
+    return openStore(this.connection, maxConnections)
   }
 }
 

@@ -2,7 +2,7 @@ import { createHash, hkdfSync, randomUUID } from 'node:crypto'
 import { jcs } from '../../protocol/src/jcs.ts'
 import { derivedKey, type MasterKey, open, seal } from './platform/secrets.ts'
 import { Problem } from './problems.ts'
-import type { Sql } from './store/db.ts'
+import type { Database, Sql } from './store/db.ts'
 import { claimKey, giveBack, type IdempotencyName, keepAnswer } from './store/idempotency.ts'
 
 export type Repeatable = {
@@ -22,7 +22,7 @@ export type Repeatable = {
  * under the caller's secret and idempotency key: the database and the master key do not open it.
  */
 export async function once<P, T>(
-  sql: Sql,
+  database: Database,
   masterKeys: MasterKey[],
   request: Repeatable,
   status: number,
@@ -31,7 +31,7 @@ export async function once<P, T>(
   const { key } = request
   if (key === undefined) {
     const prepared = await prepare()
-    return (await sql.begin((transaction) => work(transaction as unknown as Sql, prepared))) as T
+    return database.begin((sql) => work(sql, prepared))
   }
   if (!/^[\x20-\x7e]{1,255}$/.test(key))
     throw new Problem('bad_request', 'Idempotency-Key must be 1 to 255 printable ASCII characters.')
@@ -44,7 +44,7 @@ export async function once<P, T>(
   )
   if (!sealingKey) throw new Error('there is no master key')
   const context = `${name.callerId} ${name.route} ${key}`
-  const claim = await claimKey(sql, name, bodyHash, attempt)
+  const claim = await claimKey(database, name, bodyHash, attempt)
   if (claim === 'other body') throw new Problem('idempotency_conflict', 'This Idempotency-Key was used with another body.')
   if (claim === 'running')
     throw new Problem('operation_in_progress', 'The first request with this Idempotency-Key is still running.', {
@@ -53,18 +53,18 @@ export async function once<P, T>(
   if (claim !== 'mine') return JSON.parse(openAnswer([sealingKey, ...previousKeys], context, claim.answer)) as T
   try {
     const prepared = await prepare()
-    return (await sql.begin(async (transaction) => {
-      const answer = await work(transaction as unknown as Sql, prepared)
+    return await database.begin(async (sql) => {
+      const answer = await work(sql, prepared)
       const sealed = seal(sealingKey, context, Buffer.from(JSON.stringify(answer)))
-      if (!(await keepAnswer(transaction as unknown as Sql, name, attempt, status, sealed))) {
+      if (!(await keepAnswer(sql, name, attempt, status, sealed))) {
         throw new Problem('operation_in_progress', 'Another request with this Idempotency-Key took over.', {
           headers: { 'retry-after': '1' },
         })
       }
       return answer
-    })) as T
+    })
   } catch (error) {
-    await giveBack(sql, name, attempt)
+    await giveBack(database, name, attempt)
     throw error
   }
 }

@@ -63,7 +63,7 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   opened.push(() => dataDir.release())
   const address = await storeAddress(given, opened)
   const sql = openStore(address)
-  opened.push(() => sql.end({ timeout: 1 }))
+  opened.push(() => sql.end({ timeoutMs: 1_000 }))
   await reachStore(sql)
   await migrate(sql)
   const masterKeys = await openMasterKeys(given, sql)

@@ -12,7 +12,7 @@ import { isId, newId } from '../platform/ids.ts'
 import { primitives } from '../platform/primitives.ts'
 import type { MasterKey } from '../platform/secrets.ts'
 import { Problem } from '../problems.ts'
-import type { Sql } from '../store/db.ts'
+import type { Database, Sql } from '../store/db.ts'
 import {
   findShownPayment,
   insertPayment,
@@ -42,7 +42,7 @@ type ReadyNode = NodeAccess & { address: NodeAddress }
 const INVOICE_TIMEOUT_MS = 5_000
 
 export type PaymentsParts = {
-  sql: Sql
+  sql: Database
   config: Config
   masterKeys: MasterKey[]
   network: Invoice['network']

@@ -12,13 +12,13 @@ import type { Nodes } from '../nodes/nodes.ts'
 import type { Wallets } from '../nodes/wallets.ts'
 import type { Hub } from '../sandbox/hub.ts'
 import type { Settlements } from '../settlements/settlements.ts'
-import type { Sql } from '../store/db.ts'
+import type { Database } from '../store/db.ts'
 import type { Limits } from './hooks/rate-limit.ts'
 
 /** What the routes call. */
 export type AppDeps = {
   config: Config
-  sql: Sql
+  sql: Database
   keys: Keys
   signIn: SignIn
   links: Links

@@ -9,7 +9,7 @@ import { isId, newId } from '../platform/ids.ts'
 import type { MasterKey } from '../platform/secrets.ts'
 import { Problem } from '../problems.ts'
 import { isOutOfGrace, missingCredit } from '../store/credit.ts'
-import type { Sql } from '../store/db.ts'
+import type { Database, Sql } from '../store/db.ts'
 import {
   type Ask,
   beginOperation,
@@ -60,7 +60,7 @@ const EXTRA_WAIT_MS = 10_000
 const LONGEST_POLL_MS = 250
 
 export type NodesParts = {
-  sql: Sql
+  sql: Database
   config: Config
   master: MasterKey
   masterKeys: MasterKey[]
@@ -309,14 +309,12 @@ export class Nodes {
   }
 
   async #begin(call: Call, id: string, ask: Omit<Ask, 'operationId'>, check: Check = async () => undefined): Promise<NodeRow> {
-    const { sql } = this.#parts
     this.#requireState(await this.#find(call, id), ask.kind, ask.from)
-    const row = await sql.begin(async (transaction) => {
-      const store = transaction as unknown as Sql
-      const begun = await beginOperation(store, call.accountId, id, { ...ask, operationId: randomUUID() })
+    const row = await this.#parts.sql.begin(async (sql) => {
+      const begun = await beginOperation(sql, call.accountId, id, { ...ask, operationId: randomUUID() })
       if (!begun) return undefined
-      await check(store)
-      await logActivity(store, call.accountId, call.actor, `node.${ask.kind}`, id)
+      await check(sql)
+      await logActivity(sql, call.accountId, call.actor, `node.${ask.kind}`, id)
       return begun
     })
     if (!row) {

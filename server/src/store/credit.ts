@@ -1,4 +1,4 @@
-import type { Fragment, Sql } from './db.ts'
+import type { Database, Fragment, Sql } from './db.ts'
 import { unpostedMsat } from './usage.ts'
 
 const balanceMsat = (sql: Sql, accountId: Fragment | string) => sql`
@@ -44,20 +44,19 @@ const entryFields = (sql: Sql) => sql`
  * Undefined: no such account. A number: that is the balance, and it does not have what was to be taken. Under the account's row lock, so
  * that two who take the last of it do not both find it.
  */
-export async function insertCredit(sql: Sql, entry: NewEntry): Promise<EntryRow | number | undefined> {
-  return sql.begin(async (transaction) => {
-    const store = transaction as unknown as Sql
-    const [account] = await store`SELECT 1 FROM accounts WHERE id = ${entry.accountId} FOR NO KEY UPDATE`
+export async function insertCredit(database: Database, entry: NewEntry): Promise<EntryRow | number | undefined> {
+  return database.begin(async (sql) => {
+    const [account] = await sql`SELECT 1 FROM accounts WHERE id = ${entry.accountId} FOR NO KEY UPDATE`
     if (!account) return undefined
-    const [row] = await store<{ balance: number }[]>`SELECT ${balanceMsat(store, entry.accountId)} AS balance`
+    const [row] = await sql<{ balance: number }[]>`SELECT ${balanceMsat(sql, entry.accountId)} AS balance`
     const balance = row?.balance ?? 0
     if (entry.amountMsat < 0 && balance + entry.amountMsat < 0) return balance
-    const [inserted] = await store<EntryRow[]>`
+    const [inserted] = await sql<EntryRow[]>`
       INSERT INTO credit_entries (account_id, amount_msat, kind, reason)
-      VALUES (${entry.accountId}, ${entry.amountMsat}, ${entry.kind}, ${entry.reason}) RETURNING ${entryFields(store)}`
-    await store`
+      VALUES (${entry.accountId}, ${entry.amountMsat}, ${entry.kind}, ${entry.reason}) RETURNING ${entryFields(sql)}`
+    await sql`
       INSERT INTO activity (account_id, actor, action, detail) VALUES (${entry.accountId}, ${entry.actor}, 'credit.added',
-        ${store.json({ amountMsat: entry.amountMsat, reason: entry.reason })})`
+        ${sql.json({ amountMsat: entry.amountMsat, reason: entry.reason })})`
     return inserted
   })
 }

@@ -1,35 +1,45 @@
-import postgres from 'postgres'
+import type { StoreAddress } from './postgres/connection.ts'
+import { Listener, type Subscriber } from './postgres/listener.ts'
+import { Pool } from './postgres/pool.ts'
+import { type Sql, sqlOn } from './postgres/sql.ts'
 
-export type Sql = postgres.Sql<{ bigint: number }>
-/** A piece of a statement. */
-export type Fragment = postgres.PendingQuery<postgres.Row[]>
+export type { StoreAddress } from './postgres/connection.ts'
+export type { Sql } from './postgres/sql.ts'
+export type { Fragment } from './postgres/statement.ts'
 
-/** int8 arrives as a number: everything we count (millisatoshi included) stays below 2^53, and what does not must not be rounded. */
-function parseInteger(text: string): number {
-  const value = Number(text)
-  if (!Number.isSafeInteger(value)) throw new Error('an integer of the database is too large')
-  return value
+export interface Database extends Sql {
+  /** Commits all of the work, or nothing. The work must use the `Sql` that it is given. */
+  begin<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  /** In a mode other than PostgreSQL's own, such as `ISOLATION LEVEL REPEATABLE READ`. */
+  beginAs<T>(mode: string, work: (sql: Sql) => Promise<T>): Promise<T>
+  /** Keeps one connection for all of the work, without a transaction. */
+  session<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  /** Tells the subscriber of every NOTIFY on the channel. Returns how to unsubscribe. */
+  listen(channel: string, subscriber: Subscriber): () => void
+  /** Lets statements that run finish within this time, then ends their connections. */
+  end(limit?: { timeoutMs: number }): Promise<void>
 }
 
-const OPTIONS: postgres.Options<{ bigint: postgres.PostgresType<number> }> = {
-  // Twice as many only wait for one another: fewer first validations a second on two cores, and a longer tail.
-  max: 10,
-  idle_timeout: 60,
-  connect_timeout: 5,
-  // Seconds. The client's own grows to 20, and every request would wait that long for its 503, also when the store is back.
-  backoff: () => 0.25,
-  onnotice: () => undefined,
-  types: { bigint: { to: 20, from: [20], serialize: (value: number) => String(value), parse: parseInteger } },
+/** Twice as many only wait for one another: fewer first validations per second on two cores, and a longer tail. */
+const MAX_CONNECTIONS = 10
+const END_TIMEOUT_MS = 5_000
+
+export function openStore(address: StoreAddress, maxConnections = MAX_CONNECTIONS): Database {
+  const pool = new Pool(address, maxConnections)
+  const listener = new Listener(address)
+  return Object.assign(sqlOn({ run: (query) => pool.run(query), runText: (text) => pool.runText(text) }), {
+    begin: <T>(work: (sql: Sql) => Promise<T>): Promise<T> => pool.transaction('', work),
+    beginAs: <T>(mode: string, work: (sql: Sql) => Promise<T>): Promise<T> => pool.transaction(mode, work),
+    session: <T>(work: (sql: Sql) => Promise<T>): Promise<T> => pool.session(work),
+    listen: (channel: string, subscriber: Subscriber): (() => void) => listener.listen(channel, subscriber),
+    end: async ({ timeoutMs } = { timeoutMs: END_TIMEOUT_MS }): Promise<void> => {
+      await Promise.all([listener.close(), pool.end(timeoutMs)])
+    },
+  })
 }
 
-export type StoreAddress = string | { host: string; port: number; user: string; password: string; database: string }
-
-export function openStore(address: StoreAddress, max = OPTIONS.max): Sql {
-  const options = { ...OPTIONS, ...(max === undefined ? {} : { max }) }
-  return typeof address === 'string' ? postgres(address, options) : postgres({ ...address, ...options })
-}
-
-const CONNECTION_CODES = new Set([
+const DOWN_CODES = new Set([
+  'STORE_UNAVAILABLE',
   'ECONNREFUSED',
   'ECONNRESET',
   'ENOENT',
@@ -38,10 +48,6 @@ const CONNECTION_CODES = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',
-  'CONNECT_TIMEOUT',
-  'CONNECTION_CLOSED',
-  'CONNECTION_ENDED',
-  'CONNECTION_DESTROYED',
   // admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections, disk_full, read_only_sql_transaction
   '57P01',
   '57P02',
@@ -54,5 +60,5 @@ const CONNECTION_CODES = new Set([
 /** The store could not do its work, whatever was asked of it: 503, and worth repeating. */
 export function isStoreDown(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
-  return typeof code === 'string' && CONNECTION_CODES.has(code)
+  return typeof code === 'string' && DOWN_CODES.has(code)
 }

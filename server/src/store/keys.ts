@@ -1,4 +1,4 @@
-import type { Sql } from './db.ts'
+import type { Database, Sql } from './db.ts'
 
 /** What the key of the first start is called: after the file it is in, where somebody would look for a key that they never saw. */
 export const FIRST_RUN_KEY = 'first-run.json'
@@ -30,22 +30,22 @@ export type NewKeyRow = {
  * The row lock on the account makes concurrent creations count one after the other, so that the limit holds.
  */
 export async function insertKey(
-  sql: Sql,
+  database: Database,
   key: NewKeyRow,
   maxKeys: number,
 ): Promise<'created' | 'no such account' | 'limit reached'> {
-  return sql.begin(async (transaction) => {
-    const [account] = await transaction`SELECT id FROM accounts WHERE id = ${key.accountId} FOR UPDATE`
+  return database.begin(async (sql) => {
+    const [account] = await sql`SELECT id FROM accounts WHERE id = ${key.accountId} FOR UPDATE`
     if (!account) return 'no such account'
-    const [row] = await transaction<{ count: number }[]>`
+    const [row] = await sql<{ count: number }[]>`
       SELECT count(*)::int AS count FROM api_keys WHERE account_id = ${key.accountId} AND revoked_at IS NULL`
     if ((row?.count ?? 0) >= maxKeys) return 'limit reached'
-    await transaction`
+    await sql`
       INSERT INTO api_keys (id, account_id, name, prefix, hash, scopes)
       VALUES (${key.id}, ${key.accountId}, ${key.name}, ${key.prefix}, ${key.hash}, ${key.scopes})`
-    await transaction`
+    await sql`
       INSERT INTO activity (account_id, actor, action, target, detail)
-      VALUES (${key.accountId}, ${key.actor}, 'key.created', ${key.id}, ${transaction.json({ name: key.name, scopes: key.scopes })})`
+      VALUES (${key.accountId}, ${key.actor}, 'key.created', ${key.id}, ${sql.json({ name: key.name, scopes: key.scopes })})`
     return 'created'
   })
 }

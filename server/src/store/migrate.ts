@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { StartFault } from '../platform/start-fault.ts'
-import { isStoreDown, type Sql } from './db.ts'
+import { type Database, isStoreDown, type Sql } from './db.ts'
 
 const DIRECTORY = fileURLToPath(new URL('./migrations/', import.meta.url))
 /** Any number; the same in every version of the service. */
@@ -27,49 +27,48 @@ export function readMigrations(): Migration[] {
 }
 
 /** In order, each in a transaction, under a lock: of two instances that start at once, one waits and finds nothing left to do. */
-export async function migrate(sql: Sql, migrations = readMigrations()): Promise<void> {
-  const session = await sql.reserve()
-  let isBroken = false
-  try {
-    const [server] = await session<{ version: string }[]>`SELECT current_setting('server_version_num') AS version`
+export async function migrate(database: Database, migrations = readMigrations()): Promise<void> {
+  await database.session(async (sql) => {
+    const [server] = await sql<{ version: string }[]>`SELECT current_setting('server_version_num') AS version`
     if (Number(server?.version) < OLDEST_POSTGRES) throw new StartFault(78, 'DATABASE_URL: PostgreSQL 15 or newer is needed')
-    await session`SELECT pg_advisory_lock(${LOCK})`
-    await session`CREATE TABLE IF NOT EXISTS schema_migrations (version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`
-    const [row] = await session<{ version: number | null }[]>`SELECT max(version) AS version FROM schema_migrations`
-    const current = row?.version ?? 0
-    const newest = migrations.at(-1)?.version ?? 0
-    if (current > newest)
-      throw new StartFault(
-        78,
-        `DATABASE_URL: the database was made by a newer version (schema ${current}, this one knows ${newest})`,
-      )
-    for (const migration of migrations.filter(({ version }) => version > current)) await apply(session, migration)
-  } catch (error) {
-    // A session that is gone has left neither transaction nor lock, and the client cannot be asked to use it again.
-    isBroken = isStoreDown(error)
-    throw error
-  } finally {
-    if (!isBroken) {
-      // A failed migration leaves its transaction open, and the next instance waits for our lock.
-      await session.unsafe('ROLLBACK; SELECT pg_advisory_unlock_all()')
-      session.release()
+    await sql`SELECT pg_advisory_lock(${LOCK})`
+    try {
+      await applyAll(sql, migrations)
+    } finally {
+      // A failed migration leaves its transaction open, and the next instance waits for our lock. A lost connection has left neither.
+      await sql.unsafe('ROLLBACK; SELECT pg_advisory_unlock_all()').catch((error: unknown) => {
+        if (!isStoreDown(error)) throw error
+      })
     }
-  }
+  })
+}
+
+async function applyAll(sql: Sql, migrations: Migration[]): Promise<void> {
+  await sql`CREATE TABLE IF NOT EXISTS schema_migrations (version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`
+  const [row] = await sql<{ version: number | null }[]>`SELECT max(version) AS version FROM schema_migrations`
+  const current = row?.version ?? 0
+  const newest = migrations.at(-1)?.version ?? 0
+  if (current > newest)
+    throw new StartFault(
+      78,
+      `DATABASE_URL: the database was made by a newer version (schema ${current}, this one knows ${newest})`,
+    )
+  for (const migration of migrations.filter(({ version }) => version > current)) await apply(sql, migration)
 }
 
 /** Tried again when the tables are in use: each attempt holds up whoever uses them for a moment only. */
-async function apply(session: Sql, { version, name, sql: statements }: Migration): Promise<void> {
+async function apply(sql: Sql, { version, name, sql: statements }: Migration): Promise<void> {
   const deadline = Date.now() + LOCK_PATIENCE_MS
   for (;;) {
     try {
-      await session.unsafe(
+      await sql.unsafe(
         `BEGIN; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; ${statements};
          INSERT INTO schema_migrations (version, name) VALUES (${version}, '${name}'); COMMIT`,
       )
       return
     } catch (error) {
       if (!NO_LOCK.includes((error as { code?: string }).code ?? '')) throw error
-      await session.unsafe('ROLLBACK')
+      await sql.unsafe('ROLLBACK')
       if (Date.now() > deadline)
         throw new StartFault(1, `DATABASE_URL: the migration ${name} gets no lock: something else keeps its tables busy`)
       await pause(LOCK_PAUSE_MS)

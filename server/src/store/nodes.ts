@@ -216,7 +216,7 @@ export async function beginOperation(sql: Sql, accountId: string, id: string, as
       deleted_at = ${ask.kind === 'delete' ? sql`now()` : sql`deleted_at`},
       history = history || jsonb_build_object('wantedSinceMs', floor(extract(epoch FROM clock_timestamp()) * 1000), 'exitsMs', '[]'::jsonb),
       next_at = now()
-    WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL AND operation IS NULL AND status IN ${sql(ask.from)}
+    WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL AND operation IS NULL AND status = ANY (${ask.from})
       ${ask.unlessFunded ? sql`AND NOT has_funds` : sql``}
     RETURNING ${columns(sql)}`
   return row

@@ -1,4 +1,4 @@
-import type { Fragment, Sql } from './db.ts'
+import type { Database, Fragment, Sql } from './db.ts'
 
 /** What better-auth keeps, in tables of ours. What happened to a person is in the activity log if, and only if, the row says so too. */
 export type PeopleTable = 'people' | 'people_sessions' | 'people_identities' | 'people_verifications' | 'people_passkeys'
@@ -6,8 +6,18 @@ export type Row = Record<string, unknown>
 export type Condition = { column: string; operator: string; value: unknown }
 
 export async function insertRow(sql: Sql, table: PeopleTable, row: Row): Promise<Row> {
+  const columns = Object.keys(row)
   const [inserted] = await sql<Row[]>`
-    WITH row AS (INSERT INTO ${sql(table)} ${sql(row)} RETURNING *), ${logOfInsert(sql, table)} SELECT * FROM row`
+    WITH row AS (
+      INSERT INTO ${sql(table)} (${list(
+        sql,
+        columns.map((name) => sql`${sql(name)}`),
+      )})
+      VALUES (${list(
+        sql,
+        columns.map((name) => sql`${row[name] as string}`),
+      )}) RETURNING *
+    ), ${logOfInsert(sql, table)} SELECT * FROM row`
   if (!inserted) throw new Error(`nothing was inserted into ${table}`)
   return inserted
 }
@@ -33,8 +43,9 @@ export async function updateRows(sql: Sql, table: PeopleTable, where: Condition[
   const log = isNewPassword
     ? sql`${logged(sql, 'person.password_changed')}, ended AS (${endLinks(sql, sql`SELECT person_id FROM row`)})`
     : sql`log AS (SELECT 1)`
+  const sets = Object.entries(changes).map(([name, value]) => sql`${sql(name)} = ${value as string}`)
   return sql<Row[]>`
-    WITH row AS (UPDATE ${sql(table)} SET ${sql(changes)} WHERE ${all(sql, where)} RETURNING *), ${log} SELECT * FROM row`
+    WITH row AS (UPDATE ${sql(table)} SET ${list(sql, sets)} WHERE ${all(sql, where)} RETURNING *), ${log} SELECT * FROM row`
 }
 
 /** One session that ends before its time was signed out; those that ran out are only swept away. */
@@ -58,6 +69,8 @@ function logged(sql: Sql, action: string, when = sql`true`, detail = sql``) {
     SELECT p.account_id, p.id, ${action}, jsonb_build_object(${detail}) FROM row JOIN people p ON p.id = row.person_id WHERE ${when}
   )`
 }
+
+const list = (sql: Sql, items: Fragment[]): Fragment => items.reduce((before, item) => sql`${before}, ${item}`)
 
 function all(sql: Sql, where: Condition[]) {
   return where.reduce((before, condition) => sql`${before} AND ${one(sql, condition)}`, sql`true`)
@@ -111,11 +124,10 @@ export async function isOpenSession(sql: Sql, id: string): Promise<boolean> {
  * All of a person, or all but one, and the links that would begin another. The links first, in a statement of their own: a link that is
  * being used at this moment is waited for, and the session it began is seen by the second statement.
  */
-export async function endSessions(sql: Sql, personId: string, except: string | undefined): Promise<void> {
-  await sql.begin(async (transaction) => {
-    const store = transaction as unknown as Sql
-    await endLinks(store, store`SELECT ${personId}`)
-    await store`
+export async function endSessions(database: Database, personId: string, except: string | undefined): Promise<void> {
+  await database.begin(async (sql) => {
+    await endLinks(sql, sql`SELECT ${personId}`)
+    await sql`
       WITH gone AS (DELETE FROM people_sessions WHERE person_id = ${personId} AND id <> ${except ?? ''} RETURNING 1)
       INSERT INTO activity (account_id, actor, action, detail)
       SELECT account_id, id, 'person.signed_out', jsonb_build_object('sessions', (SELECT count(*) FROM gone))

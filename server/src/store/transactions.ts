@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Sql } from './db.ts'
+import type { Database, Sql } from './db.ts'
 
 type Current = { session: Promise<Sql> | undefined; outcome: Promise<unknown> | undefined; end: (error?: unknown) => void }
 
@@ -8,10 +8,10 @@ type Current = { session: Promise<Sql> | undefined; outcome: Promise<unknown> | 
  * before it (a tenth of a second) would otherwise keep a connection from everybody else meanwhile.
  */
 export class Transactions {
-  readonly #sql: Sql
+  readonly #sql: Database
   readonly #current = new AsyncLocalStorage<Current>()
 
-  constructor(sql: Sql) {
+  constructor(sql: Database) {
     this.#sql = sql
   }
 
@@ -52,7 +52,7 @@ export class Transactions {
       // It is looked at when the work is done; until then nobody else would.
       ended.catch(() => undefined)
       current.outcome = this.#sql.begin(async (transaction) => {
-        resolve(transaction as unknown as Sql)
+        resolve(transaction)
         await ended
       })
       current.outcome.catch(reject)

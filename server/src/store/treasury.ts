@@ -1,4 +1,4 @@
-import type { Sql } from './db.ts'
+import type { Database, Sql } from './db.ts'
 
 export type Treasury = { nodeId: string; status: string }
 
@@ -13,17 +13,16 @@ export async function findTreasury(sql: Sql, nodeId: string | undefined): Promis
 export const TREASURY_NAME = 'treasury'
 
 /** False: there is no such node, or its account is not called so. There is one treasury: what was it before is an account like others. */
-export async function markTreasury(sql: Sql, nodeId: string): Promise<boolean> {
-  return sql.begin(async (transaction) => {
-    const store = transaction as unknown as Sql
-    await lockTreasury(store)
-    const [account] = await store<{ id: string; isTreasury: boolean }[]>`
+export async function markTreasury(database: Database, nodeId: string): Promise<boolean> {
+  return database.begin(async (sql) => {
+    await lockTreasury(sql)
+    const [account] = await sql<{ id: string; isTreasury: boolean }[]>`
       SELECT a.id, a.is_treasury AS "isTreasury" FROM accounts a JOIN nodes n ON n.account_id = a.id
       WHERE n.id = ${nodeId} AND n.deleted_at IS NULL AND a.name = ${TREASURY_NAME}`
     if (!account) return false
     if (account.isTreasury) return true
-    await store`UPDATE accounts SET is_treasury = false WHERE is_treasury`
-    await store`UPDATE accounts SET is_treasury = true WHERE id = ${account.id}`
+    await sql`UPDATE accounts SET is_treasury = false WHERE is_treasury`
+    await sql`UPDATE accounts SET is_treasury = true WHERE id = ${account.id}`
     return true
   })
 }

@@ -8,7 +8,7 @@ import {
   runwaySeconds,
 } from '../../src/accounts/credit/credit.ts'
 import { type Config, readConfig } from '../../src/config.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { closeHours, postUsage } from '../../src/store/usage.ts'
 import {
   type Clock,
@@ -74,7 +74,7 @@ describe('C31 C33: the operator gives and takes', () => {
 })
 
 describe('C31 C33: what an account is shown', () => {
-  let sql: Sql
+  let sql: Database
   let clock: Clock
   const config: Config = { ...readConfig({}), nodePriceSatPerDay: PRICE_SAT, creditGraceHours: 48 }
   const summary = (id: string): Promise<CreditSummary> => creditSummary(sql, config, id)

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
 import { type Answer, type Server, Server as ServerProcess, startServer } from '../support/server.ts'
 
 let server: Server
 /** The same people where nobody new is let in. */
 let closed: Server
-let sql: Sql
+let sql: Database
 
 beforeAll(async () => {
   server = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1', REGISTRATION: 'invite' } })

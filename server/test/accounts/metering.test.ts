@@ -5,7 +5,7 @@ import { Metering } from '../../src/accounts/credit/metering.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { createLogger } from '../../src/platform/log.ts'
 import { findCredit, insertCredit, missingCredit } from '../../src/store/credit.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database, Sql } from '../../src/store/db.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { insertTopUp, settleTopUp } from '../../src/store/top-ups.ts'
 import { closeHours, forgetUsage, postUsage } from '../../src/store/usage.ts'
@@ -32,7 +32,7 @@ const HOUR = 3_600
 const DAY = 86_400
 
 let server: Server
-let sql: Sql
+let sql: Database
 let clock: Clock
 let account: string
 
@@ -76,7 +76,7 @@ describe('C32: what is kept of a node’s time', () => {
     const node = await newNode(sql, account)
     await clock.move(10 * 60)
     const undone = sql.begin(async (transaction) => {
-      await setNode(transaction as unknown as Sql, node, { status: 'stopped' })
+      await setNode(transaction, node, { status: 'stopped' })
       throw new Error('undone')
     })
     await expect(undone).rejects.toThrow('undone')
@@ -216,7 +216,7 @@ describe('C32: what is kept of a node’s time', () => {
       const stop = (store: Sql): Promise<unknown> => setNode(store, node, { status: 'stopped' })
       const [holder, other] = first === 'stop' ? [stop, closeHours] : [closeHours, stop]
       const holding = sql.begin(async (transaction) => {
-        await holder(transaction as unknown as Sql)
+        await holder(transaction)
         isDone()
         await held
       })
@@ -253,7 +253,7 @@ describe('C32: posting', () => {
     await clock.move(HOUR)
     await closeHours(sql)
     const undone = sql.begin(async (transaction) => {
-      expect(await postUsage(transaction as unknown as Sql, PRICE_MSAT, 10)).toBe(1)
+      expect(await postUsage(transaction, PRICE_MSAT, 10)).toBe(1)
       throw new Error('killed')
     })
     await expect(undone).rejects.toThrow('killed')
@@ -288,12 +288,13 @@ describe('C32: posting', () => {
   test('C32: to forget the time does not meet a node that is being stopped', async () => {
     const node = await newNode(sql, account)
     await clock.move(HOUR)
+    let stopping: Promise<void> | undefined
     await sql.begin(async (transaction) => {
-      await forgetUsage(transaction as unknown as Sql)
-      const stopping = setNode(sql, node, { status: 'stopped' })
+      await forgetUsage(transaction)
+      stopping = setNode(sql, node, { status: 'stopped' })
       await new Promise((resolve) => setTimeout(resolve, 100))
-      return [stopping]
     })
+    await stopping
     const kept = await eventually(async () => {
       const intervals = await intervalsOf(sql, node)
       return intervals.every(({ to }) => to !== null) && intervals
@@ -408,7 +409,7 @@ class Expected {
 describe('C31 C32: whatever happens in whatever order', () => {
   const die = async (work: (store: Sql) => Promise<unknown>): Promise<void> => {
     const dying = sql.begin(async (transaction) => {
-      await work(transaction as unknown as Sql)
+      await work(transaction)
       throw new Error('dead')
     })
     await expect(dying).rejects.toThrow('dead')
@@ -687,7 +688,7 @@ describe('C33: warnings, grace, stop', () => {
 
 describe('C32: services that are killed, and several on one database', () => {
   let yard: Server
-  let store: Sql
+  let store: Database
   let accountId: string
 
   beforeAll(async () => {

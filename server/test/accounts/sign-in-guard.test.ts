@@ -7,7 +7,7 @@ import { HashQueue } from '../../src/accounts/people/hash-queue.ts'
 import { readConfig } from '../../src/config.ts'
 import { isOnThisMachine } from '../../src/http/hooks/session.ts'
 import { isLoopback } from '../../src/platform/loopback.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { forgetOldFailures } from '../../src/store/sign-in-failures.ts'
 import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
 import { type Answer, eventually, type Server, Server as ServerProcess, send, startServer } from '../support/server.ts'
@@ -15,7 +15,7 @@ import { type Answer, eventually, type Server, Server as ServerProcess, send, st
 let server: Server
 /** The same people, served by another process. */
 let replica: Server
-let sql: Sql
+let sql: Database
 
 beforeAll(async () => {
   server = await startServer({ env: { TRUST_PROXY: '1' } })

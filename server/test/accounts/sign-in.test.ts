@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import { originsOf } from '../../src/http/hooks/session.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { forgetOldLinks } from '../../src/store/links.ts'
 import { forgetEndedSessions } from '../../src/store/people.ts'
 import { Browser, cookiesOf, newEmail, PASSWORD } from '../support/browser.ts'
@@ -19,7 +19,7 @@ import {
 let server: Server
 /** The same people, served by another process. */
 let replica: Server
-let sql: Sql
+let sql: Database
 /** Somebody who stays signed in throughout: a password takes a tenth of a second to hash. */
 let known: { browser: Browser; email: string }
 

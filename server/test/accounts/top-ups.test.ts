@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import { CRASHING_SERVER } from '../../../testing/bundles.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database, Sql } from '../../src/store/db.ts'
 import { type Entry, entriesOf } from '../support/credit.ts'
 import { fault, newOwner, type Owner } from '../support/nodes.ts'
 import { type Answer, eventually, freePort, Server, startServer, storeEnv } from '../support/server.ts'
@@ -11,7 +11,7 @@ const ENV = { TRUST_PROXY: '1', LOG_LEVEL: 'warn' }
 type Offer = { amountSat: number; invoice: string; expiresAt: number }
 
 let server: Server
-let sql: Sql
+let sql: Database
 
 beforeAll(async () => {
   server = await startServer({ env: ENV })
@@ -216,7 +216,7 @@ describe('the treasury', () => {
 
 describe('C32: a payment is never lost and never counts twice', () => {
   let yard: Server
-  let store: Sql
+  let store: Database
 
   beforeAll(async () => {
     // Nobody listens there: what nodes tell is lost, and only asking helps.

@@ -5,7 +5,7 @@ import { buildApp } from '../../src/http/app.ts'
 import type { AppDeps } from '../../src/http/deps.ts'
 import { createLogger } from '../../src/platform/log.ts'
 import { derivedKey, masterKeyOf, open } from '../../src/platform/secrets.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { registeredRoutes } from '../support/app.ts'
 import { newRepeatKey, signUp, type Visitor } from '../support/dashboard.ts'
 import { credentialOf, invoiceIn } from '../support/gateway.ts'
@@ -14,7 +14,7 @@ import { eventually, type Server, startServer } from '../support/server.ts'
 let server: Server
 let ann: Visitor
 let bob: Visitor
-let sql: Sql
+let sql: Database
 /** Every route of the dashboard but signing in and out, as the router has them. */
 let routes: { method: string; url: string }[]
 

@@ -4,14 +4,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Feeds } from '../../src/http/dashboard/events.ts'
 import { createLogger } from '../../src/platform/log.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { type Changed, type Stream, signUp, type Visitor } from '../support/dashboard.ts'
 import { charge, credentialOf, pay, validate } from '../support/gateway.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
 let server: Server
 let ann: Visitor
-let sql: Sql
+let sql: Database
 const streams: Stream[] = []
 
 beforeAll(async () => {

@@ -6,13 +6,13 @@ import { payInvoice } from '../../src/lightning/phoenixd/wallet.ts'
 import { accessTo } from '../../src/nodes/access.ts'
 import { masterKeyOf } from '../../src/platform/secrets.ts'
 import { addressIn } from '../../src/runtimes/process/address.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { type CreatedNode, signUp, type Visitor } from '../support/dashboard.ts'
 import { callNode, catalogue, fault } from '../support/nodes.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
 let server: Server
-let sql: Sql
+let sql: Database
 let ann: Visitor
 /** One of each access, and a stranger's, to be paid. */
 let full: CreatedNode

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
 import { listActivity } from '../../src/store/accounts.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database, Sql } from '../../src/store/db.ts'
 import { FIRST_RUN_KEY, listKeys } from '../../src/store/keys.ts'
 import { listNodes } from '../../src/store/nodes.ts'
 import { fingerprintOf, funnelOf, overviewOf, receivedLately } from '../../src/store/overview.ts'
@@ -10,7 +10,7 @@ import { signUp, type Visitor } from '../support/dashboard.ts'
 import { type Server, startServer } from '../support/server.ts'
 
 let server: Server
-let sql: Sql
+let sql: Database
 const PAYMENTS = 100_000
 const NODES = 1_000
 const HOUR = 3_600

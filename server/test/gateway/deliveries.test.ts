@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { confirmDeliveries } from '../../src/store/deliveries.ts'
 import { type Merchant, newMerchant, type Paid } from '../support/payments.ts'
 import { type Answer, eventually, type Server, startServer } from '../support/server.ts'
@@ -8,7 +8,7 @@ import { type Answer, eventually, type Server, startServer } from '../support/se
 /** C45, C48 and C39: claims that are held, confirmed and given back, and terms that a payment is held to. */
 
 let server: Server
-let sql: Sql
+let sql: Database
 let merchant: Merchant
 let stranger: Merchant
 let nodeId: string
@@ -278,9 +278,9 @@ describe('delivered', () => {
   })
 
   /** What another request changes and has not committed yet. */
-  async function during(change: (transaction: Sql) => Promise<unknown>, work: () => Promise<void>): Promise<void> {
+  async function during(change: (transaction: Database) => Promise<unknown>, work: () => Promise<void>): Promise<void> {
     await sql.begin(async (transaction) => {
-      await change(transaction as unknown as Sql)
+      await change(transaction as unknown as Database)
       await work()
     })
   }
@@ -318,7 +318,7 @@ describe('delivered', () => {
       sql.begin(async (transaction) => {
         await transaction`SET LOCAL enable_indexscan = off`
         await transaction`SET LOCAL enable_bitmapscan = off`
-        return confirmDeliveries(transaction as unknown as Sql, merchant.key.accountId, batch)
+        return confirmDeliveries(transaction as unknown as Database, merchant.key.accountId, batch)
       })
     let confirmed: Promise<unknown> | undefined
     await during(

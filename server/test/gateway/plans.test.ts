@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
-import { openStore, type Sql } from '../../src/store/db.ts'
+import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { claimDelivery, confirmDeliveries, releaseDelivery } from '../../src/store/deliveries.ts'
 import { findPayment, findShownPayment, findUnsettled, hurryInvoice, payProved } from '../../src/store/payments.ts'
 import { startServer, track } from '../support/server.ts'
@@ -18,7 +18,7 @@ const FEW = 150
 const UNTIL_KEPT = 8
 const BATCH = 10
 
-let sql: Sql
+let sql: Database
 
 beforeAll(async () => {
   const server = await startServer()
@@ -87,8 +87,7 @@ const statements: { name: string; of: Kind; run: (store: Sql, id: string, ids: s
 
 /** Rows that the work reads of the two tables, by whatever scan. */
 async function rowsRead(work: (store: Sql) => Promise<unknown>): Promise<number> {
-  return sql.begin(async (transaction) => {
-    const store = transaction as unknown as Sql
+  return sql.begin(async (store) => {
     if (!(await work(store))) throw new Error('it did nothing')
     const [row] = await store<{ read: number }[]>`
       SELECT sum(seq_tup_read + idx_tup_fetch)::int AS read FROM pg_stat_xact_user_tables

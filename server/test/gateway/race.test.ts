@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { inTurns, Line, Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
@@ -20,7 +20,7 @@ const seed = Number(process.env.SEED ?? randomInt(2 ** 31))
 
 let server: Server
 let replica: Server
-let sql: Sql
+let sql: Database
 let nodeId: string
 let lines: Line[]
 /** Their nodes' events arrive. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { funnelOf } from '../../src/store/overview.ts'
 import { removeUnpaidPayments } from '../../src/store/payments.ts'
 import { credentialOf, invoiceIn, preimageFrom } from '../support/gateway.ts'
@@ -20,7 +20,7 @@ const [OLD, BOTH] = [
 ]
 
 let server: Server
-let sql: Sql
+let sql: Database
 let merchant: Merchant
 let node: Node
 /** Of the old version, so that it can be updated. */

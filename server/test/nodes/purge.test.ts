@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { CRASHING_SERVER } from '../../../testing/bundles.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { beginPurges, undeleteNode } from '../../src/store/nodes.ts'
 import { type Created, Yard } from '../support/crash.ts'
 import { eventually } from '../support/server.ts'
@@ -11,7 +11,7 @@ import { eventually } from '../support/server.ts'
 
 const RETENTION_DAYS = 30
 let yard: Yard
-let sql: Sql
+let sql: Database
 
 beforeAll(async () => {
   const env = { RETENTION_DAYS: String(RETENTION_DAYS), MAX_NODES_PER_ACCOUNT: '200' }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { lookUpUser } from '../../src/platform/linux.ts'
 import { listActivity } from '../../src/store/accounts.ts'
-import { openStore, type Sql } from '../../src/store/db.ts'
+import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { claimDelivery, type Delivery } from '../../src/store/deliveries.ts'
 import { type Migration, migrate, readMigrations } from '../../src/store/migrate.ts'
 import { findPayment, markPaid } from '../../src/store/payments.ts'
@@ -49,7 +49,7 @@ async function startDebian(programs: string): Promise<Store> {
 
 function promises(start: () => Promise<Store>): void {
   let store: Store
-  let admin: Sql
+  let admin: Database
   let databases = 0
 
   beforeAll(async () => {
@@ -62,7 +62,7 @@ function promises(start: () => Promise<Store>): void {
     await admin.unsafe(`CREATE DATABASE ${database}`)
     return { ...store, database }
   }
-  const connect = (address: Store): Sql => track(openStore(address))
+  const connect = (address: Store): Database => track(openStore(address))
   const applied = async (sql: Sql): Promise<number[]> =>
     (await sql<{ version: number }[]>`SELECT version FROM schema_migrations ORDER BY version`).map(({ version }) => version)
   const tables = async (sql: Sql): Promise<string[]> =>

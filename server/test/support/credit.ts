@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { newId } from '../../src/platform/ids.ts'
 import { insertAccount } from '../../src/store/accounts.ts'
-import { openStore, type Sql } from '../../src/store/db.ts'
+import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { migrate, readMigrations } from '../../src/store/migrate.ts'
 import { type Server, track } from './server.ts'
 
@@ -35,7 +35,7 @@ export class Clock {
 }
 
 /** A fresh database beside the server's own; without migrations from `until` on. */
-export async function freshDatabase(server: Server, until = Number.POSITIVE_INFINITY): Promise<{ sql: Sql; clock: Clock }> {
+export async function freshDatabase(server: Server, until = Number.POSITIVE_INFINITY): Promise<{ sql: Database; clock: Clock }> {
   const name = `credit_${databases++}_${randomBytes(4).toString('hex')}`
   const admin = server.sql()
   await admin.unsafe(`CREATE DATABASE ${name}`)

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import { decode } from 'light-bolt11-decoder'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { type Created, callNode, Owner } from './nodes.ts'
 import { type Answer, eventually, type Server } from './server.ts'
 
@@ -117,8 +117,8 @@ export function decoded(invoice: string): Decoded {
 }
 
 /** One connection for each life of the service: it takes a hundred in all. */
-const connections = new WeakMap<object, Sql>()
-export function storeOf(server: Server): Sql {
+const connections = new WeakMap<object, Database>()
+export function storeOf(server: Server): Database {
   const sql = connections.get(server.child) ?? server.sql()
   connections.set(server.child, sql)
   return sql

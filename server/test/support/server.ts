@@ -11,7 +11,7 @@ import { freePort } from '../../../sandboxd/test/harness.ts'
 import { SERVER } from '../../../testing/bundles.ts'
 import { eventually } from '../../../testing/eventually.ts'
 import { copyPreparedDataDir, createDatabase, dropDatabase, type Store } from '../../../testing/postgres.ts'
-import { openStore, type Sql } from '../../src/store/db.ts'
+import { type Database, openStore } from '../../src/store/db.ts'
 import { mismatch, operationAt } from './answers.ts'
 
 export { eventually, freePort, type Store }
@@ -19,13 +19,13 @@ export { eventually, freePort, type Store }
 /** The real service on a real PostgreSQL. Everything that a test file starts or writes is gone when the file has run. */
 
 const servers = new Set<Server>()
-const stores = new Set<Sql>()
+const stores = new Set<Database>()
 const databases: Store[] = []
 const directories: string[] = []
 const agent = new Agent({ keepAlive: false })
 
 afterAll(async () => {
-  await Promise.all([...stores].map((sql) => sql.end({ timeout: 0 })))
+  await Promise.all([...stores].map((sql) => sql.end({ timeoutMs: 0 })))
   await Promise.all([...servers].map((server) => server.kill()))
   for (const directory of directories) {
     await killWhatRunsIn(directory)
@@ -301,7 +301,7 @@ export class Server {
     return { giveBack: () => renameSync(elsewhere, software) }
   }
 
-  sql(): Sql {
+  sql(): Database {
     // Few each: a hundred connections are all there are, and every test opens its own.
     return track(openStore(this.store, 4))
   }
@@ -315,7 +315,7 @@ export async function startServer(setup: ServerSetup = {}): Promise<Server> {
 }
 
 /** A connection that is closed when the file has run. */
-export function track(sql: Sql): Sql {
+export function track(sql: Database): Database {
   stores.add(sql)
   return sql
 }

@@ -11,7 +11,7 @@ import {
   type WarningChange,
   type WarningLevel,
 } from '../../store/credit.ts'
-import type { Sql } from '../../store/db.ts'
+import type { Database, Sql } from '../../store/db.ts'
 import { findTreasury } from '../../store/treasury.ts'
 import { noSuchAccount } from '../accounts.ts'
 
@@ -98,29 +98,28 @@ export async function creditSummary(sql: Sql, config: Config, accountId: string)
  * between two reads would be missing from both, or counted twice.
  */
 export async function creditWithEntries(
-  sql: Sql,
+  database: Database,
   config: Config,
   accountId: string,
   before: number | undefined,
   limit: number,
 ): Promise<{ summary: CreditSummary; entries: LedgerRow[] }> {
-  return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (transaction) => {
-    const store = transaction as unknown as Sql
-    const summary = await creditSummary(store, config, accountId)
-    return { summary, entries: await listEntries(store, accountId, before, limit) }
+  return database.beginAs('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (sql) => {
+    const summary = await creditSummary(sql, config, accountId)
+    return { summary, entries: await listEntries(sql, accountId, before, limit) }
   })
 }
 
 /** Only metering may take a balance below zero. */
 export async function addCredit(
-  sql: Sql,
+  database: Database,
   accountId: string,
   amountSat: number,
   reason: string,
   actor: string,
 ): Promise<EntryRow> {
   if (!isId('acct', accountId)) throw noSuchAccount()
-  const entry = await insertCredit(sql, { accountId, amountMsat: amountSat * 1000, kind: 'operator', reason, actor })
+  const entry = await insertCredit(database, { accountId, amountMsat: amountSat * 1000, kind: 'operator', reason, actor })
   if (entry === undefined) throw noSuchAccount()
   if (typeof entry === 'number') {
     const balance = `The account’s balance is ${Math.floor(entry / 1000)} sat`

@@ -3,12 +3,12 @@ import { lightningIdOf, type Network, newMaterial, sealSecrets } from '../../nod
 import { newId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/log.ts'
 import type { MasterKey } from '../../platform/secrets.ts'
-import type { Sql } from '../../store/db.ts'
+import type { Database } from '../../store/db.ts'
 import { insertNode } from '../../store/nodes.ts'
 import { insertTreasuryAccount, lockTreasury, markTreasury } from '../../store/treasury.ts'
 
 export type TreasuryParts = {
-  sql: Sql
+  sql: Database
   config: Config
   master: MasterKey
   network: Network
@@ -25,25 +25,33 @@ const NO_LIMITS = { perAccount: 1, perHost: Number.MAX_SAFE_INTEGER, priceMsatPe
  * Who takes payments for credit. Where money is real the operator names a node of an account made for it. In the sandbox both are made,
  * once: nobody has a key of that account, and so nobody else sees its node.
  */
-export async function openTreasury({ sql, config, master, network, host, versions, wake, log }: TreasuryParts): Promise<void> {
+export async function openTreasury({
+  sql: database,
+  config,
+  master,
+  network,
+  host,
+  versions,
+  wake,
+  log,
+}: TreasuryParts): Promise<void> {
   const { treasury } = config
   if (treasury === 'none') return
   if (treasury.nodeId !== undefined) {
-    if (!(await markTreasury(sql, treasury.nodeId)))
+    if (!(await markTreasury(database, treasury.nodeId)))
       log.warn('TREASURY_NODE_ID names no node of an account "treasury": credit cannot be bought')
     return
   }
   // What costs nothing needs no credit; and a process that only serves has nowhere to put a node.
   if (config.nodePriceSatPerDay === 0 || config.role !== 'all') return
-  const isMade = await sql.begin(async (transaction) => {
-    const store = transaction as unknown as Sql
-    await lockTreasury(store)
+  const isMade = await database.begin(async (sql) => {
+    await lockTreasury(sql)
     const accountId = newId('acct')
-    if (!(await insertTreasuryAccount(store, accountId, ACTOR))) return false
+    if (!(await insertTreasuryAccount(sql, accountId, ACTOR))) return false
     const id = newId('node')
     const material = newMaterial()
     const made = await insertNode(
-      store,
+      sql,
       {
         id,
         accountId,

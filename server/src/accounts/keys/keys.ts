@@ -1,7 +1,7 @@
 import { isId, newId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/log.ts'
 import { Problem } from '../../problems.ts'
-import type { Sql } from '../../store/db.ts'
+import type { Database } from '../../store/db.ts'
 import {
   changeKey,
   findUsableKey,
@@ -26,27 +26,22 @@ const RECORD_USE_MS = 10_000
 
 /** Whose key it is, with a memory of at most 5 s: within that a key revoked by another replica stops working, whatever gets lost. */
 export class Keys {
-  readonly #sql: Sql
+  readonly #sql: Database
   readonly #cache = new Map<string, { key: KeyRow; until: number }>()
   /** Moves with every change: what was read before it must not be remembered after it. */
   #generation = 0
   readonly #uses = new Map<string, Date>()
   readonly #recorder: NodeJS.Timeout
-  #unlisten: (() => Promise<void>) | undefined
+  readonly #unlisten: () => void
 
-  constructor(sql: Sql, log: Logger) {
+  constructor(sql: Database, log: Logger) {
     this.#sql = sql
     const record = (): Promise<void> =>
       this.#recordUses().catch((error: unknown) => log.warn({ err: error }, 'cannot record when API keys were last used'))
     this.#recorder = setInterval(record, RECORD_USE_MS)
     this.#recorder.unref()
     // Only makes it sooner: the cache forgets by itself.
-    sql
-      .listen(KEYS_CHANGED, () => this.#forget())
-      .then(({ unlisten }) => {
-        this.#unlisten = unlisten
-      })
-      .catch((error: unknown) => log.warn({ err: error }, 'cannot listen for changes of API keys'))
+    this.#unlisten = sql.listen(KEYS_CHANGED, { onNotify: () => this.#forget(), onStart: () => this.#forget() })
   }
 
   async authenticate(text: string): Promise<KeyRow | undefined> {
@@ -118,6 +113,6 @@ export class Keys {
   async close(): Promise<void> {
     clearInterval(this.#recorder)
     await this.#recordUses()
-    await this.#unlisten?.()
+    this.#unlisten()
   }
 }

@@ -121,7 +121,7 @@ export class Links {
       const user = await this.#signIn.makePerson(person)
       return { user, cookies: await this.#signIn.start(client, user.id, 'sign-up') }
     } catch (error) {
-      const constraint = (error as { constraint_name?: string }).constraint_name
+      const constraint = (error as { constraint?: string }).constraint
       if (constraint === 'people_email') throw emailTaken()
       // Two links to one account, used at once.
       if (constraint === 'people_account_id_key') throw noSuchLink()

@@ -4,7 +4,7 @@ import { newId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/log.ts'
 import { derivedKey, type MasterKey } from '../../platform/secrets.ts'
 import { Problem } from '../../problems.ts'
-import type { Sql } from '../../store/db.ts'
+import type { Database } from '../../store/db.ts'
 import { endSessions, listSessions, type SessionRow } from '../../store/people.ts'
 import { Transactions } from '../../store/transactions.ts'
 import { createAccount, RESERVED_NAMES } from '../accounts.ts'
@@ -60,14 +60,14 @@ export class SignIn {
   readonly devices: DeviceCookie
   readonly #queue = new HashQueue({ maxRunning: MAX_HASHES_AT_ONCE, maxWaiting: MAX_WAITING_HASHES })
   readonly #config: Config
-  readonly #sql: Sql
+  readonly #sql: Database
   readonly #secret: string
   readonly #logger: Logger
   /** Who makes the call that runs, and what the store or the queue refused during it. */
   readonly #calls = new AsyncLocalStorage<{ client: Client; fault?: unknown }>()
   #library: Promise<AuthLibrary> | undefined
 
-  constructor({ config, sql, master, logger }: { config: Config; sql: Sql; master: MasterKey; logger: Logger }) {
+  constructor({ config, sql, master, logger }: { config: Config; sql: Database; master: MasterKey; logger: Logger }) {
     this.#config = config
     this.#sql = sql
     this.#secret = derivedKey(master, 'sign-in').toString('base64')

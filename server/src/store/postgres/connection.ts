@@ -1,0 +1,63 @@
+import pg from 'pg'
+import { StoreUnavailable } from './store-unavailable.ts'
+
+export type StoreAddress = string | { host: string; port: number; user: string; password: string; database: string }
+
+const CONNECT_TIMEOUT_MS = 5_000
+const INT8: number = pg.types.builtins.INT8
+
+/** int8 arrives as a number: all that we count (millisatoshi included) stays below 2^53, and what does not must not be rounded. */
+function parseInteger(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value)) throw new Error('an integer from the database is too large')
+  return value
+}
+
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === INT8 && format !== 'binary' ? parseInteger : pg.types.getTypeParser(oid, format),
+}
+
+/** A connection that knows when it was lost. */
+export class Connection extends pg.Client {
+  #isLost = false
+
+  constructor(address: StoreAddress) {
+    super({
+      ...(typeof address === 'string' ? { connectionString: address } : address),
+      types,
+      keepAlive: true,
+      // Not at the pool: there it would also limit the wait for a connection that is in use.
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    })
+    // Without a listener, a connection that is lost between two statements would end the process.
+    this.on('error', () => {
+      this.#isLost = true
+    })
+  }
+
+  get isLost(): boolean {
+    return this.#isLost
+  }
+
+  /** The error of a statement as the caller should see it. */
+  explain(error: unknown): unknown {
+    // The server has said goodbye. The socket closes a moment later, and the next statement must not be sent on it.
+    this.#isLost ||= GOODBYES.has(codeOf(error) ?? '')
+    return this.#isLost && codeOf(error) === undefined ? new StoreUnavailable(error) : explainConnect(error)
+  }
+}
+
+/** admin_shutdown, crash_shutdown, cannot_connect_now */
+const GOODBYES = new Set(['57P01', '57P02', '57P03'])
+/** What pg says of a connection that could not be made, or that it has ended, where the operating system gave no code. */
+const NO_CONNECTION = new Set(['timeout expired', 'Connection terminated unexpectedly', 'Connection terminated'])
+
+export function explainConnect(error: unknown): unknown {
+  return error instanceof Error && NO_CONNECTION.has(error.message) ? new StoreUnavailable(error) : error
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' ? code : undefined
+}

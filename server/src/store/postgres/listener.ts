@@ -1,0 +1,77 @@
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { escapeIdentifier } from 'pg'
+import { Connection, type StoreAddress } from './connection.ts'
+
+export type Subscriber = {
+  onNotify: (payload: string) => void
+  /** Listening has begun, for the first time or again: notifications from before did not arrive. */
+  onStart: () => void
+}
+
+const RETRY_MS = 500
+
+/** One connection that listens on all channels. When it is lost, it is opened again until it works. */
+export class Listener {
+  readonly #address: StoreAddress
+  readonly #subscribers = new Map<string, Set<Subscriber>>()
+  readonly #closing = new AbortController()
+  #connection: Connection | undefined
+  #running: Promise<void> | undefined
+  #starting: Promise<void> = Promise.resolve()
+
+  constructor(address: StoreAddress) {
+    this.#address = address
+  }
+
+  /** Returns how to unsubscribe. */
+  listen(channel: string, subscriber: Subscriber): () => void {
+    const subscribers = this.#subscribers.get(channel) ?? new Set()
+    this.#subscribers.set(channel, subscribers.add(subscriber))
+    this.#running ??= this.#run()
+    if (this.#connection) this.#start(this.#connection, channel, [subscriber])
+    return () => subscribers.delete(subscriber)
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      const connection = new Connection(this.#address)
+      connection.on('notification', ({ channel, payload }) => {
+        for (const subscriber of this.#subscribers.get(channel) ?? []) subscriber.onNotify(payload ?? '')
+      })
+      const ended = once(connection, 'end')
+      try {
+        await connection.connect()
+        this.#connection = connection
+        if (this.#closing.signal.aborted) break
+        for (const [channel, subscribers] of this.#subscribers) this.#start(connection, channel, [...subscribers])
+        await ended
+      } catch {
+        // The store is down. Every statement says so; here it is only tried again.
+      } finally {
+        this.#connection = undefined
+      }
+      await pause(RETRY_MS, undefined, { ref: false, signal: this.#closing.signal }).catch(() => undefined)
+    }
+  }
+
+  /** One after the other: a connection runs one statement at a time. */
+  #start(connection: Connection, channel: string, subscribers: Subscriber[]): void {
+    this.#starting = this.#starting.then(async () => {
+      try {
+        await connection.query(`LISTEN ${escapeIdentifier(channel)}`)
+        for (const subscriber of subscribers) subscriber.onStart()
+      } catch {
+        // The next connection listens on this channel from the start.
+        await connection.end()
+      }
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#starting
+    await this.#connection?.end()
+    await this.#running
+  }
+}

@@ -1,0 +1,109 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import { Connection, explainConnect, type StoreAddress } from './connection.ts'
+import { isStalePlan, Session } from './session.ts'
+import type { Sql } from './sql.ts'
+import type { Query, Rows } from './statement.ts'
+import { StoreUnavailable } from './store-unavailable.ts'
+
+const IDLE_TIMEOUT_MS = 60_000
+
+type Pooled = Connection & pg.PoolClient
+
+/**
+ * One statement at a time on each connection, the others wait: a statement that was sent behind one that waits for a lock would wait
+ * for that lock too, even if it belongs to the request that holds it.
+ */
+export class Pool {
+  readonly #pool: pg.Pool
+  readonly #inUse = new Set<Pooled>()
+
+  constructor(address: StoreAddress, maxConnections: number) {
+    this.#pool = new pg.Pool({
+      Client: class extends Connection {
+        constructor() {
+          super(address)
+        }
+      },
+      max: maxConnections,
+      idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    })
+    // An idle connection was lost. The pool has dropped it, and the next statement opens another.
+    this.#pool.on('error', () => undefined)
+  }
+
+  async run(query: Query): Promise<Rows> {
+    for (;;) {
+      const connection = await this.#take()
+      let isStale = false
+      try {
+        return (await connection.query(query)).rows
+      } catch (error) {
+        isStale = isStalePlan(error)
+        if (!isStale) throw connection.explain(error)
+      } finally {
+        this.#release(connection, isStale)
+      }
+    }
+  }
+
+  async runText(text: string): Promise<Rows> {
+    return this.#session(({ sql }) => sql.unsafe(text))
+  }
+
+  session<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#session(({ sql }) => work(sql))
+  }
+
+  transaction<T>(mode: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#session(async (session) => {
+      await session.query(`BEGIN ${mode}`)
+      try {
+        const result = await work(session.sql)
+        // PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK, and not with an error.
+        const { command } = await session.query('COMMIT')
+        if (command !== 'COMMIT') throw new Error('the transaction was rolled back: one of its statements had failed')
+        return result
+      } catch (error) {
+        // Fails only if the connection is lost, and the transaction with it. The first error says why.
+        await session.query('ROLLBACK').catch(() => undefined)
+        throw error
+      }
+    })
+  }
+
+  async end(timeoutMs: number): Promise<void> {
+    if (this.#pool.ending) return
+    const ended = this.#pool.end()
+    await Promise.race([ended, pause(timeoutMs, undefined, { ref: false })])
+    await Promise.all([...this.#inUse].map((connection) => connection.end()))
+    await ended
+  }
+
+  async #session<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    const connection = await this.#take()
+    const session = new Session(connection)
+    try {
+      return await work(session)
+    } finally {
+      await session.idle()
+      this.#release(connection, session.isStale)
+    }
+  }
+
+  async #take(): Promise<Pooled> {
+    if (this.#pool.ending) throw new StoreUnavailable(new Error('the service is stopping'))
+    try {
+      const connection = (await this.#pool.connect()) as Pooled
+      this.#inUse.add(connection)
+      return connection
+    } catch (error) {
+      throw explainConnect(error)
+    }
+  }
+
+  #release(connection: Pooled, isStale: boolean): void {
+    this.#inUse.delete(connection)
+    connection.release(connection.isLost || isStale)
+  }
+}
