@@ -1,13 +1,12 @@
 import { parseArgs } from 'node:util'
-import { type Command, GLOBAL_OPTIONS, GROUPS, type Option } from './command.ts'
+import { type Command, GLOBAL_OPTIONS, GROUPS, type Invocation, type Option, type Value } from './command.ts'
 import { Failure, usage } from './failure.ts'
 import { nearest } from './suggest.ts'
 
-export type Value = string | number | boolean | string[]
-export type Asked =
+export type Asked<C extends Command = Command> =
   | { what: 'version' }
   | { what: 'help'; topic: string; isMistake: boolean }
-  | { what: 'command'; command: Command; values: Map<string, Value>; positionals: string[] }
+  | ({ what: 'command' } & Invocation<C>)
 
 /** `byk_`: a key. The scheme with what follows it: a customer's credential, unlike a challenge, has no parameters. 64 hex: a node's password. */
 const SECRETS = [/byk_[0-9A-Za-z]{20,}/, /^(L402|LSAT|Payment) +[^" ]{20,}$/i, /^(--[a-z-]+=)?[0-9a-fA-F]{64}$/]
@@ -28,7 +27,7 @@ export function refuseSecrets(argv: string[]): void {
 
 const VERSION_FLAGS = ['--version', '-v', '-V']
 
-export function parse(argv: string[], commands: Command[]): Asked {
+export function parse<C extends Command>(argv: string[], commands: C[]): Asked<C> {
   refuseSecrets(argv)
   const words = wordsOf(argv, commands)
   const wantsHelp = argv.includes('--help') || argv.includes('-h') || words[0] === 'help'
@@ -43,7 +42,12 @@ export function parse(argv: string[], commands: Command[]): Asked {
   return { what: 'command', command, ...readOptions(argv, command) }
 }
 
-function withoutCommand(words: string[], commands: Command[], wantsHelp: boolean, argv: string[]): Asked {
+function withoutCommand(
+  words: string[],
+  commands: Command[],
+  wantsHelp: boolean,
+  argv: string[],
+): Extract<Asked, { what: 'help' }> {
   const [first, second] = words
   const group = first !== undefined && first in GROUPS ? first : undefined
   const unknown = group ? second : first

@@ -1,6 +1,5 @@
 import type { Boltyard } from '../../sdk/src/index.ts'
-import type { Asked, Value } from './arguments.ts'
-import type { Command } from './command.ts'
+import type { Command, Invocation, Value } from './command.ts'
 import { Failure } from './failure.ts'
 import { type Paint, painter, Spinner } from './terminal.ts'
 import { USER_AGENT } from './version.ts'
@@ -32,7 +31,7 @@ export class Call {
   /** What to say when whoever was to read the answer has closed the pipe. */
   ifUnread: string | undefined
 
-  constructor({ command, values, positionals }: Extract<Asked, { what: 'command' }>) {
+  constructor({ command, values, positionals }: Invocation) {
     this.command = command
     this.positionals = positionals
     this.#values = values
@@ -161,3 +160,8 @@ export class Call {
 
 /** The service's own word that it was done or not. A 502 of whoever stands in front of it is none; our service signs each of its answers. */
 const isAnswer = ({ status, headers }: Response): boolean => status < 500 || (status === 502 && headers.has('x-request-id'))
+
+export type RunnableCommand = Command & {
+  /** Loaded when called: `--help` and `--version` must not wait for what they do not use. */
+  load: () => Promise<(call: Call) => Promise<void>>
+}

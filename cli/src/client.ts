@@ -1,5 +1,4 @@
 import { Boltyard } from '../../sdk/src/index.ts'
-import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
 import { readSecret } from './files.ts'
 import { firstRunFile, firstRunKey } from './local.ts'
@@ -7,7 +6,10 @@ import { firstRunFile, firstRunKey } from './local.ts'
 /** How long a rate limit is waited for is decided in `Call`, and so is the end of everything. */
 const NO_LIMIT_MS = 86_400_000
 
-export function readKey(call: Call): string {
+/** What a call knows of the service it is for. */
+export type ClientOptions = { text: (option: string) => string | undefined; baseUrl: string; fetch: typeof fetch }
+
+export function readKey(call: Pick<ClientOptions, 'text' | 'baseUrl'>): string {
   const file = call.text('api-key-file')
   const { SERVICE_API_KEY, BOLTYARD_API_KEY } = process.env
   const apiKey =
@@ -29,7 +31,7 @@ export function readKey(call: Call): string {
   return apiKey
 }
 
-export function openClient(call: Call): Boltyard {
+export function openClient(call: ClientOptions): Boltyard {
   const apiKey = readKey(call)
   try {
     return new Boltyard({ apiKey, baseUrl: call.baseUrl, fetch: call.fetch, totalTimeoutMs: NO_LIMIT_MS })

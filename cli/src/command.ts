@@ -1,5 +1,3 @@
-import type { Call } from './call.ts'
-
 /** What a command is, for the parser, the help, the completion and the documentation alike: none of them can tell another story. */
 export type Command = {
   /** The words that call it. */
@@ -11,11 +9,11 @@ export type Command = {
   options?: Record<string, Option>
   /** Without it the service answers 401, as for a key that it does not know: this tells the two apart. */
   scope?: 'nodes:read' | 'nodes:write' | 'gateway:write'
-  /** Loaded when called: `--help` and `--version` must not wait for what they do not use. */
-  load: () => Promise<Run>
 }
 
-export type Run = (call: Call) => Promise<void>
+export type Value = string | number | boolean | string[]
+/** A command with what was given to it. */
+export type Invocation<C extends Command = Command> = { command: C; values: Map<string, Value>; positionals: string[] }
 export type Example = { line: string; does: string }
 export type Positional = { name: string; help: string; optional?: true }
 export type Option =

@@ -1,4 +1,5 @@
-import type { Command, Option, Positional } from './command.ts'
+import type { RunnableCommand } from './call.ts'
+import type { Option, Positional } from './command.ts'
 
 /** Every command there is. Here is what they are called and take; what they do is loaded when one is called. */
 
@@ -18,11 +19,11 @@ const CREDENTIAL_FILE: Option = {
 const HOLDER: Option = { kind: 'text', value: 'text', help: 'the one that redeemed it' }
 const MAX_SAT = 9_007_199_254_740
 
-const nodes = () => import('./nodes.ts')
+const nodes = () => import('./nodes/nodes.ts')
 const payments = () => import('./payments.ts')
 const sandbox = () => import('./sandbox.ts')
 
-const NODES: Command[] = [
+const NODES: RunnableCommand[] = [
   {
     path: 'nodes create',
     summary: 'Create a node',
@@ -57,7 +58,7 @@ const NODES: Command[] = [
       wait: WAIT,
     },
     scope: 'nodes:write',
-    load: async () => (await nodes()).create,
+    load: async () => (await import('./nodes/create.ts')).create,
   },
   {
     path: 'nodes list',
@@ -163,7 +164,7 @@ const NODES: Command[] = [
   },
 ]
 
-const PAYMENTS: Command[] = [
+const PAYMENTS: RunnableCommand[] = [
   {
     path: 'payments create',
     summary: 'Ask for a challenge, to answer your own client with 402',
@@ -292,7 +293,7 @@ const PAYMENTS: Command[] = [
   },
 ]
 
-const PAY: Command = {
+const PAY: RunnableCommand = {
   path: 'pay',
   summary: 'Fetch a URL, and pay for it if it answers 402',
   about:
@@ -338,7 +339,7 @@ const PAY: Command = {
   load: async () => (await import('./pay/pay.ts')).pay,
 }
 
-const SANDBOX: Command[] = [
+const SANDBOX: RunnableCommand[] = [
   {
     path: 'sandbox fund',
     summary: 'Give a sandbox node play money',
@@ -366,7 +367,7 @@ const SANDBOX: Command[] = [
   },
 ]
 
-export const COMMANDS: Command[] = [
+export const COMMANDS: RunnableCommand[] = [
   ...NODES,
   ...PAYMENTS,
   PAY,
@@ -386,6 +387,9 @@ export const COMMANDS: Command[] = [
       { line: 'boltyard completion fish | source', does: 'in ~/.config/fish/config.fish' },
     ],
     positionals: [{ name: 'shell', help: 'bash, zsh or fish' }],
-    load: async () => (await import('./completion.ts')).completion,
+    load: async () => {
+      const { completion } = await import('./completion.ts')
+      return (call) => completion(call, COMMANDS)
+    },
   },
 ]

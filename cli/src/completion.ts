@@ -1,42 +1,41 @@
 import type { Call } from './call.ts'
 import { type Command, GLOBAL_OPTIONS, GROUPS, type Option } from './command.ts'
-import { COMMANDS } from './commands.ts'
 import { usage } from './failure.ts'
 import { nearest } from './suggest.ts'
 
-export async function completion(call: Call): Promise<void> {
+export async function completion(call: Call, commands: Command[]): Promise<void> {
   const shell = call.argument(0)
   const script = SHELLS[shell as keyof typeof SHELLS]
   if (!script) {
     const near = nearest(shell, Object.keys(SHELLS))
     throw usage('There are completions for bash, zsh and fish.', ...(near ? [`Did you mean: boltyard completion ${near}`] : []))
   }
-  process.stdout.write(script())
+  process.stdout.write(script(commands))
 }
 
 const SHELLS = { bash, zsh, fish }
 
 const optionsOf = (command: Command): [string, Option][] => Object.entries({ ...command.options, ...GLOBAL_OPTIONS })
 const words = (names: Iterable<string>): string => [...names].join(' ')
-const firstWords = (): Set<string> => new Set(COMMANDS.map(({ path }) => path.split(' ')[0] ?? ''))
-const membersOf = (group: string): string[] =>
-  COMMANDS.filter(({ path }) => path.startsWith(`${group} `)).map(({ path }) => path.slice(group.length + 1))
+const firstWords = (commands: Command[]): Set<string> => new Set(commands.map(({ path }) => path.split(' ')[0] ?? ''))
+const membersOf = (commands: Command[], group: string): string[] =>
+  commands.filter(({ path }) => path.startsWith(`${group} `)).map(({ path }) => path.slice(group.length + 1))
 
 /** An option means the same in every command, so what follows it does not depend on the command. */
-function everyOption(): Map<string, Option> {
-  return new Map(COMMANDS.flatMap(optionsOf))
+function everyOption(commands: Command[]): Map<string, Option> {
+  return new Map(commands.flatMap(optionsOf))
 }
 
-function named(kind: Option['kind']): string {
-  const names = [...everyOption()].filter(([, option]) => option.kind === kind).map(([name]) => `--${name}`)
+function named(commands: Command[], kind: Option['kind']): string {
+  const names = [...everyOption(commands)].filter(([, option]) => option.kind === kind).map(([name]) => `--${name}`)
   return names.join('|')
 }
 
-function bash(): string {
-  const choices = [...everyOption()].flatMap(([name, option]) =>
+function bash(commands: Command[]): string {
+  const choices = [...everyOption(commands)].flatMap(([name, option]) =>
     option.kind === 'choice' ? [`    --${name}) COMPREPLY=($(compgen -W '${words(option.choices)}' -- "$cur")); return ;;`] : [],
   )
-  const paths = COMMANDS.map((command) => {
+  const paths = commands.map((command) => {
     const shells = command.path === 'completion' ? `${words(Object.keys(SHELLS))} ` : ''
     return `    '${command.path}') list='${shells}${words(optionsOf(command).map(([name]) => `--${name}`))}' ;;`
   })
@@ -45,9 +44,9 @@ _boltyard() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path='' list='' word
   COMPREPLY=()
   case $prev in
-    ${named('file')}) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+    ${named(commands, 'file')}) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 ${choices.join('\n')}
-    ${[named('text'), named('number')].join('|')}) return ;;
+    ${[named(commands, 'text'), named(commands, 'number')].join('|')}) return ;;
   esac
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
@@ -59,9 +58,9 @@ ${choices.join('\n')}
     esac
   done
   case $path in
-    '') list='${words(firstWords())} help --help --version' ;;
+    '') list='${words(firstWords(commands))} help --help --version' ;;
 ${Object.keys(GROUPS)
-  .map((group) => `    ${group}) list='${words(membersOf(group))} --help' ;;`)
+  .map((group) => `    ${group}) list='${words(membersOf(commands, group))} --help' ;;`)
   .join('\n')}
 ${paths.join('\n')}
   esac
@@ -75,7 +74,7 @@ const quoted = (text: string): string => `'${text.replace(/'/g, `'\\''`)}'`
 /** In a description of zsh's these end it. */
 const zshText = (text: string): string => text.replace(/[[\]:\\]/g, '\\$&')
 
-function zsh(): string {
+function zsh(commands: Command[]): string {
   const action = (option: Option): string =>
     option.kind === 'flag'
       ? ''
@@ -86,21 +85,20 @@ function zsh(): string {
           : ':value:'
   const describe = (entries: [string, string][]): string =>
     entries.map(([name, help]) => quoted(`${name}:${zshText(help)}`)).join(' ')
-  const cases = COMMANDS.map((command) => {
+  const cases = commands.map((command) => {
     const specs = optionsOf(command).map(([name, option]) => quoted(`--${name}[${zshText(option.help)}]${action(option)}`))
     const shells = command.path === 'completion' ? ` '1:shell:(${words(Object.keys(SHELLS))})'` : " '*:argument:'"
     return `    '${command.path}') _arguments${shells} ${specs.join(' ')} ;;`
   })
   const groups = Object.keys(GROUPS).map((group) => {
-    const entries = COMMANDS.filter(({ path }) => path.startsWith(`${group} `)).map(({ path, summary }): [string, string] => [
-      path.slice(group.length + 1),
-      summary,
-    ])
+    const entries = commands
+      .filter(({ path }) => path.startsWith(`${group} `))
+      .map(({ path, summary }): [string, string] => [path.slice(group.length + 1), summary])
     return `    ${group}) list=(${describe(entries)}); _describe command list ;;`
   })
-  const top: [string, string][] = [...firstWords()].map((word) => [
+  const top: [string, string][] = [...firstWords(commands)].map((word) => [
     word,
-    GROUPS[word] ?? COMMANDS.find(({ path }) => path === word)?.summary ?? '',
+    GROUPS[word] ?? commands.find(({ path }) => path === word)?.summary ?? '',
   ])
   return `#compdef boltyard
 # boltyard completion for zsh: source <(boltyard completion zsh)
@@ -126,22 +124,22 @@ compdef _boltyard boltyard
 `
 }
 
-function fish(): string {
+function fish(commands: Command[]): string {
   const line = (condition: string, rest: string): string => `complete -c boltyard -n '${condition}' ${rest}`
-  const top = [...firstWords()].map((word) =>
+  const top = [...firstWords(commands)].map((word) =>
     line(
       '__fish_use_subcommand',
-      `-f -a ${word} -d ${quoted(GROUPS[word] ?? COMMANDS.find(({ path }) => path === word)?.summary ?? '')}`,
+      `-f -a ${word} -d ${quoted(GROUPS[word] ?? commands.find(({ path }) => path === word)?.summary ?? '')}`,
     ),
   )
-  const members = COMMANDS.flatMap((command) => {
+  const members = commands.flatMap((command) => {
     const [first = '', second] = command.path.split(' ')
     const seen = `__fish_seen_subcommand_from ${first}`
     const here = second ? `${seen}; and __fish_seen_subcommand_from ${second}` : seen
     const own = second
       ? [
           line(
-            `${seen}; and not __fish_seen_subcommand_from ${words(membersOf(first))}`,
+            `${seen}; and not __fish_seen_subcommand_from ${words(membersOf(commands, first))}`,
             `-f -a ${second} -d ${quoted(command.summary)}`,
           ),
         ]

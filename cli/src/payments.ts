@@ -10,7 +10,7 @@ import type {
 import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
 import { memberOf, readSecretOrInput } from './files.ts'
-import { nodeIdOf } from './node-id.ts'
+import { nodeIdOf } from './nodes/node-id.ts'
 import { ago, harmless, moment, type Paint, sat, sheet, table } from './terminal.ts'
 
 export async function create(call: Call): Promise<void> {

@@ -4,7 +4,7 @@ import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
 import { memberOf, readSecret, readSecretOrInput } from './files.ts'
 import { dataDirectory } from './local.ts'
-import { nodeIdOf } from './node-id.ts'
+import { nodeIdOf } from './nodes/node-id.ts'
 import { harmless, sat, sheet } from './terminal.ts'
 
 /** The operator's calls for play money. Not in the SDK: with real money they do not exist. */

@@ -14,7 +14,7 @@ import { overviewOf } from '../../store/overview.ts'
 import type { RouteDeps } from '../deps.ts'
 import { addRoute } from '../route.ts'
 import { badCursor } from '../v1/payments.ts'
-import { callOf } from './routes.ts'
+import { callOf } from './calls.ts'
 
 const PAGE = 50
 

@@ -20,8 +20,9 @@ import {
 } from '../../../../contract/src/dashboard/wallets.ts'
 import type { WalletPayment } from '../../lightning/phoenixd/wallet.ts'
 import type { RouteDeps } from '../deps.ts'
+
 import { addRoute } from '../route.ts'
-import { callOf, repeatableOf } from './routes.ts'
+import { callOf, repeatableOf } from './calls.ts'
 
 /** The order of the public API's routes, then the node's own money. */
 export function dashboardNodeRoutes({ nodes, wallets }: RouteDeps) {

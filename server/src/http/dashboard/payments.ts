@@ -10,9 +10,10 @@ import {
 } from '../../../../contract/src/dashboard/payments.ts'
 import { recordFunding } from '../../store/nodes.ts'
 import type { RouteDeps } from '../deps.ts'
+
 import { addRoute } from '../route.ts'
 import { filterOf, requireCredential } from '../v1/payments.ts'
-import { callOf } from './routes.ts'
+import { callOf } from './calls.ts'
 
 export function dashboardGatewayRoutes({ payments }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {

@@ -1,6 +1,13 @@
 import { Agent } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { NodeAddress } from './client.ts'
+
+/** A running node's own API: phoenixd's, or the sandbox daemon's, which is the same. */
+export type NodeAddress = {
+  host: string
+  port: number
+  /** Whether it is the node that listens there now: the first thing sent to it is a password. */
+  isGenuine?: () => boolean
+}
 
 type Connect = Agent['createConnection']
 

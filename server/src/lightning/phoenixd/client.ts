@@ -1,14 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type Agent, type ClientRequest, request } from 'node:http'
-import { NodeAgent } from './agent.ts'
+import { type NodeAddress, NodeAgent } from './agent.ts'
 
-/** A running node's own API: phoenixd's, or the sandbox daemon's, which is the same. */
-export type NodeAddress = {
-  host: string
-  port: number
-  /** Whether it is the node that listens there now: the first thing sent to it is a password. */
-  isGenuine?: () => boolean
-}
+export type { NodeAddress }
 
 export type NodeInfo = {
   nodeId: string

@@ -1,6 +1,6 @@
-import type { Call } from './call.ts'
-import { Failure, usage } from './failure.ts'
-import { harmless } from './terminal.ts'
+import type { Call } from '../call.ts'
+import { Failure, usage } from '../failure.ts'
+import { harmless } from '../terminal.ts'
 
 /** The id of a node given by id or by name. Several nodes may have one name; guessing which is meant could delete the wrong one. */
 export async function nodeIdOf(call: Call, given: string): Promise<string> {

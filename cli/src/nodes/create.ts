@@ -1,11 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto'
-import type { CreatedNode, CreateNodeParams, Node } from '../../sdk/src/index.ts'
-import type { Call } from './call.ts'
-import { readKey } from './client.ts'
-import { usage } from './failure.ts'
-import { readDocument, SecretFile } from './files.ts'
-import { rowsOf, untilReady } from './nodes.ts'
-import { harmless, sheet } from './terminal.ts'
+import type { CreatedNode, CreateNodeParams, Node } from '../../../sdk/src/index.ts'
+import type { Call } from '../call.ts'
+import { readKey } from '../client.ts'
+import { usage } from '../failure.ts'
+import { readDocument, SecretFile } from '../files.ts'
+import { harmless, sheet } from '../terminal.ts'
+import { rowsOf, untilReady } from './node-view.ts'
 
 /**
  * The service gives a node's secrets once. So the file for them is made first, holding the idempotency key: whatever happens then, up to

@@ -1,13 +1,11 @@
-import type { Node } from '../../sdk/src/index.ts'
-import type { Call } from './call.ts'
-import { Failure, usage } from './failure.ts'
+import type { Node } from '../../../sdk/src/index.ts'
+import type { Call } from '../call.ts'
+import { Failure, usage } from '../failure.ts'
+import { ago, harmless, sheet, table } from '../terminal.ts'
+import { sleep } from '../waiting.ts'
 import { nodeIdOf } from './node-id.ts'
-import { ago, harmless, moment, type Paint, sheet, table } from './terminal.ts'
-import { sleep } from './waiting.ts'
+import { rowsOf, statusOf, untilReady, WAIT_MS } from './node-view.ts'
 
-export { create } from './create-node.ts'
-
-const WAIT_MS = 300_000
 const LOOK_MS = 1_000
 
 export async function list(call: Call): Promise<void> {
@@ -122,16 +120,6 @@ export async function wait(call: Call): Promise<void> {
   show(call, await untilReady(call, await givenNode(call)))
 }
 
-export async function untilReady(call: Call, id: string, onStatus: (node: Node) => void = () => undefined): Promise<Node> {
-  const client = await call.client()
-  call.spinner.show(`Waiting for ${id}`)
-  return client.nodes.waitUntilReady(id, {
-    signal: call.signal,
-    timeoutMs: call.number('timeout') === undefined ? WAIT_MS : call.timeoutMs,
-    onStatus,
-  })
-}
-
 const givenNode = (call: Call): Promise<string> => nodeIdOf(call, call.argument(0))
 const options = (call: Call) => ({ signal: call.signal, timeoutMs: call.timeoutMs })
 const lookAt = (id: string): string =>
@@ -139,22 +127,4 @@ const lookAt = (id: string): string =>
 
 function show(call: Call, node: Node): void {
   call.print(node, () => sheet(rowsOf(node, call.paint), call.paint))
-}
-
-export function rowsOf(node: Node, paint: Paint): [string, string][] {
-  return [
-    ['id', node.id],
-    ['name', harmless(node.name)],
-    ['status', statusOf(node, paint)],
-    ...(node.failureMessage === null ? [] : [['why', harmless(node.failureMessage)] as [string, string]]),
-    ...(node.updateStatus === null ? [] : [['update', node.updateStatus] as [string, string]]),
-    ['endpoint', harmless(node.endpointUrl)],
-    ['created', moment(node.createdAt)],
-  ]
-}
-
-const COLOURS = { ready: 'green', provisioning: 'yellow', stopped: 'dim', failed: 'red' } as const
-
-function statusOf({ status }: Node, paint: Paint): string {
-  return paint(COLOURS[status] ?? 'bold', harmless(status))
 }
