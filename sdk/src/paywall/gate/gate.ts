@@ -161,15 +161,16 @@ export class Gate<R> {
   }
 
   /** HEAD has no body to sell: it is answered for a payment that GET would be answered for, and claims nothing. */
-  async #validate({ signal: left }: Visit<R>, terms: Terms, { id, credential, isReusable }: Presented): Promise<Decision> {
-    const payment = await patiently(this.#patienceMs, left, async (signal) => {
+  async #validate(visit: Visit<R>, terms: Terms, presented: Presented): Promise<Decision> {
+    const { id, credential, isReusable } = presented
+    const payment = await patiently(this.#patienceMs, visit.signal, async (signal) => {
       const options = { signal, timeoutMs: ATTEMPT_MS }
       const paid = await this.#client.payments.validate(id, credential, { ...options, expect: expectedOf(terms) })
       const { challenge: _challenge, ...shown } = await this.#client.payments.get(id, options)
       return { ...shown, ...paid }
     })
     openVisits.paid(id)
-    if (!isReusable && payment.redeemedAt !== null) return this.#inProgress(terms, id)
+    if (!isReusable && payment.redeemedAt !== null) await this.#requireUnclaimed(visit, terms, presented, 'HEAD is no delivery')
     const nothing = { receipt: undefined, releaseOnDisconnect: true }
     return { pass: true, delivery: new Delivery(payment, nothing) }
   }
@@ -205,24 +206,30 @@ export class Gate<R> {
     if (verdict?.is !== 'too_little') throw error
     // It was used, and may not be used for this price again.
     if (verdict.isClaimed && isReusable) return this.#challenge(visit, terms, { ...OTHER_TERMS, presented: id })
-    if (verdict.isClaimed && visit.method !== 'HEAD') return this.#refuseClaimed(visit, terms, presented)
+    if (verdict.isClaimed) return this.#refuseClaimed(visit, terms, presented)
     this.#tell(terms, { type: 'refused', code: 'price_changed', presented: id, paymentIds: [] })
     return { pass: false, ...priceChanged(terms, id) }
   }
 
-  /** Too little by now, and claimed: used up, or by a delivery in progress. Asked for at any price, the gateway tells which. */
+  /** Too little by now, and claimed: used up, or by a delivery in progress. */
   async #refuseClaimed(visit: Visit<R>, terms: Terms, presented: Presented): Promise<Decision> {
-    const { nodeId, resource } = terms
-    const requestId = crypto.randomUUID()
     try {
-      await this.#ask(visit, { ...presented, requestId }, { nodeId, resource })
+      await this.#requireUnclaimed(visit, terms, presented, 'the price has risen')
     } catch (error) {
       return this.#refuse(visit, terms, presented, error)
     }
-    // The other delivery has just failed.
-    this.#claims.release({ id: presented.id, requestId }, 'the price has risen')
     this.#tell(terms, { type: 'refused', code: 'price_changed', presented: presented.id, paymentIds: [] })
     return { pass: false, ...priceChanged(terms, presented.id) }
+  }
+
+  /**
+   * Of a payment that was claimed a moment ago. Asked for it at any price, the gateway tells whether it is used up or in progress. If the
+   * other delivery has failed meanwhile, the gateway grants the claim, which is then given back.
+   */
+  async #requireUnclaimed(visit: Visit<R>, { nodeId, resource }: Terms, presented: Presented, reason: string): Promise<void> {
+    const requestId = crypto.randomUUID()
+    await this.#ask(visit, { ...presented, requestId }, { nodeId, resource })
+    this.#claims.release({ id: presented.id, requestId }, reason)
   }
 
   /** The hold's whole time would be far too long for a customer whose first try fails in a second. */
