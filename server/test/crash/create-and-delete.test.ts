@@ -11,7 +11,7 @@ beforeAll(async () => {
   matrix = await CrashMatrix.open()
 })
 
-describe('create', () => {
+describe('Reliability 1 and 14: create', () => {
   test.each([['create: not yet committed', 1], ['create: committed', 1], ...LOOKS, ...SPAWN] as const)(
     'at "%s" (%i)',
     async (point, nth) => {
@@ -36,7 +36,7 @@ describe('create', () => {
   )
 })
 
-describe('delete', () => {
+describe('Reliability 1 and 14: delete', () => {
   let node: Created
   beforeAll(async () => {
     node = await matrix.yard.createReady()

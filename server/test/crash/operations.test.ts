@@ -3,7 +3,7 @@ import type { Created } from '../support/crash.ts'
 import { BEGUN, CONVERGED_MS, CrashMatrix, FUNDED_SAT, LOOKS, SPAWN, STOP } from '../support/crash-matrix.ts'
 import { eventually } from '../support/server.ts'
 
-describe('the operations', () => {
+describe('Reliability 1 and 14: the operations', () => {
   let matrix: CrashMatrix
   let node: Created
 

@@ -17,7 +17,7 @@ const BAD: Point[] = [
   ['process: spawned', 4],
 ]
 
-describe('update', () => {
+describe('Reliability 1 and 14: update', () => {
   let matrix: CrashMatrix
   /** One for each row, made while there was only the old version: a service that knows the new one would make them of that. */
   let nodes: Created[]

@@ -5,7 +5,7 @@ import { CRASHING_SERVER } from '../../../testing/bundles.ts'
 import { type Created, type Daemon, daemonsIn, program, sandboxd, versions, Yard } from './crash.ts'
 import { type Answer, eventually, type ServerSetup, temporaryDirectory } from './server.ts'
 
-/** Reliability 1 and 14: the service dies by its own SIGKILL between an effect and its record; the next one finishes what was asked. */
+/** The service dies by its own SIGKILL between an effect and its record; the next one finishes what was asked. */
 
 export const CONVERGED_MS = 30_000
 export const FUNDED_SAT = 5_000
