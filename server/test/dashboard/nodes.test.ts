@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer, type Server as HttpServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -8,7 +9,7 @@ import { masterKeyOf } from '../../src/platform/secrets.ts'
 import { addressIn } from '../../src/runtimes/process/address.ts'
 import type { Database } from '../../src/store/db.ts'
 import { type CreatedNode, signUp, type Visitor } from '../support/dashboard.ts'
-import { callNode, catalogue, fault } from '../support/nodes.ts'
+import { callNode, catalogue, fault, redirectNode } from '../support/nodes.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
 let server: Server
@@ -367,16 +368,15 @@ describe('a node that does not say whether it has paid', () => {
     impostor = createServer((incoming, response) => {
       answer(incoming, response).catch((error: Error) => response.writeHead(599, { mistake: error.message }).end())
     }).listen(0, '127.0.0.1')
-    const [row] = await sql`SELECT port FROM nodes WHERE id = ${full.node.id}`
-    realPort = row?.port
-    await sql`UPDATE nodes SET port = ${(impostor.address() as AddressInfo).port} WHERE id = ${full.node.id}`
+    await once(impostor, 'listening')
+    realPort = redirectNode(server, full.node, (impostor.address() as AddressInfo).port)
   })
   afterEach(() => {
     says.clear()
     asked = []
   })
   afterAll(async () => {
-    await sql`UPDATE nodes SET port = ${realPort} WHERE id = ${full.node.id}`
+    redirectNode(server, full.node, realPort)
     impostor.closeAllConnections()
     impostor.close()
   })

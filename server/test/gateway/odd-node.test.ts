@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type Server as HttpServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -21,7 +22,7 @@ import {
   storeOf,
   validate,
 } from '../support/gateway.ts'
-import type { Created, Owner } from '../support/nodes.ts'
+import { type Created, type Owner, redirectNode } from '../support/nodes.ts'
 import { report } from '../support/payments.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
@@ -51,10 +52,8 @@ beforeAll(async () => {
     // A mistake of the test must not look like a node that hangs.
     answer(incoming, response).catch((error: Error) => response.writeHead(599, { mistake: error.message }).end())
   }).listen(0, '127.0.0.1')
-  const sql = storeOf(server)
-  const [row] = await sql`SELECT port FROM nodes WHERE id = ${shop.node.id}`
-  realPort = row?.port
-  await sql`UPDATE nodes SET port = ${(impostor.address() as AddressInfo).port} WHERE id = ${shop.node.id}`
+  await once(impostor, 'listening')
+  realPort = redirectNode(server, shop.node, (impostor.address() as AddressInfo).port)
 })
 
 afterAll(() => {

@@ -69,6 +69,15 @@ test.each<[string, (directory: string) => void]>([
   expect(await isUntouched()).toBe(false)
 })
 
+test('C25: a restore that was not recorded is evidence until the data is used again', async () => {
+  const { directory, isUntouched } = await copied()
+  const copies = new DataCopies(join(directory, '..'))
+  await copies.restore(NODE, '0.8.0')
+  expect(await isUntouched()).toBe(true)
+  await copies.forgetRestore(NODE)
+  expect(await isUntouched()).toBe(false)
+})
+
 test('C25: without a copy there is no evidence', async () => {
   const { directory } = await copied()
   expect(await new DataCopies(join(directory, '..')).isUntouched(NODE, '0.7.0')).toBe(false)

@@ -101,7 +101,7 @@ describe('a phoenixd that cannot', () => {
   })
 
   test('is not there at all: failed, and says so', async () => {
-    const settings = { NODE_SOFTWARE: 'phoenixd', PROVISION_DEADLINE_SECONDS: '1' }
+    const settings = { NODE_SOFTWARE: 'phoenixd', PROVISION_DEADLINE_SECONDS: '1', OPERATOR_TOKEN: 'x'.repeat(32) }
     const yard = await new Yard({ env: { ...settings, ...versions({ '0.8.0': '/nonexistent/phoenixd' }) } }).start()
     const { node } = await yard.create()
     expect((await yard.becomes(node.id, 'failed')).failureMessage).toMatch(/\/nonexistent\/phoenixd/)

@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
@@ -191,6 +191,15 @@ export function freezeHub(server: Server): { thaw: () => void } {
 }
 
 const SANDBOXD = fileURLToPath(new URL('../../../sandboxd/dist/sandboxd.cjs', import.meta.url))
+
+/** From now on the service looks for the node at this port. Returns where it was. */
+export function redirectNode(server: Server, node: { id: string }, port: number): number {
+  const path = join(stateOf(server, node), 'run.json')
+  const run = JSON.parse(readFileSync(path, 'utf8'))
+  writeFileSync(`${path}.test`, JSON.stringify({ ...run, port }))
+  renameSync(`${path}.test`, path)
+  return run.port
+}
 
 /** A catalogue of the bundled daemon under several names; each reports its own. A command line of its own can break one. */
 export function catalogue(versions: { version: string; command?: string }[]): string {

@@ -26,6 +26,10 @@ export class DataCopies {
     return join(this.#nodes, `${nodeId}.before-update-from-${version.replace(/[^\w.-]/g, '_')}`)
   }
 
+  #aside(nodeId: string): string {
+    return `${this.#directory(nodeId)}.failed-update`
+  }
+
   async keep(nodeId: string, version: string): Promise<void> {
     const copy = this.#copy(nodeId, version)
     if (existsSync(copy)) return
@@ -36,17 +40,24 @@ export class DataCopies {
     crashpoint('copy: kept')
   }
 
-  /** Whether the data is still exactly what it was before the update. False when that cannot be shown. */
+  /** Whether the data is exactly what it was before the update. False when that cannot be shown. */
   async isUntouched(nodeId: string, version: string): Promise<boolean> {
     const copy = this.#copy(nodeId, version)
-    return existsSync(copy) && (await isSameTree(this.#directory(nodeId), copy, isBesideTheData))
+    // Restored by a process that died before it could record it, and not used since: the data is the copy.
+    if (!existsSync(copy)) return existsSync(this.#aside(nodeId))
+    return isSameTree(this.#directory(nodeId), copy, isBesideTheData)
+  }
+
+  /** Before any version touches the data again. What lies aside equals what was restored, and is not needed. */
+  async forgetRestore(nodeId: string): Promise<void> {
+    await removeTree(this.#aside(nodeId))
   }
 
   async restore(nodeId: string, version: string): Promise<void> {
     const [copy, directory] = [this.#copy(nodeId, version), this.#directory(nodeId)]
     // Already done, by a process that died before it could record it.
     if (!existsSync(copy)) return
-    const aside = `${directory}.failed-update`
+    const aside = this.#aside(nodeId)
     if (existsSync(directory)) {
       await removeTree(aside)
       renameSync(directory, aside)
@@ -59,7 +70,7 @@ export class DataCopies {
   /** The service died between the two renames of a restore: without the second one the node's data would count as lost. */
   finishRestoring(nodeId: string, version: string): void {
     const [copy, directory] = [this.#copy(nodeId, version), this.#directory(nodeId)]
-    if (!existsSync(directory) && existsSync(`${directory}.failed-update`) && existsSync(copy)) renameSync(copy, directory)
+    if (!existsSync(directory) && existsSync(this.#aside(nodeId)) && existsSync(copy)) renameSync(copy, directory)
   }
 
   async removeAll(nodeId: string): Promise<void> {

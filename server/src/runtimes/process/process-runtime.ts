@@ -135,6 +135,7 @@ export class ProcessRuntime implements Runtime {
     if (user === 'none left') throw new CannotStart('its host has no Unix user left for it')
     await this.#writeFiles(node, material, user)
     if (!(await stillMine())) return
+    await this.#copies.forgetRestore(node.id)
     daemon.start({
       command: [...command, '--agree-to-terms-of-service', '--http-bind-ip=127.0.0.1', `--http-bind-port=${port}`],
       env: { PHOENIX_DATADIR: daemon.directory, BOLTYARD_NODE_ID: node.id },
