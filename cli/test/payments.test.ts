@@ -111,6 +111,8 @@ test('C45, C48, D9: a delivery is held, given back and confirmed; what was paid 
     '--resource',
     resource,
   ]
+  // Nobody pays it: no filter below may let it through.
+  await eve.gets(create)
   const { id, challenge } = await eve.gets(create)
   const { credential } = await customerPays(challenge)
   const listed = async (...filter: string[]): Promise<string[]> =>
@@ -135,6 +137,8 @@ test('C45, C48, D9: a delivery is held, given back and confirmed; what was paid 
 
   const release = ['payments', 'release', id, '--request-id', 'a', '--reason', 'out of paper']
   expect(await eve.gets(release)).toEqual({ id, status: 'paid', redeemable: true })
+  const why = await server.sql()`SELECT detail FROM activity_log WHERE target = ${id} AND action = 'payment.released'`
+  expect(why).toEqual([{ detail: { reason: 'out of paper' } }])
   expect(await listed('--status', 'paid', '--delivery', 'none')).toEqual([id])
   expect((await redeem('b')).code).toBe(0)
   expect([(await eve.run(release)).code, (await eve.run(release)).error().code]).toEqual([8, 'not_claimed'])
