@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
@@ -88,6 +88,12 @@ describe.concurrent('a data directory that cannot be used', () => {
     await expectFault(startIn(join(path, 'data')), /file.*: not a directory$/, 1)
   })
 
+  test('because it cannot be made: it is a link to nowhere', async () => {
+    const path = join(temporaryDirectory(), 'link')
+    symlinkSync('/nonexistent/data', path)
+    await expectFault(startIn(path), /^cannot make the data directory .*link: no such file or directory$/, 1)
+  })
+
   test('because the place of its lock is taken by a directory', async () => {
     const dataDir = temporaryDirectory()
     mkdirSync(join(dataDir, 'sandboxd.lock'))
@@ -126,9 +132,9 @@ describe('a journal that cannot be used', () => {
     { title: 'a line missing its start', damage: (text) => text.replace(/\n.{5}/, '\n'), says: /corrupt at line 2/ },
     { title: 'an empty line', damage: (text) => `${text}\n`, says: /corrupt at line 3/ },
     { title: 'a first line that is none', damage: () => 'hello\n', says: /corrupt at line 1/ },
-    { title: 'no line at all', damage: () => 'these bytes are somebody else’s', says: /is (corrupt|not the journal)/ },
-    { title: 'a first line that lost its end', damage: (text) => text.slice(0, 40), says: /is (corrupt|not the journal)/ },
-    { title: 'zeros', damage: (text) => '\0'.repeat(text.length), says: /is (corrupt|not the journal)/ },
+    { title: 'no line at all', damage: () => 'these bytes are somebody else’s', says: /is corrupt at line 1 / },
+    { title: 'a first line that lost its end', damage: (text) => text.slice(0, 40), says: /is corrupt at line 1 / },
+    { title: 'zeros', damage: (text) => '\0'.repeat(text.length), says: /is corrupt at line 1 / },
     {
       title: 'another owner',
       damage: () => journalLine(JSON.stringify([{ journal: 'sandboxd hub' }])),
@@ -142,7 +148,7 @@ describe('a journal that cannot be used', () => {
     {
       title: 'a line that is no list',
       damage: (text) => text + journalLine('{"t":"invoice"}'),
-      says: /phoenix\.regtest/,
+      says: /corrupt at line 3/,
     },
   ]
 
@@ -225,7 +231,11 @@ describe('an address that it cannot have', () => {
 
   test('for its controls: one line and exit code 1', async () => {
     const { dataDir } = new TestNode({ conf: { 'sandbox-control': `127.0.0.1:${taken}` } })
-    await expectFault(startIn(dataDir), new RegExp(`127\\.0\\.0\\.1:${taken}`), 1)
+    await expectFault(
+      startIn(dataDir),
+      new RegExp(`^cannot listen on http://127\\.0\\.0\\.1:${taken}: .*address already in use`),
+      1,
+    )
   })
 
   test.each([
@@ -272,7 +282,7 @@ describe.concurrent('the hub', () => {
     const dataDir = temporaryDirectory()
     mkdirSync(join(dataDir, 'node.conf'))
     writeFileSync(join(dataDir, 'hub.conf'), confText({ 'node-token': 'a', 'control-token': 'b' }))
-    await expectFault(hubIn(dataDir), /node\.conf/, 1)
+    await expectFault(hubIn(dataDir), /^cannot write .*node\.conf: illegal operation on a directory$/, 1)
   })
 
   test('a port in use', async () => {

@@ -93,7 +93,12 @@ export async function runHub(args: string[]): Promise<void> {
     throw new StartFault(`cannot listen on http://${options.bindIp}:${options.bindPort}: ${reasonOf(error)}`)
   }
   const { port } = server.address() as AddressInfo
-  writeFileSync(join(dataDir, 'node.conf'), `\nsandbox-hub=${tokens.node}@${options.bindIp}:${port}\n`, { mode: 0o600 })
+  const nodeConfPath = join(dataDir, 'node.conf')
+  try {
+    writeFileSync(nodeConfPath, `\nsandbox-hub=${tokens.node}@${options.bindIp}:${port}\n`, { mode: 0o600 })
+  } catch (error) {
+    throw new StartFault(`cannot write ${nodeConfPath}: ${reasonOf(error)}`)
+  }
   hub.resume((line) => log.error(line))
 
   const shutDown = async (): Promise<void> => {
