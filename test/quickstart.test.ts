@@ -12,7 +12,7 @@ const NOT_TYPED = /^npm ci && npm (start|test)\n/gm
 
 /** What somebody sees who types all commands of a page from top to bottom, with the service and the shop on other ports. */
 async function typed(page: string): Promise<string> {
-  const server = await startServer()
+  const server = await startServer({ store: 'embedded' })
   const directory = temporaryDirectory()
   for (const name of ['cli', 'examples', 'node_modules', 'package.json', 'sdk', 'tsconfig.base.json', 'tsconfig.json'])
     symlinkSync(join(root, name), join(directory, name))

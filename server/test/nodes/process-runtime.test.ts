@@ -91,3 +91,14 @@ test('a user of another range is replaced', () => {
   new Places(dataDir, { from: 50_000, to: 50_009 }).user('node_a')
   expect(new Places(dataDir, { from: 60_000, to: 60_000 }).user('node_a')).toEqual({ uid: 60_000, gid: 60_000 })
 })
+
+test('a first hub that dies before it answers is started again: its port may have been taken in between', async () => {
+  const dataDir = newDataDir()
+  const places = new Places(dataDir, uids)
+  const { sandbox } = installSoftware(dataDir, SANDBOXD, undefined, uids)
+  const script = `test -e "$HOME/tried" || { touch "$HOME/tried"; exit 1; }; exec ${sandbox.map((word) => `'${word}'`).join(' ')} "$@"`
+  const hub = await HubProcess.start(dataDir, [program(temporaryDirectory(), 'hub', script)], places)
+  hub.leave()
+  process.kill(pidOf(dataDir, 'hub'), 'SIGKILL')
+  expect(existsSync(join(dataDir, 'hub', 'tried'))).toBe(true)
+})

@@ -17,6 +17,8 @@ const PORTS = { from: 19_000, to: 19_999 } as const
 const HUB = 'hub'
 const START_TIMEOUT_MS = 15_000
 const GUARD_MS = 1_000
+/** Of ports that were free a moment before. */
+const FIRST_STARTS = 5
 const agent = new NodeAgent({ keepAlive: false })
 
 /** The sandbox network's daemon as a process of this machine: started by us, adopted like a node. */
@@ -48,13 +50,15 @@ export class HubProcess {
     places.adopt(HUB, { port: numberIn(join(daemon.state, 'port')), uid: numberIn(join(daemon.state, 'uid')) })
     const user = places.user(HUB)
     if (user === 'none left') throw new StartFault(78, 'NODE_UID_RANGE: every number of it is in use')
-    // Not another one when it is taken: it stands in the configuration of every node.
-    const hub = new HubProcess(daemon, command, user, places.known(HUB)?.port ?? (await places.freePort(HUB, PORTS)))
-    await hub.#ensureRunning()
-    const deadline = Date.now() + START_TIMEOUT_MS
-    while (!(await hub.#answers())) {
-      if (Date.now() > deadline) throw new StartFault(1, `the sandbox hub did not start: ${daemon.lastWords()}`)
-      await pause(20)
+    const known = places.known(HUB)?.port ?? undefined
+    let hub: HubProcess
+    for (let attempt = 1; ; attempt++) {
+      // Once chosen it stays: it stands in the configuration of every node. Until then another program may be quicker to take it.
+      hub = new HubProcess(daemon, command, user, known ?? (await places.freePort(HUB, PORTS)))
+      await hub.#ensureRunning()
+      if (await hub.#comesUp()) break
+      if (known !== undefined || attempt === FIRST_STARTS)
+        throw new StartFault(1, `the sandbox hub did not start: ${daemon.lastWords()}`)
     }
     hub.#guard = setInterval(() => void hub.#ensureRunning(), GUARD_MS)
     hub.#guard.unref()
@@ -67,6 +71,15 @@ export class HubProcess {
     if (this.#user) await giveTree(this.#daemon.directory, this.#user)
     const command = [...this.#command, 'hub', `--datadir=${this.#daemon.directory}`, `--http-bind-port=${this.#port}`]
     this.#daemon.start({ command, env: {}, user: this.#user, port: this.#port, version: '', run: 1 })
+  }
+
+  async #comesUp(): Promise<boolean> {
+    const deadline = Date.now() + START_TIMEOUT_MS
+    while (!(await this.#answers())) {
+      if (Date.now() > deadline || !this.#daemon.alive()) return false
+      await pause(20)
+    }
+    return true
   }
 
   /** With its own token: another daemon may listen there. */
