@@ -171,7 +171,7 @@ test('D13: in a Worker, where there is no `process`, it loads, and no request wa
   const workers = createContext({
     WebSocketPair: class {},
     fetch: () => new Promise<Response>((resolve) => waiting.push(resolve)),
-    ...{ AbortController, URL, clearTimeout, crypto, setTimeout },
+    ...{ AbortController, TextDecoder, TextEncoder, URL, clearTimeout, crypto, setTimeout },
   })
   runInContext(outputFiles[0]?.text ?? '', workers)
   expect(runInContext('typeof process', workers)).toBe('undefined')

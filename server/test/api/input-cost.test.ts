@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { publicOperations } from '../../../contract/src/operations.ts'
 import { signUp, type Visitor } from '../support/dashboard.ts'
 import { attenuate, charge, credentialOf, l402Credential, macaroonIn, newMerchant, type Payment } from '../support/gateway.ts'
-import { basic, type Created, type Owner, runningPidOf } from '../support/nodes.ts'
+import { basic, type Created, type Owner, runningPidOf, stateOf } from '../support/nodes.ts'
 import { type Server, startServer } from '../support/server.ts'
 
 /**
@@ -85,8 +85,8 @@ beforeAll(async () => {
   owner = await newMerchant(server, visitor.accountId)
   created = await owner.createReady()
   payments = [await charge(owner, created), await charge(owner, created, { protocol: 'l402' })]
-  const [row] = await server.sql()<{ port: number }[]>`SELECT port FROM nodes WHERE id = ${created.node.id}`
-  daemon = { port: row?.port ?? 0, pid: runningPidOf(server, created.node) }
+  const { port } = JSON.parse(readFileSync(join(stateOf(server, created.node), 'run.json'), 'utf8'))
+  daemon = { port, pid: runningPidOf(server, created.node) }
 }, 180_000)
 
 /** Of the thread that serves, as the kernel counts it: what else runs on this machine does not matter. */
