@@ -48,7 +48,9 @@ const SERVER: Arrows = {
 
 /** Files that compute and do nothing else import only what is as pure as they are. */
 const PURE: Arrows = {
-  'server/src/nodes/node.ts': [],
+  // Types only: what the store keeps for it.
+  'server/src/nodes/node.ts': ['server/src/store/nodes/node-state.ts'],
+  'server/src/store/nodes/node-state.ts': [],
   'server/src/platform/ids.ts': [],
   'server/src/platform/secrets.ts': [],
   'server/src/accounts/keys/key-format.ts': [],
@@ -70,13 +72,13 @@ const KNOWN: string[] = [
   'accounts/credit/treasury.ts → nodes/material.ts',
   'gateway/payments.ts → nodes/access.ts',
   'gateway/validation.ts → nodes/access.ts',
-  'http/dashboard/account.ts → store/accounts.ts',
+  'http/dashboard/account.ts → store/activity.ts',
   'http/dashboard/account.ts → store/overview.ts',
   'http/dashboard/events.ts → store/db.ts',
   'http/dashboard/events.ts → store/overview.ts',
-  'http/dashboard/events.ts → store/people.ts',
+  'http/dashboard/events.ts → store/people/people.ts',
   'http/dashboard/nodes.ts → lightning/phoenixd/wallet.ts',
-  'http/dashboard/payments.ts → store/nodes.ts',
+  'http/dashboard/payments.ts → store/nodes/funds.ts',
   'http/deps.ts → settlements/settlements.ts',
   'http/deps.ts → store/db.ts',
   'http/hooks/auth.ts → store/keys.ts',
@@ -91,16 +93,17 @@ const KNOWN: string[] = [
   'http/node-proxy/proxy.ts → lightning/phoenixd/agent.ts',
   'http/node-proxy/proxy.ts → lightning/phoenixd/client.ts',
   'http/operator/accounts.ts → store/accounts.ts',
-  'http/operator/accounts.ts → store/credit.ts',
-  'http/operator/nodes.ts → store/nodes.ts',
+  'http/operator/accounts.ts → store/activity.ts',
+  'http/operator/accounts.ts → store/credit/credit.ts',
+  'http/operator/nodes.ts → store/nodes/funds.ts',
+  'http/operator/nodes.ts → store/nodes/nodes.ts',
   'http/operator/nodes.ts → store/stats.ts',
-  'http/v1/payments.ts → store/payments.ts',
+  'http/v1/payments.ts → store/payments/payments.ts',
   'node-host.ts → gateway/payments.ts',
   'nodes/nodes.ts → accounts/credit/top-ups.ts',
   'platform/data-dir.ts → config.ts',
   'runtimes/process/process-runtime.ts → nodes/node.ts',
   'settlements/settlements.ts → nodes/access.ts',
-  'store/nodes.ts → nodes/node.ts',
 ]
 
 const isTest = (path: string): boolean => /^(test|testing|bench)\/|\/test\//.test(path)
@@ -202,7 +205,7 @@ test('C30: what a node is made of, the full password with it, is opened by the n
       .filter(({ path, text }) => path.startsWith('server/src/') && pattern.test(text))
       .map(({ path }) => path.replace('server/src/', ''))
       .sort()
-  expect(naming(/\b(openMaterial|findMaterial)\b/)).toEqual(['node-host.ts', 'nodes/material.ts', 'store/nodes.ts'])
+  expect(naming(/\b(openMaterial|findMaterial)\b/)).toEqual(['node-host.ts', 'nodes/material.ts', 'store/nodes/secrets.ts'])
   expect(naming(/'node material'/)).toEqual(['nodes/material.ts', 'nodes/reseal.ts'])
 })
 

@@ -19,7 +19,8 @@ import { installSoftware, versionsOf } from './runtimes/process/software.ts'
 import { Hub } from './sandbox/hub.ts'
 import { Settlements } from './settlements/settlements.ts'
 import type { Sql } from './store/db.ts'
-import { findAnyNode, placesBefore, takeOverHost, wakeNode } from './store/nodes.ts'
+import { findAnyNode } from './store/nodes/nodes.ts'
+import { placesBefore, takeOverHost, wakeNode } from './store/nodes/steps.ts'
 
 /** From here, and from the bundle, two folders up is the repository. */
 const SANDBOX_DAEMON = fileURLToPath(new URL('../../sandboxd/dist/sandboxd.cjs', import.meta.url))

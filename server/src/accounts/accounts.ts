@@ -1,8 +1,8 @@
 import { isId, newId } from '../platform/ids.ts'
 import { Problem } from '../problems.ts'
 import { type AccountRow, findAccount, insertAccount } from '../store/accounts.ts'
+import { TREASURY_NAME } from '../store/credit/treasury.ts'
 import type { Sql } from '../store/db.ts'
-import { TREASURY_NAME } from '../store/treasury.ts'
 
 /** Also for what cannot be an id: PostgreSQL refuses some texts (a NUL), and a caller must not see the difference. */
 export const noSuchAccount = (): Problem => new Problem('not_found', 'There is no such account.')

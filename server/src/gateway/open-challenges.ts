@@ -1,6 +1,6 @@
 import { rateLimited } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
-import { countOpen } from '../store/payments.ts'
+import { countOpen } from '../store/payments/payments.ts'
 
 const COUNT_EVERY_MS = 1_000
 /** Some are paid before they expire: worth another try long before the first one's end. */

@@ -21,7 +21,7 @@ import {
   type PaymentFilter,
   type Protocol,
   type ShownPayment,
-} from '../store/payments.ts'
+} from '../store/payments/payments.ts'
 import { OpenChallenges } from './open-challenges.ts'
 import type { ProtocolKeys } from './protocol-keys.ts'
 

@@ -1,7 +1,7 @@
 import type { Refusal } from '../../../protocol/src/refusal.ts'
 import { Problem } from '../problems.ts'
-import type { ExpectedTerms } from '../store/deliveries.ts'
-import type { PaymentRow } from '../store/payments.ts'
+import type { ExpectedTerms } from '../store/payments/deliveries.ts'
+import type { PaymentRow } from '../store/payments/payments.ts'
 import type { DeliveryOutcome, PaymentOutcome } from './outcomes.ts'
 
 /** The words for each outcome. None repeats what was presented. */

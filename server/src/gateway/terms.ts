@@ -1,5 +1,5 @@
-import type { ExpectedTerms } from '../store/deliveries.ts'
-import type { Terms } from '../store/payments.ts'
+import type { ExpectedTerms } from '../store/payments/deliveries.ts'
+import type { Terms } from '../store/payments/payments.ts'
 
 /** The names of the terms that are not as expected. A payment without a resource is bound by its description. */
 export function mismatchOf(terms: Terms, expect: ExpectedTerms): (keyof ExpectedTerms)[] {

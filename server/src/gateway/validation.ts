@@ -9,8 +9,16 @@ import { primitives } from '../platform/primitives.ts'
 import { Problem } from '../problems.ts'
 import type { NodesWord, Settlements } from '../settlements/settlements.ts'
 import type { Sql } from '../store/db.ts'
-import { type Claim, claimDelivery, type Delivery, type ExpectedTerms } from '../store/deliveries.ts'
-import { findPayment, markPaid, type PaidRow, type PaymentRow, type Proof, type Protocol, payProved } from '../store/payments.ts'
+import { type Claim, claimDelivery, type Delivery, type ExpectedTerms } from '../store/payments/deliveries.ts'
+import {
+  findPayment,
+  markPaid,
+  type PaidRow,
+  type PaymentRow,
+  type Proof,
+  type Protocol,
+  payProved,
+} from '../store/payments/payments.ts'
 import { deliveryOutcome, type PaymentFacts, paymentOutcome } from './outcomes.ts'
 import { type Call, notFound } from './payments.ts'
 import { Presented } from './presented.ts'

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { PaidRow } from '../store/payments.ts'
+import type { PaidRow } from '../store/payments/payments.ts'
 
 /** At least so many are remembered, at most twice as many. */
 const FEWEST = 10_000

@@ -1,7 +1,7 @@
 import { derivedKey, type MasterKey, open } from '../platform/secrets.ts'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
-import { findAccess } from '../store/nodes.ts'
+import { findAccess } from '../store/nodes/secrets.ts'
 import { dashboardContext, webhookContext } from './material.ts'
 import type { Address, AddressOf } from './runtime.ts'
 

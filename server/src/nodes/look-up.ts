@@ -1,5 +1,5 @@
 import { isStoreDown, type Sql } from '../store/db.ts'
-import { findAnyNode } from '../store/nodes.ts'
+import { findAnyNode } from '../store/nodes/nodes.ts'
 import type { Address, AddressOf } from './runtime.ts'
 
 /** 'not found': no such (or a deleted) node. 'down': it exists but is not reachable here now. */

@@ -4,7 +4,7 @@ import { generateMnemonic, mnemonicToSeedSync } from '@scure/bip39'
 import { wordlist } from '@scure/bip39/wordlists/english.js'
 import { derivedKey, type MasterKey, open, seal } from '../platform/secrets.ts'
 import type { Sql } from '../store/db.ts'
-import { findMaterial } from '../store/nodes.ts'
+import { findMaterial } from '../store/nodes/secrets.ts'
 import type { NodeMaterial } from './runtime.ts'
 
 export type Network = 'mainnet' | 'testnet' | 'regtest'

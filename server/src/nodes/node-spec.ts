@@ -1,4 +1,4 @@
-import type { NodeRow } from '../store/nodes.ts'
+import type { NodeRow } from '../store/nodes/nodes.ts'
 import type { NodeSpec } from './runtime.ts'
 
 export function specOf({ id, autoLiquidity, desiredState, desiredVersion, desiredRun, history, nowMs }: NodeRow): NodeSpec {

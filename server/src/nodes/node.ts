@@ -1,10 +1,11 @@
 /** A node and its life: what was asked, what is, what happened and the time give the next step. PURE; unknown is a state, never a guess. */
 
-export type Status = 'provisioning' | 'ready' | 'stopped' | 'failed'
-export type OperationKind = 'start' | 'stop' | 'restart' | 'update' | 'delete'
+import type { DesiredState, History, OperationKind, Status } from '../store/nodes/node-state.ts'
+
+export type { History, OperationKind, Status } from '../store/nodes/node-state.ts'
 
 export type Desired = {
-  state: 'running' | 'stopped' | 'deleted'
+  state: DesiredState
   version: string
   /** Grows with every restart that was asked for: a process of an older run has to go. */
   run: number
@@ -17,22 +18,6 @@ export type Observed =
   | { phase: 'hung' }
   /** isUntouched: its data was shown to be exactly what it was before an update. Without that it may have connected to its peer. */
   | { phase: 'exited'; reason: string; isUntouched: boolean }
-
-/** What deadlines and crash counts need; kept in the node's row. All times are the database's, in milliseconds. */
-export type History = {
-  /** When somebody or something last asked it to come up; deadlines count from here. */
-  wantedSinceMs: number
-  /** Unasked exits of the last ten minutes. */
-  exitsMs: number[]
-  /** When the process that is there now was started, and as which run and version. */
-  startedAtMs: number | null
-  run: number
-  version: string | null
-  /** A process of that version has, or may have, connected to its peer. Then its data must never go back. */
-  reached: boolean
-  /** What ran before an update; its data was copied. */
-  previousVersion: string | null
-}
 
 export type Facts = {
   lightningId: string

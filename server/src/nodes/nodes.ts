@@ -8,22 +8,12 @@ import { crashpoint } from '../platform/crashpoint.ts'
 import { isId, newId } from '../platform/ids.ts'
 import type { MasterKey } from '../platform/secrets.ts'
 import { Problem } from '../problems.ts'
-import { isOutOfGrace, missingCredit } from '../store/credit.ts'
+import { logActivity } from '../store/activity.ts'
+import { isOutOfGrace, missingCredit } from '../store/credit/credit.ts'
 import type { Database, Sql } from '../store/db.ts'
-import {
-  type Ask,
-  beginOperation,
-  findAnyNode,
-  findNode,
-  insertNode,
-  listNodes,
-  logActivity,
-  type NodeRow,
-  recordFunds,
-  renameNode,
-  type ShownNode,
-  undeleteNode,
-} from '../store/nodes.ts'
+import { recordFunds } from '../store/nodes/funds.ts'
+import { findAnyNode, findNode, insertNode, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
+import { type Ask, beginOperation, undeleteNode } from '../store/nodes/operations.ts'
 import { lightningIdOf, type Network, newMaterial, sealSecrets } from './material.ts'
 import { type OperationKind, type Status, sameVersion } from './node.ts'
 import { specOf } from './node-spec.ts'

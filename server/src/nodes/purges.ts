@@ -1,6 +1,6 @@
 import type { Logger } from '../platform/log.ts'
 import type { Sql } from '../store/db.ts'
-import { beginPurges } from '../store/nodes.ts'
+import { beginPurges } from '../store/nodes/purges.ts'
 
 const EVERY_MS = 60_000
 

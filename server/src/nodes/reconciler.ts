@@ -1,7 +1,9 @@
 import { crashpoint } from '../platform/crashpoint.ts'
 import type { Logger } from '../platform/log.ts'
 import { isStoreDown, type Sql } from '../store/db.ts'
-import { claimDueNodes, finishPurge, finishStep, holdsLease, type NodeRow, type Outcome } from '../store/nodes.ts'
+import type { NodeRow } from '../store/nodes/nodes.ts'
+import { finishPurge } from '../store/nodes/purges.ts'
+import { claimDueNodes, finishStep, holdsLease, type Outcome } from '../store/nodes/steps.ts'
 import {
   couldNotStart,
   type Deadlines,

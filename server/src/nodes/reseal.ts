@@ -1,7 +1,7 @@
 import { derivedKey, type MasterKey, open, seal } from '../platform/secrets.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import type { Sql } from '../store/db.ts'
-import { replaceSecrets, sealingKeyIds, secretsUnder } from '../store/nodes.ts'
+import { replaceSecrets, sealingKeyIds, secretsUnder } from '../store/nodes/secrets.ts'
 import { dashboardContext, materialContext, webhookContext } from './material.ts'
 
 const BATCH = 100

@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { findIncoming, type NodeAddress } from '../lightning/phoenixd/client.ts'
 import type { AccessTo } from '../nodes/access.ts'
 import type { Logger } from '../platform/log.ts'
+import { hurryTopUp, isOpenTopUp, openTopUpsOf, settleTopUp, takeDueTopUps, topUpsAnswered } from '../store/credit/top-ups.ts'
 import { isStoreDown, type Sql } from '../store/db.ts'
 import {
   type AnsweredInvoice,
@@ -14,8 +15,7 @@ import {
   type Protocol,
   recordSettlement,
   takeDueInvoices,
-} from '../store/payments.ts'
-import { hurryTopUp, isOpenTopUp, openTopUpsOf, settleTopUp, takeDueTopUps, topUpsAnswered } from '../store/top-ups.ts'
+} from '../store/payments/payments.ts'
 
 const SWEEP_MS = 1_000
 const ASK_TIMEOUT_MS = 10_000

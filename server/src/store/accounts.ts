@@ -32,20 +32,3 @@ export async function findAccount(sql: Sql, id: string): Promise<AccountRow | un
   const [row] = await sql<AccountRow[]>`SELECT ${fields(sql)} FROM accounts a WHERE a.id = ${id}`
   return row
 }
-
-export type ActivityRow = {
-  id: number
-  at: number
-  actor: string
-  action: string
-  target: string | null
-  detail: Record<string, unknown>
-}
-
-/** Newest first; only what happened before that one. Every id is above 0: said so that the index of the log can be used. */
-export async function listActivity(sql: Sql, accountId: string, limit: number, before?: number): Promise<ActivityRow[]> {
-  return sql<ActivityRow[]>`
-    SELECT id, floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail
-    FROM activity_log WHERE account_id = ${accountId} AND id > 0 ${before === undefined ? sql`` : sql`AND id < ${before}`}
-    ORDER BY id DESC LIMIT ${limit}`
-}

@@ -1,10 +1,10 @@
 import type { Sql } from './db.ts'
 import { forgetOldAnswers } from './idempotency.ts'
 import { forgetOldHits } from './limits.ts'
-import { forgetOldLinks } from './links.ts'
-import { forgetRemovedPayments, removeUnpaidPayments } from './payments.ts'
-import { forgetEndedSessions } from './people.ts'
-import { forgetOldFailures } from './sign-in-failures.ts'
+import { forgetRemovedPayments, removeUnpaidPayments } from './payments/payments.ts'
+import { forgetOldLinks } from './people/links.ts'
+import { forgetEndedSessions } from './people/people.ts'
+import { forgetOldFailures } from './people/sign-in-failures.ts'
 
 const BATCH = 1_000
 

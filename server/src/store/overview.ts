@@ -1,7 +1,7 @@
 import { newId } from '../platform/ids.ts'
 import type { Sql } from './db.ts'
 import { FIRST_RUN_KEY } from './keys.ts'
-import { isSilent } from './nodes.ts'
+import { isSilent } from './nodes/nodes.ts'
 
 export type Point = { at: number; sat: number }
 export type OverviewRow = {

@@ -8,8 +8,8 @@ import {
   runwaySeconds,
 } from '../../src/accounts/credit/credit.ts'
 import { type Config, readConfig } from '../../src/config.ts'
+import { closeHours, postUsage } from '../../src/store/credit/usage.ts'
 import type { Database } from '../../src/store/db.ts'
-import { closeHours, postUsage } from '../../src/store/usage.ts'
 import {
   type Clock,
   costOf,

@@ -4,11 +4,11 @@ import { CRASHING_SERVER } from '../../../testing/bundles.ts'
 import { Metering } from '../../src/accounts/credit/metering.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { createLogger } from '../../src/platform/log.ts'
-import { findCredit, insertCredit, missingCredit } from '../../src/store/credit.ts'
+import { findCredit, insertCredit, missingCredit } from '../../src/store/credit/credit.ts'
+import { insertTopUp, settleTopUp } from '../../src/store/credit/top-ups.ts'
+import { closeHours, forgetUsage, postUsage } from '../../src/store/credit/usage.ts'
 import type { Database, Sql } from '../../src/store/db.ts'
 import { migrate } from '../../src/store/migrate.ts'
-import { insertTopUp, settleTopUp } from '../../src/store/top-ups.ts'
-import { closeHours, forgetUsage, postUsage } from '../../src/store/usage.ts'
 import {
   type Clock,
   costOf,

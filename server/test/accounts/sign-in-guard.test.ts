@@ -8,7 +8,7 @@ import { readConfig } from '../../src/config.ts'
 import { isOnThisMachine } from '../../src/http/hooks/session.ts'
 import { isLoopback } from '../../src/platform/loopback.ts'
 import type { Database } from '../../src/store/db.ts'
-import { forgetOldFailures } from '../../src/store/sign-in-failures.ts'
+import { forgetOldFailures } from '../../src/store/people/sign-in-failures.ts'
 import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
 import { type Answer, eventually, type Server, Server as ServerProcess, send, startServer } from '../support/server.ts'
 

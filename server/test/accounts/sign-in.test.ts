@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import { originsOf } from '../../src/http/hooks/session.ts'
 import type { Database } from '../../src/store/db.ts'
-import { forgetOldLinks } from '../../src/store/links.ts'
-import { forgetEndedSessions } from '../../src/store/people.ts'
+import { forgetOldLinks } from '../../src/store/people/links.ts'
+import { forgetEndedSessions } from '../../src/store/people/people.ts'
 import { Browser, cookiesOf, newEmail, PASSWORD } from '../support/browser.ts'
 import {
   type Answer,

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
 import type { Database } from '../../src/store/db.ts'
-import { confirmDeliveries } from '../../src/store/deliveries.ts'
+import { confirmDeliveries } from '../../src/store/payments/deliveries.ts'
 import { type Merchant, newMerchant, type Paid } from '../support/payments.ts'
 import { type Answer, eventually, type Server, startServer } from '../support/server.ts'
 

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { encode, sign } from 'bolt11'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { removeUnpaidPayments } from '../../src/store/payments.ts'
+import { removeUnpaidPayments } from '../../src/store/payments/payments.ts'
 import {
   charge,
   credentialOf,

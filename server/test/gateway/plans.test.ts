@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
 import { type Database, openStore, type Sql } from '../../src/store/db.ts'
-import { claimDelivery, confirmDeliveries, releaseDelivery } from '../../src/store/deliveries.ts'
-import { findPayment, findShownPayment, findUnsettled, hurryInvoice, payProved } from '../../src/store/payments.ts'
+import { claimDelivery, confirmDeliveries, releaseDelivery } from '../../src/store/payments/deliveries.ts'
+import { findPayment, findShownPayment, findUnsettled, hurryInvoice, payProved } from '../../src/store/payments/payments.ts'
 import { startServer, track } from '../support/server.ts'
 
 /** Statements about one payment read its rows and no others, also while the planner knows nothing, or what was true yesterday. */

@@ -10,9 +10,9 @@ import {
   listEntries,
   type WarningChange,
   type WarningLevel,
-} from '../../store/credit.ts'
+} from '../../store/credit/credit.ts'
+import { findTreasury } from '../../store/credit/treasury.ts'
 import type { Database, Sql } from '../../store/db.ts'
-import { findTreasury } from '../../store/treasury.ts'
 import { noSuchAccount } from '../accounts.ts'
 
 export type CreditSummary = {

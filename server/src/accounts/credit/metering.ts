@@ -2,9 +2,9 @@ import type { Config } from '../../config.ts'
 import { crashpoint } from '../../platform/crashpoint.ts'
 import type { Logger } from '../../platform/log.ts'
 import { Problem } from '../../problems.ts'
-import { type CreditRow, listStoppableNodes, listWatchedCredit, recordWarning } from '../../store/credit.ts'
+import { type CreditRow, listStoppableNodes, listWatchedCredit, recordWarning } from '../../store/credit/credit.ts'
+import { closeHours, forgetUsage, postUsage } from '../../store/credit/usage.ts'
 import { isStoreDown, type Sql } from '../../store/db.ts'
-import { closeHours, forgetUsage, postUsage } from '../../store/usage.ts'
 import { meansOf, nextWarning } from './credit.ts'
 
 const EVERY_MS = 30_000

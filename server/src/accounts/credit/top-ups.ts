@@ -7,9 +7,9 @@ import { crashpoint } from '../../platform/crashpoint.ts'
 import type { Logger } from '../../platform/log.ts'
 import { isLoopback } from '../../platform/loopback.ts'
 import { Problem } from '../../problems.ts'
+import { findTopUp, insertTopUp, isTopUp, openTopUps, type TopUpRow } from '../../store/credit/top-ups.ts'
+import { findTreasury, type Treasury } from '../../store/credit/treasury.ts'
 import type { Sql } from '../../store/db.ts'
-import { findTopUp, insertTopUp, isTopUp, openTopUps, type TopUpRow } from '../../store/top-ups.ts'
-import { findTreasury, type Treasury } from '../../store/treasury.ts'
 
 export type TopUp = TopUpRow
 /** What a 402 carries. */

@@ -3,9 +3,9 @@ import { lightningIdOf, type Network, newMaterial, sealSecrets } from '../../nod
 import { newId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/log.ts'
 import type { MasterKey } from '../../platform/secrets.ts'
+import { insertTreasuryAccount, lockTreasury, markTreasury } from '../../store/credit/treasury.ts'
 import type { Database } from '../../store/db.ts'
-import { insertNode } from '../../store/nodes.ts'
-import { insertTreasuryAccount, lockTreasury, markTreasury } from '../../store/treasury.ts'
+import { insertNode } from '../../store/nodes/nodes.ts'
 
 export type TreasuryParts = {
   sql: Database

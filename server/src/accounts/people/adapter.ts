@@ -11,7 +11,7 @@ import {
   type Row,
   selectRows,
   updateRows,
-} from '../../store/people.ts'
+} from '../../store/people/people.ts'
 import type { Transactions } from '../../store/transactions.ts'
 
 type Where = { field: string; value: unknown; operator: string; connector: string }[]

@@ -11,8 +11,8 @@ import {
   type LinkKind,
   type LinkRow,
   useLink,
-} from '../../store/links.ts'
-import { findAccountOf, findPersonOf } from '../../store/people.ts'
+} from '../../store/people/links.ts'
+import { findAccountOf, findPersonOf } from '../../store/people/people.ts'
 import { FIRST_ACCOUNT_NAME, noSuchAccount } from '../accounts.ts'
 import { type Client, emailOf, newPasswordOf, type SignIn } from './sign-in.ts'
 

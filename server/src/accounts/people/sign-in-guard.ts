@@ -3,7 +3,7 @@ import { derivedKey, type MasterKey } from '../../platform/secrets.ts'
 import { Problem } from '../../problems.ts'
 import type { Sql } from '../../store/db.ts'
 import { countHit } from '../../store/limits.ts'
-import { countAttempt, forgetFailures, takeBackAttempt } from '../../store/sign-in-failures.ts'
+import { countAttempt, forgetFailures, takeBackAttempt } from '../../store/people/sign-in-failures.ts'
 
 const MAX_ATTEMPTS = 20
 const ATTEMPTS_WINDOW_MS = 60_000

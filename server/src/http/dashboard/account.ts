@@ -9,7 +9,7 @@ import {
 } from '../../../../contract/src/dashboard/account.ts'
 import { createTopUp, getCredit, getTopUp } from '../../../../contract/src/dashboard/credit.ts'
 import { creditSummary, creditWithEntries } from '../../accounts/credit/credit.ts'
-import { listActivity } from '../../store/accounts.ts'
+import { listActivity } from '../../store/activity.ts'
 import { overviewOf } from '../../store/overview.ts'
 import type { RouteDeps } from '../deps.ts'
 import { addRoute } from '../route.ts'

@@ -4,7 +4,7 @@ import { streamEvents } from '../../../../contract/src/dashboard/events.ts'
 import { Problem } from '../../problems.ts'
 import type { Sql } from '../../store/db.ts'
 import { type Fingerprint, fingerprintOf } from '../../store/overview.ts'
-import { isOpenSession } from '../../store/people.ts'
+import { isOpenSession } from '../../store/people/people.ts'
 import type { RouteDeps } from '../deps.ts'
 import { addRoute } from '../route.ts'
 

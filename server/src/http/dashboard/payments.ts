@@ -8,7 +8,7 @@ import {
   redeemOwnPayment,
   validateOwnPayment,
 } from '../../../../contract/src/dashboard/payments.ts'
-import { recordFunding } from '../../store/nodes.ts'
+import { recordFunding } from '../../store/nodes/funds.ts'
 import type { RouteDeps } from '../deps.ts'
 
 import { addRoute } from '../route.ts'

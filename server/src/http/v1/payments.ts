@@ -12,7 +12,7 @@ import {
 import { DEFAULT_PAGE_SIZE, type ListPaymentsParams } from '../../../../contract/src/payments.ts'
 import { isId } from '../../platform/ids.ts'
 import { Problem } from '../../problems.ts'
-import type { PaymentFilter } from '../../store/payments.ts'
+import type { PaymentFilter } from '../../store/payments/payments.ts'
 import type { RouteDeps } from '../deps.ts'
 import { requireKey } from '../hooks/auth.ts'
 import { addRoute } from '../route.ts'

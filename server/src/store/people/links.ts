@@ -1,4 +1,4 @@
-import type { Sql } from './db.ts'
+import type { Sql } from '../db.ts'
 
 export type LinkKind = 'claim' | 'invitation' | 'sign-in'
 export type LinkRow = { kind: LinkKind; accountId: string | null; email: string | null; expiresAt: number }

@@ -1,5 +1,5 @@
-import { newId } from '../platform/ids.ts'
-import type { Sql } from './db.ts'
+import { newId } from '../../platform/ids.ts'
+import type { Sql } from '../db.ts'
 
 export type Protocol = 'mpp' | 'l402'
 

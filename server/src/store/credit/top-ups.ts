@@ -1,4 +1,4 @@
-import type { Sql } from './db.ts'
+import type { Sql } from '../db.ts'
 import {
   type AnsweredInvoice,
   ASK_EVERY_SECONDS,
@@ -7,7 +7,7 @@ import {
   isLate,
   nextAsk,
   type OpenInvoice,
-} from './payments.ts'
+} from '../payments/payments.ts'
 
 export type TopUpRow = { paymentHash: string; amountSat: number; invoice: string; expiresAt: number; settledAt: number | null }
 

@@ -1,4 +1,4 @@
-import type { Fragment, Sql } from './db.ts'
+import type { Fragment, Sql } from '../db.ts'
 
 /** Nodes whose rows nobody is changing. Who changes one closes its interval, and must not meet another that closes it at the same time. */
 const restingNodes = (sql: Sql, started: Fragment) => sql`

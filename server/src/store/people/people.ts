@@ -1,4 +1,4 @@
-import type { Database, Fragment, Sql } from './db.ts'
+import type { Database, Fragment, Sql } from '../db.ts'
 
 /** What better-auth keeps, in tables of ours. What happened to a person is in the activity log if, and only if, the row says so too. */
 export type PeopleTable = 'people' | 'people_sessions' | 'people_identities' | 'people_verifications' | 'people_passkeys'

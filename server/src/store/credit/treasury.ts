@@ -1,4 +1,4 @@
-import type { Database, Sql } from './db.ts'
+import type { Database, Sql } from '../db.ts'
 
 export type Treasury = { nodeId: string; status: string }
 

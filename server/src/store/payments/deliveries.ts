@@ -1,4 +1,4 @@
-import type { Sql } from './db.ts'
+import type { Sql } from '../db.ts'
 import type { Proof, Terms } from './payments.ts'
 
 /** The terms that whoever redeems holds the payment to; what is not named is not compared. */

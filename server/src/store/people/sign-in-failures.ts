@@ -1,4 +1,4 @@
-import type { Sql } from './db.ts'
+import type { Sql } from '../db.ts'
 
 /** Failures that are free of a pause. */
 const FREE_FAILURES = 5

@@ -1,4 +1,4 @@
-import type { Database, Fragment, Sql } from './db.ts'
+import type { Database, Fragment, Sql } from '../db.ts'
 import { unpostedMsat } from './usage.ts'
 
 const balanceMsat = (sql: Sql, accountId: Fragment | string) => sql`

@@ -1,0 +1,24 @@
+import type { Sql } from '../db.ts'
+import type { NodeRow } from './nodes.ts'
+
+/**
+ * Nodes of this host that were deleted longer ago than they are kept. This statement and that of an undeletion exclude each other: from
+ * here on the node cannot come back, so its data can be removed however often that is interrupted.
+ */
+export async function beginPurges(sql: Sql, host: string, retentionDays: number): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    UPDATE nodes SET purging_at = now(), next_at = now()
+    WHERE host = ${host} AND deleted_at <= now() - ${retentionDays} * interval '1 day' AND desired_state = 'deleted'
+      AND operation IS NULL AND purging_at IS NULL
+    RETURNING id`
+  return rows.map(({ id }) => id)
+}
+
+/** Once nothing of it is left on its host: what could rebuild it, and its user's number, which another node may have now. */
+export async function finishPurge(sql: Sql, node: NodeRow): Promise<void> {
+  await sql`
+    WITH purged AS (
+      UPDATE nodes SET purged_at = now(), uid = NULL, port = NULL, lease_owner = NULL, lease_until = NULL
+      WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch} AND purging_at IS NOT NULL RETURNING id)
+    DELETE FROM node_secrets WHERE node_id IN (SELECT id FROM purged)`
+}

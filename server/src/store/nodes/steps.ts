@@ -1,0 +1,88 @@
+import type { Sql } from '../db.ts'
+import { fundsSeen } from './funds.ts'
+import type { History, Status } from './node-state.ts'
+import { columns, type NodeRow } from './nodes.ts'
+
+/**
+ * Nodes of this host that are due, each for 30 s to one owner; the epoch fences off whoever had it before. A lease of our own on a node
+ * that we are not busy with is left over from a step that failed, most often because the store was away: it need not run out.
+ */
+export async function claimDueNodes(
+  sql: Sql,
+  host: string,
+  { owner, busyWith }: { owner: string; busyWith: string[] },
+  limit: number,
+): Promise<NodeRow[]> {
+  return sql<NodeRow[]>`
+    UPDATE nodes SET lease_owner = ${owner}, lease_epoch = lease_epoch + 1, lease_until = now() + interval '30 seconds'
+    WHERE id IN (
+      SELECT id FROM nodes WHERE host = ${host} AND next_at <= now() AND purged_at IS NULL
+        AND (lease_until IS NULL OR lease_until < now() OR (lease_owner = ${owner} AND id <> ALL (${busyWith})))
+      ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
+    RETURNING ${columns(sql)}`
+}
+
+export async function holdsLease(sql: Sql, id: string, epoch: number): Promise<boolean> {
+  const [row] = await sql`SELECT 1 FROM nodes WHERE id = ${id} AND lease_epoch = ${epoch} AND lease_until > now()`
+  return row !== undefined
+}
+
+export type Outcome = {
+  phase: string
+  version: string | null
+  history: History
+  recheckMs: number
+  hasFunds: boolean | undefined
+  shows: { status: Status; failureMessage: string | null } | undefined
+  ends: 'done' | 'failed' | undefined
+  updateEnds: { status: 'updated' | 'failed'; error: string | null; version?: string } | undefined
+}
+
+/**
+ * False: somebody else has the node now, and nothing was written. A wish that came in meanwhile (next_at moved) is not overwritten by
+ * the time of the next look.
+ */
+export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Promise<boolean> {
+  const { shows, ends, updateEnds } = outcome
+  const changes = sql`${shows ? sql`(status, failure_message) IS DISTINCT FROM (${shows.status}, ${shows.failureMessage}::text)` : sql`false`}`
+  const [row] = await sql`
+    UPDATE nodes SET
+      phase = ${outcome.phase}, version = ${outcome.version}, history = ${sql.json(outcome.history)},
+      updated_at = CASE WHEN ${changes} OR ${updateEnds !== undefined} THEN now() ELSE updated_at END,
+      status = ${shows?.status ?? sql`status`}, failure_message = ${shows ? shows.failureMessage : sql`failure_message`},
+      has_funds = ${outcome.hasFunds === undefined ? sql`has_funds` : fundsSeen(sql, outcome.hasFunds, node.nowMs)},
+      operation_result = ${ends ?? sql`operation_result`}, operation = ${ends ? null : sql`operation`},
+      update_status = ${updateEnds?.status ?? sql`update_status`},
+      update_completed_at = ${updateEnds ? sql`now()` : sql`update_completed_at`},
+      last_update_error = ${updateEnds ? updateEnds.error : sql`last_update_error`},
+      desired_version = ${updateEnds?.version ?? sql`desired_version`},
+      next_at = now() + ${outcome.recheckMs} * interval '1 millisecond', lease_owner = NULL, lease_until = NULL
+    WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch} AND operation_id IS NOT DISTINCT FROM ${node.operationId}
+      AND (purging_at IS NULL) = ${node.purgingAt === null}
+    RETURNING 1`
+  if (row) return true
+  // Asked for something else meanwhile: give the lease back, look again at once.
+  await sql`UPDATE nodes SET lease_owner = NULL, lease_until = NULL, next_at = now() WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch}`
+  return false
+}
+
+/**
+ * A new process on this host: every node is looked at once. Since it holds the data directory's lock its former self is dead, and its
+ * leases need not run out first; the epoch still fences.
+ */
+export async function takeOverHost(sql: Sql, host: string): Promise<void> {
+  await sql`UPDATE nodes SET lease_until = NULL, lease_owner = NULL, next_at = now() WHERE host = ${host}`
+}
+
+export async function wakeNode(sql: Sql, id: string): Promise<void> {
+  await sql`UPDATE nodes SET next_at = now() WHERE id = ${id}`
+}
+
+/**
+ * The ports and users that versions before the runtime kept its own record wrote here. The columns stay until no older version can
+ * still be serving.
+ */
+export async function placesBefore(sql: Sql, host: string): Promise<{ id: string; port: number | null; uid: number | null }[]> {
+  return sql`
+    SELECT id, port, uid FROM nodes WHERE host = ${host} AND purged_at IS NULL AND (port IS NOT NULL OR uid IS NOT NULL)`
+}
