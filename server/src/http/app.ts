@@ -14,6 +14,7 @@ import { requireKnownHost, rewriteNodeHost } from './hooks/hosts.ts'
 import { addLimits } from './hooks/rate-limit.ts'
 import { meRoutes } from './hooks/session.ts'
 import { interactiveDocs } from './interactive-docs.ts'
+import { compileSchemasLazily } from './lazy-schemas.ts'
 import { settledRoutes } from './node-events.ts'
 import { addNodeProxy } from './node-proxy/proxy.ts'
 import { operatorRoutes } from './operator/accounts.ts'
@@ -47,7 +48,6 @@ export async function buildApp(deps: AppDeps): Promise<App> {
       return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : newId('req')
     },
     loggerInstance: deps.logger,
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
     rewriteUrl: rewriteNodeHost(config.nodeDomain),
     routerOptions: { maxParamLength: 200 },
     return503OnClosing: false,
@@ -60,6 +60,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   })
   // Expectations other than 100-continue may be ignored; Node's own refusal has no body.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+  compileSchemasLazily(app)
   acceptOnlyJson(app)
   renderProblems(app)
   const unknownHost = requireKnownHost(config)

@@ -49,7 +49,7 @@ function copy(from: string, to: string, mode: number): string {
 function interpreter(directory: string, user: UserIds | undefined): string {
   // Its own environment: ours holds secrets, and that user can read what its processes were started with.
   const asUser = { ...user, cwd: '/', env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/' } }
-  if (!user || spawnSync(process.execPath, ['--version'], asUser).status === 0) return process.execPath
+  if (!user || spawnSync('test', ['-x', process.execPath], asUser).status === 0) return process.execPath
   const target = join(directory, `node-${process.version}`)
   return existsSync(target) ? target : copy(process.execPath, target, 0o755)
 }
