@@ -4,11 +4,11 @@ import { openApiDocument } from './src/openapi.ts'
 import { publicOperations } from './src/operations.ts'
 import { typesOf } from './src/typescript.ts'
 
-/** Writes what is made of the contract; `--check` only says whether it is current. */
+/** Generates openapi.json and the SDK's types from the contract. With `--check`, only reports whether they are up to date. */
 
-const SERVERS = [{ url: 'http://127.0.0.1:8402', description: 'A Boltyard on this machine.' }]
-const HEADER = `// Generated from contract/ by \`npm run openapi\`: change the contract, not this file.
-/* Times are Unix seconds, amounts whole satoshis. */
+const SERVERS = [{ url: 'http://127.0.0.1:8402', description: 'Boltyard on this machine.' }]
+const HEADER = `// Generated from contract/ by \`npm run openapi\`. Edit the contract, not this file.
+/* Times are in Unix seconds, amounts in whole satoshis. */
 
 `
 const FILES = {
@@ -20,7 +20,7 @@ for (const [name, text] of Object.entries(FILES)) {
   const path = fileURLToPath(new URL(`../${name}`, import.meta.url))
   if (!process.argv.includes('--check')) writeFileSync(path, text)
   else if (text !== readFileSync(path, 'utf8')) {
-    process.stderr.write(`${name} is not current: npm run openapi\n`)
+    process.stderr.write(`${name} is out of date. Run npm run openapi.\n`)
     process.exitCode = 1
   }
 }

@@ -10,7 +10,7 @@ export type Scope = Static<typeof Scope>
 
 const id = text('Id of the key, `key_…`.')
 const scopes = Type.Array(Scope, { description: 'What the key may do.' })
-const name = text('Its name.')
+const name = text('Name of the key.')
 
 export const ApiKey = named(
   { id, accountId: text('The account it belongs to, `acct_…`.'), scopes },
@@ -26,14 +26,14 @@ export type ApiKey = Static<typeof ApiKey>
 
 export const CreateApiKeyParams = strict(
   {
-    name: personGivenName('To recognise it by.'),
+    name: personGivenName('A name to recognize it by.'),
     scopes: Type.Array(Scope, { maxItems: 10, description: '`nodes:read` is added if missing.' }),
   },
   { $id: 'CreateApiKeyParams', description: 'A new API key.', examples: [{ name: 'shop', scopes: ['gateway:write'] }] },
 )
 export const ChangeApiKeyParams = strict(
   { disabled: flag('A disabled key is refused until it is enabled again.') },
-  { $id: 'ChangeApiKeyParams', description: 'Whether the key works.' },
+  { $id: 'ChangeApiKeyParams', description: 'Whether the key is disabled.' },
 )
 export const CreatedApiKey = named(
   { id, name, scopes, key: text('The key itself, shown only here.') },
@@ -44,11 +44,11 @@ export const ApiKeyDetails = named(
   {
     id,
     name,
-    prefix: text('How the key begins, to recognise it by.'),
+    prefix: text('The first characters of the key, to recognize it by.'),
     scopes,
-    disabled: flag('Whether it is refused.'),
-    createdAt: timestamp('When it was made.'),
-    lastUsedAt: nullable(timestamp('When it was last used, within about ten seconds.')),
+    disabled: flag('Whether requests with this key are refused.'),
+    createdAt: timestamp('When it was created.'),
+    lastUsedAt: nullable(timestamp('When it was last used, accurate to about ten seconds.')),
   },
   { $id: 'ApiKeyDetails', description: 'A key as its owner sees it, without the secret.' },
 )
@@ -60,7 +60,7 @@ export const getApiKey = operation({
   operationId: 'getApiKey',
   tag: 'API keys',
   summary: 'Get the current API key',
-  description: 'Which key this request was made with, its account and its scopes. Any valid key may ask.',
+  description: 'Returns the key this request was made with, its account and its scopes. Works with any valid key.',
   caller: 'apiKey',
   status: 200,
   response: ApiKey,

@@ -6,39 +6,44 @@ export const ERRORS = {
   bad_request: [400, 'The body, a field, a header or a query parameter is invalid; `message` says which.'],
   invalid_payment_credential: [
     400,
-    'Not a valid proof of this payment. With `error.reason` `not_settled` the proof is right, but the node has not reported the money yet.',
+    'The credential does not prove this payment. If `error.reason` is `not_settled`, the credential is correct, but the node has not reported the money as received yet.',
   ],
   invalid_node_state: [400, 'The node’s status does not allow this operation.'],
-  no_update_available: [400, 'The node already runs the newest version, or the version is not in the catalogue.'],
+  no_update_available: [400, 'The node already runs the latest version, or the requested version is not in the catalog.'],
   unauthorized: [401, 'The key or session is missing, invalid, disabled or revoked, or lacks the scope.'],
   insufficient_credit: [402, 'The account’s credit does not cover another node. Paying `error.topUp.invoice` adds credit.'],
-  forbidden_origin: [403, 'A page of another site called a node.'],
-  node_not_found: [404, 'No such node in this account.'],
-  gateway_payment_not_found: [404, 'No such payment in this account.'],
-  not_found: [404, 'Nothing here by that name, or not in this account.'],
-  method_not_allowed: [405, 'The path exists, but not with this method; see `Allow`.'],
-  node_has_funds: [409, 'The node holds funds. Send them away first, or repeat with `force=true`.'],
+  forbidden_origin: [403, 'A web page from another origin called a node.'],
+  node_not_found: [404, 'The account has no node with this id.'],
+  gateway_payment_not_found: [404, 'The account has no payment with this id.'],
+  not_found: [404, 'The path or the object does not exist, or it belongs to another account.'],
+  method_not_allowed: [405, 'The path does not support this method; see `Allow`.'],
+  node_has_funds: [409, 'The node holds funds. Send them elsewhere first, or retry with `force=true`.'],
   operation_in_progress: [409, 'The same request, or another operation on this node, is still running.'],
-  idempotency_conflict: [409, 'This `Idempotency-Key` was used with another body.'],
-  limit_reached: [409, 'The limit on the number of nodes, keys, open invoices or releases is reached.'],
-  already_redeemed: [409, 'Already delivered, to another `requestId`.'],
+  idempotency_conflict: [409, 'This `Idempotency-Key` was already used with a different body.'],
+  limit_reached: [409, 'A limit on nodes, keys, open invoices or releases has been reached.'],
+  already_redeemed: [409, 'The payment was already redeemed by another `requestId`.'],
   delivery_in_progress: [409, 'Another `requestId` holds the delivery. Try again after `Retry-After`.'],
-  terms_mismatch: [409, 'The payment was made on other terms than `expect`. `error.mismatch` names them; nothing was claimed.'],
-  not_claimed: [409, 'This `requestId` does not hold the delivery, or has released it.'],
-  payment_expired: [410, 'Not paid in time, or the L402 credential itself has expired.'],
+  terms_mismatch: [
+    409,
+    'The payment does not match `expect`. `error.mismatch` lists the terms that differ; nothing was claimed.',
+  ],
+  not_claimed: [409, 'This `requestId` does not hold the delivery, or has already released it.'],
+  payment_expired: [410, 'The payment was not made in time, or the L402 credential has expired.'],
   payload_too_large: [413, 'The body is larger than 64 KiB.'],
   unsupported_media_type: [415, 'The body is not `application/json`.'],
-  misdirected_request: [421, 'The service does not answer under this `Host`.'],
-  rate_limited: [429, 'Too many requests. Wait for `Retry-After` seconds.'],
-  internal_error: [500, 'A fault of the service. `error.requestId` names the request.'],
-  payment_service_unavailable: [502, 'The node is not ready, or does not answer.'],
+  misdirected_request: [421, 'The service is not configured for this `Host`.'],
+  rate_limited: [429, 'Too many requests. Wait `Retry-After` seconds.'],
+  internal_error: [500, 'An error in the service. Quote `error.requestId` when you report it.'],
+  payment_service_unavailable: [502, 'The node is not ready or does not respond.'],
   service_unavailable: [503, 'The service is stopping, busy, or cannot reach its database. Try again after `Retry-After`.'],
 } as const satisfies Record<string, readonly [status: number, meaning: string]>
 
 export type ErrorCode = keyof typeof ERRORS
 
-const code = Type.String({ description: 'What to act on. Codes may be added; treat an unknown one by its status.' })
-const message = text('For people; may change.')
+const code = Type.String({
+  description: 'The value to act on. New codes may be added; handle an unknown code by its HTTP status.',
+})
+const message = text('An explanation for people. The wording may change.')
 
 export const ErrorResponse = Type.Object(
   { error: Type.Object({ code, message }, { additionalProperties: true }) },
@@ -50,7 +55,11 @@ export const ErrorResponse = Type.Object(
 )
 
 export const TopUpOffer = named(
-  { amountSat: amountSat('What is missing.'), invoice: text('A BOLT 11 invoice.'), expiresAt: timestamp('When it expires.') },
+  {
+    amountSat: amountSat('The amount of credit that is missing.'),
+    invoice: text('A BOLT 11 invoice.'),
+    expiresAt: timestamp('When it expires.'),
+  },
   { $id: 'TopUpOffer', description: 'Paying the invoice credits the account with its amount.' },
 )
 
@@ -70,5 +79,5 @@ export const InsufficientCreditResponse = Type.Object(
   },
 )
 
-/** The schema of an error answer, by its status. */
+/** The schema of an error response, by status. */
 export const errorSchema = (status: number) => (status === 402 ? InsufficientCreditResponse : ErrorResponse)

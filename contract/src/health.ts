@@ -4,7 +4,7 @@ import { named } from './schemas.ts'
 
 const Health = named(
   { status: Type.Literal('ok') },
-  { $id: 'Health', description: 'The service answers.', examples: [{ status: 'ok' }] },
+  { $id: 'Health', description: 'The service is running.', examples: [{ status: 'ok' }] },
 )
 /** Probes may add parameters of their own. */
 const anyQuery = Type.Object({})
@@ -14,7 +14,7 @@ export const getHealth = operation({
   path: '/healthz',
   operationId: 'getHealth',
   tag: 'Health',
-  summary: 'Is the process alive',
+  summary: 'Check that the process is alive',
   caller: 'anyone',
   query: anyQuery,
   status: 200,
@@ -27,8 +27,8 @@ export const getReadiness = operation({
   path: '/readyz',
   operationId: 'getReadiness',
   tag: 'Health',
-  summary: 'Is the service ready',
-  description: 'Answers 503 while the database cannot be reached.',
+  summary: 'Check that the service is ready',
+  description: 'Returns 503 while the database is unreachable.',
   caller: 'anyone',
   query: anyQuery,
   status: 200,

@@ -9,26 +9,26 @@ export const NodeStatus = Type.Enum(['provisioning', 'ready', 'stopped', 'failed
 export type NodeStatus = Static<typeof NodeStatus>
 export const UpdateStatus = Type.Enum(['updating', 'updated', 'failed'], {
   $id: 'UpdateStatus',
-  description: 'How the last update of a node’s software went.',
+  description: 'The state of the node’s last software update.',
 })
 export const AutoLiquidity = Type.Enum(['2m', '5m', '10m'], {
   $id: 'AutoLiquidity',
-  description: 'How much inbound liquidity the node buys when it needs some, in millions of satoshis.',
+  description: 'How much inbound liquidity the node buys when it runs short, in millions of satoshis.',
 })
 export const AccessMode = Type.Enum(['limited', 'full'], {
   $id: 'AccessMode',
   description: 'What the dashboard can do with the node: read and create invoices, or also send payments.',
 })
 
-/** C14: exactly these nine, in this order; the serializer drops whatever else a domain object has. */
+/** C14: exactly these nine fields, in this order. The serializer drops any other field of a domain object. */
 export const nodeFields = {
   id: text('Id of the node, `node_…`.'),
   name: Type.String({ minLength: 1, maxLength: 16, description: 'Display name.' }),
   status: NodeStatus,
-  endpointUrl: text('Address of the node’s own payment API.'),
-  failureMessage: nullable(text('Why it failed, and what to do; null in every other status.')),
+  endpointUrl: text('URL of the node’s own payment API.'),
+  failureMessage: nullable(text('Why the node failed and what to do about it; null in every other status.')),
   updateStatus: nullable(UpdateStatus),
-  updateCompletedAt: nullable(timestamp('When the last update ended.')),
+  updateCompletedAt: nullable(timestamp('When the last update finished.')),
   createdAt: timestamp('When it was created.'),
   updatedAt: timestamp('When another field last changed.'),
 }
@@ -52,7 +52,7 @@ export const Credentials = named(
     password: text('Full access to the node’s own API.'),
     restrictedPassword: text('Access to the node’s own API without sending payments.'),
   },
-  { $id: 'Credentials', description: 'Returned only by the call that creates the node. Store them before anything else.' },
+  { $id: 'Credentials', description: 'Returned only by the call that creates the node. Store them before you do anything else.' },
 )
 export type Credentials = Static<typeof Credentials>
 export const CreatedNode = named(
@@ -70,18 +70,18 @@ export const CreatedNode = named(
 )
 export const NodeList = named(
   { nodes: Type.Array(Node) },
-  { $id: 'NodeList', description: 'All nodes of the account.', examples: [{ nodes: [example] }] },
+  { $id: 'NodeList', description: 'All nodes of the account, oldest first.', examples: [{ nodes: [example] }] },
 )
 export const NodeUpdates = named(
   {
     currentVersion: text('The version the node runs.'),
-    latestVersion: text('The newest version in the catalogue.'),
-    updateAvailable: flag('Whether the newest version is newer.'),
-    lastUpdateError: nullable(text('Why the last update failed, if it did.')),
+    latestVersion: text('The latest version in the catalog.'),
+    updateAvailable: flag('Whether the latest version is newer than the current one.'),
+    lastUpdateError: nullable(text('Why the last update failed; null if it did not.')),
   },
   {
     $id: 'NodeUpdates',
-    description: 'Which version a node runs, and which it could run.',
+    description: 'The version a node runs, and the latest one available.',
     examples: [{ currentVersion: '0.7.3', latestVersion: '0.8.0', updateAvailable: true, lastUpdateError: null }],
   },
 )
@@ -90,22 +90,22 @@ export type NodeUpdates = Static<typeof NodeUpdates>
 const name = 'At most 16 characters after trimming; no control, bidirectional or zero-width characters.'
 export const CreateNodeParams = strict(
   {
-    name: Type.Optional(text(`${name} Missing or blank: \`Node n\`.`)),
+    name: Type.Optional(text(`${name} Defaults to \`Node n\` if missing or blank.`)),
     autoLiquidity: Type.Optional(AutoLiquidity),
     accessMode: Type.Optional(AccessMode),
   },
   {
     $id: 'CreateNodeParams',
-    description: 'What a new node should be like. Defaults: `autoLiquidity` `2m`, `accessMode` `limited`.',
+    description: 'Settings of a new node. `autoLiquidity` defaults to `2m` and `accessMode` to `limited`.',
     examples: [{ name: 'Kiosk' }],
   },
 )
 export const RenameNodeParams = strict(
-  { name: text(`1 character or more. ${name}`) },
+  { name: text(`At least 1 character. ${name}`) },
   { $id: 'RenameNodeParams', description: 'The new name.', examples: [{ name: 'Shop' }] },
 )
 export const UpdateNodeParams = strict(
-  { version: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'The newest one if absent.' })) },
+  { version: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'Defaults to the latest version.' })) },
   { $id: 'UpdateNodeParams', description: 'Which version to update to.' },
 )
 export const deleteNodeQuery = strict({
@@ -122,7 +122,7 @@ export const listNodes = operation({
   path: '/v1/nodes',
   operationId: 'listNodes',
   summary: 'List nodes',
-  description: 'All nodes of the account, oldest first, without deleted ones.',
+  description: 'Returns all nodes of the account except deleted ones, oldest first.',
   response: NodeList,
   errors: [],
 })
@@ -132,7 +132,7 @@ export const createNode = operation({
   path: '/v1/nodes',
   operationId: 'createNode',
   summary: 'Create a node',
-  description: 'Answers at once; the node is provisioned afterwards and usable once its status is `ready`.',
+  description: 'Returns immediately. The node is provisioned in the background and can be used once its status is `ready`.',
   takesIdempotencyKey: true,
   body: CreateNodeParams,
   status: 202,
@@ -191,7 +191,7 @@ export const restartNode = operation({
   path: '/v1/nodes/{nodeId}/restart',
   operationId: 'restartNode',
   summary: 'Restart a node and wait until it is ready',
-  description: 'The node must be `ready`. Its own API is unavailable in between.',
+  description: 'The node must be `ready`. Its own API is unavailable during the restart.',
   errors: ['node_not_found', 'invalid_node_state', 'operation_in_progress', 'insufficient_credit', 'payment_service_unavailable'],
 })
 export const getNodeUpdates = operation({
@@ -199,7 +199,7 @@ export const getNodeUpdates = operation({
   method: 'GET',
   path: '/v1/nodes/{nodeId}/updates',
   operationId: 'getNodeUpdates',
-  summary: 'Check for updates of a node’s software',
+  summary: 'Check for updates to a node’s software',
   params: NodeId,
   response: NodeUpdates,
   errors: ['node_not_found'],
@@ -210,7 +210,7 @@ export const updateNode = operation({
   path: '/v1/nodes/{nodeId}/update',
   operationId: 'updateNode',
   summary: 'Update a node’s software',
-  description: 'Answers at once with `updateStatus` `updating`; the update ends as `updated` or `failed`.',
+  description: 'Returns immediately with `updateStatus` `updating`, which later becomes `updated` or `failed`.',
   params: NodeId,
   body: UpdateNodeParams,
   status: 202,
@@ -223,7 +223,7 @@ export const deleteNode = operation({
   path: '/v1/nodes/{nodeId}',
   operationId: 'deleteNode',
   summary: 'Delete a node',
-  description: 'From any status. The operator can bring it back until the retention period is over.',
+  description: 'Works in any status. The operator can restore the node until the retention period ends.',
   params: NodeId,
   query: deleteNodeQuery,
   status: 204,

@@ -1,10 +1,10 @@
 import type { TSchema } from 'typebox'
 
 export type Json = { [name: string]: unknown }
-/** What the document writes once and refers to by name. */
+/** Parts of the document that are written once and referenced by name. */
 export type Components = { schemas: Map<string, Json>; responses: Map<string, Json> }
 
-/** As OpenAPI 3.1 has it: named schemas by reference, and enums with their type. */
+/** The schema as OpenAPI 3.1: named schemas become references, and enums get a type. */
 export function written(schema: TSchema, components: Components): Json {
   const { $id, examples: _examples, ...rest } = schema as Json & { $id?: string }
   const body = Object.fromEntries(

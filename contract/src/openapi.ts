@@ -4,12 +4,12 @@ import { type Components, type Json, written } from './openapi-schemas.ts'
 import { type Caller, errorsOf, type Operation, type Tag } from './operation.ts'
 
 const TAGS: Partial<Record<Tag, string>> = {
-  Nodes: 'Lightning nodes of the account.',
-  Gateway: 'HTTP 402: charge a customer for a request, validate what they send back, deliver once.',
+  Nodes: 'The account’s Lightning nodes.',
+  Gateway: 'HTTP 402: charge a customer for a request, validate their credential, deliver once.',
   'API keys': 'The key a request is made with.',
-  Operator: 'For whoever runs the service, with the operator token.',
-  Sandbox: 'Play money and faults on demand. 404 where nodes are real.',
-  Health: 'For load balancers and supervisors.',
+  Operator: 'For the operator of the service. Requires the operator token.',
+  Sandbox: 'Play money and simulated faults. Returns 404 on a deployment with real nodes.',
+  Health: 'For load balancers and process supervisors.',
 }
 const SECURITY: Record<Caller, Json[]> = {
   apiKey: [{ apiKey: [] }],
@@ -20,10 +20,10 @@ const SECURITY: Record<Caller, Json[]> = {
 }
 const DESCRIPTION = `Hosted Lightning nodes, and HTTP 402 for anyone.
 
-Times are Unix seconds, amounts whole satoshis. Every error is \`{"error": {"code", "message"}}\`; act on \`code\`. An unknown field or query
-parameter is refused. Within v1, fields and codes are added and never removed.`
+Times are in Unix seconds, amounts in whole satoshis. Every error has the form \`{"error": {"code", "message"}}\`; act on \`code\`. Unknown fields
+and query parameters are rejected. Within v1, fields and error codes may be added but are never removed.`
 
-/** The document of these operations. A schema with an `$id` is written once, under that name. */
+/** Builds the OpenAPI document. A schema with an `$id` is written once, as a component of that name. */
 export function openApiDocument(operations: Operation[], servers: { url: string; description: string }[]): Json {
   const components: Components = { schemas: new Map(), responses: new Map() }
   const paths: Record<string, Json> = {}
@@ -62,14 +62,14 @@ const IDEMPOTENCY_KEY = {
   in: 'header',
   required: false,
   description:
-    'A value of your choice. For 24 hours, a repeat with the same key and body gets the first answer, and one with another body is 409 `idempotency_conflict`.',
+    'A unique value of your choice. For 24 hours, repeating a request with the same key and body returns the first response; a different body returns 409 `idempotency_conflict`.',
   schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x20-\\x7e]+$' },
   example: '5f0c7a52-6f0e-4f43-8a3c-0f4f8f3a9e55',
 }
 
 const HEADERS = {
-  RequestId: { description: 'Names the request in the logs.', schema: { type: 'string' } },
-  RetryAfter: { description: 'Seconds to wait before trying again.', schema: { type: 'integer' } },
+  RequestId: { description: 'Identifies the request in the logs.', schema: { type: 'string' } },
+  RetryAfter: { description: 'Seconds to wait before retrying.', schema: { type: 'integer' } },
   RateLimitLimit: { description: 'Requests allowed in the window.', schema: { type: 'integer' } },
   RateLimitRemaining: { description: 'Requests left in the window.', schema: { type: 'integer' } },
   RateLimitReset: { description: 'Seconds until the window ends.', schema: { type: 'integer' } },
@@ -77,7 +77,7 @@ const HEADERS = {
 }
 const header = (name: keyof typeof HEADERS): Json => ({ $ref: `#/components/headers/${name}` })
 const REQUEST_ID = { 'X-Request-Id': header('RequestId') }
-/** What an error's status brings along. */
+/** Headers that every error response with this status has. */
 const HEADERS_OF: Record<number, Json> = {
   401: { 'WWW-Authenticate': header('Authenticate') },
   429: {
@@ -93,7 +93,7 @@ const sorted = (named: Map<string, Json>): Json => Object.fromEntries([...named]
 
 function describe(operation: Operation, components: Components): Json {
   const { operationId, tag, summary, scope, params, query, body, status, response } = operation
-  const scopeSentence = scope && `Needs the scope \`${scope}\`.`
+  const scopeSentence = scope && `Requires the scope \`${scope}\`.`
   const parameters = [
     ...parametersOf('path', params, components),
     ...parametersOf('query', query, components),
@@ -101,7 +101,7 @@ function describe(operation: Operation, components: Components): Json {
   ]
   const responses: Record<string, Json> = {
     [status]: {
-      description: response ? ((response as { description?: string }).description ?? 'Done.') : 'Done.',
+      description: response ? ((response as { description?: string }).description ?? 'Success.') : 'Success, with an empty body.',
       headers: REQUEST_ID,
       ...(response ? { content: jsonContent(response, components) } : {}),
     },
@@ -119,7 +119,7 @@ function describe(operation: Operation, components: Components): Json {
   }
 }
 
-/** With one code it is the same wherever it occurs, and is written once. */
+/** A response with a single code is the same in every operation, so it becomes a component. */
 function errorResponse(status: number, codes: ErrorCode[], components: Components): Json {
   const response = {
     description: codes.map((code) => `\`${code}\`: ${ERRORS[code][1]}`).join('\n\n'),
@@ -133,7 +133,7 @@ function errorResponse(status: number, codes: ErrorCode[], components: Component
   return { $ref: `#/components/responses/${name}` }
 }
 
-/** C6: where every field is optional, so is the body. */
+/** C6: if every field is optional, so is the body. */
 export const isRequired = (body: TObject): boolean => (body.required?.length ?? 0) > 0
 
 function parametersOf(place: 'path' | 'query', object: TObject | undefined, components: Components): Json[] {

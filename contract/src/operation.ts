@@ -3,12 +3,12 @@ import { ERRORS, type ErrorCode } from './errors.ts'
 
 export type Tag = 'API keys' | 'Nodes' | 'Gateway' | 'Operator' | 'Sandbox' | 'Health' | 'Dashboard'
 
-/** Who may call: an API key with that scope, the operator, a signed-in person, a page before anybody has signed in, or anyone. */
+/** Who may call: an API key with the scope, the operator, a signed-in person, the sign-in page, or anyone. */
 export type Caller = 'apiKey' | 'operator' | 'session' | 'page' | 'anyone'
 
 export type Operation = {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** As OpenAPI writes it: /v1/nodes/{nodeId} */
+  /** In OpenAPI notation: /v1/nodes/{nodeId} */
   path: `/${string}`
   operationId: string
   tag: Tag
@@ -16,16 +16,15 @@ export type Operation = {
   description?: string
   caller: Caller
   scope?: 'nodes:read' | 'nodes:write' | 'gateway:write'
-  /** A repeat with the same key and body gets the first answer. */
   takesIdempotencyKey?: true
   params?: TObject
-  /** As types; a query string is text, and is read by these without any other conversion. Absent: no parameter is accepted. */
+  /** Query strings are converted to these types and to no others. If absent, no parameter is accepted. */
   query?: TObject
   body?: TObject
   status: 200 | 201 | 202 | 204
-  /** Absent with 204, and where the answer is not JSON. */
+  /** Absent if the status is 204 or the response is not JSON. */
   response?: TSchema
-  /** Besides those that every operation of its caller can answer with. */
+  /** In addition to the codes that every operation with this caller can return. */
   errors: readonly ErrorCode[]
 }
 
@@ -40,14 +39,14 @@ export type AnswerOf<O extends Operation> = StaticOr<O['response'], O['status'] 
 const ALWAYS: ErrorCode[] = ['bad_request', 'internal_error', 'service_unavailable']
 const OF_CALLER: Record<Caller, ErrorCode[]> = {
   apiKey: ['unauthorized', 'misdirected_request', 'rate_limited'],
-  // Without an operator token, and its sandbox calls without a sandbox, there is nothing at these paths.
+  // These paths do not exist without an operator token; the sandbox ones do not exist without a sandbox.
   operator: ['unauthorized', 'not_found', 'misdirected_request', 'rate_limited'],
   session: ['unauthorized', 'misdirected_request', 'rate_limited'],
   page: ['unauthorized', 'misdirected_request', 'rate_limited'],
   anyone: [],
 }
 
-/** Every code that an operation can answer with, by status. */
+/** Every code an operation can return, by status. */
 export function errorsOf({ method, caller, errors }: Operation): Map<number, ErrorCode[]> {
   const ofBody: ErrorCode[] = method === 'GET' ? [] : ['payload_too_large', 'unsupported_media_type']
   const codes = new Set([...ALWAYS, ...OF_CALLER[caller], ...ofBody, ...errors])

@@ -19,7 +19,7 @@ const operationsOf = (resource: Record<string, unknown>): Operation[] => Object.
 const isOperation = (value: unknown): value is Operation =>
   typeof value === 'object' && value !== null && 'operationId' in value && 'path' in value
 
-/** What integrators and operators are promised: docs/openapi.json is made of these. */
+/** The public API for integrators and operators. docs/openapi.json is generated from these. */
 export const publicOperations: Operation[] = [
   nodes,
   gateway,
@@ -32,7 +32,7 @@ export const publicOperations: Operation[] = [
   health,
 ].flatMap(operationsOf)
 
-/** What only the dashboard that is served with the service uses: promised to nobody else, and in no document. */
+/** The private API of the bundled dashboard: undocumented, and may change in any release. */
 export const dashboardOperations: Operation[] = [
   dashboardNodes,
   dashboardWallets,

@@ -2,27 +2,32 @@ import { type Static, Type } from 'typebox'
 import { READABLE_OR_EMPTY } from './readable-text.ts'
 import { amountSat, flag, NextCursor, named, nullable, readableText, strict, text, timestamp } from './schemas.ts'
 
-export const Protocol = Type.Enum(['mpp', 'l402'], { $id: 'Protocol', description: 'How the customer pays.' })
+export const Protocol = Type.Enum(['mpp', 'l402'], {
+  $id: 'Protocol',
+  description: 'The HTTP 402 protocol the customer pays with.',
+})
 export const PaymentStatus = Type.Enum(['payment_required', 'paid', 'expired'], {
   $id: 'PaymentStatus',
-  description: '`paid`: a credential was validated. `expired`: not paid in time.',
+  description: '`paid`: a credential was validated. `expired`: the payment was not made in time.',
 })
 const id = text('Id of the payment, `pay_…`.')
 const credential = text('The whole value of the customer’s `Authorization` header.')
-const challenge = text('The value of `WWW-Authenticate` for your own 402.')
+const challenge = text('The value of `WWW-Authenticate` for your own 402 response.')
 const requestId = (description: string) => Type.String({ pattern: '^[\\x20-\\x7e]{1,128}$', description })
 
 export const CreatePaymentParams = strict(
   {
     nodeId: text('A ready node of this account, which receives the money.'),
     amountSat: amountSat('The price.'),
-    description: readableText('What the customer pays for: not blank; no control, bidirectional or zero-width characters.'),
-    resource: Type.Optional(readableText('What the payment is bound to, by the same rules. The description if absent.')),
+    description: readableText(
+      'What the customer pays for. Must not be blank or contain control, bidirectional or zero-width characters.',
+    ),
+    resource: Type.Optional(readableText('What the payment is bound to; the same rules apply. Defaults to the description.')),
     protocol: Type.Optional(Protocol),
   },
   {
     $id: 'CreatePaymentParams',
-    description: 'What to charge for. `protocol` is `mpp` if absent.',
+    description: 'What to charge for. `protocol` defaults to `mpp`.',
     examples: [{ nodeId: 'node_01hgw2bbg0000000000a', amountSat: 21, description: 'One joke', protocol: 'mpp' }],
   },
 )
@@ -31,7 +36,7 @@ export const CreatedPayment = named(
   { id, protocol: Protocol, status: Type.Literal('payment_required'), challenge },
   {
     $id: 'CreatedPayment',
-    description: 'A payment and its challenge. Keep the id: validating needs it.',
+    description: 'A payment and its challenge. Keep the id: you need it to validate the credential.',
     examples: [
       {
         id: 'pay_01hgw2bbg0000000000a',
@@ -47,7 +52,7 @@ const paidFields = {
   id,
   protocol: Protocol,
   status: Type.Literal('paid'),
-  receipt: Type.Optional(text('MPP only: the value of `Payment-Receipt` for your own answer.')),
+  receipt: Type.Optional(text('MPP only: the value of `Payment-Receipt` for your own response.')),
 }
 const paidExample = { id: 'pay_01hgw2bbg0000000000a', protocol: 'mpp', status: 'paid', receipt: 'eyJzdGF0dXMiOiJzdWNjZXNzIn0' }
 export const PaidPayment = named(paidFields, {
@@ -59,16 +64,16 @@ export const PaidPayment = named(paidFields, {
 export const ExpectedTerms = strict(
   {
     nodeId: Type.Optional(Type.String({ pattern: '^[\\x20-\\x7e]{1,100}$', description: 'The node that was paid.' })),
-    resource: Type.Optional(readableText('Compared with the description of a payment that has no resource.')),
+    resource: Type.Optional(readableText('The resource it was created with, or the description if it has no resource.')),
     description: Type.Optional(readableText('The description it was created with.')),
     amountSat: Type.Optional(amountSat('Exactly this price.')),
-    minAmountSat: Type.Optional(amountSat('At least this price: for prices that change between quote and payment.')),
+    minAmountSat: Type.Optional(amountSat('At least this price. Useful if prices change between quote and payment.')),
   },
   {
     $id: 'ExpectedTerms',
     minProperties: 1,
     description:
-      'What this request sells; a field that is absent is not compared. A payment on other terms is refused and stays unused.',
+      'What this request sells. Absent fields are not compared. A payment that does not match is rejected and can still be used.',
     examples: [{ resource: 'GET /joke', amountSat: 21 }],
   },
 )
@@ -77,7 +82,7 @@ export const ValidatePaymentParams = strict(
   { credential, expect: Type.Optional(ExpectedTerms) },
   {
     $id: 'ValidatePaymentParams',
-    description: 'The customer’s credential, and what it should have paid for.',
+    description: 'The customer’s credential and, optionally, the expected terms.',
     examples: [{ credential: 'Payment eyJjaGFsbGVuZ2UiOnt9fQ', expect: { amountSat: 21 } }],
   },
 )
@@ -86,22 +91,22 @@ export const RedeemPaymentParams = strict(
   {
     credential,
     requestId: Type.Optional(
-      requestId('Your id of this attempt. The same again gets the same answer, so that a lost answer can be asked for again.'),
+      requestId('Your id for this attempt. Repeating it returns the same response, so you can retry when a response is lost.'),
     ),
-    singleUse: Type.Optional(flag('L402: deliver once, as MPP always does.')),
+    singleUse: Type.Optional(flag('L402 only: deliver once, as MPP always does.')),
     expect: Type.Optional(ExpectedTerms),
     holdSeconds: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: 600,
         description:
-          'The claim lapses after this time unless it is confirmed as delivered. Without it the claim is final at once.',
+          'The claim lapses after this time unless you confirm the delivery. Without it, the claim is final immediately.',
       }),
     ),
   },
   {
     $id: 'RedeemPaymentParams',
-    description: 'The customer’s credential, and what it should buy.',
+    description: 'The customer’s credential, and how to claim the delivery.',
     examples: [
       {
         credential: 'Payment eyJjaGFsbGVuZ2UiOnt9fQ',
@@ -117,37 +122,39 @@ const termsFields = {
   nodeId: text('The node that is paid.'),
   amountSat: Type.Integer({ description: 'The price.' }),
   description: text('What the customer pays for.'),
-  resource: nullable(text('What the payment is bound to, if it is not its description.')),
+  resource: nullable(text('What the payment is bound to; null if it is the description.')),
 }
 const termsExample = { nodeId: 'node_01hgw2bbg0000000000a', amountSat: 21, description: 'One joke', resource: 'GET /joke' }
 export const RedeemedPayment = named(
   { ...paidFields, ...termsFields, redeemedAt: timestamp('When the delivery was claimed.') },
   {
     $id: 'RedeemedPayment',
-    description: 'A payment whose delivery this request has claimed: deliver now.',
+    description: 'A payment whose delivery this request has claimed. Deliver now.',
     examples: [{ ...paidExample, ...termsExample, redeemedAt: 1767225630 }],
   },
 )
 
 export const ClaimedDelivery = strict(
-  { id, requestId: requestId('The one that redeemed it.') },
-  { $id: 'ClaimedDelivery', description: 'A delivery, and the request that claimed it.' },
+  { id, requestId: requestId('The `requestId` that redeemed the payment.') },
+  { $id: 'ClaimedDelivery', description: 'A delivery and the request that claimed it.' },
 )
 export const ConfirmDeliveriesParams = strict(
-  { deliveries: Type.Array(ClaimedDelivery, { minItems: 1, maxItems: 100, description: 'What was delivered.' }) },
+  { deliveries: Type.Array(ClaimedDelivery, { minItems: 1, maxItems: 100, description: 'The deliveries to confirm.' }) },
   {
     $id: 'ConfirmDeliveriesParams',
-    description: 'Deliveries that were claimed with `holdSeconds` and are done.',
+    description: 'Completed deliveries that were claimed with `holdSeconds`.',
     examples: [{ deliveries: [{ id: 'pay_01hgw2bbg0000000000a', requestId: 'c0ffee' }] }],
   },
 )
 export const DeliveryResult = named(
   {
     id,
-    requestId: text('As given.'),
-    result: Type.Enum(['delivered', 'not_claimed'], { description: 'Whether this request held the claim.' }),
+    requestId: text('The `requestId` you passed.'),
+    result: Type.Enum(['delivered', 'not_claimed'], {
+      description: '`not_claimed`: this `requestId` does not hold the delivery.',
+    }),
   },
-  { $id: 'DeliveryResult', description: 'What became of one confirmation.' },
+  { $id: 'DeliveryResult', description: 'The result of one confirmation.' },
 )
 export const DeliveryResults = named(
   { deliveries: Type.Array(DeliveryResult) },
@@ -160,19 +167,19 @@ export const DeliveryResults = named(
 
 export const ReleasePaymentParams = strict(
   {
-    requestId: requestId('The one that holds the claim. It can never claim this payment again.'),
+    requestId: requestId('The `requestId` that holds the claim. It can never claim this payment again.'),
     reason: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 200,
         pattern: READABLE_OR_EMPTY,
-        description: 'Why it was not delivered, for the activity log.',
+        description: 'Why the delivery failed, for the activity log.',
       }),
     ),
   },
   {
     $id: 'ReleasePaymentParams',
-    description: 'Which claim to give back.',
+    description: 'The claim to release.',
     examples: [{ requestId: 'c0ffee', reason: 'printer out of paper' }],
   },
 )
@@ -189,10 +196,10 @@ const head = { id, protocol: Protocol, status: PaymentStatus }
 const rest = {
   ...termsFields,
   createdAt: timestamp('When it was created.'),
-  expiresAt: timestamp('Until when it can be paid.'),
+  expiresAt: timestamp('When it expires if unpaid.'),
   settledAt: nullable(timestamp('When the node received the money.')),
   paidAt: nullable(timestamp('When a credential was first validated.')),
-  redeemedAt: nullable(timestamp('When its delivery was claimed; null if it was not, or was released.')),
+  redeemedAt: nullable(timestamp('When the delivery was claimed; null if it is unclaimed or was released.')),
 }
 export const paymentFields = { ...head, ...rest }
 const paymentExample = {
@@ -231,23 +238,27 @@ export const PaymentPage = named(
 
 export const DeliveryState = Type.Enum(['none', 'held', 'done'], {
   $id: 'DeliveryState',
-  description: '`held`: claimed and not confirmed yet. `done`: final or confirmed.',
+  description: '`held`: claimed but not confirmed yet. `done`: final or confirmed.',
 })
 export type DeliveryState = Static<typeof DeliveryState>
 
-/** Of a list whose `limit` is absent. */
 export const DEFAULT_PAGE_SIZE = 20
 
 export const ListPaymentsParams = strict(
   {
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 100, default: DEFAULT_PAGE_SIZE, description: 'How many to return at most.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 100,
+        default: DEFAULT_PAGE_SIZE,
+        description: 'Maximum number of payments to return.',
+      }),
     ),
-    cursor: Type.Optional(text('`nextCursor` of the page before.')),
+    cursor: Type.Optional(text('`nextCursor` of the previous page.')),
     status: Type.Optional(
       Type.Enum(['payment_required', 'paid', 'expired', 'settled'], {
         $id: 'PaymentStatusFilter',
-        description: '`settled`: the node has the money, and no credential was validated.',
+        description: '`settled`: the node received the money, but no credential was validated.',
       }),
     ),
     delivery: Type.Optional(DeliveryState),

@@ -1,14 +1,14 @@
 import { type TProperties, type TSchema, Type } from 'typebox'
 import { READABLE } from './readable-text.ts'
 
-/** The name and description become those of a component of openapi.json, and of a type of the SDK. */
+/** `$id` and `description` become the name and text of a component in openapi.json and of a type in the SDK. */
 type ObjectOptions = { $id: string; description: string; minProperties?: number; examples?: unknown[] }
 
-/** What a request may carry: a field or parameter that is not named here is refused (C5). */
+/** Request input: unknown fields and parameters are rejected (C5). */
 export const strict = <P extends TProperties>(properties: P, options?: ObjectOptions) =>
   Type.Object(properties, { additionalProperties: false, ...options })
 
-/** An answer's object. Fields may be added within v1 (C1), so clients must accept more than these. */
+/** A response object. Fields may be added within v1 (C1), so clients must accept unknown ones. */
 export const named = <P extends TProperties>(properties: P, options: ObjectOptions) => Type.Object(properties, options)
 
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
@@ -25,16 +25,15 @@ export const count = (description: string) => Type.Integer({ minimum: 0, descrip
 export const timestamp = (description: string) => Type.Integer({ minimum: 0, description: `${description} Unix seconds.` })
 export const amountSat = (description: string) => Type.Integer({ minimum: 1, maximum: MAX_SAT, description })
 export const readableText = (description: string) => Type.String({ maxLength: 500, pattern: READABLE, description })
-/** Checked further by the code that uses it. */
+/** Only the length is checked here; the code that uses it validates the rest. */
 export const boundedText = (description: string) => Type.String({ maxLength: 1000, description })
 export const personGivenName = (description: string) =>
   Type.String({ minLength: 1, maxLength: 100, pattern: READABLE, description })
 
-/** The body of an action: absent or an empty object. */
-export const NoParams = strict({}, { $id: 'NoParams', description: 'No fields: the body may be absent.' })
+export const NoParams = strict({}, { $id: 'NoParams', description: 'No fields. The body may be absent or an empty object.' })
 
-export const NextCursor = nullable(text('Pass it as `cursor` to get the next page; null on the last one.'))
+export const NextCursor = nullable(text('Pass it as `cursor` to get the next page; null on the last page.'))
 
-export const cursorQuery = strict({ cursor: Type.Optional(text('`nextCursor` of the page before.')) })
+export const cursorQuery = strict({ cursor: Type.Optional(text('`nextCursor` of the previous page.')) })
 
 export const NodeId = Type.Object({ nodeId: text('Id of a node, `node_…`.') })

@@ -13,7 +13,7 @@ type Schema = {
   required?: string[]
 }
 
-/** Every named type that these operations take or answer with, as TypeScript that a person can read. */
+/** Readable TypeScript for every named type these operations accept or return. */
 export function typesOf(operations: Operation[]): string {
   const types = new Map<string, Schema>()
   for (const { query, body, response } of operations) for (const schema of [query, body, response]) collect(schema, types)
@@ -24,7 +24,7 @@ function collect(schema: TSchema | Schema | undefined, types: Map<string, Schema
   if (schema === undefined) return
   const { $id, items, anyOf = [], properties = {} } = schema as Schema
   for (const part of [items, ...anyOf, ...Object.values(properties)]) collect(part, types)
-  // An empty body has no type that helps anybody.
+  // A type for an empty body would not help anyone.
   if ($id !== undefined && $id !== 'NoParams') types.set($id, schema as Schema)
 }
 
@@ -49,7 +49,7 @@ function bodyOf(schema: Schema, indent: string): string {
   return `{\n${members.join('')}${indent}}`
 }
 
-/** A nullable property is described on the half that is not null. */
+/** A nullable property is a union; its description is on the member that is not null. */
 const propertyNote = (property: Schema): Schema =>
   property.description === undefined
     ? (property.anyOf?.find(({ $id, type }) => $id === undefined && type !== 'null') ?? {})

@@ -1,15 +1,15 @@
-// Generated from contract/ by `npm run openapi`: change the contract, not this file.
-/* Times are Unix seconds, amounts whole satoshis. */
+// Generated from contract/ by `npm run openapi`. Edit the contract, not this file.
+/* Times are in Unix seconds, amounts in whole satoshis. */
 
-/** How much inbound liquidity the node buys when it needs some, in millions of satoshis. */
+/** How much inbound liquidity the node buys when it runs short, in millions of satoshis. */
 export type AutoLiquidity = '2m' | '5m' | '10m'
 
 /** What the dashboard can do with the node: read and create invoices, or also send payments. */
 export type AccessMode = 'limited' | 'full'
 
-/** What a new node should be like. Defaults: `autoLiquidity` `2m`, `accessMode` `limited`. */
+/** Settings of a new node. `autoLiquidity` defaults to `2m` and `accessMode` to `limited`. */
 export type CreateNodeParams = {
-  /** At most 16 characters after trimming; no control, bidirectional or zero-width characters. Missing or blank: `Node n`. */
+  /** At most 16 characters after trimming; no control, bidirectional or zero-width characters. Defaults to `Node n` if missing or blank. */
   name?: string
   autoLiquidity?: AutoLiquidity
   accessMode?: AccessMode
@@ -18,7 +18,7 @@ export type CreateNodeParams = {
 /** A node is usable once it is `ready`. */
 export type NodeStatus = 'provisioning' | 'ready' | 'stopped' | 'failed'
 
-/** How the last update of a node’s software went. */
+/** The state of the node’s last software update. */
 export type UpdateStatus = 'updating' | 'updated' | 'failed'
 
 /** A Lightning node. */
@@ -28,12 +28,12 @@ export type Node = {
   /** Display name. */
   name: string
   status: NodeStatus
-  /** Address of the node’s own payment API. */
+  /** URL of the node’s own payment API. */
   endpointUrl: string
-  /** Why it failed, and what to do; null in every other status. */
+  /** Why the node failed and what to do about it; null in every other status. */
   failureMessage: string | null
   updateStatus: UpdateStatus | null
-  /** When the last update ended. Unix seconds. */
+  /** When the last update finished. Unix seconds. */
   updateCompletedAt: number | null
   /** When it was created. Unix seconds. */
   createdAt: number
@@ -41,7 +41,7 @@ export type Node = {
   updatedAt: number
 }
 
-/** Returned only by the call that creates the node. Store them before anything else. */
+/** Returned only by the call that creates the node. Store them before you do anything else. */
 export type Credentials = {
   /** Twelve recovery words. They cannot be retrieved later. */
   seed: string
@@ -57,56 +57,56 @@ export type CreatedNode = {
   credentials: Credentials
 }
 
-/** Which version a node runs, and which it could run. */
+/** The version a node runs, and the latest one available. */
 export type NodeUpdates = {
   /** The version the node runs. */
   currentVersion: string
-  /** The newest version in the catalogue. */
+  /** The latest version in the catalog. */
   latestVersion: string
-  /** Whether the newest version is newer. */
+  /** Whether the latest version is newer than the current one. */
   updateAvailable: boolean
-  /** Why the last update failed, if it did. */
+  /** Why the last update failed; null if it did not. */
   lastUpdateError: string | null
 }
 
-/** All nodes of the account. */
+/** All nodes of the account, oldest first. */
 export type NodeList = {
   nodes: Node[]
 }
 
 /** The new name. */
 export type RenameNodeParams = {
-  /** 1 character or more. At most 16 characters after trimming; no control, bidirectional or zero-width characters. */
+  /** At least 1 character. At most 16 characters after trimming; no control, bidirectional or zero-width characters. */
   name: string
 }
 
 /** Which version to update to. */
 export type UpdateNodeParams = {
-  /** The newest one if absent. */
+  /** Defaults to the latest version. */
   version?: string
 }
 
-/** A delivery, and the request that claimed it. */
+/** A delivery and the request that claimed it. */
 export type ClaimedDelivery = {
   /** Id of the payment, `pay_…`. */
   id: string
-  /** The one that redeemed it. */
+  /** The `requestId` that redeemed the payment. */
   requestId: string
 }
 
-/** Deliveries that were claimed with `holdSeconds` and are done. */
+/** Completed deliveries that were claimed with `holdSeconds`. */
 export type ConfirmDeliveriesParams = {
-  /** What was delivered. */
+  /** The deliveries to confirm. */
   deliveries: ClaimedDelivery[]
 }
 
-/** What became of one confirmation. */
+/** The result of one confirmation. */
 export type DeliveryResult = {
   /** Id of the payment, `pay_…`. */
   id: string
-  /** As given. */
+  /** The `requestId` you passed. */
   requestId: string
-  /** Whether this request held the claim. */
+  /** `not_claimed`: this `requestId` does not hold the delivery. */
   result: 'delivered' | 'not_claimed'
 }
 
@@ -115,33 +115,33 @@ export type DeliveryResults = {
   deliveries: DeliveryResult[]
 }
 
-/** How the customer pays. */
+/** The HTTP 402 protocol the customer pays with. */
 export type Protocol = 'mpp' | 'l402'
 
-/** What to charge for. `protocol` is `mpp` if absent. */
+/** What to charge for. `protocol` defaults to `mpp`. */
 export type CreatePaymentParams = {
   /** A ready node of this account, which receives the money. */
   nodeId: string
   /** The price. */
   amountSat: number
-  /** What the customer pays for: not blank; no control, bidirectional or zero-width characters. */
+  /** What the customer pays for. Must not be blank or contain control, bidirectional or zero-width characters. */
   description: string
-  /** What the payment is bound to, by the same rules. The description if absent. */
+  /** What the payment is bound to; the same rules apply. Defaults to the description. */
   resource?: string
   protocol?: Protocol
 }
 
-/** A payment and its challenge. Keep the id: validating needs it. */
+/** A payment and its challenge. Keep the id: you need it to validate the credential. */
 export type CreatedPayment = {
   /** Id of the payment, `pay_…`. */
   id: string
   protocol: Protocol
   status: 'payment_required'
-  /** The value of `WWW-Authenticate` for your own 402. */
+  /** The value of `WWW-Authenticate` for your own 402 response. */
   challenge: string
 }
 
-/** `paid`: a credential was validated. `expired`: not paid in time. */
+/** `paid`: a credential was validated. `expired`: the payment was not made in time. */
 export type PaymentStatus = 'payment_required' | 'paid' | 'expired'
 
 /** A payment and its challenge. */
@@ -150,7 +150,7 @@ export type Payment = {
   id: string
   protocol: Protocol
   status: PaymentStatus
-  /** The value of `WWW-Authenticate` for your own 402. */
+  /** The value of `WWW-Authenticate` for your own 402 response. */
   challenge: string
   /** The node that is paid. */
   nodeId: string
@@ -158,31 +158,31 @@ export type Payment = {
   amountSat: number
   /** What the customer pays for. */
   description: string
-  /** What the payment is bound to, if it is not its description. */
+  /** What the payment is bound to; null if it is the description. */
   resource: string | null
   /** When it was created. Unix seconds. */
   createdAt: number
-  /** Until when it can be paid. Unix seconds. */
+  /** When it expires if unpaid. Unix seconds. */
   expiresAt: number
   /** When the node received the money. Unix seconds. */
   settledAt: number | null
   /** When a credential was first validated. Unix seconds. */
   paidAt: number | null
-  /** When its delivery was claimed; null if it was not, or was released. Unix seconds. */
+  /** When the delivery was claimed; null if it is unclaimed or was released. Unix seconds. */
   redeemedAt: number | null
 }
 
-/** `settled`: the node has the money, and no credential was validated. */
+/** `settled`: the node received the money, but no credential was validated. */
 export type PaymentStatusFilter = 'payment_required' | 'paid' | 'expired' | 'settled'
 
-/** `held`: claimed and not confirmed yet. `done`: final or confirmed. */
+/** `held`: claimed but not confirmed yet. `done`: final or confirmed. */
 export type DeliveryState = 'none' | 'held' | 'done'
 
 /** Which payments to list. */
 export type ListPaymentsParams = {
-  /** How many to return at most. */
+  /** Maximum number of payments to return. */
   limit?: number
-  /** `nextCursor` of the page before. */
+  /** `nextCursor` of the previous page. */
   cursor?: string
   status?: PaymentStatusFilter
   delivery?: DeliveryState
@@ -202,61 +202,61 @@ export type ListedPayment = {
   amountSat: number
   /** What the customer pays for. */
   description: string
-  /** What the payment is bound to, if it is not its description. */
+  /** What the payment is bound to; null if it is the description. */
   resource: string | null
   /** When it was created. Unix seconds. */
   createdAt: number
-  /** Until when it can be paid. Unix seconds. */
+  /** When it expires if unpaid. Unix seconds. */
   expiresAt: number
   /** When the node received the money. Unix seconds. */
   settledAt: number | null
   /** When a credential was first validated. Unix seconds. */
   paidAt: number | null
-  /** When its delivery was claimed; null if it was not, or was released. Unix seconds. */
+  /** When the delivery was claimed; null if it is unclaimed or was released. Unix seconds. */
   redeemedAt: number | null
 }
 
 /** One page of payments, newest first. */
 export type PaymentPage = {
   payments: ListedPayment[]
-  /** Pass it as `cursor` to get the next page; null on the last one. */
+  /** Pass it as `cursor` to get the next page; null on the last page. */
   nextCursor: string | null
 }
 
-/** What this request sells; a field that is absent is not compared. A payment on other terms is refused and stays unused. */
+/** What this request sells. Absent fields are not compared. A payment that does not match is rejected and can still be used. */
 export type ExpectedTerms = {
   /** The node that was paid. */
   nodeId?: string
-  /** Compared with the description of a payment that has no resource. */
+  /** The resource it was created with, or the description if it has no resource. */
   resource?: string
   /** The description it was created with. */
   description?: string
   /** Exactly this price. */
   amountSat?: number
-  /** At least this price: for prices that change between quote and payment. */
+  /** At least this price. Useful if prices change between quote and payment. */
   minAmountSat?: number
 }
 
-/** The customer’s credential, and what it should buy. */
+/** The customer’s credential, and how to claim the delivery. */
 export type RedeemPaymentParams = {
   /** The whole value of the customer’s `Authorization` header. */
   credential: string
-  /** Your id of this attempt. The same again gets the same answer, so that a lost answer can be asked for again. */
+  /** Your id for this attempt. Repeating it returns the same response, so you can retry when a response is lost. */
   requestId?: string
-  /** L402: deliver once, as MPP always does. */
+  /** L402 only: deliver once, as MPP always does. */
   singleUse?: boolean
   expect?: ExpectedTerms
-  /** The claim lapses after this time unless it is confirmed as delivered. Without it the claim is final at once. */
+  /** The claim lapses after this time unless you confirm the delivery. Without it, the claim is final immediately. */
   holdSeconds?: number
 }
 
-/** A payment whose delivery this request has claimed: deliver now. */
+/** A payment whose delivery this request has claimed. Deliver now. */
 export type RedeemedPayment = {
   /** Id of the payment, `pay_…`. */
   id: string
   protocol: Protocol
   status: 'paid'
-  /** MPP only: the value of `Payment-Receipt` for your own answer. */
+  /** MPP only: the value of `Payment-Receipt` for your own response. */
   receipt?: string
   /** The node that is paid. */
   nodeId: string
@@ -264,17 +264,17 @@ export type RedeemedPayment = {
   amountSat: number
   /** What the customer pays for. */
   description: string
-  /** What the payment is bound to, if it is not its description. */
+  /** What the payment is bound to; null if it is the description. */
   resource: string | null
   /** When the delivery was claimed. Unix seconds. */
   redeemedAt: number
 }
 
-/** Which claim to give back. */
+/** The claim to release. */
 export type ReleasePaymentParams = {
-  /** The one that holds the claim. It can never claim this payment again. */
+  /** The `requestId` that holds the claim. It can never claim this payment again. */
   requestId: string
-  /** Why it was not delivered, for the activity log. */
+  /** Why the delivery failed, for the activity log. */
   reason?: string
 }
 
@@ -286,7 +286,7 @@ export type ReleasedPayment = {
   redeemable: true
 }
 
-/** The customer’s credential, and what it should have paid for. */
+/** The customer’s credential and, optionally, the expected terms. */
 export type ValidatePaymentParams = {
   /** The whole value of the customer’s `Authorization` header. */
   credential: string
@@ -299,7 +299,7 @@ export type PaidPayment = {
   id: string
   protocol: Protocol
   status: 'paid'
-  /** MPP only: the value of `Payment-Receipt` for your own answer. */
+  /** MPP only: the value of `Payment-Receipt` for your own response. */
   receipt?: string
 }
 

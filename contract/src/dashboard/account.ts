@@ -5,22 +5,25 @@ import { NumberedActivity } from '../operator/accounts.ts'
 import { count, cursorQuery, flag, NextCursor, NoParams, named, text, timestamp } from '../schemas.ts'
 import { CreditSummary } from './credit.ts'
 
-const quarterHour = Type.Object({ at: timestamp('When it began.'), sat: Type.Integer({ description: 'Received in it.' }) })
+const quarterHour = Type.Object({
+  at: timestamp('Start of the quarter hour.'),
+  sat: Type.Integer({ description: 'Amount received.' }),
+})
 export const Overview = named(
   {
     credit: CreditSummary,
     nodes: Type.Object({
-      ready: count('Ready and answering.'),
-      silent: count('Ready, but without an answer when last asked.'),
-      total: count('All.'),
+      ready: count('Ready and responding.'),
+      silent: count('Ready, but did not respond to the last check.'),
+      total: count('All nodes.'),
     }),
     received: Type.Object(
-      { now: timestamp('The service’s clock.'), quarterHours: Type.Array(quarterHour) },
-      { description: 'Gateway payments by when the node received them: those quarter hours of the last 8 days that have any.' },
+      { now: timestamp('Current time of the service.'), quarterHours: Type.Array(quarterHour) },
+      { description: 'Gateway payments received in the last 8 days, by quarter hour. Empty quarter hours are left out.' },
     ),
     funnel: Type.Object(
-      { issued: count('Challenges.'), settled: count('Money received.'), paid: count('Credentials validated.') },
-      { description: 'Of the last 7 days.' },
+      { issued: count('Challenges issued.'), settled: count('Payments received.'), paid: count('Credentials validated.') },
+      { description: 'Counts for the last 7 days.' },
     ),
     checklist: Type.Object({
       hasNode: flag('A node was created.'),
@@ -34,11 +37,11 @@ export const Overview = named(
 export type Overview = Static<typeof Overview>
 export const ActivityPage = named(
   { activity: Type.Array(NumberedActivity), nextCursor: NextCursor },
-  { $id: 'ActivityPage', description: 'One page of what happened in the account, newest first.' },
+  { $id: 'ActivityPage', description: 'One page of the account’s activity log, newest first.' },
 )
 export const ApiKeyList = named(
   { keys: Type.Array(ApiKeyDetails) },
-  { $id: 'ApiKeyList', description: 'All keys of the account that are not revoked.' },
+  { $id: 'ApiKeyList', description: 'The account’s keys, without revoked ones.' },
 )
 const KeyId = Type.Object({ id: text('Id of a key, `key_…`.') })
 
@@ -59,7 +62,7 @@ export const listOwnActivity = operation({
   method: 'GET',
   path: '/dashboard/api/activity',
   operationId: 'listOwnActivity',
-  summary: 'List what happened, newest first',
+  summary: 'List activity, newest first',
   query: cursorQuery,
   status: 200,
   response: ActivityPage,

@@ -5,12 +5,12 @@ import { count, cursorQuery, flag, NextCursor, named, nullable, strict, text, ti
 export const MAX_TOP_UP_SAT = 10_000_000
 
 const summaryFields = {
-  balanceSat: Type.Integer({ description: 'Whole satoshis, rounded down.' }),
-  balanceMsat: Type.Integer({ description: 'The same, exactly.' }),
+  balanceSat: Type.Integer({ description: 'The balance in satoshis, rounded down.' }),
+  balanceMsat: Type.Integer({ description: 'The exact balance.' }),
   unpostedMsat: Type.Integer({ description: 'Usage that is not in the ledger yet; already subtracted from both balances.' }),
-  nodesThatCost: count('Nodes that are charged for now.'),
-  runwaySeconds: nullable(Type.Integer({ description: 'How long the credit lasts; null when nothing costs.' })),
-  warning: Type.Enum(['none', 'week', 'day', 'empty'], { description: 'How soon it runs out.' }),
+  nodesThatCost: count('Nodes that are being charged for.'),
+  runwaySeconds: nullable(Type.Integer({ description: 'How long the credit will last; null while nothing is charged for.' })),
+  warning: Type.Enum(['none', 'week', 'day', 'empty'], { description: 'How soon the credit runs out.' }),
   stopsAt: nullable(timestamp('When nodes will be stopped; null while there is credit.')),
   canTopUp: flag('Whether credit can be bought here.'),
 }
@@ -19,19 +19,19 @@ export type CreditSummary = Static<typeof CreditSummary>
 export const CreditEntry = named(
   {
     id: Type.Integer({ description: 'Ascending.' }),
-    amountMsat: Type.Integer({ description: 'Added, or taken if negative.' }),
-    balanceAfterMsat: Type.Integer({ description: 'The balance after it.' }),
-    kind: text('Where it comes from.'),
-    reason: text('In words.'),
-    reference: nullable(text('What it is about, by its id.')),
+    amountMsat: Type.Integer({ description: 'Positive if added, negative if deducted.' }),
+    balanceAfterMsat: Type.Integer({ description: 'The balance after this entry.' }),
+    kind: text('The kind of entry, such as `operator` or `signup`.'),
+    reason: text('An explanation for people.'),
+    reference: nullable(text('Id of the related object, if any.')),
     createdAt: timestamp('When it was entered.'),
   },
-  { $id: 'CreditEntry', description: 'One entry of the ledger.' },
+  { $id: 'CreditEntry', description: 'One ledger entry.' },
 )
 export type CreditEntry = Static<typeof CreditEntry>
 export const Credit = named(
   { ...summaryFields, entries: Type.Array(CreditEntry), nextCursor: NextCursor },
-  { $id: 'Credit', description: 'The account’s credit, and one page of its ledger, newest first.' },
+  { $id: 'Credit', description: 'The account’s credit and one page of its ledger, newest first.' },
 )
 export type Credit = Static<typeof Credit>
 export const CreateTopUpParams = strict(
@@ -40,13 +40,13 @@ export const CreateTopUpParams = strict(
 )
 export const TopUp = named(
   {
-    paymentHash: text('Hex; its id.'),
-    amountSat: Type.Integer({ description: 'What it buys.' }),
+    paymentHash: text('Payment hash in hex, which identifies the top-up.'),
+    amountSat: Type.Integer({ description: 'How much credit it buys.' }),
     invoice: text('A BOLT 11 invoice.'),
     expiresAt: timestamp('When the invoice expires.'),
     settledAt: nullable(timestamp('When it was paid.')),
   },
-  { $id: 'TopUp', description: 'An invoice that becomes credit when it is paid.' },
+  { $id: 'TopUp', description: 'An invoice that adds credit when it is paid.' },
 )
 export type TopUp = Static<typeof TopUp>
 
@@ -57,7 +57,7 @@ export const getCredit = operation({
   method: 'GET',
   path: '/dashboard/api/credit',
   operationId: 'getCredit',
-  summary: 'Get the credit and its ledger',
+  summary: 'Get the credit and the ledger',
   query: cursorQuery,
   status: 200,
   response: Credit,
@@ -79,8 +79,8 @@ export const getTopUp = operation({
   method: 'GET',
   path: '/dashboard/api/credit/top-ups/{paymentHash}',
   operationId: 'getTopUp',
-  summary: 'Ask whether credit was paid for',
-  params: Type.Object({ paymentHash: text('Of the top-up, hex.') }),
+  summary: 'Check whether a top-up was paid',
+  params: Type.Object({ paymentHash: text('Payment hash of the top-up, in hex.') }),
   status: 200,
   response: TopUp,
   errors: ['not_found'],

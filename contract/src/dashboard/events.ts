@@ -2,10 +2,10 @@ import { type Static, Type } from 'typebox'
 import { operation } from '../operation.ts'
 import { flag } from '../schemas.ts'
 
-/** The data of `event: changed`. After a reconnect the page asks for everything again. */
+/** The data of `event: changed`. After reconnecting, the page reloads everything. */
 export const Changed = Type.Object(
-  { nodes: flag('Nodes changed.'), payments: flag('Payments changed.'), activity: flag('Something else happened.') },
-  { $id: 'Changed', description: 'What kind of thing changed; for what it is now, ask.' },
+  { nodes: flag('Nodes changed.'), payments: flag('Payments changed.'), activity: flag('The activity log has new entries.') },
+  { $id: 'Changed', description: 'Which kinds of objects changed. Fetch them to get their current state.' },
 )
 export type Changed = Static<typeof Changed>
 
@@ -14,7 +14,7 @@ export const streamEvents = operation({
   path: '/dashboard/api/events',
   operationId: 'streamEvents',
   tag: 'Dashboard',
-  summary: 'Server-sent events about changes',
+  summary: 'Stream changes as server-sent events',
   caller: 'session',
   status: 200,
   errors: [],

@@ -16,12 +16,12 @@ export const DashboardNode = named(
   {
     ...nodeFields,
     accessMode: AccessMode,
-    autoLiquidity: text('As chosen when it was created.'),
+    autoLiquidity: text('The setting chosen when the node was created.'),
     operation: nullable(text('The operation that is running now.')),
-    hasFunds: flag('Whether it held funds when it was last seen with its channels online.'),
-    isSilent: flag('Whether it is ready but did not answer when it was last asked.'),
+    hasFunds: flag('Whether the node held funds when its channels were last seen online.'),
+    isSilent: flag('Whether the node is ready but did not respond to the last check.'),
   },
-  { $id: 'DashboardNode', description: 'A node as its owner sees it: the public fields, and what only the dashboard shows.' },
+  { $id: 'DashboardNode', description: 'A node as its owner sees it: the public fields plus those only the dashboard shows.' },
 )
 export type DashboardNode = Static<typeof DashboardNode>
 export const DashboardNodeList = named(
@@ -103,7 +103,7 @@ export const getOwnNodeUpdates = operation({
   method: 'GET',
   path: '/dashboard/api/nodes/{nodeId}/updates',
   operationId: 'getOwnNodeUpdates',
-  summary: 'Check for updates of a node’s software',
+  summary: 'Check for updates to a node’s software',
   response: NodeUpdates,
   errors: ['node_not_found'],
 })

@@ -26,15 +26,13 @@ export const GatewayPaymentPage = named(
   { $id: 'GatewayPaymentPage', description: 'One page of payments, newest first.' },
 )
 export const GatewayPaymentDetails = named(
-  { ...paymentFields, delivery: DeliveryState, challenge: text('As it was issued.') },
+  { ...paymentFields, delivery: DeliveryState, challenge: text('The challenge as it was issued.') },
   { $id: 'GatewayPaymentDetails', description: 'A payment as its owner sees it, with its challenge.' },
 )
 export const ListOwnPaymentsParams = strict(
   {
     ...ListPaymentsParams.properties,
-    undelivered: Type.Optional(
-      Type.Literal(true, { description: 'Only payments whose money is there and for which nothing was delivered.' }),
-    ),
+    undelivered: Type.Optional(Type.Literal(true, { description: 'Only payments that were received but not delivered.' })),
   },
   { $id: 'ListOwnPaymentsParams', description: 'Which payments to list.' },
 )
@@ -68,7 +66,7 @@ export const createOwnPayment = operation({
   method: 'POST',
   path: '/dashboard/api/payments',
   operationId: 'createOwnPayment',
-  summary: 'Create a payment to try a 402 with',
+  summary: 'Create a payment to try out a 402',
   body: CreatePaymentParams,
   status: 201,
   response: CreatedPayment,
@@ -103,7 +101,7 @@ export const fundOwnNode = operation({
   method: 'POST',
   path: '/dashboard/api/sandbox/nodes/{id}/fund',
   operationId: 'fundOwnNode',
-  summary: 'Give a sandbox node money',
+  summary: 'Fund a sandbox node',
   params: IdOfNode,
   body: FundParams,
   status: 200,

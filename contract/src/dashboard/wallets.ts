@@ -5,14 +5,17 @@ import { amountSat, count, flag, NodeId, named, nullable, strict, text, timestam
 
 export const NodeLive = named(
   {
-    isReachable: flag('Whether the node answers now.'),
-    balanceSat: nullable(Type.Integer({ description: 'Null, never zero, when it is not known.' })),
-    feeCreditSat: nullable(Type.Integer({ description: 'Received, and kept for the fee of the first channel.' })),
-    channels: nullable(Type.Object({ usable: count('Open and usable.'), total: count('All.') })),
-    blockHeight: nullable(Type.Integer({ description: 'As far as the node has followed the chain.' })),
-    version: nullable(text('What it runs.')),
+    isReachable: flag('Whether the node responds now.'),
+    balanceSat: nullable(Type.Integer({ description: 'Null, never zero, if unknown.' })),
+    feeCreditSat: nullable(Type.Integer({ description: 'Received, and reserved for the fee of the first channel.' })),
+    channels: nullable(Type.Object({ usable: count('Open and usable.'), total: count('All channels.') })),
+    blockHeight: nullable(Type.Integer({ description: 'The last block the node has seen.' })),
+    version: nullable(text('The version it runs.')),
   },
-  { $id: 'NodeLive', description: 'What the node itself says now. Null is what it does not say.' },
+  {
+    $id: 'NodeLive',
+    description: 'The node’s current state, as reported by the node itself. Values it does not report are null.',
+  },
 )
 export type NodeLive = Static<typeof NodeLive>
 export const NodePayment = named(
@@ -20,13 +23,13 @@ export const NodePayment = named(
     direction: Type.Enum(['in', 'out'], { description: 'Received or sent.' }),
     paymentHash: nullable(text('Hex.')),
     amountSat: Type.Integer({ description: 'Without fees.' }),
-    feeMsat: Type.Integer({ description: 'What the node paid for it.' }),
-    description: nullable(text('Of the invoice.')),
-    isPaid: flag('Whether the money has moved.'),
-    createdAt: timestamp('When it began.'),
+    feeMsat: Type.Integer({ description: 'The fee the node paid.' }),
+    description: nullable(text('Description of the invoice.')),
+    isPaid: flag('Whether the payment is complete.'),
+    createdAt: timestamp('When it was created.'),
     completedAt: nullable(timestamp('When it was paid.')),
   },
-  { $id: 'NodePayment', description: 'One payment of a node, from its own books.' },
+  { $id: 'NodePayment', description: 'One payment from the node’s own records.' },
 )
 export type NodePayment = Static<typeof NodePayment>
 export const NodePaymentList = named(
@@ -35,11 +38,11 @@ export const NodePaymentList = named(
 )
 export const CreateInvoiceParams = strict(
   {
-    amountSat: Type.Optional(amountSat('The payer chooses if absent.')),
-    // It may be empty here, between people who know each other; a customer must be able to read what they pay for.
+    amountSat: Type.Optional(amountSat('If absent, the payer chooses the amount.')),
+    // May be empty, unlike a gateway payment's: this invoice goes to someone the owner knows, not to a customer.
     description: Type.String({ maxLength: 500, pattern: READABLE_OR_EMPTY, description: 'May be empty.' }),
   },
-  { $id: 'CreateInvoiceParams', description: 'What to ask for.' },
+  { $id: 'CreateInvoiceParams', description: 'The invoice to create.' },
 )
 export const NodeInvoice = named(
   { paymentHash: text('Hex.'), invoice: text('A BOLT 11 invoice.') },
@@ -47,29 +50,29 @@ export const NodeInvoice = named(
 )
 export type NodeInvoice = Static<typeof NodeInvoice>
 export const NodeInvoiceState = named(
-  { isPaid: flag('Whether it was paid.'), receivedSat: Type.Integer({ description: 'What came in.' }) },
+  { isPaid: flag('Whether it was paid.'), receivedSat: Type.Integer({ description: 'The amount received.' }) },
   { $id: 'NodeInvoiceState', description: 'Whether an invoice of a node was paid.' },
 )
 export type NodeInvoiceState = Static<typeof NodeInvoiceState>
 export const SendPaymentParams = strict(
   {
     invoice: Type.String({ minLength: 1, maxLength: 4200, description: 'A BOLT 11 invoice.' }),
-    amountSat: Type.Optional(amountSat('Needed if the invoice names no amount.')),
+    amountSat: Type.Optional(amountSat('Required if the invoice has no amount.')),
   },
-  { $id: 'SendPaymentParams', description: 'What to pay from a node.' },
+  { $id: 'SendPaymentParams', description: 'The invoice to pay from a node.' },
 )
 export const NodeSent = named(
   {
-    outcome: Type.Enum(['sent', 'failed', 'unknown'], { description: '`unknown`: the node has not said yet.' }),
+    outcome: Type.Enum(['sent', 'failed', 'unknown'], { description: '`unknown`: the node has not reported the outcome yet.' }),
     reason: nullable(text('Why it failed.')),
-    amountSat: nullable(Type.Integer({ description: 'What was sent.' })),
-    feeSat: nullable(Type.Integer({ description: 'What it cost.' })),
+    amountSat: nullable(Type.Integer({ description: 'The amount sent.' })),
+    feeSat: nullable(Type.Integer({ description: 'The fee paid.' })),
   },
-  { $id: 'NodeSent', description: 'How a payment from a node ended.' },
+  { $id: 'NodeSent', description: 'The outcome of a payment from a node.' },
 )
 export type NodeSent = Static<typeof NodeSent>
 
-const InvoiceOfNode = Type.Object({ ...NodeId.properties, paymentHash: text('Of the invoice, hex.') })
+const InvoiceOfNode = Type.Object({ ...NodeId.properties, paymentHash: text('Payment hash of the invoice, in hex.') })
 const ofNode = { tag: 'Dashboard', caller: 'session', params: NodeId } as const
 
 export const getNodeLive = operation({
@@ -108,7 +111,7 @@ export const getNodeInvoice = operation({
   method: 'GET',
   path: '/dashboard/api/nodes/{nodeId}/invoices/{paymentHash}',
   operationId: 'getNodeInvoice',
-  summary: 'Ask whether an invoice was paid',
+  summary: 'Check whether an invoice was paid',
   params: InvoiceOfNode,
   status: 200,
   response: NodeInvoiceState,

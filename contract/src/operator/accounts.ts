@@ -9,9 +9,9 @@ export const AccountId = Type.Object({ id: text('Id of an account, `acct_…`.')
 export const Account = named(
   {
     id: text('Id of the account, `acct_…`.'),
-    name: text('As its owner chose; two accounts may have the same.'),
-    emails: Type.Array(Type.String(), { description: 'Who signs in to it.' }),
-    creditSat: Type.Integer({ description: 'Its balance, rounded down.' }),
+    name: text('The name its owner chose. Not unique.'),
+    emails: Type.Array(Type.String(), { description: 'Email addresses that can sign in to it.' }),
+    creditSat: Type.Integer({ description: 'Its balance in satoshis, rounded down.' }),
     createdAt: timestamp('When it was created.'),
   },
   {
@@ -27,28 +27,28 @@ export const CreateAccountParams = strict(
   {
     name: personGivenName('Its name.'),
     creditSat: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: MAX_CREDIT_SAT, description: 'Its first credit. `SIGNUP_CREDIT_SAT` if absent.' }),
+      Type.Integer({ minimum: 0, maximum: MAX_CREDIT_SAT, description: 'Its initial credit. Defaults to `SIGNUP_CREDIT_SAT`.' }),
     ),
   },
   { $id: 'CreateAccountParams', description: 'A new account.', examples: [{ name: 'Kiosk', creditSat: 10000 }] },
 )
 export const AddCreditParams = strict(
   {
-    amountSat: Type.Integer({ minimum: -MAX_CREDIT_SAT, maximum: MAX_CREDIT_SAT, description: 'Negative to take credit away.' }),
-    reason: personGivenName('For the ledger.'),
+    amountSat: Type.Integer({ minimum: -MAX_CREDIT_SAT, maximum: MAX_CREDIT_SAT, description: 'Negative to deduct credit.' }),
+    reason: personGivenName('The reason, for the ledger.'),
   },
   {
     $id: 'AddCreditParams',
-    description: 'A change of an account’s credit.',
+    description: 'A change to an account’s credit.',
     examples: [{ amountSat: 5000, reason: 'Goodwill' }],
   },
 )
 export const LedgerEntry = named(
   {
     id: Type.Integer({ description: 'Ascending.' }),
-    amountSat: Type.Integer({ description: 'What was added or taken.' }),
-    kind: text('Where it comes from: `operator`, `signup`, …'),
-    reason: text('As given.'),
+    amountSat: Type.Integer({ description: 'Positive if added, negative if deducted.' }),
+    kind: text('The kind of entry, such as `operator` or `signup`.'),
+    reason: text('The reason that was given.'),
     createdAt: timestamp('When it was entered.'),
   },
   { $id: 'LedgerEntry', description: 'One entry of an account’s ledger.' },
@@ -58,17 +58,17 @@ const activityFields = {
   at: timestamp('When it happened.'),
   actor: text('Who did it: a key, a person, the operator or the service.'),
   action: text('What was done, such as `node.created`.'),
-  target: nullable(text('To what, by its id.')),
-  detail: anyObject('More about it.'),
+  target: nullable(text('Id of the affected object.')),
+  detail: anyObject('Further details.'),
 }
-export const Activity = named(activityFields, { $id: 'Activity', description: 'One line of an account’s log.' })
+export const Activity = named(activityFields, { $id: 'Activity', description: 'One entry of an account’s activity log.' })
 export const ActivityList = named(
   { activity: Type.Array(Activity) },
-  { $id: 'ActivityList', description: 'What happened in an account, newest first.' },
+  { $id: 'ActivityList', description: 'An account’s activity log, newest first.' },
 )
 export const NumberedActivity = named(
   { id: Type.Integer({ description: 'Ascending.' }), ...activityFields },
-  { $id: 'NumberedActivity', description: 'One line of an account’s log, with the number that pages go by.' },
+  { $id: 'NumberedActivity', description: 'One entry of an account’s activity log, with the number used for paging.' },
 )
 export type NumberedActivity = Static<typeof NumberedActivity>
 
@@ -111,7 +111,7 @@ export const listAccountActivity = operation({
   method: 'GET',
   path: '/operator/v1/accounts/{id}/activity',
   operationId: 'listAccountActivity',
-  summary: 'List what happened in an account, newest first',
+  summary: 'List the activity of an account, newest first',
   params: AccountId,
   status: 200,
   response: ActivityList,
@@ -122,7 +122,7 @@ export const addCredit = operation({
   method: 'POST',
   path: '/operator/v1/accounts/{id}/credit',
   operationId: 'addCredit',
-  summary: 'Add credit to an account, or take it away',
+  summary: 'Add or deduct an account’s credit',
   params: AccountId,
   body: AddCreditParams,
   status: 201,

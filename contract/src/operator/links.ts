@@ -4,16 +4,16 @@ import { boundedText, NoParams, named, strict, text, timestamp } from '../schema
 import { AccountId } from './accounts.ts'
 
 export const SignInLink = named(
-  { url: text('Anyone who has it can use it once.'), expiresAt: timestamp('Until when it works.') },
-  { $id: 'SignInLink', description: 'A link to hand over yourself: the service sends no mail.' },
+  { url: text('Works once, for anyone who has it.'), expiresAt: timestamp('When it stops working.') },
+  { $id: 'SignInLink', description: 'A link for you to pass on: the service does not send email.' },
 )
 export const EmailParams = strict(
-  { email: boundedText('Who signs in with it.') },
-  { $id: 'EmailParams', description: 'Whom to sign in.' },
+  { email: boundedText('Email address of the person to sign in.') },
+  { $id: 'EmailParams', description: 'The person to sign in.' },
 )
 export const InviteParams = strict(
-  { email: Type.Optional(boundedText('Only this address can sign up with the link. Any address if absent.')) },
-  { $id: 'InviteParams', description: 'Whom to invite.' },
+  { email: Type.Optional(boundedText('If present, only this email address can sign up with the link.')) },
+  { $id: 'InviteParams', description: 'The person to invite.' },
 )
 
 const newLink = { method: 'POST', tag: 'Operator', caller: 'operator', status: 201, response: SignInLink } as const
@@ -23,7 +23,7 @@ export const createAccountSignInLink = operation({
   path: '/operator/v1/accounts/{id}/sign-in-link',
   operationId: 'createAccountSignInLink',
   summary: 'Create a sign-in link for an account',
-  description: 'Signs in the person the account belongs to. If it has none, whoever uses the link becomes its owner.',
+  description: 'Signs in the owner of the account. If it has no owner, the person who uses the link becomes the owner.',
   params: AccountId,
   body: NoParams,
   errors: ['not_found'],

@@ -4,25 +4,25 @@ import { amountSat, anyObject, named, strict, text } from '../schemas.ts'
 import { IdOfNode } from './nodes.ts'
 
 export const FundParams = strict(
-  { amountSat: amountSat('How much.') },
-  { $id: 'FundParams', description: 'How much money to give a sandbox node.', examples: [{ amountSat: 100000 }] },
+  { amountSat: amountSat('The amount to add.') },
+  { $id: 'FundParams', description: 'The amount to fund a sandbox node with.', examples: [{ amountSat: 100000 }] },
 )
 export const Funded = named(
   { balanceSat: Type.Integer({ description: 'Its new balance.' }) },
-  { $id: 'Funded', description: 'A sandbox node that was given money.' },
+  { $id: 'Funded', description: 'A funded sandbox node.' },
 )
 export const PayInvoiceParams = strict(
   { invoice: Type.String({ minLength: 1, maxLength: 4096, description: 'A BOLT 11 invoice of this sandbox.' }) },
   { $id: 'PayInvoiceParams', description: 'The invoice to pay.' },
 )
 export const PaidInvoice = named(
-  { paymentHash: text('Hex.'), preimage: text('The proof of payment, hex.') },
+  { paymentHash: text('Hex.'), preimage: text('The preimage in hex, which proves the payment.') },
   { $id: 'PaidInvoice', description: 'A paid invoice.' },
 )
 export type PaidInvoice = Static<typeof PaidInvoice>
 export const FaultParams = strict(
-  { fault: Type.Enum(['crash', 'hang', 'peer_down', 'slow', 'none'], { description: '`none` ends the fault.' }) },
-  { $id: 'FaultParams', description: 'How a sandbox node should fail.', examples: [{ fault: 'peer_down' }] },
+  { fault: Type.Enum(['crash', 'hang', 'peer_down', 'slow', 'none'], { description: '`none` ends the current fault.' }) },
+  { $id: 'FaultParams', description: 'The fault to simulate.', examples: [{ fault: 'peer_down' }] },
 )
 
 const ofSandbox = { method: 'POST', tag: 'Sandbox', caller: 'operator', status: 200 } as const
@@ -31,7 +31,7 @@ export const fundSandboxNode = operation({
   ...ofSandbox,
   path: '/operator/v1/sandbox/nodes/{id}/fund',
   operationId: 'fundSandboxNode',
-  summary: 'Give a sandbox node money',
+  summary: 'Fund a sandbox node',
   params: IdOfNode,
   body: FundParams,
   response: Funded,
