@@ -21,9 +21,9 @@ export type L402Terms = {
 export function issueL402(primitives: Primitives, rootKey: Uint8Array, terms: L402Terms): string {
   // Written as 1.8e+21 or 1800000000.5 it would be paid for and then refused as malformed.
   if (!Number.isSafeInteger(terms.validUntilSeconds) || terms.validUntilSeconds < 0)
-    throw new RangeError('Not a time in whole seconds.')
+    throw new RangeError('The expiry must be a time in whole seconds.')
   // The invoice comes from a node and ends up in a header. A quote or a line break in it would be a header of the node's making.
-  if (!/^ln[a-z0-9]+$/.test(terms.invoice)) throw new RangeError('Not an invoice.')
+  if (!/^ln[a-z0-9]+$/.test(terms.invoice)) throw new RangeError('The invoice is not a BOLT 11 invoice.')
   const macaroon = mintMacaroon(primitives, rootKey, identifierOf(terms.paymentHash, terms.tokenId), L402_SERVICE, [
     `services=${L402_SERVICE}:0`,
     `${L402_SERVICE}_valid_until=${terms.validUntilSeconds}`,
@@ -66,12 +66,12 @@ export function judgeL402(
     isEqual(macaroon.identifier, identifierOf(issued.paymentHash, issued.tokenId)) &&
     isEqual(sha256(fromHex(preimage)), issued.paymentHash) &&
     isSignedBy(primitives, rootKey, macaroon)
-  if (!isOfPayment) return refused('The credential is not one of this payment.')
+  if (!isOfPayment) return refused('The credential does not belong to this payment.')
 
   // The time comes last: 410 tells the client to pay again, which is of no use to a credential that was wrong anyway.
   const endSeconds = validUntil(macaroon.caveats, issued.paymentId, service)
   if (endSeconds instanceof Refusal || nowSeconds < endSeconds) return endSeconds
-  return new Refusal('expired', 'The time of the credential itself is over.')
+  return new Refusal('expired', 'The credential has expired.')
 }
 
 /**
@@ -80,7 +80,7 @@ export function judgeL402(
  */
 function identifierOf(paymentHash: Uint8Array, tokenId: Uint8Array): Uint8Array {
   if (paymentHash.length !== 32 || tokenId.length !== 32)
-    throw new RangeError('A payment hash and a token id have 32 bytes each.')
+    throw new RangeError('A payment hash and a token id must have 32 bytes each.')
   return concat([Uint8Array.of(0, 0), paymentHash, tokenId])
 }
 
@@ -102,24 +102,24 @@ function validUntil(caveats: Uint8Array[], paymentId: string, service: string): 
         const names = serviceNames(value)
         const before = services
         if (!names || (before && !names.every((one) => before.has(one))))
-          return refused('A "services" caveat of the credential is malformed, or names more than the one before it.')
+          return refused('A "services" caveat of the credential is malformed, or grants more than an earlier one.')
         services = new Set(names)
         break
       }
       case `${service}_valid_until`: {
         const seconds = secondsOf(value)
         if (seconds === undefined || seconds > end)
-          return refused('A time caveat of the credential is malformed, or later than the one before it.')
+          return refused('A time caveat of the credential is malformed, or later than an earlier one.')
         end = seconds
         break
       }
       case 'payment_id':
-        if (value !== paymentId) return refused('A "payment_id" caveat of the credential names another payment.')
+        if (value !== paymentId) return refused('The "payment_id" caveat of the credential is for a different payment.')
         break
     }
   }
 
-  if (services && !services.has(service)) return refused('The "services" caveats of the credential leave this service out.')
+  if (services && !services.has(service)) return refused('The "services" caveats of the credential do not include this service.')
   return end
 }
 

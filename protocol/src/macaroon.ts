@@ -38,7 +38,7 @@ export function mintMacaroon(
   ])
   // Somebody would pay for it and we would then refuse to read it.
   if (bytes.length > MAX_BYTES || caveats.length > MAX_CAVEATS)
-    throw new RangeError('A macaroon that we would refuse was asked for.')
+    throw new RangeError('The macaroon would exceed the limits that readMacaroon enforces.')
   return bytes
 }
 

@@ -37,7 +37,7 @@ export function issueMpp(
   terms: MppTerms,
   expiresAtSeconds: number,
 ): string {
-  if (!REALM.test(realm)) throw new Error('The realm of a challenge must be printable ASCII without bar, quote and backslash.')
+  if (!REALM.test(realm)) throw new Error('The realm of a challenge must be printable ASCII without "|", quotes or backslashes.')
   const request = jcs({
     amount: String(terms.amountSat),
     currency: 'sat',
@@ -75,7 +75,7 @@ const PREIMAGE = /^[0-9a-f]{64}$/
 export function readMpp(text: string): MppCredential | Refusal {
   if (text.length > MAX_CREDENTIAL_LENGTH) return malformed('The credential is longer than 16 KB.')
   const token = CREDENTIAL.exec(text)?.[1]
-  if (token === undefined) return malformed('The credential is not "Payment" and one base64url token.')
+  if (token === undefined) return malformed('The credential is not "Payment" followed by one base64url token.')
   const { challenge, payload } = jsonObjectIn(token) ?? {}
   if (!isObject(challenge) || !isObject(payload)) {
     return malformed('The token does not decode to a JSON object with a challenge and a payload.')
@@ -96,7 +96,7 @@ export function readMpp(text: string): MppCredential | Refusal {
     typeof request !== 'string' ||
     (typeof expires !== 'string' && expires !== undefined)
   ) {
-    return malformed('The challenge in the credential lacks a field, or one is not a string.')
+    return malformed('The challenge in the credential lacks a field, or a field is not a string.')
   }
   // Other issuers may leave out `expires` and add the other two. We never do, and all three have a slot in the id.
   if (expires === undefined || digest !== undefined || opaque !== undefined) return unknownChallenge()
@@ -129,7 +129,7 @@ export function judgeMpp(
   if (request?.amount !== String(issued.amountSat) || request.currency !== 'sat') return unknownChallenge()
 
   if (isEqual(paymentHash, issued.paymentHash)) return undefined
-  return refused('lightning/invalid-preimage', 'The preimage is not the one of this payment.')
+  return refused('lightning/invalid-preimage', 'The preimage does not belong to this payment.')
 }
 
 /** Names the payment by its hash. The draft's own example has the preimage there, which is the proof of payment itself. */
@@ -156,7 +156,7 @@ const malformed = (message: string): Refusal => refused('lightning/malformed-cre
 
 /** The same for every field, so that nobody finds out a challenge piece by piece. */
 const unknownChallenge = (): Refusal =>
-  refused('lightning/unknown-challenge', 'The credential does not answer the challenge of this payment.')
+  refused('lightning/unknown-challenge', 'The credential does not match the challenge of this payment.')
 
 const refused = (problem: string, message: string): Refusal =>
   new Refusal('invalid', message, `https://paymentauth.org/problems/${problem}`)

@@ -55,7 +55,7 @@ function priced(given: string | undefined): Pick<Offer, 'invoiceText' | 'invoice
   const invoiceText = normalizedInvoice(given ?? '')
   const invoice = readInvoice(invoiceText)
   if (!invoice) return 'Its invoice is malformed'
-  if (invoice.amountMsat === undefined) return 'Its invoice names no amount'
+  if (invoice.amountMsat === undefined) return 'Its invoice has no amount'
   return { invoiceText, invoice, amountSat: satFromMsat(invoice.amountMsat) }
 }
 
@@ -79,15 +79,15 @@ function mppOffer({ params }: Challenge, nowSeconds: number): Offer | string | u
   if (!id || realm === undefined || !request) return 'Its Payment challenge is malformed'
   const { amount, currency } = request
   const details = isObject(request.methodDetails) ? request.methodDetails : {}
-  if (currency !== 'sat' || typeof amount !== 'string' || !/^[1-9]\d{0,15}$/.test(amount)) return 'Its price is not in satoshi'
+  if (currency !== 'sat' || typeof amount !== 'string' || !/^[1-9]\d{0,15}$/.test(amount)) return 'Its price is not in satoshis'
   if (expires !== undefined && !(Date.parse(expires) / 1000 > nowSeconds)) return 'Its challenge has expired'
   const price = priced(typeof details.invoice === 'string' ? details.invoice : undefined)
   if (typeof price === 'string') return price
   // The invoice is what is paid. A challenge that says something else is a mistake or a trap.
   if (price.invoice.amountMsat !== Number(amount) * MSAT_PER_SAT)
-    return `Its challenge says ${amount} sat and its invoice another amount`
+    return `Its challenge says ${amount} sat, but its invoice has a different amount`
   if (details.paymentHash !== undefined && details.paymentHash !== price.invoice.paymentHash)
-    return 'Its challenge and its invoice differ'
+    return 'Its challenge does not match its invoice'
   if ((details.network ?? 'mainnet') !== price.invoice.network) return 'Its challenge and its invoice are for different networks'
   const echoed = Object.fromEntries(ECHOED.flatMap((name) => (params.has(name) ? [[name, params.get(name)]] : [])))
   return { protocol: 'mpp', ...price, credentialFor: (preimage) => mppCredential(echoed, preimage) }

@@ -134,7 +134,7 @@ describe('refused: whose it is', () => {
 
   test('L402 58: identifier, preimage and signature fail with one and the same text', () => {
     expect(new Set(wrong.map(([, text]) => answer(text).message)).size).toBe(1)
-    expect(answer(credential(fresh, B.preimage)).message).toBe('The credential is not one of this payment.')
+    expect(answer(credential(fresh, B.preimage)).message).toBe('The credential does not belong to this payment.')
   })
 
   test('L402 41: the same credential is good where it belongs', () => {
@@ -304,7 +304,7 @@ describe('refused: what its caveats say', () => {
 describe('its time', () => {
   test('L402 53, 56: one second before the end 200, at the end 410, and ever after', () => {
     expect([END - 1, END, END + 1, END + 1e9].map((now) => status(good, { now }))).toEqual([200, 410, 410, 410])
-    expect(answer(good, { now: END }).message).toBe('The time of the credential itself is over.')
+    expect(answer(good, { now: END }).message).toBe('The credential has expired.')
   })
 
   test('L402 54: an attenuated copy lapses, the original does not', () => {

@@ -408,7 +408,7 @@ describe('MPP: the credential', () => {
   test('MPP 55: a refusal is a reason, a message and the problem’s address', () => {
     expect(mppRefusal('', issued, key)).toEqual({
       reason: 'invalid',
-      message: 'The credential is not "Payment" and one base64url token.',
+      message: 'The credential is not "Payment" followed by one base64url token.',
       problem: 'https://paymentauth.org/problems/lightning/malformed-credential',
     })
   })

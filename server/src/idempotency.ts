@@ -45,7 +45,7 @@ export async function once<P, T>(
   if (!sealingKey) throw new Error('there is no master key')
   const context = `${name.callerId} ${name.route} ${key}`
   const claim = await claimKey(database, name, bodyHash, attempt)
-  if (claim === 'other body') throw new Problem('idempotency_conflict', 'This Idempotency-Key was used with another body.')
+  if (claim === 'other body') throw new Problem('idempotency_conflict', 'This Idempotency-Key was already used with a different body.')
   if (claim === 'running')
     throw new Problem('operation_in_progress', 'The first request with this Idempotency-Key is still running.', {
       headers: { 'retry-after': '1' },
@@ -57,7 +57,7 @@ export async function once<P, T>(
       const answer = await work(sql, prepared)
       const sealed = seal(sealingKey, context, Buffer.from(JSON.stringify(answer)))
       if (!(await keepAnswer(sql, name, attempt, status, sealed))) {
-        throw new Problem('operation_in_progress', 'Another request with this Idempotency-Key took over.', {
+        throw new Problem('operation_in_progress', 'Another request with this Idempotency-Key has taken over.', {
           headers: { 'retry-after': '1' },
         })
       }
@@ -78,7 +78,7 @@ function openAnswer(keys: Buffer[], context: string, answer: Buffer): string {
       // GCM refuses: another key
     }
   }
-  throw new Problem('service_unavailable', 'The answer that was kept for this Idempotency-Key cannot be opened here.', {
+  throw new Problem('service_unavailable', 'The stored response for this Idempotency-Key cannot be decrypted.', {
     headers: { 'retry-after': '5' },
   })
 }

@@ -32,7 +32,7 @@ export const unauthorized = (): Problem =>
   new Problem('unauthorized', 'Unauthorized', { headers: { 'www-authenticate': 'Bearer' } })
 
 export const storeDown = (cause: unknown): Problem =>
-  new Problem('service_unavailable', 'The service cannot reach its store. Try again shortly.', {
+  new Problem('service_unavailable', 'The service cannot reach its database. Try again shortly.', {
     headers: { 'retry-after': '5' },
     cause,
   })

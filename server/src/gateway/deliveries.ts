@@ -50,7 +50,7 @@ export class Deliveries {
       hasReleasesLeft: releasedRequestIds.length < MOST_RELEASES,
     })
     if (outcome === 'released_too_often')
-      throw new Problem('limit_reached', `This payment was released ${MOST_RELEASES} times; the claim stays.`)
+      throw new Problem('limit_reached', `This payment was already released ${MOST_RELEASES} times and cannot be released again.`)
     if (outcome === 'not_claimed') throw new Problem('not_claimed', 'This requestId does not hold the delivery of this payment.')
   }
 }

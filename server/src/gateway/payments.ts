@@ -93,7 +93,7 @@ export class Payments {
       throw new Problem('node_not_found', 'There is no such node.')
     const { address } = node
     if (!node.isReady || !address)
-      throw new Problem('payment_service_unavailable', 'The node is not ready: only a running node can be paid.')
+      throw new Problem('payment_service_unavailable', 'The node is not ready. Only a ready node can receive payments.')
     return { ...node, address }
   }
 

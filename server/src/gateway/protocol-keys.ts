@@ -40,7 +40,7 @@ export class ProtocolKeys {
     const master = this.#masters.find((one) => one.id === row?.keyId)
     // Another replica has a newer master key than we were given: soon we will be replaced too.
     if (!row || !master)
-      throw new Problem('service_unavailable', 'This payment’s key is not at hand here. Try again shortly.', {
+      throw new Problem('service_unavailable', 'The key for this payment is not available yet. Try again shortly.', {
         headers: { 'retry-after': '5' },
       })
     const key = protocolKeyOf(id, open(derivedKey(master, PURPOSE), id, Buffer.from(row.sealed)))

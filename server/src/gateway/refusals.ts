@@ -15,21 +15,21 @@ export function paymentProblem(outcome: PaymentOutcome, { payment, mismatch, ref
     case 'credential_expired':
       return credentialProblem(outcome, refusal)
     case 'settlement_unknown':
-      return new Problem('payment_service_unavailable', 'The node does not tell whether it was paid. Try again shortly.')
+      return new Problem('payment_service_unavailable', 'The node did not say whether the invoice was paid. Try again shortly.')
     case 'challenge_expired':
-      return new Problem('payment_expired', 'The challenge has expired, and was not paid.', {
+      return new Problem('payment_expired', 'The challenge expired before it was paid.', {
         details: { problem: `${PROBLEMS}lightning/expired-invoice` },
       })
     case 'not_settled':
       return new Problem(
         'invalid_payment_credential',
-        'The node does not report the payment as received yet. Try again shortly.',
+        'The node has not reported the payment as received yet. Try again shortly.',
         {
           details: { reason: 'not_settled', problem: `${PROBLEMS}verification-failed` },
         },
       )
     case 'other_terms':
-      return new Problem('terms_mismatch', `The payment was made on other terms: ${mismatch.join(', ')}.`, {
+      return new Problem('terms_mismatch', `The payment does not match the expected terms: ${mismatch.join(', ')}.`, {
         details: { mismatch, settled: payment.isSettled, redeemed: payment.redeemedAt !== null },
       })
     case 'granted':
@@ -46,9 +46,9 @@ function credentialProblem(outcome: 'credential_invalid' | 'credential_expired',
 export function deliveryProblem(outcome: DeliveryOutcome, { heldForMs }: PaymentRow): Problem {
   switch (outcome) {
     case 'released_before':
-      return new Problem('not_claimed', 'This requestId has released the delivery. Each attempt needs a new one.')
+      return new Problem('not_claimed', 'This requestId has already released the delivery. Use a new requestId for each attempt.')
     case 'already_redeemed':
-      return new Problem('already_redeemed', 'This payment was redeemed already, by another request.')
+      return new Problem('already_redeemed', 'This payment was already redeemed by another request.')
     case 'in_progress':
       return deliveryInProgress(Math.max(1, Math.ceil((heldForMs ?? 0) / 1000)))
     default:
@@ -57,6 +57,6 @@ export function deliveryProblem(outcome: DeliveryOutcome, { heldForMs }: Payment
 }
 
 export const deliveryInProgress = (seconds: number): Problem =>
-  new Problem('delivery_in_progress', 'Another request is delivering this payment. Try again when its time is over.', {
+  new Problem('delivery_in_progress', 'Another request is delivering this payment. Try again after its hold ends.', {
     headers: { 'retry-after': String(seconds) },
   })

@@ -70,7 +70,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
     if (isHttps) reply.header('strict-transport-security', ONE_YEAR)
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
-      return done(new Problem('bad_request', 'The header Host is missing.'))
+      return done(new Problem('bad_request', 'The Host header is missing.'))
     const { url, config: route } = request.routeOptions
     // Seeds, passwords, keys and links are in some of these answers, and no cache has a use for the others.
     if (url !== undefined && API.test(url)) reply.header('cache-control', 'no-store')

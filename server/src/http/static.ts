@@ -58,7 +58,7 @@ export function appFiles(directory: string) {
       if (path === 'api' || path.startsWith('api/')) return reply.header('cache-control', 'no-store').callNotFound()
       const file = files.get(path) ?? (isPage(path) ? files.get('index.html') : undefined)
       if (files.size === 0) throw new Problem('not_found', 'The dashboard is not built yet: npm run build makes it.')
-      if (!file) throw new Problem('not_found', 'There is nothing at this path.')
+      if (!file) throw new Problem('not_found', 'This path does not exist.')
       return send(request, reply, file)
     })
   }

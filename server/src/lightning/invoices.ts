@@ -14,7 +14,7 @@ export async function invoiceFrom(payee: Payee, wish: InvoiceWish, timeoutMs: nu
   const made = await createInvoice(payee.address, payee.password, wish, timeoutMs)
   if (made.answer !== 'invoice') {
     const why = made.answer === 'refused' ? made.why : 'no answer in time'
-    throw new Problem('payment_service_unavailable', 'The node did not give an invoice. Try again shortly.', {
+    throw new Problem('payment_service_unavailable', 'The node did not create an invoice. Try again shortly.', {
       cause: new Error(`createinvoice: ${why}`),
     })
   }
@@ -41,6 +41,6 @@ export function expiryOf(invoice: Invoice, nowSeconds: number, lifetimeSeconds: 
 
 /** The cause goes to the log, without a word of the invoice. */
 export const oddInvoice = (why: string): Problem =>
-  new Problem('payment_service_unavailable', 'The node’s invoice is not what was asked for.', {
+  new Problem('payment_service_unavailable', 'The node returned an invoice that does not match the request.', {
     cause: new Error(`the node’s invoice: ${why}`),
   })

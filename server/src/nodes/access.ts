@@ -30,7 +30,7 @@ export function accessTo(sql: Sql, keys: MasterKey[], host: string, addressOf: A
       const master = keys.find(({ id }) => id === node.keyId)
       // Another replica has a newer master key than we were given, and sealed it anew: soon we will be replaced too.
       if (!master)
-        throw new Problem('service_unavailable', 'The access to this node is not at hand here. Try again shortly.', {
+        throw new Problem('service_unavailable', 'The credentials for this node are not available yet. Try again shortly.', {
           headers: { 'retry-after': '5' },
         })
       return open(derivedKey(master, purpose), context, Buffer.from(sealed)).toString('utf8')

@@ -102,7 +102,7 @@ function towardsStopped(facts: Facts, observed: Observed, history: History): Dec
 function towardsRunning(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
   switch (observed.phase) {
     case 'data_lost':
-      return failed(facts, history, 'The node’s data is not on this machine. Restore it, or delete the node.', STEADY_RECHECK_MS)
+      return failed(facts, history, 'The node’s data is missing on this machine. Restore it from a backup, or delete the node.', STEADY_RECHECK_MS)
     case 'stopping':
       return { step: 'stop', history, recheckMs: POLL_MS }
     case 'hung':
@@ -125,7 +125,7 @@ function isCurrent(facts: Facts, history: History): boolean {
 
 function whenRunning(facts: Facts, observed: { nodeId: string; version: string }, history: History, nowMs: number): Decision {
   if (observed.nodeId !== facts.lightningId) {
-    const message = 'The node’s API answers with the identity of another node. Its data directory holds a foreign seed.'
+    const message = 'The node’s API reports the identity of a different node. Its data directory contains a different seed.'
     return { ...failed(facts, history, message, STEADY_RECHECK_MS), step: 'stop' }
   }
   if (!isCurrent(facts, history)) return { step: 'stop', history, recheckMs: POLL_MS }
@@ -161,8 +161,8 @@ function whenComingUp(
   }
   const message =
     phase === 'waiting_for_peer'
-      ? 'The node is running but has not reached its Lightning peer yet. It becomes ready by itself as soon as the peer answers.'
-      : 'The node’s process runs, but its API has not answered in time. It is given more time; restart it if this persists.'
+      ? 'The node is running but has not reached its Lightning peer yet. It becomes ready automatically when the peer responds.'
+      : 'The node’s process is running, but its API did not respond in time. The service keeps waiting; restart the node if this persists.'
   return failed(facts, history, message, SLOW_POLL_MS)
 }
 
@@ -184,13 +184,13 @@ function whenGone(facts: Facts, observed: Observed, history: History, deadlines:
     const ends = overdue && facts.operation?.kind === 'update' ? { ends: 'failed' as const } : {}
     return { step: 'roll_back', updateEnds: 'failed', ...ends, history: { ...after, exitsMs: [] }, recheckMs: 0 }
   }
-  const reason = observed.phase === 'exited' ? observed.reason : 'it is not there'
+  const reason = observed.phase === 'exited' ? observed.reason : 'its process is gone'
   if (exitsMs.length >= CRASHES_TO_FAIL || (overdue && exitsMs.length > 0)) {
     const times = exitsMs.length === 1 ? 'once' : `${exitsMs.length} times`
     const noWayBack = facts.updating
-      ? ` Version ${facts.desired.version} may have changed the channel data, so the node is not rolled back: older channel data can lose funds. Update it to a version that works.`
+      ? ` Version ${facts.desired.version} may have changed the channel data, so the node is not rolled back: older channel data can lose funds. Update to a version that works.`
       : ''
-    const message = `The node keeps stopping by itself (${times} in ten minutes). Last: ${reason}. It is still being retried.${noWayBack}`
+    const message = `The node exited unexpectedly (${times} in ten minutes). Last reason: ${reason}. The service keeps restarting it.${noWayBack}`
     const decision = failed(facts, after, message, 0)
     return dueToStart(decision, exitsMs, nowMs)
   }
@@ -199,7 +199,7 @@ function whenGone(facts: Facts, observed: Observed, history: History, deadlines:
 
 /** Nothing has died, it could not even be tried: that is said at once, and tried again by itself. */
 export function couldNotStart(facts: Facts, history: History, reason: string): Decision {
-  return failed(facts, history, `The node cannot be started: ${reason}. It is still being retried.`, RETRY_START_MS)
+  return failed(facts, history, `The node cannot be started: ${reason}. The service keeps trying.`, RETRY_START_MS)
 }
 
 function canRollBack(facts: Facts, history: History): boolean {

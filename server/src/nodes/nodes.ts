@@ -123,12 +123,12 @@ export class Nodes {
           { perAccount: config.maxNodesPerAccount, perHost: config.maxNodes, priceMsatPerDay: config.nodePriceSatPerDay * 1000 },
         )
         if (row === 'account limit')
-          throw new Problem('limit_reached', `An account can have ${config.maxNodesPerAccount} nodes. Delete one first.`)
-        if (row === 'host limit') throw new Problem('limit_reached', 'This host has as many nodes as it can hold.')
+          throw new Problem('limit_reached', `An account can have at most ${config.maxNodesPerAccount} nodes. Delete one first.`)
+        if (row === 'host limit') throw new Problem('limit_reached', 'This host has reached its limit of nodes.')
         if (row === 'newcomer limit')
           throw new Problem(
             'limit_reached',
-            'This host keeps its last places for accounts that have topped up. Top up, or ask the operator.',
+            'The remaining capacity of this host is reserved for accounts that have bought credit. Top up, or ask the operator.',
           )
         if ('missingMsat' in row) throw new NoCredit(config, row.missingMsat)
         crashpoint('create: not yet committed')
@@ -244,7 +244,7 @@ export class Nodes {
     this.#requireState(node, 'update', from)
     const version = wanted ?? this.#parts.versions.at(-1) ?? ''
     if (!this.#isNewer(version, node.version ?? node.desiredVersion))
-      throw new Problem('no_update_available', 'There is no newer version for this node.')
+      throw new Problem('no_update_available', 'There is no newer version available for this node.')
     const state = node.status === 'stopped' ? 'as it is' : 'running'
     const row = await this.#begin(call, id, {
       kind: 'update',
@@ -284,7 +284,7 @@ export class Nodes {
       const node = isId('node', id) && (await findAnyNode(sql, id))
       // Told that there is none, whoever deleted the wrong one a moment ago would think it lost.
       if (node && node.operation === 'delete') throw inProgress(node.operation)
-      throw new Problem('node_not_found', 'There is no deleted node of that id within the retention period.')
+      throw new Problem('node_not_found', 'There is no deleted node with this id, or its retention period has ended.')
     }
     await logActivity(sql, row.accountId, 'operator', 'node.undeleted', id)
     this.#parts.wake()
@@ -293,7 +293,7 @@ export class Nodes {
 
   #requireState(node: NodeRow, kind: OperationKind, from: readonly Status[]): void {
     if (!from.includes(node.status)) {
-      throw new Problem('invalid_node_state', `The node is ${node.status}; ${kind} needs it to be ${from.join(' or ')}.`)
+      throw new Problem('invalid_node_state', `The node is ${node.status}. To ${kind} it, it must be ${from.join(' or ')}.`)
     }
     if (node.operation) throw inProgress(node.operation)
   }
@@ -312,7 +312,7 @@ export class Nodes {
       const node = await this.#find(call, id)
       this.#requireState(node, ask.kind, ask.from)
       if (ask.unlessFunded && node.hasFunds)
-        throw new Problem('node_has_funds', 'The node holds funds. Send them away first, or repeat with ?force=true.')
+        throw new Problem('node_has_funds', 'The node holds funds. Send them elsewhere first, or retry with ?force=true.')
       throw inProgress(ask.kind)
     }
     crashpoint('operation: begun')
@@ -327,23 +327,23 @@ export class Nodes {
     for (let pauseMs = 20; performance.now() < deadline; pauseMs = Math.min(pauseMs * 1.5, LONGEST_POLL_MS)) {
       await pause(pauseMs)
       if (this.#parts.isStopping()) {
-        throw new Problem('service_unavailable', 'The service is stopping; the operation goes on.', {
+        throw new Problem('service_unavailable', 'The service is shutting down. The operation continues.', {
           headers: { 'retry-after': '5' },
         })
       }
       const row = await findAnyNode(this.#parts.sql, id)
       if (row && row.operationId === operationId && row.operation) continue
       if (!row || row.operationId !== operationId || row.operationResult === 'done') return this.get(call, id)
-      throw new Problem('payment_service_unavailable', row.failureMessage ?? 'The node did not come up in time.')
+      throw new Problem('payment_service_unavailable', row.failureMessage ?? 'The node did not start in time.')
     }
-    throw new Problem('payment_service_unavailable', 'The node did not come up in time.')
+    throw new Problem('payment_service_unavailable', 'The node did not start in time.')
   }
 }
 
 function checkedName(text: string): string {
   const name = text.trim()
   const length = [...name].length
-  if (length === 0 || length > MAX_NAME) throw new Problem('bad_request', `A name has 1 to ${MAX_NAME} characters.`)
+  if (length === 0 || length > MAX_NAME) throw new Problem('bad_request', `A name must have 1 to ${MAX_NAME} characters.`)
   if (!isReadable(name)) throw new Problem('bad_request', `A name ${RULES[READABLE]}.`)
   return name
 }
@@ -351,7 +351,7 @@ function checkedName(text: string): string {
 export const notFound = (): Problem => new Problem('node_not_found', 'There is no such node.')
 
 const inProgress = (kind: OperationKind): Problem =>
-  new Problem('operation_in_progress', `Another operation (${kind}) is running on this node. Try again when it has ended.`, {
+  new Problem('operation_in_progress', `Another operation (${kind}) is running on this node. Try again when it has finished.`, {
     headers: { 'retry-after': '1' },
   })
 
@@ -363,7 +363,7 @@ class NoCredit extends Problem {
 
   constructor(config: Config, missingMsat: number) {
     const price = `${config.nodePriceSatPerDay} sat each`
-    super('insufficient_credit', `The account’s credit does not cover one more node for a day (${price}).`)
+    super('insufficient_credit', `The account’s credit does not cover another node for one day (${price}).`)
     this.missingMsat = missingMsat
   }
 }

@@ -112,7 +112,7 @@ export class Reconciler {
       if (decision.step !== 'start' || isStoreDown(error)) throw error
       // Somebody may be waiting for it: left without a word they would wait for ever.
       this.#parts.log.warn({ err: error, nodeId: node.id }, 'a node cannot be started')
-      const reason = error instanceof CannotStart ? error.message : 'its host could not prepare it'
+      const reason = error instanceof CannotStart ? error.message : 'the host could not prepare its data'
       decision = couldNotStart(facts, decision.history, reason)
       update = { history: decision.history, ends: updateEnd(decision) }
     }

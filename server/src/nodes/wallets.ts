@@ -168,12 +168,12 @@ export class Wallets {
     const invoice = readInvoice(serialized)
     if (!invoice) throw new Problem('bad_request', 'This is not a Lightning invoice.')
     const { network, amountMsat, paymentHash } = invoice
-    if (network !== this.#parts.network) throw new Problem('bad_request', 'The invoice is of another network than the node.')
+    if (network !== this.#parts.network) throw new Problem('bad_request', 'The invoice is for a different network than the node.')
     if (invoiceExpiresAtSeconds(invoice) * 1000 <= nowMs) throw new Problem('bad_request', 'The invoice has expired.')
     if (amountMsat === undefined && wish.amountSat === undefined)
-      throw new Problem('bad_request', 'The invoice names no amount: the field "amountSat" must.')
+      throw new Problem('bad_request', 'The invoice has no amount, so the field "amountSat" is required.')
     if (amountMsat !== undefined && wish.amountSat !== undefined && wish.amountSat * 1000 !== amountMsat)
-      throw new Problem('bad_request', 'The invoice names another amount.')
+      throw new Problem('bad_request', 'The field "amountSat" differs from the amount of the invoice.')
     return { invoice: serialized, paymentHash, amountSat: amountMsat === undefined ? wish.amountSat : undefined }
   }
 
@@ -199,10 +199,10 @@ const isUnderWay = (reason: string): boolean => reason === 'another payment is i
 const cannotSend = (): Problem =>
   new Problem(
     'invalid_node_state',
-    'The dashboard has limited access to this node: it can make invoices, not send. The node’s own API sends, with its full password.',
+    'The dashboard has limited access to this node: it can create invoices but not send payments. To send, call the node’s own API with its full password.',
   )
 
 const silent = (answer: NoAnswer): Problem =>
-  new Problem('payment_service_unavailable', 'The node does not answer. Try again shortly.', {
+  new Problem('payment_service_unavailable', 'The node did not respond. Try again shortly.', {
     cause: new Error(answer.answer === 'refused' ? answer.why : 'no answer in time'),
   })

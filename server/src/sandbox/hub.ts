@@ -35,7 +35,7 @@ export class Hub {
     try {
       answer = await this.#call(path, body)
     } catch (error) {
-      throw new Problem('payment_service_unavailable', 'The sandbox network does not answer.', { cause: error })
+      throw new Problem('payment_service_unavailable', 'The sandbox network does not respond.', { cause: error })
     }
     if (answer.status === 200) return answer.body as T
     const message = String(answer.body.error)

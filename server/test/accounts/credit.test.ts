@@ -41,7 +41,7 @@ describe('C31 C33: the operator gives and takes', () => {
     const { id } = await server.newAccount({ creditSat: 100 })
     const refused = await give(id, -101)
     expect([refused.status, refused.json().error.code]).toEqual([400, 'bad_request'])
-    expect(refused.json().error.message).toBe('The account’s balance is 100 sat: 101 sat cannot be taken from it.')
+    expect(refused.json().error.message).toBe('The account’s balance is 100 sat, so 101 sat cannot be deducted.')
     expect(await creditOf(id)).toBe(100)
     const { activity } = (await server.operator('GET', `/accounts/${id}/activity`)).json()
     expect(activity.map(({ action }: { action: string }) => action)).toEqual(['account.created'])

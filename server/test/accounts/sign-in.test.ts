@@ -579,7 +579,7 @@ describe('what is not for a page', () => {
     const answer = method === 'GET' ? await browser.get(path) : await browser.post(path)
     expect([answer.status, answer.json()]).toEqual([
       404,
-      { error: { code: 'not_found', message: 'There is nothing at this path.' } },
+      { error: { code: 'not_found', message: 'This path does not exist.' } },
     ])
     expect(answer.headers['x-request-id']).toBeDefined()
   })

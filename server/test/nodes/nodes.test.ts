@@ -971,7 +971,7 @@ describe('another price, another limit, another version', () => {
     for (const one of [...strangers, ...strangers]) answers.push(await create(one))
     expect(statuses(answers)).toEqual([...times(HOST_MAX - 1, () => 202), ...times(6 - HOST_MAX + 1, () => 409)])
     const refused = answers.find(({ status }) => status === 409)
-    expect(refused?.json().error).toEqual({ code: 'limit_reached', message: expect.stringMatching(/topped up/) })
+    expect(refused?.json().error).toEqual({ code: 'limit_reached', message: expect.stringMatching(/have bought credit/) })
     const { node } = await known.create()
     expect((await known.delete(node.id)).status).toBe(204)
     // Credit that somebody stands for makes a stranger known; the first credit, which everybody gets, does not.

@@ -42,7 +42,7 @@ describe('without a peer', () => {
     const daemon = await eventually(() => yard.daemon(id), 'the process')
     expect((await yard.view(id)).status).toBe('provisioning')
     const view = await yard.becomes(id, 'failed')
-    expect(view.failureMessage).toMatch(/has not reached its Lightning peer yet.*by itself/)
+    expect(view.failureMessage).toMatch(/has not reached its Lightning peer yet.*automatically/)
     // Several looks later it is the same process, and the only one there ever was.
     const sql = yard.sql()
     const [first] = await sql<{ epoch: number }[]>`SELECT lease_epoch AS epoch FROM nodes`
@@ -76,10 +76,10 @@ describe('without a peer', () => {
 
 describe('a phoenixd that cannot', () => {
   const cases: [string, string, RegExp][] = [
-    ['exits with 0 at once', 'echo "2026-01-01 00:00:00 shutting down..."; exit 0', /keeps stopping by itself.*shutting down/],
-    ['exits with 1 at once', 'echo "cannot open the database"; exit 1', /keeps stopping by itself.*cannot open the database/],
-    ['says nothing and dies', 'exec > /dev/null; kill -9 $$', /keeps stopping by itself/],
-    ['takes connections and never answers', serving('() => undefined'), /has not answered in time.*restart it/],
+    ['exits with 0 at once', 'echo "2026-01-01 00:00:00 shutting down..."; exit 0', /exited unexpectedly.*shutting down/],
+    ['exits with 1 at once', 'echo "cannot open the database"; exit 1', /exited unexpectedly.*cannot open the database/],
+    ['says nothing and dies', 'exec > /dev/null; kill -9 $$', /exited unexpectedly/],
+    ['takes connections and never answers', serving('() => undefined'), /did not respond in time.*restart the node/],
   ]
   test.each(cases)('%s: failed, with a sentence to act on', async (_name, script, message) => {
     const { yard, id } = await phoenixd(script)
@@ -96,7 +96,7 @@ describe('a phoenixd that cannot', () => {
     const info = JSON.stringify({ nodeId: '02'.padEnd(66, 'f'), version: '0.8.0', channels: [] })
     const { yard, id } = await phoenixd(serving(`(_, response) => response.end('${info}')`))
     const view = await yard.becomes(id, 'failed')
-    expect(view.failureMessage).toMatch(/identity of another node/)
+    expect(view.failureMessage).toMatch(/identity of a different node/)
     await eventually(() => yard.daemon(id) === undefined, 'it to be stopped')
   })
 

@@ -269,7 +269,7 @@ test('a version that is no longer offered: a node that dies says so, and comes b
   await yard.restart('SIGTERM', versions({ '0.7.0': old }))
   process.kill(yard.daemon(created.node.id)?.pid ?? 0, 'SIGKILL')
   const view = await yard.becomes(created.node.id, 'failed', 60_000)
-  expect(view.failureMessage).toMatch(/0\.8\.0 is not in the catalogue/)
+  expect(view.failureMessage).toMatch(/0\.8\.0 is not in the catalog/)
   expect(daemonsIn(yard.dataDir).some(({ nodeId }) => nodeId === created.node.id)).toBe(false)
   await only()
   await yard.becomes(created.node.id, 'ready', 60_000)

@@ -144,7 +144,7 @@ export async function textOf(stream: Readable): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-export const DOWN = { error: { code: 'payment_service_unavailable', message: 'The node cannot be reached at the moment.' } }
+export const DOWN = { error: { code: 'payment_service_unavailable', message: 'The node cannot be reached right now.' } }
 
 export let main: Service
 export let node: FakeNode

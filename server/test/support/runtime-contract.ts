@@ -124,7 +124,7 @@ export function describeRuntime(
     test('a version that is not offered cannot be started, and the reason is for the owner', async () => {
       const node = wanting(newNode(), { version: '7.7.7' })
       await expect(opened.runtime.start(node, materialOf(node.id), mine)).rejects.toThrow(CannotStart)
-      await expect(opened.runtime.start(node, materialOf(node.id), mine)).rejects.toThrow(/7\.7\.7 is not in the catalogue/)
+      await expect(opened.runtime.start(node, materialOf(node.id), mine)).rejects.toThrow(/7\.7\.7 is not in the catalog/)
     })
 
     test('its data with another seed is never started', async () => {

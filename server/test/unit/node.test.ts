@@ -77,13 +77,13 @@ describe('by table', () => {
       'provisioning deadline, waiting for the peer: failed, left alone',
       { phase: 'waiting_for_peer' },
       { status: 'provisioning', history: { wantedSinceMs: agesAgo } },
-      { step: 'none', message: /peer.*by itself/, recheckMs: 1_000 },
+      { step: 'none', message: /peer.*automatically/, recheckMs: 1_000 },
     ],
     [
       'provisioning deadline, no answer: failed, left alone',
       { phase: 'starting' },
       { status: 'provisioning', history: { wantedSinceMs: agesAgo } },
-      { step: 'none', message: /not answered in time/ },
+      { step: 'none', message: /did not respond in time/ },
     ],
     [
       'provisioning deadline, exiting: failed, retried',
@@ -116,8 +116,8 @@ describe('by table', () => {
       { history: { exitsMs: [14, 13, 12, 11].map((minutes) => NOW - minutes * MINUTE_MS) } },
       { step: 'none', recheckMs: 1_000 },
     ],
-    ['its data is gone: failed, never started', { phase: 'data_lost' }, {}, { step: 'none', message: /not on this machine/ }],
-    ['another node answers: failed, stopped', stranger, {}, { step: 'stop', message: /identity of another node/ }],
+    ['its data is gone: failed, never started', { phase: 'data_lost' }, {}, { step: 'none', message: /missing on this machine/ }],
+    ['another node answers: failed, stopped', stranger, {}, { step: 'stop', message: /identity of a different node/ }],
 
     // Operations
     ['stop: running', running, { state: 'stopped', operation: soon('stop') }, { step: 'stop' }],
@@ -213,7 +213,7 @@ describe('by table', () => {
       'update without data: failed',
       { phase: 'data_lost' },
       { ...update, history: { version: '0.8.0' } },
-      { step: 'none', ends: 'failed', updateEnds: 'failed', message: /not on this machine/ },
+      { step: 'none', ends: 'failed', updateEnds: 'failed', message: /missing on this machine/ },
     ],
   ])('%s', (_name, observed, given, expected) => {
     const decision = decide(observed, given)

@@ -123,7 +123,7 @@ export async function addCredit(
   if (entry === undefined) throw noSuchAccount()
   if (typeof entry === 'number') {
     const balance = `The account’s balance is ${Math.floor(entry / 1000)} sat`
-    throw new Problem('bad_request', `${balance}: ${-amountSat} sat cannot be taken from it.`)
+    throw new Problem('bad_request', `${balance}, so ${-amountSat} sat cannot be deducted.`)
   }
   return entry
 }

@@ -59,7 +59,7 @@ export class TopUps {
    */
   async create(accountId: string, amountSat: number, timeoutMs = INVOICE_TIMEOUT_MS): Promise<TopUp> {
     if (!Number.isSafeInteger(amountSat) || amountSat < 1 || amountSat > MAX_TOP_UP_SAT)
-      throw new Problem('bad_request', `amountSat must be a whole number from 1 to ${MAX_TOP_UP_SAT}.`)
+      throw new Problem('bad_request', `The field "amountSat" must be a whole number from 1 to ${MAX_TOP_UP_SAT}.`)
     const name = `${accountId} ${amountSat}`
     const making = this.#making.get(name) ?? this.#make(accountId, amountSat, timeoutMs).finally(() => this.#making.delete(name))
     this.#making.set(name, making)
@@ -70,12 +70,12 @@ export class TopUps {
     const { sql, config, network } = this.#parts
     const deadline = performance.now() + timeoutMs
     const treasury = await this.#treasury()
-    if (!treasury) throw new Problem('not_found', 'Credit cannot be bought here. Ask the operator for it.')
+    if (!treasury) throw new Problem('not_found', 'This service does not sell credit. Ask the operator for some.')
     const { nodeId } = treasury
     const { open, same } = await openTopUps(sql, { accountId, nodeId, amountSat }, LONG_ENOUGH_SECONDS)
     if (same) return same
     if (open >= MAX_OPEN)
-      throw new Problem('limit_reached', `There are ${open} unpaid top-ups. Pay one of them, or wait until they expire.`)
+      throw new Problem('limit_reached', `This account has ${open} unpaid top-ups. Pay one of them, or wait until they expire.`)
     const node = await this.#ready(treasury, deadline)
     const invoice = await invoiceFrom(
       { address: node.address, password: node.password(), network },
@@ -109,7 +109,7 @@ export class TopUps {
       if (status !== 'provisioning' || performance.now() + POLL_MS > deadline)
         throw new Problem(
           'payment_service_unavailable',
-          'The node that takes payments for credit is not ready. Try again shortly.',
+          'The node that receives payments for credit is not ready. Try again shortly.',
         )
       await pause(POLL_MS)
       status = (await this.#treasury())?.status ?? 'gone'
@@ -128,9 +128,9 @@ export class TopUps {
     const { sql, config } = this.#parts
     if (isLoopback(new URL(config.publicUrl).hostname)) return
     const invoice = readInvoice(serialized)
-    if (!invoice) throw new Problem('bad_request', 'invoice is not a BOLT 11 invoice.')
+    if (!invoice) throw new Problem('bad_request', 'The field "invoice" must be a BOLT 11 invoice.')
     if (await isTopUp(sql, Buffer.from(invoice.paymentHash, 'hex')))
-      throw new Problem('bad_request', 'The test wallet does not pay for credit. Pay this invoice from a Lightning node.')
+      throw new Problem('bad_request', 'The test wallet cannot buy credit. Pay this invoice from a Lightning node.')
   }
 
   /** For an answer that is due without it too: undefined when there is no treasury, or it does not answer soon. */

@@ -26,7 +26,7 @@ const FIRST_CLAIM_SECONDS = 30 * DAY_SECONDS
 const hashOf = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 /** Unknown, used, over, or to an account that has become somebody's: nobody learns which one it was. */
-const noSuchLink = (): Problem => new Problem('not_found', 'This link is not, or no longer, good. Ask for a new one.')
+const noSuchLink = (): Problem => new Problem('not_found', 'This link is invalid or has expired. Ask for a new one.')
 
 /**
  * Ways in without a password: for who has just started the service, for who is invited, for who has forgotten it (no mail is sent).
@@ -55,7 +55,7 @@ export class Links {
   /** By what a person signs in with: two accounts may have one name. */
   async toEmail(email: string, actor: string): Promise<NewLink> {
     const accountId = await findAccountOf(this.#sql, emailOf(email))
-    if (accountId === undefined) throw new Problem('not_found', 'Nobody signs in with this email address.')
+    if (accountId === undefined) throw new Problem('not_found', 'There is no account with this email address.')
     return this.toAccount(accountId, actor)
   }
 
@@ -68,7 +68,7 @@ export class Links {
     if (this.#config.registration === 'off')
       throw new Problem(
         'bad_request',
-        'REGISTRATION is off: nobody new can be invited. A link to an existing account still works.',
+        'Invitations are disabled because REGISTRATION is off. You can still create a sign-in link for an existing account.',
       )
     const { token, url } = this.#newToken()
     const { expiresAt } = await insertInvitation(this.#sql, {
@@ -91,7 +91,7 @@ export class Links {
     const { kind, email: wanted } = await this.#find(given.token)
     const email = given.email === undefined ? (wanted ?? undefined) : emailOf(given.email)
     if (wanted !== null && email !== wanted) throw new Problem('bad_request', `This link is for ${wanted}.`)
-    if (kind === 'sign-in' && given.name !== undefined) throw new Problem('bad_request', 'The field "name" is for somebody new.')
+    if (kind === 'sign-in' && given.name !== undefined) throw new Problem('bad_request', 'The field "name" is only allowed when you sign up.')
     if (kind !== 'sign-in' && email === undefined) throw new Problem('bad_request', 'The field "email" is missing.')
     if (kind !== 'sign-in' && password === undefined) throw new Problem('bad_request', 'The field "password" is missing.')
     const passwordHash = password === undefined ? undefined : await this.#signIn.hash({ ...client, isKnown: true }, password)

@@ -209,7 +209,7 @@ export class SignIn {
 const EMAIL = /^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z]{2,}$/
 
 export function emailOf(text: string): string {
-  if (text.length > 254 || !EMAIL.test(text)) throw new Problem('bad_request', 'This is not an email address.')
+  if (text.length > 254 || !EMAIL.test(text)) throw new Problem('bad_request', 'The email address is not valid.')
   return text.toLowerCase()
 }
 
@@ -218,7 +218,7 @@ export function newPasswordOf(text: string): string {
   if (text.length < SHORTEST_PASSWORD || text.length > LONGEST_PASSWORD)
     throw new Problem('bad_request', `A password must have ${SHORTEST_PASSWORD} to ${LONGEST_PASSWORD} characters.`)
   if (isCommonPassword(text))
-    throw new Problem('bad_request', 'This password is too common: it would be among the first to be guessed. Choose another.')
+    throw new Problem('bad_request', 'This password is too common and easy to guess. Choose another.')
   return text
 }
 

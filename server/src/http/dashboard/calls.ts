@@ -19,7 +19,7 @@ const ENOUGH_RANDOM = /^[A-Za-z0-9_-]{22,255}$/
 export function repeatableOf(request: Pick<FastifyRequest, 'headers' | 'person' | 'body'>, route: string): Repeatable {
   const secret = request.headers['idempotency-key']?.toString()
   if (secret === undefined || !ENOUGH_RANDOM.test(secret))
-    throw new Problem('bad_request', 'The header Idempotency-Key must be a random value of 22 characters or more.')
+    throw new Problem('bad_request', 'The Idempotency-Key header must be a random value of at least 22 characters.')
   const key = createHash('sha256').update(secret).digest('hex')
   return { key, callerId: request.person.userId, secret, route, body: request.body }
 }

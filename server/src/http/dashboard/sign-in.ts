@@ -44,10 +44,10 @@ const WebAuthn = Type.Object(
 const WRONG_PASSKEY = ['PASSKEY_NOT_FOUND', 'AUTHENTICATION_FAILED']
 const EMAIL_TAKEN = ['USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL', 'FAILED_TO_CREATE_USER']
 const SENTENCES: Record<string, string> = {
-  CHALLENGE_NOT_FOUND: 'This took too long. Begin again.',
-  YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY: 'Somebody else began this. Begin again.',
+  CHALLENGE_NOT_FOUND: 'This took too long. Start again.',
+  YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY: 'This was started by someone else. Start again.',
   FAILED_TO_VERIFY_REGISTRATION: 'This passkey could not be verified.',
-  CREDENTIAL_ACCOUNT_NOT_FOUND: 'There is no password yet.',
+  CREDENTIAL_ACCOUNT_NOT_FOUND: 'This account has no password yet.',
 }
 
 /**
@@ -114,7 +114,7 @@ export function signInRoutes(parts: RouteDeps) {
       { schema: { body: SignUp } },
       async (request, reply) => {
         if (config.registration !== 'open')
-          throw new Problem('unauthorized', 'Nobody can sign up here without an invitation. Ask the operator for one.')
+          throw new Problem('unauthorized', 'You need an invitation to sign up. Ask the operator for one.')
         const email = emailOf(request.body.email)
         const password = newPasswordOf(request.body.password)
         await limits.strangers(request)
@@ -236,13 +236,13 @@ function problemOf(path: string, { status, code, message }: AuthRefusal): Proble
   // 400: the session is good, only this word is not.
   if (code === 'INVALID_PASSWORD') return new WrongPassword('bad_request', 'The current password is incorrect.')
   if (path === '/passkey/verify-authentication' && WRONG_PASSKEY.includes(code))
-    return new Problem('unauthorized', 'This passkey does not belong to an account here.')
+    return new Problem('unauthorized', 'This passkey does not belong to any account.')
   if (EMAIL_TAKEN.includes(code)) return emailTaken()
   // Somebody else's and none at all: one answer. Who asks is signed in, or would not have come this far.
   if (/^\/passkey\/(delete|update)-passkey$/.test(path) && [401, 403, 404].includes(status))
     return new Problem('not_found', 'There is no such passkey.')
   if (code === 'SESSION_NOT_FRESH')
-    return new Problem('unauthorized', 'You signed in more than a day ago. Sign in again for this.')
+    return new Problem('unauthorized', 'You signed in more than a day ago. Sign in again to do this.')
   if (SENTENCES[code]) return new Problem('bad_request', SENTENCES[code])
   if (status === 401) return signedOut()
   return status < 500 ? new Problem('bad_request', message || 'The request is not valid.') : undefined

@@ -24,7 +24,7 @@ export function parseStrictly(bytes: Buffer): unknown {
   try {
     value = JSON.parse(utf8.decode(bytes))
   } catch {
-    throw new Problem('bad_request', 'The body is not valid JSON in UTF-8.')
+    throw new Problem('bad_request', 'The body is not valid UTF-8 JSON.')
   }
   checkValue(value, 0)
   return value
@@ -33,10 +33,10 @@ export function parseStrictly(bytes: Buffer): unknown {
 function checkValue(value: unknown, depth: number): void {
   if (depth > MAX_DEPTH) throw new Problem('bad_request', 'The body is nested too deeply.')
   if (typeof value === 'string' && !value.isWellFormed())
-    throw new Problem('bad_request', 'The body holds half a surrogate pair.')
+    throw new Problem('bad_request', 'The body contains an unpaired surrogate.')
   if (typeof value !== 'object' || value === null) return
   for (const [name, member] of Object.entries(value)) {
-    if (name === '__proto__') throw new Problem('bad_request', 'The body has a field named __proto__.')
+    if (name === '__proto__') throw new Problem('bad_request', 'The body must not contain a field named __proto__.')
     checkValue(name, depth)
     checkValue(member, depth + 1)
   }

@@ -30,9 +30,9 @@ export function renderProblems(app: FastifyInstance): void {
   const unknownPath = (request: FastifyRequest): Problem => {
     const path = request.url.split('?')[0] ?? ''
     const allowed = [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))]
-    if (allowed.length === 0) return new Problem('not_found', 'There is nothing at this path.')
+    if (allowed.length === 0) return new Problem('not_found', 'This path does not exist.')
     const allow = allowed.sort().join(', ')
-    return new Problem('method_not_allowed', `This path takes ${allow}.`, { headers: { allow } })
+    return new Problem('method_not_allowed', `This path only supports ${allow}.`, { headers: { allow } })
   }
   // Before the body is looked at: what is wrong with it matters to nobody.
   // In its own turn: what the rest of the same packet is worth must be known first, or nonsense would be answered twice.
@@ -47,14 +47,14 @@ export function renderRouterError(error: FastifyError, request: FastifyRequest, 
   const problem =
     error.code === 'FST_ERR_BAD_URL'
       ? new Problem('bad_request', 'The path cannot be decoded.')
-      : new Problem('not_found', 'There is nothing at this path.')
+      : new Problem('not_found', 'This path does not exist.')
   send(reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff'), problem)
 }
 
 /** What is no HTTP gets an answer all the same, when there is still somebody to read it. */
 export function renderClientError({ code }: Error & { code?: string }, socket: Socket): void {
   if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-  const problem = new Problem('bad_request', code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : 'This is not HTTP.')
+  const problem = new Problem('bad_request', code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : 'The request is not valid HTTP.')
   const body = JSON.stringify(problem.body())
   const head = [
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
@@ -85,9 +85,9 @@ function problemOf(error: FastifyError, request: FastifyRequest): Problem {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new Problem('payload_too_large', 'The body is larger than 64 KiB.', { headers: { connection: 'close' } })
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new Problem('unsupported_media_type', 'The body must be JSON: Content-Type: application/json.')
+      return new Problem('unsupported_media_type', 'The body must be JSON, with Content-Type: application/json.')
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new Problem('bad_request', 'Content-Length does not match the body.')
+      return new Problem('bad_request', 'Content-Length does not match the length of the body.')
   }
   request.log.error({ err: error }, 'internal error')
   return new Problem('internal_error', 'Something went wrong on our side.', { details: { requestId: request.id } })

@@ -50,7 +50,7 @@ export function requireKnownHost(config: Config): (request: IncomingMessage, rou
   }
   return ({ headers, rawHeaders }, route) => {
     if (headers.host !== undefined && isKnown(headers.host, route) && hostLines(rawHeaders) === 1) return undefined
-    return new Problem('misdirected_request', 'This service does not answer under this host name.')
+    return new Problem('misdirected_request', 'This service is not configured for this host name.')
   }
 }
 

@@ -58,11 +58,11 @@ export function requireSameOrigin(config: Config) {
     if (SAFE_METHODS.includes(request.method)) return
     const origins = originsOf(config)
     if (!origins.includes(request.headers.origin ?? ''))
-      throw new Problem('unauthorized', `This can only be done from ${origins[0]}.`)
+      throw new Problem('unauthorized', `This request is only accepted from ${origins[0]}.`)
     const type = request.headers['content-type']
     // What a form can send without asking us first.
     if (type !== undefined && !/^application\/json\s*(;|$)/i.test(type))
-      throw new Problem('unauthorized', 'The body must be JSON: Content-Type: application/json.')
+      throw new Problem('unauthorized', 'The body must be JSON, with Content-Type: application/json.')
   }
 }
 

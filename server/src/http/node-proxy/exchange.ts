@@ -12,13 +12,13 @@ import type { Upgrading } from './upgrade.ts'
 
 /** Why goes to the log, as a word: an error of node:http may hold the bytes that were received, and they may hold a secret. */
 export const nodeDown = (why: string): Problem =>
-  new Problem('payment_service_unavailable', 'The node cannot be reached at the moment.', { cause: why })
+  new Problem('payment_service_unavailable', 'The node cannot be reached right now.', { cause: why })
 
 export const bodyTooLarge = (): Problem =>
   new Problem('payload_too_large', 'The body is larger than 64 KiB.', { headers: { connection: 'close' } })
 
 const bodyStopped = (): Problem =>
-  new Problem('bad_request', 'The rest of the body did not arrive.', { headers: { connection: 'close' } })
+  new Problem('bad_request', 'The body is incomplete.', { headers: { connection: 'close' } })
 
 type Target = { address: NodeAddress; path: string; agent: Agent; isWebsocket: boolean }
 
@@ -28,7 +28,7 @@ export function startExchange(request: IncomingMessage, { address, path, agent, 
     return startRequest({ ...address, agent, method: request.method, path, headers })
   } catch {
     // What node:http has read it can also write; this is for the day when it cannot.
-    throw new Problem('bad_request', 'This request cannot be passed on.')
+    throw new Problem('bad_request', 'This request cannot be forwarded to the node.')
   }
 }
 

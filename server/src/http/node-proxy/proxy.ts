@@ -66,7 +66,7 @@ export async function addNodeProxy(
     if (raw.socket.destroyed) return void reply.hijack()
     const [, nodeId, rest = ''] = TARGET.exec(raw.url ?? '') ?? []
     if (nodeDomain !== undefined && nodeLabelOf(raw.headers.host, nodeDomain) === undefined)
-      throw new Problem('not_found', 'There is nothing at this path.')
+      throw new Problem('not_found', 'This path does not exist.')
     if (nodeId === undefined) throw noSuchNode()
     refuseOtherSites(raw)
     refuseKeys(raw)
@@ -156,7 +156,7 @@ function countByNode(most: number): { enter: (nodeId: string) => () => void } {
     enter: (nodeId) => {
       const now = counts.get(nodeId) ?? 0
       if (now >= most)
-        throw new Problem('service_unavailable', 'The node has too many requests under way. Try again shortly.', {
+        throw new Problem('service_unavailable', 'Too many requests to this node are in progress. Try again shortly.', {
           headers: { 'retry-after': '1' },
         })
       counts.set(nodeId, now + 1)

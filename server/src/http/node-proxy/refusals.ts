@@ -25,7 +25,7 @@ export function refuseOtherSites({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site']
   const isFromHere = site === undefined || ASKED_FOR_HERE.includes(String(site))
   if (isFromHere && (headers.origin === undefined || isOriginOf(headers.origin, headers.host))) return
-  throw new Problem('forbidden_origin', 'Pages of other sites cannot call a node. Call it from a program.')
+  throw new Problem('forbidden_origin', 'Web pages from other origins cannot call a node. Call it from a server or a script.')
 }
 
 /** By the scheme of the origin, since only it tells which port goes without saying. */
@@ -54,7 +54,7 @@ export function refuseKeys({ rawHeaders, url = '' }: IncomingMessage): void {
   if (isKeyless) return
   throw new Problem(
     'unauthorized',
-    'A node takes one of its own passwords, by Basic authentication. API keys are not for nodes.',
+    'API keys do not work here. Use one of the node’s own passwords with Basic authentication.',
     { headers: { 'www-authenticate': 'Basic' } },
   )
 }

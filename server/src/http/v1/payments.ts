@@ -74,7 +74,7 @@ export function filterOf(params: Static<typeof ListPaymentsParams>): PaymentFilt
 }
 
 export const badCursor = (): Problem =>
-  new Problem('bad_request', 'The query parameter "cursor" must be the nextCursor of a page before.')
+  new Problem('bad_request', 'The query parameter "cursor" must be the nextCursor of an earlier page.')
 
 /** A credential that is missing is a wrong one; a body that is wrong otherwise is a bad request, and that goes first. */
 export function requireCredential({ body: schema }: { body: TObject }): preValidationHookHandler {
@@ -90,7 +90,7 @@ export function requireCredential({ body: schema }: { body: TObject }): preValid
         ? undefined
         : new Problem(
             'invalid_payment_credential',
-            'The field "credential" must be the customer’s Authorization header, a string.',
+            'The field "credential" must be a string: the value of the customer’s Authorization header.',
           ),
     )
   }

@@ -127,12 +127,12 @@ export class ProcessRuntime implements Runtime {
   async start(node: NodeSpec, material: NodeMaterial, stillMine: () => Promise<boolean>): Promise<void> {
     const { version, run } = node.desired
     const command = this.#options.catalogue.get(version)
-    if (!command) throw new CannotStart(`version ${version} is not in the catalogue`)
+    if (!command) throw new CannotStart(`version ${version} is not in the catalog`)
     const daemon = this.#daemon(node.id)
     if (daemon.alive()) return
     const port = await this.#options.places.freePort(node.id, PORTS)
     const user = this.#options.places.user(node.id)
-    if (user === 'none left') throw new CannotStart('its host has no Unix user left for it')
+    if (user === 'none left') throw new CannotStart('the host has no free Unix user for it')
     await this.#writeFiles(node, material, user)
     if (!(await stillMine())) return
     await this.#copies.forgetRestore(node.id)
@@ -166,7 +166,7 @@ export class ProcessRuntime implements Runtime {
     const seedPath = join(directory, 'seed.dat')
     if (!isThere(seedPath)) writeSecretFile(seedPath, material.seed, user)
     else if (readForeignFile(seedPath, user?.uid ?? process.getuid?.() ?? 0)?.trim() !== material.seed)
-      throw new CannotStart('its data directory holds another seed')
+      throw new CannotStart('its data directory contains a different seed')
   }
 
   async stop(node: NodeSpec): Promise<void> {
