@@ -4,7 +4,7 @@ import { GROUPS } from './src/command.ts'
 import { COMMANDS } from './src/commands.ts'
 import { helpOn } from './src/help.ts'
 
-/** docs/cli.md is what the commands say of themselves; `--check` only says whether it is current. */
+/** Generates docs/cli.md from the help texts. With `--check`, only reports whether it is up to date. */
 const PATH = fileURLToPath(new URL('../docs/cli.md', import.meta.url))
 
 const fenced = (topic: string): string => `\`\`\`text\n${helpOn(topic, COMMANDS)}\`\`\`\n`
@@ -18,14 +18,14 @@ const sections = COMMANDS.flatMap(({ path }, index) => {
   ]
 })
 const text = [
-  '# The command line\n\nGenerated from `boltyard --help` by `npm run docs:cli`; change it in `cli/src/commands.ts`.\n',
+  '# The command line\n\nGenerated from `boltyard --help` by `npm run docs:cli`. Edit `cli/src/commands.ts`, not this file.\n',
   `## boltyard\n\n${fenced('')}`,
   ...sections,
 ].join('\n')
 
 if (process.argv.includes('--check')) {
   if (text !== readFileSync(PATH, 'utf8')) {
-    process.stderr.write('docs/cli.md is not current: npm run docs:cli\n')
+    process.stderr.write('docs/cli.md is out of date. Run npm run docs:cli.\n')
     process.exit(1)
   }
 } else writeFileSync(PATH, text)

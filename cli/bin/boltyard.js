@@ -1,3 +1,3 @@
 #!/usr/bin/env node
-// npm links a command at install only if its file exists then; in a fresh clone dist/ is built later.
+// npm links a command only if its file exists at install time; in a fresh clone, dist/ is built later.
 import '../dist/boltyard.js'

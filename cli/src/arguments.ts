@@ -8,19 +8,19 @@ export type Asked<C extends Command = Command> =
   | { what: 'help'; topic: string; isMistake: boolean }
   | ({ what: 'command' } & Invocation<C>)
 
-/** `byk_`: a key. The scheme with what follows it: a customer's credential, unlike a challenge, has no parameters. 64 hex: a node's password. */
+/** An API key (`byk_`), a customer's credential (a scheme and one token; a challenge has parameters), or a node's password (64 hex digits). */
 const SECRETS = [/byk_[0-9A-Za-z]{20,}/, /^(L402|LSAT|Payment) +[^" ]{20,}$/i, /^(--[a-z-]+=)?[0-9a-fA-F]{64}$/]
 
 /**
- * Everyone on the machine can read the arguments of a process, and the shell writes them down. Refused before anything else looks at
- * them, so that no message can repeat one.
+ * Every user on the machine can read a process's arguments, and shells keep them in their history. This check runs before anything else
+ * reads the arguments, so no error message can repeat a secret.
  */
 export function refuseSecrets(argv: string[]): void {
   if (!argv.some((word) => SECRETS.some((secret) => secret.test(word)))) return
   throw new Failure('usage', 'secret_in_arguments', 'One of the arguments looks like a key, a password or a credential.', {
     next: [
-      'Others on this machine can see arguments, and your shell keeps them: if it was a real one, revoke it.',
-      'An API key comes from SERVICE_API_KEY or --api-key-file, a node’s password from --password-file, a credential from stdin or --credential-file.',
+      'Other users on this machine can see arguments, and your shell keeps them in its history. If the secret is real, revoke it.',
+      'Pass an API key in SERVICE_API_KEY or --api-key-file, a node’s password in --password-file, and a credential on stdin or in --credential-file.',
     ],
   })
 }
@@ -64,15 +64,15 @@ function withoutCommand(
     : [...known]
   const near = nearest(unknown, siblings)
   const prefix = group ? `boltyard ${group}` : 'boltyard'
-  // Only what could be a word is repeated: whatever else stands here may be a secret in the wrong place.
+  // Repeat only what looks like a word. Anything else may be a misplaced secret.
   const shown = /^[a-z-]{1,20}$/i.test(unknown) ? ` “${unknown}”` : ''
-  throw usage(`There is no command${shown}.`, near ? `Did you mean: ${prefix} ${near}` : `All commands: ${prefix} --help`)
+  throw usage(`Unknown command${shown}.`, near ? `Did you mean: ${prefix} ${near}` : `All commands: ${prefix} --help`)
 }
 
 const isGlobal = (word: string): boolean =>
   word === '-h' || VERSION_FLAGS.includes(word) || word.replace(/^--|=.*$/gs, '') in GLOBAL_OPTIONS
 
-/** What is neither an option nor its value. An option's kind is the same in every command, so the command need not be known yet. */
+/** The words that are neither options nor option values. An option takes the same kind of value in every command, so this works before the command is known. */
 function wordsOf(argv: string[], commands: Command[]): string[] {
   const options = Object.assign({}, GLOBAL_OPTIONS, ...commands.map((command) => command.options)) as Record<string, Option>
   const words: string[] = []
@@ -105,38 +105,38 @@ function readOptions(argv: string[], command: Command): { values: Map<string, Va
     const option = token.rawName.startsWith('--') ? known[token.name] : undefined
     if (!option) throw unknownOption(token.rawName, known, help)
     const value = checkedValue(token.name, option, token.value, token.inlineValue ?? false, help)
-    if (values.has(token.name) && !('many' in option)) throw usage(`--${token.name} is there twice.`, help)
+    if (values.has(token.name) && !('many' in option)) throw usage(`--${token.name} was given more than once.`, help)
     values.set(token.name, 'many' in option ? [...((values.get(token.name) as string[]) ?? []), String(value)] : value)
   }
   const positionals = words.slice(command.path.split(' ').length)
   const wanted = command.positionals ?? []
   const missing = wanted.find(({ optional }, index) => !optional && positionals[index] === undefined)
   if (missing) throw usage(`<${missing.name}> is missing: ${missing.help}.`, help)
-  if (positionals.length > wanted.length) throw usage(`There are more arguments than ${command.path} takes.`, help)
+  if (positionals.length > wanted.length) throw usage(`Too many arguments for ${command.path}.`, help)
   return { values, positionals }
 }
 
 function checkedValue(name: string, option: Option, given: string | undefined, isInline: boolean, help: string): Value {
   if (option.kind === 'flag') {
-    if (given !== undefined) throw usage(`--${name} takes no value.`, help)
+    if (given !== undefined) throw usage(`--${name} does not take a value.`, help)
     return true
   }
-  // `--name --wait`: somebody forgot the name, and would get a node that is called “--wait”.
+  // In `--name --wait` the name is missing. Without this check the node would be named “--wait”.
   if (given === undefined || (!isInline && /^--./.test(given))) throw usage(`--${name} needs a value.`, help)
   if (option.kind === 'choice') {
     if (option.choices.includes(given)) return given
     const near = nearest(given, option.choices)
-    throw usage(`--${name} is one of ${option.choices.join(', ')}.`, near ? `Did you mean: --${name} ${near}` : help)
+    throw usage(`--${name} must be one of ${option.choices.join(', ')}.`, near ? `Did you mean: --${name} ${near}` : help)
   }
   if (option.kind !== 'number') return given
   const number = /^\d{1,16}$/.test(given) ? Number(given) : Number.NaN
   if (number >= option.min && number <= option.max) return number
-  throw usage(`--${name} is a whole number from ${option.min} to ${option.max}.`, help)
+  throw usage(`--${name} must be a whole number from ${option.min} to ${option.max}.`, help)
 }
 
 function unknownOption(raw: string, known: Record<string, Option>, help: string): Failure {
   const name = raw.replace(/^-+|=.*$/gs, '')
   const near = nearest(name, Object.keys(known))
   const shown = /^[a-z-]{1,20}$/i.test(name) ? ` ${raw.replace(/=.*$/s, '')}` : ''
-  return usage(`There is no option${shown} here.`, near ? `Did you mean: --${near}` : `All options: ${help}`)
+  return usage(`Unknown option${shown}.`, near ? `Did you mean: --${near}` : `All options: ${help}`)
 }

@@ -5,17 +5,17 @@ import { type Paint, painter, Spinner } from './terminal.ts'
 import { USER_AGENT } from './version.ts'
 import { sleep, wasNeverSent } from './waiting.ts'
 
-/** The SDK's default, said here too because `sandbox` speaks to the same service without it. */
+/** The SDK's default. Repeated here because the `sandbox` commands call the service without the SDK. */
 const LOCAL = 'http://127.0.0.1:8402/v1'
-/** Who is told to come back later than this would rather decide himself. */
+/** If the rate limit lasts longer than this, fail and let the user decide. */
 const PATIENCE_SECONDS = 10
 /** Longer than the service itself waits for a node to start or stop. */
 const ATTEMPT_MS = 120_000
-/** How long a service that was there a moment ago may take to be there again. */
+/** How long to keep retrying a service that responded earlier in this run. */
 const RESTART_MS = 20_000
 const RETRY_MS = 300
 
-/** One call of one command: what was asked, where the answer goes, and what is known when it is cut short. */
+/** One invocation of a command: its options, its output, and what to report if it is interrupted. */
 export class Call {
   readonly command: Command
   readonly positionals: string[]
@@ -24,11 +24,11 @@ export class Call {
   readonly #values: Map<string, Value>
   readonly #controller = new AbortController()
   readonly #deadline: number | undefined
-  /** Requests that change something and have not been answered. */
+  /** Number of requests that change something and have no response yet. */
   #unanswered = 0
   #advice: string[] = []
   #lastSeenMs = 0
-  /** What to say when whoever was to read the answer has closed the pipe. */
+  /** The advice to print if the reader of stdout closed the pipe before it got the output. */
   ifUnread: string | undefined
 
   constructor({ command, values, positionals }: Invocation) {
@@ -38,7 +38,7 @@ export class Call {
     const timeout = this.number('timeout')
     if (timeout === undefined) return
     this.#deadline = Date.now() + timeout * 1000
-    const isLate = (): void => this.abort(new Failure('network', 'timeout', `It took longer than ${timeout} s.`))
+    const isLate = (): void => this.abort(new Failure('network', 'timeout', `The command took longer than ${timeout} s.`))
     setTimeout(isLate, timeout * 1000).unref()
   }
 
@@ -56,7 +56,6 @@ export class Call {
     this.#controller.abort(reason)
   }
 
-  /** A script gets JSON; so does whoever asks for it. */
   get isJson(): boolean {
     return this.flag('json') || !process.stdout.isTTY
   }
@@ -69,7 +68,7 @@ export class Call {
     return (this.text('base-url') ?? process.env.SERVICE_BASE_URL) || process.env.BOLTYARD_BASE_URL || LOCAL
   }
 
-  /** The one document of this command. */
+  /** Prints the command's result: exactly one JSON document, or text for people. */
   print(document: object, forPeople: () => string): void {
     this.spinner.stop()
     process.stdout.write(this.isJson ? `${JSON.stringify(document, null, 2)}\n` : forPeople())
@@ -86,8 +85,8 @@ export class Call {
   }
 
   /**
-   * Something that must not be done twice, with what to say if it is not known whether it was done. A request that was cut off, or whose
-   * answer was lost, may have done all that it asked for.
+   * Runs a change that must not happen twice. A request that was cut off, or whose response was lost, may still have taken effect;
+   * `advice` is printed in that case.
    */
   async change<T>(advice: string | string[], act: () => Promise<T>): Promise<T> {
     this.#advice = [advice].flat()
@@ -104,7 +103,7 @@ export class Call {
     return this.#unanswered > 0
   }
 
-  /** Beneath the SDK: it counts what was sent and not answered, and does not sit out a long rate limit in silence. */
+  /** The fetch the SDK uses. It counts unanswered requests and reports long rate limits instead of waiting silently. */
   readonly fetch: typeof fetch = async (input, init) => {
     const isChange = (init?.method ?? 'GET') !== 'GET'
     if (isChange) this.#unanswered++
@@ -112,15 +111,15 @@ export class Call {
       if (isChange && wasNeverSent(error)) this.#unanswered--
       throw error
     })
-    // An answer settles whatever was lost before it: it is the same request, or one made after looking.
+    // A response also settles earlier lost requests: it answers a repeat, or a request made after checking the state.
     if (isChange && isAnswer(response)) this.#unanswered = 0
     if (response.status === 429) this.#meetLimit(response)
     return response
   }
 
   /**
-   * Who was never there is not waited for. Who was there a moment ago is being restarted: until it listens again nothing can have been
-   * sent, so trying on is safe whatever is asked.
+   * A service that never responded fails at once. One that responded earlier is probably restarting, so its refused connections are
+   * retried. That is safe for any request: nothing was sent.
    */
   async #reach(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
     const headers = new Headers(init?.headers)
@@ -145,12 +144,12 @@ export class Call {
     const seconds = Number(headers.get('retry-after') ?? 1)
     const patience = this.#deadline === undefined ? PATIENCE_SECONDS : (this.#deadline - Date.now()) / 1000
     if (seconds <= patience) {
-      this.note(`Rate limited; trying again in ${seconds} s.`)
+      this.note(`Rate limited. Retrying in ${seconds} s.`)
       return
     }
     this.abort(
-      new Failure('rateLimited', 'rate_limited', `The service’s rate limit is used up; it opens again in ${seconds} s.`, {
-        next: `Wait, or give a --timeout longer than ${seconds} to have it waited for.`,
+      new Failure('rateLimited', 'rate_limited', `Rate limit exceeded. It resets in ${seconds} s.`, {
+        next: `Wait, or set --timeout to more than ${seconds} to retry automatically.`,
         requestId: headers.get('x-request-id') ?? undefined,
         details: { retryAfterSeconds: seconds },
       }),
@@ -158,10 +157,10 @@ export class Call {
   }
 }
 
-/** The service's own word that it was done or not. A 502 of whoever stands in front of it is none; our service signs each of its answers. */
+/** Whether the service itself responded. A 502 from a proxy in front of it says nothing; the service puts a request id on every response. */
 const isAnswer = ({ status, headers }: Response): boolean => status < 500 || (status === 502 && headers.has('x-request-id'))
 
 export type RunnableCommand = Command & {
-  /** Loaded when called: `--help` and `--version` must not wait for what they do not use. */
+  /** A command's code is loaded when it runs, so `--help` and `--version` stay fast. */
   load: () => Promise<(call: Call) => Promise<void>>
 }

@@ -3,10 +3,9 @@ import { Failure, usage } from './failure.ts'
 import { readSecret } from './files.ts'
 import { firstRunFile, firstRunKey } from './local.ts'
 
-/** How long a rate limit is waited for is decided in `Call`, and so is the end of everything. */
+/** `Call` decides how long to wait for a rate limit and when to time out. */
 const NO_LIMIT_MS = 86_400_000
 
-/** What a call knows of the service it is for. */
 export type ClientOptions = { text: (option: string) => string | undefined; baseUrl: string; fetch: typeof fetch }
 
 export function readKey(call: Pick<ClientOptions, 'text' | 'baseUrl'>): string {
@@ -20,11 +19,11 @@ export function readKey(call: Pick<ClientOptions, 'text' | 'baseUrl'>): string {
     throw new Failure(
       'key',
       'no_api_key',
-      'No API key: neither SERVICE_API_KEY nor BOLTYARD_API_KEY is set, and there is no --api-key-file.',
+      'No API key: SERVICE_API_KEY and BOLTYARD_API_KEY are not set, and --api-key-file was not given.',
       {
         next: [
-          'Create a key in the dashboard: Developers, then API Keys.',
-          `For a service on this machine the key in ${firstRunFile()} is used, if you can read that file; set DATA_DIR if it is elsewhere.`,
+          'Create a key in the dashboard under Developers > API Keys.',
+          `For a service on this machine, the key in ${firstRunFile()} is used if you can read that file. If it is elsewhere, set DATA_DIR.`,
         ],
       },
     )

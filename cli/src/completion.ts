@@ -8,7 +8,7 @@ export async function completion(call: Call, commands: Command[]): Promise<void>
   const script = SHELLS[shell as keyof typeof SHELLS]
   if (!script) {
     const near = nearest(shell, Object.keys(SHELLS))
-    throw usage('There are completions for bash, zsh and fish.', ...(near ? [`Did you mean: boltyard completion ${near}`] : []))
+    throw usage('<shell> must be one of bash, zsh, fish.', ...(near ? [`Did you mean: boltyard completion ${near}`] : []))
   }
   process.stdout.write(script(commands))
 }
@@ -21,7 +21,7 @@ const firstWords = (commands: Command[]): Set<string> => new Set(commands.map(({
 const membersOf = (commands: Command[], group: string): string[] =>
   commands.filter(({ path }) => path.startsWith(`${group} `)).map(({ path }) => path.slice(group.length + 1))
 
-/** An option means the same in every command, so what follows it does not depend on the command. */
+/** An option takes the same kind of value in every command, so its completion does not depend on the command. */
 function everyOption(commands: Command[]): Map<string, Option> {
   return new Map(commands.flatMap(optionsOf))
 }
@@ -71,7 +71,7 @@ complete -F _boltyard boltyard
 }
 
 const quoted = (text: string): string => `'${text.replace(/'/g, `'\\''`)}'`
-/** In a description of zsh's these end it. */
+/** These characters would end a description in zsh. */
 const zshText = (text: string): string => text.replace(/[[\]:\\]/g, '\\$&')
 
 function zsh(commands: Command[]): string {

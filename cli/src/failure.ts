@@ -1,4 +1,4 @@
-/** What a script can rely on. Anything that has no number of its own is 1. */
+/** The exit codes scripts can rely on. */
 export const EXIT = {
   ok: 0,
   other: 1,
@@ -14,7 +14,7 @@ export const EXIT = {
 
 export type ExitName = keyof typeof EXIT
 
-/** Everything that ends a command early: what happened, what to do next, and what a script sees of it. */
+/** An error that ends the command: what happened, what to do next, and what scripts get as JSON. */
 export class Failure extends Error {
   readonly exit: ExitName
   readonly code: string

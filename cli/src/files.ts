@@ -4,10 +4,10 @@ import { dirname } from 'node:path'
 import { usage } from './failure.ts'
 import { harmless } from './terminal.ts'
 
-/** Keys, passwords and credentials: read from files and stdin, never from arguments; kept where only their owner can read them. */
+/** Keys, passwords and credentials are read from files and stdin, never from arguments, and written to files only their owner can read. */
 
 const LARGEST_SECRET = 65_536
-/** Windows reports every file as readable by all, has rights of another kind, and does not open a directory to sync it. */
+/** Windows reports every file as world-readable, uses ACLs instead of modes, and cannot open a directory to sync it. */
 const IS_POSIX = process.platform !== 'win32'
 
 export function readSecret(path: string, what: string): string {
@@ -15,29 +15,29 @@ export function readSecret(path: string, what: string): string {
     return checked(readFileSync(path, 'utf8'), harmless(path), what)
   } catch (error) {
     if (!isSystemError(error)) throw error
-    throw usage(`${what} cannot be read from ${harmless(path)}: ${reasonOf(error)}.`)
+    throw usage(`Cannot read ${what} from ${harmless(path)}: ${reasonOf(error)}.`)
   }
 }
 
-/** "-" is the standard input, as everywhere. Not by a read that blocks: nobody could interrupt it. */
+/** "-" means standard input, which is read asynchronously so that the user can interrupt it. */
 export async function readSecretOrInput(path: string, what: string, signal: AbortSignal): Promise<string> {
   if (path !== '-') return readSecret(path, what)
   if (process.stdin.isTTY)
-    throw usage(`${what} is expected on standard input, and that is a terminal.`, 'Pipe it in, or name a file.')
+    throw usage(`Expected ${what} on standard input, but standard input is a terminal.`, 'Pipe it in, or name a file.')
   const interrupted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   })
   return checked(await Promise.race([readInput(), interrupted]), 'Standard input', what)
 }
 
-/** What one command prints as JSON can be piped into the next: the member that it needs, or the text itself if it is not JSON. */
+/** Lets the JSON output of one command be piped into the next: returns the named member, or the text itself if it is not JSON. */
 export function memberOf(text: string, name: string): string {
   if (!text.startsWith('{')) return text
   try {
     const value: unknown = JSON.parse(text)[name]
     return typeof value === 'string' ? value : text
   } catch {
-    // Not JSON after all: whoever reads the text says what is wrong with it.
+    // Not JSON: the caller validates the text and reports what is wrong.
     return text
   }
 }
@@ -53,14 +53,14 @@ async function readInput(): Promise<string> {
 }
 
 function checked(text: string, from: string, what: string): string {
-  if (text.length > LARGEST_SECRET) throw usage(`${from} is too large to hold ${what}.`)
-  if (text.trim() === '') throw usage(`${from} is empty; it should hold ${what}.`)
+  if (text.length > LARGEST_SECRET) throw usage(`${from} is too large to contain ${what}.`)
+  if (text.trim() === '') throw usage(`${from} is empty, but should contain ${what}.`)
   return text.trim()
 }
 
 /**
- * A file of secrets that is there before the secrets are: whatever would keep us from writing them shows while nothing is lost yet. Only
- * ever a new file: what an older one holds may be the only copy of somebody's money.
+ * A file for secrets, created before the secrets exist: if it cannot be written, we learn that while nothing is lost. It never overwrites
+ * an existing file, which may hold the only copy of someone's seed.
  */
 export class SecretFile {
   readonly path: string
@@ -77,20 +77,20 @@ export class SecretFile {
     } catch (error) {
       if (!isSystemError(error)) throw error
       if (error.code === 'EEXIST')
-        throw usage(`${harmless(path)} exists already, and is not overwritten.`, `Name another file for ${what}.`)
-      throw usage(`${harmless(path)} cannot be made for ${what}: ${reasonOf(error)}.`)
+        throw usage(`${harmless(path)} already exists and will not be overwritten.`, `Name another file for ${what}.`)
+      throw usage(`Cannot create ${harmless(path)} for ${what}: ${reasonOf(error)}.`)
     }
   }
 
-  /** One that an earlier run has left, to be completed. */
+  /** Opens a file that an earlier run left incomplete. */
   static reopen(path: string): SecretFile {
     if (IS_POSIX && (statSync(path).mode & 0o077) !== 0) {
-      throw usage(`${harmless(path)} can be read by others on this machine.`, `chmod 600 ${harmless(path)}`)
+      throw usage(`${harmless(path)} can be read by other users on this machine.`, `chmod 600 ${harmless(path)}`)
     }
     return new SecretFile(path)
   }
 
-  /** On the disk when this returns, and beside the old content until then: on a full disk that is still there. */
+  /** Writes a new file, syncs it and renames it over the old one, so a full disk cannot destroy the old content. */
   write(document: object): void {
     const beside = `${this.path}.${process.pid}.tmp`
     const descriptor = openSync(beside, 'wx', 0o600)
@@ -112,7 +112,7 @@ export class SecretFile {
   }
 }
 
-/** Without it the file may be on the disk and its name not. */
+/** Syncs the directory. Otherwise the file's content may survive a power cut while its name does not. */
 function syncDirectory(path: string): void {
   if (!IS_POSIX) return
   const descriptor = openSync(dirname(path), 'r')
@@ -123,22 +123,22 @@ function syncDirectory(path: string): void {
   }
 }
 
-/** What an earlier run has left; undefined: nothing. */
+/** The JSON document an earlier run left, or undefined if the file does not exist. */
 export function readDocument(path: string): Record<string, unknown> | undefined {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
     if (isSystemError(error) && error.code === 'ENOENT') return undefined
-    throw usage(`${harmless(path)} cannot be read: ${isSystemError(error) ? reasonOf(error) : 'it is not text'}.`)
+    throw usage(`Cannot read ${harmless(path)}: ${isSystemError(error) ? reasonOf(error) : 'it is not text'}.`)
   }
   try {
     const document: unknown = JSON.parse(text)
     if (typeof document === 'object' && document !== null && !Array.isArray(document)) return document as Record<string, unknown>
   } catch {
-    // said below
+    // reported below
   }
-  throw usage(`${harmless(path)} exists already, and is not a file that boltyard wrote. It is not overwritten.`)
+  throw usage(`${harmless(path)} already exists and was not written by boltyard. It will not be overwritten.`)
 }
 
 export function isNullDevice(descriptor: number): boolean {
@@ -150,10 +150,10 @@ export const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
   error instanceof Error && 'code' in error && 'syscall' in error
 
 const REASONS: Record<string, string> = {
-  ENOENT: 'there is no such file or directory',
+  ENOENT: 'no such file or directory',
   EACCES: 'permission denied',
   EISDIR: 'it is a directory',
-  ENOTDIR: 'a part of the path is not a directory',
+  ENOTDIR: 'part of the path is not a directory',
   ENOSPC: 'the disk is full',
   EROFS: 'the file system is read-only',
 }

@@ -2,28 +2,28 @@ import { type Command, GLOBAL_OPTIONS, GROUPS, type Option } from './command.ts'
 
 const WIDTH = 100
 
-/** Of everything (''), of a group or of one command. Examples first: they are what people look for. */
+/** Help for all commands (''), a group or one command. Examples come first because people look for them. */
 export function helpOn(topic: string, commands: Command[]): string {
   const command = commands.find(({ path }) => path === topic)
   return (command ? commandHelp(command) : topic === '' ? overview(commands) : groupHelp(topic, commands)).join('\n')
 }
 
-const EXITS = `0 ok · 1 other · 2 usage or refused input · 3 network, timeout, or the service or node is unavailable · 4 key or scope · 5 not found · 6 rate limited · 7 credit · 8 state conflict · 130 interrupted`
+const EXITS = `0 success · 1 other error · 2 usage or invalid input · 3 network, timeout, or unavailable service or node · 4 key or scope · 5 not found · 6 rate limited · 7 credit · 8 state conflict · 130 interrupted`
 
 function overview(commands: Command[]): string[] {
   const rows = commands.filter(({ path }) => !path.includes(' ')).map(({ path, summary }): [string, string] => [path, summary])
   return [
     'Examples',
     ...examples([
-      { line: 'export SERVICE_API_KEY=…', does: 'the key, from the dashboard or first-run.json' },
-      { line: 'boltyard nodes create --name shop --credentials-file shop.json --wait', does: 'a node, ready to be paid' },
+      { line: 'export SERVICE_API_KEY=…', does: 'set the API key, from the dashboard or first-run.json' },
+      { line: 'boltyard nodes create --name shop --credentials-file shop.json --wait', does: 'create a node and wait until it is ready' },
       {
         line: 'boltyard payments create --node <id> --amount-sat 100 --description "Weather report"',
-        does: 'the challenge for your own 402',
+        does: 'create the challenge for your own 402 response',
       },
       {
         line: 'boltyard pay https://example.com/weather --password-file shop.json',
-        does: 'fetch what costs something, from that node',
+        does: 'fetch a URL and pay for it from that node',
       },
     ]),
     '',
@@ -33,20 +33,20 @@ function overview(commands: Command[]): string[] {
     'Commands',
     ...columns([...Object.entries(GROUPS), ...rows].sort()),
     '',
-    '  boltyard <command> --help says more about each.',
+    '  Run boltyard <command> --help for details.',
     '',
-    'Options everywhere',
-    ...columns(optionRows({ ...GLOBAL_OPTIONS, version: { kind: 'flag', help: 'which boltyard this is; also -v' } })),
+    'Global options',
+    ...columns(optionRows({ ...GLOBAL_OPTIONS, version: { kind: 'flag', help: 'show the version; also -v' } })),
     '',
     'Environment',
     ...wrap(
-      'SERVICE_API_KEY holds the API key, SERVICE_BASE_URL the address of the service, which ends in /v1. Where they are not set, BOLTYARD_API_KEY and BOLTYARD_BASE_URL count.',
+      'SERVICE_API_KEY is the API key and SERVICE_BASE_URL the address of the service, ending in /v1. If they are not set, BOLTYARD_API_KEY and BOLTYARD_BASE_URL are used.',
       2,
     ),
     '',
     'Output',
     ...wrap(
-      'A table on a terminal, JSON when piped or with --json. Data goes to stdout, all else to stderr; errors off the terminal are one line of JSON with code, message and requestId. NO_COLOR is heeded.',
+      'Tables on a terminal; JSON when piped or with --json. Data goes to stdout, everything else to stderr. Without a terminal, an error is one line of JSON with code, message and requestId. NO_COLOR is supported.',
       2,
     ),
     '',
@@ -82,11 +82,11 @@ function commandHelp({ path, summary, about, examples: lines, positionals = [], 
     'Usage',
     `  ${['boltyard', path, ...words, '[options]'].join(' ')}`,
     '',
-    ...wrap(`${summary}.${about ? ` ${about}` : ''}${scope ? ` The key needs ${scope}.` : ''}`, 0),
+    ...wrap(`${summary}.${about ? ` ${about}` : ''}${scope ? ` Requires the scope ${scope}.` : ''}`, 0),
     '',
     ...(positionals.length === 0 ? [] : ['Arguments', ...columns(positionals.map(({ name, help }) => [`<${name}>`, help])), '']),
     ...(Object.keys(options).length === 0 ? [] : ['Options', ...columns(optionRows(options)), '']),
-    'Options everywhere',
+    'Global options',
     ...columns(optionRows(GLOBAL_OPTIONS)),
     '',
   ]

@@ -6,12 +6,12 @@ import { isNullDevice, reasonOf } from './files.ts'
 import { helpOn } from './help.ts'
 import { VERSION } from './version.ts'
 
-/** `boltyard`. Data on stdout, all else on stderr; the exit code says what kind of end it was. */
+/** Entry point of `boltyard`. */
 
-// `boltyard nodes list | head -1`: who has read enough closes the pipe, and that is no fault.
+// In `boltyard nodes list | head -1` the reader closes the pipe early, which is not an error.
 process.stdout.on('error', async (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE' && !call?.ifUnread) process.exit(EXIT.ok)
-  const why = `The output could not be written: ${error.code === 'EPIPE' ? 'nobody reads it' : reasonOf(error)}.`
+  const why = `The output could not be written: ${error.code === 'EPIPE' ? 'the reader closed the pipe' : reasonOf(error)}.`
   const { report } = await import('./report.ts')
   process.exit(await report(new Failure('other', 'output_failed', why, { next: call?.ifUnread ?? [] }), call))
 })
@@ -21,7 +21,7 @@ let isInterrupted = false
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     const number = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal]
-    // The second time somebody means it.
+    // A second signal exits immediately.
     if (isInterrupted || !call) process.exit(number)
     isInterrupted = true
     process.exitCode = number
@@ -30,7 +30,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 const code = await main()
-// Only then is it known that all of it was taken. If it was not, the handler above ends the program once it has said so.
+// Wait until all output has been written. If that fails, the error handler above reports it and exits.
 const failure = await new Promise((resolve) => process.stdout.write('', resolve))
 if (!failure) process.exit(code)
 
@@ -52,7 +52,7 @@ async function main(): Promise<number> {
     const run = await asked.command.load()
     await run(call)
     call.spinner.stop()
-    // Node opens /dev/null in place of a closed standard output, so this is also what `>&-` looks like.
+    // Node replaces a closed standard output with /dev/null, so this also covers `>&-`.
     if (call.ifUnread && isNullDevice(1))
       throw new Failure('other', 'output_failed', 'The output was discarded.', { next: call.ifUnread })
     return EXIT.ok

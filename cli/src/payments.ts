@@ -16,7 +16,7 @@ import { ago, harmless, moment, type Paint, sat, sheet, table } from './terminal
 export async function create(call: Call): Promise<void> {
   const [node, amountSat, description] = [call.text('node'), call.number('amount-sat'), call.text('description')]
   if (node === undefined || amountSat === undefined || description === undefined) {
-    throw usage('--node, --amount-sat and --description are all needed.', 'boltyard payments create --help')
+    throw usage('--node, --amount-sat and --description are required.', 'boltyard payments create --help')
   }
   const protocol = call.text('protocol') as CreatePaymentParams['protocol']
   const resource = call.text('resource')
@@ -29,7 +29,7 @@ export async function create(call: Call): Promise<void> {
     ...(resource === undefined ? {} : { resource }),
     ...(protocol === undefined ? {} : { protocol }),
   }
-  const advice = `It is not known whether the payment was made. The same with --idempotency-key ${idempotencyKey} gives it, or makes it.`
+  const advice = `The payment may have been created. To get it, or create it if it was not, run the command again with --idempotency-key ${idempotencyKey}.`
   const payment = await call.change(advice, () => client.payments.create(params, { idempotencyKey, signal: call.signal }))
   call.print(payment, () =>
     sheet(
@@ -44,7 +44,7 @@ export async function create(call: Call): Promise<void> {
   )
 }
 
-/** The credential is what the customer paid for: whoever reads it can use it. So it is never an argument. */
+/** Anyone who sees a credential can use it, so it is never passed as an argument. */
 async function presented(call: Call): Promise<{ id: string; credential: string }> {
   const given = await readSecretOrInput(call.text('credential-file') ?? '-', 'the customer’s credential', call.signal)
   const credential = memberOf(given, 'credential')
@@ -52,8 +52,8 @@ async function presented(call: Call): Promise<{ id: string; credential: string }
   const id = call.positionals[0] ?? paymentIdOf(credential)
   if (id === undefined)
     throw usage(
-      'That is no credential of a payment of this service: it names none.',
-      'It is the whole value of the customer’s Authorization header.',
+      'This is not a credential for a payment of this service: it contains no payment id.',
+      'Pass the complete value of the customer’s Authorization header.',
     )
   return { id, credential }
 }
@@ -69,7 +69,7 @@ export async function redeem(call: Call): Promise<void> {
   const client = await call.client()
   const { id, credential } = await presented(call)
   const requestId = call.text('request-id') ?? randomUUID()
-  const advice = `It is not known whether the delivery was claimed. The same with --request-id ${requestId} gives the same answer, or claims it.`
+  const advice = `The delivery may have been claimed. To get the result, or claim it if it was not, run the command again with --request-id ${requestId}.`
   const holdSeconds = call.number('hold-seconds')
   const expect = await expected(call)
   const params: RedeemPaymentParams = {
@@ -84,7 +84,7 @@ export async function redeem(call: Call): Promise<void> {
     sheet(
       [
         ['id', redeemed.id],
-        ['status', `${call.paint('green', redeemed.status)}, yours to deliver`],
+        ['status', `${call.paint('green', redeemed.status)}, deliver now`],
         ['price', sat(redeemed.amountSat)],
         ['for', harmless(redeemed.description)],
         ['redeemed', moment(redeemed.redeemedAt)],
@@ -108,7 +108,7 @@ async function expected(call: Call): Promise<ExpectedTerms> {
 function holder(call: Call): string {
   const requestId = call.text('request-id')
   if (requestId === undefined)
-    throw usage('--request-id is needed: only the request that claimed a delivery can end it.', 'boltyard payments --help')
+    throw usage('--request-id is required: only the request that claimed a delivery can confirm or release it.', 'boltyard payments --help')
   return requestId
 }
 
@@ -140,7 +140,7 @@ export async function release(call: Call): Promise<void> {
     sheet(
       [
         ['id', released.id],
-        ['status', `${call.paint('green', released.status)}, to be delivered again`],
+        ['status', `${call.paint('green', released.status)}, can be redeemed again`],
       ],
       call.paint,
     ),
@@ -214,7 +214,7 @@ function tableOf(payments: ListedPayment[], paint: Paint): string {
   )
 }
 
-/** Money that is there and was not served for is what a shop must see: yellow. */
+/** Yellow marks payments that were received but not delivered, which a shop must not miss. */
 function statusOf(payment: ListedPayment, paint: Paint): string {
   if (payment.status === 'paid')
     return payment.redeemedAt === null ? paint('yellow', 'paid, undelivered') : paint('green', harmless(payment.status))

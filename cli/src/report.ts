@@ -4,7 +4,7 @@ import { EXIT, type ExitName, Failure } from './failure.ts'
 import { isSystemError, reasonOf } from './files.ts'
 import { harmless, painter, sat } from './terminal.ts'
 
-/** Says on stderr why a command ended early, and gives the exit code. */
+/** Prints the error to stderr and returns the exit code. */
 export async function report(error: unknown, call: Call | undefined): Promise<number> {
   const failure = await explain(error, call)
   const help = failure.code === 'usage' && failure.next.length === 0 && call ? [`boltyard ${call.command.path} --help`] : []
@@ -33,12 +33,12 @@ async function explain(error: unknown, call: Call | undefined): Promise<Failure>
   if (error instanceof Failure) return error
   if (isFromSdk(error)) return explainAnswer(error, call)
   if (isSystemError(error)) return new Failure('other', 'system', `${error.path ?? error.syscall}: ${reasonOf(error)}.`)
-  return new Failure('other', 'bug', `boltyard itself failed: ${error instanceof Error ? error.message : String(error)}`, {
+  return new Failure('other', 'bug', `Internal error in boltyard: ${error instanceof Error ? error.message : String(error)}`, {
     next: process.env.DEBUG && error instanceof Error ? [error.stack ?? ''] : [],
   })
 }
 
-/** By what it has, not by its class: that would load the SDK for a mistyped option. */
+/** Checks the shape, not the class: importing the class would load the SDK even for a mistyped option. */
 const isFromSdk = (error: unknown): error is BoltyardError => error instanceof Error && 'requestId' in error && 'details' in error
 
 const BY_CODE: Record<string, ExitName> = {
@@ -65,7 +65,7 @@ function exitOf({ code, status, details }: BoltyardError): ExitName {
   const known = BY_CODE[code] ?? BY_STATUS[status ?? 0]
   if (known) return known
   if (status === undefined || code === 'unexpected_answer') return status !== undefined && status >= 500 ? 'network' : 'other'
-  // 502 and 503 pass by themselves, as an unreachable service does; 500 may not.
+  // 502 and 503 are temporary, like an unreachable service; 500 may not be.
   return status < 500 ? 'usage' : status === 500 ? 'other' : 'network'
 }
 
@@ -77,18 +77,18 @@ async function explainAnswer(error: BoltyardError, call: Call | undefined): Prom
   return failure(message, nextAfter(error, call))
 }
 
-/** The service tells nobody why it says no. Who holds the key can ask it what it may do, and so learn which of the two it is. */
+/** The service returns the same 401 for an invalid key and for a missing scope. Asking for the key's scopes tells which one it was. */
 async function explainRefusal(failure: (text: string, next: string[]) => Failure, call: Call | undefined): Promise<Failure> {
   const { scope } = call?.command ?? {}
   const key =
     scope && call ? await (await call.client()).key({ signal: AbortSignal.timeout(5_000) }).catch(() => undefined) : undefined
   if (key && scope && !key.scopes.includes(scope)) {
-    return failure(`This key lacks the scope ${scope}; it has ${key.scopes.join(', ')}.`, [
-      'Make a key with it in the dashboard: Developers, then API Keys.',
+    return failure(`This API key lacks the scope ${scope}. It has ${key.scopes.join(', ')}.`, [
+      'Create a key with this scope in the dashboard under Developers > API Keys.',
     ])
   }
-  return failure('The service does not accept this API key: unknown, disabled, or revoked.', [
-    `It was sent to ${call?.baseUrl}. Is the key of that service?`,
+  return failure('The API key is unknown, disabled or revoked.', [
+    `It was sent to ${call?.baseUrl}. Check that the key belongs to that service.`,
   ])
 }
 
@@ -96,24 +96,24 @@ function nextAfter({ code, details }: BoltyardError, call: Call | undefined): st
   const id = call?.positionals[0] ?? ''
   switch (code) {
     case 'connection_failed':
-      return [`It was looked for at ${call?.baseUrl}. On a laptop: npm start`]
+      return [`Is the service running at ${call?.baseUrl}? To start one on this machine: npm start`]
     case 'insufficient_credit':
       return creditNext(details.topUp)
     case 'node_has_funds':
-      return ['Send the funds elsewhere first; or delete it all the same with --force (kept for the retention period).']
+      return ['Send the funds elsewhere first, or delete the node anyway with --force. Its data is kept for the retention period.']
     case 'node_not_found':
-      return ['All nodes of this key’s account: boltyard nodes list']
+      return ['List the account’s nodes: boltyard nodes list']
     case 'gateway_payment_not_found':
-      return ['All payments of this key’s account: boltyard payments list']
+      return ['List the account’s payments: boltyard payments list']
     case 'invalid_node_state':
     case 'operation_in_progress':
     case 'node_failed':
     case 'node_stopped':
     case 'uncertain_outcome':
-      return [`Its state: boltyard nodes get ${id}`]
+      return [`Check its status: boltyard nodes get ${id}`]
     case 'invalid_payment_credential':
       return details.reason === 'not_settled'
-        ? ['The credential is right; the node has not seen the money yet. Ask again shortly.']
+        ? ['The credential is correct, but the node has not received the money yet. Try again shortly.']
         : []
     default:
       return []
@@ -122,6 +122,6 @@ function nextAfter({ code, details }: BoltyardError, call: Call | undefined): st
 
 function creditNext(topUp: unknown): string[] {
   const { amountSat, invoice } = (topUp ?? {}) as { amountSat?: number; invoice?: string }
-  if (invoice === undefined) return ['Top up in the dashboard under Credit.']
-  return [`Pay this invoice (${sat(amountSat ?? 0)}), it credits the account by itself, and repeat the command:`, invoice]
+  if (invoice === undefined) return ['Buy credit in the dashboard under Credit.']
+  return [`Pay this invoice (${sat(amountSat ?? 0)}) to add credit, then run the command again:`, invoice]
 }

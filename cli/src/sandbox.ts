@@ -7,13 +7,13 @@ import { dataDirectory } from './local.ts'
 import { nodeIdOf } from './nodes/node-id.ts'
 import { harmless, sat, sheet } from './terminal.ts'
 
-/** The operator's calls for play money. Not in the SDK: with real money they do not exist. */
+/** Operator calls for play money. They are not in the SDK because they do not exist with real nodes. */
 
 export async function fund(call: Call): Promise<void> {
   const amount = call.argument(1)
-  if (!/^[1-9]\d{0,12}$/.test(amount)) throw usage('<sat> is a whole number of satoshi.', 'boltyard sandbox fund --help')
+  if (!/^[1-9]\d{0,12}$/.test(amount)) throw usage('<sat> must be a whole number of satoshis.', 'boltyard sandbox fund --help')
   const path = `/sandbox/nodes/${encodeURIComponent(await nodeIdOf(call, call.argument(0)))}/fund`
-  const advice = `It is not known whether the money came. Its balance: ask the node’s own API for /getbalance.`
+  const advice = `The node may have been funded. To check, call /getbalance on the node’s own API.`
   const answer = await call.change(advice, () => operator<{ balanceSat: number }>(call, path, { amountSat: Number(amount) }))
   call.print(answer, () => sheet([['balance', sat(answer.balanceSat)]], call.paint))
 }
@@ -25,7 +25,7 @@ export async function pay(call: Call): Promise<void> {
       : call.argument(0)
   const offer = /^ln/i.test(given) ? undefined : (await import('./pay/offers.ts')).usableOffers(given)[0]
   const invoice = offer?.invoiceText ?? given
-  const advice = 'It is not known whether it was paid. The same again is safe: an invoice is paid once.'
+  const advice = 'The invoice may have been paid. It is safe to run the command again: an invoice is paid only once.'
   const paid = await call.change(advice, () =>
     operator<{ paymentHash: string; preimage: string }>(call, '/sandbox/pay', { invoice }),
   )
@@ -63,7 +63,7 @@ async function operator<T>(call: Call, path: string, body: object): Promise<T> {
   } catch (error) {
     if (error instanceof Failure || call.signal.aborted) throw call.signal.reason ?? error
     throw new Failure('network', 'connection_failed', `The service at ${new URL(call.baseUrl).host} could not be reached.`, {
-      next: `Is ${call.baseUrl} right, and does it run? On a laptop: npm start`,
+      next: `Is the service running at ${call.baseUrl}? To start one on this machine: npm start`,
       cause: error,
     })
   }
@@ -78,15 +78,15 @@ function refusal(
 ): Failure {
   const more = { requestId: headers.get('x-request-id') ?? undefined, details: { status } }
   if (status === 401)
-    return new Failure('key', code, 'The service does not accept this operator token.', {
+    return new Failure('key', code, 'The operator token is invalid.', {
       ...more,
-      next: 'Is it of this service? OPERATOR_TOKEN, OPERATOR_TOKEN_FILE, or operator.token in its DATA_DIR.',
+      next: 'Check that it belongs to this service: OPERATOR_TOKEN, OPERATOR_TOKEN_FILE, or operator.token in its DATA_DIR.',
     })
   if (status === 404 && code === 'not_found') {
     return new Failure(
       'notFound',
       code,
-      'This service has no sandbox: its nodes move real money, or its operator API is off.',
+      'This service has no sandbox: its nodes use real money, or its operator API is disabled.',
       more,
     )
   }
@@ -100,7 +100,7 @@ function refusal(
           : status < 500
             ? 'usage'
             : 'network'
-  return new Failure(exit, code, message ?? `The service answered HTTP ${status}.`, more)
+  return new Failure(exit, code, message ?? `The service returned HTTP ${status}.`, more)
 }
 
 function operatorToken(): string {
@@ -114,9 +114,9 @@ function operatorToken(): string {
     throw new Failure(
       'key',
       'no_operator_token',
-      `No operator token: neither OPERATOR_TOKEN nor OPERATOR_TOKEN_FILE is set, and ${path} cannot be read.`,
+      `No operator token: OPERATOR_TOKEN and OPERATOR_TOKEN_FILE are not set, and ${path} cannot be read.`,
       {
-        next: 'On a laptop the service writes it into its data directory; set DATA_DIR if that is elsewhere.',
+        next: 'A service on this machine writes the token to its data directory. If that is elsewhere, set DATA_DIR.',
       },
     )
   }

@@ -1,4 +1,4 @@
-/** How many letters to change, add, drop or swap with a neighbour: what fingers get wrong. */
+/** Edit distance that counts swapped neighbors as one edit (Damerau–Levenshtein). */
 export function distance(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)]
   const at = (i: number, j: number): number => rows[i]?.[j] ?? Number.POSITIVE_INFINITY
@@ -16,7 +16,7 @@ export function distance(a: string, b: string): number {
   return at(a.length, b.length)
 }
 
-/** The nearest of what exists, if it is near enough that one of three letters can have been meant otherwise, or a beginning of it. */
+/** The closest candidate, if at most one in three letters differs or the word is a prefix of it. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   let best: { candidate: string; off: number } | undefined
   for (const candidate of known) {

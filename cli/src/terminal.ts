@@ -1,8 +1,8 @@
-/** What is written where people read: colour, width, numbers and times; and nothing that a terminal would obey. */
+/** Formatting for a terminal: colors, widths, numbers and times, and the removal of control characters. */
 
 type Stream = NodeJS.WriteStream & { isTTY?: boolean }
 
-/** https://no-color.org: any value that is not empty. */
+/** https://no-color.org: any non-empty value turns colors off. */
 export function hasColour(stream: Stream, env = process.env): boolean {
   return Boolean(stream.isTTY) && !env.NO_COLOR && env.TERM !== 'dumb'
 }
@@ -15,15 +15,15 @@ export function painter(stream: Stream): Paint {
   return (style, text) => (isOn ? `\x1b[${CODES[style]}m${text}\x1b[0m` : text)
 }
 
-/** A name, a message, a body: all come from elsewhere, and a terminal does what an escape sequence in them says. */
+/** Names, messages and bodies come from outside and may contain escape sequences that the terminal would execute. */
 export function harmless(text: string, keep = ''): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression matches control characters
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (character) =>
     keep.includes(character) ? character : '\ufffd',
   )
 }
 
-/** For a line that is meant to be copied into a shell. */
+/** Quotes text in a command line that the user may copy into a shell. */
 export const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${harmless(word).replace(/'/g, `'\\''`)}'`
 
@@ -32,14 +32,14 @@ const NARROWER = /\p{Mark}|\u200d|\ufe0f/u
 
 export function widthOf(text: string): number {
   let width = 0
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: our own colours take no room
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: color codes have no width
   for (const character of text.replace(/\x1b\[\d+m/g, '')) width += NARROWER.test(character) ? 0 : WIDE.test(character) ? 2 : 1
   return width
 }
 
 const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - widthOf(text)))
 
-/** Columns as wide as what is in them; the last one may run on. */
+/** Each column is as wide as its widest cell. The last one is not padded. */
 export function table(header: string[], rows: string[][], paint: Paint): string {
   const widths = header.map((_, column) => Math.max(...[header, ...rows].map((row) => widthOf(row[column] ?? ''))))
   const line = (row: string[]): string =>
@@ -73,7 +73,7 @@ export const moment = (seconds: number): string =>
 
 const FRAMES = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏']
 
-/** A sign of life on stderr while a person waits. Off a terminal it is nothing at all: a log would be full of it. */
+/** Shows progress on stderr. Without a terminal it prints nothing, to keep logs clean. */
 export class Spinner {
   readonly #stream = process.stderr
   #timer: NodeJS.Timeout | undefined
@@ -85,7 +85,7 @@ export class Spinner {
     const started = Date.now()
     const draw = (): void => {
       const elapsed = Date.now() - started
-      // What is answered at once needs no sign of life, and would only flicker.
+      // A spinner for a fast response would only flicker.
       if (elapsed < 200) return
       const frame = FRAMES[Math.floor(elapsed / 80) % FRAMES.length]
       this.#stream.write(

@@ -113,7 +113,7 @@ describe('help', () => {
     expect(stdout).toMatch(/^Examples\n/)
   })
 
-  test('docs/cli.md is what the commands say of themselves', () => {
+  test('docs/cli.md is generated from the help texts', () => {
     const text = readFileSync(fileURLToPath(new URL('../../docs/cli.md', import.meta.url)), 'utf8')
     for (const topic of ['', ...COMMANDS.map(({ path }) => path)]) expect(text).toContain(helpOn(topic, COMMANDS))
   })
@@ -176,7 +176,7 @@ onTerminal('mistakes and help', () => {
   test('a mistake is a sentence and what to do, not JSON', async () => {
     const { code, plain } = await inTerminal(['nodes', 'craete'])
     expect(code).toBe(2)
-    expect(plain).toBe('boltyard: There is no command “craete”.\n  Did you mean: boltyard nodes create\n')
+    expect(plain).toBe('boltyard: Unknown command “craete”.\n  Did you mean: boltyard nodes create\n')
   })
 
   test('with --json it is JSON there too', async () => {

@@ -25,10 +25,10 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     expect([none.code, none.error().code]).toEqual([4, 'no_api_key'])
     const wrong = await new Customer(`${server.url}/v1`, 'byk_wrong').run(['nodes', 'list'])
     expect([wrong.code, wrong.error()]).toEqual([4, expect.objectContaining({ code: 'unauthorized', requestId, status: 401 })])
-    expect(wrong.error().message).toContain('does not accept this API key')
+    expect(wrong.error().message).toContain('The API key is unknown, disabled or revoked.')
     const reader = await Customer.of(server, ['nodes:read'])
     const lacking = await reader.run(['nodes', 'create'])
-    expect([lacking.code, lacking.error().message]).toEqual([4, 'This key lacks the scope nodes:write; it has nodes:read.'])
+    expect([lacking.code, lacking.error().message]).toEqual([4, 'This API key lacks the scope nodes:write. It has nodes:read.'])
     for (const { stdout, stderr } of [wrong, lacking]) expect(stdout + stderr).not.toContain(reader.env.SERVICE_API_KEY)
   })
 
@@ -289,7 +289,7 @@ onTerminal('failures', () => {
     const { code, plain } = await ada.sees(['nodes', 'start', shop.id])
     expect(code).toBe(8)
     expect(plain).toMatch(
-      new RegExp(`^boltyard: The node is .*\\n  Its state: boltyard nodes get ${shop.id}\\n  request id [\\w.-]+\\n$`),
+      new RegExp(`^boltyard: The node is .*\\n  Check its status: boltyard nodes get ${shop.id}\\n  request id [\\w.-]+\\n$`),
     )
   })
 
@@ -298,7 +298,7 @@ onTerminal('failures', () => {
     const poor = await Customer.of(server, ['nodes:write'], account.id)
     const { code, plain } = await poor.sees(['nodes', 'create'])
     expect(code).toBe(7)
-    expect(plain).toMatch(/Pay this invoice \(\d+ sat\), .*:\n {2}lnbcrt\w+\n/)
+    expect(plain).toMatch(/Pay this invoice \(\d+ sat\) .*:\n {2}lnbcrt\w+\n/)
   })
 
   test('Ctrl-C at the keyboard: 130, the spinner is gone, and how to repeat it', async () => {
@@ -309,7 +309,7 @@ onTerminal('failures', () => {
     terminal.type('\x03')
     expect(await terminal.exited).toBe(130)
     expect(terminal.plain).toMatch(
-      /boltyard: Interrupted\.\n {2}It is not known whether the node was made\..*\n {2}boltyard nodes create --idempotency-key \S+/,
+      /boltyard: Interrupted\.\n {2}The node may have been created\..*\n {2}boltyard nodes create --idempotency-key \S+/,
     )
     expect(terminal.screen).toContain('\r\x1b[K\x1b[31mboltyard:')
   })

@@ -72,7 +72,7 @@ describe('fetch, pay, fetch again', () => {
     [401, 1],
   ])('HTTP %i without a price is exit %i, and no data', async (status, code) => {
     const ended = await run(pays(`/${status}`))
-    expect([ended.code, ended.stdout, ended.error().message]).toEqual([code, '', `The server answers HTTP ${status}. so it is`])
+    expect([ended.code, ended.stdout, ended.error().message]).toEqual([code, '', `The server returned HTTP ${status}. so it is`])
   })
 
   test('a redirection is followed before anything is paid', async () => {

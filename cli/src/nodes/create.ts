@@ -8,36 +8,36 @@ import { harmless, sheet } from '../terminal.ts'
 import { rowsOf, untilReady } from './node-view.ts'
 
 /**
- * The service gives a node's secrets once. So the file for them is made first, holding the idempotency key: whatever happens then, up to
- * a power cut, the same command completes it, and makes no second node.
+ * The service returns a node's secrets only once. So the file for them is created first and holds the idempotency key: whatever happens
+ * after that, even a power cut, running the same command again completes the file without creating a second node.
  */
 export async function create(call: Call): Promise<void> {
   const client = await call.client()
   const { file, idempotencyKey, isResumed } = prepare(call)
-  const again = file ? 'the same command again' : `boltyard nodes create --idempotency-key ${idempotencyKey}`
+  const again = file ? 'the same command' : `boltyard nodes create --idempotency-key ${idempotencyKey}`
   const advice = [
-    'It is not known whether the node was made. Within 24 hours this gives the same node and its credentials, or makes it:',
+    'The node may have been created. To get it and its credentials, or create it if it was not, run this within 24 hours:',
     file
-      ? `${again} (with --credentials-file ${harmless(file.path)}, which remembers it)`
-      : `${again} (and the other options as before)`,
+      ? `${again} (with --credentials-file ${harmless(file.path)}, which holds the idempotency key)`
+      : `${again} (with the same other options)`,
   ]
   call.spinner.show('Creating a node')
   let created: CreatedNode
   try {
     created = await call.change(advice, () => client.nodes.create(paramsOf(call), { idempotencyKey, signal: call.signal }))
   } catch (error) {
-    // Nothing was made, so nothing needs to be remembered; but of an earlier attempt that is not known.
+    // Nothing was created, so the file is not needed. An earlier attempt, however, may have created a node.
     if (!call.isUnknown && !isResumed) file?.remove()
     throw error
   }
   const { node, credentials } = created
   file?.write({ nodeId: node.id, endpointUrl: node.endpointUrl, ...credentials })
   if (!file)
-    call.ifUnread = `Nobody read the credentials of ${node.id}. Within 24 hours this gives them again: boltyard nodes create --idempotency-key ${idempotencyKey} (and the other options as before)`
+    call.ifUnread = `The credentials of ${node.id} were not read. To get them again, run this within 24 hours: boltyard nodes create --idempotency-key ${idempotencyKey} (with the same other options)`
   await finish(call, created, file)
 }
 
-/** A little less than the service remembers: past it, the same key would make another node. */
+/** Slightly less than the service keeps a key. After that, the same key would create another node. */
 const REMEMBERED_SECONDS = 23 * 3_600
 
 type Prepared = { file: SecretFile | undefined; idempotencyKey: string; isResumed: boolean }
@@ -45,7 +45,7 @@ type Prepared = { file: SecretFile | undefined; idempotencyKey: string; isResume
 function prepare(call: Call): Prepared {
   const given = call.text('idempotency-key')
   if (given !== undefined && !/^[\x20-\x7e]{1,255}$/.test(given))
-    throw usage('--idempotency-key is 1 to 255 printable ASCII characters.')
+    throw usage('--idempotency-key must have 1 to 255 printable ASCII characters.')
   const path = call.text('credentials-file')
   const fresh = given ?? randomUUID()
   if (path === undefined) return { file: undefined, idempotencyKey: fresh, isResumed: false }
@@ -56,23 +56,23 @@ function prepare(call: Call): Prepared {
   return { file, idempotencyKey: fresh, isResumed: false }
 }
 
-/** Only where the service takes it for the same request: it remembers a key of ours by API key, for a day. */
+/** Resumes only if the service will recognize the request: it keeps an idempotency key for a day, per API key. */
 function resume(call: Call, path: string, left: Record<string, unknown>, given: string | undefined): Prepared {
   const idempotencyKey = String(left.idempotencyKey)
   const isOld = !(Number(left.startedAt) > Date.now() / 1000 - REMEMBERED_SECONDS)
   const isOther = left.account !== accountMark(call) || (given !== undefined && given !== idempotencyKey)
   if (isOld || isOther) {
-    const why = isOld ? 'is from an attempt too long ago' : 'is from an attempt with another key'
+    const why = isOld ? 'is from an attempt more than a day ago' : 'is from an attempt with another API key'
     throw usage(
-      `${harmless(path)} ${why}, and cannot be gone on with. It is not overwritten.`,
-      'Whether that made a node: boltyard nodes list. For a new one name another file.',
+      `${harmless(path)} ${why} and cannot be resumed. It will not be overwritten.`,
+      'To see whether that attempt created a node: boltyard nodes list. For a new node, name another file.',
     )
   }
-  call.note(`Going on with what ${harmless(path)} remembers of an earlier attempt.`)
+  call.note(`Resuming the earlier attempt recorded in ${harmless(path)}.`)
   return { file: SecretFile.reopen(path), idempotencyKey, isResumed: true }
 }
 
-/** Tells one key from another, and nothing about either. */
+/** Identifies an API key without revealing it. */
 const accountMark = (call: Call): string => createHash('sha256').update(readKey(call)).digest('hex').slice(0, 16)
 
 function paramsOf(call: Call): CreateNodeParams {
@@ -86,7 +86,7 @@ function paramsOf(call: Call): CreateNodeParams {
 
 async function finish(call: Call, { node, credentials }: CreatedNode, file: SecretFile | undefined): Promise<void> {
   let latest: Node = node
-  // A person sees the secrets before the wait. A script gets one document, with the node as it then is, however the wait ends.
+  // A person sees the secrets before the wait. A script gets one document after the wait, whatever its outcome.
   const isShown = !call.isJson
   call.spinner.stop()
   if (isShown) {
@@ -113,5 +113,5 @@ function secretsOf({ paint }: Call, { seed, password, restrictedPassword }: Crea
     ['password', harmless(password)],
     ['restricted', harmless(restrictedPassword)],
   ]
-  return `\n${paint('yellow', 'Store these now: they are not shown again.')}\n${sheet(rows, paint)}`
+  return `\n${paint('yellow', 'Store these now. They will not be shown again.')}\n${sheet(rows, paint)}`
 }

@@ -2,15 +2,15 @@ import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
 import { harmless } from '../terminal.ts'
 
-/** The id of a node given by id or by name. Several nodes may have one name; guessing which is meant could delete the wrong one. */
+/** Resolves a node's id or name to its id. Names are not unique, and guessing could delete the wrong node. */
 export async function nodeIdOf(call: Call, given: string): Promise<string> {
   if (given.startsWith('node_')) return given
   const nodes = await (await call.client()).nodes.list({ signal: call.signal })
   const found = nodes.filter(({ name }) => name === given)
   if (found.length > 1)
-    throw usage(`${found.length} nodes are called ${harmless(given)}. Use an id.`, found.map(({ id }) => id).join(' '))
+    throw usage(`${found.length} nodes are named ${harmless(given)}. Use an id instead.`, found.map(({ id }) => id).join(' '))
   if (!found[0])
-    throw new Failure('notFound', 'node_not_found', 'This account has no node with that id or name.', {
+    throw new Failure('notFound', 'node_not_found', 'This account has no node with this id or name.', {
       next: 'boltyard nodes list',
     })
   return found[0].id

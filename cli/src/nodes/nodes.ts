@@ -56,7 +56,7 @@ export async function updates(call: Call): Promise<void> {
     sheet(
       [
         ['running', harmless(found.currentVersion)],
-        ['newest', `${harmless(found.latestVersion)}${found.updateAvailable ? '' : ' (that is it)'}`],
+        ['latest', `${harmless(found.latestVersion)}${found.updateAvailable ? '' : ' (up to date)'}`],
         ...(found.lastUpdateError === null ? [] : [['last update', harmless(found.lastUpdateError)] as [string, string]]),
       ],
       call.paint,
@@ -72,13 +72,13 @@ export async function update(call: Call): Promise<void> {
   const deadline = Date.now() + (call.number('timeout') === undefined ? WAIT_MS : call.timeoutMs)
   while (call.flag('wait') && node.updateStatus === 'updating') {
     if (Date.now() > deadline)
-      throw new Failure('network', 'timeout', 'The update has not ended yet. It goes on by itself.', { next: lookAt(id) })
+      throw new Failure('network', 'timeout', 'The update has not finished yet. It continues in the background.', { next: lookAt(id) })
     await sleep(LOOK_MS, call.signal)
     node = await client.nodes.get(id, { signal: call.signal })
   }
   show(call, node)
   if (call.flag('wait') && node.updateStatus === 'failed') {
-    throw new Failure('conflict', 'update_failed', 'The update failed.', { next: `Why: boltyard nodes updates ${id}` })
+    throw new Failure('conflict', 'update_failed', 'The update failed.', { next: `To see why: boltyard nodes updates ${id}` })
   }
 }
 
@@ -87,24 +87,24 @@ export async function remove(call: Call): Promise<void> {
   const client = await call.client()
   if (!call.flag('yes')) {
     if (!process.stdin.isTTY || !process.stderr.isTTY) {
-      throw usage('Nothing is deleted without --yes where nobody can be asked.', `boltyard nodes delete ${harmless(id)} --yes`)
+      throw usage('Without a terminal, --yes is required to delete a node.', `boltyard nodes delete ${harmless(id)} --yes`)
     }
     const node = await client.nodes.get(id, { signal: call.signal })
     process.stderr.write(
-      `${node.id} ${harmless(node.name)} (${node.status}) is deleted with its endpoint; its data is kept for the retention period.\n`,
+      `${node.id} ${harmless(node.name)} (${node.status}) and its endpoint will be deleted. Its data is kept for the retention period.\n`,
     )
-    const answer = await ask(call, `Type its name to delete it (${harmless(node.name)}): `)
-    if (answer.trim() !== node.name) throw usage('That is not its name. Nothing was deleted.')
+    const answer = await ask(call, `Type the node’s name to delete it (${harmless(node.name)}): `)
+    if (answer.trim() !== node.name) throw usage('The name does not match. Nothing was deleted.')
   }
   call.spinner.show(`Deleting ${id}`)
   await call.change(lookAt(id), () => client.nodes.delete(id, { force: call.flag('force'), ...options(call) }))
-  call.print({ id, deleted: true }, () => `${id} is deleted.\n`)
+  call.print({ id, deleted: true }, () => `Deleted ${id}.\n`)
 }
 
 async function ask(call: Call, question: string): Promise<string> {
   const { createInterface } = await import('node:readline/promises')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  // Readline takes Ctrl-C for itself, and the end of the input for an answer that never comes.
+  // Readline handles Ctrl-C itself and never settles at end of input.
   const closed = new Promise<never>((_, reject) => {
     terminal.on('SIGINT', () => reject(new Failure('interrupted', 'interrupted', 'Nothing was deleted.')))
     terminal.on('close', () => reject(usage('Nothing was deleted.')))
@@ -123,7 +123,7 @@ export async function wait(call: Call): Promise<void> {
 const givenNode = (call: Call): Promise<string> => nodeIdOf(call, call.argument(0))
 const options = (call: Call) => ({ signal: call.signal, timeoutMs: call.timeoutMs })
 const lookAt = (id: string): string =>
-  `It is not known whether it was done; the service finishes what it has begun. See: boltyard nodes get ${harmless(id)}`
+  `The operation may have started, and the service will finish it if so. To check: boltyard nodes get ${harmless(id)}`
 
 function show(call: Call, node: Node): void {
   call.print(node, () => sheet(rowsOf(node, call.paint), call.paint))

@@ -8,12 +8,12 @@ import type { Paid } from './wallet.ts'
 
 export type Output = { begin: () => void; write: (chunk: Uint8Array) => Promise<void> | void; close: () => void }
 
-/** Opened before anything is paid: a full disk or a wrong path must not cost a delivery. */
+/** Opened before anything is paid, so that a wrong path or missing permission cannot waste a payment. */
 export function openOutput(call: Call): Output {
   const path = call.text('output')
   if (path === undefined) return standardOutput()
   try {
-    // What it holds stays until there is something better.
+    // Keep the existing content until there is something to replace it with.
     const descriptor = openSync(path, constants.O_WRONLY | constants.O_CREAT)
     return {
       begin: () => ftruncateSync(descriptor),
@@ -22,7 +22,7 @@ export function openOutput(call: Call): Output {
     }
   } catch (error) {
     if (!isSystemError(error)) throw error
-    throw usage(`${harmless(path)} cannot be written: ${reasonOf(error)}.`)
+    throw usage(`Cannot write ${harmless(path)}: ${reasonOf(error)}.`)
   }
 }
 
@@ -30,14 +30,14 @@ function standardOutput(): Output {
   const { stdout } = process
   const decoder = new TextDecoder()
   const write = (chunk: Uint8Array): Promise<void> | void => {
-    // What a stranger's server sends must not move the cursor or retitle the window.
+    // The server's output must not control the terminal.
     const data = stdout.isTTY ? harmless(decoder.decode(chunk, { stream: true }), '\n\t\r') : chunk
     if (!stdout.write(data)) return new Promise((resolve) => stdout.once('drain', resolve))
   }
   return { begin: () => undefined, write, close: () => undefined }
 }
 
-/** The body where data goes; what it cost to stderr. A body that is not what was asked for is no data. */
+/** Writes the body to the output and the cost to stderr. The body of an error response is not data and goes into the error message. */
 export async function deliver(
   call: Call,
   response: Response,
@@ -47,7 +47,7 @@ export async function deliver(
 ): Promise<void> {
   if (exit) {
     const text = await response.text()
-    throw new Failure(exit, 'http_error', `The server answers HTTP ${response.status}. ${text.slice(0, 500)}`, {
+    throw new Failure(exit, 'http_error', `The server returned HTTP ${response.status}. ${text.slice(0, 500)}`, {
       details: { status: response.status },
     })
   }
@@ -71,14 +71,14 @@ function tell(call: Call, response: Response, { kept, paid }: { kept: Purchase; 
   }
   const fee = paid?.feeSat === undefined ? '' : ` + ${sat(paid.feeSat)} fee`
   const rows: [string, string][] = [
-    ['paid', paid ? `${sat(amountSat)}${fee}` : 'nothing now; the credential was kept from an earlier run'],
+    ['paid', paid ? `${sat(amountSat)}${fee}` : 'nothing; used the credential from an earlier run'],
     ['payment', paymentHash],
     ...(receipt ? [['receipt', harmless(JSON.stringify(receipt))] as [string, string]] : []),
   ]
   process.stderr.write(sheet(rows, painter(process.stderr)))
 }
 
-/** For showing only: it is not signed, and proves nothing. */
+/** For display only: the receipt is not signed and proves nothing. */
 function receiptIn(header: string | null): unknown {
   if (header === null) return undefined
   try {

@@ -6,13 +6,13 @@ import { readDocument, SecretFile } from '../files.ts'
 import { harmless } from '../terminal.ts'
 
 /**
- * What is paid for is on the disk before it is paid: first the challenge, then with the credential. Whenever we are killed, the file is
- * enough to ask the node what became of the payment, and to present what it bought.
+ * A purchase is on disk before it is paid: first the challenge, later also the credential. Whenever the process is killed, the file is
+ * enough to ask the node about the payment and to present the credential.
  */
 export type Purchase = {
-  /** Where it was asked for, after all redirections. */
+  /** The URL after all redirects. */
   url: string
-  /** The node that was told to pay: no other can say what became of it. */
+  /** The node that was asked to pay. Only this node knows what happened to the payment. */
   nodeUrl: string
   challenge: string
   invoice: string
@@ -23,7 +23,7 @@ export type Purchase = {
 
 export class Kept {
   readonly #file: SecretFile
-  /** Named by the user: kept when all is well, to be used again. */
+  /** The user named the file, so it is kept after success and can be used again. */
   readonly isWanted: boolean
   purchase: Purchase
 
@@ -37,7 +37,7 @@ export class Kept {
     return this.#file.path
   }
 
-  /** Of an earlier run. A credential is for one server, and no other is shown it. */
+  /** Reads the purchase of an earlier run. Its credential must not be sent to any other server. */
   static open(path: string, origin: string): Kept | undefined {
     const document = readDocument(path)
     if (!document) return undefined
@@ -46,16 +46,16 @@ export class Kept {
       [url, challenge, invoice, paymentHash].some((one) => typeof one !== 'string') ||
       (credential !== undefined && !isHeader(credential))
     ) {
-      throw usage(`${harmless(path)} exists already, and is not a credential that boltyard kept. It is not overwritten.`)
+      throw usage(`${harmless(path)} already exists and is not a credential file of boltyard. It will not be overwritten.`)
     }
     if (new URL(String(url)).origin !== origin)
-      throw usage(`The credential in ${harmless(path)} was paid to another server.`, 'Name another file for this one.')
+      throw usage(`The credential in ${harmless(path)} is for another server.`, 'Use another file for this server.')
     return new Kept(SecretFile.reopen(path), document as Purchase, true)
   }
 
   static create(path: string | undefined, purchase: Purchase): Kept {
     const place = path ?? join(stateDirectory(), `${purchase.paymentHash}.json`)
-    // Of our own naming: an earlier run was offered this very invoice, and was cut off. The node pays it once.
+    // We chose this name, so an earlier run got the same invoice and was interrupted. The node pays an invoice only once.
     const isLeft = path === undefined && existsSync(place)
     const file = isLeft ? SecretFile.reopen(place) : SecretFile.create(place, 'the credential')
     file.write(purchase)
@@ -84,7 +84,7 @@ function stateDirectory(): string {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
   } catch {
-    throw usage(`What is paid for cannot be kept in ${directory}. Nothing was paid.`, 'Name a file for it: --credential-file')
+    throw usage(`The credential cannot be stored in ${directory}. Nothing was paid.`, 'Name a file for it with --credential-file.')
   }
   return directory
 }

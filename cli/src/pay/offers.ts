@@ -1,13 +1,13 @@
 import { type Offer, readOffers } from '../../../protocol/src/offers.ts'
 import { Failure } from '../failure.ts'
 
-/** What can be paid, in the server's order. */
+/** The offers we can pay, in the server's order. */
 export function usableOffers(header: string, nowSeconds = Date.now() / 1000): [Offer, ...Offer[]] {
   const read = readOffers(header, nowSeconds)
   if ('offers' in read) return read.offers
   throw new Failure(
     'other',
     'unusable_challenge',
-    `The server asks for payment, but not so that it can be paid. ${read.unusable}. Nothing was paid.`,
+    `The server requires a payment that boltyard cannot make. ${read.unusable}. Nothing was paid.`,
   )
 }

@@ -11,14 +11,14 @@ import { PaidRequest } from './request.ts'
 import { openWallet, type Paid, type Wallet } from './wallet.ts'
 
 const DEFAULT_MAX_SAT = 1_000
-/** How long a server that says "not yet" is asked again, unless --timeout says so. */
+/** How long to keep retrying a server that responds with 503 or 429, unless --timeout is set. */
 const PATIENCE_MS = 90_000
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 8_000
 
 /**
- * Fetch, pay, fetch again. There is one line in all of this that pays, and a run goes past it at most once. Everything that could fail
- * for reasons of ours (files, the password, where the answer goes) has been tried before it.
+ * Fetch, pay, fetch again. Only one line pays, and a run reaches it at most once. Everything on our side that could fail (files, the
+ * password, the output) is checked before that line.
  */
 export async function pay(call: Call): Promise<void> {
   const request = new PaidRequest(call)
@@ -51,32 +51,32 @@ export async function pay(call: Call): Promise<void> {
   return present(call, request, keeping, output, paid)
 }
 
-/** The first that is not too dear. The price is the invoice's own. */
+/** The first offer within --max-sat, judged by the invoice's own amount. */
 function choose(call: Call, offers: Offer[]): Offer {
   const max = call.number('max-sat') ?? DEFAULT_MAX_SAT
   const offer = offers.find(({ amountSat }) => amountSat <= max)
   if (offer) return offer
   const cheapest = Math.min(...offers.map(({ amountSat }) => amountSat))
-  throw new Failure('usage', 'too_expensive', `It costs ${sat(cheapest)}, and --max-sat is ${max}. Nothing was paid.`, {
-    next: `If that is all right: --max-sat ${cheapest}`,
+  throw new Failure('usage', 'too_expensive', `The price is ${sat(cheapest)}, but --max-sat is ${max}. Nothing was paid.`, {
+    next: `To accept the price: --max-sat ${cheapest}`,
     details: { amountSat: cheapest, maxSat: max },
   })
 }
 
-/** A run that was cut off while it paid. The node knows what became of it; only if it was not paid may something else be. */
+/** Resumes a run that was interrupted while paying. The node knows the outcome; pay only if the invoice was not paid. */
 async function finishEarlier(call: Call, kept: Kept): Promise<Paid | undefined> {
   const offer = usableOffers(kept.purchase.challenge, 0).find(({ invoiceText }) => invoiceText === kept.purchase.invoice)
-  if (!offer) throw new Failure('usage', 'usage', `${harmless(kept.path)} holds no challenge that can be read.`)
+  if (!offer) throw new Failure('usage', 'usage', `${harmless(kept.path)} does not contain a valid challenge.`)
   const wallet = await openWallet(call)
   if (wallet.url !== kept.purchase.nodeUrl) {
     throw usage(
-      `${harmless(kept.path)} is of a purchase that another node was told to pay: ${harmless(kept.purchase.nodeUrl)}`,
-      'Name that one, or another file.',
+      `${harmless(kept.path)} belongs to a purchase that another node was asked to pay: ${harmless(kept.purchase.nodeUrl)}`,
+      'Use that node, or another file.',
     )
   }
   const earlier = await wallet.earlier(offer)
   const isOpen = earlier === undefined && invoiceExpiresAtSeconds(offer.invoice) > Date.now() / 1000
-  // The same invoice rather than a fresh one: should the node get the old request after all, it still pays once.
+  // Pay the same invoice, not a new one: if the old request still reaches the node, it pays only once.
   const paid = isOpen ? await payFor(call, choose(call, [offer]), wallet, kept) : earlier
   if (!paid) return undefined
   kept.complete(offer.credentialFor(paid.preimage))
@@ -92,10 +92,10 @@ async function payFor(call: Call, offer: Offer, wallet: Wallet, kept: Kept): Pro
   }
 }
 
-/** Of every other failure it is not known. */
+/** These failures are certain not to have paid; for all others, the outcome is unknown. */
 const NOTHING_PAID = new Set(['node_unreachable', 'node_password', 'payment_refused', 'payment_failed', 'payment_unsent'])
 
-/** Whether it was paid decides what is left to do. Where it was not, nothing needs to be kept. */
+/** If nothing was paid, the file is not needed. Otherwise the error says how to continue. */
 function afterPaying(error: unknown, call: Call, kept: Kept): unknown {
   const isInterrupted = call.signal.aborted
   if (!isInterrupted && error instanceof Failure && NOTHING_PAID.has(error.code)) {
@@ -103,20 +103,20 @@ function afterPaying(error: unknown, call: Call, kept: Kept): unknown {
     return error
   }
   const cause =
-    error instanceof Failure ? error : new Failure('network', 'payment_unknown', 'It is not known whether it was paid.')
+    error instanceof Failure ? error : new Failure('network', 'payment_unknown', 'The payment may have been made.')
   return new Failure(
     cause.exit,
     cause.code,
-    isInterrupted ? `${cause.message} It is not known whether it was paid.` : cause.message,
+    isInterrupted ? `${cause.message} The payment may have been made.` : cause.message,
     {
-      next: [...cause.next, 'This asks the node, and pays only if it was not paid:', again(kept)],
+      next: [...cause.next, 'To ask the node, and pay only if it has not paid yet:', again(kept)],
       details: { outcome: 'unknown', paymentHash: kept.purchase.paymentHash, credentialFile: kept.path },
     },
   )
 }
 
 const again = ({ purchase, path }: Kept): string =>
-  `boltyard pay ${shellWord(purchase.url)} --credential-file ${shellWord(path)} (and the other options as before)`
+  `boltyard pay ${shellWord(purchase.url)} --credential-file ${shellWord(path)} (with the same other options)`
 
 async function present(
   call: Call,
@@ -143,21 +143,21 @@ async function present(
         kept,
         exitOf(response.status) ?? 'other',
         'not_delivered',
-        `It is paid, but the server answers HTTP ${response.status}. ${text.slice(0, 300)}`,
+        `You paid, but the server returned HTTP ${response.status}. ${text.slice(0, 300)}`,
       )
     if (paid)
       throw undelivered(
         kept,
         'conflict',
         'paid_again_refused',
-        'It is paid, and the server asks for payment again. It was not paid a second time.',
+        'You paid, but the server asks for payment again. No second payment was made.',
       )
     throw new Failure(
       'conflict',
       'credential_refused',
-      `The server no longer accepts the credential in ${harmless(kept.path)}, and asks for a new payment.`,
+      `The server no longer accepts the credential in ${harmless(kept.path)} and asks for a new payment.`,
       {
-        next: 'It is used up or has lapsed. Remove the file to pay again.',
+        next: 'The credential has been used or has expired. Remove the file to pay again.',
       },
     )
   }
@@ -168,7 +168,7 @@ async function present(
       kept,
       call.signal.aborted ? 'interrupted' : 'network',
       'cut_off',
-      'It is paid, but the answer was cut off.',
+      'You paid, but the response was cut off.',
       error,
     )
   }
@@ -178,12 +178,12 @@ async function present(
 function undelivered(kept: Kept, exit: ExitName, code: string, message: string, cause?: unknown): Failure {
   return new Failure(exit, code, message, {
     cause,
-    next: ['This presents the same credential again, and pays nothing:', again(kept)],
+    next: ['To present the same credential again without paying:', again(kept)],
     details: { paymentHash: kept.purchase.paymentHash, credentialFile: kept.path },
   })
 }
 
-/** Until the server has an opinion. 503 and 429 say that it will have one; so does a lost answer, if asking twice is asking once. */
+/** Retries 503 and 429. Also retries after a lost response, if the request is safe to repeat. */
 async function untilHeard(call: Call, request: PaidRequest, credential: string): Promise<Response> {
   const deadline = Date.now() + (call.number('timeout') === undefined ? PATIENCE_MS : call.timeoutMs)
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {

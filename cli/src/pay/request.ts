@@ -7,11 +7,11 @@ import { USER_AGENT } from '../version.ts'
 import { whyUnreachable } from '../waiting.ts'
 
 const MOST_REDIRECTIONS = 5
-/** A request that is safe to make again when its answer was lost. */
+/** Methods that are safe to repeat after a lost response. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 const METHODS = new Set([...REPEATABLE, 'POST', 'PATCH'])
 
-/** What is asked for, the same with and without the credential. */
+/** The user's request, identical with and without the credential. */
 export class PaidRequest {
   url: URL
   readonly method: string
@@ -22,18 +22,18 @@ export class PaidRequest {
   constructor(call: Call) {
     const text = call.argument(0)
     if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
-      throw usage('<url> must be a whole http or https address.')
+      throw usage('<url> must be a complete http or https URL.')
     this.#call = call
     this.url = new URL(text)
     if (this.url.username || this.url.password)
-      throw usage('<url> must not hold a password: others on this machine can see arguments.')
+      throw usage('<url> must not contain a password: other users on this machine can see arguments.')
     this.#headers = headersOf(call.many('header'))
     const file = call.text('data-file')
     this.#body = file === undefined ? undefined : readBody(file)
     this.method = (call.text('method') ?? (this.#body ? 'POST' : 'GET')).toUpperCase()
-    if (!METHODS.has(this.method)) throw usage(`--method is one of ${[...METHODS].join(', ')}.`)
+    if (!METHODS.has(this.method)) throw usage(`--method must be one of ${[...METHODS].join(', ')}.`)
     if (this.#body && ['GET', 'HEAD'].includes(this.method))
-      throw usage(`A ${this.method} has no body: --data-file needs another --method.`)
+      throw usage(`A ${this.method} request has no body. Use another --method with --data-file.`)
   }
 
   get isRepeatable(): boolean {
@@ -54,7 +54,7 @@ export class PaidRequest {
     })
   }
 
-  /** Before anything is paid redirections are followed; where they end is where the credential goes, and nowhere else. */
+  /** Follows redirects before anything is paid. The credential is only sent to the final address. */
   async ask(): Promise<Response> {
     for (let hops = 0; ; hops++) {
       const response = await this.send().catch((error) => {
@@ -62,7 +62,7 @@ export class PaidRequest {
         throw new Failure(
           'network',
           'connection_failed',
-          `${this.url.host} could not be reached (${whyUnreachable(error) || 'no answer'}).`,
+          `${this.url.host} could not be reached (${whyUnreachable(error) || 'no response'}).`,
           { cause: error },
         )
       })
@@ -72,7 +72,7 @@ export class PaidRequest {
       await response.body?.cancel()
       const target = URL.canParse(location, this.url.href) ? new URL(location, this.url) : undefined
       if (!target || !/^https?:$/.test(target.protocol))
-        throw new Failure('other', 'bad_redirection', 'The server points to an address that is none.')
+        throw new Failure('other', 'bad_redirection', 'The server redirects to an invalid address.')
       if (target.origin !== this.url.origin) for (const name of [...this.#headers.keys()]) this.#headers.delete(name)
       this.url = target
     }
@@ -84,9 +84,9 @@ function headersOf(given: string[]): Headers {
   const lines = given.flatMap((one) => (one.startsWith('@') ? readSecret(one.slice(1), 'headers').split(/\r?\n/) : [one]))
   for (const line of lines.filter((one) => one.trim() !== '')) {
     const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/.exec(line) ?? []
-    if (name === undefined || value === undefined) throw usage('A --header must be like “Name: value”.')
+    if (name === undefined || value === undefined) throw usage('--header must have the form “Name: value”.')
     if (name.toLowerCase() === 'authorization')
-      throw usage('The header Authorization is what carries the proof of payment; it cannot be given.')
+      throw usage('The Authorization header cannot be set: it carries the proof of payment.')
     headers.append(name, value)
   }
   return headers
@@ -97,6 +97,6 @@ function readBody(path: string): Buffer {
     return readFileSync(path)
   } catch (error) {
     if (!isSystemError(error)) throw error
-    throw usage(`${harmless(path)} cannot be read: ${reasonOf(error)}.`)
+    throw usage(`Cannot read ${harmless(path)}: ${reasonOf(error)}.`)
   }
 }

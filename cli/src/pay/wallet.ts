@@ -5,18 +5,18 @@ import { Failure, usage } from '../failure.ts'
 import { readSecretOrInput } from '../files.ts'
 import { sleep, wasNeverSent } from '../waiting.ts'
 
-/** Longer than the service's proxy waits for a paying call, so that its word comes first. */
+/** Longer than the service's proxy waits for a payment, so that the proxy's response arrives first. */
 const PAYING_MS = 150_000
 const ASKING_MS = 10_000
 const FIRST_PAUSE_MS = 300
 const LONGEST_PAUSE_MS = 5_000
-/** How long a node is asked what became of a payment, unless --timeout says so. */
+/** How long to ask the node about a payment, unless --timeout is set. */
 const PATIENCE_MS = 120_000
-/** A payment that the node has never heard of may be on its way to it, but not for so long. */
+/** If the node does not know the payment after this time, the request is no longer on its way. */
 const NEVER_HEARD_MS = 5_000
 
 export type Paid = { preimage: string; feeSat: number | undefined }
-/** What the node says of a payment; `unheard`: it knows of none. */
+/** The state of a payment according to the node; `unheard`: the node does not know it. */
 type Fate =
   | { is: 'paid'; paid: Paid }
   | { is: 'failed' }
@@ -25,7 +25,7 @@ type Fate =
   | { is: 'refused' }
   | { is: 'unknown' }
 
-/** The paying node, by phoenixd's API. It pays one hash once, whoever asks how often: that, and asking before deciding, is all our safety. */
+/** The paying node, through phoenixd's API. Two things prevent double payments: a node pays a payment hash only once, and we ask it before deciding. */
 export class Wallet {
   readonly url: string
   readonly #password: string
@@ -45,26 +45,26 @@ export class Wallet {
       if (this.#call.signal.aborted) throw this.#call.signal.reason
       if (wasNeverSent(error))
         throw new Failure('network', 'node_unreachable', 'The paying node cannot be reached. Nothing was paid.', {
-          next: 'Is --node-url right, and is the node ready?',
+          next: 'Check --node-url, and that the node is ready.',
           cause: error,
         })
       return this.#learn(paymentHash)
     }
     const { status, body, text } = answer
     if (status === 401) throw wrongPassword()
-    // Whoever stands between us and the node answers these: it may have got the request all the same.
+    // A proxy may have sent these statuses, so the node may still have received the request.
     if (status >= 500) return this.#learn(paymentHash)
     if (status !== 200)
-      throw new Failure('other', 'payment_refused', `The node refuses (HTTP ${status}): ${text.slice(0, 200)} Nothing was paid.`)
+      throw new Failure('other', 'payment_refused', `The node rejected the request (HTTP ${status}): ${text.slice(0, 200)} Nothing was paid.`)
     if (typeof body.paymentPreimage === 'string')
       return proven(paymentHash, { preimage: body.paymentPreimage, feeSat: numeric(body.routingFeeSat) })
     if (typeof body.reason !== 'string') return this.#learn(paymentHash)
-    // Paid before, or right now by an earlier run of ours: then the preimage is there, or soon will be.
+    // Already paid, or being paid by an earlier run: the preimage is there or will be soon.
     if (/already been paid|another payment is in progress/.test(body.reason)) return this.#learn(paymentHash)
     throw new Failure('other', 'payment_failed', `The node could not pay: ${body.reason}. Nothing was paid.`)
   }
 
-  /** What became of an earlier attempt; undefined: nothing was paid, for certain. */
+  /** The outcome of an earlier attempt; undefined if it certainly did not pay. */
   async earlier({ invoice: { paymentHash } }: Pick<Offer, 'invoice'>): Promise<Paid | undefined> {
     const fate = await this.#ask(paymentHash)
     if (fate.is === 'paid') return fate.paid
@@ -72,7 +72,7 @@ export class Wallet {
     return fate.is === 'failed' || fate.is === 'unheard' ? undefined : this.#learn(paymentHash)
   }
 
-  /** The answer was lost. The payment is made or not whatever we do, so we ask until the node knows. */
+  /** The response was lost, and nothing we do changes the outcome. Ask the node until it knows. */
   async #learn(paymentHash: string): Promise<Paid> {
     const started = Date.now()
     const deadline = started + (this.#call.number('timeout') === undefined ? PATIENCE_MS : this.#call.timeoutMs)
@@ -85,7 +85,7 @@ export class Wallet {
       }
       await sleep(pauseMs, this.#call.signal)
     }
-    throw new Failure('network', 'payment_unknown', 'The node does not say whether it has paid. It may have.')
+    throw new Failure('network', 'payment_unknown', 'The node does not report whether it paid. It may have.')
   }
 
   async #ask(paymentHash: string): Promise<Fate> {
@@ -120,7 +120,7 @@ export class Wallet {
   ): Promise<{ status: number; body: Record<string, unknown>; text: string }> {
     const signal = AbortSignal.any([this.#call.signal, AbortSignal.timeout(timeoutMs)])
     const authorization = `Basic ${Buffer.from(`:${this.#password}`).toString('base64')}`
-    // A redirection would take the password along.
+    // A redirect would send the password elsewhere.
     const response = await fetch(this.url + path, {
       method,
       headers: { authorization },
@@ -136,16 +136,16 @@ export class Wallet {
 }
 
 const wrongPassword = (): Failure =>
-  new Failure('key', 'node_password', 'The node refuses the password. Nothing was paid now.', {
-    next: 'It has to be the full one: with the restricted password nothing can be sent.',
+  new Failure('key', 'node_password', 'The node rejected the password. This run paid nothing.', {
+    next: 'Use the full password. The restricted one cannot send payments.',
   })
 
-/** A node that gives a wrong preimage, or a body of another API, must not make us present nonsense for real money. */
+/** A wrong preimage would make a useless credential for real money, so check it before presenting it. */
 function proven(paymentHash: string, paid: Paid): Paid {
   const isHex = /^[0-9a-f]{64}$/.test(paid.preimage)
   if (isHex && createHash('sha256').update(Buffer.from(paid.preimage, 'hex')).digest('hex') === paymentHash) return paid
-  throw new Failure('other', 'wrong_preimage', 'The node says that it has paid, and its proof does not fit the invoice.', {
-    next: `Look at the payment ${paymentHash} in the node.`,
+  throw new Failure('other', 'wrong_preimage', 'The node reports the payment as made, but its preimage does not match the invoice.', {
+    next: `Look up the payment ${paymentHash} on the node.`,
   })
 }
 
@@ -160,17 +160,17 @@ function objectIn(text: string): Record<string, unknown> {
   }
 }
 
-/** The file holds the password alone, or is what `nodes create --credentials-file` wrote. */
+/** The file contains only the password, or is the file written by `nodes create --credentials-file`. */
 export async function openWallet(call: Call): Promise<Wallet> {
   const path = call.text('password-file')
   if (path === undefined)
-    throw usage('It costs something, and there is nothing to pay it with: --password-file is missing.', 'boltyard pay --help')
+    throw usage('The server asks for payment, but --password-file is missing.', 'boltyard pay --help')
   const text = await readSecretOrInput(path, 'the node’s password', call.signal)
   const { password = text, endpointUrl } = text.startsWith('{') ? objectIn(text) : {}
   const url = call.text('node-url') ?? endpointUrl
-  if (typeof password !== 'string' || !/^[\x21-\x7e]+$/.test(password)) throw usage('The password file holds no password.')
-  if (typeof url !== 'string') throw usage('--node-url is missing: the endpointUrl of the node that pays.', 'boltyard nodes list')
+  if (typeof password !== 'string' || !/^[\x21-\x7e]+$/.test(password)) throw usage('The password file does not contain a password.')
+  if (typeof url !== 'string') throw usage('--node-url is missing. It is the endpointUrl of the paying node.', 'boltyard nodes list')
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw usage('--node-url must be like https://boltyard.example/n/node_…')
+    throw usage('--node-url must look like https://boltyard.example/n/node_….')
   return new Wallet(url, password, call)
 }
