@@ -9,14 +9,14 @@ export default defineConfig({
   plugins: [react()],
   build: {
     target: 'es2022',
-    // The Content-Security-Policy has no data: for fonts and scripts; whatever is small enough to be inlined would be refused.
+    // The Content-Security-Policy does not allow data: URLs for fonts and scripts, so nothing may be inlined.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // Mantine, React and the router are one chunk, 155 kB when compressed; what counts is measured there.
+    // Mantine, React and the router share one chunk of 155 kB compressed; the warning looks at uncompressed sizes.
     chunkSizeWarningLimit: 700,
   },
   server: {
-    // The server takes changes from its own origin only, and the page of `vite dev` has another.
+    // The server accepts changes only from its own origin, and `vite dev` serves the page from another one.
     proxy: { '/dashboard/api': { target: server, changeOrigin: true, headers: { origin: new URL(server).origin } } },
   },
 })

@@ -34,7 +34,13 @@ export const GLOBAL_OPTIONS: Record<string, Option> = {
     value: 'file',
     help: 'file with the API key; default SERVICE_API_KEY, or first-run.json for a service on this machine',
   },
-  timeout: { kind: 'number', value: 'seconds', min: 1, max: 86_400, help: 'give up after this many seconds in total (exit code 3)' },
+  timeout: {
+    kind: 'number',
+    value: 'seconds',
+    min: 1,
+    max: 86_400,
+    help: 'give up after this many seconds in total (exit code 3)',
+  },
   help: { kind: 'flag', help: 'show this help' },
 }
 

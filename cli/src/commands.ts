@@ -193,7 +193,10 @@ const PAYMENTS: RunnableCommand[] = [
     about: 'You can repeat this as often as you like. Before you deliver, use redeem instead: it succeeds only once.',
     examples: [
       { line: 'echo "$AUTHORIZATION" | boltyard payments validate', does: 'the credential contains the payment’s id' },
-      { line: 'boltyard payments validate pay_06c2y8… --credential-file header.txt', does: 'check the credential for a specific payment' },
+      {
+        line: 'boltyard payments validate pay_06c2y8… --credential-file header.txt',
+        does: 'check the credential for a specific payment',
+      },
     ],
     positionals: [{ ...PAYMENT, optional: true }],
     options: { 'credential-file': CREDENTIAL_FILE },
@@ -248,7 +251,8 @@ const PAYMENTS: RunnableCommand[] = [
   {
     path: 'payments release',
     summary: 'Release the claim on a delivery that failed',
-    about: 'The customer’s credential can then be redeemed again with a new request id. A payment can be released at most ten times.',
+    about:
+      'The customer’s credential can then be redeemed again with a new request id. A payment can be released at most ten times.',
     examples: [
       {
         line: 'boltyard payments release pay_06c2y8… --request-id order-17 --reason "printer on fire"',
@@ -281,8 +285,16 @@ const PAYMENTS: RunnableCommand[] = [
       { line: `boltyard payments list --all | jq '[.payments[].amountSat] | add'`, does: 'add up all payments in a script' },
     ],
     options: {
-      status: { kind: 'choice', choices: ['payment_required', 'settled', 'paid', 'expired'], help: 'only payments with this status' },
-      delivery: { kind: 'choice', choices: ['none', 'held', 'done'], help: 'only payments in this state; held: claimed but not confirmed' },
+      status: {
+        kind: 'choice',
+        choices: ['payment_required', 'settled', 'paid', 'expired'],
+        help: 'only payments with this status',
+      },
+      delivery: {
+        kind: 'choice',
+        choices: ['none', 'held', 'done'],
+        help: 'only payments in this state; held: claimed but not confirmed',
+      },
       node: { kind: 'text', value: 'node', help: 'only payments to this node, by id or name' },
       limit: { kind: 'number', value: 'count', min: 1, max: 100, help: 'payments per page, 1 to 100; default 20' },
       cursor: { kind: 'text', value: 'cursor', help: 'nextCursor of the previous page' },
@@ -360,9 +372,7 @@ const SANDBOX: RunnableCommand[] = [
         does: 'a complete payment, from challenge to delivery',
       },
     ],
-    positionals: [
-      { name: 'invoice', help: 'the invoice or challenge; - for stdin, which may be the JSON of payments create' },
-    ],
+    positionals: [{ name: 'invoice', help: 'the invoice or challenge; - for stdin, which may be the JSON of payments create' }],
     load: async () => (await sandbox()).pay,
   },
 ]

@@ -16,7 +16,10 @@ function overview(commands: Command[]): string[] {
     'Examples',
     ...examples([
       { line: 'export SERVICE_API_KEY=…', does: 'set the API key, from the dashboard or first-run.json' },
-      { line: 'boltyard nodes create --name shop --credentials-file shop.json --wait', does: 'create a node and wait until it is ready' },
+      {
+        line: 'boltyard nodes create --name shop --credentials-file shop.json --wait',
+        does: 'create a node and wait until it is ready',
+      },
       {
         line: 'boltyard payments create --node <id> --amount-sat 100 --description "Weather report"',
         does: 'create the challenge for your own 402 response',

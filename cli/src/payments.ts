@@ -108,7 +108,10 @@ async function expected(call: Call): Promise<ExpectedTerms> {
 function holder(call: Call): string {
   const requestId = call.text('request-id')
   if (requestId === undefined)
-    throw usage('--request-id is required: only the request that claimed a delivery can confirm or release it.', 'boltyard payments --help')
+    throw usage(
+      '--request-id is required: only the request that claimed a delivery can confirm or release it.',
+      'boltyard payments --help',
+    )
   return requestId
 }
 

@@ -100,7 +100,9 @@ function nextAfter({ code, details }: BoltyardError, call: Call | undefined): st
     case 'insufficient_credit':
       return creditNext(details.topUp)
     case 'node_has_funds':
-      return ['Send the funds elsewhere first, or delete the node anyway with --force. Its data is kept for the retention period.']
+      return [
+        'Send the funds elsewhere first, or delete the node anyway with --force. Its data is kept for the retention period.',
+      ]
     case 'node_not_found':
       return ['List the account’s nodes: boltyard nodes list']
     case 'gateway_payment_not_found':

@@ -1,4 +1,4 @@
-// Before the first paint: whoever chose dark on a light system would see a white page until the app has loaded.
+// Runs before the first paint. Otherwise a person who chose dark on a light system would see a white page until the app has loaded.
 ;(() => {
   let chosen = null
   try {

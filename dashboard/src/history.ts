@@ -1,8 +1,8 @@
 import { createBrowserHistory } from '@tanstack/react-router'
 import { takeLinkToken } from './link-token.ts'
 
-// Before the router remembers the address: the token would otherwise come back with the next navigation.
+// Must run before the router stores the URL. Otherwise the token would return with the next navigation.
 takeLinkToken()
 
-/** Beside the router, for what is not a page and still has to send people to one. */
+/** Separate from the router, for code outside of pages that needs to navigate. */
 export const history = createBrowserHistory()

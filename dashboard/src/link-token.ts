@@ -3,8 +3,8 @@ const PAGE = '/dashboard/link'
 let token: string | null = null
 
 /**
- * Taken out of the address bar before anything else runs: it is worth a session to whoever reads it over a shoulder, in the history or in
- * a screenshot. It stays in memory only, so that a reload needs the link again.
+ * Removed from the address bar before anything else runs: anyone who sees the token on screen, in the history or in a screenshot could
+ * sign in with it. It is kept only in memory, so after a reload the link must be opened again.
  */
 export function takeLinkToken(): void {
   if (location.pathname.replace(/\/$/, '') !== PAGE || location.hash.length < 2) return

@@ -16,17 +16,17 @@ import { schemeManager, theme } from './theme.ts'
 
 whenSessionIsOver(() => leaveSession())
 
-// Together with who is signed in, which decides whether it is shown, and not after it.
+// Fetched in parallel with /me, which decides whether it is shown.
 const matches: { routeId: keyof typeof router.routesById }[] = router.matchRoutes(router.latestLocation)
 for (const { routeId } of matches) void router.loadRouteChunk(router.routesById[routeId])
 
 const root = document.getElementById('root')
 if (!root) throw new Error('The page has no root.')
 
-// Until the first answer the page itself shows that it is starting (index.html); what went wrong is told by the router, which asks again.
+// index.html shows a loading state until the first response. If it fails, the router asks again and shows the error.
 await queryClient.prefetchQuery(meQuery)
 
-// Without its own <style> tags (see theme.ts), so that the Content-Security-Policy needs no exception for styles.
+// No <style> tags from Mantine (see theme.ts), so the Content-Security-Policy needs no exception for styles.
 createRoot(root).render(
   <MantineProvider
     theme={theme}

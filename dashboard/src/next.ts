@@ -3,8 +3,8 @@ const GATES = ['/dashboard/sign-in', '/dashboard/sign-up', '/dashboard/link']
 export const isGate = (path: string): boolean => GATES.some((gate) => path.startsWith(gate))
 
 /**
- * Only a page of ours: an address from elsewhere in `next` would send people who just typed their password to somebody else, and
- * `/dashboard/../n/…` to a node. So it is read as the browser will read it, and what comes out must still be below /dashboard.
+ * Accepts only dashboard pages: a foreign URL in `next` would send people who just entered their password to another site, and
+ * `/dashboard/../n/…` to a node. So it is resolved the way the browser does it, and the result must still be below /dashboard.
  */
 export function safeNext(next: unknown): string | undefined {
   const { origin } = window.location

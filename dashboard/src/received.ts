@@ -7,8 +7,8 @@ const HOURS = 24
 const DAYS = 7
 
 /**
- * The clock hours or calendar days of whoever looks, oldest first and the present one last; one in which nothing came is there as zero.
- * Days are cut by the calendar, not by 86,400 s: the day on which the clocks change has 23 or 25 hours.
+ * Hours or days in the viewer's time zone, oldest first, ending with the current one. Empty ones are zero. Days follow the calendar: a
+ * day on which the clocks change has 23 or 25 hours.
  */
 export function pointsOf({ now, quarterHours }: Overview['received'], span: Span): Point[] {
   const starts = span === 'day' ? hourStarts(now) : dayStarts(now)
@@ -20,7 +20,7 @@ export function pointsOf({ now, quarterHours }: Overview['received'], span: Span
   return points
 }
 
-/** Of the hour hand as it stands there: in some places it stands at :30 or :45 of UTC. Stepping back in seconds survives a change of the clocks. */
+/** Start of the local hour, which in some time zones is at :30 or :45 UTC. Stepping back in seconds is safe across clock changes. */
 function hourStarts(now: number): number[] {
   const date = new Date(now * 1000)
   const current = now - date.getMinutes() * 60 - date.getSeconds()

@@ -10,7 +10,7 @@ import { NODE_TABS, type NodeTab } from './tabs.ts'
 
 const root = createRootRoute({ component: Outlet, notFoundComponent: Missing, errorComponent: Broken })
 
-/** Pages for whoever has no session yet. */
+/** Pages for people who are not signed in. */
 const gate = createRoute({
   getParentRoute: () => root,
   id: 'gate',
@@ -52,7 +52,7 @@ const app = createRoute({
 const overview = createRoute({
   getParentRoute: () => app,
   path: '/',
-  // Asked for while the page itself is still being loaded.
+  // Fetched while the page's code is still loading.
   loader: () => void queryClient.prefetchQuery(overviewQuery),
   component: lazyPage(() => import('./pages/overview.tsx'), 'OverviewPage'),
 })
@@ -117,7 +117,7 @@ const settings = createRoute({
   component: lazyPage(() => import('./pages/settings.tsx'), 'SettingsPage'),
 })
 
-/** Inside the frame: from a page that is not there, the way on is the navigation. */
+/** Shown inside the app, so that the navigation is available. */
 const missing = createRoute({ getParentRoute: () => app, path: '$', component: Missing })
 
 const routeTree = root.addChildren([

@@ -1,11 +1,11 @@
 import { Button, createTheme, localStorageColorSchemeManager, Modal, NumberInput, Tabs } from '@mantine/core'
 
-/** Also read by public/scheme.js, before the first paint. */
+/** Also read by public/scheme.js before the first paint. */
 export const schemeManager = localStorageColorSchemeManager({ key: 'boltyard-theme' })
 
 /**
- * Colours are in theme.css and not here: given here, Mantine would write them into a <style> of its own, which the
- * Content-Security-Policy refuses. For the same reason AppShell, Grid, SimpleGrid and responsive style props are not used.
+ * Colors are in theme.css: from here, Mantine would inject them as a <style>, which the Content-Security-Policy blocks. For the same
+ * reason, AppShell, Grid, SimpleGrid and responsive style props are not used.
  */
 export const theme = createTheme({
   primaryColor: 'indigo',
@@ -14,7 +14,7 @@ export const theme = createTheme({
   respectReducedMotion: true,
   components: {
     Button: Button.extend({ defaultProps: { size: 'sm' } }),
-    // Its own lock writes a <style> too; app.css does the same for as long as a dialog is open.
+    // Mantine's scroll lock injects a <style> too; app.css does the same while a dialog is open.
     Modal: Modal.extend({
       defaultProps: {
         lockScroll: false,

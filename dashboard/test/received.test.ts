@@ -13,7 +13,7 @@ afterEach(() => {
   else process.env.TZ = zoneBefore
 })
 
-/** One satoshi in each quarter of an hour of the last eight days. */
+/** One satoshi in each quarter hour of the last eight days. */
 function everyQuarter(now: number): { now: number; quarterHours: { at: number; sat: number }[] } {
   const last = now - (now % QUARTER)
   return { now, quarterHours: Array.from({ length: 8 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1 })).reverse() }
@@ -32,7 +32,7 @@ test.each([
   process.env.TZ = zone
   const points = pointsOf(everyQuarter(at(now)), 'week')
   expect(points).toHaveLength(7)
-  // Each begins at midnight there, and has as many quarters as that day had.
+  // Each starts at local midnight and has as many quarter hours as that day.
   expect(points.map(({ at: start }) => new Date(start * 1000).toTimeString().slice(0, 8))).toEqual(Array(7).fill('00:00:00'))
   expect(points.slice(0, -1).map(({ sat }) => sat)).toEqual(hours.map((count) => count * 4))
   const today = points.at(-1)?.at ?? 0

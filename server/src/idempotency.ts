@@ -45,7 +45,8 @@ export async function once<P, T>(
   if (!sealingKey) throw new Error('there is no master key')
   const context = `${name.callerId} ${name.route} ${key}`
   const claim = await claimKey(database, name, bodyHash, attempt)
-  if (claim === 'other body') throw new Problem('idempotency_conflict', 'This Idempotency-Key was already used with a different body.')
+  if (claim === 'other body')
+    throw new Problem('idempotency_conflict', 'This Idempotency-Key was already used with a different body.')
   if (claim === 'running')
     throw new Problem('operation_in_progress', 'The first request with this Idempotency-Key is still running.', {
       headers: { 'retry-after': '1' },

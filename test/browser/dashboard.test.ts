@@ -93,7 +93,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await page.getByRole('tab', { name: 'Try it' }).click()
     for (const verb of [
       'One step at a time',
-      'Answer with 402',
+      'Respond with 402',
       'Pay as a customer',
       'Build the credential',
       'Redeem',
@@ -139,7 +139,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     const deleting = dialog(page, 'Delete shop?')
     await untilText(deleting, /Balance: [1-9][\d ]* sat/)
     const confirm = deleting.getByRole('button', { name: 'Delete with its funds' })
-    await deleting.getByRole('checkbox', { name: 'Delete it although it holds funds' }).check()
+    await deleting.getByRole('checkbox', { name: 'Delete the node even though it holds funds' }).check()
     expect(await confirm.isDisabled()).toBe(true)
     await deleting.getByLabel('Type shop to confirm').fill('shop')
     await confirm.click()

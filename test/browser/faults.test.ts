@@ -65,7 +65,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await creating.getByRole('button', { name: 'Create', exact: true }).click()
     // It would be a guess that the node was not created; and the request has an id although no answer brought one.
     const alert = creating.getByRole('alert')
-    for (const part of ['It is not known whether this was done.', 'The service did not answer.', 'Press Create again']) {
+    for (const part of ['This may or may not have worked.', 'The service did not respond.', 'Press Create again']) {
       await untilText(alert, part)
     }
     const [, requestId = '(no id)'] = /Request id (\w+)/.exec(await textOf(alert)) ?? []
@@ -126,7 +126,7 @@ inBrowser('when things go wrong in the dashboard', () => {
 
     // And what a program does with a key.
     await go(page, 'Gateway')
-    await page.getByText('Nobody has been asked to pay yet.').waitFor()
+    await page.getByText('No payments yet.').waitFor()
     const owner = await person.owner()
     await owner.want(201, 'POST', '/gateway/payments', {
       json: { nodeId: node.id, amountSat: 40, description: 'From elsewhere', protocol: 'mpp' },
@@ -171,7 +171,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     )
     await go(page, 'Credit')
     const problem = page.getByRole('alert')
-    for (const part of ['Your credit cannot be shown.', 'Something broke.', 'Try again.', 'req_for_the_test']) {
+    for (const part of ['Your credit could not be loaded.', 'Something broke.', 'Try again.', 'req_for_the_test']) {
       await untilText(problem, part)
     }
     await page.unroute('**/dashboard/api/credit')
@@ -193,13 +193,13 @@ inBrowser('when things go wrong in the dashboard', () => {
     const unknown = page.getByTestId('balance-unknown')
 
     await fault(server, created, 'peer_down')
-    await untilText(unknown, /not known while its channels are offline. The money is still there/)
+    await untilText(unknown, /unknown while the channels are offline. Your money is safe/)
     await fault(server, created, 'none')
     await untilText(page.getByTestId('balance'), balance)
 
     const pid = runningPidOf(server, node)
     process.kill(pid, 'SIGSTOP')
-    await untilText(unknown, /does not answer at the moment, so its balance is not known. The money is still there/)
+    await untilText(unknown, /is not responding, so its balance is unknown. Your money is safe/)
     process.kill(pid, 'SIGKILL')
     await page.getByTestId('balance').waitFor({ timeout: 90_000 })
     await untilText(page.getByTestId('balance'), balance)
@@ -208,8 +208,8 @@ inBrowser('when things go wrong in the dashboard', () => {
     await page.getByRole('button', { name: 'Stop' }).click()
     await heading(page, 'funded Stopped').waitFor()
     await page.getByRole('tab', { name: 'Overview' }).click()
-    await page.getByText('The node is stopped. Its money and data are kept').waitFor()
-    await page.getByText('The balance is not known while the node is not running.').waitFor()
+    await page.getByText('The node is stopped. Its money and data are safe').waitFor()
+    await page.getByText('The balance is unknown while the node is not running.').waitFor()
     await page.getByRole('button', { name: 'Start' }).click()
     await heading(page, 'funded Ready').waitFor()
     await untilText(page.getByTestId('balance'), balance)
@@ -227,7 +227,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await untilText(creating.getByRole('alert'), 'The node was not created.')
     await untilText(creating, '50 sat are missing')
     expect((await person.want(200, 'GET', '/nodes')).nodes).toEqual([])
-    await creating.getByRole('button', { name: 'Pay it as a customer' }).click()
+    await creating.getByRole('button', { name: 'Pay as a customer' }).click()
     await untilText(creating.getByTestId('paid'), 'paid ✓ 50 sat')
     await creating.getByRole('button', { name: 'Create', exact: true }).click()
     await closeSecrets(dialog(page, 'Store the credentials of afford'))
@@ -242,9 +242,9 @@ inBrowser('when things go wrong in the dashboard', () => {
     await page.getByLabel('Amount in sat').fill('5000')
     await page.getByRole('button', { name: 'Create invoice' }).click()
     await page.getByRole('img', { name: 'QR code of the invoice' }).waitFor()
-    await page.getByRole('button', { name: 'Pay it as a customer' }).click()
+    await page.getByRole('button', { name: 'Pay as a customer' }).click()
     await untilText(page.getByTestId('paid'), 'paid ✓ 5 000 sat')
     await untilText(page.getByTestId('credit-balance'), '15 000 sat')
-    await untilText(page.getByRole('row', { name: /Topped up/ }), '+5 000 sat')
+    await untilText(page.getByRole('row', { name: /Top-up/ }), '+5 000 sat')
   })
 })

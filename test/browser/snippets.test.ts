@@ -65,7 +65,7 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
     const { page } = person
     const SERVICE_API_KEY = await server.newKey(['nodes:write', 'gateway:write'], person.accountId).then(({ key }) => key)
     await person.open('developers')
-    const key = await pasteCurl(await snippet(page, 'Is the key right?'), { SERVICE_API_KEY })
+    const key = await pasteCurl(await snippet(page, 'Check your key'), { SERVICE_API_KEY })
     expect(key.scopes).toContain('gateway:write')
 
     const read = async () => ({ charge: await snippet(page, 'Ask for a payment'), redeem: await snippet(page, 'Redeem') })

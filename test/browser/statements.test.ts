@@ -72,12 +72,12 @@ inBrowser('what the dashboard says', () => {
     await untilText(overview.page.getByTestId('overview-nodes'), '1 of 1 up')
     await fault(server, created, 'hang')
     await Promise.all([
-      heading(one.page, 'stuck Not answering')
+      heading(one.page, 'stuck Not responding')
         .waitFor()
-        .then(() => untilText(one.page.getByRole('region', { name: 'Money', exact: true }), 'Channels not known')),
-      untilText(list.page.getByRole('link', { name: /stuck/ }), 'Not answering'),
+        .then(() => untilText(one.page.getByRole('region', { name: 'Money', exact: true }), 'Channels unknown')),
+      untilText(list.page.getByRole('link', { name: /stuck/ }), 'Not responding'),
       untilText(overview.page.getByTestId('overview-nodes'), '0 of 1 up').then(() =>
-        untilText(overview.page.getByRole('region', { name: 'Nodes' }), '1 does not answer.'),
+        untilText(overview.page.getByRole('region', { name: 'Nodes' }), '1 is not responding.'),
       ),
     ])
     await fault(server, created, 'none')
@@ -115,7 +115,7 @@ inBrowser('what the dashboard says', () => {
     await person.open(`gateway/payments/${id}`)
     await heading(page, 'Payment Expired').waitFor()
     const details = await textOf(page.getByRole('region', { name: 'Details' }))
-    expect(details).toContain('no: it expired before anybody paid')
+    expect(details).toContain('no: it expired before it was paid')
     expect(details).not.toContain('not yet')
   })
 
@@ -184,9 +184,9 @@ inBrowser('what the dashboard says', () => {
       person.want(status, 'POST', `/payments/${id}/redeem`, { json: { credential, requestId: 'one', expect: { minAmountSat } } })
     expect(await redeem(409, 6)).toMatchObject({ error: { code: 'terms_mismatch', settled: true } })
     await person.open(`gateway/payments/${id}`)
-    await untilText(person.page.getByText('The money is there'), /or your server refused them.*The credential stays good/)
+    await untilText(person.page.getByText('The node received the money'), /or your server refused the credential.*It stays valid/)
     await redeem(200, 5)
-    await person.page.getByText('The money is there').waitFor({ state: 'detached' })
+    await person.page.getByText('The node received the money').waitFor({ state: 'detached' })
   })
 
   test('dashboard: the ledger on the screen adds up to the balance above it', async () => {
@@ -241,7 +241,7 @@ inBrowser('what the dashboard says', () => {
     const { node } = await person.createReady({ name: 'rich' })
     await person.want(200, 'POST', `/sandbox/nodes/${node.id}/fund`, { json: { amountSat: 50_000 } })
     const deleting = dialog(page, 'Delete rich?')
-    const accept = deleting.getByRole('checkbox', { name: 'Delete it although it holds funds' })
+    const accept = deleting.getByRole('checkbox', { name: 'Delete the node even though it holds funds' })
     const name = deleting.getByLabel('Type rich to confirm')
     const confirm = deleting.getByRole('button', { name: 'Delete with its funds' })
     for (const state of ['ready', 'stopped']) {
@@ -251,7 +251,7 @@ inBrowser('what the dashboard says', () => {
       await accept.waitFor()
       expect([state, await name.isDisabled(), await confirm.isDisabled()]).toEqual([state, true, true])
     }
-    await untilText(deleting, 'There was money on it when they were last online.')
+    await untilText(deleting, 'The node held money when they were last online.')
     await accept.check()
     await name.fill('rich')
     await accept.uncheck()

@@ -72,7 +72,9 @@ export async function update(call: Call): Promise<void> {
   const deadline = Date.now() + (call.number('timeout') === undefined ? WAIT_MS : call.timeoutMs)
   while (call.flag('wait') && node.updateStatus === 'updating') {
     if (Date.now() > deadline)
-      throw new Failure('network', 'timeout', 'The update has not finished yet. It continues in the background.', { next: lookAt(id) })
+      throw new Failure('network', 'timeout', 'The update has not finished yet. It continues in the background.', {
+        next: lookAt(id),
+      })
     await sleep(LOOK_MS, call.signal)
     node = await client.nodes.get(id, { signal: call.signal })
   }

@@ -84,7 +84,10 @@ function stateDirectory(): string {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
   } catch {
-    throw usage(`The credential cannot be stored in ${directory}. Nothing was paid.`, 'Name a file for it with --credential-file.')
+    throw usage(
+      `The credential cannot be stored in ${directory}. Nothing was paid.`,
+      'Name a file for it with --credential-file.',
+    )
   }
   return directory
 }

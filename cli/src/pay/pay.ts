@@ -102,17 +102,11 @@ function afterPaying(error: unknown, call: Call, kept: Kept): unknown {
     kept.remove()
     return error
   }
-  const cause =
-    error instanceof Failure ? error : new Failure('network', 'payment_unknown', 'The payment may have been made.')
-  return new Failure(
-    cause.exit,
-    cause.code,
-    isInterrupted ? `${cause.message} The payment may have been made.` : cause.message,
-    {
-      next: [...cause.next, 'To ask the node, and pay only if it has not paid yet:', again(kept)],
-      details: { outcome: 'unknown', paymentHash: kept.purchase.paymentHash, credentialFile: kept.path },
-    },
-  )
+  const cause = error instanceof Failure ? error : new Failure('network', 'payment_unknown', 'The payment may have been made.')
+  return new Failure(cause.exit, cause.code, isInterrupted ? `${cause.message} The payment may have been made.` : cause.message, {
+    next: [...cause.next, 'To ask the node, and pay only if it has not paid yet:', again(kept)],
+    details: { outcome: 'unknown', paymentHash: kept.purchase.paymentHash, credentialFile: kept.path },
+  })
 }
 
 const again = ({ purchase, path }: Kept): string =>

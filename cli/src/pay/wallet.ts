@@ -55,7 +55,11 @@ export class Wallet {
     // A proxy may have sent these statuses, so the node may still have received the request.
     if (status >= 500) return this.#learn(paymentHash)
     if (status !== 200)
-      throw new Failure('other', 'payment_refused', `The node rejected the request (HTTP ${status}): ${text.slice(0, 200)} Nothing was paid.`)
+      throw new Failure(
+        'other',
+        'payment_refused',
+        `The node rejected the request (HTTP ${status}): ${text.slice(0, 200)} Nothing was paid.`,
+      )
     if (typeof body.paymentPreimage === 'string')
       return proven(paymentHash, { preimage: body.paymentPreimage, feeSat: numeric(body.routingFeeSat) })
     if (typeof body.reason !== 'string') return this.#learn(paymentHash)
@@ -144,9 +148,14 @@ const wrongPassword = (): Failure =>
 function proven(paymentHash: string, paid: Paid): Paid {
   const isHex = /^[0-9a-f]{64}$/.test(paid.preimage)
   if (isHex && createHash('sha256').update(Buffer.from(paid.preimage, 'hex')).digest('hex') === paymentHash) return paid
-  throw new Failure('other', 'wrong_preimage', 'The node reports the payment as made, but its preimage does not match the invoice.', {
-    next: `Look up the payment ${paymentHash} on the node.`,
-  })
+  throw new Failure(
+    'other',
+    'wrong_preimage',
+    'The node reports the payment as made, but its preimage does not match the invoice.',
+    {
+      next: `Look up the payment ${paymentHash} on the node.`,
+    },
+  )
 }
 
 const numeric = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
@@ -163,13 +172,14 @@ function objectIn(text: string): Record<string, unknown> {
 /** The file contains only the password, or is the file written by `nodes create --credentials-file`. */
 export async function openWallet(call: Call): Promise<Wallet> {
   const path = call.text('password-file')
-  if (path === undefined)
-    throw usage('The server asks for payment, but --password-file is missing.', 'boltyard pay --help')
+  if (path === undefined) throw usage('The server asks for payment, but --password-file is missing.', 'boltyard pay --help')
   const text = await readSecretOrInput(path, 'the node’s password', call.signal)
   const { password = text, endpointUrl } = text.startsWith('{') ? objectIn(text) : {}
   const url = call.text('node-url') ?? endpointUrl
-  if (typeof password !== 'string' || !/^[\x21-\x7e]+$/.test(password)) throw usage('The password file does not contain a password.')
-  if (typeof url !== 'string') throw usage('--node-url is missing. It is the endpointUrl of the paying node.', 'boltyard nodes list')
+  if (typeof password !== 'string' || !/^[\x21-\x7e]+$/.test(password))
+    throw usage('The password file does not contain a password.')
+  if (typeof url !== 'string')
+    throw usage('--node-url is missing. It is the endpointUrl of the paying node.', 'boltyard nodes list')
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw usage('--node-url must look like https://boltyard.example/n/node_….')
   return new Wallet(url, password, call)

@@ -1,7 +1,7 @@
 import { ApiError, api } from './client.ts'
 import type { Passkey } from './types.ts'
 
-/** Sign-in and what belongs to it, by the server's own routes for it. A refusal here is about the password, not about the session. */
+/** Calls to the sign-in routes. A 401 here means a wrong password, not an expired session. */
 const AUTH = '/auth'
 const own = { keepsSession: true } as const
 
@@ -15,17 +15,17 @@ export const signOut = (): Promise<unknown> => api.post(`${AUTH}/sign-out`, {}, 
 
 export const signOutEverywhere = (): Promise<unknown> => api.post(`${AUTH}/revoke-sessions`, {})
 
-/** The other sessions end: whoever changes a password because it leaked wants exactly that. */
+/** Ends all other sessions, in case the old password was leaked. */
 export const changePassword = (currentPassword: string, newPassword: string): Promise<unknown> =>
   api.post(`${AUTH}/change-password`, { currentPassword, newPassword, revokeOtherSessions: true }, own)
 
-/** A passkey belongs to a name: browsers refuse to make one for an address of digits. */
+/** A passkey belongs to a host name: browsers refuse to create one for an IP address. */
 const isName = (hostname: string): boolean => !/^[\d.]+$|:/.test(hostname)
 
 export const canUsePasskeys = (): boolean =>
   typeof window.PublicKeyCredential === 'function' && window.isSecureContext && isName(window.location.hostname)
 
-/** Of the addresses of the dashboard, one that passkeys can be used at. */
+/** An address of the dashboard that supports passkeys. */
 export const passkeyOrigin = (origins: string[]): string | undefined =>
   origins.find((origin) => {
     const { protocol, hostname } = new URL(origin)
@@ -58,7 +58,7 @@ export async function addPasskey(name: string): Promise<void> {
   await api.post(`${AUTH}/passkey/verify-registration`, { response, name }, own)
 }
 
-/** The browser's own errors speak of specifications; nearly always somebody pressed Cancel or waited too long. */
+/** Browser error messages quote specifications. Nearly always, the person pressed Cancel or waited too long. */
 async function ceremony<T>(act: () => Promise<T>): Promise<T> {
   try {
     return await act()

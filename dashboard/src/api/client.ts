@@ -1,12 +1,12 @@
 import type { ErrorBody } from './types.ts'
 
-/** What went wrong with a request. Status 0: no answer came at all, and whether the request arrived is not known. */
+/** A failed request. Status 0 means that no response came and the request may or may not have arrived. */
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
   readonly requestId: string | null
   readonly retryAfterSeconds: number | null
-  /** Whatever else stands inside `error`: `reason`, `topUp`. */
+  /** Further members of `error`, such as `reason` and `topUp`. */
   readonly details: Record<string, unknown>
 
   constructor(fields: {
@@ -30,7 +30,7 @@ export const API = '/dashboard/api'
 
 let onSessionOver: () => void = () => {}
 
-/** Called when a request of a signed-in page is refused for lack of a session; not by sign-in itself. */
+/** Called when a signed-in page gets a 401; not for the sign-in requests themselves. */
 export function whenSessionIsOver(act: () => void): void {
   onSessionOver = act
 }
@@ -42,10 +42,10 @@ async function request<T>(
   path: string,
   { body, idempotencyKey, signal, keepsSession }: Options = {},
 ): Promise<T> {
-  // Made here and not by the service: also an answer that never came has an id then, and the log has what was done under it.
+  // Created here and not by the service, so that a request without a response can also be found in the log.
   const requestId = freshKey()
   const headers: Record<string, string> = { accept: 'application/json', 'x-request-id': requestId }
-  // Also without a body: the server takes a change only as JSON, which no form of another site can send.
+  // Set even without a body: the server accepts changes only as JSON, which a form on another site cannot send.
   if (method !== 'GET') headers['content-type'] = 'application/json'
   if (idempotencyKey) headers['idempotency-key'] = idempotencyKey
 
@@ -58,7 +58,7 @@ async function request<T>(
   } catch (cause) {
     if (signal?.aborted) throw cause
     const code = method === 'GET' ? 'no_answer' : 'uncertain'
-    throw new ApiError({ status: 0, code, message: 'The service did not answer.', requestId })
+    throw new ApiError({ status: 0, code, message: 'The service did not respond.', requestId })
   }
   const answer = parsed(text)
   if (response.ok) return answer as T
@@ -77,14 +77,14 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The routes of sign-in come from a library that puts code and message at the top. */
+/** The sign-in library puts code and message at the top level. */
 function errorOf(response: Response, answer: unknown): ApiError {
   const body = (answer ?? {}) as Partial<ErrorBody> & { code?: string; message?: string }
   const { code, message, requestId, ...details } = body.error ?? { code: body.code, message: body.message }
   return new ApiError({
     status: response.status,
     code: code ?? `status_${response.status}`,
-    message: message ?? `The service answered with status ${response.status}.`,
+    message: message ?? `The service returned status ${response.status}.`,
     requestId: requestId ?? response.headers.get('x-request-id'),
     retryAfterSeconds: Number(response.headers.get('retry-after')) || null,
     details,
@@ -99,7 +99,7 @@ export const api = {
   delete: (path: string): Promise<void> => request<void>('DELETE', path),
 }
 
-/** `crypto.randomUUID` is missing on plain http away from loopback; the bytes are not. */
+/** `crypto.randomUUID` needs https or localhost; `getRandomValues` works everywhere. */
 export function freshKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

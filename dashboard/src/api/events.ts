@@ -3,7 +3,7 @@ import { API } from './client.ts'
 import { queryClient } from './queries.ts'
 import type { Changed } from './types.ts'
 
-/** `lost` means: it was there, or should be by now, and the page may be showing what is no longer so. */
+/** `lost`: the connection broke or was never established, so the page may be out of date. */
 export type Connection = 'connecting' | 'open' | 'lost'
 
 let connection: Connection = 'connecting'
@@ -25,7 +25,7 @@ export function useConnection(): Connection {
   )
 }
 
-/** A busy gateway changes many times a second; every change asked for at once would be a load test of one's own service. */
+/** A busy gateway changes many times a second. Refetching on every event would overload the service. */
 const PAUSE_MS = 1000
 let pending: Changed | null = null
 
@@ -49,7 +49,7 @@ function apply(changed: Changed): void {
 
 function refresh({ nodes, payments, activity }: Changed): void {
   const old = new Set<string>(['overview'])
-  // A received payment changes a node's balance and list as much as a start or stop does.
+  // A received payment also changes the node's balance and payment list.
   if (nodes || payments) old.add('nodes').add('credit')
   if (payments) old.add('payments')
   if (activity) old.add('activity').add('credit').add('keys').add('top-up')
@@ -59,8 +59,8 @@ function refresh({ nodes, payments, activity }: Changed): void {
 const LONGEST_WAIT_MS = 15_000
 
 /**
- * The browser's own EventSource gives up for good on an answer that is not 200, such as the 503 of a restart: then it is made anew here.
- * While the tab is hidden there is none, because browsers allow six connections to one host: the seventh tab would hang.
+ * EventSource gives up permanently on any status but 200, such as a 503 during a restart, so we create a new one. Hidden tabs close
+ * theirs, because browsers allow only six connections per host and the seventh tab would hang.
  */
 export function listen(onRefused: () => void): () => void {
   let source: EventSource | null = null
@@ -75,7 +75,7 @@ export function listen(onRefused: () => void): () => void {
     source.onopen = () => {
       failures = 0
       become('open')
-      // What happened in between was told to nobody.
+      // Events during the gap were missed.
       if (hasMissed) void queryClient.invalidateQueries()
       hasMissed = false
     }
@@ -84,11 +84,11 @@ export function listen(onRefused: () => void): () => void {
       hasMissed = true
       failures += 1
       become('lost')
-      // Otherwise the browser itself tries again, when the server told it to.
+      // Otherwise the browser retries on its own, after the delay set by the server.
       if (source?.readyState === EventSource.CLOSED) {
         timer = setTimeout(open, Math.min(LONGEST_WAIT_MS, 500 * 2 ** Math.min(failures, 5)))
       }
-      // A session that is over looks the same as a server that is away; only a request tells them apart.
+      // An expired session looks like an unreachable server; only a request can tell them apart.
       onRefused()
     }
   }
@@ -102,7 +102,7 @@ export function listen(onRefused: () => void): () => void {
     if (document.visibilityState === 'hidden') close()
     else if (source === null) open()
   }
-  /** The machine woke up, or found its network again: waiting out the pause would look like a fault. */
+  /** The computer woke up or is online again, so reconnect now instead of waiting for the delay. */
   const onOnline = () => {
     if (connection === 'lost' && document.visibilityState === 'visible') open()
   }

@@ -16,9 +16,9 @@ import type {
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // Events say when something is old (events.ts); without an end, a missed one would be believed for ever.
+      // Events invalidate data (events.ts). The limit covers events that were missed.
       staleTime: 30_000,
-      // Else a query waits in silence for the browser to feel online, and a server on loopback needs no network.
+      // Otherwise queries pause while the browser is offline, but a server on localhost needs no network.
       networkMode: 'always',
       retry: (count, error) => count < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 502),
       retryDelay: (count) => 500 * 2 ** count,
@@ -48,7 +48,7 @@ export const nodeQuery = (id: string) =>
     queryFn: ({ signal }) => api.get<DashboardNode>(`/nodes/${encodeURIComponent(id)}`, { signal }),
   })
 
-/** Asked again by itself: channels come and go without any event of ours. */
+/** Polled, because channel changes do not cause events. */
 export const liveQuery = (id: string) =>
   queryOptions({
     queryKey: ['nodes', id, 'live'],
@@ -74,7 +74,7 @@ export const keysQuery = queryOptions({
   queryFn: async ({ signal }) => (await api.get<{ keys: ApiKey[] }>('/keys', { signal })).keys,
 })
 
-/** What a payment can be looked for by; each is one word of the badges, but that "undelivered" is all that waits for its delivery. */
+/** The states to filter payments by. They match the badges, except "undelivered", which covers every payment that awaits delivery. */
 const STATES = {
   unpaid: { status: 'payment_required' },
   undelivered: { undelivered: 'true' },
@@ -118,7 +118,7 @@ export const activityQuery = infiniteQueryOptions({
   getNextPageParam: (last) => last.nextCursor,
 })
 
-/** An unknown or empty parameter is refused, so what is not set must not be there. */
+/** The server rejects empty parameters, so leave out what is not set. */
 function parameters(values: Record<string, string | null | undefined>): string {
   const set = Object.entries(values).filter((entry): entry is [string, string] => Boolean(entry[1]))
   return set.length === 0 ? '' : `?${new URLSearchParams(set)}`

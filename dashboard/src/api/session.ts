@@ -6,18 +6,18 @@ const HOME = '/dashboard/'
 const MARK = 'boltyard-signed-in'
 let hasEnded = false
 
-/** Kept by the browser, so that somebody who comes back after the session has ended is told so, and not only asked for a password. */
+/** Stored in the browser, so that a person who returns after their session ended is told so. */
 export function noteSignedIn(isSignedIn: boolean): void {
   hasEnded = false
   try {
     if (isSignedIn) localStorage.setItem(MARK, 'yes')
     else localStorage.removeItem(MARK)
   } catch {
-    // A browser that keeps nothing: only this tab knows then.
+    // Storage is unavailable, so only this tab knows.
   }
 }
 
-/** A session was here, and nobody in this browser has ended it. */
+/** Whether this browser had a session that nobody ended here. */
 export function hasSessionEnded(): boolean {
   try {
     return hasEnded || localStorage.getItem(MARK) !== null
@@ -26,7 +26,7 @@ export function hasSessionEnded(): boolean {
   }
 }
 
-/** After sign-in: nothing of another person may be left in memory, and everything is asked anew. */
+/** After sign-in: clears everything another person may have left in memory, and reloads it. */
 export async function enterSession(next?: string): Promise<void> {
   queryClient.clear()
   await queryClient.fetchQuery({ ...meQuery, staleTime: 0 })
@@ -34,12 +34,12 @@ export async function enterSession(next?: string): Promise<void> {
   goOn(next)
 }
 
-/** To where somebody wanted to go before they were asked to sign in. */
+/** Goes to the page the person wanted before they were asked to sign in. */
 export function goOn(next?: string): void {
   history.replace(safeNext(next) ?? HOME)
 }
 
-/** The session is over: to the sign-in page, and from there back to where one was, unless one wanted to leave. */
+/** The session ended: go to the sign-in page, and back afterwards unless the person signed out. */
 export function leaveSession(isWanted = false): void {
   const { pathname, search } = window.location
   if (isGate(pathname)) return

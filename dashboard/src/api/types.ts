@@ -1,4 +1,4 @@
-/** What `/dashboard/api` answers: the contract's types, and those of signing in. Times are Unix seconds. */
+/** Responses of `/dashboard/api`: the contract's types and those of sign-in. Times are in Unix seconds. */
 
 export type { ApiKeyDetails as ApiKey } from '../../../contract/src/api-keys.ts'
 export type { Overview } from '../../../contract/src/dashboard/account.ts'
@@ -12,19 +12,19 @@ export type { NumberedActivity as Activity } from '../../../contract/src/operato
 
 export type ErrorBody = { error: { code: string; message: string; requestId?: string } & Record<string, unknown> }
 
-/** GET /me, without a session too: what a sign-in page must know. */
+/** GET /me. Also works without a session, for the sign-in page. */
 export type Me = {
   user: { id: string; email: string; name: string } | null
   account: { id: string; name: string } | null
-  /** No real money: there is a faucet, and a customer to try things with. */
+  /** Play money, with a faucet and a test customer. */
   isSandbox: boolean
   registration: 'open' | 'invite' | 'off'
   publicUrl: string
-  /** Where the dashboard can be used; the first is that of publicUrl. */
+  /** The dashboard's allowed origins; the first is that of publicUrl. */
   origins: string[]
-  /** The account of the first start waits for its owner. Only told to whoever is not signed in. */
+  /** Whether the account from the first start has no owner yet. Only reported to people who are not signed in. */
   hasUnclaimedAccount: boolean
-  /** On one's own machine, where the operator's token was written. */
+  /** On a local installation, the path of the operator token file. */
   operatorTokenFile: string | null
   version: string
   nodePriceSatPerDay: number
@@ -40,7 +40,7 @@ export type LinkInfo = {
 }
 
 /**
- * Below /auth, all with an `Origin` of `origins`; errors as everywhere. POST /sign-up/email {email, password, name?} (only with registration
+ * Routes below /auth. All need an `Origin` listed in `origins`; errors have the usual shape. POST /sign-up/email {email, password, name?} (only with registration
  * open), /sign-in/email {email, password, rememberMe?}, /change-password {currentPassword, newPassword} (ends all other sessions),
  * /passkey/verify-authentication {response} → SignedIn. POST /sign-out, /revoke-sessions (this one too), /revoke-other-sessions,
  * /update-user {name}. GET /list-sessions → {sessions}. GET /passkey/generate-register-options, /passkey/generate-authenticate-options →

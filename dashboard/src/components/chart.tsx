@@ -11,12 +11,12 @@ export const CHART_HEIGHT = 220
 const HOUR = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
 const DAY = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric' })
 
-/** Bars drawn on a canvas, which says nothing to a screen reader: the table that the caller puts beside it does. */
+/** A bar chart on a canvas. Screen readers cannot read it, so the caller adds a table. */
 export default function Chart({ points, unit }: Props) {
   const box = useRef<HTMLDivElement>(null)
   const scheme = useComputedColorScheme('light', { getInitialValueInEffect: false })
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a canvas does not follow the colours of the page; it is drawn anew
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a canvas does not follow CSS colors, so a theme change must redraw it
   useEffect(() => {
     const host = box.current
     if (!host) return
@@ -72,7 +72,7 @@ const barPaths: uPlot.Series.PathBuilder = (...given) => {
   return bars ? bars(...given) : null
 }
 
-/** The last one always has its name: it is the present. */
+/** Always label the last bar, which is the current period. */
 function everyNth(count: number, most: number): number[] {
   const step = Math.ceil(count / most)
   const places: number[] = []

@@ -3,7 +3,7 @@ import { IconCheck, IconCopy } from '@tabler/icons-react'
 import { useEffect, useState } from 'react'
 import { announce } from './layout/announcer.tsx'
 
-/** Plain http away from loopback has no clipboard; the old way still works there. */
+/** The clipboard API needs https or localhost; execCommand also works over plain http. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text)
@@ -11,7 +11,7 @@ export async function copyText(text: string): Promise<boolean> {
   } catch {
     const area = document.createElement('textarea')
     area.value = text
-    // Inside an open dialog: its focus trap takes the focus, and with it the selection, back from anything outside.
+    // Stay inside an open dialog: its focus trap would take the focus, and with it the selection, from any element outside.
     const host = document.activeElement?.closest('[role=dialog]') ?? document.body
     area.style.position = 'fixed'
     area.style.opacity = '0'
@@ -35,7 +35,7 @@ export function CopyButton({ text, label, withText = false }: Props) {
   const copy = async () => {
     const worked = await copyText(text)
     setCopied(worked)
-    announce(worked ? 'Copied' : 'Copying was refused by the browser. Select the text and copy it yourself.')
+    announce(worked ? 'Copied' : 'The browser blocked copying. Select the text and copy it manually.')
   }
   const icon = isCopied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />
   if (withText) {

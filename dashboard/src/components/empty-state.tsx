@@ -3,7 +3,7 @@ import { Snippet } from './snippet.tsx'
 
 type Props = { sentence: string; action: ReactNode; curl: string }
 
-/** Instead of an empty table: what would be here, how to get it with the mouse, and how with curl. */
+/** Shown instead of an empty table: what will be here, and how to create it with a button or curl. */
 export function EmptyState({ sentence, action, curl }: Props) {
   return (
     <div className="card empty">

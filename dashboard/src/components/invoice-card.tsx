@@ -19,7 +19,7 @@ type Props = {
   children?: ReactNode
 }
 
-/** An invoice to be paid by somebody, and that it was, without a reload. */
+/** An invoice that updates itself when it is paid. */
 export function InvoiceCard({ invoice, paid, expiresAt, isSandbox, onPaidHere, children }: Props) {
   const payHere = useAction(async () => {
     await api.post('/sandbox/pay', { invoice })
@@ -49,9 +49,9 @@ export function InvoiceCard({ invoice, paid, expiresAt, isSandbox, onPaidHere, c
         {isSandbox && !paid && !isOver && (
           <div>
             <Button loading={payHere.isPending} onClick={() => void payHere.run()}>
-              Pay it as a customer
+              Pay as a customer
             </Button>
-            <p className="small dim">In the sandbox there is a customer with play money.</p>
+            <p className="small dim">The sandbox has a test customer with play money.</p>
           </div>
         )}
         <Problem error={payHere.error} what="The invoice was not paid." />

@@ -37,7 +37,7 @@ function Row({ item }: { item: ApiKey }) {
   const revoke = useAction(async () => {
     await api.delete(`/keys/${item.id}`)
     setRevoking(false)
-    announce(`${item.name} is revoked`)
+    announce(`${item.name} was revoked`)
     await queryClient.invalidateQueries({ queryKey: ['keys'] })
   })
   return (
@@ -92,8 +92,8 @@ function Row({ item }: { item: ApiKey }) {
           onConfirm={() => void revoke.run()}
         >
           <p>
-            Programs that use <span className="mono">{item.prefix}…</span> are refused from now on. It cannot be undone; to refuse
-            them for a while, disable the key instead.
+            Requests with the key <span className="mono">{item.prefix}…</span> will be refused. This cannot be undone. To block
+            the key temporarily, disable it instead.
           </p>
           <Problem error={revoke.error} what="The key was not revoked." />
         </ConfirmDialog>

@@ -13,7 +13,7 @@ type Props = {
 
 export function LoadMore({ query }: Props) {
   if (query.isFetchNextPageError) {
-    return <Problem error={query.error} what="More could not be loaded." onRetry={() => void query.fetchNextPage()} />
+    return <Problem error={query.error} what="Loading more failed." onRetry={() => void query.fetchNextPage()} />
   }
   if (!query.hasNextPage) return null
   return (

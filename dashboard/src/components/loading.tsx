@@ -1,6 +1,6 @@
 import { Skeleton, VisuallyHidden } from '@mantine/core'
 
-/** As high as what will be there, so that nothing moves when it comes. */
+/** As tall as the content it stands in for, so the layout does not shift. */
 export function Loading({ height, what = 'Loading' }: { height: number; what?: string }) {
   return (
     <div aria-busy="true">

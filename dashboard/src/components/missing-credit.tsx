@@ -8,14 +8,14 @@ import { InvoiceCard } from './invoice-card.tsx'
 
 type Offer = { amountSat: number; invoice: string; expiresAt: number }
 
-/** The invoice that a refusal for lack of credit carries, when the service can take payments. */
+/** The invoice in an `insufficient_credit` error, if the service can receive payments. */
 export function offerOf(error: unknown): Offer | null {
   if (!(error instanceof ApiError) || error.code !== 'insufficient_credit') return null
   const offer = error.details.topUp as Offer | undefined
   return offer?.invoice ? offer : null
 }
 
-/** Paying what is missing, where it is missed. The offer does not say under which hash to ask for it: the ledger does say that it came. */
+/** Lets the person pay the missing credit on the spot. The offer has no payment hash to poll, so watch the ledger for the payment. */
 export function MissingCredit({ offer, isSandbox }: { offer: Offer; isSandbox: boolean }) {
   const newest = useRef<number | null>(null)
   const { data: isPaid = false, refetch } = useQuery({
@@ -40,10 +40,10 @@ export function MissingCredit({ offer, isSandbox }: { offer: Offer; isSandbox: b
     >
       <div>
         {isPaid ? (
-          'Your credit is enough now. Press Create again.'
+          'Your credit is now sufficient. Press Create again.'
         ) : (
           <>
-            <Amount sat={offer.amountSat} /> are missing. Pay them here, and go on.
+            <Amount sat={offer.amountSat} /> of credit are missing. Pay here to continue.
           </>
         )}
       </div>

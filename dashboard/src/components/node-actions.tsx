@@ -7,11 +7,11 @@ import { useAction } from './use-action.ts'
 
 const VERBS = { start: 'started', stop: 'stopped', restart: 'restarted' } as const
 
-/** Only what the node's state allows is offered: a button that can only fail teaches nothing. */
+/** Offers only the actions that the node's status allows. */
 export function NodeActions({ node }: { node: DashboardNode }) {
   const operate = useAction(async (verb: keyof typeof VERBS) => {
     const asked = api.post<DashboardNode>(`/nodes/${node.id}/${verb}`)
-    // The answer comes when it is done, which may take a minute; that it has begun is known at once.
+    // The response comes when the operation is done, which may take a minute. Refresh early to show that it has begun.
     setTimeout(() => void queryClient.invalidateQueries({ queryKey: ['nodes'] }), 300)
     try {
       await asked
@@ -44,7 +44,7 @@ export function NodeActions({ node }: { node: DashboardNode }) {
           </Button>
         )}
       </Group>
-      <Problem error={operate.error} what="That was not done." />
+      <Problem error={operate.error} what="The operation failed." />
     </>
   )
 }

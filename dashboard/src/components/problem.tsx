@@ -4,20 +4,20 @@ import { ApiError } from '../api/client.ts'
 import { explain } from '../text/explanations.ts'
 import { CopyButton } from './copy-button.tsx'
 
-/** `again`: what to do when no answer came, where to do it once more does no harm. */
+/** `again`: what to do if no response came and the action is safe to repeat. */
 type Props = { error: unknown; what: string; next?: ReactNode; again?: string; onRetry?: (() => void) | undefined }
 
-/** What went wrong, why, what to do next, and the id under which the log has it. */
+/** What went wrong, why, what to do next, and the request id to find it in the log. */
 export function Problem({ error, what, next: given, again, onRetry }: Props) {
   if (!error) return null
   const { why, next: usual } = explain(error)
   const requestId = error instanceof ApiError ? error.requestId : null
-  // "It was not created" would be a guess here, and somebody would create a second one.
+  // "It was not created" would be a guess here and could lead people to create a second one.
   const isUncertain = error instanceof ApiError && error.code === 'uncertain'
   const next = (isUncertain && again) || (given ?? usual)
   return (
     <div className="problem" role="alert">
-      <strong>{isUncertain ? 'It is not known whether this was done.' : what}</strong>
+      <strong>{isUncertain ? 'This may or may not have worked.' : what}</strong>
       <p>{why}</p>
       {next && <p>{next}</p>}
       {(requestId || onRetry) && (

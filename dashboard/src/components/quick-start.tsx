@@ -14,14 +14,15 @@ export function QuickStart({ me }: { me: Me }) {
       <h2 id="quick-start">Quick start</h2>
       <p className="small">
         {nodes && nodes.length > 0 ? (
-          'Paste them as they are, with your key in the environment variable SERVICE_API_KEY.'
+          'Set the environment variable SERVICE_API_KEY to your key, then paste these commands.'
         ) : (
           <>
-            Paste them as they are, with your key in the environment variable SERVICE_API_KEY. To be paid you need a node:{' '}
-            <TextLink to="/nodes">create one</TextLink>, or put the id of the one that the second command creates into NODE_ID.
+            Set the environment variable SERVICE_API_KEY to your key, then paste these commands. You need a node to receive
+            payments: <TextLink to="/nodes">create one</TextLink>, or set NODE_ID to the id of the node that the second command
+            creates.
           </>
         )}{' '}
-        Everything else is in the <a href="/docs">API documentation</a>.
+        For everything else, see the <a href="/docs">API documentation</a>.
       </p>
       <Tabs defaultValue="curl">
         <Tabs.List aria-label="Language" mb="sm">
@@ -31,23 +32,25 @@ export function QuickStart({ me }: { me: Me }) {
         <Tabs.Panel value="curl">
           <div className="stack">
             <div>
-              <h3 className="legend">Is the key right?</h3>
-              <Snippet code={whoAmICurl(me.publicUrl)} label="Is the key right?" />
+              <h3 className="legend">Check your key</h3>
+              <Snippet code={whoAmICurl(me.publicUrl)} label="Check your key" />
             </div>
             <div>
-              <h3 className="legend">Create a node (permission Write)</h3>
-              <p className="small dim">Repeated, it makes no second node; another Idempotency-Key makes another one.</p>
+              <h3 className="legend">Create a node (requires the Write permission)</h3>
+              <p className="small dim">
+                Repeating this command does not create a second node. To create another one, change the Idempotency-Key.
+              </p>
               <Snippet code={createNodeCurl(me.publicUrl)} label="Create a node" />
             </div>
             <div>
-              <h3 className="legend">Ask for a payment (permission Gateway)</h3>
+              <h3 className="legend">Ask for a payment (requires the Gateway permission)</h3>
               <Snippet code={chargeCurl(me.publicUrl, nodeId)} label="Ask for a payment" />
             </div>
             <div>
-              <h3 className="legend">Redeem what the customer comes back with</h3>
+              <h3 className="legend">Redeem the customer's credential</h3>
               <p className="small dim">
-                PAYMENT_ID is the id from the answer above, CREDENTIAL the customer's Authorization header. What you expect is
-                compared with what was paid for, and one request id is one delivery: deliver when the answer is 200.
+                PAYMENT_ID is the id from the response above, CREDENTIAL the customer's Authorization header. The terms in
+                "expect" are compared with the payment, and each request id stands for one delivery. Deliver if the status is 200.
               </p>
               <Snippet code={redeemCurl(me.publicUrl, nodeId)} label="Redeem" />
             </div>
@@ -55,8 +58,8 @@ export function QuickStart({ me }: { me: Me }) {
         </Tabs.Panel>
         <Tabs.Panel value="js">
           <p className="small dim">
-            The SDK's paywall does all of it: it asks for the payment, redeems it and delivers once. It needs the packages express
-            and @boltyard/sdk.
+            The SDK's paywall does all of this: it asks for the payment, redeems it and delivers once. Install express and
+            @boltyard/sdk.
           </p>
           <Snippet code={paywallJs(me.publicUrl, nodeId)} label="A server that charges" />
         </Tabs.Panel>

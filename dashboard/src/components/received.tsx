@@ -13,7 +13,7 @@ export function Received({ received }: { received: Overview['received'] }) {
   const [span, setSpan] = useState<Span>('day')
   const unit = span === 'day' ? 'hour' : 'day'
   const points = useMemo(() => pointsOf(received, span), [received, span])
-  // The sum of the bars: a number beside a chart that shows another one is a fault to whoever adds it up.
+  // The sum of the bars, so that the total always matches the chart.
   const total = totalOf(points)
   return (
     <section className="card" aria-labelledby="received">
@@ -37,12 +37,12 @@ export function Received({ received }: { received: Overview['received'] }) {
         />
       </div>
       <p className="small dim">
-        {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, your time. Invoices that you create
-        on a node yourself are not counted.
+        {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, in your time zone. Invoices that
+        you create on a node yourself are not counted.
       </p>
       <div className="chart-space">
         {total === 0 ? (
-          <p className="dim chart-empty">Nothing was received in this time.</p>
+          <p className="dim chart-empty">Nothing was received in this period.</p>
         ) : (
           <Suspense fallback={<Loading height={HEIGHT} />}>
             <Chart points={points} unit={unit} />

@@ -2,11 +2,11 @@ import { CopyButton } from './copy-button.tsx'
 
 type Props = { code: string; label: string; wraps?: boolean }
 
-/** Reachable by keyboard, because what is longer than the box must be scrolled. */
+/** Focusable, so that long code can be scrolled with the keyboard. */
 export function Snippet({ code, label, wraps = false }: Props) {
   return (
     <div className={wraps ? 'snippet snippet-wrap' : 'snippet'}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable without a mouse */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable box must be reachable by keyboard */}
       <section tabIndex={0} aria-label={label}>
         <pre>
           <code>{code}</code>

@@ -13,7 +13,7 @@ import type { DashboardNode, GatewayPayment } from '../api/types.ts'
 
 type Tone = 'good' | 'busy' | 'idle' | 'bad' | 'warn'
 
-/** One word, colour and icon for each state, everywhere. The word alone must do: colour and icon are for those who see them. */
+/** One word, color and icon per status. The word alone must be enough: not everyone sees the color and icon. */
 export function Status({ word, tone, icon: Icon }: { word: string; tone: Tone; icon: TablerIcon }) {
   return (
     <span className={`status status-${tone}`}>
@@ -33,7 +33,7 @@ const NODE: Record<DashboardNode['status'], Look> = {
   failed: ['Failed', 'bad', IconAlertTriangle],
 }
 
-const SILENT: Look = ['Not answering', 'warn', IconAlertTriangle]
+const SILENT: Look = ['Not responding', 'warn', IconAlertTriangle]
 
 const OPERATION: Record<string, string> = {
   start: 'Starting',
@@ -43,7 +43,7 @@ const OPERATION: Record<string, string> = {
   delete: 'Deleting',
 }
 
-/** While an operation runs the status keeps its old value, so that the operation is what a person wants to know. */
+/** During an operation the status keeps its old value, so show the operation instead. */
 function lookOf({ status, operation, isSilent }: Shown): Look {
   const word = operation && OPERATION[operation]
   if (word) return [word, 'busy', IconLoader2]

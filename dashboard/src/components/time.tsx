@@ -7,7 +7,7 @@ let timer: ReturnType<typeof setInterval> | undefined
 
 function subscribe(tell: () => void): () => void {
   watchers.add(tell)
-  // One clock for all of them: a list of a hundred times would otherwise be a hundred timers.
+  // One timer for all instances: a list can show a hundred times.
   timer ??= setInterval(() => {
     now = Math.floor(Date.now() / 1000)
     for (const watcher of watchers) watcher()
@@ -20,7 +20,7 @@ function subscribe(tell: () => void): () => void {
   }
 }
 
-/** Seconds since 1970, moving on every second, or in steps of `step` seconds. */
+/** The current Unix time, updated every `step` seconds. */
 export function useNow(step = 1): number {
   useEffect(() => {
     now = Math.floor(Date.now() / 1000)
@@ -28,7 +28,7 @@ export function useNow(step = 1): number {
   return useSyncExternalStore(subscribe, () => now - (now % step))
 }
 
-/** Relative, with the exact time on hover. */
+/** A relative time, with the exact time on hover. */
 export function Time({ at }: { at: number }) {
   const current = useNow(15)
   return (

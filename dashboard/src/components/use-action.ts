@@ -8,8 +8,8 @@ export type Action<A extends unknown[], R> = {
 }
 
 /**
- * Something that a person asks for, once at a time: a second click while the first is under way does nothing. The result stays with the
- * caller and in no cache, because some results are secrets.
+ * Runs an action the user requested, one at a time: a second click while the first is pending does nothing. Results go to the caller and
+ * are never cached, because some are secrets.
  */
 export function useAction<A extends unknown[], R>(act: (...args: A) => Promise<R>): Action<A, R> {
   const [isPending, setPending] = useState(false)

@@ -15,13 +15,13 @@ import { createNodeCurl } from '../text/snippets.ts'
 export function ActivityPage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const activity = useInfiniteQuery(activityQuery)
-  // The names that it speaks of: ids that turn into names would move the lines.
+  // Load names first: replacing ids with names later would shift the lines.
   const isPending = [activity, useQuery(nodesQuery), useQuery(keysQuery)].some((query) => query.isPending)
   const rows = isPending ? undefined : activity.data?.pages.flatMap((page) => page.activity)
   return (
     <Page title="Activity">
       {!activity.data && (
-        <Problem error={activity.error} what="The log cannot be shown." onRetry={() => void activity.refetch()} />
+        <Problem error={activity.error} what="The activity log could not be loaded." onRetry={() => void activity.refetch()} />
       )}
       {isPending && <Loading height={480} />}
       {rows?.length === 0 && (
@@ -49,7 +49,7 @@ export function ActivityPage() {
 
 function Row({ row, userId }: { row: Activity; userId: string | null }) {
   const { before, after, namesTarget } = sentenceOf(row)
-  // A warning is about the account, and nobody's deed.
+  // A warning concerns the account; no one caused it.
   const actor = row.action === 'credit.warning' ? null : actorOf(row.actor, userId)
   return (
     <li className="row">
@@ -66,7 +66,7 @@ function Row({ row, userId }: { row: Activity; userId: string | null }) {
   )
 }
 
-/** By its name where there is one: an id says nothing to a person. */
+/** The target's name if known, because an id means nothing to people. */
 function Target({ row, target }: { row: Activity; target: string }) {
   const { data: nodes } = useQuery(nodesQuery)
   const { data: keys } = useQuery(keysQuery)
@@ -96,7 +96,7 @@ function Target({ row, target }: { row: Activity; target: string }) {
 }
 
 function amountOf({ amountSat, amountMsat }: Activity['detail']): string {
-  // The sentence says which way it went.
+  // The sentence already says whether it was added or deducted.
   if (typeof amountSat === 'number') return `: ${sats(Math.abs(amountSat))}`
   return typeof amountMsat === 'number' ? `: ${satsOfMsat(Math.abs(amountMsat))}` : ''
 }

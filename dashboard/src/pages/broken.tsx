@@ -16,7 +16,7 @@ export function Broken({ error }: { error: unknown }) {
   const router = useRouter()
   return (
     <Page title="Something went wrong">
-      <Problem error={error} what="This page cannot be shown." onRetry={() => void router.invalidate()} />
+      <Problem error={error} what="This page could not be displayed." onRetry={() => void router.invalidate()} />
     </Page>
   )
 }

@@ -21,7 +21,9 @@ export function CreditPage() {
   const entries = credit.data?.pages.flatMap((page) => page.entries) ?? []
   return (
     <Page title="Credit">
-      {!credit.data && <Problem error={credit.error} what="Your credit cannot be shown." onRetry={() => void credit.refetch()} />}
+      {!credit.data && (
+        <Problem error={credit.error} what="Your credit could not be loaded." onRetry={() => void credit.refetch()} />
+      )}
       {credit.isPending && <Loading height={520} />}
       {summary && (
         <div className="stack">
@@ -29,13 +31,9 @@ export function CreditPage() {
           {summary.canTopUp ? (
             <TopUpPanel me={me} />
           ) : (
-            <p className="note">Topping up here is not set up at this service. Ask the operator for credit.</p>
+            <p className="note">This service does not sell credit. Ask the operator for some.</p>
           )}
-          {entries.length > 0 ? (
-            <Ledger entries={entries} credit={summary} />
-          ) : (
-            <p className="note">Nothing was added or used yet.</p>
-          )}
+          {entries.length > 0 ? <Ledger entries={entries} credit={summary} /> : <p className="note">No entries yet.</p>}
           <LoadMore query={credit} />
         </div>
       )}
@@ -52,24 +50,24 @@ function Balance({ credit, me }: { credit: Credit; me: Me }) {
       </div>
       <p>
         {credit.runwaySeconds === null
-          ? 'Nothing uses it now.'
+          ? 'Not in use.'
           : credit.runwaySeconds <= 0
-            ? 'It is used up.'
-            : `Lasts ${duration(credit.runwaySeconds)} with the ${credit.nodesThatCost === 1 ? 'node that runs' : `${credit.nodesThatCost} nodes that run`} now.`}
+            ? 'Used up.'
+            : `Will last ${duration(credit.runwaySeconds)} with ${credit.nodesThatCost} running node${credit.nodesThatCost === 1 ? '' : 's'}.`}
         {credit.stopsAt !== null && (
           <>
             {' '}
-            Running nodes are stopped <Time at={credit.stopsAt} />, never deleted.
+            Running nodes will be stopped <Time at={credit.stopsAt} />, but not deleted.
           </>
         )}
       </p>
       <p className="small dim">
         {me.nodePriceSatPerDay === 0 ? (
-          'Nodes cost nothing here.'
+          'Nodes are free on this service.'
         ) : (
           <>
-            A node that runs costs <Amount sat={me.nodePriceSatPerDay} /> a day, counted by the minute. Stopped, failed and
-            deleted nodes cost nothing.
+            A running node costs <Amount sat={me.nodePriceSatPerDay} /> a day, billed by the minute. Stopped, failed and deleted
+            nodes cost nothing.
           </>
         )}
       </p>
@@ -137,10 +135,10 @@ function Waiting({ topUp, isSandbox }: { topUp: TopUp; isSandbox: boolean }) {
   )
 }
 
-/** Where the reason alone does not say it. */
-const KINDS: Record<string, string> = { signup: 'Given', operator: 'By the operator', usage: 'Used', top_up: 'Topped up' }
+/** Shown in addition to the reason. */
+const KINDS: Record<string, string> = { signup: 'Welcome credit', operator: 'By the operator', usage: 'Usage', top_up: 'Top-up' }
 
-/** Adds up to the balance above it, to the millisatoshi: what is used but not booked yet has a line of its own. */
+/** Adds up to the balance above to the millisatoshi, because unposted usage has its own line. */
 function Ledger({ entries, credit }: { entries: CreditEntry[]; credit: Credit }) {
   const { data: nodes } = useQuery(nodesQuery)
   const nameOf = ({ reference }: CreditEntry) => nodes?.find((node) => reference?.startsWith(node.id))?.name
@@ -158,7 +156,7 @@ function Ledger({ entries, credit }: { entries: CreditEntry[]; credit: Credit })
         <Table.Tbody>
           {credit.unpostedMsat !== 0 && (
             <Table.Tr data-testid="unposted">
-              <Table.Td>Used, not booked yet</Table.Td>
+              <Table.Td>Usage not posted yet</Table.Td>
               <Table.Td className="number">
                 <MsatAmount msat={-credit.unpostedMsat} />
               </Table.Td>

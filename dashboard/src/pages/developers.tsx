@@ -32,18 +32,18 @@ export function DevelopersPage() {
           </h2>
           {keys.data?.length !== 0 && button}
         </div>
-        {!keys.data && <Problem error={keys.error} what="Your keys cannot be shown." onRetry={() => void keys.refetch()} />}
+        {!keys.data && <Problem error={keys.error} what="Your keys could not be loaded." onRetry={() => void keys.refetch()} />}
         {keys.isPending && <Loading height={700} />}
         {keys.data?.length === 0 && (
           <EmptyState
-            sentence="You have no API key yet. Your programs show one with each request."
+            sentence="You have no API key yet. Your programs send one with each request."
             action={button}
             curl={whoAmICurl(me.publicUrl)}
           />
         )}
         {keys.data && keys.data.length > 0 && <KeyList keys={keys.data} />}
       </section>
-      {/* After the keys: before, it would be pushed down by them. */}
+      {/* Rendered once the keys are loaded, because they would push it down. */}
       {!keys.isPending && <QuickStart me={me} />}
       {isCreating && (
         <CreateKeyDialog
@@ -57,7 +57,7 @@ export function DevelopersPage() {
       {created && (
         <SecretsDialog
           title={`Store the key ${created.name}`}
-          warning="It is shown only now. Keep it where your program reads it, such as the environment variable SERVICE_API_KEY; not in your code."
+          warning="It is shown only once. Store it outside your code, for example in the environment variable SERVICE_API_KEY."
           fileName={`boltyard-${created.id}.txt`}
           fileHeading={`API key ${created.name} (${created.id}) with ${created.scopes.join(', ')} at ${me.publicUrl}/v1`}
           secrets={[{ name: 'API key', value: created.key, explanation: 'Sent as Authorization: Bearer with each request.' }]}

@@ -26,18 +26,18 @@ export function GatewayPage() {
     <GatewayTabs place="payments">
       {(isFiltered || rows?.length !== 0) && <Filters />}
       {!payments.data && (
-        <Problem error={payments.error} what="The payments cannot be shown." onRetry={() => void payments.refetch()} />
+        <Problem error={payments.error} what="The payments could not be loaded." onRetry={() => void payments.refetch()} />
       )}
       {payments.isPending && <Loading height={480} />}
       {rows?.length === 0 &&
         (isFiltered ? (
           <div className="card empty">
-            <p>No payment is like that.</p>
+            <p>No payments match these filters.</p>
             <TextLink to="/gateway">Show all payments</TextLink>
           </div>
         ) : (
           <EmptyState
-            sentence="Nobody has been asked to pay yet. A challenge is what your server answers with status 402."
+            sentence="No payments yet. A payment starts with a challenge, which your server sends with status 402."
             action={
               me.isSandbox ? (
                 <ButtonLink to="/gateway/try-it">Try it</ButtonLink>
@@ -88,7 +88,7 @@ function Filters() {
         value={nodeId}
         data={[
           { value: '', label: 'Any' },
-          // One that is deleted can still be in the address.
+          // The URL may still name a deleted node.
           ...(nodeId !== '' && !known.some((node) => node.id === nodeId) ? [{ value: nodeId, label: nodeId }] : []),
           ...known.map((node) => ({ value: node.id, label: node.name })),
         ]}

@@ -24,7 +24,7 @@ export function LinkPage() {
   const [error, setError] = useState<unknown>(null)
 
   useEffect(() => {
-    // A second link pasted into the same tab changes nothing but the fragment, and the page is not loaded anew.
+    // Pasting a second link into the same tab changes only the fragment, which does not reload the page.
     const onHash = () => {
       takeLinkToken()
       setToken(linkToken())
@@ -65,12 +65,12 @@ function Unusable({ error }: { error: unknown }) {
         <Problem
           error={error}
           what="The link could not be checked."
-          again="Check your connection, then open the link again. It was not used up."
+          again="Check your connection, then open the link again. It has not been used."
         />
       ) : (
         <p>
-          It was used before, has expired, is incomplete, or ended when the password was changed. A link works once. Open the
-          complete link again, or ask the operator for a new one.
+          The link was already used, has expired, is incomplete, or was revoked when the password changed. A link works only once.
+          Check that you opened the complete link, or ask the operator for a new one.
         </p>
       )}
       <p>
@@ -98,7 +98,7 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
   return (
     <Gate title={TITLES[info.kind]}>
       <p className="small dim">
-        {info.kind === 'claim' && 'This account has no owner yet. Choose how you will sign in. '}
+        {info.kind === 'claim' && 'This account has no owner yet. Choose how you want to sign in. '}
         {info.kind === 'sign-in' && info.email && `For ${info.email}. `}
         The link works once and expires <Time at={info.expiresAt} />.
       </p>
@@ -133,5 +133,5 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
 
 const nextOf = (error: unknown) =>
   error instanceof ApiError && error.details.reason === 'email_taken'
-    ? { next: 'Use another email address. The link was not used up.' }
+    ? { next: 'Use another email address. The link is still valid.' }
     : {}

@@ -20,10 +20,10 @@ export function NodesPage() {
   const nodes = useQuery(nodesQuery)
   const { create: isCreating } = useSearch({ from: '/app/nodes' })
   const navigate = useNavigate()
-  // In no cache and no address: it is gone with this page.
+  // Never in a cache or URL, so the credentials are gone when this page closes.
   const [created, setCreated] = useState<CreatedNode | null>(null)
 
-  // In the address, so that the back button closes the dialog and the overview can link to it.
+  // In the URL, so that the back button closes the dialog and the overview can link to it.
   const open = () => void navigate({ to: '/nodes', search: { create: true } })
   const close = () => void navigate({ to: '/nodes', search: {}, replace: true })
   const button = (
@@ -35,7 +35,7 @@ export function NodesPage() {
     <Page title="Nodes" actions={nodes.data?.length !== 0 && button}>
       <Problem
         error={nodes.isPending ? null : nodes.data ? null : nodes.error}
-        what="Your nodes cannot be shown."
+        what="Your nodes could not be loaded."
         onRetry={() => void nodes.refetch()}
       />
       {nodes.isPending && <Loading height={220} />}
@@ -88,20 +88,20 @@ function Credentials({ created: { node, credentials }, onClose }: { created: Cre
   return (
     <SecretsDialog
       title={`Store the credentials of ${node.name}`}
-      warning="They are shown only now. Without the recovery words nobody can bring the node's money back if this service is gone."
+      warning="They are shown only once. Without the recovery words, the node's money is lost if this service is gone."
       fileName={`boltyard-${node.id}.txt`}
       fileHeading={`Credentials of the Lightning node ${node.name} (${node.id}) at ${node.endpointUrl}`}
       secrets={[
-        { name: 'Recovery words', value: credentials.seed, explanation: 'Twelve words that are the node and its money.' },
+        { name: 'Recovery words', value: credentials.seed, explanation: 'Twelve words that restore the node and its money.' },
         {
           name: 'Full password',
           value: credentials.password,
-          explanation: "For the node's own API: can do everything, sending included.",
+          explanation: "For the node's own API: full access, including sending payments.",
         },
         {
           name: 'Restricted password',
           value: credentials.restrictedPassword,
-          explanation: "For the node's own API: can read and create invoices, cannot send.",
+          explanation: "For the node's own API: can read and create invoices, but not send payments.",
         },
       ]}
       onClose={onClose}

@@ -18,7 +18,7 @@ export function OverviewPage() {
     <Page title="Overview">
       {overview.isPending && <Waiting />}
       {!overview.data && (
-        <Problem error={overview.error} what="The overview cannot be shown." onRetry={() => void overview.refetch()} />
+        <Problem error={overview.error} what="The overview could not be loaded." onRetry={() => void overview.refetch()} />
       )}
       {overview.data && <Loaded overview={overview.data} me={me} />}
     </Page>
@@ -51,7 +51,7 @@ function Loaded({ overview, me }: { overview: Overview; me: Me }) {
             <Amount sat={credit.balanceSat} />
           </div>
           <p className="small dim figure-note">
-            {credit.runwaySeconds === null ? 'Nothing uses it now.' : `Lasts ${duration(credit.runwaySeconds)}.`}{' '}
+            {credit.runwaySeconds === null ? 'Not in use.' : `Will last ${duration(credit.runwaySeconds)}.`}{' '}
             <TextLink to="/credit">Credit and top-up</TextLink>
           </p>
         </section>
@@ -81,9 +81,9 @@ function Loaded({ overview, me }: { overview: Overview; me: Me }) {
 
 function nodesNote({ ready, silent, total }: Overview['nodes']): string {
   if (total === 0) return 'A node receives your payments.'
-  if (ready === total) return 'All are ready.'
+  if (ready === total) return 'All ready.'
   const notes = []
-  if (silent > 0) notes.push(silent === 1 ? '1 does not answer.' : `${silent} do not answer.`)
+  if (silent > 0) notes.push(silent === 1 ? '1 is not responding.' : `${silent} are not responding.`)
   const rest = total - ready - silent
   if (rest > 0) notes.push(rest === 1 ? '1 is stopped, starting or failed.' : `${rest} are stopped, starting or failed.`)
   return notes.join(' ')
@@ -97,7 +97,7 @@ function Funnel({ funnel }: { funnel: Overview['funnel'] }) {
   ]
   return (
     <section className="card" aria-labelledby="funnel">
-      <h2 id="funnel">Challenges of the last 7 days</h2>
+      <h2 id="funnel">Challenges in the last 7 days</h2>
       <ol className="rows">
         {steps.map(([name, count, explanation]) => (
           <li key={name} className="funnel-step" data-testid={`funnel-${name.toLowerCase()}`}>
@@ -129,7 +129,7 @@ function Checklist({ checklist, isSandbox }: { checklist: Overview['checklist'];
   const steps: { isDone: boolean; text: string; action: ReactNode }[] = [
     {
       isDone: checklist.hasNode,
-      text: 'Create a node, which receives your payments',
+      text: 'Create a node to receive payments',
       action: (
         <ButtonLink to="/nodes" search={{ create: true }}>
           Create a node
@@ -138,7 +138,7 @@ function Checklist({ checklist, isSandbox }: { checklist: Overview['checklist'];
     },
     {
       isDone: checklist.hasChallenge,
-      text: 'Ask for a payment: create your first challenge',
+      text: 'Create your first challenge to ask for a payment',
       action: <ButtonLink to={charge}>{isSandbox ? 'Try it' : 'See how'}</ButtonLink>,
     },
     {
@@ -148,7 +148,7 @@ function Checklist({ checklist, isSandbox }: { checklist: Overview['checklist'];
     },
     {
       isDone: checklist.hasKey,
-      text: 'Create an API key, so that your own program can do the same',
+      text: 'Create an API key to do the same from your own program',
       action: <ButtonLink to="/developers">Create an API key</ButtonLink>,
     },
   ]

@@ -21,7 +21,7 @@ export function PaymentPage() {
       heading={<>Payment {payment && <PaymentStatus payment={payment} />}</>}
       actions={<TextLink to="/gateway">All payments</TextLink>}
     >
-      {!payment && error && <Problem error={error} what="This payment cannot be shown." onRetry={() => void refetch()} />}
+      {!payment && error && <Problem error={error} what="This payment could not be loaded." onRetry={() => void refetch()} />}
       {!payment && !error && <Loading height={460} />}
       {payment && <Details payment={payment} />}
     </Page>
@@ -31,16 +31,16 @@ export function PaymentPage() {
 const isOver = ({ status }: GatewayPayment): boolean => status === 'expired'
 
 const unsettled = (payment: GatewayPayment): string =>
-  isOver(payment) ? 'no: it expired before anybody paid' : 'not yet: the node has not received the money'
+  isOver(payment) ? 'no: it expired before it was paid' : 'not yet: the node has not received the money'
 
 const unpaid = (payment: GatewayPayment): string => (isOver(payment) ? 'no' : 'not yet: no credential was validated')
 
 function Delivery({ payment }: { payment: GatewayPayment }) {
   const { delivery, redeemedAt } = payment
-  if (delivery === 'none' || redeemedAt === null) return isOver(payment) ? 'no' : 'not yet: nobody has redeemed it'
+  if (delivery === 'none' || redeemedAt === null) return isOver(payment) ? 'no' : 'not yet: it has not been redeemed'
   return (
     <>
-      {delivery === 'held' && 'under way: claimed '}
+      {delivery === 'held' && 'in progress: claimed '}
       <Time at={redeemedAt} />
     </>
   )
@@ -85,7 +85,7 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
           <dd>
             <Time at={payment.createdAt} />
           </dd>
-          {/* What is paid stays paid: "expires in 4 minutes" beside it would make one doubt that. */}
+          {/* Only if unpaid: "expires in 4 minutes" next to a paid payment would raise doubts. */}
           {payment.settledAt === null && payment.paidAt === null && (
             <>
               <dt>{payment.status === 'expired' ? 'Expired' : 'Expires'}</dt>
@@ -105,14 +105,14 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
         </dl>
         {payment.settledAt !== null && payment.paidAt === null && (
           <p className="note">
-            The money is there, and no credential was accepted for it: the customer has not come back, or your server refused
-            them, perhaps because the price had risen. The credential stays good, even after the challenge has expired.
+            The node received the money, but no credential was accepted: the customer has not come back, or your server refused
+            the credential, perhaps because the price had changed. It stays valid even after the challenge has expired.
           </p>
         )}
       </section>
       <section className="card" aria-labelledby="challenge">
         <h2 id="challenge">Challenge</h2>
-        <p className="small dim">The value of WWW-Authenticate that your server sends with status 402.</p>
+        <p className="small dim">The WWW-Authenticate header that your server sends with status 402.</p>
         <Snippet code={payment.challenge} label="WWW-Authenticate" wraps />
       </section>
     </div>

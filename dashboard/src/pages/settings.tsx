@@ -48,7 +48,7 @@ function Theme() {
         value={colorScheme}
         onChange={(value) => setColorScheme(value === 'light' || value === 'dark' ? value : 'auto')}
         data={[
-          { value: 'auto', label: 'As the system' },
+          { value: 'auto', label: 'Same as system' },
           { value: 'light', label: 'Light' },
           { value: 'dark', label: 'Dark' },
         ]}
@@ -64,7 +64,7 @@ function Password({ email }: { email: string }) {
     await changePassword(current, next)
     setCurrent('')
     setNext('')
-    announce('Password changed. All other sessions are ended.')
+    announce('Password changed. All other sessions have been signed out.')
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -75,7 +75,7 @@ function Password({ email }: { email: string }) {
       <h2 id="password">Password</h2>
       <form onSubmit={submit}>
         <Stack gap="md" maw={400}>
-          {/* Password managers need the address to know which entry to change. */}
+          {/* Password managers need the email address to know which entry to update. */}
           <input type="hidden" name="email" autoComplete="username" value={email} readOnly />
           <PasswordInput
             label="Current password"
@@ -87,7 +87,7 @@ function Password({ email }: { email: string }) {
           />
           <PasswordInput
             label="New password"
-            description={`At least ${SHORTEST_PASSWORD} characters, and not a common one. All other sessions end, and open sign-in links stop working.`}
+            description={`At least ${SHORTEST_PASSWORD} characters, and not a common password. All other sessions are signed out, and open sign-in links stop working.`}
             autoComplete="new-password"
             required
             withAsterisk={false}
@@ -117,7 +117,7 @@ function Everywhere() {
   return (
     <section className="card" aria-labelledby="everywhere">
       <h2 id="everywhere">Sessions</h2>
-      <p className="small dim">If you are still signed in on a device that you no longer have.</p>
+      <p className="small dim">Use this if you are still signed in on a device you no longer have.</p>
       <Button variant="default" onClick={() => setAsking(true)}>
         Sign out everywhere…
       </Button>
@@ -129,8 +129,10 @@ function Everywhere() {
           onCancel={() => setAsking(false)}
           onConfirm={() => void end.run()}
         >
-          <p>All your sessions end, this one too, and open sign-in links stop working. API keys and nodes are not affected.</p>
-          <Problem error={end.error} what="The sessions were not ended." />
+          <p>
+            All your sessions end, including this one, and open sign-in links stop working. API keys and nodes are not affected.
+          </p>
+          <Problem error={end.error} what="Signing out everywhere failed." />
         </ConfirmDialog>
       )}
     </section>

@@ -35,7 +35,7 @@ export function SignIn() {
     void byPassword.run()
   }
   const isSignedIn = Boolean(me.user) && !byPassword.isPending && !byPasskey.isPending
-  // Also right after signing in, while the page behind `next` is still being loaded: another destination would win over it.
+  // Keep `next` right after signing in too, while its page is still loading. Otherwise another destination would win.
   useEffect(() => {
     if (isSignedIn) goOn(next)
   }, [isSignedIn, next])
@@ -45,8 +45,8 @@ export function SignIn() {
     <Gate title="Sign in">
       {wasSignedOut && (
         <p className="note small" role="status">
-          <strong>You were signed out.</strong> Your session expired, or it was ended from another window or device: by signing
-          out, or by a new password. {next && 'After signing in you continue where you were.'}
+          <strong>You were signed out.</strong> Your session expired, or was ended from another window or device by signing out or
+          changing the password. {next && 'After signing in, you continue where you left off.'}
         </p>
       )}
       <form onSubmit={submit}>
@@ -102,24 +102,24 @@ export function SignIn() {
               New here? <TextLink to="/sign-up">Create an account</TextLink>.
             </>
           ) : (
-            'New accounts need an invitation link.'
+            'To create an account, you need an invitation link.'
           )}
         </p>
       )}
       <ForgottenPassword email={email} tokenFile={me.operatorTokenFile} />
       {me.hasUnclaimedAccount && (
         <p className="small dim">
-          Did you just install this service? Its first account has no owner yet: open the <code>claimUrl</code> from the file{' '}
-          <code>first-run.json</code> that it named when it started.
+          Did you just install this service? Its first account has no owner yet. Open the <code>claimUrl</code> in the file{' '}
+          <code>first-run.json</code>, whose path the service printed when it started.
         </p>
       )}
     </Gate>
   )
 }
 
-/** The usual advice for a 401 is to sign in, which is what was being done. */
+/** The usual advice for a 401 is to sign in, which does not help here. */
 function nextOf(error: unknown): { next?: string } {
   if (!(error instanceof ApiError)) return {}
-  if (error.status === 401) return { next: 'Check both and try again.' }
-  return error.status === 429 ? { next: `${error.message} A passkey or a sign-in link works at any time.` } : {}
+  if (error.status === 401) return { next: 'Check your email address and password, then try again.' }
+  return error.status === 429 ? { next: `${error.message} You can still sign in with a passkey or a sign-in link.` } : {}
 }

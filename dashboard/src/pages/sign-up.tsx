@@ -35,7 +35,7 @@ export function SignUp() {
           <Problem
             error={create.error}
             what="The account was not created."
-            again="Check your connection and try again. If the account exists by then, it is yours: sign in."
+            again="Check your connection and try again. If the account already exists, it is yours: sign in."
             {...nextOf(create.error)}
           />
           <Button type="submit" fullWidth loading={create.isPending}>
@@ -50,7 +50,7 @@ export function SignUp() {
   )
 }
 
-/** Nothing that was entered is wrong: the person is here already, or chose the email of somebody who is. */
+/** The input is valid: this person, or someone else with this email address, already has an account. */
 const nextOf = (error: unknown) =>
   error instanceof ApiError && error.details.reason === 'email_taken'
     ? {

@@ -11,7 +11,7 @@ export function grouped(whole: number): string {
 
 export const sats = (amount: number): string => `${grouped(amount)}${THIN_SPACE}sat`
 
-/** Millisatoshi as satoshis, with the part behind the point only when there is one. */
+/** Millisatoshis as satoshis, with decimals only if there are any. */
 export function satsOfMsat(msat: number): string {
   const whole = grouped(Math.trunc(Math.abs(msat) / 1000))
   const rest = Math.abs(msat) % 1000
@@ -45,11 +45,11 @@ export const exact = (at: number): string => exactFormat.format(at * 1000)
 const hourFormat = new Intl.DateTimeFormat('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' })
 const dayFormat = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' })
 
-/** What a bar of a chart is called, by the reader's clock: "Sun 14:00", "Sun 15 Nov". */
+/** The label of a chart bar in the viewer's time zone: "Sun 14:00", "Sun 15 Nov". */
 export const bucketName = (at: number, unit: 'hour' | 'day'): string =>
   (unit === 'hour' ? hourFormat : dayFormat).format(at * 1000).replace(',', '')
 
-/** "about 11 days". Days for as long as a person counts in days: "about 3 months" hides two weeks of difference. */
+/** "about 11 days". Stays with days for up to four months: "about 3 months" would be off by up to two weeks. */
 export function duration(seconds: number): string {
   for (const [unit, length] of UNITS) {
     const least = unit === 'year' ? 2 * length : unit === 'month' ? 4 * length : length
@@ -60,7 +60,7 @@ export function duration(seconds: number): string {
   return 'less than a minute'
 }
 
-/** "4:05", for what lapses while one looks at it. */
+/** A countdown such as "4:05". */
 export function countdown(seconds: number): string {
   const left = Math.max(0, Math.floor(seconds))
   return `${Math.floor(left / 60)}:${(left % 60).toString().padStart(2, '0')}`
@@ -68,6 +68,6 @@ export function countdown(seconds: number): string {
 
 export const percent = (part: number, whole: number): string => (whole === 0 ? '0 %' : `${Math.round((part / whole) * 100)} %`)
 
-/** The first and last characters of a long id; the whole of it belongs beside it, to copy. */
+/** The first and last characters of a long id. Show a copy button with the full id next to it. */
 export const shortened = (text: string, ends = 8): string =>
   text.length <= 2 * ends + 1 ? text : `${text.slice(0, ends)}…${text.slice(-ends)}`

@@ -1,10 +1,10 @@
 import type { Activity } from '../api/types.ts'
 
-/** The log in words. `%` is where the name of what it happened to goes. */
+/** Activity log entries as sentences. `%` stands for the target's name. */
 const SENTENCES: Record<string, string> = {
   'account.created': 'The account was created',
   'credit.added': 'Credit was added',
-  'credit.taken': 'Credit was taken',
+  'credit.taken': 'Credit was deducted',
   'credit.warning': 'Credit is running low',
   'credit.used_up': 'Credit is used up',
   'credit.topped_up': 'Credit was topped up over Lightning',
@@ -12,7 +12,7 @@ const SENTENCES: Record<string, string> = {
   'key.disabled': 'API key % was disabled',
   'key.enabled': 'API key % was enabled',
   'key.revoked': 'API key % was revoked',
-  'link.created': 'A link to sign in was made',
+  'link.created': 'A sign-in link was created',
   'node.created': 'Node % was created',
   'node.renamed': 'Node % was renamed',
   'node.start': 'Node % was started',
@@ -20,11 +20,11 @@ const SENTENCES: Record<string, string> = {
   'node.restart': 'Node % was restarted',
   'node.update': 'Node % was updated',
   'node.delete': 'Node % was deleted',
-  'node.undeleted': 'Node % was brought back',
-  'node.pay': 'Node % was told to send a payment',
+  'node.undeleted': 'Node % was restored',
+  'node.pay': 'A payment was sent from node %',
   'payment.settled': 'Payment % was received by its node',
   'payment.paid': 'Payment % was validated',
-  'payment.released': 'The delivery of payment % failed and was given back',
+  'payment.released': 'The delivery of payment % failed and was released',
   'person.passkey_added': 'A passkey was added',
   'person.passkey_removed': 'A passkey was removed',
   'person.password_changed': 'The password was changed',
@@ -33,7 +33,7 @@ const SENTENCES: Record<string, string> = {
   'person.signed_up': 'Signed up',
 }
 
-/** In words, with a gap for the target; what is not known is shown as it is called, and never hidden. */
+/** The sentence, split where the target goes. An unknown action is shown by its code, never hidden. */
 export function sentenceOf({ action: logged, target, detail }: Activity): {
   before: string
   after: string
@@ -45,7 +45,7 @@ export function sentenceOf({ action: logged, target, detail }: Activity): {
   return { before, after, namesTarget: sentence.includes('%') }
 }
 
-/** One action of the log, two things to a person: the detail tells which. */
+/** Some actions mean different things to people, depending on the detail. */
 function actionOf(action: string, detail: Activity['detail']): string {
   if (action === 'credit.added' && Number(detail.amountMsat) < 0) return 'credit.taken'
   if (action === 'credit.warning' && detail.level === 'empty') return 'credit.used_up'
@@ -54,7 +54,7 @@ function actionOf(action: string, detail: Activity['detail']): string {
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** Who it was, as far as the id tells; null when the sentence says it already. */
+/** Who did it, as far as the id tells; null if the sentence already says so. */
 export function actorOf(actor: string, me: string | null): string | null {
   if (actor === me) return 'you'
   if (actor === 'operator') return 'the operator'

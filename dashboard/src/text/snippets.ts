@@ -1,15 +1,15 @@
 import { freshKey } from '../api/client.ts'
 
 /**
- * What people copy and paste as it is. The key comes from the environment in all of them: one that is pasted into a command stays in its
- * history. Bodies are here-documents, in which the shell fills in variables; no comments, which zsh takes for commands.
+ * Code that people copy and paste. The key always comes from the environment, because a key in a command would end up in the shell
+ * history. Bodies are here-documents so that the shell expands variables. No comments: zsh would run them as commands.
  */
 const base = (publicUrl: string): string => `${publicUrl.replace(/\/$/, '')}/v1`
 
-/** One for all pastes: a command that is repeated because its answer was lost makes no second node. */
+/** Fixed while the page is open, so repeating the command after a lost response does not create a second node. */
 const REPEAT_KEY = freshKey()
 
-/** What the snippets sell, and the path it is sold at. */
+/** The resource the snippets sell. */
 const RESOURCE = 'GET /report'
 
 export const createNodeCurl = (publicUrl: string): string =>
@@ -25,7 +25,7 @@ export const whoAmICurl = (publicUrl: string): string =>
   `curl ${base(publicUrl)}/api-key \\
   -H "Authorization: Bearer $SERVICE_API_KEY"`
 
-/** Without a node yet, its id is expected in the environment. */
+/** If there is no node yet, its id comes from the environment. */
 export const chargeCurl = (publicUrl: string, nodeId = '$NODE_ID'): string =>
   `curl -X POST ${base(publicUrl)}/gateway/payments \\
   -H "Authorization: Bearer $SERVICE_API_KEY" \\

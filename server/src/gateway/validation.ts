@@ -94,7 +94,10 @@ export class Validation {
   async redeem(call: Call, id: string, params: RedeemParams): Promise<RedeemedPayment> {
     const { credential, requestId = null, holdSeconds = null, expect } = params
     if (holdSeconds !== null && requestId === null)
-      throw new Problem('bad_request', 'The field "requestId" is required with "holdSeconds": it is needed to confirm or release the delivery.')
+      throw new Problem(
+        'bad_request',
+        'The field "requestId" is required with "holdSeconds": it is needed to confirm or release the delivery.',
+      )
     if (!isId('pay', id)) throw notFound()
     const claim = { requestId, holdSeconds }
     const presented = new Presented(credential)

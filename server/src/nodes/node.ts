@@ -102,7 +102,12 @@ function towardsStopped(facts: Facts, observed: Observed, history: History): Dec
 function towardsRunning(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
   switch (observed.phase) {
     case 'data_lost':
-      return failed(facts, history, 'The node’s data is missing on this machine. Restore it from a backup, or delete the node.', STEADY_RECHECK_MS)
+      return failed(
+        facts,
+        history,
+        'The node’s data is missing on this machine. Restore it from a backup, or delete the node.',
+        STEADY_RECHECK_MS,
+      )
     case 'stopping':
       return { step: 'stop', history, recheckMs: POLL_MS }
     case 'hung':

@@ -577,10 +577,7 @@ describe('what is not for a page', () => {
   ])('%s %s does not exist', async (method, path) => {
     const { browser } = known
     const answer = method === 'GET' ? await browser.get(path) : await browser.post(path)
-    expect([answer.status, answer.json()]).toEqual([
-      404,
-      { error: { code: 'not_found', message: 'This path does not exist.' } },
-    ])
+    expect([answer.status, answer.json()]).toEqual([404, { error: { code: 'not_found', message: 'This path does not exist.' } }])
     expect(answer.headers['x-request-id']).toBeDefined()
   })
 

@@ -40,7 +40,7 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
           <TextInput
             label="Name"
             dir="auto"
-            description="Where it will be used. Only you see it."
+            description="Where you will use it. Only you see this."
             placeholder="Shop server"
             required
             withAsterisk={false}
@@ -53,7 +53,7 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
           <fieldset className="bare">
             <legend className="legend">Permissions</legend>
             <Stack gap="xs">
-              <Checkbox checked disabled readOnly label="Read" description="See your nodes. Every key has it." />
+              <Checkbox checked disabled readOnly label="Read" description="See your nodes. Every key has this permission." />
               <Checkbox
                 label="Write"
                 description="Create, rename, start, stop, update and delete nodes."

@@ -14,7 +14,7 @@ type Props = { me: Me; onCancel: () => void; onCreated: (created: CreatedNode) =
 const LONGEST_NAME = 16
 
 export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
-  // One for the life of the dialog: a double click, or a second try after an answer that was lost, makes one node.
+  // Fixed while the dialog is open, so a double click or a retry after a lost response creates only one node.
   const [idempotencyKey] = useState(freshKey)
   const [name, setName] = useState('')
   const [autoLiquidity, setAutoLiquidity] = useState('2m')
@@ -48,7 +48,7 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
           <TextInput
             label="Name"
             dir="auto"
-            description="Optional, at most 16 characters. Only you see it."
+            description="Optional, at most 16 characters. Only you see this."
             placeholder="Node 1"
             autoComplete="off"
             data-autofocus
@@ -57,8 +57,8 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
             onChange={(event) => setName(event.currentTarget.value)}
           />
           <NativeSelect
-            label="Liquidity bought at a time"
-            description="When a payment does not fit, the node buys room to receive, and pays its fee out of that payment. More room at once means fewer purchases, each of them dearer."
+            label="Liquidity per purchase"
+            description="When a payment exceeds the node's capacity to receive, the node buys more and pays the fee from that payment. Larger purchases are less frequent but cost more each."
             value={autoLiquidity}
             data={[
               { value: '2m', label: '2 million sat' },
@@ -68,8 +68,8 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
             onChange={(event) => setAutoLiquidity(event.currentTarget.value)}
           />
           <Radio.Group
-            label="What this dashboard may do with the node"
-            description="You get both passwords of the node either way. This cannot be changed later."
+            label="What the dashboard can do with the node"
+            description="You get both of the node's passwords either way. This cannot be changed later."
             value={accessMode}
             onChange={setAccessMode}
           >
@@ -77,25 +77,25 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
               <Radio
                 value="limited"
                 label="Read and create invoices"
-                description="Nobody can send the node's money from here, not even with your session. The service keeps only the restricted password for the dashboard."
+                description="No one can send the node's money from here, not even with your session. The dashboard only has the restricted password."
               />
               <Radio
                 value="full"
                 label="Also send payments"
-                description="Whoever is signed in here can spend what is on the node. The service keeps the full password for the dashboard."
+                description="Anyone signed in to this account can spend the node's money. The dashboard has the full password."
               />
             </Stack>
           </Radio.Group>
           {me.nodePriceSatPerDay > 0 && (
             <p className="small dim">
-              It costs <Amount sat={me.nodePriceSatPerDay} /> a day of your credit while it runs, and nothing while it is stopped.
+              A running node costs <Amount sat={me.nodePriceSatPerDay} /> of credit a day. A stopped node costs nothing.
             </p>
           )}
           <Problem
             error={create.error}
             what="The node was not created."
-            again="Press Create again: that makes no second node, and shows the credentials of the one that was made."
-            {...(offer ? { next: 'Pay what is missing below, then press Create again.' } : {})}
+            again="Press Create again. If the node was already created, you get its credentials and no second node is created."
+            {...(offer ? { next: 'Pay the missing amount below, then press Create again.' } : {})}
           />
           {offer && <MissingCredit offer={offer} isSandbox={me.isSandbox} />}
           <Group justify="flex-end">

@@ -13,7 +13,7 @@ import { ConfirmDialog } from './confirm-dialog.tsx'
 
 type Props = { node: DashboardNode; me: Me; onCancel: () => void }
 
-/** Where there is money on it, that is accepted first; only then can the name be typed. */
+/** If the node holds money, the person must accept that before they can type the name. */
 export function DeleteNodeDialog({ node, me, onCancel }: Props) {
   const navigate = useNavigate()
   const [typed, setTyped] = useState('')
@@ -22,12 +22,12 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
   const remove = useAction(async () => {
     await api.delete(`/nodes/${node.id}${isForced ? '?force=true' : ''}`)
     await navigate({ to: '/nodes', replace: true })
-    announce(`${node.name} is deleted`)
-    // Gone from the cache only after its page: that would ask for it once more and find nothing.
+    announce(`${node.name} was deleted`)
+    // Remove it from the cache only after leaving its page, which would otherwise fetch it again and fail.
     queryClient.removeQueries({ queryKey: ['nodes', node.id] })
     await queryClient.invalidateQueries()
   })
-  // Money can arrive while the dialog is open; then the service refuses, and knows better.
+  // Money can arrive while the dialog is open. The service then refuses the deletion.
   const isRefused = remove.error instanceof ApiError && remove.error.code === 'node_has_funds'
   const hasFunds = isRefused || (live?.balanceSat == null ? node.hasFunds : live.balanceSat > 0)
 
@@ -50,20 +50,20 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
         {live && live.balanceSat !== null ? (
           <Amount sat={live.balanceSat} />
         ) : (
-          `not known now, because the node or its channels are offline. ${
-            node.hasFunds ? 'There was money on it when they were last online.' : 'There may be money on it.'
+          `unknown, because the node or its channels are offline. ${
+            node.hasFunds ? 'The node held money when they were last online.' : 'The node may hold money.'
           }`
         )}
       </p>
       <p>
-        Kept for {me.retentionDays} days: the node's data and its recovery words, sealed; the operator can bring it back until
-        then. Kept for good: the list of gateway payments and your credit. Gone at once: the endpoint, and receiving. Your own
-        copy of the recovery words stays valid.
+        The endpoint stops working immediately, and the node can no longer receive payments. Its data and recovery words are kept
+        encrypted for {me.retentionDays} days; until then, the operator can restore the node. Your gateway payments and your
+        credit are not affected, and your own copy of the recovery words stays valid.
       </p>
       {hasFunds && (
         <Checkbox
-          label="Delete it although it holds funds"
-          description="Only with its recovery words, or by the operator within the time above, does the money come back. To keep it, send it elsewhere first."
+          label="Delete the node even though it holds funds"
+          description="You can then recover the money only with the recovery words, or through the operator within the time above. To keep it, send it elsewhere first."
           data-autofocus
           checked={isForced}
           onChange={(event) => setForced(event.currentTarget.checked)}

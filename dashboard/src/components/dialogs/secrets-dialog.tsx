@@ -8,18 +8,18 @@ export type Secret = { name: string; value: string; explanation: string }
 
 type Props = {
   title: string
-  /** What is lost without them. */
+  /** Says what is lost without the secrets. */
   warning: string
   secrets: Secret[]
   fileName: string
-  /** The first lines of the downloaded file: what these belong to. */
+  /** The heading of the downloaded file, which says what the secrets belong to. */
   fileHeading: string
   onClose: () => void
 }
 
 /**
- * Shown once and kept nowhere but in this component: no query, address, toast or storage has them, so that closing it is the end of them.
- * It cannot be left by accident: not with Escape, a click beside it, the back button or a reload, before the tick is set.
+ * The secrets exist only in this component, never in a query, URL, toast or storage, so they are gone once it closes. Until the box is
+ * ticked, Escape, a click outside, the back button and a reload do not close it.
  */
 export function SecretsDialog({ title, warning, secrets, fileName, fileHeading, onClose }: Props) {
   const [isStored, setStored] = useState(false)
@@ -27,9 +27,12 @@ export function SecretsDialog({ title, warning, secrets, fileName, fileHeading, 
   useBlocker({ shouldBlockFn: () => !isStored, enableBeforeUnload: () => !isStored, withResolver: false })
   const toggle = (name: string) => setShown((now) => (now.includes(name) ? now.filter((one) => one !== name) : [...now, name]))
   const file = () =>
-    [fileHeading, `Made ${new Date().toISOString()}`, '', ...secrets.flatMap(({ name, value }) => [`${name}:`, value, ''])].join(
-      '\n',
-    )
+    [
+      fileHeading,
+      `Created ${new Date().toISOString()}`,
+      '',
+      ...secrets.flatMap(({ name, value }) => [`${name}:`, value, '']),
+    ].join('\n')
 
   return (
     <Modal
@@ -64,7 +67,7 @@ export function SecretsDialog({ title, warning, secrets, fileName, fileHeading, 
               </Group>
               <div className="small dim">{explanation}</div>
               <div className="snippet snippet-wrap">
-                {/* While it is masked the value is not in the page at all: whoever looks over a shoulder, or reads the page, gets dots. */}
+                {/* While masked, the value is not in the DOM at all. */}
                 <pre data-testid={`secret-${name}`}>{isShown ? value : '•'.repeat(24)}</pre>
               </div>
             </section>
@@ -75,7 +78,7 @@ export function SecretsDialog({ title, warning, secrets, fileName, fileHeading, 
         </Button>
         <Checkbox
           label="I have stored it"
-          description="It cannot be shown again, by anyone."
+          description="It cannot be shown again."
           checked={isStored}
           onChange={(event) => setStored(event.currentTarget.checked)}
         />
@@ -93,6 +96,6 @@ function download(name: string, text: string): void {
   anchor.href = url
   anchor.download = name
   anchor.click()
-  // The browser reads it after this turn; the text would otherwise stay in memory for as long as the page does.
+  // The download starts after this tick. Without revoking, the text would stay in memory as long as the page.
   setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }

@@ -2,12 +2,12 @@ import { useEffect, useState } from 'react'
 
 let show: (text: string) => void = () => {}
 
-/** Seen for a few seconds and read out. Never for a secret: what is read out is heard by whoever is in the room. */
+/** Shows a message for a few seconds and lets screen readers announce it. Never use it for secrets: others may hear them. */
 export const announce = (text: string): void => show(text)
 
 const SHOWN_MS = 5000
 
-/** One live region, there from the start: a screen reader does not hear a region that appears together with its text. */
+/** One live region, present from the start: screen readers ignore a region that appears together with its text. */
 export function Announcer() {
   const [text, setText] = useState('')
   useEffect(() => {

@@ -20,11 +20,11 @@ export function CreditBanner() {
 }
 
 function Sentence({ credit }: { credit: CreditSummary }) {
-  if (credit.warning !== 'empty') return <>Your credit lasts {duration(credit.runwaySeconds ?? 0)} more.</>
+  if (credit.warning !== 'empty') return <>Your credit will last {duration(credit.runwaySeconds ?? 0)}.</>
   if (credit.stopsAt === null) return <>Your credit is used up. Nodes cannot be created or started.</>
   return (
     <>
-      Your credit is used up. Running nodes are stopped <Time at={credit.stopsAt} />; they are not deleted.
+      Your credit is used up. Running nodes will be stopped <Time at={credit.stopsAt} />, but not deleted.
     </>
   )
 }

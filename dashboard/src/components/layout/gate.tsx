@@ -5,12 +5,12 @@ import { Logo } from './logo.tsx'
 import { useTitle } from './page.tsx'
 import { Ribbon } from './ribbon.tsx'
 
-/** The frame of the pages before the session. */
+/** The frame of the pages shown before signing in. */
 export function Gate({ title, children }: { title: string; children: ReactNode }) {
   const { data: me } = useSuspenseQuery(meQuery)
   const card = useRef<HTMLDivElement>(null)
   useTitle(title)
-  // There is one thing to do on these pages, and that is to fill them in.
+  // The form is the only thing on these pages, so it gets the focus.
   useEffect(() => card.current?.querySelector<HTMLInputElement>('input:not([readonly])')?.focus(), [])
   return (
     <>
@@ -30,7 +30,7 @@ export function Gate({ title, children }: { title: string; children: ReactNode }
   )
 }
 
-/** The service takes changes from its own addresses only: at any other every form would fail without a reason. */
+/** The service accepts changes only from its own origins. At any other address, every form would fail without explanation. */
 function OtherOrigin({ origins }: { origins: string[] }) {
   const [origin = ''] = origins
   if (origins.includes(window.location.origin)) return null

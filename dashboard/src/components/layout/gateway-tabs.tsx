@@ -3,13 +3,13 @@ import { useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Page } from './page.tsx'
 
-/** Two places under one heading; each has its own address and is loaded by itself. */
+/** Two pages under one heading, each with its own URL and chunk. */
 export function GatewayTabs({ place, children }: { place: 'payments' | 'try-it'; children: ReactNode }) {
   const navigate = useNavigate()
   return (
     <Page title={place === 'payments' ? 'Gateway' : 'Gateway: try it'} heading="Gateway">
       <Tabs value={place} onChange={(value) => void navigate({ to: value === 'try-it' ? '/gateway/try-it' : '/gateway' })}>
-        <Tabs.List aria-label="Parts of the gateway" mb="md">
+        <Tabs.List aria-label="Gateway sections" mb="md">
           <Tabs.Tab value="payments">Payments</Tabs.Tab>
           <Tabs.Tab value="try-it">Try it</Tabs.Tab>
         </Tabs.List>

@@ -8,8 +8,8 @@ type Source = { component: ComponentType | undefined; load: () => Promise<void> 
 const sources: Source[] = []
 
 /**
- * A page that is loaded when it is needed. The router's own way reloads the whole app when that fails, which leaves nothing at all when
- * the service is away for a moment.
+ * A page whose code is loaded on demand. The router's own lazy loading reloads the whole app on failure, which leaves a blank page when
+ * the service is briefly unavailable.
  */
 export function lazyPage<N extends string>(load: () => Promise<Record<N, ComponentType>>, name: N) {
   let loading: Promise<void> | undefined
@@ -29,14 +29,14 @@ export function lazyPage<N extends string>(load: () => Promise<Record<N, Compone
     },
   }
   sources.push(source)
-  // The router waits for `preload` before it shows the page; what went wrong is shown by the page itself.
+  // The router waits for `preload` before it shows the page. The page itself shows any error.
   return Object.assign(() => <LazyPage source={source} />, { preload: () => source.load().catch(() => {}) })
 }
 
 function LazyPage({ source }: { source: Source }) {
   const [error, setError] = useState<unknown>(null)
   const [attempt, next] = useReducer((count: number) => count + 1, 0)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt is one more try
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new attempt must load again
   useEffect(() => {
     if (source.component) return
     setError(null)
@@ -53,12 +53,12 @@ function LazyPage({ source }: { source: Source }) {
 
 const RELOADED = 'boltyard-reloaded'
 
-/** After an update of the service the files of the old app are gone. Then, and only then, a reload helps; and only once. */
+/** After the service is updated, the old app's files are gone. Only then does a reload help, and only once. */
 async function reasonFor(cause: unknown): Promise<unknown> {
   try {
     await api.get('/me', { keepsSession: true })
   } catch {
-    return new ApiError({ status: 0, code: 'no_answer', message: 'The service did not answer.' })
+    return new ApiError({ status: 0, code: 'no_answer', message: 'The service did not respond.' })
   }
   if (Date.now() - Number(sessionStorage.getItem(RELOADED)) < 60_000) return cause
   sessionStorage.setItem(RELOADED, String(Date.now()))
@@ -68,7 +68,7 @@ async function reasonFor(cause: unknown): Promise<unknown> {
 
 const QUIET_MS = 5000
 
-/** The other pages, when the first one has long been shown: they are there at once then, also while the connection is lost. */
+/** Preloads the other pages once the first one is shown, so they open instantly and work while the connection is lost. */
 export function preloadPages(): () => void {
   const timer = setTimeout(async () => {
     for (const { load } of sources) await load().catch(() => {})

@@ -4,6 +4,6 @@ import type { ReactNode, Ref } from 'react'
 
 type Base<P> = P & { ref?: Ref<HTMLAnchorElement>; children?: ReactNode }
 
-/** Links of the router in Mantine's looks: real anchors, so that a middle click opens a tab. */
+/** Router links styled by Mantine. They are real anchors, so a middle click opens a tab. */
 export const TextLink = createLink((props: Base<AnchorProps>) => <Anchor inherit underline="always" {...props} />)
 export const ButtonLink = createLink((props: Base<ButtonProps>) => <Button component="a" {...props} />)

@@ -44,7 +44,7 @@ export function Navigation() {
   )
 }
 
-/** Below the places to go: who one is here, and the way out. */
+/** Below the navigation: who is signed in, and the sign-out button. */
 export function SideFoot({ me }: { me: Me }) {
   const leave = useAction(async () => {
     await signOut()
@@ -65,7 +65,7 @@ export function SideFoot({ me }: { me: Me }) {
         </Button>
         <ThemeToggle />
       </Group>
-      <Problem error={leave.error} what="You could not be signed out." again="Check your connection and try again." />
+      <Problem error={leave.error} what="Signing out failed." again="Check your connection and try again." />
       <div>Version {me.version}</div>
     </div>
   )

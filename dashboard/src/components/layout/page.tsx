@@ -11,8 +11,8 @@ export function useTitle(title: string): void {
 type Props = { title: string; heading?: ReactNode; actions?: ReactNode; children: ReactNode }
 
 /**
- * The heading takes the focus when one comes from another page: otherwise the focus is lost with the link that was followed, and a screen
- * reader stays silent about where one is. Not on the first page, which the browser itself reads out.
+ * The heading takes the focus after navigation. Otherwise the focus disappears with the link, and a screen reader does not announce the
+ * new page. Not on the first page, which the browser announces itself.
  */
 export function Page({ title, heading, actions, children }: Props) {
   const head = useRef<HTMLHeadingElement>(null)

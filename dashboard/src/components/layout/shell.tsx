@@ -18,7 +18,7 @@ export function Shell() {
   const [isOpen, setOpen] = useState(false)
   const { pathname } = useLocation()
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another page means that the menu has done its work
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a change of page closes the menu
   useEffect(() => setOpen(false), [pathname])
   useEffect(() => listen(askWhoAmI), [])
   useEffect(preloadPages, [])
@@ -74,7 +74,7 @@ const Brand = () => (
   </Link>
 )
 
-/** Asked when the event stream breaks: a session that is over is not a connection that is lost. */
+/** Runs when the event stream breaks, to tell an expired session from a lost connection. */
 function askWhoAmI(): void {
   queryClient.fetchQuery({ ...meQuery, staleTime: 0, retry: false }).then(
     (me) => {
@@ -84,7 +84,7 @@ function askWhoAmI(): void {
   )
 }
 
-/** Somebody signed in as somebody else in another tab: what this one holds in memory is not theirs to see. */
+/** Another person signed in in another tab and must not see what this tab holds in memory. */
 function useSamePerson(userId: string | null): void {
   const first = useRef(userId)
   useEffect(() => {
@@ -93,7 +93,7 @@ function useSamePerson(userId: string | null): void {
   }, [userId])
 }
 
-/** For those who do not see a badge change its colour. */
+/** Announces status changes to people who cannot see the badge. */
 function useStatusAnnouncements(): void {
   const { data: nodes } = useQuery(nodesQuery)
   const known = useRef(new Map<string, string>())
@@ -109,7 +109,7 @@ function useStatusAnnouncements(): void {
 
 const PATIENCE_MS = 4000
 
-/** Not for a blink: a restart of the service takes a few seconds, and a banner that comes and goes only moves the page. */
+/** Shown with a delay: a service restart takes a few seconds, and a brief banner would only shift the page. */
 function LostConnection() {
   const connection = useConnection()
   const [isShown, setShown] = useState(false)
@@ -122,7 +122,7 @@ function LostConnection() {
     <div role="status" aria-live="polite">
       {isShown && (
         <div className="banner banner-warn">
-          The connection to the service is lost. What you see may be old; it reconnects by itself and catches up.
+          The connection to the service is lost. This page may be out of date. It reconnects automatically.
         </div>
       )}
     </div>

@@ -1,7 +1,7 @@
 import { ActionIcon, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
 import { IconMoon, IconSun } from '@tabler/icons-react'
 
-/** Mantine would stop all transitions meanwhile, by a <style> that the Content-Security-Policy refuses. */
+/** Keeps transitions on: to disable them, Mantine would inject a <style> that the Content-Security-Policy blocks. */
 export const useColorScheme = () => useMantineColorScheme({ keepTransitions: true })
 
 export function ThemeToggle() {

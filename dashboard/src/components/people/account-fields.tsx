@@ -1,6 +1,6 @@
 import { PasswordInput, TextInput } from '@mantine/core'
 
-/** As the server has it; said before somebody types a shorter one. */
+/** The server's limit, shown up front. */
 export const SHORTEST_PASSWORD = 10
 
 type Props = {
@@ -11,13 +11,13 @@ type Props = {
   passwordLabel?: string
 }
 
-/** Without `onEmail` the address is given and cannot be changed; it stays in the form so that password managers save the pair. */
+/** Without `onEmail`, the address is fixed. It stays in the form so that password managers save it with the password. */
 export function AccountFields({ email, onEmail, password, onPassword, passwordLabel = 'Password' }: Props) {
   return (
     <>
       <TextInput
         label="Email"
-        description={onEmail ? 'You sign in with it. No mail is sent.' : undefined}
+        description={onEmail ? 'You sign in with it. We never send email.' : undefined}
         type="email"
         name="email"
         autoComplete="username"
@@ -29,7 +29,7 @@ export function AccountFields({ email, onEmail, password, onPassword, passwordLa
       />
       <PasswordInput
         label={passwordLabel}
-        description={`At least ${SHORTEST_PASSWORD} characters, and not a common one.`}
+        description={`At least ${SHORTEST_PASSWORD} characters, and not a common password.`}
         name="new-password"
         autoComplete="new-password"
         minLength={SHORTEST_PASSWORD}

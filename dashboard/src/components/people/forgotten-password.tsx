@@ -1,23 +1,23 @@
 import { Snippet } from '../snippet.tsx'
 
-/** No mail is sent. On one's own machine the operator is whoever sits in front of it, so they get the command itself. */
+/** The service does not send email. On a local installation, the person is also the operator, so show the command itself. */
 export function ForgottenPassword({ email, tokenFile }: { email: string; tokenFile: string | null }) {
-  if (tokenFile === null) return <p className="small dim">Forgotten your password? Ask the operator for a sign-in link.</p>
+  if (tokenFile === null) return <p className="small dim">Forgot your password? Ask the operator for a sign-in link.</p>
   return (
     <details className="small dim">
-      <summary>Forgotten your password?</summary>
+      <summary>Forgot your password?</summary>
       <p>
-        Run this in a terminal on the machine that the service runs on, as the user who started it. It prints a link that signs
-        you in and lets you set a new password.
+        Run this command on the machine that runs the service, as the user who started it. It prints a link that signs you in and
+        lets you set a new password.
       </p>
-      <Snippet code={commandFor(email.trim() || 'you@example.com', tokenFile)} label="Make a sign-in link" wraps />
+      <Snippet code={commandFor(email.trim() || 'you@example.com', tokenFile)} label="Create a sign-in link" wraps />
     </details>
   )
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The token goes through a pipe: other users of the machine can read the arguments of a program. */
+/** The token goes through a pipe because other users of the machine can see a program's arguments. */
 function commandFor(email: string, tokenFile: string): string {
   return [
     `sed 's/^/Authorization: Bearer /' ${quoted(tokenFile)} |`,

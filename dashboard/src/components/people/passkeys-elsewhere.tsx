@@ -3,7 +3,7 @@ import { canUsePasskeys, passkeyOrigin } from '../../api/auth.ts'
 
 type Props = { origins: string[]; path: string; children: (there: ReactNode) => ReactNode }
 
-/** Browsers know passkeys for names only; the same dashboard under a name is one click away, if it has one. */
+/** Browsers allow passkeys only for host names. If the dashboard also has a host name, link to it. */
 export function PasskeysElsewhere({ origins, path, children }: Props) {
   const origin = passkeyOrigin(origins)
   if (canUsePasskeys() || origin === undefined) return null

@@ -49,15 +49,15 @@ export function Passkeys({ origins }: { origins: string[] }) {
         </form>
       ) : (
         <div className="note">
-          Passkeys cannot be used at this address: browsers allow them at https names and at localhost.{' '}
+          Passkeys cannot be used at this address. Browsers allow them only on https host names and on localhost.{' '}
           <PasskeysElsewhere origins={origins} path="/dashboard/settings">
-            {(there) => <>They work at {there}. You sign in there once more, because a session belongs to one address.</>}
+            {(there) => <>They work at {there}. You need to sign in again there, because a session belongs to one address.</>}
           </PasskeysElsewhere>
         </div>
       )}
       <Problem error={add.error} what="The passkey was not added." />
       {!passkeys.data && (
-        <Problem error={passkeys.error} what="Your passkeys cannot be shown." onRetry={() => void passkeys.refetch()} />
+        <Problem error={passkeys.error} what="Your passkeys could not be loaded." onRetry={() => void passkeys.refetch()} />
       )}
       {passkeys.isPending && <Loading height={48} />}
       {passkeys.data && passkeys.data.length > 0 && (
@@ -77,7 +77,7 @@ function Row({ passkey }: { passkey: Passkey }) {
   const remove = useAction(async () => {
     await removePasskey(passkey.id)
     setAsking(false)
-    announce(`${name} is removed`)
+    announce(`${name} was removed`)
     await queryClient.invalidateQueries({ queryKey: KEY })
   })
   return (
@@ -101,7 +101,7 @@ function Row({ passkey }: { passkey: Passkey }) {
           onCancel={() => setAsking(false)}
           onConfirm={() => void remove.run()}
         >
-          <p>You can no longer sign in with it. Your password goes on working.</p>
+          <p>You will no longer be able to sign in with it. Your password still works.</p>
           <Problem error={remove.error} what="The passkey was not removed." />
         </ConfirmDialog>
       )}

@@ -14,8 +14,8 @@ export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
           {node.endpointUrl} <CopyButton text={node.endpointUrl} label="Copy endpoint" />
         </p>
         <p className="small">
-          The node's own API answers here, with one of the two passwords that you stored when you created it. Give programs that
-          only receive the restricted one. An API key of this service does not open it.
+          This is the address of the node's own API. Use one of the two passwords you stored when you created the node. Give the
+          restricted one to programs that only receive payments. API keys of this service do not work here.
         </p>
       </section>
       <section className="card" aria-labelledby="examples">
@@ -27,7 +27,7 @@ export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
             <Tabs.Tab value="cli">Command line</Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="curl">
-            <p className="small">An invoice, created by the node itself.</p>
+            <p className="small">Create an invoice on the node.</p>
             <Snippet code={nodeCurl(node.endpointUrl)} label="curl example" />
           </Tabs.Panel>
           <Tabs.Panel value="js">
@@ -35,8 +35,8 @@ export function NodeConnect({ node, me }: { node: DashboardNode; me: Me }) {
           </Tabs.Panel>
           <Tabs.Panel value="cli">
             <p className="small">
-              With the command line client <code>boltyard</code>, and an API key of this service in the environment variable
-              SERVICE_API_KEY. Create one under <TextLink to="/developers">Developers</TextLink>.
+              Uses the command line client <code>boltyard</code>, with an API key in the environment variable SERVICE_API_KEY.
+              Create a key under <TextLink to="/developers">Developers</TextLink>.
             </p>
             <Snippet code={nodeCli(me.publicUrl, node.id)} label="Command line example" />
           </Tabs.Panel>

@@ -23,8 +23,7 @@ export function NodeInvoicePanel({ node, me }: Props) {
     event.preventDefault()
     void create.run()
   }
-  if (node.status !== 'ready')
-    return <p className="note">An invoice is made by the node itself: that is possible when it is ready.</p>
+  if (node.status !== 'ready') return <p className="note">You can create an invoice when the node is ready.</p>
   return (
     <div className="stack">
       <section className="card" aria-labelledby="new-invoice">
@@ -33,7 +32,7 @@ export function NodeInvoicePanel({ node, me }: Props) {
           <Stack gap="md">
             <NumberInput
               label="Amount in sat"
-              description="Leave it empty to let the payer choose."
+              description="Leave empty to let the payer choose."
               min={1}
               value={amount}
               onChange={setAmount}
@@ -41,7 +40,7 @@ export function NodeInvoicePanel({ node, me }: Props) {
             <TextInput
               label="Description"
               dir="auto"
-              description="The payer sees it."
+              description="Shown to the payer."
               required
               withAsterisk={false}
               maxLength={128}
@@ -68,7 +67,7 @@ function Waiting({ node, invoice, isSandbox }: { node: DashboardNode; invoice: N
     queryKey: ['nodes', node.id, 'invoice', invoice.paymentHash],
     queryFn: ({ signal }) =>
       api.get<{ isPaid: boolean; receivedSat: number }>(`/nodes/${node.id}/invoices/${invoice.paymentHash}`, { signal }),
-    // An invoice that is no gateway payment makes no event; once paid it stays paid.
+    // Only gateway payments cause events, so poll this invoice until it is paid.
     refetchInterval: (query) => (query.state.data?.isPaid ? false : 2000),
   })
   return (

@@ -32,7 +32,7 @@ export function NodePage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const { data: node, error, refetch } = useQuery(nodeQuery(nodeId))
   const { data: live } = useQuery({ ...liveQuery(nodeId), enabled: node?.status === 'ready' })
-  // The page has just asked the node itself; what the service saw may be older.
+  // This page has just asked the node, so its state is newer than the service's.
   const shown = node && live && node.status === 'ready' ? { ...node, isSilent: !live.isReachable } : node
 
   const show = (value: string | null) => {
@@ -41,7 +41,7 @@ export function NodePage() {
       to: '/nodes/$nodeId',
       params: { nodeId },
       search: { tab: chosen === 'overview' ? undefined : chosen },
-      // Tabs are places within a page: they should not make the page jump to its top.
+      // Switching tabs should not scroll to the top.
       resetScroll: false,
     })
   }
@@ -60,11 +60,11 @@ export function NodePage() {
       }
       actions={<TextLink to="/nodes">All nodes</TextLink>}
     >
-      {!node && error && <Problem error={error} what="This node cannot be shown." onRetry={() => void refetch()} />}
+      {!node && error && <Problem error={error} what="This node could not be loaded." onRetry={() => void refetch()} />}
       {!node && !error && <Loading height={420} />}
       {node && (
         <Tabs value={tab} onChange={show}>
-          <Tabs.List aria-label="Parts of this node" mb="md">
+          <Tabs.List aria-label="Node sections" mb="md">
             {NODE_TABS.map((one) => (
               <Tabs.Tab key={one} value={one}>
                 {NAMES[one]}

@@ -37,7 +37,7 @@ export function NodeOverview({ node, me }: Props) {
             <dd>
               <span className="mono">{node.id}</span> <CopyButton text={node.id} label="Copy node id" />
             </dd>
-            <dt>Dashboard may</dt>
+            <dt>Dashboard can</dt>
             <dd>{node.accessMode === 'full' ? 'read, create invoices and send' : 'read and create invoices'}</dd>
             <dt>Liquidity</dt>
             <dd>{node.autoLiquidity.replace('m', ' million sat at a time')}</dd>
@@ -53,18 +53,18 @@ export function NodeOverview({ node, me }: Props) {
   )
 }
 
-/** What is the matter, calmly, and the next step. Nothing when all is well. */
+/** What is wrong and what to do about it. Empty if all is well. */
 function Condition({ node }: { node: DashboardNode }) {
-  if (node.operation) return <p className="note">Something is being done with this node. This page shows when it is finished.</p>
+  if (node.operation) return <p className="note">An operation is in progress. This page updates when it has finished.</p>
   switch (node.status) {
     case 'ready':
       return null
     case 'provisioning':
-      return <p className="note">The node is being set up. That takes a few seconds; this page shows when it is ready.</p>
+      return <p className="note">The node is being set up, which takes a few seconds. This page updates when it is ready.</p>
     case 'stopped':
       return (
         <div className="note">
-          <p>The node is stopped. Its money and data are kept, it costs nothing, and it cannot receive.</p>
+          <p>The node is stopped. Its money and data are safe, it costs nothing, and it cannot receive payments.</p>
           <NodeActions node={node} />
         </div>
       )
@@ -72,8 +72,8 @@ function Condition({ node }: { node: DashboardNode }) {
       return (
         <div className="note">
           <p>
-            {node.failureMessage ?? 'The node did not come up.'} Its money and data are kept. It is tried again by itself; you can
-            also start it now.
+            {node.failureMessage ?? 'The node did not start.'} Its money and data are safe. The service keeps trying to start it;
+            you can also start it now.
           </p>
           <NodeActions node={node} />
         </div>
@@ -83,15 +83,16 @@ function Condition({ node }: { node: DashboardNode }) {
 
 function Money({ node, isSandbox }: { node: DashboardNode; isSandbox: boolean }) {
   const { data: live, error, refetch } = useQuery({ ...liveQuery(node.id), enabled: node.status === 'ready' })
-  if (node.status === 'provisioning') return <p className="money">The balance is shown as soon as the node is ready.</p>
+  if (node.status === 'provisioning') return <p className="money">The balance appears when the node is ready.</p>
   if (node.status !== 'ready') {
     return (
       <p className="money">
-        The balance is not known while the node is not running. It is not lost: it is shown again when the node is ready.
+        The balance is unknown while the node is not running. Your money is safe; the balance appears when the node is ready.
       </p>
     )
   }
-  if (!live && error) return <Problem error={error} what="The node could not be asked." onRetry={() => void refetch()} />
+  if (!live && error)
+    return <Problem error={error} what="The node's balance could not be loaded." onRetry={() => void refetch()} />
   if (!live) return <Loading height={170} />
   return <Balance live={live} isSandbox={isSandbox} />
 }
@@ -103,15 +104,15 @@ function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
       {live.balanceSat === null ? (
         <p data-testid="balance-unknown">
           {live.isReachable
-            ? 'The balance is not known while its channels are offline. The money is still there; it is shown when they are back.'
-            : 'The node does not answer at the moment, so its balance is not known. The money is still there. The service starts a node that has died again by itself.'}
+            ? 'The balance is unknown while the channels are offline. Your money is safe; the balance appears when they are back.'
+            : 'The node is not responding, so its balance is unknown. Your money is safe. If the node has crashed, the service restarts it automatically.'}
         </p>
       ) : (
         <>
           <div className="figure" data-testid="balance">
             <Amount sat={live.balanceSat} />
           </div>
-          <p className="small dim figure-note">Balance: yours to send.</p>
+          <p className="small dim figure-note">Balance you can send.</p>
         </>
       )}
       {live.feeCreditSat !== null && live.feeCreditSat > 0 && (
@@ -119,18 +120,18 @@ function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
           <strong>
             <Amount sat={live.feeCreditSat} /> fee credit.
           </strong>{' '}
-          Small first payments are kept for the fees of the first channel. They count as received, pay those fees later, and
-          cannot be sent or paid out.
+          The first small payments are set aside for the fees of the first channel. They count as received but cannot be sent or
+          withdrawn.
         </p>
       )}
       {live.balanceSat === 0 && !live.feeCreditSat && channels?.total === 0 && (
         <p className="small">
-          The node has no channel yet. It opens one by itself with the first payment that is large enough to pay for it.
+          The node has no channel yet. It opens one automatically when it receives a payment large enough to cover the cost.
         </p>
       )}
       <p className="small dim">
         {channels === null
-          ? 'Channels not known'
+          ? 'Channels unknown'
           : channels.total === 0
             ? 'No channel yet'
             : `${channels.usable} of ${channels.total} channel${channels.total === 1 ? '' : 's'} usable`}
@@ -143,7 +144,7 @@ function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
         {live.version !== null && ` · version ${live.version}`}
       </p>
       <Group gap="xs">
-        {/* Who has just made a node came here for this, and would look for it among the tabs. */}
+        {/* People who just created a node want to do this next and would otherwise search the tabs for it. */}
         {isSandbox && <ButtonLink to="/gateway/try-it">Try a paid request</ButtonLink>}
         <ButtonLink to="." search={{ tab: 'invoice' }} variant={isSandbox ? 'default' : 'filled'}>
           Create an invoice
@@ -160,13 +161,13 @@ function Faucet({ node }: { node: DashboardNode }) {
   const [amount, setAmount] = useState<number | string>(100_000)
   const fund = useAction(async () => {
     await api.post(`/sandbox/nodes/${node.id}/fund`, { amountSat: Number(amount) })
-    announce(`${sats(Number(amount))} of play money are on their way`)
+    announce(`Added ${sats(Number(amount))} of play money`)
     await queryClient.invalidateQueries({ queryKey: ['nodes', node.id] })
   })
   return (
     <section className="card" aria-labelledby="faucet">
       <h2 id="faucet">Play money</h2>
-      <p className="small dim">This is the sandbox: give the node as much as you like to try things with.</p>
+      <p className="small dim">This is a sandbox. Give the node as much play money as you like.</p>
       <Group align="flex-end">
         <NumberInput label="Amount in sat" min={1} value={amount} onChange={setAmount} w={180} />
         <Button variant="default" loading={fund.isPending} disabled={!(Number(amount) > 0)} onClick={() => void fund.run()}>

@@ -16,20 +16,20 @@ export function NodePayments({ node }: { node: DashboardNode }) {
   if (node.status !== 'ready' && !payments) {
     return (
       <p className="note">
-        The list of payments is kept by the node itself, and can be read when the node is ready.{' '}
+        The node itself stores this list, so it is only available when the node is ready.{' '}
         <TextLink to="/gateway" search={{ nodeId: node.id }}>
           Its gateway payments
         </TextLink>{' '}
-        are always there.
+        are always available.
       </p>
     )
   }
-  if (!payments && error) return <Problem error={error} what="The payments cannot be shown." onRetry={() => void refetch()} />
+  if (!payments && error) return <Problem error={error} what="The payments could not be loaded." onRetry={() => void refetch()} />
   if (!payments) return <Loading height={320} />
   if (payments.length === 0) {
     return (
       <EmptyState
-        sentence="This node has received and sent nothing yet."
+        sentence="This node has not received or sent any payments yet."
         action={
           <ButtonLink to="." search={{ tab: 'invoice' }}>
             Create an invoice
@@ -63,7 +63,7 @@ export function NodePayments({ node }: { node: DashboardNode }) {
 
 function Row({ payment }: { payment: NodePayment }) {
   const isIncoming = payment.direction === 'in'
-  // An invoice that leaves the amount to the payer; "0 sat" would look like one that asks for nothing.
+  // The invoice lets the payer choose the amount; "0 sat" would look like a free one.
   const isOpen = isIncoming && !payment.isPaid && payment.amountSat === 0
   return (
     <Table.Tr>
@@ -91,9 +91,9 @@ function Row({ payment }: { payment: NodePayment }) {
   )
 }
 
-/** An outgoing one that has ended without being paid has failed; one that has not ended is still under way, and may yet be paid. */
+/** An outgoing payment that completed unpaid has failed. One that has not completed may still succeed. */
 function word({ direction, isPaid, completedAt }: NodePayment): string {
   if (direction === 'in') return isPaid ? 'Received' : 'Not paid yet'
   if (isPaid) return 'Sent'
-  return completedAt === null ? 'Under way' : 'Failed'
+  return completedAt === null ? 'In progress' : 'Failed'
 }

@@ -17,8 +17,8 @@ export function NodeSend({ node, me }: Props) {
   if (node.accessMode === 'limited') {
     return (
       <p className="note" data-testid="cannot-send">
-        This dashboard cannot send from this node: it was created to read and create invoices only, and the service does not have
-        the password for more at hand here. You can send through the node's own API with the full password that you stored; see{' '}
+        This dashboard cannot send from this node, because the node was created with limited access. You can send through the
+        node's own API with the full password you stored; see{' '}
         <TextLink to="." search={{ tab: 'connect' }}>
           Connect
         </TextLink>
@@ -26,7 +26,7 @@ export function NodeSend({ node, me }: Props) {
       </p>
     )
   }
-  if (node.status !== 'ready') return <p className="note">The node sends payments itself: that is possible when it is ready.</p>
+  if (node.status !== 'ready') return <p className="note">You can send payments when the node is ready.</p>
   return <SendForm node={node} me={me} />
 }
 
@@ -45,7 +45,7 @@ function SendForm({ node }: Props) {
     try {
       setSent(await api.post<NodeSent>(`/nodes/${node.id}/pay`, body))
     } catch (error) {
-      // The payment may be on its way all the same: to call that a failure invites a second one.
+      // The payment may still go through. Calling it failed would invite a second payment.
       if (!(error instanceof ApiError) || error.status !== 0) throw error
       setSent({ outcome: 'unknown', reason: null, amountSat: null, feeSat: null })
     } finally {
@@ -64,7 +64,7 @@ function SendForm({ node }: Props) {
         <Stack gap="md">
           <Textarea
             label="Invoice"
-            description="Begins with ln…"
+            description="Starts with ln…"
             autosize={false}
             rows={4}
             required
@@ -81,7 +81,7 @@ function SendForm({ node }: Props) {
           {isAmountOpen && (
             <NumberInput
               label="Amount in sat"
-              description="This invoice leaves it to you."
+              description="This invoice lets you choose the amount."
               min={1}
               value={amount}
               onChange={setAmount}
@@ -105,8 +105,8 @@ function SendForm({ node }: Props) {
           onConfirm={() => void send.run()}
         >
           <p>
-            <Amount sat={amountSat} /> leave <bdi>{node.name}</bdi>, and a fee of about 0.4 % and 4 sat. A payment cannot be taken
-            back.
+            You send <Amount sat={amountSat} /> from <bdi>{node.name}</bdi>, plus a fee of about 4 sat and 0.4%. A payment cannot
+            be undone.
           </p>
         </ConfirmDialog>
       )}
@@ -129,16 +129,16 @@ function Outcome({ sent }: { sent: NodeSent | null }) {
       )}
       {sent?.outcome === 'failed' && (
         <p className="problem">
-          <strong>Not sent.</strong> The node says: {sent.reason ?? 'no reason given'}. Nothing has left it.
+          <strong>Not sent.</strong> Reason: {sent.reason ?? 'none given'}. No money left the node.
         </p>
       )}
       {sent?.outcome === 'unknown' && (
         <p className="note">
-          It is not known yet whether this was sent{sent.reason ? `: ${sent.reason}` : ''}. Look at{' '}
+          This payment may or may not have been sent{sent.reason ? `: ${sent.reason}` : ''}. Check{' '}
           <TextLink to="." search={{ tab: 'payments' }}>
             Payments
           </TextLink>{' '}
-          before you try again. The same invoice is never paid twice by this node.
+          before you try again. The node never pays the same invoice twice.
         </p>
       )}
     </div>

@@ -23,8 +23,8 @@ export function NodeSettings({ node, me }: Props) {
         <h2 id="power">Start and stop</h2>
         <p className="small dim">
           {node.status === 'provisioning'
-            ? 'The node is being set up; it can be stopped when it is ready.'
-            : 'A stopped node keeps its money and data, costs nothing, and cannot receive.'}
+            ? 'The node is being set up. You can stop it when it is ready.'
+            : 'A stopped node keeps its money and data, costs nothing, and cannot receive payments.'}
         </p>
         <NodeActions node={node} />
       </section>
@@ -32,8 +32,8 @@ export function NodeSettings({ node, me }: Props) {
       <section className="card danger" aria-labelledby="danger">
         <h2 id="danger">Delete this node</h2>
         <p className="small">
-          The node stops at once and its endpoint refuses. Its data is kept for {me.retentionDays} days, in which the operator can
-          bring it back; after that it is gone.
+          The node and its endpoint stop working immediately. Its data is kept for {me.retentionDays} days, during which the
+          operator can restore the node. After that, it is gone.
         </p>
         <Button color="red" variant="outline" onClick={() => setDeleting(true)}>
           Delete node…
@@ -95,22 +95,20 @@ function Update({ node }: { node: DashboardNode }) {
   return (
     <section className="card" aria-labelledby="update">
       <h2 id="update">Software</h2>
-      {!updates && error && (
-        <Problem error={error} what="It is not known whether there is an update." onRetry={() => void refetch()} />
-      )}
+      {!updates && error && <Problem error={error} what="Checking for updates failed." onRetry={() => void refetch()} />}
       {!updates && !error && <Loading height={60} />}
       {updates && (
         <>
           <p aria-live="polite">
             {isUpdating
-              ? 'The node is being updated. Its payment API is away for a moment.'
+              ? 'The node is being updated. Its payment API is briefly unavailable.'
               : updates.updateAvailable
-                ? `Version ${updates.currentVersion}. Version ${updates.latestVersion} is available; your data is copied before the update.`
-                : `Version ${updates.currentVersion}, the newest one.`}
+                ? `Version ${updates.currentVersion}. Version ${updates.latestVersion} is available. Your data is backed up before the update.`
+                : `Version ${updates.currentVersion}, the latest version.`}
           </p>
           {!isUpdating && node.updateStatus !== null && node.updateCompletedAt !== null && (
             <p className="small dim">
-              The last update {node.updateStatus === 'failed' ? 'failed' : 'was made'} <Time at={node.updateCompletedAt} />.
+              The last update {node.updateStatus === 'failed' ? 'failed' : 'succeeded'} <Time at={node.updateCompletedAt} />.
               {updates.lastUpdateError && ` ${updates.lastUpdateError}`}
             </p>
           )}

@@ -7,10 +7,10 @@ export type Terms = { nodeId: string; amountSat: number; description: string; pr
 export type Issued = { id: string; protocol: 'mpp' | 'l402'; status: GatewayPayment['status']; challenge: string }
 export type Redeemed = { id: string; protocol: string; status: string; receipt?: string; redeemedAt: number }
 
-/** How far one whole 402 has come; each step has what it needs of the one before it. */
+/** The progress of one purchase; each step uses the results of the previous ones. */
 export type Run = {
   terms: Terms
-  /** What the node had before and after; null where it could not say. */
+  /** The node's balance before and after; null if unknown. */
   beforeSat?: number | null
   afterSat?: number | null
   issued?: Issued
@@ -25,17 +25,17 @@ export type Run = {
 export const STEPS = ['issue', 'refuse', 'pay', 'answer', 'redeem', 'deliver'] as const
 export type Step = (typeof STEPS)[number]
 
-/** The thing that is for sale in the panel, as its server names it. */
+/** The resource sold in this demo. */
 const RESOURCE = 'GET /report'
 
 export const chargeOf = (terms: Terms) => ({ ...terms, resource: RESOURCE })
 
-/** What the server knows of the request before it: without `expect` any paid credential of the account would do, also a cheaper one's. */
+/** The terms of this request. Without `expect`, any paid credential of the account would be accepted, even for a cheaper resource. */
 function redemptionOf({ nodeId, amountSat }: Terms, credential: string) {
   return { expect: { nodeId, resource: RESOURCE, minAmountSat: amountSat }, requestId: freshKey(), credential }
 }
 
-/** The step that comes next; undefined when all are done. */
+/** The next step; undefined if all are done. */
 export function nextOf(run: Run | null): Step | undefined {
   if (!run?.issued) return 'issue'
   if (!run.offer) return 'refuse'
@@ -45,7 +45,7 @@ export function nextOf(run: Run | null): Step | undefined {
   return run.receipt === undefined ? 'deliver' : undefined
 }
 
-/** Takes one step. Those that are the customer's or their client's are taken here in the browser, as they would be at theirs. */
+/** Runs one step. The customer's steps run here in the browser, as they would in the customer's client. */
 export async function take(step: Step, run: Run): Promise<Run> {
   switch (step) {
     case 'issue': {
@@ -60,7 +60,7 @@ export async function take(step: Step, run: Run): Promise<Run> {
     case 'answer': {
       if (!run.offer || !run.payment) return run
       const credential = run.offer.credentialFor(run.payment.preimage)
-      // Made once: a redemption whose answer was lost is repeated under the same request id.
+      // Created once, so that a retry after a lost response uses the same request id.
       return { ...run, credential, redemption: redemptionOf(run.terms, credential) }
     }
     case 'redeem':
@@ -72,7 +72,7 @@ export async function take(step: Step, run: Run): Promise<Run> {
   }
 }
 
-/** Fee credit included: a node without a channel keeps small payments as that. */
+/** Includes fee credit, because a node without a channel books small payments as fee credit. */
 async function heldSat(nodeId: string): Promise<number | null> {
   const { balanceSat, feeCreditSat } = await api.get<NodeLive>(`/nodes/${nodeId}/live`)
   return balanceSat === null ? null : balanceSat + (feeCreditSat ?? 0)

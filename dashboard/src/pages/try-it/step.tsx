@@ -7,7 +7,7 @@ type Props = { step: Step; number: number; run: Run | null; isDone: boolean; pub
 
 const TITLES: Record<Step, string> = {
   issue: 'Your server creates a challenge',
-  refuse: 'Your server answers its client with 402',
+  refuse: 'Your server responds to its client with 402',
   pay: 'The customer pays the invoice',
   answer: 'Their client builds the credential',
   redeem: 'Your server redeems the credential',
@@ -51,7 +51,7 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
         <Exchange
           request={'GET /report HTTP/1.1\nHost: your-server.example'}
           answer={`HTTP/1.1 402 Payment Required\nWWW-Authenticate: ${issued?.challenge}`}
-          note="This is all that your client needs: the invoice to pay is inside the challenge."
+          note="This is all your client needs: the challenge contains the invoice."
         />
       )
     case 'pay':
@@ -59,7 +59,7 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
         <Exchange
           request={`Pay the invoice, with any Lightning wallet:\n\n${offer?.invoiceText}`}
           answer={pretty(payment)}
-          note="The preimage is the proof of payment: only who paid gets it from the network."
+          note="The preimage is the proof of payment: only the payer gets it from the network."
         />
       )
     case 'answer':
@@ -68,10 +68,10 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
           request={
             offer?.protocol === 'l402'
               ? 'L402 <macaroon of the challenge>:<preimage>'
-              : 'Payment <base64url of>\n{\n  "challenge": { …the six parameters of the challenge, as they came… },\n  "payload": { "preimage": "…" }\n}'
+              : 'Payment <base64url of>\n{\n  "challenge": { …the six parameters of the challenge, unchanged… },\n  "payload": { "preimage": "…" }\n}'
           }
           answer={`GET /report HTTP/1.1\nHost: your-server.example\nAuthorization: ${credential}`}
-          note="Built here in the browser, as the customer's client does it."
+          note="Built here in the browser, as the customer's client would do it."
         />
       )
     case 'redeem':
@@ -79,13 +79,13 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
         <Exchange
           request={request(`/gateway/payments/${issued?.id}/redeem`, redemption)}
           answer={`HTTP/1.1 200 OK\n\n${pretty(redeemed)}`}
-          note="What is expected is what this request costs and sells: a credential that was paid for something cheaper is refused. The request id makes it one delivery, also when the answer is lost and the request repeated."
+          note='The terms in "expect" say what this request sells and costs, so a credential paid for something cheaper is refused. The request id makes sure there is only one delivery, even if the response is lost and the request is repeated.'
         />
       )
     case 'deliver':
       return receipt ? (
         <Exchange
-          requestTitle="Your answer"
+          requestTitle="Your response"
           request={`HTTP/1.1 200 OK\nPayment-Receipt: ${redeemed?.receipt}\n\nHere is your report.`}
           answerTitle="The receipt, decoded"
           answer={pretty(receipt)}
@@ -101,7 +101,7 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
 
 type Sides = { request: string; answer: string; note?: string; requestTitle?: string; answerTitle?: string }
 
-function Exchange({ request, answer, note, requestTitle = 'Request', answerTitle = 'Answer' }: Sides) {
+function Exchange({ request, answer, note, requestTitle = 'Request', answerTitle = 'Response' }: Sides) {
   return (
     <>
       {note && <p className="small dim">{note}</p>}

@@ -12,14 +12,14 @@ import { TryItStep } from './step.tsx'
 type Props = { me: Me; nodes: DashboardNode[] }
 
 const VERBS: Record<Exclude<Step, 'issue'>, string> = {
-  refuse: 'Answer with 402',
+  refuse: 'Respond with 402',
   pay: 'Pay as a customer',
   answer: 'Build the credential',
   redeem: 'Redeem',
   deliver: 'Deliver',
 }
 
-/** A whole 402, one step at a time or all at once. */
+/** A complete 402 purchase, one step at a time or all at once. */
 export function TryItSteps({ me, nodes }: Props) {
   const [terms, setTerms] = useState<Terms>({
     nodeId: nodes[0]?.id ?? '',
@@ -29,7 +29,7 @@ export function TryItSteps({ me, nodes }: Props) {
   })
   const [run, setRun] = useState<Run | null>(null)
   const next = nextOf(run)
-  // A node can stop while one looks at the form; the first one that runs takes its place.
+  // The chosen node may stop while the form is open; use the first running one then.
   const nodeId = nodes.some((node) => node.id === terms.nodeId) ? terms.nodeId : (nodes[0]?.id ?? '')
 
   const go = useAction(async (toTheEnd: boolean) => {
@@ -52,9 +52,9 @@ export function TryItSteps({ me, nodes }: Props) {
   const button = useRef<HTMLButtonElement>(null)
   const isOver = run !== null && next === undefined
   const isUnderWay = run !== null && !go.isPending
-  // Six steps are longer than a screen: the next button and the outcome would be below it, and nothing would seem to have happened. The
-  // focus goes along: the button that had it is gone.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each step is a new place to be at
+  // Six steps do not fit on a screen, so scroll to the next button or the outcome. Move the focus as well, because the button that had it
+  // is gone.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scroll after each step
   useEffect(() => {
     if (isOver) end.current?.scrollIntoView({ block: 'end' })
     else if (isUnderWay) {
@@ -69,8 +69,8 @@ export function TryItSteps({ me, nodes }: Props) {
       <section className="card" aria-labelledby="terms">
         <h2 id="terms">What the customer pays for</h2>
         <p className="small dim">
-          Six steps from "please pay" to "paid". You play your own server, and the sandbox plays the customer. The dashboard sends
-          the requests with your session; your server sends the same ones with an API key.
+          Six steps from "please pay" to "paid". You play the server, and the sandbox plays the customer. The dashboard sends the
+          requests with your session; your own server sends the same requests with an API key.
         </p>
         <form onSubmit={submit}>
           <fieldset disabled={run !== null} className="bare">
@@ -143,7 +143,7 @@ export function TryItSteps({ me, nodes }: Props) {
                     {VERBS[step]}
                   </Button>
                 )}
-                <Problem error={go.error} what="This step did not work." />
+                <Problem error={go.error} what="This step failed." />
               </>
             )}
           </TryItStep>
@@ -167,7 +167,7 @@ export function TryItSteps({ me, nodes }: Props) {
   )
 }
 
-/** The money arriving, where both are known. */
+/** Shows that the money arrived, if both balances are known. */
 function Held({ run: { beforeSat, afterSat }, name }: { run: Run; name: string | undefined }) {
   if (beforeSat == null || afterSat == null || name === undefined) return null
   return (

@@ -14,21 +14,23 @@ export function TryItPage() {
     <GatewayTabs place="try-it">
       {!me.isSandbox ? (
         <p className="note">
-          Here one would pay a challenge as a customer, step by step. That needs a customer with play money, whom only a sandbox
-          has; this service works with real money. <TextLink to="/developers">Developers</TextLink> shows the same steps as code.
+          On a sandbox, you can try out a payment here step by step, with a test customer and play money. This service uses real
+          money. See <TextLink to="/developers">Developers</TextLink> for the same steps as code.
         </p>
       ) : (
         <>
-          {!nodes.data && <Problem error={nodes.error} what="Your nodes cannot be read." onRetry={() => void nodes.refetch()} />}
+          {!nodes.data && (
+            <Problem error={nodes.error} what="Your nodes could not be loaded." onRetry={() => void nodes.refetch()} />
+          )}
           {nodes.isPending && <Loading height={320} />}
           {nodes.data && ready.length === 0 && (
             <div className="card empty">
               <p>
                 {nodes.data.some((node) => node.status === 'provisioning')
-                  ? 'Your node is being set up. As soon as it is ready you can go on here.'
+                  ? 'Your node is being set up. You can continue here when it is ready.'
                   : nodes.data.some((node) => node.isSilent)
-                    ? 'A payment goes to a node of yours, and it does not answer at the moment. It is started again by itself.'
-                    : 'A payment goes to a node of yours, and none is running.'}
+                    ? 'Payments go to one of your nodes, and it is not responding. The service restarts it automatically.'
+                    : 'Payments go to one of your nodes, and none is running.'}
               </p>
               {nodes.data.length === 0 ? (
                 <ButtonLink to="/nodes" search={{ create: true }}>
@@ -36,7 +38,7 @@ export function TryItPage() {
                 </ButtonLink>
               ) : (
                 <ButtonLink to="/nodes" variant="default">
-                  Go to the nodes
+                  Go to nodes
                 </ButtonLink>
               )}
             </div>

@@ -81,7 +81,8 @@ export class Keys {
       maxKeys,
     )
     if (result === 'no such account') throw noSuchAccount()
-    if (result === 'limit reached') throw new Problem('limit_reached', `An account can have at most ${maxKeys} keys. Revoke one first.`)
+    if (result === 'limit reached')
+      throw new Problem('limit_reached', `An account can have at most ${maxKeys} keys. Revoke one first.`)
     return { id, name, scopes, key }
   }
 

@@ -217,8 +217,7 @@ export function emailOf(text: string): string {
 export function newPasswordOf(text: string): string {
   if (text.length < SHORTEST_PASSWORD || text.length > LONGEST_PASSWORD)
     throw new Problem('bad_request', `A password must have ${SHORTEST_PASSWORD} to ${LONGEST_PASSWORD} characters.`)
-  if (isCommonPassword(text))
-    throw new Problem('bad_request', 'This password is too common and easy to guess. Choose another.')
+  if (isCommonPassword(text)) throw new Problem('bad_request', 'This password is too common and easy to guess. Choose another.')
   return text
 }
 

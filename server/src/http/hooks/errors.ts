@@ -54,7 +54,10 @@ export function renderRouterError(error: FastifyError, request: FastifyRequest, 
 /** What is no HTTP gets an answer all the same, when there is still somebody to read it. */
 export function renderClientError({ code }: Error & { code?: string }, socket: Socket): void {
   if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-  const problem = new Problem('bad_request', code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : 'The request is not valid HTTP.')
+  const problem = new Problem(
+    'bad_request',
+    code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : 'The request is not valid HTTP.',
+  )
   const body = JSON.stringify(problem.body())
   const head = [
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,

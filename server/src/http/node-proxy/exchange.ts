@@ -17,8 +17,7 @@ export const nodeDown = (why: string): Problem =>
 export const bodyTooLarge = (): Problem =>
   new Problem('payload_too_large', 'The body is larger than 64 KiB.', { headers: { connection: 'close' } })
 
-const bodyStopped = (): Problem =>
-  new Problem('bad_request', 'The body is incomplete.', { headers: { connection: 'close' } })
+const bodyStopped = (): Problem => new Problem('bad_request', 'The body is incomplete.', { headers: { connection: 'close' } })
 
 type Target = { address: NodeAddress; path: string; agent: Agent; isWebsocket: boolean }
 

@@ -52,11 +52,9 @@ export function refuseKeys({ rawHeaders, url = '' }: IncomingMessage): void {
     !headers.some(([name, value]) => name !== 'cookie' && value.includes(API_KEY)) &&
     !unescaped(url).includes(API_KEY)
   if (isKeyless) return
-  throw new Problem(
-    'unauthorized',
-    'API keys do not work here. Use one of the node’s own passwords with Basic authentication.',
-    { headers: { 'www-authenticate': 'Basic' } },
-  )
+  throw new Problem('unauthorized', 'API keys do not work here. Use one of the node’s own passwords with Basic authentication.', {
+    headers: { 'www-authenticate': 'Basic' },
+  })
 }
 
 const basicIn = (value: string): string =>
