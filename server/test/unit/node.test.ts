@@ -108,7 +108,7 @@ describe('by table', () => {
       'fifth death in ten minutes: failed, retried after 16 s',
       exited,
       { history: { exitsMs: [4, 3, 2, 1].map((minutes) => NOW - minutes * MINUTE_MS) } },
-      { step: 'none', message: /5 times.*out of luck.*retried/, recheckMs: 16_000 },
+      { step: 'none', message: /5 times.*out of luck.*keeps restarting/, recheckMs: 16_000 },
     ],
     [
       'deaths of long ago do not count',
