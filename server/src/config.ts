@@ -242,6 +242,10 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   return config
 }
 
+/** Where the operator's token is, unless the deployment chose one itself or wants none. */
+export const operatorTokenFile = ({ operator, dataDir }: Config): string | null =>
+  operator === 'generate' ? join(dataDir, 'operator.token') : null
+
 function defaultDataDir(environment: NodeJS.ProcessEnv): string {
   if (process.getuid?.() === 0) return '/var/lib/boltyard'
   return join(environment.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'boltyard')

@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import type { Config } from './config.ts'
-import { receiptOf } from './gateway/payments.ts'
 import { type AccessTo, accessTo } from './nodes/access.ts'
 import { type LookUpNode, lookUpNodeOn } from './nodes/look-up.ts'
 import { type Network, openMaterial } from './nodes/material.ts'
+import { nodeEventReceiver, type ReceiveNodeEvent } from './nodes/node-events.ts'
 import { startPurges } from './nodes/purges.ts'
 import { Reconciler } from './nodes/reconciler.ts'
 import type { NodeMaterial, Runtime } from './nodes/runtime.ts'
@@ -38,6 +38,7 @@ export type NodeHost = {
   lookUpNode: LookUpNode
   accessTo: AccessTo
   settlements: Settlements
+  receiveNodeEvent: ReceiveNodeEvent
   close: () => Promise<void>
 }
 
@@ -56,7 +57,7 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     accessTo: access,
   } as const
   if (config.role === 'api') {
-    const settlements = new Settlements({ sql, accessTo: access, receiptOf, host: undefined, log })
+    const settlements = new Settlements({ sql, accessTo: access, host: undefined, log })
     const hubProcess = software.kind === 'sandbox' ? HubProcess.attach(config.dataDir) : undefined
     return {
       ...common,
@@ -65,11 +66,12 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
       hub: hubProcess && new Hub(hubProcess),
       wake: () => undefined,
       settlements,
+      receiveNodeEvent: nodeEventReceiver(access, settlements),
       close: () => settlements.close(),
     }
   }
   const { runtime, hubProcess, materialOf } = await openProcessRuntime(options, host)
-  const settlements = new Settlements({ sql, accessTo: access, receiptOf, host, log })
+  const settlements = new Settlements({ sql, accessTo: access, host, log })
   const beforeStop = async (nodeId: string): Promise<void> => {
     const address = await runtime.address(nodeId)
     if (address) await settlements.askBeforeStop(nodeId, address)
@@ -96,6 +98,7 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     hub: hubProcess && new Hub(hubProcess),
     wake,
     settlements,
+    receiveNodeEvent: nodeEventReceiver(access, settlements),
     close: async () => {
       endWatch()
       purges.stop()

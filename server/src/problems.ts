@@ -37,6 +37,14 @@ export const storeDown = (cause: unknown): Problem =>
     cause,
   })
 
+/** Also for what cannot be an id: PostgreSQL refuses some texts (a NUL), and a caller must not see the difference. */
+export const noSuchAccount = (): Problem => new Problem('not_found', 'There is no such account.')
+
+export const noSuchNode = (): Problem => new Problem('node_not_found', 'There is no such node.')
+
+export const badCursor = (): Problem =>
+  new Problem('bad_request', 'The query parameter "cursor" must be the nextCursor of an earlier page.')
+
 export const emailTaken = (): Problem =>
   new Problem('bad_request', 'An account with this email address already exists.', { details: { reason: 'email_taken' } })
 

@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { Accounts } from './accounts/accounts.ts'
+import { Credit } from './accounts/credit/credit.ts'
 import { Metering } from './accounts/credit/metering.ts'
 import { TopUps } from './accounts/credit/top-ups.ts'
 import { openTreasury } from './accounts/credit/treasury.ts'
@@ -8,7 +10,7 @@ import { firstRun } from './accounts/first-run.ts'
 import { Keys } from './accounts/keys/keys.ts'
 import { Links } from './accounts/people/links.ts'
 import { SignIn } from './accounts/people/sign-in.ts'
-import type { Config } from './config.ts'
+import { type Config, operatorTokenFile } from './config.ts'
 import { Deliveries } from './gateway/deliveries.ts'
 import { Payments } from './gateway/payments.ts'
 import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
@@ -18,17 +20,20 @@ import { openNodeHost } from './node-host.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { requireSealingKeys, reseal } from './nodes/reseal.ts'
 import { Wallets } from './nodes/wallets.ts'
-import { generatedSecret, openDataDir, operatorTokenFile } from './platform/data-dir.ts'
+import { generatedSecret, openDataDir } from './platform/data-dir.ts'
 import { embeddedAddress, startEmbedded } from './platform/embedded-postgres.ts'
 import { holdFreePort } from './platform/held-port.ts'
 import { createLogger, type Logger } from './platform/log.ts'
 import { checkMasterKey } from './platform/master-key.ts'
 import { type MasterKey, masterKeyOf } from './platform/secrets.ts'
+import { Sandbox } from './sandbox/sandbox.ts'
 import { openStore, type Sql, type StoreAddress } from './store/db.ts'
 import { CHORES } from './store/housekeeping.ts'
+import { countHit } from './store/limits.ts'
 import { migrate } from './store/migrate.ts'
-import { reachStore } from './store/reach.ts'
+import { checkStore, reachStore } from './store/reach.ts'
 import { replaceSetting, settingOnce } from './store/settings.ts'
+import { statsOf } from './store/stats.ts'
 
 const STOP_TIMEOUT_MS = 10_000
 const CHORES_EVERY_MS = 60_000
@@ -82,15 +87,20 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   let stopping = false
   const isStopping = (): boolean => stopping
   const topUps = new TopUps({ ...nodeHost, sql, config, log: logger })
-  const nodes = new Nodes({ ...nodeHost, sql, config, master, masterKeys, topUps, isStopping })
+  const offerTopUp = (accountId: string, missingMsat: number) => topUps.offer(accountId, missingMsat)
+  const nodes = new Nodes({ ...nodeHost, sql, config, master, masterKeys, offerTopUp, isStopping })
   const stopNode = (accountId: string, nodeId: string): Promise<void> => nodes.stopForCredit(accountId, nodeId)
   const metering = new Metering({ sql, config, stopNode, log: logger })
   const protocolKeys = await ProtocolKeys.open(sql, master, previous)
   const signIn = new SignIn({ config, sql, master, logger })
   const links = new Links({ sql, config, signIn })
+  const credit = new Credit({ sql, config })
+  const { hub } = nodeHost
   const app = await buildApp({
     config,
     sql,
+    accounts: new Accounts({ sql, credit, signupCreditSat: config.signupCreditSat }),
+    credit,
     keys,
     signIn,
     links,
@@ -100,12 +110,14 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
     validation: new Validation({ ...nodeHost, sql, protocolKeys }),
     deliveries: new Deliveries(sql),
     topUps,
-    settlements: nodeHost.settlements,
-    hub: nodeHost.hub,
+    sandbox: hub && new Sandbox({ sql, hub, publicUrl: config.publicUrl }),
     lookUpNode: nodeHost.lookUpNode,
+    receiveNodeEvent: nodeHost.receiveNodeEvent,
     operatorToken,
     appDirectory: fileURLToPath(new URL('../../dashboard/dist', import.meta.url)),
-    masterKeyId: master.id,
+    checkStore: () => checkStore(sql),
+    countHit: config.store.kind === 'server' ? (key, windowMs) => countHit(sql, key, windowMs) : undefined,
+    stats: () => statsOf(sql, master.id),
     isStopping,
     logger,
   })

@@ -1,26 +1,70 @@
 import { isId, newId } from '../platform/ids.ts'
-import { Problem } from '../problems.ts'
-import { type AccountRow, findAccount, insertAccount } from '../store/accounts.ts'
+import { noSuchAccount } from '../problems.ts'
+import { type AccountRow, findAccount, insertAccount, listAccounts } from '../store/accounts.ts'
+import { type ActivityRow, listActivity } from '../store/activity.ts'
 import { TREASURY_NAME } from '../store/credit/treasury.ts'
 import type { Sql } from '../store/db.ts'
-
-/** Also for what cannot be an id: PostgreSQL refuses some texts (a NUL), and a caller must not see the difference. */
-export const noSuchAccount = (): Problem => new Problem('not_found', 'There is no such account.')
+import { type OverviewRow, overviewOf } from '../store/overview.ts'
+import type { Credit, CreditSummary } from './credit/credit.ts'
 
 export const FIRST_ACCOUNT_NAME = 'default'
 /** Names by which an operator knows accounts; strangers do not get them. */
 export const RESERVED_NAMES: readonly string[] = [FIRST_ACCOUNT_NAME, TREASURY_NAME, 'operator']
 
+export type Account = Omit<AccountRow, 'creditMsat'> & { creditSat: number }
+export type Overview = OverviewRow & { credit: CreditSummary }
 export type NewAccount = { name: string; creditSat: number; actor: string; isSelfRegistered: boolean }
 
-export async function createAccount(sql: Sql, { creditSat, ...account }: NewAccount): Promise<AccountRow> {
+/** In the caller's transaction, if it has one: a person and the account are created together. */
+export async function createAccount(sql: Sql, { creditSat, ...account }: NewAccount): Promise<{ id: string }> {
   const id = newId('acct')
   await insertAccount(sql, { ...account, id, creditMsat: creditSat * 1000, reason: 'First credit' })
-  return getAccount(sql, id)
+  return { id }
 }
 
-export async function getAccount(sql: Sql, id: string): Promise<AccountRow> {
-  const account = isId('acct', id) ? await findAccount(sql, id) : undefined
-  if (!account) throw noSuchAccount()
-  return account
+export type AccountsDeps = { sql: Sql; credit: Credit; signupCreditSat: number }
+
+export class Accounts {
+  readonly #deps: AccountsDeps
+
+  constructor(deps: AccountsDeps) {
+    this.#deps = deps
+  }
+
+  async create({ name, creditSat }: { name: string; creditSat?: number }, actor: string): Promise<Account> {
+    const { sql, signupCreditSat } = this.#deps
+    const { id } = await createAccount(sql, { name, creditSat: creditSat ?? signupCreditSat, actor, isSelfRegistered: false })
+    return this.get(id)
+  }
+
+  async list(): Promise<Account[]> {
+    return (await listAccounts(this.#deps.sql)).map(accountOf)
+  }
+
+  async find(id: string): Promise<Account | undefined> {
+    // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
+    const row = isId('acct', id) ? await findAccount(this.#deps.sql, id) : undefined
+    return row && accountOf(row)
+  }
+
+  async get(id: string): Promise<Account> {
+    const account = await this.find(id)
+    if (!account) throw noSuchAccount()
+    return account
+  }
+
+  /** Newest first; `before`: only what happened before the entry of that id. */
+  async activity(id: string, limit: number, before?: number): Promise<ActivityRow[]> {
+    const rows = isId('acct', id) ? await listActivity(this.#deps.sql, id, limit, before) : []
+    if (rows.length === 0) await this.get(id)
+    return rows
+  }
+
+  async overview(id: string): Promise<Overview> {
+    const { sql, credit } = this.#deps
+    const [overview, summary] = await Promise.all([overviewOf(sql, id), credit.summary(id)])
+    return { credit: summary, ...overview }
+  }
 }
+
+const accountOf = ({ creditMsat, ...account }: AccountRow): Account => ({ ...account, creditSat: Math.floor(creditMsat / 1000) })

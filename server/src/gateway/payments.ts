@@ -1,17 +1,18 @@
 import { randomBytes } from 'node:crypto'
+import { DEFAULT_PAGE_SIZE } from '../../../contract/src/payments.ts'
 import type { Invoice } from '../../../protocol/src/bolt11.ts'
 import { issueL402 } from '../../../protocol/src/l402.ts'
-import { issueMpp, mppReceipt } from '../../../protocol/src/mpp.ts'
+import { issueMpp } from '../../../protocol/src/mpp.ts'
 import type { Config } from '../config.ts'
 import { once, type Repeatable } from '../idempotency.ts'
 import { expiryOf, invoiceFrom, oddInvoice } from '../lightning/invoices.ts'
-import type { NodeAddress } from '../lightning/phoenixd/client.ts'
-import type { AccessTo, NodeAccess } from '../nodes/access.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId, newId } from '../platform/ids.ts'
+import type { NodeAddress } from '../platform/node-agent.ts'
 import { primitives } from '../platform/primitives.ts'
 import type { MasterKey } from '../platform/secrets.ts'
-import { Problem } from '../problems.ts'
+import { badCursor, noSuchNode, Problem } from '../problems.ts'
+import type { AskableNode } from '../settlements/settlements.ts'
 import type { Database, Sql } from '../store/db.ts'
 import {
   findShownPayment,
@@ -35,33 +36,50 @@ export type CreatePaymentParams = {
   resource?: string
   protocol?: Protocol
 }
+export type ListPaymentsParams = Pick<PaymentFilter, 'status' | 'delivery' | 'nodeId'> & {
+  limit?: number
+  /** The `nextCursor` of the page before. */
+  cursor?: string
+  /** Only payments whose money is there and for which nothing was delivered. */
+  undelivered?: true
+}
+export type PaymentPage = { payments: ShownPayment[]; nextCursor: string | null }
 export type CreatedPayment = { id: string; protocol: Protocol; status: 'payment_required'; challenge: string }
 
-type ReadyNode = NodeAccess & { address: NodeAddress }
+/** A node as far as being paid goes. */
+type PayableNode = AskableNode & {
+  accountId: string
+  isDeleted: boolean
+  isReady: boolean
+  /** The database's clock. */
+  nowMs: number
+}
+type ReadyNode = PayableNode & { address: NodeAddress }
 
 const INVOICE_TIMEOUT_MS = 5_000
 
-export type PaymentsParts = {
+export type PaymentsDeps = {
   sql: Database
   config: Config
   masterKeys: MasterKey[]
   network: Invoice['network']
   protocolKeys: ProtocolKeys
-  accessTo: AccessTo
+  /** Undefined: no such node. */
+  accessTo: (nodeId: string) => Promise<PayableNode | undefined>
 }
 
 /** HTTP 402: challenges that a node of the account is paid for. */
 export class Payments {
-  readonly #parts: PaymentsParts
+  readonly #deps: PaymentsDeps
   readonly #open: OpenChallenges
 
-  constructor(parts: PaymentsParts) {
-    this.#parts = parts
-    this.#open = new OpenChallenges(parts.sql, parts.config.maxOpenChallenges)
+  constructor(deps: PaymentsDeps) {
+    this.#deps = deps
+    this.#open = new OpenChallenges(deps.sql, deps.config.maxOpenChallenges)
   }
 
   async create(call: Call, params: CreatePaymentParams, repeatable?: Repeatable): Promise<CreatedPayment> {
-    const { sql, masterKeys } = this.#parts
+    const { sql, masterKeys } = this.#deps
     let leave = (): void => undefined
     const prepare = async (): Promise<NewPayment> => {
       const node = await this.#readyNode(call, params.nodeId)
@@ -88,9 +106,8 @@ export class Payments {
 
   async #readyNode(call: Call, nodeId: string): Promise<ReadyNode> {
     // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
-    const node = isId('node', nodeId) ? await this.#parts.accessTo(nodeId) : undefined
-    if (!node || node.isDeleted || node.accountId !== call.accountId)
-      throw new Problem('node_not_found', 'There is no such node.')
+    const node = isId('node', nodeId) ? await this.#deps.accessTo(nodeId) : undefined
+    if (!node || node.isDeleted || node.accountId !== call.accountId) throw noSuchNode()
     const { address } = node
     if (!node.isReady || !address)
       throw new Problem('payment_service_unavailable', 'The node is not ready. Only a ready node can receive payments.')
@@ -100,7 +117,7 @@ export class Payments {
   /** Everything but keeping it. An invoice that is made and then forgotten harms nobody: nobody was told of it. */
   async #prepare(call: Call, params: CreatePaymentParams, node: ReadyNode): Promise<NewPayment> {
     const { nodeId, amountSat, description, resource = null, protocol = 'mpp' } = params
-    const { config, protocolKeys } = this.#parts
+    const { config, protocolKeys } = this.#deps
     const id = newId('pay')
     // What can be paid after its credential has lapsed is paid for nothing.
     const lifetimeSeconds =
@@ -108,7 +125,7 @@ export class Payments {
         ? Math.min(config.challengeLifetimeSeconds, config.l402LifetimeSeconds)
         : config.challengeLifetimeSeconds
     const invoice = await invoiceFrom(
-      { address: node.address, password: node.password(), network: this.#parts.network },
+      { address: node.address, password: node.password(), network: this.#deps.network },
       {
         amountSat,
         description,
@@ -165,26 +182,26 @@ export class Payments {
   }
 
   async get(call: Call, id: string): Promise<ShownPayment & { challenge: string }> {
-    const payment = isId('pay', id) && (await findShownPayment(this.#parts.sql, call.accountId, id))
+    const payment = isId('pay', id) && (await findShownPayment(this.#deps.sql, call.accountId, id))
     if (!payment) throw notFound()
     return payment
   }
 
-  /** One more than asked for tells whether there is a next page. */
-  async list(call: Call, filter: PaymentFilter): Promise<{ payments: ShownPayment[]; nextCursor: string | null }> {
-    const rows = await listPayments(this.#parts.sql, call.accountId, { ...filter, limit: filter.limit + 1 })
-    const payments = rows.slice(0, filter.limit)
-    return { payments, nextCursor: rows.length > filter.limit ? (payments.at(-1)?.id ?? null) : null }
+  async list(call: Call, params: ListPaymentsParams): Promise<PaymentPage> {
+    const { limit = DEFAULT_PAGE_SIZE, cursor, undelivered, ...filter } = params
+    if (cursor !== undefined && !isId('pay', cursor)) throw badCursor()
+    // Not a valid id, so nothing was ever paid to it.
+    if (filter.nodeId !== undefined && !isId('node', filter.nodeId)) return { payments: [], nextCursor: null }
+    const rows = await listPayments(this.#deps.sql, call.accountId, {
+      ...filter,
+      ...(cursor === undefined ? {} : { before: cursor }),
+      ...(undelivered ? { delivery: 'none', isSettled: true } : {}),
+      // One more than asked for tells whether there is a next page.
+      limit: limit + 1,
+    })
+    const payments = rows.slice(0, limit)
+    return { payments, nextCursor: rows.length > limit ? (payments.at(-1)?.id ?? null) : null }
   }
-}
-
-export function receiptOf(settled: {
-  protocol: Protocol
-  challenge: string
-  paymentHash: Buffer
-  settledAtMs: number
-}): string | null {
-  return settled.protocol === 'mpp' ? mppReceipt(settled.challenge, settled.paymentHash, settled.settledAtMs) : null
 }
 
 export const notFound = (): Problem => new Problem('gateway_payment_not_found', 'There is no such payment.')

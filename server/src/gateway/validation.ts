@@ -2,12 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { judgeL402 } from '../../../protocol/src/l402.ts'
 import { headerBeginningOf, judgeMpp } from '../../../protocol/src/mpp.ts'
 import { Refusal } from '../../../protocol/src/refusal.ts'
-import type { AccessTo } from '../nodes/access.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId } from '../platform/ids.ts'
 import { primitives } from '../platform/primitives.ts'
 import { Problem } from '../problems.ts'
-import type { NodesWord, Settlements } from '../settlements/settlements.ts'
+import type { AskableNode, NodesWord, Settlements } from '../settlements/settlements.ts'
 import type { Sql } from '../store/db.ts'
 import { type Claim, claimDelivery, type Delivery, type ExpectedTerms } from '../store/payments/deliveries.ts'
 import {
@@ -40,7 +39,13 @@ const LONGEST_PAUSE_MS = 400
 /** Of a request that finds the delivery free and then taken, again and again. */
 const MOST_TURNS = 10
 
-export type ValidationDeps = { sql: Sql; protocolKeys: ProtocolKeys; accessTo: AccessTo; settlements: Settlements }
+export type ValidationDeps = {
+  sql: Sql
+  protocolKeys: ProtocolKeys
+  /** Undefined: no such node. */
+  accessTo: (nodeId: string) => Promise<AskableNode | undefined>
+  settlements: Settlements
+}
 
 /** A settled payment on the expected terms whose credential is right, and until when that is. */
 type Granted = { payment: PaymentRow; life: Life | undefined }

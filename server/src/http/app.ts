@@ -83,7 +83,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     if (deps.isStopping()) reply.header('connection', 'close')
     done(null, payload)
   })
-  const limits = await addLimits(app, config.rateLimit, config.store.kind === 'server' ? deps.sql : undefined)
+  const limits = await addLimits(app, config.rateLimit, deps.countHit)
   const routeDeps: RouteDeps = { ...deps, limits }
   await app.register(healthRoutes(routeDeps))
   await app.register(apiKeyRoutes(routeDeps))

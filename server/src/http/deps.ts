@@ -1,4 +1,8 @@
 import type { FastifyBaseLogger } from 'fastify'
+import type { AnswerOf } from '../../../contract/src/operation.ts'
+import type { getStats } from '../../../contract/src/operator/nodes.ts'
+import type { Accounts } from '../accounts/accounts.ts'
+import type { Credit } from '../accounts/credit/credit.ts'
 import type { TopUps } from '../accounts/credit/top-ups.ts'
 import type { Keys } from '../accounts/keys/keys.ts'
 import type { Links } from '../accounts/people/links.ts'
@@ -8,17 +12,20 @@ import type { Deliveries } from '../gateway/deliveries.ts'
 import type { Payments } from '../gateway/payments.ts'
 import type { Validation } from '../gateway/validation.ts'
 import type { LookUpNode } from '../nodes/look-up.ts'
+import type { ReceiveNodeEvent } from '../nodes/node-events.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import type { Wallets } from '../nodes/wallets.ts'
-import type { Hub } from '../sandbox/hub.ts'
-import type { Settlements } from '../settlements/settlements.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Database } from '../store/db.ts'
 import type { Limits } from './hooks/rate-limit.ts'
+import type { CountHit } from './node-proxy/node-calls.ts'
 
 /** What the routes call. */
 export type AppDeps = {
   config: Config
   sql: Database
+  accounts: Accounts
+  credit: Credit
   keys: Keys
   signIn: SignIn
   links: Links
@@ -28,13 +35,18 @@ export type AppDeps = {
   validation: Validation
   deliveries: Deliveries
   topUps: TopUps
-  settlements: Settlements
-  hub: Hub | undefined
+  /** Undefined where money is real. */
+  sandbox: Sandbox | undefined
   lookUpNode: LookUpNode
+  receiveNodeEvent: ReceiveNodeEvent
   operatorToken: string | undefined
   /** Where the built dashboard lies. */
   appDirectory: string
-  masterKeyId: string
+  /** Resolves when the store has answered. */
+  checkStore: () => Promise<void>
+  /** Undefined: no other process serves, and each limit is counted in memory. */
+  countHit: CountHit | undefined
+  stats: () => Promise<AnswerOf<typeof getStats>>
   isStopping: () => boolean
   logger: FastifyBaseLogger
 }

@@ -13,7 +13,7 @@ declare module 'fastify' {
 
 const READY_TIMEOUT_MS = 2_000
 
-export function healthRoutes({ sql }: RouteDeps) {
+export function healthRoutes({ checkStore }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     const config = { isHealthCheck: true }
     addRoute(app, getHealth, async () => ({ status: 'ok' as const }), { config })
@@ -22,7 +22,7 @@ export function healthRoutes({ sql }: RouteDeps) {
       getReadiness,
       async () => {
         const late = new Promise<never>((_, reject) => setTimeout(() => reject(storeDown('timeout')), READY_TIMEOUT_MS).unref())
-        await Promise.race([sql`SELECT 1`, late])
+        await Promise.race([checkStore(), late])
         return { status: 'ok' as const }
       },
       { config },

@@ -4,7 +4,7 @@ import { unauthorized } from '../problems.ts'
 import type { RouteDeps } from './deps.ts'
 
 /** Where nodes report a received payment. Anybody can reach it, so only what the node has signed is looked at. */
-export function settledRoutes({ settlements, limits }: RouteDeps) {
+export function settledRoutes({ receiveNodeEvent, limits }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     // The signature is over the bytes as they came.
     app.removeAllContentTypeParsers()
@@ -19,7 +19,7 @@ export function settledRoutes({ settlements, limits }: RouteDeps) {
           isId('node', params.nodeId) &&
           typeof signature === 'string' &&
           Buffer.isBuffer(body) &&
-          (await settlements.receive(params.nodeId, body, signature))
+          (await receiveNodeEvent(params.nodeId, body, signature))
         if (!isSigned) {
           await limits.failures(request)
           throw unauthorized()

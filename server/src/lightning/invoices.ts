@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type Invoice, invoiceExpiresAtSeconds, readInvoice } from '../../../protocol/src/bolt11.ts'
+import type { NodeAddress } from '../platform/node-agent.ts'
 import { Problem } from '../problems.ts'
-import { createInvoice, type InvoiceWish, type NodeAddress } from './phoenixd/client.ts'
+import { createInvoice, type InvoiceWish } from './phoenixd/client.ts'
 
 export type Payee = { address: NodeAddress; password: string; network: Invoice['network'] }
 export type CheckedInvoice = Invoice & { serialized: string }

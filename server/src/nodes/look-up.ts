@@ -1,4 +1,5 @@
-import { isStoreDown, type Sql } from '../store/db.ts'
+import { isStoreDown } from '../platform/store-down.ts'
+import type { Sql } from '../store/db.ts'
 import { findAnyNode } from '../store/nodes/nodes.ts'
 import type { Address, AddressOf } from './runtime.ts'
 

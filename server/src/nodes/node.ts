@@ -1,5 +1,6 @@
 /** A node and its life: what was asked, what is, what happened and the time give the next step. PURE; unknown is a state, never a guess. */
 
+import { sameVersion } from '../platform/versions.ts'
 import type { DesiredState, History, OperationKind, Status } from '../store/nodes/node-state.ts'
 
 export type { History, OperationKind, Status } from '../store/nodes/node-state.ts'
@@ -57,11 +58,6 @@ const SLOW_POLL_MS = 1_000
 const FAST_POLLING_MS = 10_000
 
 export type Deadlines = { provisionMs: number }
-
-/** Versions compare up to the first "-": what follows is a commit. */
-export function sameVersion(a: string | null, b: string): boolean {
-  return a?.split('-')[0] === b.split('-')[0]
-}
 
 /**
  * What the process itself says of its run and version goes before what we wrote down: we may have died between starting it and

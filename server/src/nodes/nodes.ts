@@ -1,21 +1,30 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isReadable, READABLE, RULES } from '../../../contract/src/readable-text.ts'
-import type { TopUps } from '../accounts/credit/top-ups.ts'
 import type { Config } from '../config.ts'
 import { once, type Repeatable } from '../idempotency.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId, newId } from '../platform/ids.ts'
 import type { MasterKey } from '../platform/secrets.ts'
-import { Problem } from '../problems.ts'
+import { sameVersion } from '../platform/versions.ts'
+import { noSuchNode, Problem } from '../problems.ts'
 import { logActivity } from '../store/activity.ts'
 import { isOutOfGrace, missingCredit } from '../store/credit/credit.ts'
 import type { Database, Sql } from '../store/db.ts'
 import { recordFunds } from '../store/nodes/funds.ts'
-import { findAnyNode, findNode, insertNode, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
+import {
+  findAnyNode,
+  findNode,
+  insertNode,
+  listAllNodes,
+  listNodes,
+  type NodeRow,
+  renameNode,
+  type ShownNode,
+} from '../store/nodes/nodes.ts'
 import { type Ask, beginOperation, undeleteNode } from '../store/nodes/operations.ts'
 import { lightningIdOf, type Network, newMaterial, sealSecrets } from './material.ts'
-import { type OperationKind, type Status, sameVersion } from './node.ts'
+import type { OperationKind, Status } from './node.ts'
 import { specOf } from './node-spec.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -39,6 +48,7 @@ export type NodeView = {
   /** Ready, but it did not answer when it was last asked. */
   isSilent: boolean
 }
+export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' | 'host' | 'phase' | 'deletedAt'>
 export type Credentials = { seed: string; password: string; restrictedPassword: string }
 export type CreateRequest = { name?: string; autoLiquidity?: string; accessMode?: 'limited' | 'full' }
 /** Who asks, and for which account. */
@@ -49,7 +59,7 @@ const MAX_NAME = 16
 const EXTRA_WAIT_MS = 10_000
 const LONGEST_POLL_MS = 250
 
-export type NodesParts = {
+export type NodesDeps = {
   sql: Database
   config: Config
   master: MasterKey
@@ -59,21 +69,22 @@ export type NodesParts = {
   /** Undefined in a process that only serves. */
   runtime: Runtime | undefined
   versions: string[]
-  topUps: TopUps
+  /** What a caller could pay to have this much more credit; undefined where it cannot be bought now. */
+  offerTopUp: (accountId: string, missingMsat: number) => Promise<object | undefined>
   wake: () => void
   isStopping: () => boolean
 }
 
 /** What the API can ask of nodes. Nothing is started inside a request: it writes down what is wanted and wakes the reconciler. */
 export class Nodes {
-  readonly #parts: NodesParts
+  readonly #deps: NodesDeps
 
-  constructor(parts: NodesParts) {
-    this.#parts = parts
+  constructor(deps: NodesDeps) {
+    this.#deps = deps
   }
 
-  view(row: ShownNode): NodeView {
-    const { config } = this.#parts
+  #view(row: ShownNode): NodeView {
+    const { config } = this.#deps
     const { id, name, status, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt } = row
     const { accessMode, autoLiquidity, operation, hasFunds, isSilent } = row
     const endpointUrl = config.nodeDomain
@@ -99,7 +110,7 @@ export class Nodes {
 
   async create(call: Call, input: CreateRequest, repeatable: Repeatable): Promise<{ node: NodeView; credentials: Credentials }> {
     const name = input.name === undefined || input.name.trim() === '' ? undefined : checkedName(input.name)
-    const { sql, config, master, masterKeys, network, host, versions } = this.#parts
+    const { sql, config, master, masterKeys, network, host, versions } = this.#deps
     const created = once(sql, masterKeys, repeatable, 202, {
       prepare: async () => undefined,
       work: async (transaction) => {
@@ -133,12 +144,12 @@ export class Nodes {
         if ('missingMsat' in row) throw new NoCredit(config, row.missingMsat)
         crashpoint('create: not yet committed')
         const { seed, password, restrictedPassword } = material
-        return { node: this.view(row), credentials: { seed, password, restrictedPassword } }
+        return { node: this.#view(row), credentials: { seed, password, restrictedPassword } }
       },
     })
     const answer = await this.#payable(call, created)
     crashpoint('create: committed')
-    this.#parts.wake()
+    this.#deps.wake()
     return answer
   }
 
@@ -148,40 +159,43 @@ export class Nodes {
       return await asked
     } catch (error) {
       if (!(error instanceof NoCredit)) throw error
-      const topUp = await this.#parts.topUps.offer(call.accountId, error.missingMsat)
+      const topUp = await this.#deps.offerTopUp(call.accountId, error.missingMsat)
       throw topUp ? new Problem('insufficient_credit', error.message, { details: { topUp } }) : error
     }
   }
 
   async list(call: Call): Promise<NodeView[]> {
-    return (await listNodes(this.#parts.sql, call.accountId)).map((row) => this.view(row))
+    return (await listNodes(this.#deps.sql, call.accountId)).map((row) => this.#view(row))
+  }
+
+  /** For operators: of all accounts, deleted ones included. */
+  async listAll(): Promise<OperatorNodeView[]> {
+    return (await listAllNodes(this.#deps.sql)).map((row) => {
+      const { accountId, version, host, phase, deletedAt } = row
+      return { ...this.#view(row), accountId, version, host, phase, deletedAt }
+    })
   }
 
   async get(call: Call, id: string): Promise<NodeView> {
-    return this.view(await this.#find(call, id))
-  }
-
-  /** What the Lightning network knows it by. */
-  async lightningId(call: Call, id: string): Promise<string> {
-    return (await this.#find(call, id)).lightningId
+    return this.#view(await this.#find(call, id))
   }
 
   async #find(call: Call, id: string): Promise<NodeRow> {
     // What is no id names no node, and may hold characters that the store has no place for.
-    const row = isId('node', id) && (await findNode(this.#parts.sql, call.accountId, id))
-    if (!row) throw notFound()
+    const row = isId('node', id) && (await findNode(this.#deps.sql, call.accountId, id))
+    if (!row) throw noSuchNode()
     return row
   }
 
   async rename(call: Call, id: string, text: string): Promise<NodeView> {
     const name = checkedName(text)
-    const row = isId('node', id) && (await renameNode(this.#parts.sql, call.accountId, id, name, call.actor))
-    if (!row) throw notFound()
-    return this.view(row)
+    const row = isId('node', id) && (await renameNode(this.#deps.sql, call.accountId, id, name, call.actor))
+    if (!row) throw noSuchNode()
+    return this.#view(row)
   }
 
   async start(call: Call, id: string): Promise<NodeView> {
-    const { config } = this.#parts
+    const { config } = this.#deps
     const timeoutMs = config.operationTimeoutMs
     const ask = { kind: 'start', from: ['stopped', 'failed'], state: 'running', newRun: false, timeoutMs } as const
     return this.#payable(
@@ -195,18 +209,18 @@ export class Nodes {
   }
 
   async restart(call: Call, id: string): Promise<NodeView> {
-    const timeoutMs = this.#parts.config.operationTimeoutMs
+    const timeoutMs = this.#deps.config.operationTimeoutMs
     return this.#operate(call, id, { kind: 'restart', from: ['ready'], state: 'running', newRun: true, timeoutMs })
   }
 
   async stop(call: Call, id: string): Promise<NodeView> {
-    const timeoutMs = this.#parts.config.operationTimeoutMs
+    const timeoutMs = this.#deps.config.operationTimeoutMs
     return this.#operate(call, id, { kind: 'stop', from: ['ready', 'failed'], state: 'stopped', newRun: false, timeoutMs })
   }
 
   /** Of an account that has been out of credit for too long. Nobody waits for it; a node that is busy is refused like any other caller's. */
   async stopForCredit(accountId: string, id: string): Promise<void> {
-    const { config } = this.#parts
+    const { config } = this.#deps
     const timeoutMs = config.operationTimeoutMs
     const ask = { kind: 'stop', from: ['ready', 'failed'], state: 'stopped', newRun: false, timeoutMs } as const
     await this.#begin({ accountId, actor: 'credit' }, id, ask, async (store) => {
@@ -223,7 +237,7 @@ export class Nodes {
   ): Promise<{ currentVersion: string; latestVersion: string; updateAvailable: boolean; lastUpdateError: string | null }> {
     const node = await this.#find(call, id)
     const currentVersion = node.version ?? node.desiredVersion
-    const latestVersion = this.#parts.versions.at(-1) ?? currentVersion
+    const latestVersion = this.#deps.versions.at(-1) ?? currentVersion
     return {
       currentVersion,
       latestVersion,
@@ -234,7 +248,7 @@ export class Nodes {
 
   /** Newer is what stands later in the catalogue; a version that is no longer in it is older than all. */
   #isNewer(version: string, than: string): boolean {
-    const { versions } = this.#parts
+    const { versions } = this.#deps
     return versions.includes(version) && versions.indexOf(version) > versions.findIndex((one) => sameVersion(one, than))
   }
 
@@ -242,7 +256,7 @@ export class Nodes {
     const node = await this.#find(call, id)
     const from: Status[] = ['ready', 'failed', 'stopped']
     this.#requireState(node, 'update', from)
-    const version = wanted ?? this.#parts.versions.at(-1) ?? ''
+    const version = wanted ?? this.#deps.versions.at(-1) ?? ''
     if (!this.#isNewer(version, node.version ?? node.desiredVersion))
       throw new Problem('no_update_available', 'There is no newer version available for this node.')
     const state = node.status === 'stopped' ? 'as it is' : 'running'
@@ -252,9 +266,9 @@ export class Nodes {
       state,
       newRun: false,
       version,
-      timeoutMs: this.#parts.config.provisionDeadlineMs,
+      timeoutMs: this.#deps.config.provisionDeadlineMs,
     })
-    return this.view(row)
+    return this.#view(row)
   }
 
   /** Answers once the deletion is durable; the process is gone soon after. Its data is kept for the retention period. */
@@ -262,9 +276,9 @@ export class Nodes {
     const node = await this.#find(call, id)
     if (node.operation) throw inProgress(node.operation)
     // Fresher than the last look, where the node can be asked.
-    const seen = node.host === this.#parts.host ? await this.#parts.runtime?.observe(specOf(node)) : undefined
+    const seen = node.host === this.#deps.host ? await this.#deps.runtime?.observe(specOf(node)) : undefined
     // Kept: the next one may find its channels offline.
-    if (seen?.hasFunds !== undefined) await recordFunds(this.#parts.sql, id, seen.hasFunds, node.nowMs)
+    if (seen?.hasFunds !== undefined) await recordFunds(this.#deps.sql, id, seen.hasFunds, node.nowMs)
     const from: Status[] = ['provisioning', 'ready', 'stopped', 'failed']
     await this.#begin(call, id, {
       kind: 'delete',
@@ -272,13 +286,13 @@ export class Nodes {
       unlessFunded: !force,
       state: 'deleted',
       newRun: false,
-      timeoutMs: this.#parts.config.operationTimeoutMs,
+      timeoutMs: this.#deps.config.operationTimeoutMs,
     })
   }
 
   /** For operators: a deleted node comes back, stopped. */
   async undelete(id: string): Promise<NodeView> {
-    const { sql, config } = this.#parts
+    const { sql, config } = this.#deps
     const row = isId('node', id) && (await undeleteNode(sql, id, config.retentionDays))
     if (!row) {
       const node = isId('node', id) && (await findAnyNode(sql, id))
@@ -287,8 +301,8 @@ export class Nodes {
       throw new Problem('node_not_found', 'There is no deleted node with this id, or its retention period has ended.')
     }
     await logActivity(sql, row.accountId, 'operator', 'node.undeleted', id)
-    this.#parts.wake()
-    return this.view(row)
+    this.#deps.wake()
+    return this.#view(row)
   }
 
   #requireState(node: NodeRow, kind: OperationKind, from: readonly Status[]): void {
@@ -300,7 +314,7 @@ export class Nodes {
 
   async #begin(call: Call, id: string, ask: Omit<Ask, 'operationId'>, check: Check = async () => undefined): Promise<NodeRow> {
     this.#requireState(await this.#find(call, id), ask.kind, ask.from)
-    const row = await this.#parts.sql.begin(async (sql) => {
+    const row = await this.#deps.sql.begin(async (sql) => {
       const begun = await beginOperation(sql, call.accountId, id, { ...ask, operationId: randomUUID() })
       if (!begun) return undefined
       await check(sql)
@@ -316,7 +330,7 @@ export class Nodes {
       throw inProgress(ask.kind)
     }
     crashpoint('operation: begun')
-    this.#parts.wake()
+    this.#deps.wake()
     return row
   }
 
@@ -326,12 +340,12 @@ export class Nodes {
     const deadline = performance.now() + ask.timeoutMs + EXTRA_WAIT_MS
     for (let pauseMs = 20; performance.now() < deadline; pauseMs = Math.min(pauseMs * 1.5, LONGEST_POLL_MS)) {
       await pause(pauseMs)
-      if (this.#parts.isStopping()) {
+      if (this.#deps.isStopping()) {
         throw new Problem('service_unavailable', 'The service is shutting down. The operation continues.', {
           headers: { 'retry-after': '5' },
         })
       }
-      const row = await findAnyNode(this.#parts.sql, id)
+      const row = await findAnyNode(this.#deps.sql, id)
       if (row && row.operationId === operationId && row.operation) continue
       if (!row || row.operationId !== operationId || row.operationResult === 'done') return this.get(call, id)
       throw new Problem('payment_service_unavailable', row.failureMessage ?? 'The node did not start in time.')
@@ -347,8 +361,6 @@ function checkedName(text: string): string {
   if (!isReadable(name)) throw new Problem('bad_request', `A name ${RULES[READABLE]}.`)
   return name
 }
-
-export const notFound = (): Problem => new Problem('node_not_found', 'There is no such node.')
 
 const inProgress = (kind: OperationKind): Problem =>
   new Problem('operation_in_progress', `Another operation (${kind}) is running on this node. Try again when it has finished.`, {

@@ -1,20 +1,12 @@
 import { crashpoint } from '../platform/crashpoint.ts'
 import type { Logger } from '../platform/log.ts'
-import { isStoreDown, type Sql } from '../store/db.ts'
+import { isStoreDown } from '../platform/store-down.ts'
+import { sameVersion } from '../platform/versions.ts'
+import type { Sql } from '../store/db.ts'
 import type { NodeRow } from '../store/nodes/nodes.ts'
 import { finishPurge } from '../store/nodes/purges.ts'
 import { claimDueNodes, finishStep, holdsLease, type Outcome } from '../store/nodes/steps.ts'
-import {
-  couldNotStart,
-  type Deadlines,
-  type Decision,
-  type Facts,
-  type History,
-  isGone,
-  nextStep,
-  sameVersion,
-  withProcess,
-} from './node.ts'
+import { couldNotStart, type Deadlines, type Decision, type Facts, type History, isGone, nextStep, withProcess } from './node.ts'
 import { specOf } from './node-spec.ts'
 import { CannotStart, type NodeMaterial, type Runtime } from './runtime.ts'
 
@@ -24,7 +16,7 @@ const KEEP_COPIES_SECONDS = 7 * 86_400
 
 type Acted = { history: History; ends: Outcome['updateEnds'] }
 
-export type ReconcilerParts = {
+export type ReconcilerDeps = {
   sql: Sql
   runtime: Runtime
   host: string
@@ -40,7 +32,7 @@ export type ReconcilerParts = {
  * whoever dies anywhere in it, the next look starts from what is. A lost wake-up costs one sweep, never a node.
  */
 export class Reconciler {
-  readonly #parts: ReconcilerParts
+  readonly #deps: ReconcilerDeps
   readonly #owner = crypto.randomUUID()
   readonly #busy = new Map<string, Promise<void>>()
   #timer: NodeJS.Timeout | undefined
@@ -49,8 +41,8 @@ export class Reconciler {
   #again = false
   #stopped = false
 
-  constructor(parts: ReconcilerParts) {
-    this.#parts = parts
+  constructor(deps: ReconcilerDeps) {
+    this.#deps = deps
   }
 
   /** Look now: something was asked for, or something happened. */
@@ -78,40 +70,40 @@ export class Reconciler {
   async #look(): Promise<void> {
     this.#again = false
     try {
-      const { sql, host } = this.#parts
+      const { sql, host } = this.#deps
       const free = AT_ONCE - this.#busy.size
       const nodes = free > 0 ? await claimDueNodes(sql, host, { owner: this.#owner, busyWith: [...this.#busy.keys()] }, free) : []
       for (const node of nodes) {
         const work: Promise<void> = this.#reconcile(node)
           .catch((error: unknown) =>
-            this.#parts.log.warn({ err: error, nodeId: node.id }, 'a step failed; the node is looked at again'),
+            this.#deps.log.warn({ err: error, nodeId: node.id }, 'a step failed; the node is looked at again'),
           )
           .finally(() => this.#busy.delete(node.id))
         this.#busy.set(node.id, work)
       }
       if (nodes.length === free && free > 0) this.#again = true
     } catch (error) {
-      this.#parts.log.warn({ err: error }, 'cannot look for due nodes')
+      this.#deps.log.warn({ err: error }, 'cannot look for due nodes')
     }
     this.#wakeIn(SWEEP_MS)
   }
 
   async #reconcile(node: NodeRow): Promise<void> {
-    const { sql, runtime } = this.#parts
+    const { sql, runtime } = this.#deps
     const { observed, hasFunds, process } = await runtime.observe(specOf(node))
     if (node.purgingAt !== null && isGone(observed)) return this.#purge(node)
     const facts = factsOf(node)
     const history = withProcess(node.history, process, node.nowMs)
-    let decision = nextStep(facts, observed, history, this.#parts.deadlines, node.nowMs)
+    let decision = nextStep(facts, observed, history, this.#deps.deadlines, node.nowMs)
     crashpoint('reconciler: decided')
     let update: Acted
     try {
-      if (decision.step === 'stop' && observed.phase === 'running') await this.#parts.beforeStop(node.id)
+      if (decision.step === 'stop' && observed.phase === 'running') await this.#deps.beforeStop(node.id)
       update = await this.#act(node, decision)
     } catch (error) {
       if (decision.step !== 'start' || isStoreDown(error)) throw error
       // Somebody may be waiting for it: left without a word they would wait for ever.
-      this.#parts.log.warn({ err: error, nodeId: node.id }, 'a node cannot be started')
+      this.#deps.log.warn({ err: error, nodeId: node.id }, 'a node cannot be started')
       const reason = error instanceof CannotStart ? error.message : 'the host could not prepare its data'
       decision = couldNotStart(facts, decision.history, reason)
       update = { history: decision.history, ends: updateEnd(decision) }
@@ -133,7 +125,7 @@ export class Reconciler {
   }
 
   async #act(node: NodeRow, decision: Decision): Promise<Acted> {
-    const { runtime, sql, materialOf } = this.#parts
+    const { runtime, sql, materialOf } = this.#deps
     const { step, history } = decision
     const ends = updateEnd(decision)
     switch (step) {
@@ -170,17 +162,17 @@ export class Reconciler {
 
   /** Past its retention. The data goes first: without what is sealed nobody could tell that there is still something to remove. */
   async #purge(node: NodeRow): Promise<void> {
-    await this.#parts.runtime.remove(specOf(node))
+    await this.#deps.runtime.remove(specOf(node))
     crashpoint('purge: nothing is left here')
-    await finishPurge(this.#parts.sql, node)
-    this.#parts.log.info({ nodeId: node.id }, 'a deleted node was removed for good')
+    await finishPurge(this.#deps.sql, node)
+    this.#deps.log.info({ nodeId: node.id }, 'a deleted node was removed for good')
   }
 
   /** An update that has done well for a week needs no way back. */
   async #forgetCopies(node: NodeRow, history: History): Promise<History> {
     if (history.previousVersion === null || node.updateStatus !== 'updated' || node.updateCompletedAt === null) return history
     if (node.nowMs / 1000 - node.updateCompletedAt < KEEP_COPIES_SECONDS) return history
-    await this.#parts.runtime.removeCopies(specOf(node))
+    await this.#deps.runtime.removeCopies(specOf(node))
     return { ...history, previousVersion: null }
   }
 

@@ -1,4 +1,4 @@
-import type { NodeAddress } from '../lightning/phoenixd/client.ts'
+import type { NodeAddress } from '../platform/node-agent.ts'
 import type { Desired, History, Observed } from './node.ts'
 
 /** What a runtime has to know of a node. */

@@ -1,6 +1,6 @@
 import { invoiceExpiresAtSeconds, normalizedInvoice, readInvoice } from '../../../protocol/src/bolt11.ts'
 import { invoiceFrom } from '../lightning/invoices.ts'
-import { balanceOf, getInfo, isAborted, type NoAnswer, type NodeAddress } from '../lightning/phoenixd/client.ts'
+import { balanceOf, getInfo, isAborted, type NoAnswer } from '../lightning/phoenixd/client.ts'
 import {
   findIncomingPayment,
   findOutgoingPayment,
@@ -12,14 +12,15 @@ import {
   type WalletPayment,
 } from '../lightning/phoenixd/wallet.ts'
 import { isId } from '../platform/ids.ts'
-import { Problem } from '../problems.ts'
+import type { NodeAddress } from '../platform/node-agent.ts'
+import { noSuchNode, Problem } from '../problems.ts'
 import { logActivity } from '../store/activity.ts'
 import type { Sql } from '../store/db.ts'
 import { findNode } from '../store/nodes/nodes.ts'
 import { wakeNode } from '../store/nodes/steps.ts'
 import type { AccessTo, NodeAccess } from './access.ts'
 import type { Network } from './material.ts'
-import { type Call, notFound } from './nodes.ts'
+import type { Call } from './nodes.ts'
 
 export type NodeLive = {
   isReachable: boolean
@@ -34,6 +35,18 @@ export type NodeSent = {
   reason: string | null
   amountSat: number | null
   feeSat: number | null
+}
+
+/** Times in Unix seconds; null: not known, or there is none. */
+export type NodePayment = {
+  direction: 'in' | 'out'
+  paymentHash: string | null
+  amountSat: number
+  feeMsat: number
+  description: string | null
+  isPaid: boolean
+  createdAt: number
+  completedAt: number | null
 }
 
 const NOTHING_KNOWN: NodeLive = {
@@ -52,15 +65,17 @@ const PAY_TIMEOUT_MS = 110_000
 const LISTED = 50
 const HASH = /^[0-9a-f]{64}$/
 
+export type WalletsDeps = { sql: Sql; accessTo: AccessTo; network: Network }
+
 /**
  * A node's money, as its owner sees it in the dashboard. Whatever is asked here, the node is asked with the one password that its
  * `accessMode` chose: no other can be opened by a request, so where it is the restricted one it is the node itself that does not send.
  */
 export class Wallets {
-  readonly #parts: { sql: Sql; accessTo: AccessTo; network: Network }
+  readonly #deps: WalletsDeps
 
-  constructor(parts: { sql: Sql; accessTo: AccessTo; network: Network }) {
-    this.#parts = parts
+  constructor(deps: WalletsDeps) {
+    this.#deps = deps
   }
 
   /** A node that does not answer is an answer too: the page says so, and what is not known is null. */
@@ -75,7 +90,7 @@ export class Wallets {
     ])
     if (seen.answer !== 'info') {
       // The list and the count of nodes go by the reconciler's last look, which may be half a minute old.
-      await wakeNode(this.#parts.sql, nodeId)
+      await wakeNode(this.#deps.sql, nodeId)
       return NOTHING_KNOWN
     }
     const { info } = seen
@@ -93,7 +108,7 @@ export class Wallets {
     }
   }
 
-  async payments(call: Call, nodeId: string): Promise<WalletPayment[]> {
+  async payments(call: Call, nodeId: string): Promise<NodePayment[]> {
     const { address, password, nowMs } = await this.#running(call, nodeId)
     const lists = await Promise.all([
       listIncoming(address, password, LISTED, LOOK_TIMEOUT_MS),
@@ -103,7 +118,7 @@ export class Wallets {
       if (list.answer !== 'payments') throw silent(list)
       return list.payments
     })
-    return payments.sort(newestFirst).slice(0, LISTED)
+    return payments.sort(newestFirst).slice(0, LISTED).map(paymentOf)
   }
 
   async createInvoice(
@@ -113,7 +128,7 @@ export class Wallets {
   ): Promise<{ paymentHash: string; invoice: string }> {
     const { address, password } = await this.#running(call, nodeId)
     const { amountSat, description } = wish
-    const payee = { address, password, network: this.#parts.network }
+    const payee = { address, password, network: this.#deps.network }
     const invoice = await invoiceFrom(payee, { amountSat, description }, INVOICE_TIMEOUT_MS)
     return { paymentHash: invoice.paymentHash, invoice: invoice.serialized }
   }
@@ -134,9 +149,9 @@ export class Wallets {
    * A failure that is older than this request is another attempt's, and tells nothing of ours.
    */
   async pay(call: Call, nodeId: string, wish: { invoice: string; amountSat?: number }): Promise<NodeSent> {
-    const { sql } = this.#parts
+    const { sql } = this.#deps
     const row = isId('node', nodeId) && (await findNode(sql, call.accountId, nodeId))
-    if (!row) throw notFound()
+    if (!row) throw noSuchNode()
     // Only finds the words for it: the password that is stored for such a node cannot send.
     if (row.accessMode !== 'full') throw cannotSend()
     const { address, password, nowMs } = await this.#running(call, nodeId)
@@ -168,7 +183,7 @@ export class Wallets {
     const invoice = readInvoice(serialized)
     if (!invoice) throw new Problem('bad_request', 'This is not a Lightning invoice.')
     const { network, amountMsat, paymentHash } = invoice
-    if (network !== this.#parts.network) throw new Problem('bad_request', 'The invoice is for a different network than the node.')
+    if (network !== this.#deps.network) throw new Problem('bad_request', 'The invoice is for a different network than the node.')
     if (invoiceExpiresAtSeconds(invoice) * 1000 <= nowMs) throw new Problem('bad_request', 'The invoice has expired.')
     if (amountMsat === undefined && wish.amountSat === undefined)
       throw new Problem('bad_request', 'The invoice has no amount, so the field "amountSat" is required.')
@@ -179,8 +194,8 @@ export class Wallets {
 
   async #find(call: Call, nodeId: string): Promise<NodeAccess> {
     // What is no id names no node, and may hold characters that the store has no place for.
-    const node = isId('node', nodeId) ? await this.#parts.accessTo(nodeId) : undefined
-    if (!node || node.isDeleted || node.accountId !== call.accountId) throw notFound()
+    const node = isId('node', nodeId) ? await this.#deps.accessTo(nodeId) : undefined
+    if (!node || node.isDeleted || node.accountId !== call.accountId) throw noSuchNode()
     return node
   }
 
@@ -190,6 +205,14 @@ export class Wallets {
     return { address, password: password(), nowMs }
   }
 }
+
+const paymentOf = ({ createdAtMs, completedAtMs, paymentHash, description, ...payment }: WalletPayment): NodePayment => ({
+  ...payment,
+  paymentHash: paymentHash ?? null,
+  description: description ?? null,
+  createdAt: Math.floor(createdAtMs / 1000),
+  completedAt: completedAtMs === undefined ? null : Math.floor(completedAtMs / 1000),
+})
 
 const NOTHING_SENT = { amountSat: null, feeSat: null }
 

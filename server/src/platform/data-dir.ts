@@ -15,7 +15,6 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Config } from '../config.ts'
 import { holdLock, type UserIds } from './linux.ts'
 import { StartFault } from './start-fault.ts'
 
@@ -108,10 +107,6 @@ export function generatedSecret(path: string): string {
   writeSecretFile(path, secret)
   return secret
 }
-
-/** Where the operator's token is, unless the deployment chose one itself or wants none. */
-export const operatorTokenFile = ({ operator, dataDir }: Config): string | null =>
-  operator === 'generate' ? join(dataDir, 'operator.token') : null
 
 /** Written once: nodes belong to the host that made them. */
 export function hostIdOf(dataDir: string): string {

@@ -1,10 +1,9 @@
 import { request } from 'node:http'
-import { NodeAgent } from '../lightning/phoenixd/agent.ts'
 import type { Address } from '../nodes/runtime.ts'
+import { freshAgent } from '../platform/node-agent.ts'
 import { Problem } from '../problems.ts'
 
 const CALL_TIMEOUT_MS = 15_000
-const agent = new NodeAgent({ keepAlive: false })
 
 /** Where the hub is, and what opens it; asked for each call, since both can change while we run. */
 export type HubDoor = { readonly address: Address; controlToken: () => string }
@@ -47,21 +46,24 @@ export class Hub {
     return new Promise((resolve, reject) => {
       const headers = { authorization: `Bearer ${this.#door.controlToken()}`, 'content-type': 'application/json' }
       const signal = AbortSignal.timeout(CALL_TIMEOUT_MS)
-      const outgoing = request({ ...this.#door.address, method: 'POST', path, headers, agent, signal }, (response) => {
-        let text = ''
-        response.setEncoding('utf8')
-        response.on('data', (chunk: string) => {
-          text += chunk
-        })
-        response.on('error', reject)
-        response.on('end', () => {
-          try {
-            resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) as Record<string, unknown> })
-          } catch (error) {
-            reject(error as Error)
-          }
-        })
-      })
+      const outgoing = request(
+        { ...this.#door.address, method: 'POST', path, headers, agent: freshAgent, signal },
+        (response) => {
+          let text = ''
+          response.setEncoding('utf8')
+          response.on('data', (chunk: string) => {
+            text += chunk
+          })
+          response.on('error', reject)
+          response.on('end', () => {
+            try {
+              resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) as Record<string, unknown> })
+            } catch (error) {
+              reject(error as Error)
+            }
+          })
+        },
+      )
       outgoing.on('error', reject)
       outgoing.end(JSON.stringify(body))
     })

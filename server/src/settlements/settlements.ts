@@ -1,21 +1,10 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
-import { findIncoming, type NodeAddress } from '../lightning/phoenixd/client.ts'
-import type { AccessTo } from '../nodes/access.ts'
+import { findIncoming } from '../lightning/phoenixd/client.ts'
 import type { Logger } from '../platform/log.ts'
-import { hurryTopUp, isOpenTopUp, openTopUpsOf, settleTopUp, takeDueTopUps, topUpsAnswered } from '../store/credit/top-ups.ts'
-import { isStoreDown, type Sql } from '../store/db.ts'
-import {
-  type AnsweredInvoice,
-  answered,
-  type DueInvoice,
-  findUnsettled,
-  hurryInvoice,
-  type OpenInvoice,
-  openInvoicesOf,
-  type Protocol,
-  recordSettlement,
-  takeDueInvoices,
-} from '../store/payments/payments.ts'
+import type { NodeAddress } from '../platform/node-agent.ts'
+import { isStoreDown } from '../platform/store-down.ts'
+import type { Sql } from '../store/db.ts'
+import type { AnsweredInvoice, DueInvoice, OpenInvoice } from '../store/payments/payments.ts'
+import { BOOKS } from './books.ts'
 
 const SWEEP_MS = 1_000
 const ASK_TIMEOUT_MS = 10_000
@@ -36,46 +25,13 @@ const HINT_PAUSE_MS = 1_000
  */
 export type NodesWord = 'settled' | 'unpaid' | 'unknown' | 'refused' | 'unreachable'
 
-type Settle = (parts: SettlementsParts, nodeId: string, paymentHash: Buffer, atMs: number | undefined) => Promise<boolean>
+/** What it takes to ask a node. Without an address it cannot be reached from here at present. */
+export type AskableNode = { address: NodeAddress | undefined; password: () => string }
 
-const settlePayment: Settle = async ({ sql, receiptOf }, nodeId, paymentHash, atMs) => {
-  const payment = await findUnsettled(sql, nodeId, paymentHash)
-  if (!payment) return false
-  const settledAtMs = atMs ?? payment.nowMs
-  await recordSettlement(sql, payment.id, settledAtMs, receiptOf({ ...payment, paymentHash, settledAtMs }))
-  return true
-}
-
-const isOpenPayment = async (sql: Sql, nodeId: string, paymentHash: Buffer): Promise<boolean> =>
-  (await findUnsettled(sql, nodeId, paymentHash)) !== undefined
-
-const settleTopUpOf: Settle = ({ sql }, ...payment) => settleTopUp(sql, ...payment)
-
-/** Where invoices are kept. A hash is in one of the books at most, and a book that does not have it does nothing. */
-const BOOKS = [
-  {
-    settle: settlePayment,
-    isOpen: isOpenPayment,
-    hurry: hurryInvoice,
-    takeDue: takeDueInvoices,
-    answered,
-    openOf: openInvoicesOf,
-  },
-  {
-    settle: settleTopUpOf,
-    isOpen: isOpenTopUp,
-    hurry: hurryTopUp,
-    takeDue: takeDueTopUps,
-    answered: topUpsAnswered,
-    openOf: openTopUpsOf,
-  },
-]
-
-export type SettlementsParts = {
+export type SettlementsDeps = {
   sql: Sql
-  accessTo: AccessTo
-  /** Null where the protocol has none. */
-  receiptOf: (settled: { protocol: Protocol; challenge: string; paymentHash: Buffer; settledAtMs: number }) => string | null
+  /** Undefined: no such node. */
+  accessTo: (nodeId: string) => Promise<AskableNode | undefined>
   /** Whose nodes to sweep; undefined in a process that only serves. */
   host: string | undefined
   log: Logger
@@ -86,7 +42,7 @@ export type SettlementsParts = {
  * quick. Only what a node answers when asked counts, and that nothing is lost is the sweep's work, which asks about every open invoice.
  */
 export class Settlements {
-  readonly #parts: SettlementsParts
+  readonly #deps: SettlementsDeps
   readonly #busyNodes = new Map<string, Promise<void>>()
   readonly #asks = new Map<string, Promise<NodesWord>>()
   /** By node: the invoices that its events have us ask about, or did a moment ago. */
@@ -95,18 +51,14 @@ export class Settlements {
   #sweeping = false
   #stopped = false
 
-  constructor(parts: SettlementsParts) {
-    this.#parts = parts
-    const { host } = parts
+  constructor(deps: SettlementsDeps) {
+    this.#deps = deps
+    const { host } = deps
     if (host !== undefined) this.#timer = setInterval(() => void this.#sweep(host), SWEEP_MS)
   }
 
   /** Asks the node, and keeps what it says. */
-  async ask(
-    { nodeId, paymentHash }: { nodeId: string; paymentHash: Buffer },
-    node: { address: NodeAddress | undefined; password: () => string },
-    timeoutMs: number,
-  ): Promise<NodesWord> {
+  async ask({ nodeId, paymentHash }: OpenInvoice, node: AskableNode, timeoutMs: number): Promise<NodesWord> {
     if (!node.address) return 'unreachable'
     const found = await findIncoming(node.address, node.password(), paymentHash.toString('hex'), timeoutMs)
     if (found.answer !== 'incoming') return found.answer
@@ -116,7 +68,7 @@ export class Settlements {
   }
 
   /** Who asks the same meanwhile shares the answer: a crowd of requests for one payment is one question to the node. */
-  askTogether(invoice: OpenInvoice, node: Parameters<Settlements['ask']>[1], timeoutMs: number): Promise<NodesWord> {
+  askTogether(invoice: OpenInvoice, node: AskableNode, timeoutMs: number): Promise<NodesWord> {
     const name = `${invoice.nodeId} ${invoice.paymentHash.toString('hex')}`
     const running = this.#asks.get(name)
     if (running) return running
@@ -126,24 +78,14 @@ export class Settlements {
   }
 
   async #settle(nodeId: string, paymentHash: Buffer, atMs: number | undefined): Promise<void> {
-    for (const book of BOOKS) if (await book.settle(this.#parts, nodeId, paymentHash, atMs)) return
+    for (const book of BOOKS) if (await book.settle(this.#deps.sql, nodeId, paymentHash, atMs)) return
   }
 
-  /** A node's event, as it came. False: it is not that node's word. Which of its payments it is about, if any of ours, the store knows. */
-  async receive(nodeId: string, body: Buffer, signature: string): Promise<boolean> {
-    const node = await this.#parts.accessTo(nodeId)
-    const secret = node?.webhookSecret()
-    if (!node || secret === undefined) return false
-    const wanted = createHmac('sha256', secret).update(body).digest()
-    // Node's decoder takes upper case and stops at what is no digit: one signature would have many spellings.
-    if (!/^[0-9a-f]{64}$/.test(signature) || !timingSafeEqual(Buffer.from(signature, 'hex'), wanted)) return false
-    const paymentHash = hashIn(body)
-    if (paymentHash) await this.#followHint({ nodeId, paymentHash }, node)
-    return true
-  }
-
-  /** Whoever has the secret can sign anything, as often as he likes: one ask per invoice at a time, and few per node. */
-  async #followHint(invoice: OpenInvoice, node: Parameters<Settlements['ask']>[1]): Promise<void> {
+  /**
+   * A node's event about one of its invoices. Whoever has the node's secret can sign any number of them, about anything: one ask per
+   * invoice at a time, and few per node.
+   */
+  async followHint(invoice: OpenInvoice, node: AskableNode): Promise<void> {
     const { nodeId, paymentHash } = invoice
     const hash = paymentHash.toString('hex')
     const hinted = this.#hinted.get(nodeId) ?? new Set()
@@ -166,18 +108,18 @@ export class Settlements {
   }
 
   async #isOpen({ nodeId, paymentHash }: OpenInvoice): Promise<boolean> {
-    for (const book of BOOKS) if (await book.isOpen(this.#parts.sql, nodeId, paymentHash)) return true
+    for (const book of BOOKS) if (await book.isOpen(this.#deps.sql, nodeId, paymentHash)) return true
     return false
   }
 
   /** The next sweep asks. */
   async #hurry({ nodeId, paymentHash }: OpenInvoice): Promise<void> {
-    for (const book of BOOKS) await book.hurry(this.#parts.sql, nodeId, paymentHash)
+    for (const book of BOOKS) await book.hurry(this.#deps.sql, nodeId, paymentHash)
   }
 
   /** The last occasion for as long as the node is down. Whatever goes wrong here must not keep it from stopping. */
   async askBeforeStop(nodeId: string, address: NodeAddress): Promise<void> {
-    const { sql, accessTo, log } = this.#parts
+    const { sql, accessTo, log } = this.#deps
     try {
       const access = await accessTo(nodeId)
       const open = access ? (await Promise.all(BOOKS.map((book) => book.openOf(sql, nodeId, LAST_ASKS)))).flat() : []
@@ -199,7 +141,7 @@ export class Settlements {
   async #sweep(host: string): Promise<void> {
     if (this.#sweeping) return
     this.#sweeping = true
-    const { sql, log } = this.#parts
+    const { sql, log } = this.#deps
     try {
       const busy = [...this.#busyNodes.keys()]
       const due = (await Promise.all(BOOKS.map((book) => book.takeDue(sql, host, busy)))).flat()
@@ -218,7 +160,7 @@ export class Settlements {
 
   /** A few at a time. One that does not answer at all is not asked about the rest now; what it answers oddly holds up nothing else. */
   async #askAbout(nodeId: string, invoices: DueInvoice[]): Promise<void> {
-    const access = await this.#parts.accessTo(nodeId)
+    const access = await this.#deps.accessTo(nodeId)
     const late: AnsweredInvoice[] = []
     const askNext = async (): Promise<void> => {
       for (let invoice = invoices.shift(); invoice; invoice = invoices.shift()) {
@@ -229,7 +171,7 @@ export class Settlements {
       }
     }
     await Promise.all(Array.from({ length: ASKS_AT_ONCE }, askNext))
-    if (late.length > 0) for (const book of BOOKS) await book.answered(this.#parts.sql, nodeId, late)
+    if (late.length > 0) for (const book of BOOKS) await book.answered(this.#deps.sql, nodeId, late)
   }
 
   async close(): Promise<void> {
@@ -237,17 +179,4 @@ export class Settlements {
     clearInterval(this.#timer)
     await Promise.allSettled(this.#busyNodes.values())
   }
-}
-
-/** Undefined: signed by the node, but not about a received payment. */
-function hashIn(body: Buffer): Buffer | undefined {
-  let event: unknown
-  try {
-    event = JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
-  const { type, paymentHash } = (event ?? {}) as Record<string, unknown>
-  if (type !== 'payment_received' || typeof paymentHash !== 'string' || !/^[0-9a-f]{64}$/.test(paymentHash)) return undefined
-  return Buffer.from(paymentHash, 'hex')
 }

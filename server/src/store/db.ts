@@ -37,28 +37,3 @@ export function openStore(address: StoreAddress, maxConnections = MAX_CONNECTION
     },
   })
 }
-
-const DOWN_CODES = new Set([
-  'STORE_UNAVAILABLE',
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ENOENT',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  // admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections, disk_full, read_only_sql_transaction
-  '57P01',
-  '57P02',
-  '57P03',
-  '53300',
-  '53100',
-  '25006',
-])
-
-/** The store could not do its work, whatever was asked of it: 503, and worth repeating. */
-export function isStoreDown(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null)?.code
-  return typeof code === 'string' && DOWN_CODES.has(code)
-}

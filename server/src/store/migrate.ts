@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { StartFault } from '../platform/start-fault.ts'
-import { type Database, isStoreDown, type Sql } from './db.ts'
+import { isStoreDown } from '../platform/store-down.ts'
+import type { Database, Sql } from './db.ts'
 
 const DIRECTORY = fileURLToPath(new URL('./migrations/', import.meta.url))
 /** Any number; the same in every version of the service. */

@@ -1,17 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { StartFault } from '../platform/start-fault.ts'
-import { isStoreDown, type Sql } from './db.ts'
+import { isStoreDown } from '../platform/store-down.ts'
+import type { Sql } from './db.ts'
 
 const PATIENCE_MS = 30_000
 const RETRY_MS = 250
+
+/** Fails while the store cannot be reached. */
+export async function checkStore(sql: Sql): Promise<void> {
+  await sql`SELECT 1`
+}
 
 /** A database that starts together with us may need a moment more. */
 export async function reachStore(sql: Sql): Promise<void> {
   const deadline = Date.now() + PATIENCE_MS
   for (;;) {
     try {
-      await sql`SELECT 1`
-      return
+      return await checkStore(sql)
     } catch (error) {
       const { code } = error as { code?: string }
       if (!isStoreDown(error)) throw new StartFault(78, `DATABASE_URL: the server refuses us (${code ?? 'unknown reason'})`)

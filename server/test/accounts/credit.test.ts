@@ -1,12 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import {
-  addCredit,
-  type CreditSummary,
-  creditSummary,
-  creditWithEntries,
-  levelOf,
-  runwaySeconds,
-} from '../../src/accounts/credit/credit.ts'
+import { Credit, type CreditSummary, levelOf, runwaySeconds } from '../../src/accounts/credit/credit.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { closeHours, postUsage } from '../../src/store/credit/usage.ts'
 import type { Database } from '../../src/store/db.ts'
@@ -77,10 +70,12 @@ describe('C31 C33: what an account is shown', () => {
   let sql: Database
   let clock: Clock
   const config: Config = { ...readConfig({}), nodePriceSatPerDay: PRICE_SAT, creditGraceHours: 48 }
-  const summary = (id: string): Promise<CreditSummary> => creditSummary(sql, config, id)
+  let credit: Credit
+  const summary = (id: string): Promise<CreditSummary> => credit.summary(id)
 
   beforeAll(async () => {
     ;({ sql, clock } = await freshDatabase(server))
+    credit = new Credit({ sql, config })
   })
 
   test('the balance has unposted usage taken off, and is rounded down; the runway is for all nodes that cost', async () => {
@@ -121,14 +116,14 @@ describe('C31 C33: what an account is shown', () => {
     })
     await sql`INSERT INTO credit_warnings (account_id, level, empty_since) VALUES (${id}, 'empty', to_timestamp(${NOON + DAY}))`
     expect((await summary(id)).stopsAt).toBe(NOON + 3 * DAY)
-    await addCredit(sql, id, 5, 'x', 'x')
+    await credit.add(id, 5, 'x', 'x')
     expect((await summary(id)).stopsAt).toBeNull()
   })
 
   test('at price 0 nothing costs, nothing runs out', async () => {
     const id = await newAccount(sql)
     await newNode(sql, id)
-    expect(await creditSummary(sql, { ...config, nodePriceSatPerDay: 0 }, id)).toMatchObject({
+    expect(await new Credit({ sql, config: { ...config, nodePriceSatPerDay: 0 } }).summary(id)).toMatchObject({
       nodesThatCost: 0,
       runwaySeconds: null,
       warning: 'none',
@@ -152,9 +147,9 @@ describe('C31 C33: what an account is shown', () => {
   test('C31: the ledger is read in pages, newest first, and every entry says why and what caused it', async () => {
     const id = await newAccount(sql, 1_000)
     const other = await newAccount(sql, 1_000)
-    for (let one = 1; one <= 4; one++) await addCredit(sql, id, one, `number ${one}`, 'x')
+    for (let one = 1; one <= 4; one++) await credit.add(id, one, `number ${one}`, 'x')
     const entries = async (account: string, before: number | undefined, limit: number) =>
-      (await creditWithEntries(sql, config, account, before, limit)).entries
+      (await credit.ledger(account, before, limit)).entries
     const all = await entries(id, undefined, 10)
     expect(all.map(({ amountMsat, kind, reason, reference }) => [amountMsat, kind, reason, reference])).toEqual([
       ...[4, 3, 2, 1].map((one) => [one * 1000, 'operator', `number ${one}`, null]),
@@ -181,7 +176,7 @@ describe('C31 C33: what an account is shown', () => {
       }
     })()
     for (let look = 0; look < 40; look++) {
-      const { summary: now, entries } = await creditWithEntries(sql, config, id, undefined, 500)
+      const { summary: now, entries } = await credit.ledger(id, undefined, 500)
       expect((entries[0]?.balanceAfterMsat ?? 0) - now.unpostedMsat).toBe(now.balanceMsat)
       expect(entries.reduce((sum, { amountMsat }) => sum + amountMsat, 0)).toBe(entries[0]?.balanceAfterMsat)
       expect(Math.floor(now.balanceMsat / 1000)).toBe(now.balanceSat)

@@ -535,14 +535,14 @@ test('the ledger is paged the same way', async () => {
 })
 
 test('without a sandbox there is no faucet and no customer', async () => {
-  const parts = {
+  const deps = {
     config: readConfig({}),
-    hub: undefined,
+    sandbox: undefined,
     appDirectory: '',
     isStopping: () => false,
     logger: await createLogger('silent'),
   }
-  const app = await buildApp(parts as unknown as AppDeps)
+  const app = await buildApp(deps as unknown as AppDeps)
   for (const path of ['/sandbox/pay', `/sandbox/nodes/${NODE}/fund`]) {
     const answer = await app.inject({ method: 'POST', url: `/dashboard/api${path}`, payload: {} })
     expect([answer.statusCode, answer.json().error.code]).toEqual([404, 'not_found'])

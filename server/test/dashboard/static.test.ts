@@ -17,14 +17,14 @@ let app: FastifyInstance
 let port: number
 
 async function serving(appDirectory: string): Promise<FastifyInstance> {
-  const parts = {
+  const deps = {
     config: readConfig({}),
-    hub: undefined,
+    sandbox: undefined,
     appDirectory,
     isStopping: () => false,
     logger: await createLogger('silent'),
   }
-  return buildApp(parts as unknown as AppDeps)
+  return buildApp(deps as unknown as AppDeps)
 }
 
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { IDLE_CONNECTION_MS } from '../../src/lightning/phoenixd/client.ts'
+import { IDLE_CONNECTION_MS } from '../../src/platform/node-agent.ts'
 import { fault, type Node } from '../support/nodes.ts'
 import { inTurns, Line, type Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'

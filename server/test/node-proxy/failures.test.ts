@@ -4,7 +4,7 @@ import { connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { basic, eventually, send } from '../../../sandboxd/test/harness.ts'
-import type { NodeAddress } from '../../src/lightning/phoenixd/client.ts'
+import type { NodeAddress } from '../../src/platform/node-agent.ts'
 import {
   DOWN,
   eagerNode,

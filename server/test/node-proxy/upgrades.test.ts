@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { basic, eventually, LIMITED, send } from '../../../sandboxd/test/harness.ts'
-import type { NodeAddress } from '../../src/lightning/phoenixd/client.ts'
+import type { NodeAddress } from '../../src/platform/node-agent.ts'
 import { listenOn, MIB, main, node, pairsOf, raw, rawNode, sockets, statusOf, withLimits } from '../support/proxy.ts'
 
 describe('C28: websockets and other upgrades', () => {

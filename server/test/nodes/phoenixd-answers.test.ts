@@ -11,10 +11,9 @@ import {
   findIncoming,
   getInfo,
   hasFunds,
-  IDLE_CONNECTION_MS,
   type InvoiceWish,
-  type NodeAddress,
 } from '../../src/lightning/phoenixd/client.ts'
+import { IDLE_CONNECTION_MS, type NodeAddress } from '../../src/platform/node-agent.ts'
 import { eventually, freePort } from '../support/server.ts'
 
 type ChannelAnswer = { state?: unknown; balanceSat?: unknown } | null

@@ -3,7 +3,6 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { FULL, LIMITED, startNetwork, type TestNode } from '../../../sandboxd/test/harness.ts'
-import type { NodeAddress } from '../../src/lightning/phoenixd/client.ts'
 import {
   findIncomingPayment,
   findOutgoingPayment,
@@ -12,6 +11,7 @@ import {
   listOutgoing,
   payInvoice,
 } from '../../src/lightning/phoenixd/wallet.ts'
+import type { NodeAddress } from '../../src/platform/node-agent.ts'
 import { freePort } from '../support/server.ts'
 
 const LIMIT_MS = 5_000

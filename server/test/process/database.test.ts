@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Database, isStoreDown, openStore } from '../../src/store/db.ts'
+import { isStoreDown } from '../../src/platform/store-down.ts'
+import { type Database, openStore } from '../../src/store/db.ts'
 import { eventually, type Store, startServer, track } from '../support/server.ts'
 
 let address: Store

@@ -14,7 +14,7 @@ afterAll(async () => {
 })
 
 export async function openApp(env: Record<string, string> = {}, more: Partial<AppDeps> = {}): Promise<{ port: number }> {
-  const parts: Partial<AppDeps> = {
+  const deps: Partial<AppDeps> = {
     config: readConfig(env),
     lookUpNode: async () => 'not found',
     operatorToken: 'x'.repeat(32),
@@ -23,7 +23,7 @@ export async function openApp(env: Record<string, string> = {}, more: Partial<Ap
     logger: await createLogger('silent'),
     ...more,
   }
-  const app = await buildApp(parts as AppDeps)
+  const app = await buildApp(deps as AppDeps)
   apps.push(app)
   await app.listen({ host: '127.0.0.1', port: 0 })
   return { port: (app.server.address() as AddressInfo).port }
@@ -33,7 +33,7 @@ export async function openApp(env: Record<string, string> = {}, more: Partial<Ap
 export async function registeredRoutes(): Promise<{ method: string; url: string }[]> {
   const deps = {
     config: readConfig({}),
-    hub: {},
+    sandbox: {},
     operatorToken: 'x'.repeat(32),
     appDirectory: '',
     isStopping: () => false,

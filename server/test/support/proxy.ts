@@ -16,7 +16,7 @@ import { renderProblems } from '../../src/http/hooks/errors.ts'
 import { rewriteNodeHost } from '../../src/http/hooks/hosts.ts'
 import { addLimits } from '../../src/http/hooks/rate-limit.ts'
 import { addNodeProxy, PROXY_LIMITS, type ProxyLimits } from '../../src/http/node-proxy/proxy.ts'
-import type { NodeAddress } from '../../src/lightning/phoenixd/client.ts'
+import type { NodeAddress } from '../../src/platform/node-agent.ts'
 
 /** The proxy in front of nodes that answer as told, each with sockets of its own. What a test opens is closed when its file has run. */
 

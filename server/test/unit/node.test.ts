@@ -1,15 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  type Decision,
-  type Facts,
-  type History,
-  MINUTE_MS,
-  nextStep,
-  type Observed,
-  sameVersion,
-  withProcess,
-} from '../../src/nodes/node.ts'
+import { type Decision, type Facts, type History, MINUTE_MS, nextStep, type Observed, withProcess } from '../../src/nodes/node.ts'
+import { sameVersion } from '../../src/platform/versions.ts'
 
 const NOW = 1_800_000_000_000
 const OURS = '02'.padEnd(66, 'a')

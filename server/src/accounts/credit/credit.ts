@@ -1,9 +1,8 @@
 import type { Config } from '../../config.ts'
 import { isId } from '../../platform/ids.ts'
-import { Problem } from '../../problems.ts'
+import { noSuchAccount, Problem } from '../../problems.ts'
 import {
   type CreditRow,
-  type EntryRow,
   findCredit,
   insertCredit,
   type LedgerRow,
@@ -13,7 +12,6 @@ import {
 } from '../../store/credit/credit.ts'
 import { findTreasury } from '../../store/credit/treasury.ts'
 import type { Database, Sql } from '../../store/db.ts'
-import { noSuchAccount } from '../accounts.ts'
 
 export type CreditSummary = {
   /** Whole satoshis, rounded down. */
@@ -71,59 +69,71 @@ export function nextWarning(before: CreditRow, means: Means): WarningChange | un
   return { level, isEmpty, tells: isWorse ? { level, runwaySeconds: runwaySeconds(means) } : undefined }
 }
 
-export async function creditSummary(sql: Sql, config: Config, accountId: string): Promise<CreditSummary> {
-  const priceMsatPerDay = config.nodePriceSatPerDay * 1000
-  const [row, treasury] = await Promise.all([
-    findCredit(sql, accountId, priceMsatPerDay),
-    config.treasury === 'none' ? undefined : findTreasury(sql, config.treasury.nodeId),
-  ])
-  if (!row) throw noSuchAccount()
-  const means = meansOf(row, priceMsatPerDay)
-  const isFree = priceMsatPerDay === 0
-  const stops = !isFree && means.leftMsat <= 0 && row.running > 0
-  return {
-    balanceSat: Math.floor(means.leftMsat / 1000),
-    balanceMsat: means.leftMsat,
-    unpostedMsat: row.unpostedMsat,
-    nodesThatCost: isFree ? 0 : row.costing,
-    runwaySeconds: runwaySeconds(means),
-    warning: isFree ? 'none' : levelOf(means),
-    stopsAt: stops ? (row.emptySince ?? row.now) + config.creditGraceHours * 3_600 : null,
-    canTopUp: treasury !== undefined,
-  }
-}
+export type CreditConfig = Pick<Config, 'nodePriceSatPerDay' | 'creditGraceHours' | 'treasury'>
+export type CreditDeps = { sql: Database; config: CreditConfig }
+export type CreditEntry = { id: number; amountSat: number; kind: string; reason: string; createdAt: number }
 
-/**
- * The summary and a page of the ledger, newest first; before: only older entries than this. Read as of one moment: usage that is booked
- * between two reads would be missing from both, or counted twice.
- */
-export async function creditWithEntries(
-  database: Database,
-  config: Config,
-  accountId: string,
-  before: number | undefined,
-  limit: number,
-): Promise<{ summary: CreditSummary; entries: LedgerRow[] }> {
-  return database.beginAs('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (sql) => {
-    const summary = await creditSummary(sql, config, accountId)
-    return { summary, entries: await listEntries(sql, accountId, before, limit) }
-  })
-}
+/** What accounts have left, and why. */
+export class Credit {
+  readonly #deps: CreditDeps
 
-/** Only metering may take a balance below zero. */
-export async function addCredit(
-  database: Database,
-  accountId: string,
-  amountSat: number,
-  reason: string,
-  actor: string,
-): Promise<EntryRow> {
-  if (!isId('acct', accountId)) throw noSuchAccount()
-  const entry = await insertCredit(database, { accountId, amountMsat: amountSat * 1000, kind: 'operator', reason, actor })
-  if (entry === undefined) throw noSuchAccount()
-  if (typeof entry === 'number') {
-    const balance = `The account’s balance is ${Math.floor(entry / 1000)} sat`
-    throw new Problem('bad_request', `${balance}, so ${-amountSat} sat cannot be deducted.`)
+  constructor(deps: CreditDeps) {
+    this.#deps = deps
   }
-  return entry
+
+  summary(accountId: string): Promise<CreditSummary> {
+    return this.#summary(this.#deps.sql, accountId)
+  }
+
+  async #summary(sql: Sql, accountId: string): Promise<CreditSummary> {
+    const { nodePriceSatPerDay, creditGraceHours, treasury } = this.#deps.config
+    const priceMsatPerDay = nodePriceSatPerDay * 1000
+    const [row, takesPayments] = await Promise.all([
+      findCredit(sql, accountId, priceMsatPerDay),
+      treasury === 'none' ? undefined : findTreasury(sql, treasury.nodeId),
+    ])
+    if (!row) throw noSuchAccount()
+    const means = meansOf(row, priceMsatPerDay)
+    const isFree = priceMsatPerDay === 0
+    const stops = !isFree && means.leftMsat <= 0 && row.running > 0
+    return {
+      balanceSat: Math.floor(means.leftMsat / 1000),
+      balanceMsat: means.leftMsat,
+      unpostedMsat: row.unpostedMsat,
+      nodesThatCost: isFree ? 0 : row.costing,
+      runwaySeconds: runwaySeconds(means),
+      warning: isFree ? 'none' : levelOf(means),
+      stopsAt: stops ? (row.emptySince ?? row.now) + creditGraceHours * 3_600 : null,
+      canTopUp: takesPayments !== undefined,
+    }
+  }
+
+  /**
+   * The summary and a page of the ledger, newest first; before: only older entries than this. Read as of one moment: usage that is booked
+   * between two reads would be missing from both, or counted twice.
+   */
+  async ledger(
+    accountId: string,
+    before: number | undefined,
+    limit: number,
+  ): Promise<{ summary: CreditSummary; entries: LedgerRow[] }> {
+    return this.#deps.sql.beginAs('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (sql) => {
+      const summary = await this.#summary(sql, accountId)
+      return { summary, entries: await listEntries(sql, accountId, before, limit) }
+    })
+  }
+
+  /** Only metering may take a balance below zero. */
+  async add(accountId: string, amountSat: number, reason: string, actor: string): Promise<CreditEntry> {
+    if (!isId('acct', accountId)) throw noSuchAccount()
+    const entry = { accountId, amountMsat: amountSat * 1000, kind: 'operator', reason, actor }
+    const added = await insertCredit(this.#deps.sql, entry)
+    if (added === undefined) throw noSuchAccount()
+    if (typeof added === 'number') {
+      const balance = `The account’s balance is ${Math.floor(added / 1000)} sat`
+      throw new Problem('bad_request', `${balance}, so ${-amountSat} sat cannot be deducted.`)
+    }
+    const { id, kind, createdAt } = added
+    return { id, amountSat, kind, reason, createdAt }
+  }
 }

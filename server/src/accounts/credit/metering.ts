@@ -1,16 +1,17 @@
 import type { Config } from '../../config.ts'
 import { crashpoint } from '../../platform/crashpoint.ts'
 import type { Logger } from '../../platform/log.ts'
+import { isStoreDown } from '../../platform/store-down.ts'
 import { Problem } from '../../problems.ts'
 import { type CreditRow, listStoppableNodes, listWatchedCredit, recordWarning } from '../../store/credit/credit.ts'
 import { closeHours, forgetUsage, postUsage } from '../../store/credit/usage.ts'
-import { isStoreDown, type Sql } from '../../store/db.ts'
+import type { Sql } from '../../store/db.ts'
 import { meansOf, nextWarning } from './credit.ts'
 
 const EVERY_MS = 30_000
 const AT_ONCE = 1_000
 
-export type MeteringParts = {
+export type MeteringDeps = {
   sql: Sql
   config: Pick<Config, 'nodePriceSatPerDay' | 'creditGraceHours'>
   /** Writes down that it is to stop, if the account is still out of credit and grace; the ordinary operation does the rest. */
@@ -23,19 +24,19 @@ export type MeteringParts = {
  * transactions that change nodes: this loop may be late, be killed anywhere, or run in several processes at once, and the sum is the same.
  */
 export class Metering {
-  readonly #parts: MeteringParts
+  readonly #deps: MeteringDeps
   #timer: NodeJS.Timeout | undefined
   #passing: Promise<void> | undefined
 
-  constructor(parts: MeteringParts) {
-    this.#parts = parts
+  constructor(deps: MeteringDeps) {
+    this.#deps = deps
   }
 
   start(): void {
     const pass = (): void => {
       this.#passing ??= this.pass()
         .catch((error: unknown) => {
-          if (!isStoreDown(error)) this.#parts.log.warn({ err: error }, 'usage is posted later')
+          if (!isStoreDown(error)) this.#deps.log.warn({ err: error }, 'usage is posted later')
         })
         .finally(() => {
           this.#passing = undefined
@@ -46,7 +47,7 @@ export class Metering {
   }
 
   async pass(): Promise<void> {
-    const { sql, config } = this.#parts
+    const { sql, config } = this.#deps
     if (config.nodePriceSatPerDay === 0) return forgetUsage(sql)
     const priceMsatPerDay = config.nodePriceSatPerDay * 1000
     while ((await closeHours(sql)) === AT_ONCE);
@@ -64,7 +65,7 @@ export class Metering {
 
   /** A node that is busy, or not up yet, is still there the next time. */
   async #stopNodes(accounts: CreditRow[]): Promise<void> {
-    const { sql, config, stopNode, log } = this.#parts
+    const { sql, config, stopNode, log } = this.#deps
     const graceSeconds = config.creditGraceHours * 3_600
     const broke = accounts.filter(
       ({ emptyForSeconds, running }) => emptyForSeconds !== null && emptyForSeconds >= graceSeconds && running > 0,

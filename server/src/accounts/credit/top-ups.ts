@@ -1,13 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Invoice, readInvoice } from '../../../../protocol/src/bolt11.ts'
+import type { Invoice } from '../../../../protocol/src/bolt11.ts'
 import type { Config } from '../../config.ts'
 import { expiryOf, invoiceFrom, oddInvoice } from '../../lightning/invoices.ts'
-import type { NodeAddress } from '../../lightning/phoenixd/client.ts'
 import { crashpoint } from '../../platform/crashpoint.ts'
 import type { Logger } from '../../platform/log.ts'
-import { isLoopback } from '../../platform/loopback.ts'
+import type { NodeAddress } from '../../platform/node-agent.ts'
 import { Problem } from '../../problems.ts'
-import { findTopUp, insertTopUp, isTopUp, openTopUps, type TopUpRow } from '../../store/credit/top-ups.ts'
+import type { AskableNode } from '../../settlements/settlements.ts'
+import { findTopUp, insertTopUp, openTopUps, type TopUpRow } from '../../store/credit/top-ups.ts'
 import { findTreasury, type Treasury } from '../../store/credit/treasury.ts'
 import type { Sql } from '../../store/db.ts'
 
@@ -25,23 +25,23 @@ const OFFER_TIMEOUT_MS = 2_000
 const POLL_MS = 100
 const DESCRIPTION = 'Credit for Boltyard'
 
-type TreasuryAccess = { isReady: boolean; address: NodeAddress | undefined; password: () => string; nowMs: number }
+type TreasuryNode = AskableNode & { isReady: boolean; nowMs: number }
 
-export type TopUpsParts = {
+export type TopUpsDeps = {
   sql: Sql
   config: Config
   network: Invoice['network']
-  accessTo: (nodeId: string) => Promise<TreasuryAccess | undefined>
+  accessTo: (nodeId: string) => Promise<TreasuryNode | undefined>
   log: Logger
 }
 
 /** Credit for sats: the treasury's node gives an invoice, and its word that it was paid becomes credit, whoever listens then. */
 export class TopUps {
-  readonly #parts: TopUpsParts
+  readonly #deps: TopUpsDeps
   readonly #making = new Map<string, Promise<TopUp>>()
 
-  constructor(parts: TopUpsParts) {
-    this.#parts = parts
+  constructor(deps: TopUpsDeps) {
+    this.#deps = deps
   }
 
   async isPossible(): Promise<boolean> {
@@ -49,7 +49,7 @@ export class TopUps {
   }
 
   async #treasury(): Promise<Treasury | undefined> {
-    const { sql, config } = this.#parts
+    const { sql, config } = this.#deps
     return config.treasury === 'none' ? undefined : findTreasury(sql, config.treasury.nodeId)
   }
 
@@ -67,7 +67,7 @@ export class TopUps {
   }
 
   async #make(accountId: string, amountSat: number, timeoutMs: number): Promise<TopUp> {
-    const { sql, config, network } = this.#parts
+    const { sql, config, network } = this.#deps
     const deadline = performance.now() + timeoutMs
     const treasury = await this.#treasury()
     if (!treasury) throw new Problem('not_found', 'This service does not sell credit. Ask the operator for some.')
@@ -102,9 +102,9 @@ export class TopUps {
   }
 
   /** One that has only just been made is waited for: right after the first start it is not up yet. */
-  async #ready(treasury: Treasury, deadline: number): Promise<TreasuryAccess & { address: NodeAddress }> {
+  async #ready(treasury: Treasury, deadline: number): Promise<TreasuryNode & { address: NodeAddress }> {
     for (let { status } = treasury; ; ) {
-      const node = await this.#parts.accessTo(treasury.nodeId)
+      const node = await this.#deps.accessTo(treasury.nodeId)
       if (node?.isReady && node.address) return { ...node, address: node.address }
       if (status !== 'provisioning' || performance.now() + POLL_MS > deadline)
         throw new Problem(
@@ -118,19 +118,9 @@ export class TopUps {
 
   async find(accountId: string, paymentHash: string): Promise<TopUp> {
     const isHash = /^[0-9a-f]{64}$/.test(paymentHash)
-    const topUp = isHash ? await findTopUp(this.#parts.sql, accountId, Buffer.from(paymentHash, 'hex')) : undefined
+    const topUp = isHash ? await findTopUp(this.#deps.sql, accountId, Buffer.from(paymentHash, 'hex')) : undefined
     if (!topUp) throw new Problem('not_found', 'There is no such top-up.')
     return topUp
-  }
-
-  /** The wallet of the sandbox never runs dry. Where others can sign in, credit paid from it would be credit for the asking. */
-  async refuseFromTestWallet(serialized: string): Promise<void> {
-    const { sql, config } = this.#parts
-    if (isLoopback(new URL(config.publicUrl).hostname)) return
-    const invoice = readInvoice(serialized)
-    if (!invoice) throw new Problem('bad_request', 'The field "invoice" must be a BOLT 11 invoice.')
-    if (await isTopUp(sql, Buffer.from(invoice.paymentHash, 'hex')))
-      throw new Problem('bad_request', 'The test wallet cannot buy credit. Pay this invoice from a Lightning node.')
   }
 
   /** For an answer that is due without it too: undefined when there is no treasury, or it does not answer soon. */
@@ -141,7 +131,7 @@ export class TopUps {
       const { amountSat, invoice, expiresAt } = await this.create(accountId, missingSat, OFFER_TIMEOUT_MS)
       return { amountSat, invoice, expiresAt }
     } catch (error) {
-      this.#parts.log.warn({ err: error }, 'a 402 goes without an invoice for what is missing')
+      this.#deps.log.warn({ err: error }, 'a 402 goes without an invoice for what is missing')
       return undefined
     }
   }

@@ -1,6 +1,6 @@
 import { isId, newId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/log.ts'
-import { Problem } from '../../problems.ts'
+import { noSuchAccount, Problem } from '../../problems.ts'
 import type { Database } from '../../store/db.ts'
 import {
   changeKey,
@@ -13,10 +13,11 @@ import {
   recordUse,
   type Scope,
 } from '../../store/keys.ts'
-import { noSuchAccount } from '../accounts.ts'
 import { isWellFormedKey, keyHash, newKey } from './key-format.ts'
 
 export type { Scope }
+/** Whose key was presented, and what it may do. */
+export type Caller = KeyRow
 
 export const SCOPES: Scope[] = ['nodes:read', 'nodes:write', 'gateway:write']
 
@@ -44,7 +45,7 @@ export class Keys {
     this.#unlisten = sql.listen(KEYS_CHANGED, { onNotify: () => this.#forget(), onStart: () => this.#forget() })
   }
 
-  async authenticate(text: string): Promise<KeyRow | undefined> {
+  async authenticate(text: string): Promise<Caller | undefined> {
     if (!isWellFormedKey(text)) return undefined
     const hash = keyHash(text)
     const name = hash.toString('latin1')

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Config } from '../../config.ts'
 import { isId } from '../../platform/ids.ts'
-import { emailTaken, Problem } from '../../problems.ts'
+import { emailTaken, noSuchAccount, Problem } from '../../problems.ts'
 import type { Sql } from '../../store/db.ts'
 import {
   findLink,
@@ -13,7 +13,7 @@ import {
   useLink,
 } from '../../store/people/links.ts'
 import { findAccountOf, findPersonOf } from '../../store/people/people.ts'
-import { FIRST_ACCOUNT_NAME, noSuchAccount } from '../accounts.ts'
+import { FIRST_ACCOUNT_NAME } from '../accounts.ts'
 import { type Client, emailOf, newPasswordOf, type SignIn } from './sign-in.ts'
 
 export type NewLink = { url: string; expiresAt: number }

@@ -8,31 +8,25 @@ import {
   revokeOwnKey,
 } from '../../../../contract/src/dashboard/account.ts'
 import { createTopUp, getCredit, getTopUp } from '../../../../contract/src/dashboard/credit.ts'
-import { creditSummary, creditWithEntries } from '../../accounts/credit/credit.ts'
-import { listActivity } from '../../store/activity.ts'
-import { overviewOf } from '../../store/overview.ts'
+import { badCursor } from '../../problems.ts'
 import type { RouteDeps } from '../deps.ts'
 import { addRoute } from '../route.ts'
-import { badCursor } from '../v1/payments.ts'
 import { callOf } from './calls.ts'
 
 const PAGE = 50
 
 /** The account: what it earned and owes, its keys, what happened in it. */
-export function dashboardAccountRoutes({ sql, config, keys, topUps }: RouteDeps) {
+export function dashboardAccountRoutes({ accounts, credit, config, keys, topUps }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
-    addRoute(app, getOverview, async ({ person: { accountId } }) => {
-      const [overview, credit] = await Promise.all([overviewOf(sql, accountId), creditSummary(sql, config, accountId)])
-      return { credit, ...overview }
-    })
+    addRoute(app, getOverview, async ({ person }) => accounts.overview(person.accountId))
     addRoute(app, listOwnActivity, async ({ person, query }) => {
-      const rows = await listActivity(sql, person.accountId, PAGE + 1, numberIn(query.cursor))
+      const rows = await accounts.activity(person.accountId, PAGE + 1, numberIn(query.cursor))
       return paged('activity', rows)
     })
 
     addRoute(app, getCredit, async ({ person, query }) => {
       const before = numberIn(query.cursor)
-      const { summary, entries } = await creditWithEntries(sql, config, person.accountId, before, PAGE + 1)
+      const { summary, entries } = await credit.ledger(person.accountId, before, PAGE + 1)
       return { ...summary, ...paged('entries', entries) }
     })
     addRoute(app, createTopUp, async ({ person, body }) => topUps.create(person.accountId, body.amountSat))

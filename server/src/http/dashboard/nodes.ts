@@ -18,9 +18,7 @@ import {
   listNodePayments,
   sendNodePayment,
 } from '../../../../contract/src/dashboard/wallets.ts'
-import type { WalletPayment } from '../../lightning/phoenixd/wallet.ts'
 import type { RouteDeps } from '../deps.ts'
-
 import { addRoute } from '../route.ts'
 import { callOf, repeatableOf } from './calls.ts'
 
@@ -44,7 +42,7 @@ export function dashboardNodeRoutes({ nodes, wallets }: RouteDeps) {
 
     addRoute(app, getNodeLive, async (request) => wallets.live(callOf(request), request.params.nodeId))
     addRoute(app, listNodePayments, async (request) => ({
-      payments: (await wallets.payments(callOf(request), request.params.nodeId)).map(paymentView),
+      payments: await wallets.payments(callOf(request), request.params.nodeId),
     }))
     addRoute(app, createNodeInvoice, async (request) =>
       wallets.createInvoice(callOf(request), request.params.nodeId, request.body),
@@ -55,12 +53,3 @@ export function dashboardNodeRoutes({ nodes, wallets }: RouteDeps) {
     addRoute(app, sendNodePayment, async (request) => wallets.pay(callOf(request), request.params.nodeId, request.body))
   }
 }
-
-const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000)
-const paymentView = ({ createdAtMs, completedAtMs, paymentHash, description, ...payment }: WalletPayment) => ({
-  ...payment,
-  paymentHash: paymentHash ?? null,
-  description: description ?? null,
-  createdAt: seconds(createdAtMs),
-  completedAt: completedAtMs === undefined ? null : seconds(completedAtMs),
-})

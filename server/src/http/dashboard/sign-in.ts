@@ -54,9 +54,9 @@ const SENTENCES: Record<string, string> = {
  * Signing up, in and out. The routes of better-auth that are not named here do not exist, and what they take is checked here first:
  * nothing of it is an error of ours.
  */
-export function signInRoutes(parts: RouteDeps) {
-  const { signIn, limits, config } = parts
-  const sessionNeeded = { onRequest: requirePerson(parts) }
+export function signInRoutes(deps: RouteDeps) {
+  const { signIn, limits, config } = deps
+  const sessionNeeded = { onRequest: requirePerson(deps) }
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))
     app.addHook('preValidation', async (request) => {

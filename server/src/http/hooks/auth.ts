@@ -1,14 +1,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import type { Keys, Scope } from '../../accounts/keys/keys.ts'
+import type { Caller, Keys, Scope } from '../../accounts/keys/keys.ts'
 import { unauthorized } from '../../problems.ts'
-import type { KeyRow } from '../../store/keys.ts'
 import type { Limits } from './rate-limit.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Who calls; set by requireKey before a handler runs. */
-    caller: KeyRow
+    caller: Caller
     /** The key itself, for what only its holder may open. Never logged: log lines are made of other fields. */
     presentedKey: string
   }

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { RULES } from '../../../../contract/src/readable-text.ts'
 import { newId } from '../../platform/ids.ts'
+import { isStoreDown } from '../../platform/store-down.ts'
 import { Problem, storeDown } from '../../problems.ts'
-import { isStoreDown } from '../../store/db.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,9 +1,7 @@
 import rateLimit, { normalizeIP } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { rateLimited } from '../../problems.ts'
-import type { Sql } from '../../store/db.ts'
-import { countHit } from '../../store/limits.ts'
-import { NodeCalls } from '../node-proxy/node-calls.ts'
+import { type CountHit, NodeCalls } from '../node-proxy/node-calls.ts'
 
 const MAX_FAILURES = 30
 const FAILURE_WINDOW_MS = 60_000
@@ -37,10 +35,10 @@ export type Limits = {
 export async function addLimits(
   app: FastifyInstance,
   settings: { max: number; windowSeconds: number; gatewayMax: number },
-  shared: Sql | undefined,
+  countHit: CountHit | undefined,
 ): Promise<Limits> {
   // biome-ignore lint/suspicious/noExplicitAny: the library types a store by its own class, which takes no client of ours
-  const store = shared && { store: sharedStore(shared) as any }
+  const store = countHit && { store: sharedStore(countHit) as any }
   await app.register(rateLimit, { global: false, cache: MOST_CLIENTS, ...store })
   const limit = (name: string, max: number, timeWindow: number, keyGenerator?: (request: FastifyRequest) => string): Check => {
     const options = { max, timeWindow, nameSpace: name, ...(keyGenerator ? { keyGenerator } : {}) }
@@ -53,7 +51,7 @@ export async function addLimits(
     }
   }
   const windowMs = settings.windowSeconds * 1000
-  const calls = new NodeCalls(shared)
+  const calls = new NodeCalls(countHit)
   return {
     nodeCallsOfAddress: limit('node calls of address', MAX_NODE_CALLS_OF_ADDRESS, 60_000),
     nodeCalls: {
@@ -78,7 +76,7 @@ export const addressOf = ({ ip }: FastifyRequest): string => normalizeIP(ip)
 type Counted = (error: Error | null, result?: { current: number; ttl: number }) => void
 
 /** For replicas that share nothing but the database. While it is down nobody is counted: a limit must not become an outage of its own. */
-function sharedStore(sql: Sql) {
+function sharedStore(countHit: CountHit) {
   return class SharedStore {
     readonly #name: string
 
@@ -87,7 +85,7 @@ function sharedStore(sql: Sql) {
     }
 
     incr(key: string, counted: Counted, timeWindow: number): void {
-      countHit(sql, `${this.#name} ${key}`, timeWindow).then(
+      countHit(`${this.#name} ${key}`, timeWindow).then(
         ({ hits, remainingMs }) => counted(null, { current: hits, ttl: remainingMs }),
         () => counted(null, { current: 0, ttl: timeWindow }),
       )

@@ -1,11 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { Client, Person } from '../../accounts/people/sign-in.ts'
-import type { Config } from '../../config.ts'
-import { operatorTokenFile } from '../../platform/data-dir.ts'
+import { type Config, operatorTokenFile } from '../../config.ts'
 import { isLoopback } from '../../platform/loopback.ts'
 import { Problem } from '../../problems.ts'
-import { findAccount } from '../../store/accounts.ts'
 import type { RouteDeps } from '../deps.ts'
 
 declare module 'fastify' {
@@ -79,11 +77,11 @@ export function originsOf({ host, publicUrl }: Config): string[] {
 }
 
 /** What a page must know before anybody is signed in, and who is. */
-export function meRoutes({ config, sql, signIn, links }: RouteDeps) {
+export function meRoutes({ config, accounts, signIn, links }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/me', { schema: { hide: true } }, async (request, reply) => {
       const found = await signIn.whoIs(clientOf(request))
-      const account = found && (await findAccount(sql, found.person.accountId))
+      const account = found && (await accounts.find(found.person.accountId))
       if (found && found.cookies.length > 0) reply.header('set-cookie', found.cookies)
       return {
         user: found ? { id: found.person.userId, email: found.person.email, name: found.person.name } : null,

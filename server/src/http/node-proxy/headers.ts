@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
-import type { NodeAddress } from '../../lightning/phoenixd/client.ts'
+import type { NodeAddress } from '../../platform/node-agent.ts'
 
 /** What passes between a client and a node, and what does not. Headers are lists of names and values, as they came: repeated ones stay repeated. */
 

@@ -1,20 +1,20 @@
-import type { Sql } from '../../store/db.ts'
-import { countHit } from '../../store/limits.ts'
+/** Counts one more hit of this key, for all processes together. The window begins with its first hit. */
+export type CountHit = (key: string, windowMs: number) => Promise<{ hits: number; remainingMs: number }>
 
 export const MAX_NODE_CALLS = 600
 const WINDOW_MS = 60_000
 
 /**
  * How many calls a node took in the last minute. A call counts once the node has taken it: those that it answers with 401 are
- * strangers', and must not use up what its owner may do. Undefined `shared`: no other process serves these nodes.
+ * strangers', and must not use up what its owner may do. Undefined `countHit`: no other process serves these nodes.
  */
 export class NodeCalls {
   readonly max: number
-  readonly #shared: Sql | undefined
+  readonly #countHit: CountHit | undefined
   readonly #windows = new Map<string, { calls: number; endsAtMs: number }>()
 
-  constructor(shared: Sql | undefined, max = MAX_NODE_CALLS) {
-    this.#shared = shared
+  constructor(countHit: CountHit | undefined, max = MAX_NODE_CALLS) {
+    this.#countHit = countHit
     this.max = max
   }
 
@@ -28,8 +28,7 @@ export class NodeCalls {
     const window = this.#windowOf(nodeId)
     window.calls++
     this.#windows.set(nodeId, window)
-    if (!this.#shared) return
-    countHit(this.#shared, `node calls ${nodeId}`, WINDOW_MS).then(
+    this.#countHit?.(`node calls ${nodeId}`, WINDOW_MS).then(
       ({ hits, remainingMs }) => {
         window.calls = Math.max(window.calls, hits)
         window.endsAtMs = Date.now() + remainingMs

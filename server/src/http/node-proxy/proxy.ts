@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { NodeAgent } from '../../lightning/phoenixd/agent.ts'
-import { fresh, IDLE_CONNECTION_MS, type NodeAddress } from '../../lightning/phoenixd/client.ts'
 import type { LookUpNode } from '../../nodes/look-up.ts'
-import { Problem } from '../../problems.ts'
+import { freshAgent, keepingAgent, type NodeAddress } from '../../platform/node-agent.ts'
+import { noSuchNode, Problem } from '../../problems.ts'
 import { nodeLabelOf } from '../hooks/hosts.ts'
 import type { Limits } from '../hooks/rate-limit.ts'
 import { answerTo, bodyTooLarge, nodeDown, relay, startExchange, writeSwitch } from './exchange.ts'
@@ -48,8 +47,8 @@ export async function addNodeProxy(
   { lookUp, nodeDomain, calls }: NodeProxyOptions,
   limits: ProxyLimits = PROXY_LIMITS,
 ): Promise<{ close: () => void }> {
-  // Sockets are limited for each address, and requests for each node before they ask for one: a slow node exhausts only its own.
-  const agent = new NodeAgent({ keepAlive: true, maxSockets: limits.concurrent, timeout: IDLE_CONNECTION_MS })
+  // As many sockets per address as requests per node, which are counted first: a slow node exhausts only its own.
+  const agent = keepingAgent(limits.concurrent)
   const requests = countByNode(limits.concurrent)
   const websockets = countByNode(limits.concurrent)
   const upgrading = new WeakMap<IncomingMessage, Upgrading>()
@@ -105,7 +104,7 @@ export async function addNodeProxy(
     const isWebsocket = client !== undefined
     const isPaying = raw.method === 'POST' && PAYING.has(path.split('?')[0] ?? '')
     const limitMs = isPaying ? limits.payingAnswerMs : limits.answerMs
-    const outgoing = startExchange(raw, { address, path, agent: isWebsocket ? fresh : agent, isWebsocket })
+    const outgoing = startExchange(raw, { address, path, agent: isWebsocket ? freshAgent : agent, isWebsocket })
     const sending = { limitMs, maxBytes: limits.requestBytes, left, isWebsocket }
     const { response, node } = await answerTo(outgoing, raw, reply.raw, sending)
     if (response.statusCode !== REFUSED) calls.nodeCalls.count(nodeId)
@@ -147,8 +146,6 @@ type Call = {
   client: Upgrading | undefined
   left: AbortSignal
 }
-
-const noSuchNode = (): Problem => new Problem('node_not_found', 'There is no such node.')
 
 function countByNode(most: number): { enter: (nodeId: string) => () => void } {
   const counts = new Map<string, number>()

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest, preValidationHookHandler } from 'fastify'
-import type { Static, TObject } from 'typebox'
+import type { TObject } from 'typebox'
 import {
   confirmDeliveries,
   createPayment,
@@ -9,10 +9,7 @@ import {
   releasePayment,
   validatePayment,
 } from '../../../../contract/src/gateway.ts'
-import { DEFAULT_PAGE_SIZE, type ListPaymentsParams } from '../../../../contract/src/payments.ts'
-import { isId } from '../../platform/ids.ts'
 import { Problem } from '../../problems.ts'
-import type { PaymentFilter } from '../../store/payments/payments.ts'
 import type { RouteDeps } from '../deps.ts'
 import { requireKey } from '../hooks/auth.ts'
 import { addRoute } from '../route.ts'
@@ -51,30 +48,9 @@ export function gatewayRoutes({ keys, limits, payments, validation, deliveries }
       return deliveries.release(call(request), { id: request.params.id, requestId }, reason)
     })
     addRoute(app, getPayment, async (request) => payments.get(call(request), request.params.id))
-    addRoute(app, listPayments, async (request) => {
-      const filter = filterOf(request.query)
-      return filter ? payments.list(call(request), filter) : { payments: [], nextCursor: null }
-    })
+    addRoute(app, listPayments, async (request) => payments.list(call(request), request.query))
   }
 }
-
-/** Undefined: nothing can match it. */
-export function filterOf(params: Static<typeof ListPaymentsParams>): PaymentFilter | undefined {
-  const { limit = DEFAULT_PAGE_SIZE, cursor, status, delivery, nodeId } = params
-  if (cursor !== undefined && !isId('pay', cursor)) throw badCursor()
-  // What is no id names no node: nothing was ever paid to it.
-  if (nodeId !== undefined && !isId('node', nodeId)) return undefined
-  return {
-    limit,
-    ...(cursor === undefined ? {} : { before: cursor }),
-    ...(status === undefined ? {} : { status }),
-    ...(delivery === undefined ? {} : { delivery }),
-    ...(nodeId === undefined ? {} : { nodeId }),
-  }
-}
-
-export const badCursor = (): Problem =>
-  new Problem('bad_request', 'The query parameter "cursor" must be the nextCursor of an earlier page.')
 
 /** A credential that is missing is a wrong one; a body that is wrong otherwise is a bad request, and that goes first. */
 export function requireCredential({ body: schema }: { body: TObject }): preValidationHookHandler {

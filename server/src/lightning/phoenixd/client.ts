@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Agent, type ClientRequest, request } from 'node:http'
-import { type NodeAddress, NodeAgent } from './agent.ts'
-
-export type { NodeAddress }
+import { freshAgent, keepingAgent, type NodeAddress } from '../../platform/node-agent.ts'
 
 export type NodeInfo = {
   nodeId: string
@@ -36,21 +34,16 @@ export type IncomingAnswer =
   | { answer: 'unknown' }
   | NoAnswer
 
-/** Shorter than any daemon waits for a next request (Ktor 45 s, node:http 5 s), so that we never write to a connection it is closing. */
-export const IDLE_CONNECTION_MS = 4_000
 const MAX_BYTES = 1024 * 1024
 /** phoenixd's own limit, in its own measure. */
 const MAX_DESCRIPTION_UNITS = 128
 const HASH = /^[0-9a-f]{64}$/
 
-/** Connections are limited for each address: a slow node exhausts only its own. */
-const kept = new NodeAgent({ keepAlive: true, maxSockets: 32, timeout: IDLE_CONNECTION_MS })
-/** For what must neither wait behind a node's other requests nor meet a connection that is already dead. */
-export const fresh = new NodeAgent({ keepAlive: false })
+const kept = keepingAgent(32)
 
 export async function getInfo(address: NodeAddress, password: string, timeoutMs: number): Promise<InfoAnswer> {
   // Behind thirty-two slow payments a node that is well would look silent, and be restarted in the midst of them.
-  const reply = await ask(address, password, { path: '/getinfo' }, timeoutMs, fresh)
+  const reply = await ask(address, password, { path: '/getinfo' }, timeoutMs, freshAgent)
   if (reply === 'nobody listens') return { answer: 'refused' }
   if (typeof reply === 'string') return { answer: 'silent' }
   if (reply.status === 401) return { answer: 'wrong password' }
@@ -145,7 +138,7 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
       // Nobody asked for one, and without a listener node:http closes without a word.
       outgoing.on('upgrade', () => finish('not HTTP'))
       outgoing.on('error', (error: NodeJS.ErrnoException) => {
-        if (!isOver && isClosedInPassing(outgoing, bytesBefore, error)) send(fresh)
+        if (!isOver && isClosedInPassing(outgoing, bytesBefore, error)) send(freshAgent)
         else finish(meaningOf(error))
       })
       outgoing.end(body)

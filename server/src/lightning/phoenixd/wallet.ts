@@ -1,18 +1,6 @@
 import { readInvoice } from '../../../../protocol/src/bolt11.ts'
-import {
-  ask,
-  fieldsOf,
-  fresh,
-  isAmount,
-  isHash,
-  isTimeMs,
-  type NoAnswer,
-  type NodeAddress,
-  noAnswer,
-  objectIn,
-  refused,
-  valueIn,
-} from './client.ts'
+import { freshAgent, type NodeAddress } from '../../platform/node-agent.ts'
+import { ask, fieldsOf, isAmount, isHash, isTimeMs, type NoAnswer, noAnswer, objectIn, refused, valueIn } from './client.ts'
 
 /** What a node's owner sees and does with the money in it: the part of its API that the gateway has no use for. */
 
@@ -120,7 +108,7 @@ export async function payInvoice(
 ): Promise<SentAnswer> {
   const { invoice, amountSat } = wish
   const form = { invoice, ...(amountSat === undefined ? {} : { amountSat: String(amountSat) }) }
-  const reply = await ask(address, password, { path: '/payinvoice', form }, timeoutMs, fresh)
+  const reply = await ask(address, password, { path: '/payinvoice', form }, timeoutMs, freshAgent)
   if (reply === 'nobody listens') return noAnswer(reply)
   if (typeof reply === 'string') return { answer: 'uncertain' }
   if (reply.status === 401) return { answer: 'wrong password' }

@@ -2,10 +2,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { NodeAgent } from '../../lightning/phoenixd/agent.ts'
 import type { Address } from '../../nodes/runtime.ts'
 import { readForeignFile } from '../../platform/data-dir.ts'
 import type { UserIds } from '../../platform/linux.ts'
+import { freshAgent } from '../../platform/node-agent.ts'
 import { StartFault } from '../../platform/start-fault.ts'
 import { giveTree } from '../../platform/trees.ts'
 import { daemonIn, localAddress } from './address.ts'
@@ -19,7 +19,6 @@ const START_TIMEOUT_MS = 15_000
 const GUARD_MS = 1_000
 /** Of ports that were free a moment before. */
 const FIRST_STARTS = 5
-const agent = new NodeAgent({ keepAlive: false })
 
 /** The sandbox network's daemon as a process of this machine: started by us, adopted like a node. */
 export class HubProcess {
@@ -87,10 +86,13 @@ export class HubProcess {
     if (!existsSync(join(this.#daemon.directory, 'node.conf'))) return false
     const headers = { authorization: `Bearer ${this.controlToken()}` }
     return new Promise((resolve) => {
-      const asking = get({ ...this.address, path: '/nodes', headers, agent, timeout: START_TIMEOUT_MS }, (response) => {
-        response.resume()
-        resolve(response.statusCode === 200)
-      })
+      const asking = get(
+        { ...this.address, path: '/nodes', headers, agent: freshAgent, timeout: START_TIMEOUT_MS },
+        (response) => {
+          response.resume()
+          resolve(response.statusCode === 200)
+        },
+      )
       asking.on('timeout', () => asking.destroy())
       // Not yet.
       asking.on('error', () => resolve(false))

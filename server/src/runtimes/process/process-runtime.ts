@@ -1,7 +1,6 @@
 import { chmodSync, existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { getInfo, hasFunds } from '../../lightning/phoenixd/client.ts'
-import { sameVersion } from '../../nodes/node.ts'
 import {
   type Address,
   type AddressOf,
@@ -15,6 +14,7 @@ import { crashpoint } from '../../platform/crashpoint.ts'
 import { readForeignFile, writeSecretFile } from '../../platform/data-dir.ts'
 import type { UserIds } from '../../platform/linux.ts'
 import { giveTree, removeTree } from '../../platform/trees.ts'
+import { sameVersion } from '../../platform/versions.ts'
 import { addressIn, daemonIn, localAddress } from './address.ts'
 import type { Daemon } from './daemon.ts'
 import { DataCopies } from './data-copies.ts'

@@ -1,0 +1,18 @@
+import { isSignedWith, receivedPaymentIn } from '../lightning/phoenixd/events.ts'
+import type { Settlements } from '../settlements/settlements.ts'
+import type { AccessTo } from './access.ts'
+
+/** False: the event was not signed by that node. */
+export type ReceiveNodeEvent = (nodeId: string, body: Buffer, signature: string) => Promise<boolean>
+
+/** For events as they arrive. Whether the payment is one of ours, the store knows. */
+export function nodeEventReceiver(accessTo: AccessTo, settlements: Settlements): ReceiveNodeEvent {
+  return async (nodeId, body, signature) => {
+    const node = await accessTo(nodeId)
+    const secret = node?.webhookSecret()
+    if (!node || secret === undefined || !isSignedWith(secret, body, signature)) return false
+    const paymentHash = receivedPaymentIn(body)
+    if (paymentHash) await settlements.followHint({ nodeId, paymentHash }, node)
+    return true
+  }
+}
