@@ -17,6 +17,7 @@ import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
 import { Validation } from './gateway/validation.ts'
 import { type App, buildApp } from './http/app.ts'
 import { openNodeHost } from './node-host.ts'
+import { type CreateNodeParams, insertPrepared, prepareNode } from './nodes/create.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { requireSealingKeys, reseal } from './nodes/reseal.ts'
 import { Wallets } from './nodes/wallets.ts'
@@ -126,7 +127,9 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   await app.listen({ host: config.host, port: config.port })
 
   if (config.store.kind === 'embedded' && config.role === 'all') await firstRun(sql, keys, links, config)
-  await openTreasury({ ...nodeHost, sql, config, master, log: logger })
+  const createNode = (transaction: Sql, params: CreateNodeParams) =>
+    insertPrepared(transaction, prepareNode({ ...nodeHost, master }, params))
+  await openTreasury({ sql, config, createNode, wake: nodeHost.wake, log: logger })
   if (config.role === 'all') metering.start()
   if (previous) resealAll(sql, master, previous, logger)
   const chores = setInterval(() => doChores(sql, isStopping, logger), CHORES_EVERY_MS)

@@ -12,6 +12,17 @@ export type Desired = {
   run: number
 }
 
+export type InitialState = { status: Status; desired: Desired; history: Omit<History, 'wantedSinceMs'> }
+
+/** How a node begins. The database's clock says since when it is wanted. */
+export function initialState(version: string): InitialState {
+  return {
+    status: 'provisioning',
+    desired: { state: 'running', version, run: 1 },
+    history: { exitsMs: [], startedAtMs: null, run: 0, version: null, reached: false, previousVersion: null },
+  }
+}
+
 export type Observed =
   | { phase: 'absent' | 'starting' | 'waiting_for_peer' | 'stopping' | 'data_lost' | 'unknown' }
   | { phase: 'running'; nodeId: string; version: string }

@@ -4,26 +4,18 @@ import { isReadable, READABLE, RULES } from '../../../contract/src/readable-text
 import type { Config } from '../config.ts'
 import { once, type Repeatable } from '../idempotency.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
-import { isId, newId } from '../platform/ids.ts'
+import { isId } from '../platform/ids.ts'
 import type { MasterKey } from '../platform/secrets.ts'
 import { sameVersion } from '../platform/versions.ts'
 import { noSuchNode, Problem } from '../problems.ts'
 import { logActivity } from '../store/activity.ts'
-import { isOutOfGrace, missingCredit } from '../store/credit/credit.ts'
+import { isOutOfGrace } from '../store/credit/credit.ts'
 import type { Database, Sql } from '../store/db.ts'
 import { recordFunds } from '../store/nodes/funds.ts'
-import {
-  findAnyNode,
-  findNode,
-  insertNode,
-  listAllNodes,
-  listNodes,
-  type NodeRow,
-  renameNode,
-  type ShownNode,
-} from '../store/nodes/nodes.ts'
+import { findAnyNode, findNode, listAllNodes, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
 import { type Ask, beginOperation, undeleteNode } from '../store/nodes/operations.ts'
-import { lightningIdOf, type Network, newMaterial, sealSecrets } from './material.ts'
+import { admitNode, NoCredit, requireCredit } from './admission.ts'
+import { type CreateNodeDeps, type CreateNodeParams, type Credentials, insertPrepared, prepareNode } from './create.ts'
 import type { OperationKind, Status } from './node.ts'
 import { specOf } from './node-spec.ts'
 import type { Runtime } from './runtime.ts'
@@ -49,8 +41,7 @@ export type NodeView = {
   isSilent: boolean
 }
 export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' | 'host' | 'phase' | 'deletedAt'>
-export type Credentials = { seed: string; password: string; restrictedPassword: string }
-export type CreateRequest = { name?: string; autoLiquidity?: string; accessMode?: 'limited' | 'full' }
+export type CreateRequest = Pick<CreateNodeParams, 'name' | 'autoLiquidity' | 'accessMode'>
 /** Who asks, and for which account. */
 export type Call = { accountId: string; actor: string }
 
@@ -59,16 +50,12 @@ const MAX_NAME = 16
 const EXTRA_WAIT_MS = 10_000
 const LONGEST_POLL_MS = 250
 
-export type NodesDeps = {
+export type NodesDeps = CreateNodeDeps & {
   sql: Database
   config: Config
-  master: MasterKey
   masterKeys: MasterKey[]
-  network: Network
-  host: string
   /** Undefined in a process that only serves. */
   runtime: Runtime | undefined
-  versions: string[]
   /** What a caller could pay to have this much more credit; undefined where it cannot be bought now. */
   offerTopUp: (accountId: string, missingMsat: number) => Promise<object | undefined>
   wake: () => void
@@ -110,41 +97,14 @@ export class Nodes {
 
   async create(call: Call, input: CreateRequest, repeatable: Repeatable): Promise<{ node: NodeView; credentials: Credentials }> {
     const name = input.name === undefined || input.name.trim() === '' ? undefined : checkedName(input.name)
-    const { sql, config, master, masterKeys, network, host, versions } = this.#deps
+    const { sql, config, masterKeys, host } = this.#deps
     const created = once(sql, masterKeys, repeatable, 202, {
-      prepare: async () => undefined,
-      work: async (transaction) => {
-        const id = newId('node')
-        const material = newMaterial()
-        const accessMode = input.accessMode ?? 'limited'
-        const row = await insertNode(
-          transaction,
-          {
-            id,
-            accountId: call.accountId,
-            host,
-            lightningId: lightningIdOf(material.seed, network),
-            name,
-            autoLiquidity: input.autoLiquidity ?? '2m',
-            accessMode,
-            version: versions.at(-1) ?? '',
-            secrets: sealSecrets(master, call.accountId, id, material, accessMode),
-            actor: call.actor,
-          },
-          { perAccount: config.maxNodesPerAccount, perHost: config.maxNodes, priceMsatPerDay: config.nodePriceSatPerDay * 1000 },
-        )
-        if (row === 'account limit')
-          throw new Problem('limit_reached', `An account can have at most ${config.maxNodesPerAccount} nodes. Delete one first.`)
-        if (row === 'host limit') throw new Problem('limit_reached', 'This host has reached its limit of nodes.')
-        if (row === 'newcomer limit')
-          throw new Problem(
-            'limit_reached',
-            'The remaining capacity of this host is reserved for accounts that have bought credit. Top up, or ask the operator.',
-          )
-        if ('missingMsat' in row) throw new NoCredit(config, row.missingMsat)
+      prepare: async () => prepareNode(this.#deps, { ...input, ...call, name }),
+      work: async (transaction, prepared) => {
+        await admitNode(transaction, config, call.accountId, host)
+        const row = await insertPrepared(transaction, prepared)
         crashpoint('create: not yet committed')
-        const { seed, password, restrictedPassword } = material
-        return { node: this.#view(row), credentials: { seed, password, restrictedPassword } }
+        return { node: this.#view(row), credentials: prepared.credentials }
       },
     })
     const answer = await this.#payable(call, created)
@@ -200,11 +160,8 @@ export class Nodes {
     const ask = { kind: 'start', from: ['stopped', 'failed'], state: 'running', newRun: false, timeoutMs } as const
     return this.#payable(
       call,
-      this.#operate(call, id, ask, async (store) => {
-        // Counted with the others from here on.
-        const missingMsat = await missingCredit(store, call.accountId, config.nodePriceSatPerDay * 1000, 0)
-        if (missingMsat > 0) throw new NoCredit(config, missingMsat)
-      }),
+      // Counted with the others from here on.
+      this.#operate(call, id, ask, (store) => requireCredit(store, config.nodePriceSatPerDay, call.accountId, 0)),
     )
   }
 
@@ -369,13 +326,3 @@ const inProgress = (kind: OperationKind): Problem =>
 
 /** Inside the transaction that begins the operation: what it throws undoes all of it. */
 type Check = (store: Sql) => Promise<void>
-
-class NoCredit extends Problem {
-  readonly missingMsat: number
-
-  constructor(config: Config, missingMsat: number) {
-    const price = `${config.nodePriceSatPerDay} sat each`
-    super('insufficient_credit', `The account’s credit does not cover another node for one day (${price}).`)
-    this.missingMsat = missingMsat
-  }
-}

@@ -1,40 +1,27 @@
 import type { Config } from '../../config.ts'
-import { lightningIdOf, type Network, newMaterial, sealSecrets } from '../../nodes/material.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/log.ts'
-import type { MasterKey } from '../../platform/secrets.ts'
 import { insertTreasuryAccount, lockTreasury, markTreasury } from '../../store/credit/treasury.ts'
-import type { Database } from '../../store/db.ts'
-import { insertNode } from '../../store/nodes/nodes.ts'
+import type { Database, Sql } from '../../store/db.ts'
 
-export type TreasuryParts = {
+type TreasuryNodeParams = { accountId: string; actor: string; name: string; accessMode: 'limited' }
+
+export type TreasuryDeps = {
   sql: Database
-  config: Config
-  master: MasterKey
-  network: Network
-  host: string
-  versions: string[]
+  config: Pick<Config, 'treasury' | 'nodePriceSatPerDay' | 'role'>
+  /** In the transaction that it is given. */
+  createNode: (sql: Sql, params: TreasuryNodeParams) => Promise<unknown>
   wake: () => void
   log: Logger
 }
 
 const ACTOR = 'first run'
-const NO_LIMITS = { perAccount: 1, perHost: Number.MAX_SAFE_INTEGER, priceMsatPerDay: 0 }
 
 /**
  * Who takes payments for credit. Where money is real the operator names a node of an account made for it. In the sandbox both are made,
  * once: nobody has a key of that account, and so nobody else sees its node.
  */
-export async function openTreasury({
-  sql: database,
-  config,
-  master,
-  network,
-  host,
-  versions,
-  wake,
-  log,
-}: TreasuryParts): Promise<void> {
+export async function openTreasury({ sql: database, config, createNode, wake, log }: TreasuryDeps): Promise<void> {
   const { treasury } = config
   if (treasury === 'none') return
   if (treasury.nodeId !== undefined) {
@@ -48,26 +35,8 @@ export async function openTreasury({
     await lockTreasury(sql)
     const accountId = newId('acct')
     if (!(await insertTreasuryAccount(sql, accountId, ACTOR))) return false
-    const id = newId('node')
-    const material = newMaterial()
-    const made = await insertNode(
-      sql,
-      {
-        id,
-        accountId,
-        host,
-        lightningId: lightningIdOf(material.seed, network),
-        name: 'Treasury',
-        autoLiquidity: '2m',
-        // Enough to make invoices and to be asked about them: nothing in the service can spend what is in it.
-        accessMode: 'limited',
-        version: versions.at(-1) ?? '',
-        secrets: sealSecrets(master, accountId, id, material, 'limited'),
-        actor: ACTOR,
-      },
-      NO_LIMITS,
-    )
-    if (typeof made === 'string' || 'missingMsat' in made) throw new Error('the treasury’s node was refused')
+    // Limited: enough to make invoices and to be asked about them. Nothing in the service can spend what is in it.
+    await createNode(sql, { accountId, actor: ACTOR, name: 'Treasury', accessMode: 'limited' })
     return true
   })
   if (isMade) wake()

@@ -1,5 +1,4 @@
 import { logActivity } from '../activity.ts'
-import { missingCredit } from '../credit/credit.ts'
 import type { Sql } from '../db.ts'
 import type { DesiredState, History, OperationKind, Status } from './node-state.ts'
 
@@ -99,73 +98,6 @@ export async function findAnyNode(sql: Sql, id: string): Promise<NodeRow | undef
 export async function listAllNodes(sql: Sql): Promise<NodeRow[]> {
   return sql<NodeRow[]>`SELECT ${columns(sql)} FROM nodes ORDER BY id`
 }
-
-export type NewNode = {
-  id: string
-  accountId: string
-  host: string
-  lightningId: string
-  name: string | undefined
-  autoLiquidity: string
-  accessMode: string
-  version: string
-  secrets: { keyId: string; dashboardAccess: Buffer; webhookSecret: Buffer; material: Buffer }
-  actor: string
-}
-export type NodeLimits = { perAccount: number; perHost: number; priceMsatPerDay: number }
-
-/**
- * One transaction: the account's row lock makes concurrent creations count, number and pay one after the other. When it has committed
- * the node, what it is meant to be, and its credentials are durable; nothing has been started yet.
- */
-export async function insertNode(
-  sql: Sql,
-  node: NewNode,
-  limits: NodeLimits,
-): Promise<NodeRow | 'account limit' | 'host limit' | 'newcomer limit' | { missingMsat: number }> {
-  const [account] = await sql<{ number: number }[]>`
-    SELECT nodes_made + 1 AS number FROM accounts WHERE id = ${node.accountId} FOR NO KEY UPDATE`
-  if (!account) throw new Error('the account of a key is gone')
-  // Other accounts fill the same host, and the lock above does not hold them off.
-  await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`nodes of ${node.host}`}, 0))`
-  const [counts] = await sql<{ isNewcomer: boolean; mine: number; here: number }[]>`
-    SELECT (SELECT is_self_registered AND NOT EXISTS (
-              SELECT 1 FROM credit_entries e WHERE e.account_id = ${node.accountId} AND e.kind IN ('top_up', 'operator') AND e.amount_msat > 0)
-            FROM accounts WHERE id = ${node.accountId}) AS "isNewcomer",
-           (SELECT count(*) FROM nodes WHERE account_id = ${node.accountId} AND deleted_at IS NULL)::int AS mine,
-           (SELECT count(*) FROM nodes n JOIN accounts a ON a.id = n.account_id
-              WHERE n.host = ${node.host} AND n.deleted_at IS NULL AND NOT a.is_treasury)::int AS here`
-  if (!counts || counts.mine >= limits.perAccount) return 'account limit'
-  if (counts.here >= limits.perHost) return 'host limit'
-  if (counts.isNewcomer && counts.here >= newcomersShare(limits.perHost)) return 'newcomer limit'
-  const missingMsat = await missingCredit(sql, node.accountId, limits.priceMsatPerDay, 1)
-  if (missingMsat > 0) return { missingMsat }
-  await sql`UPDATE accounts SET nodes_made = ${account.number} WHERE id = ${node.accountId}`
-  const history: History = {
-    wantedSinceMs: Date.now(),
-    exitsMs: [],
-    startedAtMs: null,
-    run: 0,
-    version: null,
-    reached: false,
-    previousVersion: null,
-  }
-  const [row] = await sql<NodeRow[]>`
-    INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, desired_version, history)
-    VALUES (${node.id}, ${node.accountId}, ${node.host}, ${node.lightningId}, ${node.name ?? `Node ${account.number}`},
-            ${node.autoLiquidity}, ${node.accessMode}, ${node.version},
-            ${sql.json(history)}::jsonb || jsonb_build_object('wantedSinceMs', floor(extract(epoch FROM clock_timestamp()) * 1000)))
-    RETURNING ${columns(sql)}`
-  await sql`
-    INSERT INTO node_secrets (node_id, key_id, dashboard_access, webhook_secret, material)
-    VALUES (${node.id}, ${node.secrets.keyId}, ${node.secrets.dashboardAccess}, ${node.secrets.webhookSecret}, ${node.secrets.material})`
-  await logActivity(sql, node.accountId, node.actor, 'node.created', node.id)
-  if (!row) throw new Error('the new node is gone')
-  return row
-}
-
-/** A quarter of a host is out of reach for strangers: however many sign up, whoever is known to the operator or pays finds a place. */
-const newcomersShare = (perHost: number): number => Math.max(1, Math.floor(perHost * 0.75))
 
 /** Renaming never waits for an operation. The time moves only when the name does. */
 export async function renameNode(

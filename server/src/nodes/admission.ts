@@ -1,0 +1,42 @@
+import type { Config } from '../config.ts'
+import { Problem } from '../problems.ts'
+import { missingCredit } from '../store/credit/credit.ts'
+import type { Sql } from '../store/db.ts'
+import { countNodes, lockCreations } from '../store/nodes/creation.ts'
+
+/** Whether an account may have one more node. Decided in the transaction that makes the node, which waits for others of its kind. */
+
+export type AdmissionLimits = Pick<Config, 'maxNodesPerAccount' | 'maxNodes' | 'nodePriceSatPerDay'>
+
+export async function admitNode(sql: Sql, limits: AdmissionLimits, accountId: string, host: string): Promise<void> {
+  const { maxNodesPerAccount, maxNodes, nodePriceSatPerDay } = limits
+  await lockCreations(sql, accountId, host)
+  const { ofAccount, onHost, isNewcomer } = await countNodes(sql, accountId, host)
+  if (ofAccount >= maxNodesPerAccount)
+    throw new Problem('limit_reached', `An account can have at most ${maxNodesPerAccount} nodes. Delete one first.`)
+  if (onHost >= maxNodes) throw new Problem('limit_reached', 'This host has reached its limit of nodes.')
+  if (isNewcomer && onHost >= newcomersShare(maxNodes))
+    throw new Problem(
+      'limit_reached',
+      'The remaining capacity of this host is reserved for accounts that have bought credit. Top up, or ask the operator.',
+    )
+  await requireCredit(sql, nodePriceSatPerDay, accountId, 1)
+}
+
+/** A quarter of a host is out of reach for strangers: however many sign up, whoever is known to the operator or pays finds a place. */
+const newcomersShare = (maxNodes: number): number => Math.max(1, Math.floor(maxNodes * 0.75))
+
+/** For a day of the nodes that cost now and so many more. */
+export async function requireCredit(sql: Sql, priceSatPerDay: number, accountId: string, more: number): Promise<void> {
+  const missingMsat = await missingCredit(sql, accountId, priceSatPerDay * 1000, more)
+  if (missingMsat > 0) throw new NoCredit(priceSatPerDay, missingMsat)
+}
+
+export class NoCredit extends Problem {
+  readonly missingMsat: number
+
+  constructor(priceSatPerDay: number, missingMsat: number) {
+    super('insufficient_credit', `The account’s credit does not cover another node for one day (${priceSatPerDay} sat each).`)
+    this.missingMsat = missingMsat
+  }
+}

@@ -1,0 +1,75 @@
+import { logActivity } from '../activity.ts'
+import type { Sql } from '../db.ts'
+import type { DesiredState, History, Status } from './node-state.ts'
+import { columns, type NodeRow } from './nodes.ts'
+
+/** Until the end of the transaction: concurrent creations count, number and pay one after the other. */
+export async function lockCreations(sql: Sql, accountId: string, host: string): Promise<void> {
+  const [account] = await sql`SELECT 1 FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`
+  if (!account) throw new Error('the account of a key is gone')
+  // Other accounts fill the same host, and the lock above does not hold them off.
+  await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`nodes of ${host}`}, 0))`
+}
+
+export type NodeCounts = {
+  ofAccount: number
+  /** Without the treasury's. */
+  onHost: number
+  /** Signed up by themselves, and has neither topped up nor been given credit by the operator. */
+  isNewcomer: boolean
+}
+
+/** Once `lockCreations` has returned nobody else adds to these. */
+export async function countNodes(sql: Sql, accountId: string, host: string): Promise<NodeCounts> {
+  const [counts] = await sql<NodeCounts[]>`
+    SELECT (SELECT count(*) FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL)::int AS "ofAccount",
+           (SELECT count(*) FROM nodes n JOIN accounts a ON a.id = n.account_id
+              WHERE n.host = ${host} AND n.deleted_at IS NULL AND NOT a.is_treasury)::int AS "onHost",
+           (SELECT is_self_registered AND NOT EXISTS (
+              SELECT 1 FROM credit_entries e WHERE e.account_id = ${accountId} AND e.kind IN ('top_up', 'operator') AND e.amount_msat > 0)
+            FROM accounts WHERE id = ${accountId}) AS "isNewcomer"`
+  if (!counts) throw new Error('a count without a row')
+  return counts
+}
+
+/** How many nodes the account has made, this one included. A number is not given again. */
+export async function takeNodeNumber(sql: Sql, accountId: string): Promise<number> {
+  const [row] = await sql<{ number: number }[]>`
+    UPDATE accounts SET nodes_made = nodes_made + 1 WHERE id = ${accountId} RETURNING nodes_made AS number`
+  if (!row) throw new Error('the account of a new node is gone')
+  return row.number
+}
+
+export type NewNode = {
+  id: string
+  accountId: string
+  host: string
+  lightningId: string
+  name: string
+  autoLiquidity: string
+  accessMode: string
+  status: Status
+  desired: { state: DesiredState; version: string; run: number }
+  /** It is wanted from now on, by the database's clock. */
+  history: Omit<History, 'wantedSinceMs'>
+  secrets: { keyId: string; dashboardAccess: Buffer; webhookSecret: Buffer; material: Buffer }
+  actor: string
+}
+
+/** When its transaction has committed, the node, what it is meant to be, and its credentials are durable. */
+export async function insertNode(sql: Sql, node: NewNode): Promise<NodeRow> {
+  const { desired, secrets } = node
+  const [row] = await sql<NodeRow[]>`
+    INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, status, desired_state, desired_version,
+                       desired_run, history)
+    VALUES (${node.id}, ${node.accountId}, ${node.host}, ${node.lightningId}, ${node.name}, ${node.autoLiquidity}, ${node.accessMode},
+            ${node.status}, ${desired.state}, ${desired.version}, ${desired.run},
+            ${sql.json(node.history)}::jsonb || jsonb_build_object('wantedSinceMs', floor(extract(epoch FROM clock_timestamp()) * 1000)))
+    RETURNING ${columns(sql)}`
+  if (!row) throw new Error('an INSERT without a row')
+  await sql`
+    INSERT INTO node_secrets (node_id, key_id, dashboard_access, webhook_secret, material)
+    VALUES (${node.id}, ${secrets.keyId}, ${secrets.dashboardAccess}, ${secrets.webhookSecret}, ${secrets.material})`
+  await logActivity(sql, node.accountId, node.actor, 'node.created', node.id)
+  return row
+}
