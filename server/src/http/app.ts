@@ -1,22 +1,22 @@
+import type { RequestListener, Server } from 'node:http'
 import fastify, { type FastifyInstance } from 'fastify'
-import type { Config } from '../config.ts'
-import { newId } from '../platform/ids.ts'
-import { Problem } from '../problems.ts'
 import { addApiDocument } from './api-document.ts'
 import { linkRoutes } from './dashboard/links.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { signInRoutes } from './dashboard/sign-in.ts'
 import type { AppDeps, RouteDeps } from './deps.ts'
+import { edgeOf, trustedProxies } from './edge.ts'
 import { healthRoutes } from './health.ts'
 import { acceptOnlyJson } from './hooks/body.ts'
 import { renderClientError, renderProblems, renderRouterError } from './hooks/errors.ts'
-import { requireKnownHost, rewriteNodeHost } from './hooks/hosts.ts'
 import { addLimits } from './hooks/rate-limit.ts'
 import { meRoutes } from './hooks/session.ts'
 import { interactiveDocs } from './interactive-docs.ts'
 import { compileSchemasLazily } from './lazy-schemas.ts'
+import { createListener, listenOnBothLoopbacks } from './listener.ts'
 import { settledRoutes } from './node-events.ts'
-import { addNodeProxy } from './node-proxy/proxy.ts'
+import { NodeProxy } from './node-proxy/proxy.ts'
+import { nodeTargets } from './node-proxy/target.ts'
 import { operatorRoutes } from './operator/accounts.ts'
 import { operatorLinkRoutes } from './operator/links.ts'
 import { operatorNodeRoutes } from './operator/nodes.ts'
@@ -31,52 +31,34 @@ export const BODY_LIMIT_BYTES = 64 * 1024
 
 /** Of the service's own routes; those of the node proxy and of files say themselves what may be kept. */
 const API = /^\/(v1|operator|internal|dashboard\/api)\//
-/** Names below ours may be other people's: they decide for themselves. */
-const ONE_YEAR = 'max-age=31536000'
-
-/** Request ids of clients are kept when they are harmless in a log line. */
-const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 
 export async function buildApp(deps: AppDeps): Promise<App> {
   const { config } = deps
+  const edge = edgeOf(config, deps.isStopping)
+  const createServer = (service: RequestListener): Server => createListener({ service, proxy: () => proxy })
   const app = fastify({
+    serverFactory: createServer,
     bodyLimit: BODY_LIMIT_BYTES,
     trustProxy: trustedProxies(config.trustProxy),
     requestIdHeader: false,
-    genReqId: ({ headers }) => {
-      const given = headers['x-request-id']
-      return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : newId('req')
-    },
+    genReqId: edge.requestIdOf,
     loggerInstance: deps.logger,
-    rewriteUrl: rewriteNodeHost(config.nodeDomain),
     routerOptions: { maxParamLength: 200 },
     return503OnClosing: false,
     frameworkErrors: renderRouterError,
     clientErrorHandler: renderClientError,
-    // We ask for it ourselves: Node's own refusal has no body.
-    http: { requireHostHeader: false },
-    requestTimeout: 30_000,
-    connectionTimeout: 120_000,
   })
-  // Expectations other than 100-continue may be ignored; Node's own refusal has no body.
-  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+  if (config.host === 'localhost') listenOnBothLoopbacks(app, () => createServer(app.routing))
   compileSchemasLazily(app)
   acceptOnlyJson(app)
   renderProblems(app)
-  const unknownHost = requireKnownHost(config)
-  const isHttps = config.publicUrl.startsWith('https:')
   // These run for every request: with a callback, since each promise costs one.
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
-    if (isHttps) reply.header('strict-transport-security', ONE_YEAR)
-    if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
-      return done(new Problem('bad_request', 'The Host header is missing.'))
+    reply.headers(edge.headers(request.id))
     const { url, config: route } = request.routeOptions
     // Seeds, passwords, keys and links are in some of these answers, and no cache has a use for the others.
     if (url !== undefined && API.test(url)) reply.header('cache-control', 'no-store')
-    const misdirected = route.isHealthCheck ? undefined : unknownHost(request.raw, url)
-    if (misdirected) return done(misdirected)
-    done(deps.isStopping() ? stopping() : undefined)
+    done(edge.refusal(request.raw, { url, isHealthCheck: route.isHealthCheck }))
   })
   // Who keeps a finished connection open would keep us from stopping.
   app.addHook('onSend', (_request, reply, payload, done) => {
@@ -100,20 +82,12 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await app.register(operatorLinkRoutes(routeDeps, deps.operatorToken))
     await app.register(operatorNodeRoutes(routeDeps, deps.operatorToken))
   }
-  const proxy = await addNodeProxy(app, { lookUp: deps.lookUpNode, nodeDomain: config.nodeDomain, calls: limits })
+  const targetOf = nodeTargets(config.nodeDomain)
+  const proxy = new NodeProxy({ targetOf, lookUp: deps.lookUpNode, calls: limits, edge, log: app.log })
+  app.addHook('preClose', async () => proxy.closeWebsockets())
   app.addHook('onClose', async () => proxy.close())
   await addApiDocument(app)
   await app.register(interactiveDocs)
   await app.ready()
   return app
-}
-
-const stopping = (): Problem =>
-  new Problem('service_unavailable', 'The service is stopping. Try again shortly.', {
-    headers: { 'retry-after': '5', connection: 'close' },
-  })
-
-/** So many hops, counted from us, are ours; what a client claims beyond them is not believed. */
-function trustedProxies(trust: Config['trustProxy']): string[] | false | ((address: string, hop: number) => boolean) {
-  return typeof trust === 'number' ? (_address, hop) => hop < trust : trust
 }

@@ -120,3 +120,13 @@ describe('C51: who is not meant is not answered', () => {
     expect(text).toMatch(/^HTTP\/1\.1 421 /)
   })
 })
+
+test('HOST=localhost listens on both loopback addresses, for the service and for nodes', async () => {
+  const { port } = await openApp({ HOST: 'localhost' })
+  for (const address of ['127.0.0.1', '[::1]']) {
+    const statuses = ['/healthz', '/n/node_a/getinfo'].map(
+      async (path) => (await fetch(`http://${address}:${port}${path}`)).status,
+    )
+    expect(await Promise.all(statuses)).toEqual([200, 404])
+  }
+})

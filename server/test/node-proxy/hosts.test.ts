@@ -1,29 +1,51 @@
 import { describe, expect, test } from 'vitest'
 import { send } from '../../../sandboxd/test/harness.ts'
-import { rewriteNodeHost } from '../../src/http/hooks/hosts.ts'
+import { nodeTargets } from '../../src/http/node-proxy/target.ts'
 import { bothWays, DOMAIN, fakeNode, main, node, raw, statusOf, withLimits } from '../support/proxy.ts'
 
 describe('C28: node hosts', () => {
   test.each([
-    ['abc.nodes.test', '/x?y', '/n/node_abc/x?y'],
-    ['ABC.Nodes.TEST:8080', '/', '/n/node_abc/'],
-    ['abc.nodes.test.', '/x', '/n/node_abc/x'],
-    ['abc.nodes.test..:1', '/x', '/n/node_abc/x'],
-    ['abc.nodes.test', '//v1', '/n/node_abc//v1'],
-    ['abc.nodes.test', '/n/node_b/x', '/n/node_abc/n/node_b/x'],
-    ['abc.nodes.test', '/../../v1', '/n/node_abc/../../v1'],
-    ['abc.nodes.test', '*', '/n/node_abc*'],
-    ['abc.nodes.test', 'http://x/v1', '/n/node_abchttp://x/v1'],
-    ['a.b.nodes.test', '/v1', '/n/./v1'],
-    ['user@abc.nodes.test', '/v1', '/n/./v1'],
-    ['a/../v1?.nodes.test', '/v1', '/n/./v1'],
-    ['nodes.test', '/v1', '/v1'],
-    ['abcnodes.test', '/v1', '/v1'],
-    ['abc.nodes.test.example', '/v1', '/v1'],
-    [undefined, '/v1', '/v1'],
-  ])('C28: %s %s becomes %s', (host, url, expected) => {
-    expect(rewriteNodeHost(DOMAIN)({ url, headers: host === undefined ? {} : { host } })).toBe(expected)
-    expect(rewriteNodeHost(undefined)({ url, headers: host === undefined ? {} : { host } })).toBe(url)
+    ['abc.nodes.test', '/x?y', 'node_abc', '/x?y'],
+    ['ABC.Nodes.TEST:8080', '/', 'node_abc', '/'],
+    ['abc.nodes.test', '?x', 'node_abc', '/?x'],
+    ['abc.nodes.test.', '/x', 'node_abc', '/x'],
+    ['abc.nodes.test..:1', '/x', 'node_abc', '/x'],
+    ['abc.nodes.test', '//v1', 'node_abc', '//v1'],
+    ['abc.nodes.test', '/n/node_b/x', 'node_abc', '/n/node_b/x'],
+    ['abc.nodes.test', '/../../v1', 'node_abc', '/../../v1'],
+  ])('C28: %s %s asks %s for %s', (host, url, nodeId, path) => {
+    expect(nodeTargets(DOMAIN)({ url, headers: { host } })).toEqual({ nodeId, path })
+  })
+
+  test.each([
+    ['abc.nodes.test', '*'],
+    ['abc.nodes.test', 'http://x/v1'],
+    ['a.b.nodes.test', '/v1'],
+    ['user@abc.nodes.test', '/v1'],
+    ['a/../v1?.nodes.test', '/v1'],
+  ])('C28: %s %s asks no node, and not the service either', (host, url) => {
+    expect(nodeTargets(DOMAIN)({ url, headers: { host } })).toMatchObject({ nodeId: undefined })
+  })
+
+  test.each([
+    ['nodes.test', '/v1'],
+    ['abcnodes.test', '/v1'],
+    ['abc.nodes.test.example', '/v1'],
+    [undefined, '/v1'],
+    ['nodes.test', '/n/node_a/x'],
+  ])('C28: %s %s is the service’s own', (host, url) => {
+    expect(nodeTargets(DOMAIN)({ url, headers: host === undefined ? {} : { host } })).toBeUndefined()
+  })
+
+  test.each([
+    ['/n/node_a', 'node_a', '/'],
+    ['/n/node_a?x', 'node_a', '/?x'],
+    ['/n/node_a/x?y', 'node_a', '/x?y'],
+    ['/n/node_a;x/', undefined, '/'],
+    ['/n//x', undefined, '/'],
+  ])('C28: without a domain for nodes, %s asks %s for %s, whatever the host', (url, nodeId, path) => {
+    expect(nodeTargets(undefined)({ url, headers: { host: 'abc.nodes.test' } })).toEqual({ nodeId, path })
+    expect(nodeTargets(undefined)({ url: '/v1', headers: { host: 'abc.nodes.test' } })).toBeUndefined()
   })
 
   test.each([

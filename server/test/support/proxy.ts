@@ -11,11 +11,14 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { PassThrough, type Readable } from 'node:stream'
 import fastify, { type FastifyInstance } from 'fastify'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { readConfig } from '../../src/config.ts'
+import { type Edge, edgeOf } from '../../src/http/edge.ts'
 import { acceptOnlyJson } from '../../src/http/hooks/body.ts'
 import { renderProblems } from '../../src/http/hooks/errors.ts'
-import { rewriteNodeHost } from '../../src/http/hooks/hosts.ts'
 import { addLimits } from '../../src/http/hooks/rate-limit.ts'
-import { addNodeProxy, PROXY_LIMITS, type ProxyLimits } from '../../src/http/node-proxy/proxy.ts'
+import { createListener } from '../../src/http/listener.ts'
+import { NodeProxy, PROXY_LIMITS, type ProxyLimits } from '../../src/http/node-proxy/proxy.ts'
+import { nodeTargets, type TargetOf } from '../../src/http/node-proxy/target.ts'
 import type { NodeAddress } from '../../src/platform/node-agent.ts'
 
 /** The proxy in front of nodes that answer as told, each with sockets of its own. What a test opens is closed when its file has run. */
@@ -51,27 +54,37 @@ async function service(
   const lines: string[] = []
   log.on('data', (chunk) => lines.push(String(chunk)))
   const serializers = { req: (request: { url: string }) => ({ path: request.url.split('?')[0] }) }
+  // Shorter than the time of a paying call in these tests, as it may be in production.
+  const createServer = (service: RequestListener): Server => createListener({ service, proxy: () => proxy, connectionTimeoutMs })
   const app = fastify({
+    serverFactory: createServer,
     bodyLimit: 64 * 1024,
-    rewriteUrl: rewriteNodeHost(domain),
     logger: { level: 'debug', stream: log, serializers },
     forceCloseConnections: true,
-    // Shorter than the time of a paying call in these tests, as it may be in production.
-    connectionTimeout: connectionTimeoutMs,
   })
   acceptOnlyJson(app)
   renderProblems(app)
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', `ours-${request.id}`)
-  })
   for (const url of ['/v1/thing', '/operator/v1/thing', '/']) app.get(url, async () => 'OF THE SERVICE')
   app.post('/v1/echo', async ({ body }) => body)
   const calls = await addLimits(app, { max: 1, windowSeconds: 1, gatewayMax: 0 }, undefined)
-  const options = { lookUp, nodeDomain: isByName ? domain : undefined, calls }
-  const { close } = await addNodeProxy(app, options, { ...PROXY_LIMITS, ...limits })
+  const [byName, byPath] = [nodeTargets(domain), nodeTargets(undefined)]
+  const targetOf: TargetOf = (request) => byName(request) ?? (isByName ? undefined : byPath(request))
+  const options = { targetOf, lookUp, calls, edge: testEdge(), log: app.log }
+  const proxy = new NodeProxy(options, { ...PROXY_LIMITS, ...limits })
+  app.addHook('preClose', async () => proxy.closeWebsockets())
   apps.push(app)
   await app.listen({ port: 0, host: '127.0.0.1' })
-  return { port: (app.server.address() as AddressInfo).port, app, log: () => lines.join(''), close, nodes }
+  return { port: (app.server.address() as AddressInfo).port, app, log: () => lines.join(''), close: () => proxy.close(), nodes }
+}
+
+/** That of the service, for any host, and with ids that cannot be a node's. */
+function testEdge(): Edge {
+  let last = 0
+  return {
+    ...edgeOf(readConfig({}), () => false),
+    requestIdOf: () => `ours-${last++}`,
+    refusal: () => undefined,
+  }
 }
 
 type Seen = { method: string; url: string; headers: [string, string][]; body: Buffer }

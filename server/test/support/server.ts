@@ -91,8 +91,10 @@ export function sendRaw(port: number, bytes: string | Buffer, quietMs = 1_000): 
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
     let text = ''
-    socket.setTimeout(quietMs, () => socket.destroy())
+    // A busy machine may take seconds to begin its answer, and no time to end it.
+    socket.setTimeout(10 * quietMs, () => socket.destroy())
     socket.on('data', (chunk) => {
+      socket.setTimeout(quietMs)
       text += chunk.toString('latin1')
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {

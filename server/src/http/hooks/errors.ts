@@ -1,8 +1,9 @@
-import { STATUS_CODES } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { RULES } from '../../../../contract/src/readable-text.ts'
 import { newId } from '../../platform/ids.ts'
+import type { Logger } from '../../platform/log.ts'
 import { isStoreDown } from '../../platform/store-down.ts'
 import { Problem, storeDown } from '../../problems.ts'
 
@@ -12,6 +13,8 @@ declare module 'fastify' {
     isFallback?: boolean
   }
 }
+
+const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** One shape for every error, from every layer, and the only place that renders it. */
 export function renderProblems(app: FastifyInstance): void {
@@ -62,7 +65,7 @@ export function renderClientError({ code }: Error & { code?: string }, socket: S
   const head = [
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
     'Connection: close',
-    'Content-Type: application/json; charset=utf-8',
+    `Content-Type: ${JSON_TYPE}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${newId('req')}`,
     'X-Content-Type-Options: nosniff',
@@ -70,11 +73,20 @@ export function renderClientError({ code }: Error & { code?: string }, socket: S
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-function send(reply: FastifyReply, problem: Problem): FastifyReply {
-  return reply.code(problem.status).headers(problem.headers).type('application/json; charset=utf-8').send(problem.body())
+/** For requests that never reach Fastify. */
+export function writeProblem(response: ServerResponse, problem: Problem, headers: Record<string, string>): void {
+  const body = JSON.stringify(problem.body())
+  const own = { 'content-type': JSON_TYPE, 'content-length': String(Buffer.byteLength(body)) }
+  response.writeHead(problem.status, { ...headers, ...problem.headers, ...own }).end(body)
 }
 
-function problemOf(error: FastifyError, request: FastifyRequest): Problem {
+function send(reply: FastifyReply, problem: Problem): FastifyReply {
+  return reply.code(problem.status).headers(problem.headers).type(JSON_TYPE).send(problem.body())
+}
+
+/** What the caller is told of an error; the rest goes to the log. */
+export function problemOf(thrown: unknown, request: { id: string; log: Logger }): Problem {
+  const error = thrown as FastifyError
   if (error instanceof Problem) {
     if (error.cause) request.log.warn({ err: error.cause }, error.message)
     return error

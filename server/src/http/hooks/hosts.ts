@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config.ts'
 import { isLoopback } from '../../platform/loopback.ts'
 import { Problem } from '../../problems.ts'
@@ -15,21 +15,6 @@ export function nodeLabelOf(header: string | undefined, nodeDomain: string | und
   if (nodeDomain === undefined) return undefined
   const [name, suffix] = [hostNameOf(header), `.${hostNameOf(nodeDomain)}`]
   return name.endsWith(suffix) ? name.slice(0, -suffix.length) : undefined
-}
-
-/**
- * For fastify's `rewriteUrl`: `https://<label>.<nodeDomain>/x` becomes `/n/node_<label>/x`; any other request keeps its URL. What the
- * client asked for is only ever appended, so that no path under a node's name, however it is written, is one of the service.
- */
-export function rewriteNodeHost(
-  nodeDomain: string | undefined,
-): (request: { url?: string | undefined; headers: IncomingHttpHeaders }) => string {
-  return ({ url = '/', headers }) => {
-    const label = nodeLabelOf(headers.host, nodeDomain)
-    if (label === undefined) return url
-    // A name below the domain that no node can have is still none of the service's: `.` is no node id, and answered as such.
-    return `/n/${/^[a-z0-9-]+$/.test(label) ? `node_${label}` : '.'}${url}`
-  }
 }
 
 /**

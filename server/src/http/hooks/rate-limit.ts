@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import rateLimit, { normalizeIP } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { rateLimited } from '../../problems.ts'
@@ -24,7 +25,7 @@ export type Limits = {
   /** Looks at sign-in links and invitations, and uses of them, per client address. */
   links: Check
   /** Calls to nodes through the proxy, per client address. */
-  nodeCallsOfAddress: Check
+  nodeCallsOfAddress: (request: IncomingMessage, ip: string) => Promise<void>
   /** The same per node: asked before a call, and told when the node took it. */
   nodeCalls: { require: (nodeId: string) => void; count: (nodeId: string) => void }
   /** Creations of payments, per API key and minute; undefined when the deployment wants none. */
@@ -52,8 +53,10 @@ export async function addLimits(
   }
   const windowMs = settings.windowSeconds * 1000
   const calls = new NodeCalls(countHit)
+  const callsOfAddress = limit('node calls of address', MAX_NODE_CALLS_OF_ADDRESS, 60_000)
   return {
-    nodeCallsOfAddress: limit('node calls of address', MAX_NODE_CALLS_OF_ADDRESS, 60_000),
+    // These requests never reach Fastify; the library reads no more of them than this.
+    nodeCallsOfAddress: (raw, ip) => callsOfAddress({ raw, ip, routeOptions: {} } as FastifyRequest),
     nodeCalls: {
       require: (nodeId) => {
         const seconds = calls.secondsUntilFree(nodeId)

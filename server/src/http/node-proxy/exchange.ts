@@ -2,7 +2,7 @@ import { type Agent, type ClientRequest, type IncomingMessage, type ServerRespon
 import type { Socket } from 'node:net'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { FastifyReply } from 'fastify'
+import type { Logger } from '../../platform/log.ts'
 import type { NodeAddress } from '../../platform/node-agent.ts'
 import { Problem } from '../../problems.ts'
 import { headersTowardsClient, headersTowardsNode } from './headers.ts'
@@ -90,27 +90,28 @@ export function answerTo(
   })
 }
 
+/** The client's side of an exchange. `headers` are the service's own, which the node cannot replace. */
+export type Answering = { response: ServerResponse; headers: Record<string, string>; log: Logger }
+
 /** From here on the answer is the node's: what goes wrong after its head can only be told by cutting the connection. */
 export async function relay(
   outgoing: ClientRequest,
-  response: IncomingMessage,
+  answer: IncomingMessage,
   body: IncomingMessage,
-  reply: FastifyReply,
+  { response: client, headers, log }: Answering,
   { limitMs, maxBytes, left }: Bounds,
 ): Promise<void> {
-  const client = reply.raw
   try {
-    if (body.method !== 'HEAD' && Number(response.headers['content-length'] ?? 0) > maxBytes) throw nodeDown('answer too large')
-    writeHead(response, reply)
-    reply.hijack()
+    if (body.method !== 'HEAD' && Number(answer.headers['content-length'] ?? 0) > maxBytes) throw nodeDown('answer too large')
+    writeHead(answer, client, headers)
     client.flushHeaders()
     // Whatever the node sends is written here, so this one clock sees a silent node as well as a client that does not read.
     client.setTimeout(limitMs, () => client.destroy())
-    await pipeline(response, upTo(maxBytes), client, { signal: left })
+    await pipeline(answer, upTo(maxBytes), client, { signal: left })
   } catch (error) {
     outgoing.destroy()
     if (!client.headersSent) throw error
-    reply.log.info({ why: (error as NodeJS.ErrnoException).code ?? (error as Error).message }, 'an answer of a node was cut off')
+    log.info({ why: (error as NodeJS.ErrnoException).code ?? (error as Error).message }, 'an answer of a node was cut off')
   } finally {
     // It answered before it had the whole body, and wants no more of it.
     if (!outgoing.writableFinished) outgoing.destroy()
@@ -119,12 +120,11 @@ export async function relay(
   }
 }
 
-function writeHead(response: IncomingMessage, reply: FastifyReply): void {
-  const { statusCode = 0, statusMessage } = response
+function writeHead(answer: IncomingMessage, client: ServerResponse, headers: Record<string, string>): void {
+  const { statusCode = 0, statusMessage } = answer
   if (statusCode < 200 || statusCode > 599) throw nodeDown(`status ${statusCode}`)
-  const headers = headersTowardsClient(response, reply.getHeaders())
   try {
-    reply.raw.writeHead(statusCode, statusMessage, headers)
+    client.writeHead(statusCode, statusMessage, headersTowardsClient(answer, headers))
   } catch {
     throw nodeDown('its head cannot be passed on')
   }
@@ -143,10 +143,9 @@ function upTo(maxBytes: number): Transform {
 }
 
 /** The node agreed to a websocket; from the next byte on nobody here reads along. */
-export function writeSwitch(response: IncomingMessage, reply: FastifyReply, { socket }: Upgrading): void {
-  reply.hijack()
-  reply.raw.detachSocket(socket)
-  const headers = headersTowardsClient(response, reply.getHeaders(), true)
+export function writeSwitch(answer: IncomingMessage, { response, headers: ours }: Answering, { socket }: Upgrading): void {
+  response.detachSocket(socket)
+  const headers = headersTowardsClient(answer, ours, true)
   const lines = headers.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${headers[index + 1]}`] : []))
   socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1')
 }

@@ -61,16 +61,15 @@ function framingOf({ method = '', headers }: IncomingMessage): string[] {
   return USUALLY_WITHOUT_BODY.has(method) ? [] : ['Content-Length', '0']
 }
 
-/** `ours` are the headers that the service has set already; of those the node's are dropped. */
-export function headersTowardsClient(response: IncomingMessage, ours: Record<string, unknown>, isWebsocket = false): string[] {
-  const set: Record<string, unknown> = { ...ours, ...HARMLESS_IN_A_BROWSER }
+/** `ours` are the service's own headers; the node's of the same name are dropped. */
+export function headersTowardsClient(response: IncomingMessage, ours: Record<string, string>, isWebsocket = false): string[] {
+  const set: Record<string, string> = { ...ours, ...HARMLESS_IN_A_BROWSER }
   const isChunked = response.headers['transfer-encoding'] !== undefined
   const kept = endToEnd(response.rawHeaders).filter(([name]) => {
     const lower = name.toLowerCase()
     return FOR_THE_CLIENT.has(lower) && !Object.hasOwn(set, lower) && !(isChunked && lower === 'content-length')
   })
-  const own = Object.entries(set).flatMap(([name, value]) => [value].flat().flatMap((one) => [name, String(one)]))
-  return [...own, ...kept.flat(), ...(isWebsocket ? WEBSOCKET : [])]
+  return [...Object.entries(set).flat(), ...kept.flat(), ...(isWebsocket ? WEBSOCKET : [])]
 }
 
 /** A handshake as RFC 6455 has it. One with a body is none: the bytes of the body would become the first bytes of the conversation. */

@@ -1,14 +1,16 @@
-import type { IncomingMessage } from 'node:http'
+import type { Agent, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger } from 'fastify'
 import type { LookUpNode } from '../../nodes/look-up.ts'
 import { freshAgent, keepingAgent, type NodeAddress } from '../../platform/node-agent.ts'
 import { noSuchNode, Problem } from '../../problems.ts'
-import { nodeLabelOf } from '../hooks/hosts.ts'
+import type { Edge } from '../edge.ts'
+import { problemOf, writeProblem } from '../hooks/errors.ts'
 import type { Limits } from '../hooks/rate-limit.ts'
-import { answerTo, bodyTooLarge, nodeDown, relay, startExchange, writeSwitch } from './exchange.ts'
+import { type Answering, answerTo, bodyTooLarge, nodeDown, relay, startExchange, writeSwitch } from './exchange.ts'
 import { isAmbiguous, refuseKeys, refuseOtherSites } from './refusals.ts'
-import { routeUpgrades, tunnel, type Upgrading } from './upgrade.ts'
+import type { NodeTarget, TargetOf } from './target.ts'
+import { responseTo, tunnel, type Upgrading } from './upgrade.ts'
 
 const MIB = 1024 * 1024
 export const PROXY_LIMITS = {
@@ -31,123 +33,126 @@ const PAYING = new Set(
 /** A stranger's call, which must not use up what the owner may do. */
 const REFUSED = 401
 
-/** The id as it was written, undecoded: an id in any other spelling is none. Then everything else, byte for byte. */
-const TARGET = /^\/n\/([A-Za-z0-9_-]+)(?![^/?])(.*)$/s
-
 export type NodeProxyOptions = {
+  targetOf: TargetOf
   lookUp: LookUpNode
-  /** Set: a node answers under its own name only, and shares no origin with the service. */
-  nodeDomain: string | undefined
   calls: Pick<Limits, 'nodeCalls' | 'nodeCallsOfAddress'>
+  edge: Edge
+  log: FastifyBaseLogger
 }
 
-/** Registers `/n/:nodeId` and everything below it, all methods, plus websocket upgrades on the app's server. */
-export async function addNodeProxy(
-  app: FastifyInstance,
-  { lookUp, nodeDomain, calls }: NodeProxyOptions,
-  limits: ProxyLimits = PROXY_LIMITS,
-): Promise<{ close: () => void }> {
-  // As many sockets per address as requests per node, which are counted first: a slow node exhausts only its own.
-  const agent = keepingAgent(limits.concurrent)
-  const requests = countByNode(limits.concurrent)
-  const websockets = countByNode(limits.concurrent)
-  const upgrading = new WeakMap<IncomingMessage, Upgrading>()
-  const open = new Set<Socket>()
-  const closeWebsockets = (): void => {
-    for (const socket of open) socket.destroy()
+type Call = Answering & {
+  request: IncomingMessage
+  target: NodeTarget
+  /** Set when the client asks for a websocket. */
+  client: Upgrading | undefined
+}
+
+/** Passes requests and websockets on to nodes. */
+export class NodeProxy {
+  readonly targetOf: TargetOf
+  readonly #options: NodeProxyOptions
+  readonly #limits: ProxyLimits
+  /** As many sockets per address as requests per node, which are counted first: a slow node exhausts only its own. */
+  readonly #agent: Agent
+  readonly #requests: CountByNode
+  readonly #websockets: CountByNode
+  readonly #open = new Set<Socket>()
+
+  constructor(options: NodeProxyOptions, limits: ProxyLimits = PROXY_LIMITS) {
+    this.targetOf = options.targetOf
+    this.#options = options
+    this.#limits = limits
+    this.#agent = keepingAgent(limits.concurrent)
+    this.#requests = countByNode(limits.concurrent)
+    this.#websockets = countByNode(limits.concurrent)
   }
 
-  const forward = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const { raw } = request
-    const client = upgrading.get(raw)
-    if (isAmbiguous(raw)) raw.socket.destroy()
+  handle(request: IncomingMessage, response: ServerResponse, target: NodeTarget, client?: Upgrading): void {
+    const { edge, log: parent } = this.#options
+    const id = edge.requestIdOf(request)
+    const log = parent.child({ reqId: id })
+    const startedAt = performance.now()
+    log.info({ req: { id, method: request.method, url: request.url, ip: edge.addressOf(request) } }, 'incoming request')
+    response.once('finish', () => log.info({ res: response, responseTime: performance.now() - startedAt }, 'request completed'))
+    const call = { request, response, target, client, headers: edge.headers(id), log }
+    this.#forward(call).catch((error: unknown) => {
+      // Nobody is there to be told.
+      if (request.socket.destroyed) return
+      if (edge.isStopping()) response.shouldKeepAlive = false
+      writeProblem(response, problemOf(error, { id, log }), call.headers)
+    })
+  }
+
+  upgrade(request: IncomingMessage, client: Upgrading, target: NodeTarget): void {
+    const response = responseTo(request, client)
+    if (response) this.handle(request, response, target, client)
+  }
+
+  /** Requests end by themselves; websockets do not, and whoever closes the server would wait for them. */
+  closeWebsockets(): void {
+    for (const socket of this.#open) socket.destroy()
+  }
+
+  close(): void {
+    this.closeWebsockets()
+    this.#agent.destroy()
+  }
+
+  async #forward(call: Call): Promise<void> {
+    const { edge, lookUp, calls } = this.#options
+    const { request, target, client } = call
+    const { nodeId } = target
+    if (isAmbiguous(request)) request.socket.destroy()
     // The one that was just cut off, or the next one of its connection.
-    if (raw.socket.destroyed) return void reply.hijack()
-    const [, nodeId, rest = ''] = TARGET.exec(raw.url ?? '') ?? []
-    if (nodeDomain !== undefined && nodeLabelOf(raw.headers.host, nodeDomain) === undefined)
-      throw new Problem('not_found', 'This path does not exist.')
+    if (request.socket.destroyed) return
+    const refusal = edge.refusal(request)
+    if (refusal) throw refusal
     if (nodeId === undefined) throw noSuchNode()
-    refuseOtherSites(raw)
-    refuseKeys(raw)
-    if (Number(raw.headers['content-length'] ?? 0) > limits.requestBytes) throw bodyTooLarge()
-    await calls.nodeCallsOfAddress(request)
+    refuseOtherSites(request)
+    refuseKeys(request)
+    if (Number(request.headers['content-length'] ?? 0) > this.#limits.requestBytes) throw bodyTooLarge()
+    await calls.nodeCallsOfAddress(request, edge.addressOf(request))
     const address = await lookUp(nodeId)
     if (address === 'not found') throw noSuchNode()
     if (address === 'down') throw nodeDown('it is not running')
     calls.nodeCalls.require(nodeId)
     // The client may have left while we looked.
-    if (raw.socket.destroyed) return void reply.hijack()
-    const leave = (client ? websockets : requests).enter(nodeId)
+    if (request.socket.destroyed) return
+    const leave = (client ? this.#websockets : this.#requests).enter(nodeId)
     // The connection tells, not the answer: one that waits behind others of its connection does not hear of the end.
     const left = new AbortController()
     const abort = (): void => left.abort()
-    raw.socket.once('close', abort)
+    request.socket.once('close', abort)
     try {
-      const path = rest.startsWith('/') ? rest : `/${rest}`
-      await exchange(request, reply, { nodeId, address, path, client, left: left.signal })
-    } catch (error) {
-      // Nobody is there to be told.
-      if (raw.socket.destroyed) reply.hijack()
-      else throw error
+      await this.#exchange(call, nodeId, address, left.signal)
     } finally {
-      raw.socket.off('close', abort)
+      request.socket.off('close', abort)
       leave()
     }
   }
 
-  const exchange = async (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    { nodeId, address, path, client, left }: Call,
-  ): Promise<void> => {
-    const { raw } = request
+  async #exchange(call: Call, nodeId: string, address: NodeAddress, left: AbortSignal): Promise<void> {
+    const { request, response, target, client } = call
+    const { path } = target
     const isWebsocket = client !== undefined
-    const isPaying = raw.method === 'POST' && PAYING.has(path.split('?')[0] ?? '')
-    const limitMs = isPaying ? limits.payingAnswerMs : limits.answerMs
-    const outgoing = startExchange(raw, { address, path, agent: isWebsocket ? freshAgent : agent, isWebsocket })
-    const sending = { limitMs, maxBytes: limits.requestBytes, left, isWebsocket }
-    const { response, node } = await answerTo(outgoing, raw, reply.raw, sending)
-    if (response.statusCode !== REFUSED) calls.nodeCalls.count(nodeId)
-    if (!client || !node) return relay(outgoing, response, raw, reply, { limitMs, maxBytes: limits.responseBytes, left })
-    writeSwitch(response, reply, client)
-    open.add(client.socket)
-    await tunnel(client, node, limits.websocketIdleMs)
-    open.delete(client.socket)
-  }
-
-  await app.register(async (scope) => {
-    scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('*', (_request, _body, done) => done(null))
-    // Bodies and their types are the node's business. Fastify would refuse a type that it cannot read, and it reads this one; the
-    // node is sent the raw headers, which nobody touches.
-    scope.addHook('onRequest', async ({ raw }) => {
-      raw.headers['content-type'] = 'application/octet-stream'
-    })
-    const schema = { hide: true }
-    scope.all('/n/:nodeId', { schema }, forward)
-    scope.all('/n/:nodeId/*', { schema }, forward)
-  })
-  routeUpgrades(app, upgrading)
-  // Requests end by themselves while the app closes; websockets do not, and it would wait for them.
-  app.addHook('preClose', async () => closeWebsockets())
-  app.addHook('onClose', async () => agent.destroy())
-  return {
-    close: () => {
-      closeWebsockets()
-      agent.destroy()
-    },
+    const isPaying = request.method === 'POST' && PAYING.has(path.split('?')[0] ?? '')
+    const limitMs = isPaying ? this.#limits.payingAnswerMs : this.#limits.answerMs
+    const outgoing = startExchange(request, { address, path, agent: isWebsocket ? freshAgent : this.#agent, isWebsocket })
+    const sending = { limitMs, maxBytes: this.#limits.requestBytes, left, isWebsocket }
+    const answer = await answerTo(outgoing, request, response, sending)
+    if (answer.response.statusCode !== REFUSED) this.#options.calls.nodeCalls.count(nodeId)
+    if (!client || !answer.node)
+      return relay(outgoing, answer.response, request, call, { limitMs, maxBytes: this.#limits.responseBytes, left })
+    writeSwitch(answer.response, call, client)
+    this.#open.add(client.socket)
+    await tunnel(client, answer.node, this.#limits.websocketIdleMs)
+    this.#open.delete(client.socket)
   }
 }
 
-type Call = {
-  nodeId: string
-  address: NodeAddress
-  path: string
-  client: Upgrading | undefined
-  left: AbortSignal
-}
-
-function countByNode(most: number): { enter: (nodeId: string) => () => void } {
+type CountByNode = { enter: (nodeId: string) => () => void }
+function countByNode(most: number): CountByNode {
   const counts = new Map<string, number>()
   return {
     enter: (nodeId) => {

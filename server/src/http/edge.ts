@@ -1,0 +1,61 @@
+import type { IncomingMessage } from 'node:http'
+import proxyAddr from '@fastify/proxy-addr'
+import type { Config } from '../config.ts'
+import { newId } from '../platform/ids.ts'
+import { Problem } from '../problems.ts'
+import { requireKnownHost } from './hooks/hosts.ts'
+
+/** What applies to every request, to the service's own routes and to nodes alike. */
+export type Edge = {
+  requestIdOf: (request: IncomingMessage) => string
+  /** The client's address, as far as the proxies in front of us are trusted. */
+  addressOf: (request: IncomingMessage) => string
+  /** Of every answer. */
+  headers: (requestId: string) => Record<string, string>
+  /** Why the request is refused before anything else is looked at. `route` is undefined for nodes and for unknown paths. */
+  refusal: (
+    request: IncomingMessage,
+    route?: { url?: string | undefined; isHealthCheck?: boolean | undefined },
+  ) => Problem | undefined
+  isStopping: () => boolean
+}
+
+/** A client's request id is kept when it is harmless in a log line. */
+const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
+/** Without includeSubDomains: subdomains may belong to somebody else, who decides for them. */
+const ONE_YEAR = 'max-age=31536000'
+
+export function edgeOf(config: Config, isStopping: () => boolean): Edge {
+  const trusted = trustedProxies(config.trustProxy)
+  const unknownHost = requireKnownHost(config)
+  const isHttps = config.publicUrl.startsWith('https:')
+  return {
+    requestIdOf: ({ headers }) => {
+      const given = headers['x-request-id']
+      return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : newId('req')
+    },
+    addressOf: (request) => (trusted ? proxyAddr(request, trusted) : (request.socket.remoteAddress ?? '')),
+    headers: (requestId) => ({
+      'x-request-id': requestId,
+      'x-content-type-options': 'nosniff',
+      ...(isHttps ? { 'strict-transport-security': ONE_YEAR } : {}),
+    }),
+    refusal: (request, route) => {
+      if (request.headers.host === undefined && request.httpVersion === '1.1')
+        return new Problem('bad_request', 'The Host header is missing.')
+      const misdirected = route?.isHealthCheck ? undefined : unknownHost(request, route?.url)
+      return misdirected ?? (isStopping() ? stopping() : undefined)
+    },
+    isStopping,
+  }
+}
+
+const stopping = (): Problem =>
+  new Problem('service_unavailable', 'The service is stopping. Try again shortly.', {
+    headers: { 'retry-after': '5', connection: 'close' },
+  })
+
+/** A number counts hops from us; whatever a client claims beyond them is not believed. */
+export function trustedProxies(trust: Config['trustProxy']): string[] | false | ((address: string, hop: number) => boolean) {
+  return typeof trust === 'number' ? (_address, hop) => hop < trust : trust
+}
