@@ -49,7 +49,7 @@ function overview(commands: Command[]): string[] {
     '',
     'Output',
     ...wrap(
-      'Tables on a terminal; JSON when piped or with --json. Data goes to stdout, everything else to stderr. Without a terminal, an error is one line of JSON with code, message and requestId. NO_COLOR is supported.',
+      'Tables on a terminal; JSON when piped or with --json. Data goes to stdout, everything else to stderr. Without a terminal, an error is one line of JSON with code, message and requestId. NO_COLOR is supported. If stdout is closed (>&-), the output is lost and the exit code is still 0, because Node.js cannot tell it from >/dev/null; commands that print credentials fail in both cases.',
       2,
     ),
     '',
