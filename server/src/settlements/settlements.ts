@@ -3,7 +3,16 @@ import type { Logger } from '../platform/log.ts'
 import type { NodeAddress } from '../platform/node-agent.ts'
 import { isStoreDown } from '../platform/store-down.ts'
 import type { Sql } from '../store/db.ts'
-import type { AnsweredInvoice, DueInvoice, OpenInvoice } from '../store/payments/payments.ts'
+import {
+  type AnsweredInvoice,
+  type DueInvoice,
+  hurryInvoice,
+  isOpenInvoice,
+  listOpenInvoices,
+  type OpenInvoice,
+  recordAnswers,
+  takeDueInvoices,
+} from '../store/payments/invoices.ts'
 import { BOOKS } from './books.ts'
 
 const SWEEP_MS = 1_000
@@ -107,14 +116,14 @@ export class Settlements {
     }
   }
 
-  async #isOpen({ nodeId, paymentHash }: OpenInvoice): Promise<boolean> {
-    for (const book of BOOKS) if (await book.isOpen(this.#deps.sql, nodeId, paymentHash)) return true
+  async #isOpen(invoice: OpenInvoice): Promise<boolean> {
+    for (const { invoices } of BOOKS) if (await isOpenInvoice(this.#deps.sql, invoices, invoice)) return true
     return false
   }
 
   /** The next sweep asks. */
-  async #hurry({ nodeId, paymentHash }: OpenInvoice): Promise<void> {
-    for (const book of BOOKS) await book.hurry(this.#deps.sql, nodeId, paymentHash)
+  async #hurry(invoice: OpenInvoice): Promise<void> {
+    for (const { invoices } of BOOKS) await hurryInvoice(this.#deps.sql, invoices, invoice)
   }
 
   /** The last occasion for as long as the node is down. Whatever goes wrong here must not keep it from stopping. */
@@ -122,7 +131,9 @@ export class Settlements {
     const { sql, accessTo, log } = this.#deps
     try {
       const access = await accessTo(nodeId)
-      const open = access ? (await Promise.all(BOOKS.map((book) => book.openOf(sql, nodeId, LAST_ASKS)))).flat() : []
+      const open = access
+        ? (await Promise.all(BOOKS.map(({ invoices }) => listOpenInvoices(sql, invoices, nodeId, LAST_ASKS)))).flat()
+        : []
       const deadline = performance.now() + LAST_ASKS_MS
       const askNext = async (): Promise<void> => {
         for (let invoice = open.shift(); invoice && access; invoice = open.shift()) {
@@ -144,7 +155,7 @@ export class Settlements {
     const { sql, log } = this.#deps
     try {
       const busy = [...this.#busyNodes.keys()]
-      const due = (await Promise.all(BOOKS.map((book) => book.takeDue(sql, host, busy)))).flat()
+      const due = (await Promise.all(BOOKS.map(({ invoices }) => takeDueInvoices(sql, invoices, host, busy)))).flat()
       for (const nodeId of new Set(due.map((invoice) => invoice.nodeId))) {
         const invoices = due.filter((invoice) => invoice.nodeId === nodeId)
         const work: Promise<void> = this.#askAbout(nodeId, invoices)
@@ -171,7 +182,7 @@ export class Settlements {
       }
     }
     await Promise.all(Array.from({ length: ASKS_AT_ONCE }, askNext))
-    if (late.length > 0) for (const book of BOOKS) await book.answered(this.#deps.sql, nodeId, late)
+    if (late.length > 0) for (const { invoices: book } of BOOKS) await recordAnswers(this.#deps.sql, book, nodeId, late)
   }
 
   async close(): Promise<void> {

@@ -3,7 +3,7 @@ import type { Sql } from './db.ts'
 export type AccountRow = { id: string; name: string; emails: string[]; creditMsat: number; createdAt: number }
 
 const fields = (sql: Sql) => sql`
-  a.id, a.name, floor(extract(epoch FROM a.created_at))::bigint AS "createdAt",
+  a.id, a.name, unix_seconds(a.created_at) AS "createdAt",
   ARRAY(SELECT p.email FROM people p WHERE p.account_id = a.id ORDER BY p.id) AS emails,
   (SELECT coalesce(sum(e.amount_msat), 0)::bigint FROM credit_entries e WHERE e.account_id = a.id) AS "creditMsat"`
 

@@ -16,7 +16,7 @@ export type ActivityRow = {
 /** Newest first; only what happened before that one. Every id is above 0: said so that the index of the log can be used. */
 export async function listActivity(sql: Sql, accountId: string, limit: number, before?: number): Promise<ActivityRow[]> {
   return sql<ActivityRow[]>`
-    SELECT id, floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail
+    SELECT id, unix_seconds(at) AS at, actor, action, target, detail
     FROM activity_log WHERE account_id = ${accountId} AND id > 0 ${before === undefined ? sql`` : sql`AND id < ${before}`}
     ORDER BY id DESC LIMIT ${limit}`
 }

@@ -61,8 +61,8 @@ export type KeyView = {
 }
 
 const shown = (sql: Sql) => sql`
-  id, name, prefix, scopes, disabled, floor(extract(epoch FROM created_at))::bigint AS "createdAt",
-  floor(extract(epoch FROM last_used_at))::bigint AS "lastUsedAt"`
+  id, name, prefix, scopes, disabled, unix_seconds(created_at) AS "createdAt",
+  unix_seconds(last_used_at) AS "lastUsedAt"`
 
 /** Oldest first, without those that are revoked. */
 export async function listKeys(sql: Sql, accountId: string): Promise<KeyView[]> {

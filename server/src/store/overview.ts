@@ -48,11 +48,11 @@ export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewR
 export async function receivedLately(sql: Sql, accountId: string): Promise<OverviewRow['received']> {
   const [row] = await sql<OverviewRow['received'][]>`
     WITH quarters AS (
-      SELECT extract(epoch FROM date_bin('15 minutes', settled_at, to_timestamp(0)))::bigint AS at, sum(amount_sat) AS sat
+      SELECT unix_seconds(date_bin('15 minutes', settled_at, to_timestamp(0))) AS at, sum(amount_sat) AS sat
       FROM gateway_payments
       WHERE account_id = ${accountId} AND settled_at >= now() - ${DAYS + 1} * interval '1 day' GROUP BY 1
     )
-    SELECT floor(extract(epoch FROM now()))::bigint AS now,
+    SELECT unix_seconds(now()) AS now,
            coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'sat', sat) ORDER BY at) FROM quarters), '[]') AS "quarterHours"`
   if (!row) throw new Error('a sum without a row')
   return row

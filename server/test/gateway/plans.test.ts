@@ -3,7 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
 import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { claimDelivery, confirmDeliveries, releaseDelivery } from '../../src/store/payments/deliveries.ts'
-import { findPayment, findShownPayment, findUnsettled, hurryInvoice, payProved } from '../../src/store/payments/payments.ts'
+import { hurryInvoice, isOpenInvoice, PAYMENT_INVOICES } from '../../src/store/payments/invoices.ts'
+import { findPayment, findShownPayment, findUnsettled, payProved } from '../../src/store/payments/payments.ts'
 import { startServer, track } from '../support/server.ts'
 
 /** Statements about one payment read its rows and no others, also while the planner knows nothing, or what was true yesterday. */
@@ -79,9 +80,14 @@ const statements: { name: string; of: Kind; run: (store: Sql, id: string, ids: s
   },
   { name: 'an invoice that its node reports', of: 'open', run: (store, id) => findUnsettled(store, nodeId, hashOf(id)) },
   {
+    name: 'an invoice that its node hints at',
+    of: 'open',
+    run: (store, id) => isOpenInvoice(store, PAYMENT_INVOICES, { nodeId, paymentHash: hashOf(id) }),
+  },
+  {
     name: 'an invoice to ask about next',
     of: 'open',
-    run: async (store, id) => (await hurryInvoice(store, nodeId, hashOf(id))) ?? true,
+    run: async (store, id) => (await hurryInvoice(store, PAYMENT_INVOICES, { nodeId, paymentHash: hashOf(id) })) ?? true,
   },
 ]
 

@@ -38,7 +38,7 @@ export type EntryRow = {
 }
 
 const entryFields = (sql: Sql) => sql`
-  id, amount_msat AS "amountMsat", kind, reason, reference, floor(extract(epoch FROM created_at))::bigint AS "createdAt"`
+  id, amount_msat AS "amountMsat", kind, reason, reference, unix_seconds(created_at) AS "createdAt"`
 
 /**
  * Undefined: no such account. A number: that is the balance, and it does not have what was to be taken. Under the account's row lock, so
@@ -99,7 +99,7 @@ const creditColumns = (sql: Sql, priceMsatPerDay: number) => sql`
   coalesce(w.credit_id, 0)::bigint AS "creditId",
   (SELECT coalesce(max(e.id), 0) FROM credit_entries e WHERE e.account_id = a.id AND e.amount_msat > 0)::bigint AS "newestCreditId",
   extract(epoch FROM now() - w.empty_since)::float8 AS "emptyForSeconds",
-  floor(extract(epoch FROM w.empty_since))::bigint AS "emptySince", floor(extract(epoch FROM now()))::bigint AS now`
+  unix_seconds(w.empty_since) AS "emptySince", unix_seconds(now()) AS now`
 const creditTables = (sql: Sql) => sql`
   accounts a LEFT JOIN credit_warnings w ON w.account_id = a.id CROSS JOIN LATERAL (
     SELECT (count(*) FILTER (WHERE n.status IN ('provisioning', 'ready')))::int AS costing, count(*)::int AS running FROM nodes n

@@ -1,19 +1,11 @@
 import type { Sql } from '../db.ts'
-import {
-  type AnsweredInvoice,
-  ASK_EVERY_SECONDS,
-  type DueInvoice,
-  hashesIn,
-  isLate,
-  nextAsk,
-  type OpenInvoice,
-} from '../payments/payments.ts'
+import { ASK_EVERY_SECONDS } from '../payments/invoices.ts'
 
 export type TopUpRow = { paymentHash: string; amountSat: number; invoice: string; expiresAt: number; settledAt: number | null }
 
 const fields = (sql: Sql) => sql`
   encode(payment_hash, 'hex') AS "paymentHash", amount_sat AS "amountSat", invoice,
-  floor(extract(epoch FROM expires_at))::bigint AS "expiresAt", floor(extract(epoch FROM settled_at))::bigint AS "settledAt"`
+  unix_seconds(expires_at) AS "expiresAt", unix_seconds(settled_at) AS "settledAt"`
 
 export type NewTopUp = {
   paymentHash: Buffer
@@ -84,40 +76,4 @@ export async function settleTopUp(
     INSERT INTO activity (account_id, actor, action, target, detail)
     SELECT account_id, ${nodeId}, 'credit.topped_up', reference, jsonb_build_object('amountMsat', amount_msat) FROM entry RETURNING 1`
   return row !== undefined
-}
-
-/** As with the invoices of the gateway, and of the same nodes. */
-export async function takeDueTopUps(sql: Sql, host: string, busyNodes: string[]): Promise<DueInvoice[]> {
-  return sql<DueInvoice[]>`
-    UPDATE top_ups p SET ask_at = now() + ${ASK_EVERY_SECONDS} * interval '1 second'
-    FROM (SELECT due.payment_hash FROM nodes n CROSS JOIN LATERAL (
-            SELECT payment_hash FROM top_ups WHERE node_id = n.id AND ask_at <= now() ORDER BY ask_at LIMIT 50) due
-          WHERE n.host = ${host} AND n.status = 'ready' AND n.deleted_at IS NULL AND n.id <> ALL (${busyNodes})) due
-    WHERE p.payment_hash = due.payment_hash AND p.settled_at IS NULL
-    RETURNING p.node_id AS "nodeId", p.payment_hash AS "paymentHash", ${isLate(sql)} AS "isLate"`
-}
-
-export async function topUpsAnswered(sql: Sql, nodeId: string, late: AnsweredInvoice[]): Promise<void> {
-  const hashes = late.map(({ paymentHash }) => paymentHash)
-  await sql`
-    UPDATE top_ups SET ask_at = ${nextAsk(sql)}
-    WHERE node_id = ${nodeId} AND payment_hash IN (${hashesIn(sql, hashes)}) AND settled_at IS NULL`
-}
-
-export async function isOpenTopUp(sql: Sql, nodeId: string, paymentHash: Buffer): Promise<boolean> {
-  const rows = await sql`
-    SELECT 1 FROM top_ups WHERE payment_hash = ${paymentHash} AND node_id = ${nodeId} AND settled_at IS NULL`
-  return rows.length > 0
-}
-
-export async function hurryTopUp(sql: Sql, nodeId: string, paymentHash: Buffer): Promise<void> {
-  await sql`
-    UPDATE top_ups SET ask_at = now()
-    WHERE payment_hash = ${paymentHash} AND node_id = ${nodeId} AND settled_at IS NULL AND (ask_at <= now()) IS NOT TRUE`
-}
-
-export async function openTopUpsOf(sql: Sql, nodeId: string, limit: number): Promise<OpenInvoice[]> {
-  return sql<OpenInvoice[]>`
-    SELECT node_id AS "nodeId", payment_hash AS "paymentHash" FROM top_ups
-    WHERE node_id = ${nodeId} AND ask_at IS NOT NULL ORDER BY ask_at LIMIT ${limit}`
 }

@@ -64,7 +64,7 @@ export async function insertNode(sql: Sql, node: NewNode): Promise<NodeRow> {
                        desired_run, history)
     VALUES (${node.id}, ${node.accountId}, ${node.host}, ${node.lightningId}, ${node.name}, ${node.autoLiquidity}, ${node.accessMode},
             ${node.status}, ${desired.state}, ${desired.version}, ${desired.run},
-            ${sql.json(node.history)}::jsonb || jsonb_build_object('wantedSinceMs', floor(extract(epoch FROM clock_timestamp()) * 1000)))
+            ${sql.json(node.history)}::jsonb || jsonb_build_object('wantedSinceMs', unix_ms(clock_timestamp())))
     RETURNING ${columns(sql)}`
   if (!row) throw new Error('an INSERT without a row')
   await sql`

@@ -37,9 +37,6 @@ export type NodeRow = {
   nowMs: number
 }
 
-const seconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM ${sql(column)}))::bigint`
-const milliseconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM ${sql(column)}) * 1000)::bigint`
-
 /**
  * `ready` is a promise that a node keeps while it is brought back, so it does not say whether the node answers. The last look at it does.
  */
@@ -47,12 +44,12 @@ export const isSilent = (sql: Sql) => sql`(status = 'ready' AND operation IS NUL
 
 export const columns = (sql: Sql) => sql`
   id, account_id AS "accountId", host, lightning_id AS "lightningId", name, auto_liquidity AS "autoLiquidity",
-  access_mode AS "accessMode", ${seconds(sql, 'created_at')} AS "createdAt", ${seconds(sql, 'updated_at')} AS "updatedAt", status, failure_message AS "failureMessage",
-  update_status AS "updateStatus", ${seconds(sql, 'update_completed_at')} AS "updateCompletedAt", last_update_error AS "lastUpdateError",
+  access_mode AS "accessMode", unix_seconds(created_at) AS "createdAt", unix_seconds(updated_at) AS "updatedAt", status, failure_message AS "failureMessage",
+  update_status AS "updateStatus", unix_seconds(update_completed_at) AS "updateCompletedAt", last_update_error AS "lastUpdateError",
   desired_state AS "desiredState", desired_version AS "desiredVersion", desired_run AS "desiredRun",
-  operation, operation_id AS "operationId", ${milliseconds(sql, 'operation_deadline')} AS "operationDeadlineMs",
+  operation, operation_id AS "operationId", unix_ms(operation_deadline) AS "operationDeadlineMs",
   operation_result AS "operationResult", phase, version, history, has_funds AS "hasFunds", ${isSilent(sql)} AS "isSilent", lease_epoch AS "leaseEpoch",
-  ${seconds(sql, 'deleted_at')} AS "deletedAt", ${seconds(sql, 'purging_at')} AS "purgingAt", floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"`
+  unix_seconds(deleted_at) AS "deletedAt", unix_seconds(purging_at) AS "purgingAt", unix_ms(clock_timestamp()) AS "nowMs"`
 
 /** What callers see of a node. */
 export type ShownNode = Pick<
@@ -76,8 +73,8 @@ export type ShownNode = Pick<
 export async function listNodes(sql: Sql, accountId: string): Promise<ShownNode[]> {
   return sql<ShownNode[]>`
     SELECT id, name, status, failure_message AS "failureMessage", update_status AS "updateStatus",
-           ${seconds(sql, 'update_completed_at')} AS "updateCompletedAt", ${seconds(sql, 'created_at')} AS "createdAt",
-           ${seconds(sql, 'updated_at')} AS "updatedAt", access_mode AS "accessMode", auto_liquidity AS "autoLiquidity", operation,
+           unix_seconds(update_completed_at) AS "updateCompletedAt", unix_seconds(created_at) AS "createdAt",
+           unix_seconds(updated_at) AS "updatedAt", access_mode AS "accessMode", auto_liquidity AS "autoLiquidity", operation,
            has_funds AS "hasFunds", ${isSilent(sql)} AS "isSilent"
     FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL ORDER BY id`
 }

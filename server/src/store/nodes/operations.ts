@@ -31,7 +31,7 @@ export async function beginOperation(sql: Sql, accountId: string, id: string, as
       update_completed_at = ${ask.kind === 'update' ? null : sql`update_completed_at`},
       updated_at = ${ask.kind === 'update' ? sql`now()` : sql`updated_at`},
       deleted_at = ${ask.kind === 'delete' ? sql`now()` : sql`deleted_at`},
-      history = history || jsonb_build_object('wantedSinceMs', floor(extract(epoch FROM clock_timestamp()) * 1000), 'exitsMs', '[]'::jsonb),
+      history = history || jsonb_build_object('wantedSinceMs', unix_ms(clock_timestamp()), 'exitsMs', '[]'::jsonb),
       next_at = now()
     WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL AND operation IS NULL AND status = ANY (${ask.from})
       ${ask.unlessFunded ? sql`AND NOT has_funds` : sql``}

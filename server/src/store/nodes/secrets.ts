@@ -19,7 +19,7 @@ export async function findAccess(sql: Sql, nodeId: string): Promise<AccessRow | 
   const [row] = await sql<AccessRow[]>`
     SELECT n.account_id AS "accountId", n.host, n.status, n.desired_state AS "desiredState", s.key_id AS "keyId",
            s.dashboard_access AS "dashboardAccess", s.webhook_secret AS "webhookSecret",
-           n.deleted_at IS NOT NULL AS "isDeleted", floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
+           n.deleted_at IS NOT NULL AS "isDeleted", unix_ms(now()) AS "nowMs"
     FROM nodes n JOIN node_secrets s ON s.node_id = n.id WHERE n.id = ${nodeId}`
   return row
 }

@@ -61,7 +61,7 @@ export async function claimDelivery(
       RETURNING redeemed_at
     )
     SELECT node_id AS "nodeId", amount_sat AS "amountSat", description, resource, receipt,
-           floor(extract(epoch FROM redeemed_at))::bigint AS "redeemedAt"
+           unix_seconds(redeemed_at) AS "redeemedAt"
     FROM payment, claimed`
   return row
 }

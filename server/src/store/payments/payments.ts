@@ -1,5 +1,6 @@
 import { newId } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
+import { ASK_EVERY_SECONDS } from './invoices.ts'
 
 export type Protocol = 'mpp' | 'l402'
 
@@ -20,9 +21,6 @@ export type NewPayment = {
   expiresAtSeconds: number
 }
 
-/** How long after its creation the node is asked about an invoice for the first time, and how often then. */
-export const ASK_EVERY_SECONDS = 15
-
 /** False: the node gave this hash before. */
 export async function insertPayment(sql: Sql, payment: NewPayment): Promise<boolean> {
   const [row] = await sql`
@@ -35,8 +33,6 @@ export async function insertPayment(sql: Sql, payment: NewPayment): Promise<bool
     ON CONFLICT (node_id, payment_hash) DO NOTHING RETURNING 1`
   return row !== undefined
 }
-
-const seconds = (sql: Sql, column: string) => sql`floor(extract(epoch FROM ${sql(column)}))::bigint`
 
 /** What was sold, where, and for how much. */
 export type Terms = { nodeId: string; amountSat: number; description: string; resource: string | null }
@@ -75,14 +71,14 @@ export type PaymentRow = Terms & {
 export async function findPayment(sql: Sql, accountId: string, id: string): Promise<PaymentRow | undefined> {
   const [row] = await sql<PaymentRow[]>`
     SELECT id, node_id AS "nodeId", protocol, amount_sat AS "amountSat", description, resource, challenge, payment_hash AS "paymentHash",
-           protocol_key_id AS "protocolKeyId", token_id AS "tokenId", (extract(epoch FROM expires_at) * 1000)::bigint AS "expiresAtMs",
+           protocol_key_id AS "protocolKeyId", token_id AS "tokenId", unix_ms(expires_at) AS "expiresAtMs",
            settled_at IS NOT NULL AS "isSettled", paid_at IS NOT NULL AS "isPaid", receipt,
            CASE WHEN redeemed_at IS NULL OR held_until <= now() THEN 'none' WHEN held_until IS NULL THEN 'done' ELSE 'held' END AS delivery,
            redeemed_at IS NOT NULL AS "isClaimed",
-           CASE WHEN held_until IS NULL OR held_until > now() THEN floor(extract(epoch FROM redeemed_at))::bigint END AS "redeemedAt",
+           CASE WHEN held_until IS NULL OR held_until > now() THEN unix_seconds(redeemed_at) END AS "redeemedAt",
            redeem_request_id AS "redeemRequestId",
            CASE WHEN held_until > now() THEN ceil(extract(epoch FROM held_until - now()) * 1000)::bigint END AS "heldForMs",
-           coalesce(released_request_ids, '{}') AS "releasedRequestIds", floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
+           coalesce(released_request_ids, '{}') AS "releasedRequestIds", unix_ms(now()) AS "nowMs"
     FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id} AND (account_id = ${accountId}) IS TRUE`
   return row
 }
@@ -108,9 +104,9 @@ const deliveryOf = (sql: Sql) => sql`
   CASE WHEN redeemed_at IS NULL OR held_until <= now() THEN 'none' WHEN held_until IS NULL THEN 'done' ELSE 'held' END`
 const shown = (sql: Sql) => sql`
   id, protocol, ${statusOf(sql)} AS status,
-  node_id AS "nodeId", amount_sat AS "amountSat", description, resource, ${seconds(sql, 'created_at')} AS "createdAt",
-  ${seconds(sql, 'expires_at')} AS "expiresAt", ${seconds(sql, 'settled_at')} AS "settledAt", ${seconds(sql, 'paid_at')} AS "paidAt",
-  CASE WHEN held_until IS NULL OR held_until > now() THEN ${seconds(sql, 'redeemed_at')} END AS "redeemedAt",
+  node_id AS "nodeId", amount_sat AS "amountSat", description, resource, unix_seconds(created_at) AS "createdAt",
+  unix_seconds(expires_at) AS "expiresAt", unix_seconds(settled_at) AS "settledAt", unix_seconds(paid_at) AS "paidAt",
+  CASE WHEN held_until IS NULL OR held_until > now() THEN unix_seconds(redeemed_at) END AS "redeemedAt",
   ${deliveryOf(sql)} AS delivery`
 
 export async function findShownPayment(
@@ -199,7 +195,7 @@ export async function findUnsettled(
   paymentHash: Buffer,
 ): Promise<{ id: string; protocol: Protocol; challenge: string; nowMs: number } | undefined> {
   const [row] = await sql<{ id: string; protocol: Protocol; challenge: string; nowMs: number }[]>`
-    SELECT id, protocol, challenge, floor(extract(epoch FROM now()) * 1000)::bigint AS "nowMs"
+    SELECT id, protocol, challenge, unix_ms(now()) AS "nowMs"
     FROM (SELECT * FROM gateway_payments WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash} OFFSET 0) payment
     WHERE settled_at IS NULL`
   return row
@@ -218,60 +214,6 @@ export async function recordSettlement(sql: Sql, id: string, settledAtMs: number
       UPDATE nodes SET has_funds = true, funded_at = now() WHERE id IN (SELECT node_id FROM settled)
     )
     INSERT INTO activity (account_id, actor, action, target) SELECT account_id, node_id, 'payment.settled', id FROM settled`
-}
-
-export type OpenInvoice = { nodeId: string; paymentHash: Buffer }
-export type DueInvoice = OpenInvoice & { isLate: boolean }
-
-export const hashesIn = (sql: Sql, paymentHashes: Buffer[]) => sql`
-  SELECT decode(hash, 'hex') FROM unnest(${paymentHashes.map((hash) => Buffer.from(hash).toString('hex'))}::text[]) hash`
-
-/**
- * Invoices to ask the ready nodes of this host about: every 15 s until a minute after their expiry, and then when `answered` says. Those
- * of a node that is not ready stay due until it is. Few of each node at a time, so that one with many does not hold up the others.
- */
-export async function takeDueInvoices(sql: Sql, host: string, busyNodes: string[]): Promise<DueInvoice[]> {
-  return sql<DueInvoice[]>`
-    UPDATE gateway_payments p SET ask_at = now() + ${ASK_EVERY_SECONDS} * interval '1 second'
-    FROM (SELECT due.id FROM nodes n CROSS JOIN LATERAL (
-            SELECT id FROM gateway_payments WHERE node_id = n.id AND ask_at <= now() ORDER BY ask_at LIMIT 500) due
-          WHERE n.host = ${host} AND n.status = 'ready' AND n.deleted_at IS NULL AND n.id <> ALL (${busyNodes})) due
-    WHERE p.id = due.id AND p.settled_at IS NULL
-    RETURNING p.node_id AS "nodeId", p.payment_hash AS "paymentHash", ${isLate(sql)} AS "isLate"`
-}
-
-export const isLate = (sql: Sql) => sql`now() >= p.expires_at + interval '1 minute'`
-
-/** Late ones are asked about ten minutes and an hour after their expiry, then never. */
-export const nextAsk = (sql: Sql) => sql`
-  CASE
-    WHEN now() < expires_at + interval '10 minutes' THEN expires_at + interval '10 minutes'
-    WHEN now() < expires_at + interval '1 hour' THEN expires_at + interval '1 hour' END`
-
-export type AnsweredInvoice = {
-  paymentHash: Buffer
-  /** The node has it and says so; one that does not know it, or answers oddly, has not said that nobody paid. */
-  isUnpaid: boolean
-}
-
-/** Only now that the node has answered: an ask that nobody answered, or whose asker died, told nothing and does not count. */
-export async function answered(sql: Sql, nodeId: string, late: AnsweredInvoice[]): Promise<void> {
-  const unpaid = late.filter(({ isUnpaid }) => isUnpaid).map(({ paymentHash }) => paymentHash)
-  await sql`
-    UPDATE gateway_payments SET ask_at = ${nextAsk(sql)},
-                                unpaid_at = CASE WHEN payment_hash IN (${hashesIn(sql, unpaid)}) THEN now() END
-    WHERE node_id = ${nodeId} AND payment_hash IN (${hashesIn(
-      sql,
-      late.map(({ paymentHash }) => paymentHash),
-    )}) AND settled_at IS NULL`
-}
-
-/** It is asked about next, also when there was nothing left to ask. */
-export async function hurryInvoice(sql: Sql, nodeId: string, paymentHash: Buffer): Promise<void> {
-  await sql`
-    UPDATE gateway_payments SET ask_at = now()
-    WHERE id = (SELECT id FROM gateway_payments WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash})
-      AND settled_at IS NULL AND (ask_at <= now()) IS NOT TRUE`
 }
 
 /**
@@ -306,11 +248,4 @@ export async function countOpen(sql: Sql, nodeId: string, most: number): Promise
     FROM (SELECT expires_at FROM gateway_payments
           WHERE node_id = ${nodeId} AND settled_at IS NULL AND expires_at > now() ORDER BY expires_at LIMIT ${most}) open`
   return row ?? { open: 0, nextEndSeconds: 0 }
-}
-
-/** First those that can still be paid: who paid just now has had the least time to be heard of. */
-export async function openInvoicesOf(sql: Sql, nodeId: string, limit: number): Promise<OpenInvoice[]> {
-  return sql<OpenInvoice[]>`
-    SELECT node_id AS "nodeId", payment_hash AS "paymentHash" FROM gateway_payments
-    WHERE node_id = ${nodeId} AND ask_at IS NOT NULL ORDER BY expires_at > now() DESC, created_at DESC LIMIT ${limit}`
 }

@@ -8,7 +8,7 @@ const isGood = (sql: Sql) => sql`
   l.used_at IS NULL AND l.expires_at > now()
   AND (l.kind <> 'claim' OR NOT EXISTS (SELECT 1 FROM people p WHERE p.account_id = l.account_id))`
 const fields = (sql: Sql) => sql`
-  l.kind, l.account_id AS "accountId", floor(extract(epoch FROM l.expires_at))::bigint AS "expiresAt",
+  l.kind, l.account_id AS "accountId", unix_seconds(l.expires_at) AS "expiresAt",
   CASE WHEN l.kind = 'sign-in' THEN (SELECT p.email FROM people p WHERE p.account_id = l.account_id) ELSE l.email END AS email`
 
 /** To an account: a claim while it is nobody's, else a way in for its person. Undefined: no such account. */
@@ -27,7 +27,7 @@ export async function insertAccountLink(
       INSERT INTO activity (account_id, actor, action, detail)
       SELECT account_id, ${link.actor}, 'link.created', jsonb_build_object('kind', kind) FROM link
     )
-    SELECT floor(extract(epoch FROM expires_at))::bigint AS "expiresAt" FROM link`
+    SELECT unix_seconds(expires_at) AS "expiresAt" FROM link`
   return row
 }
 
@@ -38,7 +38,7 @@ export async function insertInvitation(
   const [row] = await sql<{ expiresAt: number }[]>`
     INSERT INTO links (token_hash, kind, email, expires_at)
     VALUES (${hash}, 'invitation', ${email ?? null}, now() + ${seconds} * interval '1 second')
-    RETURNING floor(extract(epoch FROM expires_at))::bigint AS "expiresAt"`
+    RETURNING unix_seconds(expires_at) AS "expiresAt"`
   if (!row) throw new Error('no link was made')
   return row
 }

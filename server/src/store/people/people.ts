@@ -110,7 +110,7 @@ export type SessionRow = {
 
 export async function listSessions(sql: Sql, personId: string): Promise<SessionRow[]> {
   return sql<SessionRow[]>`
-    SELECT id, floor(extract(epoch FROM created_at))::bigint AS "createdAt", floor(extract(epoch FROM expires_at))::bigint AS "expiresAt",
+    SELECT id, unix_seconds(created_at) AS "createdAt", unix_seconds(expires_at) AS "expiresAt",
       method, ip_address AS "ipAddress", user_agent AS "userAgent"
     FROM people_sessions WHERE person_id = ${personId} AND expires_at > now() ORDER BY created_at DESC, id LIMIT 100`
 }
