@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DBAdapter } from '@better-auth/core/db/adapter'
 import type { BetterAuthOptions } from 'better-auth/minimal'
-import type { Sql } from '../../store/db.ts'
+import type { Database, Sql } from '../../store/db.ts'
 import {
   type Condition,
   countRows,
@@ -12,7 +12,6 @@ import {
   selectRows,
   updateRows,
 } from '../../store/people/people.ts'
-import type { Transactions } from '../../store/transactions.ts'
 
 type Where = { field: string; value: unknown; operator: string; connector: string }[]
 type Target = { model: string; where: Where }
@@ -21,37 +20,35 @@ const TOKEN = 'token_hash'
 const hashOf = (token: unknown): Buffer => createHash('sha256').update(String(token)).digest()
 
 /**
- * better-auth over the connections that everything else uses: so that a person and the account are one transaction, and the token of a
+ * better-auth over the pool, or over one transaction of ours: so that a person and the account are one transaction, and the token of a
  * session is in the database as its hash only. better-auth compares tokens that it has listed itself; those lists are therefore never
- * asked of it (store/people.ts has its own).
+ * asked of it (store/people/people.ts has its own).
  *
  * `noteFault` is told of everything the store refuses: better-auth takes some of it for "nobody is signed in".
  */
 export function peopleAdapter(
-  { createAdapterFactory }: typeof import('@better-auth/core/db/adapter'),
-  transactions: Transactions,
+  library: Pick<typeof import('@better-auth/core/db/adapter'), 'createAdapterFactory'>,
+  sql: Sql | Database,
   noteFault: (error: unknown) => void,
 ) {
-  const store = async <T>(connection: Promise<Sql>, work: (sql: Sql) => Promise<T>): Promise<T> => {
+  const noting = async <T>(statement: Promise<T>): Promise<T> => {
     try {
-      return await work(await connection)
+      return await statement
     } catch (error) {
       noteFault(error)
       throw error
     }
   }
-  const read = <T>(work: (sql: Sql) => Promise<T>): Promise<T> => store(transactions.reader(), work)
-  const write = <T>(work: (sql: Sql) => Promise<T>): Promise<T> => store(transactions.writer(), work)
 
   type FieldName = (data: { model: string; field: string }) => string
   const custom = (nameOf: FieldName) => ({
     create: async ({ model, data }: { model: string; data: Row }) => {
       const row = TOKEN in data ? { ...data, [TOKEN]: hashOf(data[TOKEN]) } : data
-      const inserted = await write((sql) => insertRow(sql, model as PeopleTable, row))
+      const inserted = await noting(insertRow(sql, model as PeopleTable, row))
       return TOKEN in data ? { ...inserted, [TOKEN]: data[TOKEN] } : inserted
     },
     findOne: async ({ model, where }: Target) =>
-      shown(await read((sql) => selectRows(sql, model as PeopleTable, conditions(where), { limit: 1 })), where)[0] ?? null,
+      shown(await noting(selectRows(sql, model as PeopleTable, conditions(where), { limit: 1 })), where)[0] ?? null,
     findMany: async ({
       model,
       where,
@@ -70,37 +67,36 @@ export function peopleAdapter(
         ...(offset === undefined ? {} : { offset }),
         ...(sortBy ? { sortBy: { column: nameOf({ model, field: sortBy.field }), direction: sortBy.direction } } : {}),
       }
-      return shown(await read((sql) => selectRows(sql, model as PeopleTable, conditions(where), range)), where)
+      return shown(await noting(selectRows(sql, model as PeopleTable, conditions(where), range)), where)
     },
     count: ({ model, where }: { model: string; where?: Where }) =>
-      read((sql) => countRows(sql, model as PeopleTable, conditions(where))),
+      noting(countRows(sql, model as PeopleTable, conditions(where))),
     update: async ({ model, where, update }: Target & { update: unknown }) =>
-      shown(await write((sql) => updateRows(sql, model as PeopleTable, conditions(where), update as Row)), where)[0] ?? null,
+      shown(await noting(updateRows(sql, model as PeopleTable, conditions(where), update as Row)), where)[0] ?? null,
     updateMany: async ({ model, where, update }: Target & { update: unknown }) =>
-      (await write((sql) => updateRows(sql, model as PeopleTable, conditions(where), update as Row))).length,
+      (await noting(updateRows(sql, model as PeopleTable, conditions(where), update as Row))).length,
     delete: async ({ model, where }: Target) => {
-      await write((sql) => deleteRows(sql, model as PeopleTable, conditions(where)))
+      await noting(deleteRows(sql, model as PeopleTable, conditions(where)))
     },
     deleteMany: async ({ model, where }: Target) =>
-      (await write((sql) => deleteRows(sql, model as PeopleTable, conditions(where)))).length,
+      (await noting(deleteRows(sql, model as PeopleTable, conditions(where)))).length,
     // A challenge is signed once: of two that bring the same one, the DELETE decides.
     consumeOne: async ({ model, where }: Target) =>
-      (await write((sql) => deleteRows(sql, model as PeopleTable, conditions(where))))[0] ?? null,
+      (await noting(deleteRows(sql, model as PeopleTable, conditions(where))))[0] ?? null,
   })
-  return (options: BetterAuthOptions): DBAdapter => {
-    const adapter: DBAdapter = createAdapterFactory({
+  return (options: BetterAuthOptions): DBAdapter =>
+    library.createAdapterFactory({
       config: {
         adapterId: 'boltyard',
         supportsJSON: false,
         supportsDates: true,
         supportsBooleans: true,
-        transaction: (work) => transactions.run(() => work(adapter)),
+        // In a transaction of ours, what the library wants to do at once is done at once already.
+        transaction: 'begin' in sql && ((work) => sql.begin((tx) => work(peopleAdapter(library, tx, noteFault)(options)))),
       },
       // biome-ignore lint/suspicious/noExplicitAny: the library lets the caller choose the type of a row, which only it can know
       adapter: ({ getFieldName }) => custom(getFieldName) as any,
     })(options)
-    return adapter
-  }
 }
 
 function conditions(where: Where = []): Condition[] {

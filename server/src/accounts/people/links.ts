@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Config } from '../../config.ts'
 import { isId } from '../../platform/ids.ts'
-import { emailTaken, noSuchAccount, Problem } from '../../problems.ts'
+import { noSuchAccount, Problem } from '../../problems.ts'
 import type { Sql } from '../../store/db.ts'
 import {
   findLink,
@@ -14,12 +14,11 @@ import {
 } from '../../store/people/links.ts'
 import { findAccountOf, findPersonOf } from '../../store/people/people.ts'
 import { FIRST_ACCOUNT_NAME } from '../accounts.ts'
-import { type Client, emailOf, newPasswordOf, type SignIn } from './sign-in.ts'
+import { type Client, type Entered, emailOf, type NewPerson, newPasswordOf, type SignIn } from './sign-in.ts'
 
 export type NewLink = { url: string; expiresAt: number }
 export type LinkInfo = { kind: LinkKind; email: string | null; needsPassword: boolean; expiresAt: number }
 export type Acceptance = { token: string; email?: string; name?: string; password?: string }
-export type Accepted = { user: { id: string; email: string; name: string }; cookies: string[] }
 
 const DAY_SECONDS = 24 * 3600
 const FIRST_CLAIM_SECONDS = 30 * DAY_SECONDS
@@ -85,7 +84,7 @@ export class Links {
   }
 
   /** All of it or nothing: a link whose person could not be made, because the address is taken, can be tried again. */
-  async accept(given: Acceptance, client: Client): Promise<Accepted> {
+  async accept(given: Acceptance, client: Client): Promise<Entered> {
     const password = given.password === undefined ? undefined : newPasswordOf(given.password)
     // Before the password is hashed: who has no link shall not make us work.
     const { kind, email: wanted } = await this.#find(given.token)
@@ -96,36 +95,34 @@ export class Links {
     if (kind !== 'sign-in' && email === undefined) throw new Problem('bad_request', 'The field "email" is missing.')
     if (kind !== 'sign-in' && password === undefined) throw new Problem('bad_request', 'The field "password" is missing.')
     const passwordHash = password === undefined ? undefined : await this.#signIn.hash({ ...client, isKnown: true }, password)
-    return this.#signIn.transactions.run(async () => {
-      const link = await useLink(await this.#signIn.transactions.writer(), hashOf(given.token))
+    return this.#signIn.transaction(async (tx) => {
+      const link = await useLink(tx, hashOf(given.token))
       if (!link) throw noSuchLink()
-      if (link.kind === 'sign-in') return this.#signInPersonOf(link, passwordHash, client)
+      if (link.kind === 'sign-in') return this.#signInPersonOf(tx, link, passwordHash, client)
       const person = {
         email: email ?? '',
         name: given.name,
         accountId: link.accountId ?? undefined,
         passwordHash: passwordHash ?? '',
+        isSelfRegistered: false,
       }
-      return this.#makePerson(person, client)
+      return this.#enterAs(tx, person, client)
     })
   }
 
-  async #signInPersonOf({ accountId }: LinkRow, passwordHash: string | undefined, client: Client): Promise<Accepted> {
-    const user = await findPersonOf(await this.#signIn.transactions.reader(), accountId ?? '')
+  async #signInPersonOf(tx: Sql, { accountId }: LinkRow, passwordHash: string | undefined, client: Client): Promise<Entered> {
+    const user = await findPersonOf(tx, accountId ?? '')
     if (!user) throw noSuchLink()
-    if (passwordHash !== undefined) await this.#signIn.replacePassword(user.id, passwordHash)
-    return { user, cookies: await this.#signIn.start(client, user.id, 'link') }
+    if (passwordHash !== undefined) await this.#signIn.replacePassword(tx, client, user.id, passwordHash)
+    return { user, cookies: await this.#signIn.start(tx, client, user.id, 'link') }
   }
 
-  async #makePerson(person: Parameters<SignIn['makePerson']>[0], client: Client): Promise<Accepted> {
+  async #enterAs(tx: Sql, person: NewPerson, client: Client): Promise<Entered> {
     try {
-      const user = await this.#signIn.makePerson(person)
-      return { user, cookies: await this.#signIn.start(client, user.id, 'sign-up') }
+      return await this.#signIn.enterAs(tx, client, person)
     } catch (error) {
-      const constraint = (error as { constraint?: string }).constraint
-      if (constraint === 'people_email') throw emailTaken()
       // Two links to one account, used at once.
-      if (constraint === 'people_account_id_key') throw noSuchLink()
+      if ((error as { constraint?: string }).constraint === 'people_account_id_key') throw noSuchLink()
       throw error
     }
   }

@@ -1,14 +1,19 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Config } from '../../config.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/log.ts'
 import { derivedKey, type MasterKey } from '../../platform/secrets.ts'
-import { Problem } from '../../problems.ts'
-import type { Database } from '../../store/db.ts'
-import { endSessions, listSessions, type SessionRow } from '../../store/people/people.ts'
-import { Transactions } from '../../store/transactions.ts'
+import { emailTaken, Problem } from '../../problems.ts'
+import type { Database, Sql } from '../../store/db.ts'
+import { endSessions, findAccountOf, listSessions, type PersonRow, type SessionRow } from '../../store/people/people.ts'
 import { createAccount, RESERVED_NAMES } from '../accounts.ts'
-import { type AuthLibrary, LONGEST_PASSWORD, type NewPerson, openAuthLibrary, SHORTEST_PASSWORD } from './auth-library.ts'
+import {
+  type AuthInstance,
+  type AuthLibrary,
+  LONGEST_PASSWORD,
+  loadAuthLibrary,
+  type SessionMethod,
+  SHORTEST_PASSWORD,
+} from './auth-library.ts'
 import { isCommonPassword } from './common-passwords.ts'
 import { DeviceCookie } from './device-cookie.ts'
 import { HashQueue } from './hash-queue.ts'
@@ -28,6 +33,15 @@ export type Client = {
 }
 export type AuthCall = { method: 'GET' | 'POST'; path: string; query?: Record<string, string>; body?: unknown }
 export type AuthAnswer = { body: unknown; cookies: string[] }
+export type Entered = { user: PersonRow; cookies: string[] }
+export type NewPerson = {
+  email: string
+  name: string | undefined
+  passwordHash: string
+  /** Undefined: one is made for them. */
+  accountId: string | undefined
+  isSelfRegistered: boolean
+}
 
 /** What better-auth refuses, by its own name for it. */
 export class AuthRefusal extends Error {
@@ -55,7 +69,6 @@ const MAX_WAITING_HASHES = 20
  * Cookies are signed under the master key, so a new master key signs everybody out. That is all it does: passwords do not depend on it.
  */
 export class SignIn {
-  readonly transactions: Transactions
   readonly guard: SignInGuard
   readonly devices: DeviceCookie
   readonly #queue = new HashQueue({ maxRunning: MAX_HASHES_AT_ONCE, maxWaiting: MAX_WAITING_HASHES })
@@ -63,8 +76,6 @@ export class SignIn {
   readonly #sql: Database
   readonly #secret: string
   readonly #logger: Logger
-  /** Who makes the call that runs, and what the store or the queue refused during it. */
-  readonly #calls = new AsyncLocalStorage<{ client: Client; fault?: unknown }>()
   #library: Promise<AuthLibrary> | undefined
 
   constructor({ config, sql, master, logger }: { config: Config; sql: Database; master: MasterKey; logger: Logger }) {
@@ -72,26 +83,13 @@ export class SignIn {
     this.#sql = sql
     this.#secret = derivedKey(master, 'sign-in').toString('base64')
     this.#logger = logger
-    this.transactions = new Transactions(sql)
     this.guard = new SignInGuard({ sql, master })
     this.devices = new DeviceCookie({ master, publicUrl: config.publicUrl })
   }
 
   /** Soon after the start, so that the first person does not wait for it. */
   load(): Promise<AuthLibrary> {
-    this.#library ??= openAuthLibrary({
-      publicUrl: this.#config.publicUrl,
-      secret: this.#secret,
-      transactions: this.transactions,
-      logger: this.#logger,
-      noteFault: (error) => {
-        const call = this.#calls.getStore()
-        // Class 23, a constraint, is the store doing its work: of two who take one address, it refuses one.
-        if (call && !(error as { code?: string }).code?.startsWith('23')) call.fault ??= error
-      },
-      queued: (work) => this.#queued(work),
-      newPerson: (person) => this.#newPerson(person),
-    })
+    this.#library ??= loadAuthLibrary({ publicUrl: this.#config.publicUrl, secret: this.#secret, logger: this.#logger })
     this.#library.catch(() => {
       this.#library = undefined
     })
@@ -102,8 +100,7 @@ export class SignIn {
   async whoIs(client: Client): Promise<{ person: Person; cookies: string[] } | undefined> {
     // Most requests that come without a session come without a cookie: no library is needed to refuse them.
     if (!client.cookie) return undefined
-    const { api } = await this.load()
-    const { headers, response } = await this.#call(client, () =>
+    const { headers, response } = await this.#call(this.#sql, client, ({ api }) =>
       api.getSession({ headers: headersOf(client), returnHeaders: true, query: {} }),
     )
     if (!response) return undefined
@@ -116,21 +113,16 @@ export class SignIn {
 
   /** One of better-auth's own routes; AuthRefusal when it says no. */
   async call(client: Client, { method, path, query, body }: AuthCall): Promise<AuthAnswer> {
-    const { handler, basePath } = await this.load()
+    const { basePath } = await this.load()
     const url = new URL(basePath + path, new URL(this.#config.publicUrl).origin)
     url.search = new URLSearchParams(query).toString()
     const headers = headersOf(client)
     if (method === 'POST') headers.set('content-type', 'application/json')
     const request = new Request(url, { method, headers, ...(method === 'POST' ? { body: JSON.stringify(body ?? {}) } : {}) })
-    const response = await this.#call(client, () => handler(request))
+    const response = await this.#call(this.#sql, client, ({ handler }) => handler(request))
     const answer = JSON.parse((await response.text()) || 'null')
     if (!response.ok) throw new AuthRefusal(response.status, answer ?? {})
     return { body: answer, cookies: response.headers.getSetCookie() }
-  }
-
-  /** As `call`, but all of it or nothing: a password that is changed while the other sessions live on would protect nobody. */
-  callAtOnce(client: Client, call: AuthCall): Promise<AuthAnswer> {
-    return this.transactions.run(() => this.call(client, call))
   }
 
   sessions(person: Person): Promise<SessionRow[]> {
@@ -143,65 +135,110 @@ export class SignIn {
 
   async hash(client: Client, password: string): Promise<string> {
     const { hash } = await this.load()
-    return this.#call(client, () => hash(password))
+    return this.#queued(client, () => hash(password))
   }
 
-  /** Without an account of theirs yet, one is made for them. */
-  async makePerson(person: { email: string; name: string | undefined; accountId: string | undefined; passwordHash: string }) {
-    const { people } = await this.load()
-    const { email, accountId, passwordHash: password } = person
-    return this.transactions.run(async () => {
-      const name = person.name ?? nameOf(email)
-      const row = { email, name, emailVerified: false, ...(accountId ? { accountId } : {}) }
-      const { id } = await people.createUser(row, { method: 'email-password' })
-      await people.linkAccount({ userId: id, providerId: 'credential', accountId: id, password })
-      return { id, email, name }
+  /** What is done with the transaction is done together or not at all. */
+  async transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T> {
+    // Before a connection is taken: the first time it takes most of a second.
+    await this.load()
+    return this.#sql.begin(work)
+  }
+
+  /** An address that is taken is refused before a password is hashed for it, and the constraint decides between two who come at once. */
+  async signUp(
+    client: Client,
+    { email, password, name }: { email: string; password: string; name: string | undefined },
+  ): Promise<Entered> {
+    if ((await findAccountOf(this.#sql, email)) !== undefined) throw emailTaken()
+    const passwordHash = await this.hash(client, password)
+    const person = { email, name, passwordHash, accountId: undefined, isSelfRegistered: true }
+    return this.transaction((tx) => this.enterAs(tx, client, person))
+  }
+
+  /** A new person, signed in. An account without a person, or a person without an account, would be of no use to anybody. */
+  async enterAs(tx: Sql, client: Client, person: NewPerson): Promise<Entered> {
+    const { email, passwordHash: password } = person
+    const [id, name] = [newId('person'), person.name ?? nameOf(email)]
+    const accountId = person.accountId ?? (await this.#makeAccount(tx, id, person))
+    try {
+      await this.#call(tx, client, async ({ people }) => {
+        await people.createUser({ id, email, name, emailVerified: false, accountId }, { method: 'email-password' })
+        await people.linkAccount({ userId: id, providerId: 'credential', accountId: id, password })
+      })
+    } catch (error) {
+      throw (error as { constraint?: string }).constraint === 'people_email' ? emailTaken() : error
+    }
+    return { user: { id, email, name }, cookies: await this.start(tx, client, id, 'sign-up') }
+  }
+
+  /** All of it or nothing: a password that is changed while the other sessions live on would protect nobody. */
+  async changePassword(
+    client: Client,
+    { userId, email, name }: Person,
+    { currentPassword, newPassword }: { currentPassword: string; newPassword: string },
+  ): Promise<Entered> {
+    const { verify } = await this.load()
+    const identity = await this.#call(this.#sql, client, ({ people }) => people.findCredentialAccount(userId))
+    const hash = identity?.password
+    if (!hash) throw new AuthRefusal(400, { code: 'CREDENTIAL_ACCOUNT_NOT_FOUND' })
+    if (!(await this.#queued(client, () => verify({ hash, password: currentPassword }))))
+      throw new AuthRefusal(400, { code: 'INVALID_PASSWORD' })
+    const passwordHash = await this.hash(client, newPassword)
+    const cookies = await this.transaction(async (tx) => {
+      await this.replacePassword(tx, client, userId, passwordHash)
+      return this.start(tx, client, userId, 'password change')
     })
+    return { user: { id: userId, email, name }, cookies }
   }
 
   /** Whoever else was signed in is not any more. */
-  async replacePassword(personId: string, passwordHash: string): Promise<void> {
-    const { people } = await this.load()
-    await this.transactions.run(async () => {
+  async replacePassword(tx: Sql, client: Client, personId: string, passwordHash: string): Promise<void> {
+    await this.#call(tx, client, async ({ people }) => {
       await people.updatePassword(personId, passwordHash)
       await people.deleteUserSessions(personId)
     })
   }
 
-  /** A session for who has shown a link; its cookies. */
-  async start(client: Client, personId: string, method: 'sign-up' | 'link'): Promise<string[]> {
-    const { api } = await this.load()
+  /** A session for who has shown what it takes; its cookies. */
+  async start(tx: Sql, client: Client, personId: string, method: SessionMethod): Promise<string[]> {
     const call = { body: { personId, method }, headers: headersOf(client), returnHeaders: true as const }
-    const { headers } = await this.#call(client, () => api.startSession(call))
+    const { headers } = await this.#call(tx, client, ({ api }) => api.startSession(call))
     return headers.getSetCookie()
   }
 
-  /** An account is made with its person, in the transaction that makes the person: neither can be left without the other. */
-  async #newPerson({ email, accountId, isSelfRegistered }: NewPerson): Promise<{ id: string; accountId: string }> {
-    const id = newId('person')
-    if (accountId !== undefined) return { id, accountId }
-    const account = { name: accountNameOf(email), creditSat: this.#config.signupCreditSat, actor: id, isSelfRegistered }
-    return { id, accountId: (await createAccount(await this.transactions.writer(), account)).id }
+  async #makeAccount(tx: Sql, personId: string, { email, isSelfRegistered }: NewPerson): Promise<string> {
+    const account = { name: accountNameOf(email), creditSat: this.#config.signupCreditSat, actor: personId, isSelfRegistered }
+    return (await createAccount(tx, account)).id
   }
 
-  #queued<T>(work: () => Promise<T>): Promise<T> {
-    const call = this.#calls.getStore()
-    const caller = { isKnown: call?.client.isKnown ?? false, signal: call?.client.signal }
-    return this.#queue.run(caller, work).catch((error: unknown) => {
-      if (call) call.fault ??= error
-      throw error
+  #queued<T>({ isKnown = false, signal }: Client, work: () => Promise<T>): Promise<T> {
+    return this.#queue.run({ isKnown, signal }, work)
+  }
+
+  /**
+   * better-auth takes a store that is down, or a queue that is full, for "nobody is signed in" or for a fault of the caller. So what they
+   * said comes first, whatever it made of it.
+   */
+  async #call<T>(sql: Sql | Database, client: Client, work: (library: AuthInstance) => Promise<T>): Promise<T> {
+    const faults: unknown[] = []
+    const { open } = await this.load()
+    const library = await open({
+      sql,
+      noteFault: (error) => {
+        // Class 23, a constraint, is the store doing its work: of two who take one address, it refuses one.
+        if (!(error as { code?: string }).code?.startsWith('23')) faults.push(error)
+      },
+      queued: (hashing) =>
+        this.#queued(client, hashing).catch((error: unknown) => {
+          faults.push(error)
+          throw error
+        }),
     })
-  }
-
-  /** better-auth takes a store that is down for "nobody is signed in", or for a fault of the caller: what the store said comes first. */
-  async #call<T>(client: Client, work: () => Promise<T>): Promise<T> {
-    const call: { client: Client; fault?: unknown } = { client }
-    try {
-      return await this.#calls.run(call, work)
-    } finally {
-      // biome-ignore lint/correctness/noUnsafeFinally: this is the point
-      if (call.fault !== undefined) throw call.fault
-    }
+    const [outcome] = await Promise.allSettled([work(library)])
+    if (faults.length > 0) throw faults[0]
+    if (outcome.status === 'rejected') throw outcome.reason
+    return outcome.value
   }
 }
 

@@ -5,12 +5,12 @@ import {
   type AuthCall,
   AuthRefusal,
   type Client,
+  type Entered,
   emailOf,
-  nameOf,
   newPasswordOf,
 } from '../../accounts/people/sign-in.ts'
 import type { Attempt } from '../../accounts/people/sign-in-guard.ts'
-import { emailTaken, Problem } from '../../problems.ts'
+import { Problem } from '../../problems.ts'
 import type { RouteDeps } from '../deps.ts'
 import { addressOf } from '../hooks/rate-limit.ts'
 import { clientOf, isOnThisMachine, requirePerson, requireSameOrigin, signedOut } from '../hooks/session.ts'
@@ -42,7 +42,6 @@ const WebAuthn = Type.Object(
 
 /** What better-auth calls a passkey that was wrong. */
 const WRONG_PASSKEY = ['PASSKEY_NOT_FOUND', 'AUTHENTICATION_FAILED']
-const EMAIL_TAKEN = ['USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL', 'FAILED_TO_CREATE_USER']
 const SENTENCES: Record<string, string> = {
   CHALLENGE_NOT_FOUND: 'This took too long. Start again.',
   YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY: 'This was started by someone else. Start again.',
@@ -68,11 +67,10 @@ export function signInRoutes(deps: RouteDeps) {
 
     const send = async (request: FastifyRequest, client: Client, call: AuthCall): Promise<AuthAnswer> => {
       try {
-        return await (call.path === '/change-password' ? signIn.callAtOnce(client, call) : signIn.call(client, call))
+        return await signIn.call(client, call)
       } catch (error) {
-        if (!(error instanceof AuthRefusal)) throw error
-        if (WRONG_PASSKEY.includes(error.code)) await limits.failures(request)
-        throw problemOf(call.path, error) ?? error
+        if (error instanceof AuthRefusal && WRONG_PASSKEY.includes(error.code)) await limits.failures(request)
+        throw asProblem(call.path, error)
       }
     }
     const call = async (request: FastifyRequest, reply: FastifyReply, call: AuthCall): Promise<unknown> => {
@@ -80,12 +78,14 @@ export function signInRoutes(deps: RouteDeps) {
       if (cookies.length > 0) reply.header('set-cookie', cookies)
       return body
     }
-    /** A call that begins a session: the browser is known from then on. */
-    const enter = async (request: FastifyRequest, reply: FastifyReply, client: Client, call: AuthCall) => {
+    /** A session has begun: the browser is known from then on. */
+    const welcome = (reply: FastifyReply, client: Client, { user, cookies }: Entered): UserView => {
+      reply.header('set-cookie', [...cookies, signIn.devices.headerFor(client.cookie, user.email)])
+      return { user }
+    }
+    const enter = async (request: FastifyRequest, reply: FastifyReply, client: Client, call: AuthCall): Promise<UserView> => {
       const { body, cookies } = await send(request, client, call)
-      const view = userView(body)
-      reply.header('set-cookie', [...cookies, signIn.devices.headerFor(client.cookie, view.user.email)])
-      return view
+      return welcome(reply, client, { ...userView(body), cookies })
     }
     /** C44: a password that is tried was counted first, and only a wrong one stays counted. */
     const guess = async <T>(request: FastifyRequest, attempt: Attempt, work: () => Promise<T>): Promise<T> => {
@@ -119,8 +119,8 @@ export function signInRoutes(deps: RouteDeps) {
         const password = newPasswordOf(request.body.password)
         await limits.strangers(request)
         if (!isOnThisMachine(config, request)) await signIn.guard.admitSignUp(addressOf(request))
-        const body = { email, password, name: request.body.name ?? nameOf(email) }
-        return enter(request, reply, clientOf(request, reply), { method: 'POST', path: '/sign-up/email', body })
+        const client = clientOf(request, reply)
+        return welcome(reply, client, await signIn.signUp(client, { email, password, name: request.body.name }))
       },
     )
     app.post<{ Body: Static<typeof SignInBody> }>('/sign-in/email', { schema: { body: SignInBody } }, async (request, reply) => {
@@ -145,11 +145,16 @@ export function signInRoutes(deps: RouteDeps) {
       async (request, reply) => {
         newPasswordOf(request.body.newPassword)
         const client = { ...clientOf(request, reply), isKnown: true }
-        const body = { ...request.body, revokeOtherSessions: true }
         // Not the count of the email: strangers would keep its owner from changing the password.
         const who = `person ${request.person.userId}`
         const attempt = await signIn.guard.admit({ target: who, source: who })
-        return guess(request, attempt, () => enter(request, reply, client, { method: 'POST', path: '/change-password', body }))
+        return guess(request, attempt, async () => {
+          try {
+            return welcome(reply, client, await signIn.changePassword(client, request.person, request.body))
+          } catch (error) {
+            throw asProblem('/change-password', error)
+          }
+        })
       },
     )
     app.post('/update-user', { ...sessionNeeded, schema: { body: strict({ name: Name }) } }, async (request, reply) =>
@@ -215,9 +220,11 @@ export function signInRoutes(deps: RouteDeps) {
   }
 }
 
+type UserView = Pick<Entered, 'user'>
+
 /** Of what better-auth answers, what a page may know: the token of the session is for the cookie alone. */
-function userView(body: unknown): { user: { id: string; email: string; name: string } } {
-  const { id, email, name } = (body as { user: { id: string; email: string; name: string } }).user
+function userView(body: unknown): UserView {
+  const { id, email, name } = (body as UserView).user
   return { user: { id, email, name } }
 }
 
@@ -230,6 +237,9 @@ function passkeyView(body: unknown) {
 /** Thrown, so that it can be told from everything else that a sign-in may end with. */
 class WrongPassword extends Problem {}
 
+const asProblem = (path: string, error: unknown): unknown =>
+  error instanceof AuthRefusal ? (problemOf(path, error) ?? error) : error
+
 /** Undefined: not the caller's fault. */
 function problemOf(path: string, { status, code, message }: AuthRefusal): Problem | undefined {
   if (code === 'INVALID_EMAIL_OR_PASSWORD') return new WrongPassword('unauthorized', 'Wrong email address or password.')
@@ -237,7 +247,6 @@ function problemOf(path: string, { status, code, message }: AuthRefusal): Proble
   if (code === 'INVALID_PASSWORD') return new WrongPassword('bad_request', 'The current password is incorrect.')
   if (path === '/passkey/verify-authentication' && WRONG_PASSKEY.includes(code))
     return new Problem('unauthorized', 'This passkey does not belong to any account.')
-  if (EMAIL_TAKEN.includes(code)) return emailTaken()
   // Somebody else's and none at all: one answer. Who asks is signed in, or would not have come this far.
   if (/^\/passkey\/(delete|update)-passkey$/.test(path) && [401, 403, 404].includes(status))
     return new Problem('not_found', 'There is no such passkey.')
