@@ -21,8 +21,9 @@ export async function missingCredit(sql: Sql, accountId: string, priceMsatPerDay
   if (account?.isTreasury) return 0
   const [row] = await sql<{ leftMsat: number; costing: number }[]>`
     SELECT ${leftMsat(sql, accountId, priceMsatPerDay)} AS "leftMsat",
-           (SELECT count(*) FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL AND desired_state = 'running'
-              AND (status IN ('provisioning', 'ready') OR operation = 'start'))::int AS costing`
+           (SELECT count(*) FROM nodes n JOIN accounts a ON a.id = n.account_id
+            WHERE n.account_id = ${accountId} AND n.deleted_at IS NULL AND n.desired_state = 'running'
+              AND (node_costs(n, a) OR n.operation = 'start'))::int AS costing`
   if (!row) throw new Error('the credit of an account cannot be read')
   return Math.max(0, priceMsatPerDay * (row.costing + more) - row.leftMsat)
 }
@@ -102,7 +103,7 @@ const creditColumns = (sql: Sql, priceMsatPerDay: number) => sql`
   unix_seconds(w.empty_since) AS "emptySince", unix_seconds(now()) AS now`
 const creditTables = (sql: Sql) => sql`
   accounts a LEFT JOIN credit_warnings w ON w.account_id = a.id CROSS JOIN LATERAL (
-    SELECT (count(*) FILTER (WHERE n.status IN ('provisioning', 'ready')))::int AS costing, count(*)::int AS running FROM nodes n
+    SELECT (count(*) FILTER (WHERE node_costs(n, a)))::int AS costing, count(*)::int AS running FROM nodes n
     WHERE n.account_id = a.id AND n.deleted_at IS NULL AND n.desired_state = 'running' AND NOT a.is_treasury) n`
 
 export async function findCredit(sql: Sql, accountId: string, priceMsatPerDay: number): Promise<CreditRow | undefined> {
