@@ -19,10 +19,10 @@ const faults: string[] = []
 
 /** Skipped, loudly, where there is no Chromium; with CI=true that is a failure. */
 export function inBrowser(name: string, tests: () => void): void {
-  if (!isWanted) process.stderr.write(`\n### SKIPPED: ${name}: neither chromium nor google-chrome is on the PATH ###\n\n`)
+  if (!isWanted) process.stderr.write(`\n### SKIPPED: ${name}: neither Chromium nor Chrome is on the PATH ###\n\n`)
   describe.skipIf(!isWanted)(name, { timeout: TEST_MS }, () => {
     beforeAll(async () => {
-      if (!program) throw new Error('CI needs a browser: neither chromium nor google-chrome is on the PATH')
+      if (!program) throw new Error('CI needs a browser: neither Chromium nor Chrome is on the PATH')
       browser = await openChromium(program)
     }, TEST_MS)
     afterEach(async ({ task }) => {

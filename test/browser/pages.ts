@@ -1,5 +1,4 @@
 import type { Page } from 'playwright-core'
-import { expect } from 'vitest'
 import { offerIn } from '../../protocol/src/offers.ts'
 import { eventually } from '../../server/test/support/server.ts'
 import { dialog, newContext, PATIENCE_MS, type Person } from './harness.ts'
@@ -69,7 +68,7 @@ export const GATES = ['sign-in', 'sign-up', 'link']
 /** Until nothing is being loaded any more. */
 export async function untilLoaded(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).or(page.getByRole('dialog')).first().waitFor()
-  await expect.poll(() => page.locator('[aria-busy=true]').count(), { timeout: PATIENCE_MS }).toBe(0)
+  await eventually(async () => (await page.locator('[aria-busy=true]').count()) === 0, 'the page to be loaded', PATIENCE_MS)
 }
 
 /** What one does on a page before there is all of it to see. */
