@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import { isReadable, READABLE, RULES } from '../../../contract/src/readable-text.ts'
 import type { Config } from '../config.ts'
 import { once, type Repeatable } from '../idempotency.ts'
@@ -10,14 +8,16 @@ import { sameVersion } from '../platform/versions.ts'
 import { noSuchNode, Problem } from '../problems.ts'
 import { logActivity } from '../store/activity.ts'
 import { isOutOfGrace } from '../store/credit/credit.ts'
-import type { Database, Sql } from '../store/db.ts'
+import type { Database } from '../store/db.ts'
 import { recordFunds } from '../store/nodes/funds.ts'
-import { findAnyNode, findNode, listAllNodes, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
-import { type Ask, beginOperation, undeleteNode } from '../store/nodes/operations.ts'
+import { findAnyNode, listAllNodes, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
+import { undeleteNode } from '../store/nodes/operations.ts'
 import { admitNode, NoCredit, requireCredit } from './admission.ts'
 import { type CreateNodeDeps, type CreateNodeParams, type Credentials, insertPrepared, prepareNode } from './create.ts'
 import type { OperationKind, Status } from './node.ts'
 import { specOf } from './node-spec.ts'
+import { type Check, inProgress, type OperationParams, Operations, requireState } from './operations.ts'
+import { type Call, ownNode } from './own-node.ts'
 import type { Runtime } from './runtime.ts'
 
 /** What its owner can know of a node. The public API shows the first nine. */
@@ -42,13 +42,8 @@ export type NodeView = {
 }
 export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' | 'host' | 'phase' | 'deletedAt'>
 export type CreateRequest = Pick<CreateNodeParams, 'name' | 'autoLiquidity' | 'accessMode'>
-/** Who asks, and for which account. */
-export type Call = { accountId: string; actor: string }
 
 const MAX_NAME = 16
-/** Beyond an operation's own deadline: the reconciler may be a step behind. */
-const EXTRA_WAIT_MS = 10_000
-const LONGEST_POLL_MS = 250
 
 export type NodesDeps = CreateNodeDeps & {
   sql: Database
@@ -65,9 +60,11 @@ export type NodesDeps = CreateNodeDeps & {
 /** What the API can ask of nodes. Nothing is started inside a request: it writes down what is wanted and wakes the reconciler. */
 export class Nodes {
   readonly #deps: NodesDeps
+  readonly #operations: Operations
 
   constructor(deps: NodesDeps) {
     this.#deps = deps
+    this.#operations = new Operations(deps)
   }
 
   #view(row: ShownNode): NodeView {
@@ -137,14 +134,7 @@ export class Nodes {
   }
 
   async get(call: Call, id: string): Promise<NodeView> {
-    return this.#view(await this.#find(call, id))
-  }
-
-  async #find(call: Call, id: string): Promise<NodeRow> {
-    // What is no id names no node, and may hold characters that the store has no place for.
-    const row = isId('node', id) && (await findNode(this.#deps.sql, call.accountId, id))
-    if (!row) throw noSuchNode()
-    return row
+    return this.#view(await ownNode(this.#deps.sql, call, id))
   }
 
   async rename(call: Call, id: string, text: string): Promise<NodeView> {
@@ -161,18 +151,22 @@ export class Nodes {
     return this.#payable(
       call,
       // Counted with the others from here on.
-      this.#operate(call, id, ask, (store) => requireCredit(store, config.nodePriceSatPerDay, call.accountId, 0)),
+      this.#complete(call, id, ask, (store) => requireCredit(store, config.nodePriceSatPerDay, call.accountId, 0)),
     )
   }
 
   async restart(call: Call, id: string): Promise<NodeView> {
     const timeoutMs = this.#deps.config.operationTimeoutMs
-    return this.#operate(call, id, { kind: 'restart', from: ['ready'], state: 'running', newRun: true, timeoutMs })
+    return this.#complete(call, id, { kind: 'restart', from: ['ready'], state: 'running', newRun: true, timeoutMs })
   }
 
   async stop(call: Call, id: string): Promise<NodeView> {
     const timeoutMs = this.#deps.config.operationTimeoutMs
-    return this.#operate(call, id, { kind: 'stop', from: ['ready', 'failed'], state: 'stopped', newRun: false, timeoutMs })
+    return this.#complete(call, id, { kind: 'stop', from: ['ready', 'failed'], state: 'stopped', newRun: false, timeoutMs })
+  }
+
+  async #complete(call: Call, id: string, params: OperationParams, check?: Check): Promise<NodeView> {
+    return this.#view(await this.#operations.complete(call, id, params, check))
   }
 
   /** Of an account that has been out of credit for too long. Nobody waits for it; a node that is busy is refused like any other caller's. */
@@ -180,7 +174,7 @@ export class Nodes {
     const { config } = this.#deps
     const timeoutMs = config.operationTimeoutMs
     const ask = { kind: 'stop', from: ['ready', 'failed'], state: 'stopped', newRun: false, timeoutMs } as const
-    await this.#begin({ accountId, actor: 'credit' }, id, ask, async (store) => {
+    await this.#operations.begin({ accountId, actor: 'credit' }, id, ask, async (store) => {
       const graceSeconds = config.creditGraceHours * 3_600
       // Paid in the meantime.
       if (!(await isOutOfGrace(store, accountId, config.nodePriceSatPerDay * 1000, graceSeconds)))
@@ -192,7 +186,7 @@ export class Nodes {
     call: Call,
     id: string,
   ): Promise<{ currentVersion: string; latestVersion: string; updateAvailable: boolean; lastUpdateError: string | null }> {
-    const node = await this.#find(call, id)
+    const node = await ownNode(this.#deps.sql, call, id)
     const currentVersion = node.version ?? node.desiredVersion
     const latestVersion = this.#deps.versions.at(-1) ?? currentVersion
     return {
@@ -210,14 +204,14 @@ export class Nodes {
   }
 
   async update(call: Call, id: string, wanted: string | undefined): Promise<NodeView> {
-    const node = await this.#find(call, id)
+    const node = await ownNode(this.#deps.sql, call, id)
     const from: Status[] = ['ready', 'failed', 'stopped']
-    this.#requireState(node, 'update', from)
+    requireState(node, 'update', from)
     const version = wanted ?? this.#deps.versions.at(-1) ?? ''
     if (!this.#isNewer(version, node.version ?? node.desiredVersion))
       throw new Problem('no_update_available', 'There is no newer version available for this node.')
     const state = node.status === 'stopped' ? 'as it is' : 'running'
-    const row = await this.#begin(call, id, {
+    const row = await this.#operations.begin(call, id, {
       kind: 'update',
       from,
       state,
@@ -230,14 +224,14 @@ export class Nodes {
 
   /** Answers once the deletion is durable; the process is gone soon after. Its data is kept for the retention period. */
   async delete(call: Call, id: string, force: boolean): Promise<void> {
-    const node = await this.#find(call, id)
+    const node = await ownNode(this.#deps.sql, call, id)
     if (node.operation) throw inProgress(node.operation)
     // Fresher than the last look, where the node can be asked.
     const seen = node.host === this.#deps.host ? await this.#deps.runtime?.observe(specOf(node)) : undefined
     // Kept: the next one may find its channels offline.
     if (seen?.hasFunds !== undefined) await recordFunds(this.#deps.sql, id, seen.hasFunds, node.nowMs)
     const from: Status[] = ['provisioning', 'ready', 'stopped', 'failed']
-    await this.#begin(call, id, {
+    await this.#operations.begin(call, id, {
       kind: 'delete',
       from,
       unlessFunded: !force,
@@ -261,54 +255,6 @@ export class Nodes {
     this.#deps.wake()
     return this.#view(row)
   }
-
-  #requireState(node: NodeRow, kind: OperationKind, from: readonly Status[]): void {
-    if (!from.includes(node.status)) {
-      throw new Problem('invalid_node_state', `The node is ${node.status}. To ${kind} it, it must be ${from.join(' or ')}.`)
-    }
-    if (node.operation) throw inProgress(node.operation)
-  }
-
-  async #begin(call: Call, id: string, ask: Omit<Ask, 'operationId'>, check: Check = async () => undefined): Promise<NodeRow> {
-    this.#requireState(await this.#find(call, id), ask.kind, ask.from)
-    const row = await this.#deps.sql.begin(async (sql) => {
-      const begun = await beginOperation(sql, call.accountId, id, { ...ask, operationId: randomUUID() })
-      if (!begun) return undefined
-      await check(sql)
-      await logActivity(sql, call.accountId, call.actor, `node.${ask.kind}`, id)
-      return begun
-    })
-    if (!row) {
-      // The statement decided; this only finds the words for it.
-      const node = await this.#find(call, id)
-      this.#requireState(node, ask.kind, ask.from)
-      if (ask.unlessFunded && node.hasFunds)
-        throw new Problem('node_has_funds', 'The node holds funds. Send them elsewhere first, or retry with ?force=true.')
-      throw inProgress(ask.kind)
-    }
-    crashpoint('operation: begun')
-    this.#deps.wake()
-    return row
-  }
-
-  /** Waits until the operation has ended. Whoever stops waiting does not stop the operation. */
-  async #operate(call: Call, id: string, ask: Omit<Ask, 'operationId'>, check?: Check): Promise<NodeView> {
-    const { operationId } = await this.#begin(call, id, ask, check)
-    const deadline = performance.now() + ask.timeoutMs + EXTRA_WAIT_MS
-    for (let pauseMs = 20; performance.now() < deadline; pauseMs = Math.min(pauseMs * 1.5, LONGEST_POLL_MS)) {
-      await pause(pauseMs)
-      if (this.#deps.isStopping()) {
-        throw new Problem('service_unavailable', 'The service is shutting down. The operation continues.', {
-          headers: { 'retry-after': '5' },
-        })
-      }
-      const row = await findAnyNode(this.#deps.sql, id)
-      if (row && row.operationId === operationId && row.operation) continue
-      if (!row || row.operationId !== operationId || row.operationResult === 'done') return this.get(call, id)
-      throw new Problem('payment_service_unavailable', row.failureMessage ?? 'The node did not start in time.')
-    }
-    throw new Problem('payment_service_unavailable', 'The node did not start in time.')
-  }
 }
 
 function checkedName(text: string): string {
@@ -318,11 +264,3 @@ function checkedName(text: string): string {
   if (!isReadable(name)) throw new Problem('bad_request', `A name ${RULES[READABLE]}.`)
   return name
 }
-
-const inProgress = (kind: OperationKind): Problem =>
-  new Problem('operation_in_progress', `Another operation (${kind}) is running on this node. Try again when it has finished.`, {
-    headers: { 'retry-after': '1' },
-  })
-
-/** Inside the transaction that begins the operation: what it throws undoes all of it. */
-type Check = (store: Sql) => Promise<void>

@@ -16,11 +16,10 @@ import type { NodeAddress } from '../platform/node-agent.ts'
 import { noSuchNode, Problem } from '../problems.ts'
 import { logActivity } from '../store/activity.ts'
 import type { Sql } from '../store/db.ts'
-import { findNode } from '../store/nodes/nodes.ts'
 import { wakeNode } from '../store/nodes/steps.ts'
 import type { AccessTo, NodeAccess } from './access.ts'
 import type { Network } from './material.ts'
-import type { Call } from './nodes.ts'
+import { type Call, ownNode } from './own-node.ts'
 
 export type NodeLive = {
   isReachable: boolean
@@ -150,10 +149,9 @@ export class Wallets {
    */
   async pay(call: Call, nodeId: string, wish: { invoice: string; amountSat?: number }): Promise<NodeSent> {
     const { sql } = this.#deps
-    const row = isId('node', nodeId) && (await findNode(sql, call.accountId, nodeId))
-    if (!row) throw noSuchNode()
+    const { accessMode } = await ownNode(sql, call, nodeId)
     // Only finds the words for it: the password that is stored for such a node cannot send.
-    if (row.accessMode !== 'full') throw cannotSend()
+    if (accessMode !== 'full') throw cannotSend()
     const { address, password, nowMs } = await this.#running(call, nodeId)
     const payment = this.#checked(wish, nowMs)
     await logActivity(sql, call.accountId, call.actor, 'node.pay', nodeId)
@@ -193,7 +191,7 @@ export class Wallets {
   }
 
   async #find(call: Call, nodeId: string): Promise<NodeAccess> {
-    // What is no id names no node, and may hold characters that the store has no place for.
+    // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
     const node = isId('node', nodeId) ? await this.#deps.accessTo(nodeId) : undefined
     if (!node || node.isDeleted || node.accountId !== call.accountId) throw noSuchNode()
     return node

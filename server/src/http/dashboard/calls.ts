@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { Repeatable } from '../../idempotency.ts'
-import type { Call } from '../../nodes/nodes.ts'
+import type { Call } from '../../nodes/own-node.ts'
 import { Problem } from '../../problems.ts'
 
 export const callOf = ({ person }: Pick<FastifyRequest, 'person'>): Call => ({

@@ -1,0 +1,15 @@
+import { isId } from '../platform/ids.ts'
+import { noSuchNode } from '../problems.ts'
+import type { Sql } from '../store/db.ts'
+import { findNode, type NodeRow } from '../store/nodes/nodes.ts'
+
+/** Who asks, and for which account. */
+export type Call = { accountId: string; actor: string }
+
+/** Another account's node, a deleted one and none at all: one answer. */
+export async function ownNode(sql: Sql, call: Call, id: string): Promise<NodeRow> {
+  // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
+  const row = isId('node', id) ? await findNode(sql, call.accountId, id) : undefined
+  if (!row) throw noSuchNode()
+  return row
+}
