@@ -40,7 +40,7 @@ export function maxSendableMsat(balanceMsat: number): number {
   return amountMsat
 }
 
-export type NodeParts = {
+export type NodeDeps = {
   keys: NodeKeys
   ledger: Ledger
   journal: Journal<LedgerRecord>
@@ -53,7 +53,7 @@ export type NodeParts = {
 
 export class LightningNode {
   readonly faults = new Faults()
-  readonly #parts: NodeParts
+  readonly #deps: NodeDeps
   readonly #turns = new Turns()
   readonly #stop = new AbortController()
   /** Payments whose pending record is on its way to the disk: they hold their hash and their money already. */
@@ -61,16 +61,16 @@ export class LightningNode {
   /** Received amounts on their way to the disk, so that two at once are measured against the same channel. */
   #arrivingMsat = 0
 
-  constructor(parts: NodeParts) {
-    this.#parts = parts
+  constructor(deps: NodeDeps) {
+    this.#deps = deps
   }
 
   get ledger(): Ledger {
-    return this.#parts.ledger
+    return this.#deps.ledger
   }
 
   get nodeId(): string {
-    return this.#parts.keys.nodeId
+    return this.#deps.keys.nodeId
   }
 
   /** Never goes back, also when the machine's clock does: lists are ordered by it. */
@@ -102,7 +102,7 @@ export class LightningNode {
         expirySeconds,
         routingHint: routingHint(this.nodeId),
       },
-      this.#parts.keys.privateKey,
+      this.#deps.keys.privateKey,
     )
     const record: InvoiceRecord = {
       t: 'invoice',
@@ -118,7 +118,7 @@ export class LightningNode {
       ...(request.externalId === undefined ? {} : { externalId: request.externalId }),
       ...(request.webhookUrl === undefined ? {} : { webhookUrl: request.webhookUrl }),
     }
-    await this.#parts.journal.append(record)
+    await this.#deps.journal.append(record)
     return record
   }
 
@@ -160,7 +160,7 @@ export class LightningNode {
     this.#starting.set(paymentHash, refusal ? 0 : costMsat)
     try {
       if (refusal) {
-        await this.#parts.journal.append(payment, {
+        await this.#deps.journal.append(payment, {
           t: 'unsent',
           paymentId: payment.paymentId,
           reason: refusal,
@@ -168,7 +168,7 @@ export class LightningNode {
         })
         return refuse(refusal)
       }
-      await this.#parts.journal.append(payment)
+      await this.#deps.journal.append(payment)
     } finally {
       this.#starting.delete(paymentHash)
     }
@@ -207,8 +207,8 @@ export class LightningNode {
   }
 
   async #deliver(delivery: Delivery): Promise<DeliveryAnswer> {
-    if (this.channelIsOffline || !this.#parts.deliver) return { outcome: 'unreachable' }
-    return this.#parts.deliver(delivery)
+    if (this.channelIsOffline || !this.#deps.deliver) return { outcome: 'unreachable' }
+    return this.#deps.deliver(delivery)
   }
 
   async #recordEnd(payment: SendingRecord, settlement: Settlement): Promise<Outgoing> {
@@ -218,7 +218,7 @@ export class LightningNode {
       'preimage' in settlement
         ? { t: 'sent', paymentId, preimage: settlement.preimage, atMs }
         : { t: 'unsent', paymentId, reason: settlement.reason, atMs }
-    await this.#parts.journal.appendEventually(this.#stop.signal, end)
+    await this.#deps.journal.appendEventually(this.#stop.signal, end)
     return this.ledger.outgoing.get(paymentId) ?? { payment }
   }
 
@@ -227,7 +227,7 @@ export class LightningNode {
     for (const { payment, end } of [...this.ledger.outgoing.values()]) {
       if (end) continue
       this.#complete(payment, true).catch((error: unknown) => {
-        if (!this.#stop.signal.aborted) this.#parts.log(`payment ${payment.paymentId} stays pending: ${String(error)}`)
+        if (!this.#stop.signal.aborted) this.#deps.log(`payment ${payment.paymentId} stays pending: ${String(error)}`)
       })
     }
   }
@@ -248,15 +248,15 @@ export class LightningNode {
     try {
       if (!incoming || this.#rejects(incoming, delivery)) return await this.#refuse(delivery, RECIPIENT_REJECTED)
       const { amountMsat } = delivery
-      const admission = admit(amountMsat, this.#channelUse(), this.ledger.conditions.feeCredit, this.#parts.policy)
+      const admission = admit(amountMsat, this.#channelUse(), this.ledger.conditions.feeCredit, this.#deps.policy)
       if (!admission.admitted) {
-        this.#parts.log(admission.consoleLine)
+        this.#deps.log(admission.consoleLine)
         return await this.#refuse(delivery, TEMPORARY_FAILURE)
       }
       const { admitted: _, ...terms } = admission
       this.#arrivingMsat += amountMsat
       try {
-        await this.#parts.journal.append({
+        await this.#deps.journal.append({
           t: 'received',
           paymentHash: delivery.paymentHash,
           paymentId: delivery.paymentId,
@@ -273,8 +273,8 @@ export class LightningNode {
       throw error
     }
     crashpoint('recipient: paid is durable')
-    this.#parts.log(`received lightning payment: ${Math.floor(delivery.amountMsat / 1000)} sat`)
-    this.#parts.onReceived(incoming)
+    this.#deps.log(`received lightning payment: ${Math.floor(delivery.amountMsat / 1000)} sat`)
+    this.#deps.onReceived(incoming)
     return { outcome: 'paid', preimage: incoming.invoice.preimage }
   }
 
@@ -291,7 +291,7 @@ export class LightningNode {
   }
 
   async #refuse({ paymentId, again }: Delivery, reason: string): Promise<DeliveryAnswer> {
-    if (again) await this.#parts.journal.append({ t: 'refused', paymentId })
+    if (again) await this.#deps.journal.append({ t: 'refused', paymentId })
     return { outcome: 'refused', reason }
   }
 
@@ -305,11 +305,11 @@ export class LightningNode {
     return this.#turns.take(`fund ${fundId}`, async () => {
       if (this.ledger.funded.has(fundId)) return true
       if (this.#channelUse().usedMsat + amountMsat > MAX_AMOUNT_MSAT) return false
-      const admission = admit(amountMsat, this.#channelUse(), false, this.#parts.policy)
+      const admission = admit(amountMsat, this.#channelUse(), false, this.#deps.policy)
       const capacitySat = (admission.admitted && admission.capacitySat) || Math.ceil(amountMsat / 1000)
       this.#arrivingMsat += amountMsat
       try {
-        await this.#parts.journal.append({ t: 'funded', fundId, amountMsat, capacitySat })
+        await this.#deps.journal.append({ t: 'funded', fundId, amountMsat, capacitySat })
       } finally {
         this.#arrivingMsat -= amountMsat
       }
@@ -320,7 +320,7 @@ export class LightningNode {
 
   changeConditions(change: Partial<Omit<ConditionsRecord, 't'>>): Promise<void> {
     return this.#turns.take('conditions', async () => {
-      await this.#parts.journal.append({ ...this.ledger.conditions, ...change })
+      await this.#deps.journal.append({ ...this.ledger.conditions, ...change })
       this.faults.wake()
     })
   }
