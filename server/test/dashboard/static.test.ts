@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
@@ -32,7 +33,11 @@ beforeAll(async () => {
   mkdirSync(join(directory, 'dist', 'assets'), { recursive: true })
   writeFileSync(join(directory, 'dist', 'index.html'), PAGE)
   writeFileSync(join(directory, 'dist', 'icon.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>')
-  writeFileSync(join(directory, 'dist', 'assets', 'index-a1b2c3.js'), SCRIPT)
+  const script = join(directory, 'dist', 'assets', 'index-a1b2c3.js')
+  writeFileSync(script, SCRIPT)
+  writeFileSync(`${script}.gz`, gzipSync(SCRIPT))
+  writeFileSync(`${script}.br`, brotliCompressSync(SCRIPT))
+  writeFileSync(join(directory, 'dist', '.hidden.txt'), 'a secret beside it')
   writeFileSync(join(directory, 'dist', 'assets', 'index-d4e5f6.css'), 'body{}')
   writeFileSync(join(directory, 'secret.txt'), 'a secret beside it')
   app = await serving(join(directory, 'dist'))
@@ -94,7 +99,7 @@ test('what has a hash in its name is kept for ever; what is gone is not a page',
   const script = await get('/dashboard/assets/index-a1b2c3.js')
   expect([script.status, script.text]).toEqual([200, SCRIPT])
   expect(script.headers).toMatchObject({
-    'content-type': 'text/javascript; charset=utf-8',
+    'content-type': 'application/javascript; charset=utf-8',
     'cache-control': 'public, max-age=31536000, immutable',
   })
   expect((await get('/dashboard/assets/index-d4e5f6.css')).headers['content-type']).toBe('text/css; charset=utf-8')
@@ -112,17 +117,24 @@ test('it is sent compressed to who takes that, and only then', async () => {
   const path = '/dashboard/assets/index-a1b2c3.js'
   const length = async (encoding?: string): Promise<[string | undefined, boolean]> => {
     const { headers } = await get(path, encoding === undefined ? {} : { 'accept-encoding': encoding })
-    expect(headers.vary).toBe('accept-encoding')
+    expect([headers.vary, headers['content-type']]).toEqual(['accept-encoding', 'application/javascript; charset=utf-8'])
     return [headers['content-encoding'], Number(headers['content-length']) < SCRIPT.length]
   }
-  for (const takes of ['gzip', 'gzip, deflate, br', 'br;q=1.0, gzip;q=0.8', 'GZIP', 'br , gzip ; Q=0.001'])
-    expect(await length(takes)).toEqual(['gzip', true])
-  for (const takes of [undefined, '', 'br', 'identity', 'gzip;q=0', 'gzip ; q=0.000', 'gzip;q=x', 'xgzip'])
-    expect(await length(takes)).toEqual([undefined, false])
-  const bytes = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { 'accept-encoding': 'gzip' } }).then((answer) =>
-    answer.text(),
-  )
-  expect(bytes).toBe(SCRIPT)
+  for (const takes of ['gzip', 'gzip, deflate', 'br;q=0.5, gzip;q=0.8', 'GZIP', 'deflate , gzip ; Q=0.001', 'br;q=0, gzip'])
+    expect([takes, await length(takes)]).toEqual([takes, ['gzip', true]])
+  for (const takes of ['br', 'gzip, deflate, br, zstd']) expect([takes, await length(takes)]).toEqual([takes, ['br', true]])
+  for (const takes of [undefined, '', 'deflate', 'identity', 'gzip;q=0', 'gzip ; q=0.000', 'gzip;q=x', 'xgzip'])
+    expect([takes, await length(takes)]).toEqual([takes, [undefined, false]])
+  for (const takes of ['gzip', 'br']) {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { 'accept-encoding': takes } })
+    expect(await answer.text()).toBe(SCRIPT)
+  }
+})
+
+test('what is still current is not sent again', async () => {
+  const { headers } = await get('/dashboard/icon.svg')
+  const again = await get('/dashboard/icon.svg', { 'if-none-match': String(headers.etag) })
+  expect([again.status, again.text, again.headers['cache-control']]).toEqual([304, '', 'max-age=3600'])
 })
 
 test('no path leads out of it, however it is written', async () => {
@@ -141,6 +153,8 @@ test('no path leads out of it, however it is written', async () => {
     'index.html%00.js',
     '%c0%ae%c0%ae/secret.txt',
     '..%252fsecret.txt',
+    '.hidden.txt',
+    'assets/.hidden.txt',
   ]
   for (const path of paths) {
     const answer = await get(`/dashboard/${path}`)
