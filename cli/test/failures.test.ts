@@ -132,7 +132,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     const slow = await ada.via(wire.baseUrl).run(['nodes', 'list', '--timeout', '1'])
     expect([slow.code, slow.error()]).toEqual([
       3,
-      expect.objectContaining({ code: 'timeout', message: 'It took longer than 1 s.' }),
+      expect.objectContaining({ code: 'timeout', message: 'The command took longer than 1 s.' }),
     ])
 
     await fault(server, { node: shop }, 'hang')
@@ -365,7 +365,7 @@ describe('output that nobody gets', () => {
     async (redirect) => {
       const lost = await ada.run(['nodes', 'create'], { redirect })
       expect([lost.code, lost.error().code]).toEqual([1, 'output_failed'])
-      const [, nodeId, key = ''] = /credentials of (node_\w+)\. .*--idempotency-key (\S+)/.exec(lost.error().next) ?? []
+      const [, nodeId, key = ''] = /credentials of (node_\w+) .*--idempotency-key (\S+)/.exec(lost.error().next) ?? []
       const found = await ada.gets(['nodes', 'create', '--idempotency-key', key])
       expect(found).toMatchObject({ node: { id: nodeId }, credentials: { seed: expect.any(String) } })
       await ada.gets(['nodes', 'delete', found.node.id, '--yes'])

@@ -231,7 +231,7 @@ onTerminal('nodes', () => {
     expect(await terminal.exited).toBe(0)
     const { plain, screen } = terminal
     expect(plain).toMatch(
-      /Store these now: they are not shown again\.\nrecovery words +(\w+ ){11}\w+\npassword +[0-9a-f]{64}\nrestricted +[0-9a-f]{64}\n/,
+      /Store these now\. They will not be shown again\.\nrecovery words +(\w+ ){11}\w+\npassword +[0-9a-f]{64}\nrestricted +[0-9a-f]{64}\n/,
     )
     expect(plain.indexOf('Store these')).toBeLessThan(plain.indexOf('is ready.'))
     expect(screen).toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Waiting for node_/)

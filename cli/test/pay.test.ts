@@ -300,7 +300,7 @@ onTerminal('pay', () => {
     const { code, plain } = await inTerminal(pays('/mpp?sat=12345'))
     expect([code, plain]).toEqual([
       2,
-      'boltyard: It costs 12\u2009345 sat, and --max-sat is 1000. Nothing was paid.\n  If that is all right: --max-sat 12345\n',
+      'boltyard: The price is 12\u2009345 sat, but --max-sat is 1000. Nothing was paid.\n  To accept the price: --max-sat 12345\n',
     ])
   })
 
@@ -311,7 +311,7 @@ onTerminal('pay', () => {
     terminal.type('\x03')
     expect(await terminal.exited).toBe(130)
     expect(terminal.plain).toMatch(
-      /boltyard: Interrupted\.\n {2}This presents the same credential again, and pays nothing:\n {2}boltyard pay /,
+      /boltyard: Interrupted\.\n {2}To present the same credential again without paying:\n {2}boltyard pay /,
     )
     expect(await moved()).toEqual(ONCE)
   })
