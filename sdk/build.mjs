@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
- * The same files twice, for `import` and for `require`, each with its types beside it. Not bundled: the classes of two entries must be
- * the same ones, or `instanceof` fails across them.
+ * Builds the files twice, for `import` and for `require`, each with its types. Not bundled, because the entry points must share their
+ * classes; otherwise `instanceof` fails between them.
  */
 const here = dirname(fileURLToPath(import.meta.url))
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
@@ -24,7 +24,7 @@ for (const [name, module, type] of [
   writeFileSync(join(outDir, 'package.json'), `${JSON.stringify({ type, sideEffects: false })}\n`)
 }
 
-/** The compiler rewrites `./nodes.ts` in code but not in declarations, and TypeScript 4.9 then takes every type for `any`. */
+/** The compiler rewrites `./nodes.ts` in code but not in declarations, so TypeScript 4.9 would treat every type as `any`. */
 function nameBuiltFiles(path) {
   const text = readFileSync(path, 'utf8')
   writeFileSync(path, text.replace(/(from |import\()(['"])(\.\.?\/[^'"]+)\.ts\2/g, '$1$2$3.js$2'))

@@ -6,25 +6,25 @@ import { type CallOptions, Transport } from './transport.ts'
 import type { ApiKey } from './types.ts'
 
 export type BoltyardOptions = {
-  /** `SERVICE_API_KEY` or `BOLTYARD_API_KEY` unless given. */
+  /** Defaults to `SERVICE_API_KEY` or `BOLTYARD_API_KEY`. */
   apiKey?: string | undefined
-  /** `SERVICE_BASE_URL` or `BOLTYARD_BASE_URL` unless given, and without it a Boltyard on this machine. */
+  /** Defaults to `SERVICE_BASE_URL` or `BOLTYARD_BASE_URL`, otherwise to a service on this machine. */
   baseUrl?: string | undefined
-  /** Carries every request if given. Otherwise it is `node:http` on Node, and the global `fetch` elsewhere. */
+  /** Used for every request. Defaults to `node:http` on Node and to the global `fetch` elsewhere. */
   fetch?: typeof fetch | undefined
-  /** For each attempt; 30 s unless given. */
+  /** For each attempt. Defaults to 30 s. */
   timeoutMs?: number | undefined
-  /** For each call, with repeated attempts and the pauses between them; see `CallOptions`. */
+  /** For each call, including retries and the pauses between them; see `CallOptions`. */
   totalTimeoutMs?: number | undefined
-  /** After the first attempt; 3 unless given. */
+  /** Retries after the first attempt. Defaults to 3. */
   maxRetries?: number | undefined
-  /** Requests in flight; 4 unless given. Cloudflare Workers have a limit of their own, and this one is off there. */
+  /** Concurrent requests. Defaults to 4. Not used on Cloudflare Workers, which have their own limit. */
   maxConcurrency?: number | undefined
 }
 
 /**
- * There, one request to a Worker must not end what another one waits for, so none of them can wait for its turn. The platform itself lets
- * each have six connections at once.
+ * On Workers, one request must not resolve a promise that another one awaits, so requests cannot queue for each other. The platform itself
+ * limits each request to six connections.
  */
 const IS_WORKERS = 'WebSocketPair' in globalThis
 const LOCAL = 'http://127.0.0.1:8402/v1'
@@ -36,10 +36,10 @@ export class Boltyard {
 
   constructor(options: BoltyardOptions = {}) {
     const apiKey = options.apiKey ?? environment('API_KEY')
-    if (!apiKey) throw new TypeError('No API key: give `apiKey`, or set SERVICE_API_KEY.')
-    // Anything else in a header is an error that quotes the header, and so the key.
+    if (!apiKey) throw new TypeError('No API key: pass `apiKey`, or set SERVICE_API_KEY.')
+    // An invalid header value would cause an error that quotes the header, and with it the key.
     if (!/^[\x21-\x7e]+$/.test(apiKey))
-      throw new TypeError('The API key has a space, a line break or another odd character in it.')
+      throw new TypeError('The API key contains a space, a line break or another invalid character.')
     this.#transport = new Transport({
       apiKey,
       baseUrl: checkedUrl(options.baseUrl ?? environment('BASE_URL') ?? LOCAL),
@@ -53,21 +53,21 @@ export class Boltyard {
     this.payments = new Payments(this.#transport)
   }
 
-  /** Whose key this is, and what it may do. */
+  /** The API key's account and scopes. */
   key(options: CallOptions = {}): Promise<ApiKey> {
     return this.#transport.call({ ...options, method: 'GET', path: '/api-key' })
   }
 }
 
-/** Looked up at each call, and called as nobody's method, which some runtimes refuse. */
+/** Looked up at each call. Some runtimes throw if `fetch` is called as a method of another object. */
 const globalFetch: typeof fetch = (...request) => globalThis.fetch(...request)
 
 function checkedUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
-    throw new TypeError('The base URL must be like https://boltyard.example/v1, without credentials or a query.')
+    throw new TypeError('The base URL must look like https://boltyard.example/v1, without credentials or a query.')
   const base = url.href.replace(/\/+$/, '')
-  // Otherwise every call would be told that nothing is there, and not why.
+  // Otherwise every call would fail with an unexplained 404.
   if (!base.endsWith('/v1')) throw new TypeError(`The base URL must end in /v1. Did you mean ${base}/v1?`)
   return base
 }

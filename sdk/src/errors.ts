@@ -1,14 +1,14 @@
-/** The same symbol in every copy of this package: a program may have loaded it by `import` and by `require`. */
+/** Shared by all copies of this package: a program may load it with both `import` and `require`. */
 const KIND = Symbol.for('@boltyard/sdk error')
 
-/** What every failure of this package is: a code to act on, and what the service said, as far as it said anything. */
+/** The base class of all errors of this package, with a code to act on and the service's response, if there was one. */
 export class BoltyardError extends Error {
   static readonly [KIND]: string = 'BoltyardError'
   readonly code: string
   readonly status: number | undefined
-  /** Name it when you ask the operator about a failure. */
+  /** Quote it when you report a problem to the operator. */
   readonly requestId: string | undefined
-  /** What else the service's error holds. */
+  /** Further members of the service's error. */
   readonly details: Record<string, unknown>
 
   constructor(message: string, facts: Facts) {
@@ -20,15 +20,15 @@ export class BoltyardError extends Error {
     this.details = facts.details ?? {}
   }
 
-  /** By kind, not by class: a client from one copy of this package may be given to a paywall from another. */
+  /** Compares by name, not by class, because a client from one copy of this package may be passed to a paywall from another. */
   static override [Symbol.hasInstance](value: unknown): boolean {
-    // biome-ignore lint/complexity/noThisInStatic: the class that is asked for, mostly one of those below
+    // biome-ignore lint/complexity/noThisInStatic: the class on the right of instanceof, usually a subclass
     return isA(this, value)
   }
 }
 
 function isA(kind: typeof BoltyardError, value: unknown): boolean {
-  // A class of the caller's own is told apart as usual.
+  // A subclass defined by the caller works as usual.
   if (!Object.hasOwn(kind, KIND)) return Function.prototype[Symbol.hasInstance].call(kind, value)
   if (!(value instanceof Error)) return false
   for (let above: unknown = value.constructor; typeof above === 'function'; above = Object.getPrototypeOf(above))
@@ -45,29 +45,29 @@ export type Facts = {
   cause?: unknown
 }
 
-/** 400, 403, 405, 413, 415, 421: the request itself is wrong, or the node is in no state for it (`invalid_node_state`). */
+/** 400, 403, 405, 413, 415, 421: the request is invalid, or the node's status does not allow it (`invalid_node_state`). */
 export class BadRequestError extends BoltyardError {
   static override readonly [KIND]: string = 'BadRequestError'
 }
 
-/** 400: the credential is not a proof of this payment. */
+/** 400: the credential does not prove this payment. */
 export class CredentialError extends BadRequestError {
   static override readonly [KIND]: string = 'CredentialError'
-  /** True: the proof is right, but the node does not know of the money yet. Ask again shortly; do not ask the customer to pay again. */
+  /** True if the credential is correct but the node has not received the money yet. Retry shortly, and do not ask the customer to pay again. */
   get notSettled(): boolean {
     return this.details.reason === 'not_settled'
   }
 }
 
-/** 401: no key, a wrong or disabled one, or one without the scope. */
+/** 401: the key is missing, invalid or disabled, or lacks the scope. */
 export class AuthenticationError extends BoltyardError {
   static override readonly [KIND]: string = 'AuthenticationError'
 }
 
-/** 402: the account's credit is used up. */
+/** 402: the account does not have enough credit. */
 export class InsufficientCreditError extends BoltyardError {
   static override readonly [KIND]: string = 'InsufficientCreditError'
-  /** Paid, it makes the same call succeed. */
+  /** Pay this invoice, and the same call will succeed. */
   get topUp(): { amountSat: number; invoice: string; expiresAt: number } | undefined {
     return this.details.topUp as { amountSat: number; invoice: string; expiresAt: number } | undefined
   }
@@ -85,7 +85,7 @@ export class ConflictError extends BoltyardError {
   static override readonly [KIND]: string = 'ConflictError'
 }
 
-/** 410: not paid in time, or the credential's own time is over. */
+/** 410: not paid in time, or the credential has expired. */
 export class ExpiredError extends BoltyardError {
   static override readonly [KIND]: string = 'ExpiredError'
 }
@@ -100,22 +100,22 @@ export class RateLimitError extends BoltyardError {
   }
 }
 
-/** 5xx, or an answer that is not the service's. */
+/** 5xx, or a response that does not come from the service. */
 export class ServiceError extends BoltyardError {
   static override readonly [KIND]: string = 'ServiceError'
 }
 
-/** No answer. */
+/** The service could not be reached, or the connection broke. */
 export class ConnectionError extends BoltyardError {
   static override readonly [KIND]: string = 'ConnectionError'
 }
 
-/** Your time limit passed before there was an answer. */
+/** There was no response within the time limit. */
 export class TimeoutError extends BoltyardError {
   static override readonly [KIND]: string = 'TimeoutError'
 }
 
-/** It may have been done or not, and doing it twice is not the same as doing it once: look at the node before you repeat it. */
+/** The operation may or may not have been carried out, and it is not safe to repeat. Check the node before you retry. */
 export class UncertainOutcomeError extends BoltyardError {
   static override readonly [KIND]: string = 'UncertainOutcomeError'
 }

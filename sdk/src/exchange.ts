@@ -3,12 +3,12 @@ export type WireRequest = {
   url: string
   headers: Record<string, string>
   body: string | undefined
-  /** Sending it twice does no more than sending it once. */
+  /** Sending the request twice has the same effect as sending it once. */
   isRepeatable: boolean
 }
 export type WireAnswer = { status: number; header: (name: string) => string | null; text: string }
 
-/** One request and its whole answer. Redirections are not followed: they would take the key along to wherever they point. */
+/** Sends one request and reads the whole response. Redirects are not followed, because they would send the key elsewhere. */
 export type Exchange = (request: WireRequest, signal: AbortSignal) => Promise<WireAnswer>
 
 export function fetchExchange(fetch: typeof globalThis.fetch): Exchange {

@@ -1,6 +1,6 @@
 import type { Exchange, WireAnswer, WireRequest } from './exchange.ts'
 
-/** As much of Node as is needed, so that nobody has to install its types. */
+/** The parts of Node we use, so that users do not have to install its types. */
 type Http = {
   Agent: new (options: { keepAlive: boolean; timeout: number }) => object
   request(options: object, onAnswer: (answer: Incoming) => void): Outgoing
@@ -26,24 +26,24 @@ type Runtime = {
 }
 type Pool = { http: Http; agent: object }
 
-/** Shorter than load balancers and our own service keep an idle connection, so that it is mostly we who close it. */
+/** Shorter than the idle timeout of load balancers and our service, so that usually this side closes the connection. */
 const IDLE_MS = 30_000
-/** One for each scheme, shared by all clients: a program that makes a client for each request must not make a connection for each. */
+/** One agent per scheme, shared by all clients: a program that creates a client per request must not open a connection per request. */
 const pools = new Map<string, Pool>()
 
 /**
- * Over `node:http`, which takes a fraction of the CPU time of `fetch`. Undefined where this is not Node: others offer its modules too, but
- * are at their best with their own `fetch`. Not imported, because bundlers for Workers and browsers refuse to.
+ * Uses `node:http`, which takes a fraction of `fetch`'s CPU time. Undefined outside Node: other runtimes also offer its modules, but work
+ * best with their own `fetch`. Not imported statically, because bundlers for Workers and browsers reject that.
  */
 export function nodeExchange(): Exchange | undefined {
   const { process, navigator } = globalThis as Runtime
-  // Node 20 has no `navigator`; every other runtime puts its own name there.
+  // Node 20 has no `navigator`; every other runtime identifies itself there.
   const isNode = process?.versions?.node !== undefined && (navigator === undefined || navigator.userAgent?.startsWith('Node.js/'))
   const load = process?.getBuiltinModule
   if (!isNode || load === undefined) return undefined
   return async (request, signal) => {
     const pool = poolOf(new URL(request.url).protocol, load)
-    // A connection that was kept may be closing, and then nobody knows whether the request got through.
+    // A reused connection may be closing, and then it is unknown whether the request got through.
     if (!request.isRepeatable) return send(request, signal, pool.http, false)
     try {
       return await send(request, signal, pool.http, pool.agent)
@@ -54,7 +54,7 @@ export function nodeExchange(): Exchange | undefined {
   }
 }
 
-/** One that had been kept was closed before anything came back over it. */
+/** A reused connection was closed before any response arrived. */
 class StaleConnection extends Error {}
 
 function poolOf(protocol: string, load: (name: string) => unknown): Pool {
@@ -67,7 +67,7 @@ function poolOf(protocol: string, load: (name: string) => unknown): Pool {
   return pool
 }
 
-/** Without an agent it goes over a connection of its own. */
+/** Without an agent, the request uses a new connection. */
 function send(request: WireRequest, signal: AbortSignal, http: Http, agent: object | false): Promise<WireAnswer> {
   return new Promise((resolve, reject) => {
     const { hostname, port, pathname, search } = new URL(request.url)
@@ -95,7 +95,7 @@ function send(request: WireRequest, signal: AbortSignal, http: Http, agent: obje
     })
     outgoing.on('close', () => {
       signal.removeEventListener('abort', abort)
-      reject(new Error('The connection was closed before the answer was complete.'))
+      reject(new Error('The connection was closed before the response was complete.'))
     })
     outgoing.end(body)
     if (signal.aborted) abort()

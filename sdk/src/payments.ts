@@ -26,7 +26,7 @@ export class Payments {
     this.#transport = transport
   }
 
-  /** With `idempotencyKey: null` a lost answer makes a second payment, which nobody pays; the service has less to keep. */
+  /** With `idempotencyKey: null`, a retry creates a second payment that stays unpaid; in return, the service stores less. */
   create(
     params: CreatePaymentParams,
     { idempotencyKey = crypto.randomUUID(), ...options }: CallOptions & { idempotencyKey?: string | null | undefined } = {},
@@ -40,7 +40,7 @@ export class Payments {
     })
   }
 
-  /** Has this credential paid? It may be asked as often as you like; `redeem` is what to ask before you deliver. */
+  /** Checks whether a credential is valid and paid. Safe to repeat. Before you deliver, call `redeem`. */
   validate(
     id: string,
     credential: string,
@@ -50,13 +50,13 @@ export class Payments {
     return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/validate`, body })
   }
 
-  /** Validates, and claims the delivery. A lost answer is asked for again under the same request id, so that it claims once. */
+  /** Validates the credential and claims the delivery. After a lost response it retries with the same request id, so it claims only once. */
   redeem(id: string, params: RedeemPaymentParams, options: CallOptions = {}): Promise<RedeemedPayment> {
     const body = { ...params, requestId: params.requestId ?? crypto.randomUUID() }
     return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/redeem`, body })
   }
 
-  /** Confirms deliveries that were redeemed with `holdSeconds`: at most 100, each with its result, in the same order. */
+  /** Confirms up to 100 deliveries that were redeemed with `holdSeconds`. Returns a result for each, in the same order. */
   async delivered(deliveries: ClaimedDelivery[], options: CallOptions = {}): Promise<DeliveryResult[]> {
     const body: ConfirmDeliveriesParams = { deliveries }
     const answer = await this.#transport.call<DeliveryResults>({
@@ -68,7 +68,7 @@ export class Payments {
     return answer.deliveries
   }
 
-  /** Gives a claimed delivery back after it failed: the credential is good again, for a new request id. */
+  /** Releases the claim on a delivery that failed. The credential can then be redeemed again with a new request id. */
   release(id: string, params: ReleasePaymentParams, options: CallOptions = {}): Promise<ReleasedPayment> {
     return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/release`, body: params })
   }
@@ -77,12 +77,12 @@ export class Payments {
     return this.#transport.call({ ...options, method: 'GET', path: pathOf(id) })
   }
 
-  /** One page, newest first. */
+  /** Returns one page, newest first. */
   list(params: ListPaymentsParams = {}, options: CallOptions = {}): Promise<PaymentPage> {
     return this.#transport.call({ ...options, method: 'GET', path: PATH, query: params })
   }
 
-  /** All of them, page by page as you go. */
+  /** Iterates over all payments, fetching pages as needed. */
   async *all(params: ListPaymentsParams = {}, options: CallOptions = {}): AsyncGenerator<ListedPayment, void, undefined> {
     let { cursor } = params
     do {

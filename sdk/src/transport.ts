@@ -17,8 +17,8 @@ export type CallOptions = {
   /** For each attempt. */
   timeoutMs?: number | undefined
   /**
-   * For the whole call, with repeated attempts and the pauses between them. What cannot be repeated in time fails at once, with what the
-   * last attempt was told. Without it there is no limit, but a rate limit (429) is waited for only if it lasts no longer than 5 s.
+   * For the whole call, including retries and the pauses between them. If a retry would not fit, the call fails immediately with the last
+   * error. Without it there is no limit, except that a rate limit (429) of more than 5 s is not waited for.
    */
   totalTimeoutMs?: number | undefined
 }
@@ -30,8 +30,8 @@ export type Call = CallOptions & {
   body?: unknown
   idempotencyKey?: string | undefined
   /**
-   * What to do when nobody knows whether it was done. `repeat`: doing it twice is doing it once. `give up`: only the owner can tell. A
-   * function looks first: what it gives is the answer, and when it gives nothing the call is repeated.
+   * What to do if the outcome is unknown. `repeat`: the request is safe to repeat. `give up`: throw UncertainOutcomeError. A function checks
+   * the outcome: its result is the response, and if it returns undefined, the call is repeated.
    */
   whenUncertain?: 'repeat' | 'give up' | (() => Promise<unknown>)
 }
@@ -48,12 +48,12 @@ export type TransportOptions = {
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 4_000
-/** Somebody's customer may be waiting: who has not said for how long would rather know. */
+/** A customer may be waiting. Without a total timeout, fail rather than wait longer than this. */
 const LONGEST_RETRY_AFTER_SECONDS = 5
-/** Timers take no more; one that is given more fires at once. */
+/** The longest delay a timer supports; a longer one fires immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** One request of ours to the service, however many attempts it takes. */
+/** Makes one call to the service, with retries. */
 export class Transport {
   readonly #options: TransportOptions
   readonly #turns: Turns
@@ -88,7 +88,7 @@ export class Transport {
   async #attempt(call: Call, deadline: number): Promise<Outcome> {
     const { signal, timeoutMs = this.#options.timeoutMs } = call
     signal?.throwIfAborted()
-    // Not AbortSignal.any: some runtimes keep what it makes for as long as the caller's own signal lives.
+    // Not AbortSignal.any: in some runtimes its result lives as long as the caller's signal.
     const controller = new AbortController()
     const abort = (): void => controller.abort()
     signal?.addEventListener('abort', abort, { once: true })
@@ -104,7 +104,7 @@ export class Transport {
     } catch (error) {
       if (signal?.aborted) throw signal.reason
       const mayBeDone = leave !== undefined && !wasNeverSent(error)
-      // Nobody else aborts it.
+      // Only the timeout aborts it.
       return { mayBeDone, error: controller.signal.aborted ? timeout(limitMs, error) : this.#unreachable(error) }
     } finally {
       clearTimeout(timer)
@@ -114,7 +114,7 @@ export class Transport {
   }
 
   #unreachable(cause: unknown): ConnectionError {
-    const why = whyUnreachable(cause) || 'no answer'
+    const why = whyUnreachable(cause) || 'no response'
     const { host } = new URL(this.#options.baseUrl)
     const message = `The service at ${host} could not be reached (${why}). Is it running, and is the base URL right?`
     return new ConnectionError(message, { code: 'connection_failed', cause })
@@ -143,7 +143,7 @@ function isWorthRepeating(error: BoltyardError): boolean {
 
 const retryAfter = (error: BoltyardError): number => (error instanceof RateLimitError && error.retryAfterSeconds) || 0
 
-/** Whoever was refused together would come back together, without the random part. */
+/** The random part keeps clients that failed together from retrying together. */
 function pauseBefore(attempt: number, error: BoltyardError): number {
   const backoffMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt)
   const atLeastMs = error instanceof RateLimitError ? retryAfter(error) * 1000 : backoffMs / 2
@@ -151,12 +151,12 @@ function pauseBefore(attempt: number, error: BoltyardError): number {
 }
 
 function timeout(limitMs: number, cause: unknown): TimeoutError {
-  return new TimeoutError(`The service did not answer within ${Math.max(0, Math.round(limitMs))} ms.`, { code: 'timeout', cause })
+  return new TimeoutError(`The service did not respond within ${Math.max(0, Math.round(limitMs))} ms.`, { code: 'timeout', cause })
 }
 
 function uncertain({ method, path }: Call, cause: BoltyardError): UncertainOutcomeError {
   return new UncertainOutcomeError(
-    `The answer to ${method} ${path} was lost: it may have been done or not. Look at the node before you repeat it.`,
+    `The response to ${method} ${path} was lost, so the operation may or may not have been carried out. Check the node before you retry.`,
     { code: 'uncertain_outcome', status: cause.status, requestId: cause.requestId, cause },
   )
 }

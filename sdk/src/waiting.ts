@@ -1,4 +1,4 @@
-/** `isIdle`: the program may end meanwhile. */
+/** `isIdle`: the timer does not keep the process alive. */
 export async function pause(ms: number, signal: AbortSignal | undefined, isIdle = false): Promise<void> {
   signal?.throwIfAborted()
   await new Promise<void>((resolve, reject) => {
@@ -15,7 +15,7 @@ export async function pause(ms: number, signal: AbortSignal | undefined, isIdle 
   })
 }
 
-/** So many at once, the others in the order of their coming. */
+/** Limits concurrency. Callers beyond the limit wait in order of arrival. */
 export class Turns {
   #free: number
   readonly #waiting: (() => void)[] = []
@@ -24,7 +24,7 @@ export class Turns {
     this.#free = count
   }
 
-  /** Gives the way out, to be taken once. */
+  /** Returns a function that releases the slot; call it once. */
   async enter(signal: AbortSignal | undefined): Promise<() => void> {
     if (this.#free > 0) this.#free--
     else await this.#wait(signal)
@@ -42,7 +42,7 @@ export class Turns {
         resolve()
       }
       const abort = (): void => {
-        // Who has left must not be given a turn: nobody would give it back.
+        // A caller that has aborted must not get a slot, because it would never release it.
         this.#waiting.splice(this.#waiting.indexOf(enter), 1)
         reject(signal?.reason)
       }

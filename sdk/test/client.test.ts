@@ -299,8 +299,8 @@ describe('what goes wrong has a type, a code and a request id', () => {
     const elsewhere = new Boltyard({ apiKey, baseUrl: wire.baseUrl.replace('/v1', '/other/v1') })
     const nobody = new Boltyard({ apiKey, baseUrl: `http://127.0.0.1:${await freePort()}/v1`, maxRetries: 0 })
     const messageOf = async (call: Promise<unknown>): Promise<string> => (await fails(call, BoltyardError)).message
-    expect(await messageOf(wrongKey.nodes.list())).toContain(`Check the API key: it must be a key of the service at ${host}`)
-    expect(await messageOf(elsewhere.nodes.list())).toContain(`Is the base URL right? It is http://${host}/other/v1`)
+    expect(await messageOf(wrongKey.nodes.list())).toContain(`Check the API key: it must belong to the service at ${host}`)
+    expect(await messageOf(elsewhere.nodes.list())).toContain(`Check the base URL: http://${host}/other/v1`)
     expect(await messageOf(boltyard.nodes.get('node_typo'))).toContain('Check its id')
     expect(await messageOf(nobody.nodes.list())).toMatch(/ECONNREFUSED.*Is it running, and is the base URL right\?/)
   })
@@ -353,7 +353,7 @@ describe('what goes wrong has a type, a code and a request id', () => {
 describe('the constructor', () => {
   test('says what is missing or wrong, and shows no key', () => {
     expect(() => new Boltyard({ apiKey: '' })).toThrow(/SERVICE_API_KEY/)
-    expect(() => new Boltyard({ apiKey: 'by_secret\n' })).toThrow(/odd character/)
+    expect(() => new Boltyard({ apiKey: 'by_secret\n' })).toThrow(/another invalid character/)
     expect(() => new Boltyard({ apiKey: 'by_secret\n' })).not.toThrow(/by_secret/)
     for (const baseUrl of ['localhost:8402', 'ftp://x/v1', 'http://user:secret@x/v1', 'http://x/v1?y', ''])
       expect(() => new Boltyard({ apiKey, baseUrl })).toThrow(/base URL/)

@@ -74,7 +74,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     const again = await present(shop.url('/jokes/1'), credential)
     expect([again.status, again.headers.get('payment-receipt')]).toEqual([402, null])
     expect(challengesIn(again)).toHaveLength(1)
-    expect(((await again.json()) as { detail: string }).detail).toMatch(/used already/)
+    expect(((await again.json()) as { detail: string }).detail).toMatch(/already used/)
     expect(shop.delivered).toBe(before + 1)
     expect(types()).toEqual(['challenged', 'delivered', 'refused'])
   })

@@ -156,7 +156,7 @@ describe('a tool of an MCP server', () => {
     expect((await callWith(credential, joke('wine cellar'))).code).toBe(-32042)
     expect((await callWith(credential, joke('beer'))).content).toEqual([{ type: 'text', text: JOKE }])
     const again = await callWith(credential, joke('beer'))
-    expect([again.code, again.data.problem.detail]).toEqual([-32042, expect.stringMatching(/used already/)])
+    expect([again.code, again.data.problem.detail]).toEqual([-32042, expect.stringMatching(/already used/)])
     expect(calls.splice(0)).toEqual(['beer'])
   })
 

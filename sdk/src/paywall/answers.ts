@@ -1,10 +1,10 @@
 import type { CreatedPayment } from '../types.ts'
 import type { Terms } from './terms.ts'
 
-/** A whole answer. A header with several values is several lines. */
+/** A complete response. A header with several values is written as several lines. */
 export type Answer = { status: number; headers: Record<string, string | string[]>; body: string }
 
-/** Why what was presented does not count. */
+/** Why a credential was not accepted. */
 export type Refusal = { code: string; problem: string; detail: string }
 
 const PROBLEMS = 'https://paymentauth.org/problems/'
@@ -12,22 +12,22 @@ const PROBLEMS = 'https://paymentauth.org/problems/'
 export const MALFORMED: Refusal = {
   code: 'malformed_credential',
   problem: `${PROBLEMS}malformed-credential`,
-  detail: 'The credential cannot be read.',
+  detail: 'The credential is malformed.',
 }
 export const OTHER_TERMS: Refusal = {
   code: 'other_terms',
   problem: `${PROBLEMS}invalid-challenge`,
-  // Not what it was for: whoever found an id in somebody's receipt would learn what that person bought.
-  detail: 'The credential is not for this request, at this price. It was not used up.',
+  // Does not say what it was for: someone who found a payment id in a receipt would learn what was bought.
+  detail: 'The credential is not for this request at this price. It was not used up.',
 }
 const BY_CODE: Record<string, [problem: string, detail: string]> = {
   invalid_payment_credential: ['verification-failed', 'The credential does not prove this payment.'],
-  gateway_payment_not_found: ['invalid-challenge', 'The credential is of no payment that is known here.'],
-  already_redeemed: ['invalid-challenge', 'The credential was used already: one payment is one delivery.'],
-  payment_expired: ['payment-expired', 'The payment was not made in time, or the credential has lapsed.'],
+  gateway_payment_not_found: ['invalid-challenge', 'The credential does not belong to a known payment.'],
+  already_redeemed: ['invalid-challenge', 'The credential was already used. A payment buys one delivery.'],
+  payment_expired: ['payment-expired', 'The payment was not made in time, or the credential has expired.'],
 }
 
-/** What the gateway says of the problem is finer than what its code says. */
+/** The gateway's `problem` is more specific than its code. */
 export function refusalOf(code: string, problem?: unknown): Refusal {
   const [kind, detail] = BY_CODE[code] ?? ['verification-failed', 'The credential was refused.']
   const isKnown = typeof problem === 'string' && problem.startsWith(PROBLEMS)
@@ -35,7 +35,7 @@ export function refusalOf(code: string, problem?: unknown): Refusal {
 }
 
 const HOW_IN_HTTP =
-  'Pay an invoice from WWW-Authenticate over Lightning, and send the request again with the credential in Authorization.'
+  'Pay an invoice from WWW-Authenticate over Lightning, then send the request again with the credential in Authorization.'
 
 export function paymentRequired(
   { amountSat, description }: Terms,
@@ -56,7 +56,7 @@ export function paymentRequired(
     status: 402,
     headers: {
       'WWW-Authenticate': payments.map(({ challenge }) => challenge),
-      // A challenge is for one customer: from a cache, two would pay the same invoice.
+      // A challenge is for one customer. From a cache, two customers would pay the same invoice.
       'Cache-Control': 'no-store',
       'Content-Type': 'application/problem+json',
     },
@@ -64,31 +64,31 @@ export function paymentRequired(
   }
 }
 
-/** Without a challenge, and without a word about why: the reason may be the merchant's key or credit, which is no customer's business. */
+/** No challenge and no reason: the reason may be the seller's key or credit, which customers should not see. */
 export function unavailable(hasCredential: boolean, retryAfterSeconds: number): Answer {
   const detail = hasCredential
-    ? `Whether this was paid cannot be told right now. Do not pay again: send the same credential again in ${retryAfterSeconds} seconds.`
-    : `Payments cannot be taken right now. Try again in ${retryAfterSeconds} seconds.`
+    ? `The payment cannot be verified right now. Do not pay again: send the same credential again in ${retryAfterSeconds} seconds.`
+    : `Payments cannot be accepted right now. Try again in ${retryAfterSeconds} seconds.`
   return problemAnswer(503, 'Service Unavailable', detail, { retryAfterSeconds })
 }
 
-/** The customer has paid for exactly this, and less than it costs by now. Many clients pay every challenge they see, so there is none. */
+/** The customer paid for this resource, but the price has risen. No challenge, because many clients pay every challenge they see. */
 export function priceChanged({ amountSat }: Terms, paymentId: string): Answer {
   const detail =
-    `The price has risen to ${amountSat} sat since this was quoted, and the payment does not cover it. Do not pay again: nothing was ` +
-    `used up. Send the same credential again when the price is lower, or name payment ${paymentId} to the seller.`
+    `The price has risen to ${amountSat} sat since the quote, and the payment does not cover it. Do not pay again: the payment was not ` +
+    `used up. Send the same credential again when the price is lower, or give the seller the payment id ${paymentId}.`
   return problemAnswer(409, 'Conflict', detail, { amountSat, paymentId })
 }
 
 export function deliveryInProgress(retryAfterSeconds: number): Answer {
   const detail =
-    'A request with this credential is being answered, or its answer was lost a moment ago. Do not pay again: if you did not get ' +
-    `the answer, send the same credential again in ${retryAfterSeconds} seconds.`
+    'Another request with this credential is in progress, or its response was just lost. Do not pay again: if you did not get ' +
+    `the response, send the same credential again in ${retryAfterSeconds} seconds.`
   return problemAnswer(409, 'Conflict', detail, { retryAfterSeconds })
 }
 
 export function tooManyVisits(retryAfterSeconds: number): Answer {
-  const detail = `Too many requests from this address were not paid. Pay one of them, or try again in ${retryAfterSeconds} seconds.`
+  const detail = `Too many unpaid requests from this address. Pay for one of them, or try again in ${retryAfterSeconds} seconds.`
   return problemAnswer(429, 'Too Many Requests', detail, { retryAfterSeconds })
 }
 
@@ -116,8 +116,8 @@ function problemAnswer(
 }
 
 /**
- * The handler's own wish, as far as it keeps what was paid for out of caches that others are served from. `express.static` says `public`,
- * which would let a proxy give the next one for nothing.
+ * Keeps the handler's Cache-Control, except for directives that allow shared caches: with `public`, as set by `express.static`, a proxy
+ * would serve the paid response to others for free.
  */
 export function privately(cacheControl: string | null | undefined): string {
   const directives = (cacheControl ?? '')

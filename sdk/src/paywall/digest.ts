@@ -1,10 +1,10 @@
 type NodeCrypto = { hash(name: 'sha256', text: string, form: 'hex'): string }
 
-// Asked for at run time, so that the same files load where there is no node:crypto.
+// Loaded at run time, so that the same files work without node:crypto.
 const { process } = globalThis as { process?: { getBuiltinModule?: (name: 'node:crypto') => NodeCrypto | undefined } }
 const nodeCrypto = process?.getBuiltinModule?.('node:crypto')
 
-/** Web Crypto hands even a few bytes to another thread; node:crypto takes a twentieth of the time, and this runs for every paid request. */
+/** Web Crypto uses another thread even for a few bytes. node:crypto takes a twentieth of the time, and this runs for every paid request. */
 export const sha256HexSync: ((text: string) => string) | undefined = nodeCrypto?.hash
   ? (text) => nodeCrypto.hash('sha256', text, 'hex')
   : undefined

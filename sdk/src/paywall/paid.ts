@@ -2,7 +2,7 @@ import type { RequestPayment } from './gate/delivery.ts'
 
 const payments = new WeakMap<object, RequestPayment>()
 
-/** The payment that opened the way for this request: of the framework's own request object, or the context in Hono. */
+/** The payment for this request. Takes the framework's request object, or the context in Hono. */
 export function paymentOf(request: object): RequestPayment | undefined {
   return payments.get(request)
 }

@@ -3,18 +3,18 @@ import { sha256Hex } from './digest.ts'
 import { checkAmount, type PaywallOptions } from './options.ts'
 import type { Target } from './visit.ts'
 
-/** What this request costs, and what a payment must be for to count. */
+/** The request's price, and what a payment for it must match. */
 export type Terms = {
   nodeId: string
   protocols: readonly Protocol[]
   resource: string
   description: string
   amountSat: number
-  /** Prices from a rate move between quote and payment, so a little less than the price still counts. */
+  /** Prices based on an exchange rate change between quote and payment, so slightly less than the price is accepted. */
   minAmountSat: number
 }
 
-/** Undefined: they have to be computed. */
+/** Undefined if they have to be computed. */
 export function constantTermsOf<R>(
   options: PaywallOptions<R>,
   protocols: readonly Protocol[],
@@ -48,10 +48,10 @@ function checkedTerms<R>(
   resource: string,
   description: string,
 ): Terms {
-  // A price that came out as 0 or NaN must not become a gift.
+  // A computed price of 0 or NaN must not make the resource free.
   checkAmount(amountSat)
   const tolerance = priceTolerance ?? (named === undefined ? 0.1 : 0)
-  // The small number makes up for fractions such as 0.29 × 100 = 28.999999999999996.
+  // The epsilon compensates for rounding such as 0.29 × 100 = 28.999999999999996.
   const minAmountSat = amountSat - Math.floor(amountSat * tolerance + 1e-9)
   return { nodeId, protocols, resource, description, amountSat, minAmountSat }
 }
@@ -61,17 +61,17 @@ const LONGEST_DESCRIPTION = 500
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/
 
 async function defaultResource<R>(options: PaywallOptions<R>, target: Target): Promise<string> {
-  // Cut off instead, whoever pays for one page would have paid for all that begin the same way.
+  // Not truncated: a payment for one page would then open all pages with the same beginning.
   return shortResource(options, target) ?? `${verbOf(target.method)} sha256:${await sha256Hex(pathOf(options, target))}`
 }
 
-/** Undefined: it is too long, or not ASCII. */
+/** Undefined if it is too long or not ASCII. */
 function shortResource<R>(options: PaywallOptions<R>, target: Target): string | undefined {
   const resource = `${verbOf(target.method)} ${pathOf(options, target)}`
   return resource.length <= LONGEST_RESOURCE && PRINTABLE_ASCII.test(resource) ? resource : undefined
 }
 
-/** A price that is a function may depend on the path and the query, so they bind the payment; a constant price is the route's. */
+/** A price function may depend on the path and query, so they bind the payment. A constant price is bound to the route. */
 const pathOf = <R>({ amountSat }: PaywallOptions<R>, { route, url }: Target): string =>
   typeof amountSat === 'function' ? url : route
 
@@ -80,5 +80,5 @@ function defaultDescription({ method, route }: Target): string {
   return text.length <= LONGEST_DESCRIPTION ? text : `${text.slice(0, LONGEST_DESCRIPTION - 1)}…`
 }
 
-/** HEAD asks about what GET sells. */
+/** HEAD stands for the same resource as GET. */
 const verbOf = (method: string): string => (method === 'HEAD' ? 'GET' : method)

@@ -4,7 +4,7 @@ const QUIET_MS = 60_000
 const MOST_CAUSES = 1_000
 const lastTold = new Map<string, number>()
 
-/** One line on stderr, once per cause and minute: a seller must learn what is wrong, and no visitor may fill the log. */
+/** Writes one line to stderr, at most once a minute per cause, so that the seller learns what is wrong but visitors cannot flood the log. */
 export function warn(cause: string, text: string, now = Date.now()): void {
   const last = lastTold.get(cause)
   if (last !== undefined && now - last < QUIET_MS) return
@@ -14,16 +14,16 @@ export function warn(cause: string, text: string, now = Date.now()): void {
   console.error(`boltyard paywall: ${text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')}`)
 }
 
-/** What the seller has to change, as far as the error tells. */
+/** What the seller needs to change, as far as the error tells. */
 export function adviceFor(error: unknown, nodeId: string): string {
   if (!(error instanceof BoltyardError)) return error instanceof Error ? error.message : String(error)
   if (error instanceof AuthenticationError)
-    return 'The gateway refused the API key. Set SERVICE_API_KEY (or `client`) to a key that has the scope gateway:write.'
+    return 'The gateway refused the API key. Set SERVICE_API_KEY (or `client`) to a key with the scope gateway:write.'
   if (error.code === 'not_found' || (error.code === 'unexpected_answer' && (error.status ?? 0) < 500))
     return 'There is no Boltyard API at the base URL. Set SERVICE_BASE_URL (or `client`) to a URL that ends in /v1.'
-  if (error.code === 'node_not_found') return `There is no node ${nodeId} in the account of this API key. Correct \`nodeId\`.`
+  if (error.code === 'node_not_found') return `The account of this API key has no node ${nodeId}. Correct \`nodeId\`.`
   if (error instanceof InsufficientCreditError) return "The account's credit is used up. Top it up."
-  if (error instanceof RateLimitError) return `The gateway limits this API key (${error.code}). ${error.message}`
-  if (error.status === 400) return `The gateway refused the terms of the payment. ${error.message}`
-  return `Payments cannot be taken now (${error.code}). ${error.message}`
+  if (error instanceof RateLimitError) return `The gateway has rate limited this API key (${error.code}). ${error.message}`
+  if (error.status === 400) return `The gateway rejected the payment's terms. ${error.message}`
+  return `Payments cannot be accepted right now (${error.code}). ${error.message}`
 }

@@ -2,12 +2,12 @@ import { ConflictError, CredentialError, ExpiredError, NotFoundError } from '../
 import { OTHER_TERMS, type Refusal, refusalOf } from './answers.ts'
 
 /**
- * `refused`: a fresh challenge is of use to the customer. `too_little`: paid for this very thing, and less than it costs by now.
- * `in_progress`: another request is being answered for it.
+ * `refused`: the customer needs a new challenge. `too_little`: paid for this resource, but less than its current price. `in_progress`:
+ * another request with it is in progress.
  */
 export type Verdict = { is: 'refused'; refusal: Refusal } | { is: 'too_little'; isClaimed: boolean } | { is: 'in_progress' }
 
-/** What an error of the gateway says about a credential. Undefined: nothing, least of all that it was not paid. */
+/** What a gateway error says about a credential. Undefined: nothing; in particular, it may have been paid. */
 export function verdictOf(error: unknown): Verdict | undefined {
   if (error instanceof ConflictError) return verdictOfConflict(error)
   const isRefused =

@@ -1,26 +1,26 @@
 import type { WaitUntil } from './gate/claims.ts'
 
-/** What is asked for, whatever framework it came through. */
+/** The requested resource, independent of the framework. */
 export type Target = {
   method: string
-  /** The pattern that the router matched with the path it is mounted at, or the path where there is none. */
+  /** The matched route pattern including its mount path, or the path if there is none. */
   route: string
-  /** The path with its query. */
+  /** Path and query. */
   url: string
 }
 
-/** A request, whatever framework it came through. */
+/** A request, independent of the framework. */
 export type Visit<R> = Target & {
   authorization: string | null | undefined
-  /** As the framework's trusted-proxy setting has it. */
+  /** Determined by the framework's trusted-proxy setting. */
   clientAddress?: string | undefined
-  /** For the answer to OPTIONS, where the framework knows. */
+  /** For the response to OPTIONS, if the framework knows them. */
   methods?: readonly string[] | undefined
-  /** Aborted when the customer leaves. */
+  /** Aborted when the customer disconnects. */
   signal?: AbortSignal | undefined
   waitUntil?: WaitUntil | undefined
-  /** Where a challenge and a credential travel, if not in HTTP's headers. */
+  /** How challenges and credentials are transported, if not in HTTP headers. */
   howToPay?: string | undefined
-  /** What the functions of the options are given. */
+  /** The argument of functions in the options. */
   request: R
 }

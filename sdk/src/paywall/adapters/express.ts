@@ -7,7 +7,7 @@ import { follow, type NodeResponse, whileConnected } from './node-response.ts'
 
 export { paymentOf } from '../paid.ts'
 
-/** As much of Express's request as is of use for a price; annotate your function with Express's own type for more. */
+/** The parts of Express's request that are useful for a price. For more, annotate your function with Express's own type. */
 export type ExpressRequest = IncomingRequest & {
   originalUrl: string
   params: Record<string, string | string[]>
@@ -15,14 +15,14 @@ export type ExpressRequest = IncomingRequest & {
   body?: unknown
 }
 
-/** Not `params`, `query` and `body`: named here, the types of the handlers behind the paywall would be taken from here. */
+/** Without `params`, `query` and `body`: TypeScript would infer the types of later handlers from them. */
 type IncomingRequest = {
   method?: string | undefined
   url?: string | undefined
   headers: { authorization?: string | undefined; [name: string]: string | string[] | undefined }
   socket?: { remoteAddress?: string | undefined } | undefined
 }
-/** What Express adds. */
+/** Properties added by Express. */
 type Routed = {
   originalUrl?: string
   baseUrl?: string
@@ -80,12 +80,12 @@ async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response:
   return true
 }
 
-/** Before all routes (`app.use`) no pattern has been matched yet: the path itself binds what is paid for to it. */
+/** In `app.use`, no route pattern is matched yet, so a payment is bound to the path. */
 function routeOf({ baseUrl = '', route }: Routed, url: string): string {
   return route?.path === undefined ? (url.split('?')[0] ?? '') : `${baseUrl}${route.path}`
 }
 
-/** Express knows many more than anybody sells; it answers HEAD wherever it answers GET. */
+/** Express lists many more methods than a shop uses, and supports HEAD wherever it supports GET. */
 function methodsOf(methods: Record<string, boolean> | undefined): string[] | undefined {
   if (methods === undefined) return undefined
   return METHODS.filter(
@@ -95,7 +95,7 @@ function methodsOf(methods: Record<string, boolean> | undefined): string[] | und
 
 const isExpress = (request: object): boolean => (request as Routed).originalUrl !== undefined
 
-/** Nobody behind plain `node:http` handles errors, and a `next` that ignores its argument would deliver for nothing. */
+/** Plain `node:http` has no error handler, and a `next` that ignores its argument would deliver for free. */
 function fail(response: NodeResponse & { destroy?: () => unknown }, error: unknown): void {
   warn('handler', `A request failed: ${error instanceof Error ? error.message : String(error)}`)
   if (response.headersSent) return void response.destroy?.()

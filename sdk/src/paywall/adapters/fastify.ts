@@ -5,7 +5,7 @@ import { follow, type NodeResponse, whileConnected } from './node-response.ts'
 
 export { paymentOf } from '../paid.ts'
 
-/** As much of Fastify's request as is needed here and is of use for a price; annotate your function with Fastify's own type for more. */
+/** The parts of Fastify's request that are needed here or useful for a price. For more, annotate your function with Fastify's own type. */
 export type FastifyRequest = {
   method: string
   url: string
@@ -25,19 +25,19 @@ export type FastifyReply = {
   send(body: string): unknown
 }
 
-/** `app.get('/joke', { onRequest: paywall({ nodeId, amountSat: 10 }) }, async () => …)`; `preHandler` where the price depends on the body. */
+/** `app.get('/joke', { onRequest: paywall({ nodeId, amountSat: 10 }) }, async () => …)`; `preHandler` if the price depends on the body. */
 export function paywall<R = FastifyRequest>(
   options: PaywallOptions<R>,
 ): ((request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) & Ready {
   const gate = lazyGate(options)
   const hook = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
-    // A hook of all routes also runs where there is none. Nothing is sold there.
+    // A global hook also runs for 404s, where nothing is sold.
     if (request.is404) return undefined
     const { method, headers, routeOptions, url, ip } = request
     const route = routeOptions.url ?? url
     const visit = { method, route, url, authorization: headers.authorization, clientAddress: ip, request: request as R }
     const decision = gate.recall(visit) ?? (await whileConnected(reply.raw, (signal) => gate.decide({ ...visit, signal })))
-    // Otherwise Fastify would go on to the handler.
+    // Otherwise Fastify would continue to the handler.
     if (!decision) return reply.hijack()
     if (decision.pass) {
       if (!decision.delivery) return undefined

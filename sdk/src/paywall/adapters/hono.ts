@@ -25,7 +25,7 @@ export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>
     const { delivery } = decision
     if (!delivery) return next()
     rememberPayment(context, delivery.payment)
-    // An error of the handler has become an answer by then, and whatever else it throws has not.
+    // Hono has already turned an Error from the handler into a response, but not other thrown values.
     try {
       await next()
     } catch (error) {
@@ -33,7 +33,7 @@ export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>
       throw error
     }
     const response = delivered(context.res, delivery, raw.signal)
-    // Assigned over another one, Hono would merge that one's headers into it.
+    // If a response is already set, Hono would merge its headers into the new one.
     context.res = undefined
     context.res = response
     return undefined
@@ -41,7 +41,7 @@ export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>
   return Object.assign(handler, { ready: gate.ready })
 }
 
-/** The pattern of the last route is the handler's. A wildcard binds a payment to nothing, so there the path itself has to. */
+/** The last matched route is the handler's. A wildcard would bind a payment to nothing, so use the path instead. */
 function routeOf({ req }: Pick<Context, 'req'>): string {
   const pattern = req.matchedRoutes.at(-1)?.path
   return pattern === undefined || pattern.includes('*') ? req.path : pattern
@@ -52,7 +52,7 @@ function waitUntilOf(context: Pick<Context, 'executionCtx'>): WaitUntil | undefi
     const { executionCtx } = context
     return (work) => executionCtx.waitUntil(work)
   } catch {
-    // Hono throws where the runtime has none; there, work goes on after the answer.
+    // Hono throws if the runtime has no execution context; there, work continues after the response anyway.
     return undefined
   }
 }

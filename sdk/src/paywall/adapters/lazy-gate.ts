@@ -7,11 +7,11 @@ import type { Visit } from '../visit.ts'
 export type LazyGate<R> = { recall(visit: Visit<R>): Pass | undefined; decide(visit: Visit<R>): Promise<Decision> } & Ready
 
 export type Ready = {
-  /** Rejects, with what to change, if payments cannot be taken: a wrong key, base URL, node or description. Call it when your shop starts. */
+  /** Call it at startup. Rejects with what to change if payments cannot be accepted: a wrong key, base URL, node or description. */
   ready(): Promise<void>
 }
 
-/** Built at the first request: a build that imports a shop has no key, and need not have one. */
+/** Created at the first request, so that a build that imports the shop needs no key. */
 export function lazyGate<R>(options: PaywallOptions<R>): LazyGate<R> {
   let gate: Gate<R> | undefined
   const build = (): Gate<R> => {

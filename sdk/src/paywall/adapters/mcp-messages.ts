@@ -2,7 +2,7 @@ import { fromBase64, textOf, toBase64Url } from '../../../../protocol/src/bytes.
 import { jcs } from '../../../../protocol/src/jcs.ts'
 import { readChallenges } from '../../../../protocol/src/www-authenticate.ts'
 
-/** Between headers and what mppx makes of them in JSON: there the challenge's request is an object, not a base64url string. */
+/** Converts between headers and mppx's JSON form, where the challenge's request is an object instead of a base64url string. */
 
 type Json = { [name: string]: unknown }
 
@@ -15,8 +15,8 @@ export function challengeOf(header: string): Json {
 export const receiptOf = (header: string): unknown => jsonOf(header)
 
 /**
- * The header that the credential would have been. The gateway compares the request byte for byte, so it is written as it was issued:
- * canonically. Undefined: there is none. What is none, or too deep to write, becomes a header that is refused.
+ * Converts the credential to an Authorization header. The gateway compares the request byte for byte, so it is written in canonical form, as
+ * issued. Undefined if there is no credential. A malformed or too deeply nested one becomes a header that is refused.
  */
 export function headerOf(credential: unknown): string | undefined {
   if (credential === undefined) return undefined
@@ -30,13 +30,13 @@ export function headerOf(credential: unknown): string | undefined {
   }
 }
 
-/** One text for arguments that mean the same. A schema may have made dates of them, which JSON writes as texts. */
+/** The same text for equal arguments. A schema may have turned strings into dates, which JSON writes as strings again. */
 export function argumentsText(value: unknown): string {
   const text = JSON.stringify(value)
   try {
     return jcs(JSON.parse(text))
   } catch {
-    // A lone surrogate: no canonical form, but still a text of its own.
+    // An unpaired surrogate has no canonical form, but the text is still unique.
     return text
   }
 }

@@ -4,15 +4,15 @@ import { lazyGate, type Ready } from './lazy-gate.ts'
 import { argumentsText, challengeOf, headerOf, receiptOf } from './mcp-messages.ts'
 
 /**
- * Payments for MCP tools, as mppx has them: a call without payment is answered with JSON-RPC error -32042, whose data holds the challenges;
- * the client calls again with its credential in `_meta`; the result carries the receipt in its own `_meta`.
+ * Payments for MCP tools, compatible with mppx: a call without payment gets JSON-RPC error -32042 with the challenges in `data`; the client
+ * calls again with its credential in `_meta`; the result has the receipt in its own `_meta`.
  */
 const PAYMENT_REQUIRED = -32042
 const CREDENTIAL = 'org.paymentauth/credential'
 const RECEIPT = 'org.paymentauth/receipt'
 const HOW_TO_PAY = `Pay the invoice of a challenge in this error's data over Lightning, and call the tool again with the credential in _meta["${CREDENTIAL}"].`
 
-/** What a handler is told beside its arguments, as far as it is needed here. */
+/** The parts we use of a handler's second argument. */
 export type ToolExtra = { _meta?: Record<string, unknown> | undefined; signal?: AbortSignal | undefined }
 export type ToolResult = {
   content?: unknown[] | undefined
@@ -21,13 +21,13 @@ export type ToolResult = {
 }
 
 export type ToolOptions<A> = Omit<PaywallOptions<A>, 'protocol' | 'l402' | 'singleUse' | 'options'> & {
-  /** Its name: a payment for one tool must not buy another. Its resource is `tools/call <name>` unless given, with the arguments if the price is a function. */
+  /** The tool's name, which binds payments to it. The default resource is `tools/call <name>`, plus the arguments if the price is a function. */
   tool: string
 }
 
 /**
- * `server.registerTool('joke', { … }, chargeForTool({ tool: 'joke', nodeId, amountSat: 10 }, async (args, extra) => …))`. MPP only: L402 has no form
- * for tools. Functions of the options are given the tool's arguments.
+ * `server.registerTool('joke', { … }, chargeForTool({ tool: 'joke', nodeId, amountSat: 10 }, async (args, extra) => …))`. MPP only: L402 is not
+ * defined for tools. Functions in the options get the tool's arguments.
  */
 export function chargeForTool<P extends unknown[], T extends ToolResult>(
   options: ToolOptions<P[0]>,
@@ -35,12 +35,12 @@ export function chargeForTool<P extends unknown[], T extends ToolResult>(
 ): ((...parameters: P) => Promise<T>) & Ready {
   const gate = lazyGate<P[0]>({ ...options, protocol: 'mpp' })
   const charged = async (...parameters: P): Promise<T> => {
-    // A tool without arguments is given only what is beside them.
+    // The handler of a tool without arguments gets only `extra`.
     const extra = (parameters.at(-1) ?? {}) as ToolExtra
     const decision = await gate.decide({
       method: 'tools/call',
       route: options.tool,
-      // What a query is elsewhere: a price that is a function may depend on the arguments.
+      // The arguments take the place of a query, because a price function may depend on them.
       url: parameters.length > 1 ? `${options.tool} ${argumentsText(parameters[0])}` : options.tool,
       authorization: headerOf(extra._meta?.[CREDENTIAL]),
       signal: extra.signal,
@@ -76,8 +76,8 @@ async function deliver<T extends ToolResult>(
 }
 
 /**
- * McpServer turns what a tool throws into text for the model, and the challenge in it would be lost. It lets its own error class with this
- * very code through, so it has to be that class; a server that was built otherwise has no need of it.
+ * McpServer turns exceptions of a tool into text for the model, and the challenge would be lost. It only passes through its own error class
+ * with this code, so use that class. Other server implementations do not need it.
  */
 async function paymentRequired(message: string, data: object): Promise<Error> {
   try {

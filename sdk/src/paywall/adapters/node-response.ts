@@ -1,14 +1,14 @@
 import { privately } from '../answers.ts'
 import type { Delivery } from '../gate/delivery.ts'
 
-/** As much of node:http's response as is needed, so that nobody has to install its types. */
+/** The parts of node:http's response we use, so that users do not have to install its types. */
 export type NodeResponse = {
   statusCode: number
   headersSent: boolean
   writableFinished: boolean
   destroyed?: boolean
   errored?: unknown
-  /** Null while another request's answer is written to it. */
+  /** Null while another request's response is being written to the socket. */
   socket?: NodeSocket | null | undefined
   /** HTTP/2 only. */
   stream?: NodeStream | undefined
@@ -31,7 +31,7 @@ type NodeSocket = {
   removeListener(event: 'timeout', listener: () => void): unknown
 }
 
-/** Undefined: the connection was closed first, and whatever it did meanwhile was stopped. */
+/** Undefined if the connection was closed first; the work is then aborted. */
 export async function whileConnected<T>(
   response: NodeResponse,
   work: (signal: AbortSignal) => Promise<T>,
@@ -39,7 +39,7 @@ export async function whileConnected<T>(
   const controller = new AbortController()
   const { signal } = controller
   const leave = (): void => controller.abort()
-  // Whatever ran before may have taken longer than the customer waited, and the event does not come twice.
+  // The customer may already have disconnected during earlier middleware, and the event does not fire twice.
   if (response.destroyed || response.stream?.destroyed) return undefined
   response.once('close', leave)
   try {
@@ -52,16 +52,16 @@ export async function whileConnected<T>(
   }
 }
 
-/** Adds what a paid answer has to say, and finds out whether it was delivered. */
+/** Adds the headers of a paid response, and determines whether it was delivered. */
 export function follow(response: NodeResponse, delivery: Delivery): void {
   finishHead(response, delivery)
   if (delivery.isWatched) decideDelivery(response, delivery)
 }
 
 /**
- * The first of these decides. The handler answers 4xx or 5xx: not delivered. The customer leaves before a byte of the answer was handed to
- * the socket: not delivered, once the handler has ended. They leave later, or stop reading until a timeout: delivered, or one payment would
- * buy many almost complete answers. The shop breaks the answer off: not delivered.
+ * The first of these events decides. The handler responds with 4xx or 5xx: not delivered. The customer disconnects before any byte was
+ * written to the socket: not delivered, once the handler has finished. They disconnect later, or stop reading until a timeout: delivered;
+ * otherwise one payment could buy many almost complete responses. The shop aborts the response: not delivered.
  */
 function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   const { end } = response
@@ -69,18 +69,18 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   let [hasEnded, hasLeft, hasTimedOut] = [false, false, false]
 
   const byStatus = (): void => {
-    if (response.statusCode >= 400) delivery.release(`the handler answered ${response.statusCode}`)
+    if (response.statusCode >= 400) delivery.release(`the handler returned ${response.statusCode}`)
     else delivery.deliver()
   }
   const afterLeaving = (): void => {
-    if (delivery.releaseOnDisconnect) delivery.release('the customer left before the answer')
+    if (delivery.releaseOnDisconnect) delivery.release('the customer left before the response')
     else byStatus()
   }
-  // In HTTP/2 Node itself finishes what the customer has reset.
+  // In HTTP/2, Node itself finishes a response that the customer has reset.
   const isFinished = (): boolean => (response.stream ? hasEnded && response.stream.writableFinished : response.writableFinished)
   const hasSent = (): boolean => (response.stream ? response.headersSent : (socket?.bytesWritten ?? 0) > bytesBefore)
   const hasShopBroken = (): boolean => {
-    // Not by the code of the reset, which the customer can choose as well.
+    // Do not use the reset code: the customer can choose it too.
     if (response.stream) return isOwnError(response.stream.errored)
     if (response.errored) return true
     return !(hasTimedOut || socket?.readableEnded || socket?.errored)
@@ -97,7 +97,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
     socket?.removeListener('timeout', timeOut)
     if (delivery.isDecided) return
     if (isFinished()) byStatus()
-    else if (hasShopBroken()) delivery.release('the answer broke off')
+    else if (hasShopBroken()) delivery.release('the response was cut off')
     else if (hasSent()) byStatus()
     else if (hasEnded) afterLeaving()
     else hasLeft = true
@@ -106,7 +106,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   response.once('finish', () => {
     if (!hasLeft && isFinished()) byStatus()
   })
-  // Requests may come one behind the other over one connection, and each has to wait for it.
+  // With pipelining, each response has to wait for the socket.
   if (response.socket) useSocket()
   else response.once('socket', useSocket)
   delivery.hasBegun = hasSent
@@ -119,13 +119,13 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   } as NodeResponse['end']
 }
 
-/** Node's own error stands for a reset that came from the other side. */
+/** Node reports a reset by the other side with its own error. */
 const isOwnError = (error: unknown): boolean =>
   error instanceof Error && (error as { code?: unknown }).code !== 'ERR_HTTP2_STREAM_ERROR'
 
 /**
- * What the handler answers is known when its head is written, and not before: only then it is clear whether there is a delivery to give a
- * receipt for, and what the handler itself says of caches.
+ * The handler's status and Cache-Control are only known when the response head is written. Only then is it clear whether to add a receipt
+ * and what to do about caching.
  */
 function finishHead(response: NodeResponse, delivery: Delivery): void {
   const { writeHead } = response
@@ -142,7 +142,7 @@ function finishHead(response: NodeResponse, delivery: Delivery): void {
   } as NodeResponse['writeHead']
 }
 
-/** Headers come as an object, or as a list of names and values in turns. */
+/** Headers are an object, or a flat list of alternating names and values. */
 function pairsOf(headers: unknown): [name: string, value: unknown][] {
   const pairs: [string, unknown][] = Array.isArray(headers)
     ? headers.flatMap((name, at): [string, unknown][] => (at % 2 === 0 ? [[name, headers[at + 1]]] : []))

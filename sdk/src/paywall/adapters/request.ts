@@ -9,13 +9,13 @@ import { lazyGate, type Ready } from './lazy-gate.ts'
 export { paymentOf } from '../paid.ts'
 
 export type RequestOptions<R> = PaywallOptions<R> & {
-  /** The pattern of the route; the path itself unless given. */
+  /** The route pattern. Defaults to the path. */
   route?: string | undefined
 }
 
 /**
- * `export const GET = paywall({ nodeId, amountSat: 10 }, (request) => Response.json(…))`: for whatever turns a request into a response. What
- * else the handler is given (Next's params, a worker's environment) goes through to it.
+ * `export const GET = paywall({ nodeId, amountSat: 10 }, (request) => Response.json(…))`: for any function from Request to Response. Further
+ * arguments (Next's params, a worker's environment) are passed on to the handler.
  */
 export function paywall<R extends Request, C extends unknown[]>(
   options: RequestOptions<R>,
@@ -48,7 +48,7 @@ export function paywall<R extends Request, C extends unknown[]>(
   return Object.assign(paid, { ready: gate.ready })
 }
 
-/** What workers give a handler beside the request. */
+/** `waitUntil` from a worker's execution context. */
 function waitUntilOf(context: unknown[]): WaitUntil | undefined {
   const execution = context.find((one) => typeof (one as { waitUntil?: unknown } | undefined)?.waitUntil === 'function')
   return execution === undefined ? undefined : (work) => (execution as { waitUntil: WaitUntil }).waitUntil(work)
@@ -63,10 +63,10 @@ export function refused({ status, headers, body }: Exclude<Decision, Pass>): Res
   return response
 }
 
-/** A copy: the headers of a response that came from elsewhere cannot be changed. */
+/** Copies the response, because the headers of a fetched response are immutable. */
 export function delivered(answer: Response, delivery: Delivery, left: AbortSignal | null | undefined): Response {
-  if (answer.status >= 400) delivery.release(`the handler answered ${answer.status}`)
-  else if (left?.aborted && delivery.releaseOnDisconnect) delivery.release('the customer left before the answer')
+  if (answer.status >= 400) delivery.release(`the handler returned ${answer.status}`)
+  else if (left?.aborted && delivery.releaseOnDisconnect) delivery.release('the customer left before the response')
   else if (answer.body === null) delivery.deliver()
   const isFollowed = delivery.isWatched && !delivery.isDecided
   const body = answer.body === null || !isFollowed ? answer.body : followed(answer.body, delivery, left)
@@ -78,8 +78,8 @@ export function delivered(answer: Response, delivery: Delivery, left: AbortSigna
 }
 
 /**
- * The same body. Read to its end, or left by the customer after its first bytes: delivered, or one payment would buy many almost complete
- * answers. Left before them, or broken off by the shop: not delivered.
+ * Passes the body through. Delivered if it is read to the end, or cancelled by the customer after the first bytes; otherwise one payment
+ * could buy many almost complete responses. Not delivered if it is cancelled earlier, or aborted by the shop.
  */
 function followed(
   body: ReadableStream<Uint8Array>,
@@ -92,9 +92,9 @@ function followed(
   const leave = (): void => {
     left?.removeEventListener('abort', leave)
     if (hasSent || !delivery.releaseOnDisconnect) delivery.deliver()
-    else delivery.release('the customer left before the answer')
+    else delivery.release('the customer left before the response')
   }
-  // Some workers have no signal for it.
+  // Some workers have no abort signal.
   left?.addEventListener('abort', leave)
   return new ReadableStream<Uint8Array>(
     {
@@ -109,7 +109,7 @@ function followed(
           hasSent = true
           controller.enqueue(value)
         } catch (error) {
-          delivery.release('the answer broke off')
+          delivery.release('the response was cut off')
           controller.error(error)
         }
       },
@@ -118,7 +118,7 @@ function followed(
         return reader.cancel(reason)
       },
     },
-    // Nothing is read ahead: what was read was handed on.
+    // No read-ahead: everything that was read was passed on.
     { highWaterMark: 0 },
   )
 }

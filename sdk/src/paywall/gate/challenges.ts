@@ -11,10 +11,10 @@ import { within } from './patience.ts'
 
 const MOST_OPEN_VISITS = 100
 
-/** Why a fresh challenge is issued although something was presented, and of which payment that was. */
+/** Why a presented credential was refused, and its payment id. */
 export type Refused = Refusal & { presented: string | undefined }
 
-/** Issues challenges, and keeps one client address from collecting too many of them. */
+/** Issues challenges, and limits how many unpaid ones a client address can have. */
 export class Challenges<R> {
   readonly #client: Boltyard
   readonly #patienceMs: number
@@ -42,7 +42,7 @@ export class Challenges<R> {
     if (place && 'retryAfterSeconds' in place) return this.#limited(terms, address ?? '', place.retryAfterSeconds)
     try {
       const { protocols, nodeId, amountSat, description, resource } = terms
-      // One payment has one protocol, so two offers are two payments.
+      // A payment has one protocol, so two offers need two payments.
       const payments = await within(this.#patienceMs, visit.signal, (signal) =>
         Promise.all(
           protocols.map((protocol) =>
@@ -66,7 +66,7 @@ export class Challenges<R> {
 
   #limited(terms: Terms, clientAddress: string, retryAfterSeconds: number): Answer {
     this.#tell(terms, { type: 'limited', clientAddress })
-    const advice = 'If that is your proxy, tell your framework to trust it, or set `clientAddress`.'
+    const advice = 'If this is your proxy, configure your framework to trust it, or set `clientAddress`.'
     warn('limited', `Too many unpaid visits from ${clientAddress}. ${advice}`)
     return tooManyVisits(retryAfterSeconds)
   }

@@ -7,16 +7,16 @@ import { type ClaimedDelivery, Confirmations } from './confirmations.ts'
 const ATTEMPT_MS = 5_000
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 15_000
-/** Strangers decide how many there are while the gateway is away. The others lapse. */
+/** Bounds the memory while the gateway is unreachable, because visitors decide how many there are. The rest lapse. */
 const MOST_RELEASING = 1_000
 const LONGEST_REASON = 200
-/** Shares of the hold, with time left to say it again. */
+/** Fractions of the hold that leave time for a retry. */
 const LOOKS = [0.75, 0.875, 1]
 
-/** Keeps a request's work alive after its answer, where the runtime would stop it: a worker's `waitUntil`. */
+/** A worker's `waitUntil`: keeps work alive after the response, where the runtime would stop it. */
 export type WaitUntil = (work: Promise<unknown>) => void
 
-/** What becomes of a claimed payment: confirmed, given back, or, if this process dies, lapsed. */
+/** Tracks claimed payments until they are confirmed or released. If this process dies, they lapse. */
 export class Claims {
   readonly #client: Boltyard
   readonly #holdMs: number
@@ -29,14 +29,14 @@ export class Claims {
     this.#confirmations = new Confirmations(client)
   }
 
-  /** A delivery begins. It ends with `confirm` or `fail`. */
+  /** Starts a delivery, which ends with `confirm` or `fail`. */
   begin(): void {
     this.#confirmations.begin()
   }
 
   /**
-   * An answer that has begun and outlasts its hold is confirmed meanwhile: else whoever reads slowly would be served again, at the same
-   * price, as often as the hold lapses. If the shop breaks it off, it is released all the same. Gives how to stop looking.
+   * Confirms a response that has started before its hold ends. Otherwise a slow reader could be served again for the same payment each time
+   * the hold lapses. If the shop aborts the response later, it is still released. Returns a function that stops the timer.
    */
   keep(delivery: ClaimedDelivery, hasBegun: () => boolean, waitUntil?: WaitUntil): () => void {
     const look = (): void => {
@@ -74,15 +74,15 @@ export class Claims {
     waitUntil?.(releasing)
   }
 
-  /** Ends when the gateway knows how an earlier delivery of this process has ended, as far as it can be told. */
+  /** Resolves when the gateway knows the outcome of an earlier delivery of this process, if it can be reached. */
   settling(paymentId: string): Promise<void> | undefined {
     return this.#releasing.get(paymentId) ?? this.#confirmations.confirming(paymentId)
   }
 
-  /** Never rejects. After the hold there is nothing left to give back. */
+  /** Never rejects. After the hold, there is nothing left to release. */
   async #release({ id, requestId }: ClaimedDelivery, reason: string): Promise<void> {
     const end = Date.now() + this.#holdMs
-    // The service refuses what cannot be seen, and with it the release.
+    // The service would reject a reason with invisible characters, and with it the release.
     const text =
       [...reason.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ')].slice(0, LONGEST_REASON).join('') || 'not delivered'
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
@@ -92,12 +92,12 @@ export class Claims {
       } catch (error) {
         const { code, status, message } =
           error instanceof BoltyardError ? error : { code: 'unexpected', status: undefined, message: String(error) }
-        // Never claimed, or released too often: repeating it changes nothing.
+        // Never claimed, or released too often: a retry would not help.
         if (status === 409) return
-        warn(`not_released ${code}`, `A failed delivery could not be given back to its customer. ${message}`)
+        warn(`not_released ${code}`, `A failed delivery could not be released, so its customer cannot use the payment again yet. ${message}`)
         if (status === 400 || status === 404 || Date.now() + pauseMs > end) return
       }
-      // What is not given back lapses: a gateway that is away must not keep a program from ending.
+      // An unreleased claim lapses anyway, so an unreachable gateway must not keep the process alive.
       await pause(pauseMs, undefined, true)
     }
   }

@@ -6,11 +6,11 @@ export type ClaimedDelivery = { id: string; requestId: string }
 const FLUSH_MS = 50
 const LONGEST_PAUSE_MS = 30_000
 const MOST_PER_CALL = 100
-/** While the gateway is away. What does not fit is not confirmed, and its customers may be served twice. */
+/** Bounds the queue while the gateway is unreachable. Deliveries beyond it are not confirmed, and their customers may be served twice. */
 const MOST_WAITING = 10_000
 const ATTEMPT_MS = 5_000
 
-/** Tells the gateway which deliveries were finished, many at a time. A claim that is never confirmed lapses. */
+/** Confirms completed deliveries to the gateway in batches. A claim that is never confirmed lapses. */
 export class Confirmations {
   readonly #client: Boltyard
   #waiting: ClaimedDelivery[] = []
@@ -24,13 +24,13 @@ export class Confirmations {
     this.#client = client
   }
 
-  /** From here on a signal waits for what is to be confirmed: between the last byte and its confirmation there must be no gap. */
+  /** From here on, a signal waits for the confirmation, so that there is no gap between the last byte and its confirmation. */
   begin(): void {
     this.#inProgress++
     flushBeforeExit(this)
   }
 
-  /** Once for each beginning. */
+  /** Call once for each `begin`. */
   end(): void {
     this.#inProgress--
     this.#rest()
@@ -45,7 +45,7 @@ export class Confirmations {
     else this.#schedule()
   }
 
-  /** Never rejects: what could not be confirmed is tried again later. */
+  /** Never rejects: failed confirmations are retried later. */
   flush(): Promise<void> {
     this.#flushing ??= this.#flush().finally(() => {
       this.#flushing = undefined
@@ -55,7 +55,7 @@ export class Confirmations {
     return this.#flushing
   }
 
-  /** Until nothing waits, or the gateway cannot be reached. */
+  /** Runs until the queue is empty or the gateway is unreachable. */
   async flushAll(): Promise<void> {
     for (let before = Number.POSITIVE_INFINITY; this.#unconfirmed.size > 0 && this.#unconfirmed.size < before; ) {
       before = this.#unconfirmed.size
@@ -63,12 +63,12 @@ export class Confirmations {
     }
   }
 
-  /** Ends when a delivery that was finished here is known to the gateway, if it can be reached. */
+  /** Resolves when the gateway knows of a delivery that was completed here, if it can be reached. */
   confirming(paymentId: string): Promise<void> | undefined {
     return this.#unconfirmed.has(paymentId) ? this.flushAll() : undefined
   }
 
-  /** For runtimes that stop a request's work when its answer is out, and where requests cannot wait for each other. */
+  /** For runtimes that stop a request's work after its response, and where requests cannot wait for each other. */
   async confirmNow(delivery: ClaimedDelivery): Promise<void> {
     if (!(await this.#confirm([delivery]))) this.add(delivery)
   }
@@ -90,11 +90,11 @@ export class Confirmations {
       if (results.some(({ result }) => result === 'not_claimed'))
         warn(
           'hold_lapsed',
-          'A delivery took longer than its payment was held for. Raise `holdSeconds`, or the customer may be served twice.',
+          'A delivery took longer than its hold. Increase `holdSeconds`; otherwise the customer may be served twice.',
         )
       return true
     } catch (error) {
-      warn('not_confirmed', `Deliveries could not be confirmed and will be tried again. ${(error as Error).message}`)
+      warn('not_confirmed', `Deliveries could not be confirmed and will be retried. ${(error as Error).message}`)
       return false
     }
   }
@@ -106,7 +106,7 @@ export class Confirmations {
   #schedule(): void {
     if (this.#timer !== undefined || this.#flushing) return
     this.#timer = setTimeout(() => void this.flush(), this.#pauseMs)
-    // A gateway that is away must not keep a program from ending.
+    // An unreachable gateway must not keep the process alive.
     if (this.#pauseMs !== FLUSH_MS) (this.#timer as { unref?: () => void }).unref?.()
   }
 }
@@ -132,7 +132,7 @@ function doneBeforeExit(confirmations: Confirmations): void {
   if (unflushed.delete(confirmations) && unflushed.size === 0) listen('removeListener')
 }
 
-/** Only while something is being delivered: a listener keeps the signal from ending the process. */
+/** Only while a delivery is in progress, because a listener keeps the signal from ending the process. */
 function listen(how: 'on' | 'removeListener'): void {
   const { process } = globalThis as { process?: Partial<Process> }
   if (typeof process?.[how] !== 'function') return
@@ -144,7 +144,7 @@ async function flushAndExit(signal: Signal): Promise<void> {
   listen('removeListener')
   const waiting = [...unflushed]
   unflushed.clear()
-  // With a listener of its own the program decides itself when to end.
+  // If the program has its own listener, it decides when to exit.
   const isOurs = process.listenerCount(signal) === 0
   await Promise.all(waiting.map((confirmations) => confirmations.flushAll()))
   if (isOurs) process.kill(process.pid, signal)

@@ -1,22 +1,22 @@
 import type { RedeemedPayment } from '../../types.ts'
 
-/** The payment behind a request, and the handler's say in whether it was delivered. */
+/** The payment for a request. The handler can decide whether it was delivered. */
 export type RequestPayment = Omit<RedeemedPayment, 'redeemedAt'> & {
-  /** When the delivery was claimed, in seconds; null for HEAD, which claims nothing. */
+  /** When the delivery was claimed, in Unix seconds; null for HEAD, which claims nothing. */
   redeemedAt: number | null
-  /** Counts as delivered from now on, whatever becomes of the answer. */
+  /** Counts as delivered from now on, whatever happens to the response. */
   deliver(): void
-  /** Counts as not delivered: the customer may send the same credential again. */
+  /** Counts as not delivered: the customer can send the same credential again. */
   release(reason?: string): void
 }
 
 export type Outcome = { delivered: true } | { delivered: false; reason: string }
 
-/** Whether an answer reached its customer. The first call decides; later ones change nothing. */
+/** Records whether a response reached its customer. The first call decides; later ones are ignored. */
 export class Delivery {
   readonly payment: RequestPayment
   readonly releaseOnDisconnect: boolean
-  /** Whether the customer has a part of the answer already; whoever writes the answer knows. */
+  /** Whether the customer already has part of the response; set by the code that writes it. */
   hasBegun: () => boolean = () => false
   readonly #settle: ((outcome: Outcome) => void) | undefined
   readonly #receipt: string | undefined
@@ -37,7 +37,7 @@ export class Delivery {
     this.#settle = settle
   }
 
-  /** False: nobody wants to know, so nobody has to watch. */
+  /** False if there is nothing to record, so the response need not be watched. */
   get isWatched(): boolean {
     return this.#settle !== undefined
   }
@@ -46,7 +46,7 @@ export class Delivery {
     return this.#outcome !== undefined
   }
 
-  /** The value of Payment-Receipt, unless there is nothing to give a receipt for. */
+  /** The value of Payment-Receipt, if there is a receipt. */
   receiptFor(status: number): string | undefined {
     return status >= 400 || this.#outcome?.delivered === false ? undefined : this.#receipt
   }

@@ -19,20 +19,20 @@ import { openVisits } from './open-visits.ts'
 import { isOutcomeUnknown, patiently, untilAborted, within } from './patience.ts'
 import { VerifiedCredentials } from './verified-credentials.ts'
 
-/** Without a delivery there is nothing to sell: an OPTIONS request that the shop answers itself. */
+/** `delivery` is undefined for an OPTIONS request that the shop handles itself. */
 export type Pass = { pass: true; delivery: Delivery | undefined }
 export type Decision = Pass | ({ pass: false } & Answer)
 
 type Presented = { id: string; credential: string; isReusable: boolean; digest: string }
 
-/** Paywalls wait for other people's nodes; behind the usual four at once, four slow payments would hold up every quick one. */
+/** Paywalls wait for other people's nodes. With the default of four, four slow payments would block all others. */
 const AT_ONCE = 64
 const PATIENCE_MS = 10_000
 const ATTEMPT_MS = 5_000
 const RETRY_AFTER_SECONDS = 5
 const HOLD_SECONDS = 120
 
-/** Decides whether a request passes. The payment's id is in the credential and the gateway says who is served, so any process can. */
+/** Decides whether a request passes. The credential contains the payment's id and the gateway decides, so any process can handle any request. */
 export class Gate<R> {
   readonly #options: PaywallOptions<R>
   readonly #client: Boltyard
@@ -56,7 +56,7 @@ export class Gate<R> {
     this.#challenges = new Challenges(this.#client, this.#patienceMs, options, (terms, detail) => this.#tell(terms, detail))
   }
 
-  /** A credential that was verified a moment ago passes at once, without a promise: that is most of what a busy shop answers. */
+  /** A recently verified credential passes synchronously. This is the most common case in a busy shop. */
   recall(visit: Visit<R>): Pass | undefined {
     if (!this.#isL402Reusable || !sha256HexSync || visit.method === 'OPTIONS') return undefined
     const credential = credentialIn(visit.authorization)
@@ -64,7 +64,7 @@ export class Gate<R> {
     return credential === undefined || !terms ? undefined : this.#remembered(visit, terms, sha256HexSync(credential))
   }
 
-  /** Rejects when the customer has left, and with whatever the functions of the options throw. */
+  /** Rejects if the customer disconnects, or if a function in the options throws. */
   async decide(visit: Visit<R>): Promise<Decision> {
     if (visit.method === 'OPTIONS') {
       if (this.#options.options === 'pass') return { pass: true, delivery: undefined }
@@ -81,7 +81,7 @@ export class Gate<R> {
     }
   }
 
-  /** Rejects with what the seller has to change. It asks the node for an invoice, as a visitor would. */
+  /** Rejects with what the seller has to change. Requests an invoice from the node, like a visitor. */
   async ready(): Promise<void> {
     const { nodeId, amountSat, description, resource } = this.#options
     try {
@@ -119,12 +119,12 @@ export class Gate<R> {
   }
 
   #remembered(visit: Visit<R>, terms: Terms, digest: string): Pass | undefined {
-    // HEAD is no delivery.
+    // HEAD does not count as a delivery.
     const payment = visit.method === 'HEAD' ? undefined : this.#verified.find(digest, terms)
     return payment && this.#pass(visit, terms, payment)
   }
 
-  /** Whoever comes again right after an answer must not be told that it is still in progress. */
+  /** A customer who returns right after a response must not be told that it is still in progress. */
   async #afterEarlier(paymentId: string, left: AbortSignal | undefined): Promise<void> {
     const settling = this.#claims.settling(paymentId)
     if (settling) await within(this.#patienceMs, left, (signal) => Promise.race([settling, untilAborted(signal)]))
@@ -137,7 +137,7 @@ export class Gate<R> {
     openVisits.paid(id)
     if (isReusable) this.#verified.add(digest, terms, payment, validUntilOf(credential) ?? 0)
     const decision = this.#pass(visit, terms, payment, isReusable ? undefined : requestId)
-    // Nobody is there any more to deliver to.
+    // The customer has disconnected.
     if (visit.signal?.aborted) decision.delivery?.release('the customer left')
     visit.signal?.throwIfAborted()
     return decision
@@ -154,13 +154,13 @@ export class Gate<R> {
         this.#client.payments.redeem(id, redemption, { signal, timeoutMs: ATTEMPT_MS, totalTimeoutMs: this.#patienceMs }),
       )
     } catch (error) {
-      // It may have been claimed, and the answer lost.
-      if (!isReusable && isOutcomeUnknown(error)) this.#claims.release({ id, requestId }, 'the answer of the gateway was lost')
+      // The claim may have succeeded although the response was lost.
+      if (!isReusable && isOutcomeUnknown(error)) this.#claims.release({ id, requestId }, 'the response of the gateway was lost')
       throw error
     }
   }
 
-  /** HEAD has no body to sell: it is answered for a payment that GET would be answered for, and claims nothing. */
+  /** HEAD succeeds if GET would succeed with the same payment, but claims nothing. */
   async #validate(visit: Visit<R>, terms: Terms, presented: Presented): Promise<Decision> {
     const { id, credential, isReusable } = presented
     const payment = await patiently(this.#patienceMs, visit.signal, async (signal) => {
@@ -170,12 +170,12 @@ export class Gate<R> {
       return { ...shown, ...paid }
     })
     openVisits.paid(id)
-    if (!isReusable && payment.redeemedAt !== null) await this.#requireUnclaimed(visit, terms, presented, 'HEAD is no delivery')
+    if (!isReusable && payment.redeemedAt !== null) await this.#requireUnclaimed(visit, terms, presented, 'HEAD is not a delivery')
     const nothing = { receipt: undefined, releaseOnDisconnect: true }
     return { pass: true, delivery: new Delivery(payment, nothing) }
   }
 
-  /** `requestId` is the claim's; a credential that may be reused claims nothing. */
+  /** `requestId` is the id of the claim; a reusable credential claims nothing. */
   #pass({ waitUntil }: Visit<R>, terms: Terms, payment: RedeemedPayment, requestId?: string): Pass {
     const { id, protocol, receipt } = payment
     if (requestId !== undefined) this.#claims.begin()
@@ -197,21 +197,21 @@ export class Gate<R> {
     return { pass: true, delivery }
   }
 
-  /** A fresh challenge only where the customer has nothing to lose: many clients pay every challenge they see. */
+  /** Issues a new challenge only if the customer cannot lose money, because many clients pay every challenge they see. */
   async #refuse(visit: Visit<R>, terms: Terms, presented: Presented, error: unknown): Promise<Decision> {
     const { id, isReusable } = presented
     const verdict = verdictOf(error)
     if (verdict?.is === 'in_progress') return this.#inProgress(terms, id)
     if (verdict?.is === 'refused') return this.#challenge(visit, terms, { ...verdict.refusal, presented: id })
     if (verdict?.is !== 'too_little') throw error
-    // It was used, and may not be used for this price again.
+    // It was already used, and does not cover the new price.
     if (verdict.isClaimed && isReusable) return this.#challenge(visit, terms, { ...OTHER_TERMS, presented: id })
     if (verdict.isClaimed) return this.#refuseClaimed(visit, terms, presented)
     this.#tell(terms, { type: 'refused', code: 'price_changed', presented: id, paymentIds: [] })
     return { pass: false, ...priceChanged(terms, id) }
   }
 
-  /** Too little by now, and claimed: used up, or by a delivery in progress. */
+  /** The payment is too low for the new price and already claimed: used up, or a delivery is in progress. */
   async #refuseClaimed(visit: Visit<R>, terms: Terms, presented: Presented): Promise<Decision> {
     try {
       await this.#requireUnclaimed(visit, terms, presented, 'the price has risen')
@@ -223,8 +223,8 @@ export class Gate<R> {
   }
 
   /**
-   * Of a payment that was claimed a moment ago. Asked for it at any price, the gateway tells whether it is used up or in progress. If the
-   * other delivery has failed meanwhile, the gateway grants the claim, which is then given back.
+   * Finds out whether a claimed payment is used up or in progress by redeeming it at any price. If the other delivery has failed meanwhile,
+   * the gateway grants the claim, which is then released.
    */
   async #requireUnclaimed(visit: Visit<R>, { nodeId, resource }: Terms, presented: Presented, reason: string): Promise<void> {
     const requestId = crypto.randomUUID()
@@ -232,7 +232,7 @@ export class Gate<R> {
     this.#claims.release({ id: presented.id, requestId }, reason)
   }
 
-  /** The hold's whole time would be far too long for a customer whose first try fails in a second. */
+  /** Waiting for the whole hold would be too long for a customer whose first attempt fails within a second. */
   #inProgress(terms: Terms, id: string): Decision {
     this.#tell(terms, { type: 'refused', code: 'delivery_in_progress', presented: id, paymentIds: [] })
     return { pass: false, ...deliveryInProgress(RETRY_AFTER_SECONDS) }
@@ -243,7 +243,7 @@ export class Gate<R> {
       error instanceof BoltyardError ? error : { code: 'unexpected', message: String(error), requestId: undefined }
     const presented = credential === undefined ? undefined : paymentIdOf(credential)
     this.#tell(terms, { type: 'unavailable', code, message, presented, requestId })
-    // An unsettled credential is the customer's trouble, and anybody can send one.
+    // An unsettled credential is not the seller's problem, and anyone can send one.
     if (!(error instanceof CredentialError)) warn(causeOf(error, terms), adviceFor(error, terms.nodeId))
     const seconds = (error instanceof RateLimitError && error.retryAfterSeconds) || RETRY_AFTER_SECONDS
     return { pass: false, ...unavailable(credential !== undefined, seconds) }
@@ -254,7 +254,7 @@ export class Gate<R> {
   }
 }
 
-/** A wrong description of one route must not hide that of another. */
+/** A wrong description on one route must not suppress the warning for another. */
 function causeOf(error: unknown, { nodeId }: Terms): string {
   if (!(error instanceof BoltyardError)) return `unexpected ${nodeId}`
   return `${error.code} ${nodeId} ${error.status === 400 ? error.message : ''}`

@@ -1,24 +1,24 @@
-/** A challenge lives this long; after that nobody can pay it, and its place is free. */
+/** The lifetime of a challenge. After that it can no longer be paid, and its slot is free. */
 const CHALLENGE_LIFE_MS = 300_000
-/** Bounds the memory when visits come from everywhere. */
+/** Bounds the memory if visits come from many addresses. */
 const MOST_VISITS = 100_000
 
 type OpenVisit = { address: string; until: number; paymentIds: string[] }
 
 type Place = {
-  /** The visit's challenges: whichever is paid frees the place. */
+  /** The visit's challenges. Paying any of them frees the slot. */
   fill(paymentIds: string[]): void
   leave(): void
 }
 
-/** Every unpaid visit costs an invoice of the node, so one address may only have so many of them open. */
+/** Every unpaid visit costs the node an invoice, so the number of open ones per address is limited. */
 export class OpenVisits {
-  /** In the order of their coming, which is also the order in which they end. */
+  /** In order of arrival, which is also the order of expiry. */
   readonly #visits = new Set<OpenVisit>()
   readonly #byAddress = new Map<string, Set<OpenVisit>>()
   readonly #byPayment = new Map<string, OpenVisit>()
 
-  /** Takes a place at once, since many may ask at the same time; or the seconds until one is free. */
+  /** Takes a slot synchronously, because requests are concurrent; otherwise returns the seconds until one is free. */
   enter(address: string, most: number, now = Date.now()): Place | { retryAfterSeconds: number } {
     for (const visit of this.#visits) {
       if (visit.until > now && this.#visits.size < MOST_VISITS) break
@@ -54,5 +54,5 @@ export class OpenVisits {
   }
 }
 
-/** Of all paywalls in this process: who visits many routes is still one visitor. */
+/** Shared by all paywalls in this process, so that visiting many routes does not raise the limit. */
 export const openVisits = new OpenVisits()

@@ -4,12 +4,12 @@ import { pause } from '../../waiting.ts'
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 1_600
 /**
- * The gateway waits up to 2 s for a settlement. A redemption that is cut off meanwhile may claim the delivery after we have told the
- * customer to come back, and then a process that does not remember it would ask for a second payment.
+ * The gateway waits up to 2 s for a settlement. If we abort a redemption earlier, it may still claim the delivery after we told the customer
+ * to come back, and another process would then ask for a second payment.
  */
 const TO_FINISH_MS = 2_500
 
-/** Runs it until it ends, the customer leaves, or it takes too long. */
+/** Runs the action until it ends, the customer disconnects, or it takes too long. */
 export async function within<T>(
   ms: number,
   signal: AbortSignal | undefined,
@@ -20,7 +20,7 @@ export async function within<T>(
   if (signal?.aborted) leave()
   signal?.addEventListener('abort', leave, { once: true })
   const timer = setTimeout(
-    () => controller.abort(new TimeoutError('The gateway did not answer in time.', { code: 'timeout' })),
+    () => controller.abort(new TimeoutError('The gateway did not respond in time.', { code: 'timeout' })),
     ms,
   )
   try {
@@ -32,8 +32,8 @@ export async function within<T>(
 }
 
 /**
- * Again and again while it may still turn out well. No attempt begins after the patience is over or the customer has left, but the last
- * one may finish: cut off, it may have claimed the delivery without anybody knowing.
+ * Retries while the attempt may still succeed. No attempt starts after the time is up or the customer has disconnected, but the last one may
+ * finish: if aborted, it may have claimed the delivery unnoticed.
  */
 export function patiently<T>(
   patienceMs: number,
@@ -47,14 +47,14 @@ export function patiently<T>(
         return await attempt(bounded)
       } catch (error) {
         if (!mayPass(error) || bounded.aborted || signal?.aborted || Date.now() + pauseMs > end) throw error
-        // That the customer left tells nothing about what the attempt has done.
+        // The customer's disconnect says nothing about the outcome of the attempt.
         await pause(pauseMs, signal).catch(() => Promise.reject(error))
       }
     }
   })
 }
 
-/** What may be otherwise in a moment, without anybody doing anything about it. */
+/** Errors that may go away on their own. */
 function mayPass(error: unknown): boolean {
   if (error instanceof CredentialError) return error.notSettled
   if (error instanceof BoltyardError && error.code === 'unexpected_answer') return (error.status ?? 0) >= 500
@@ -65,6 +65,6 @@ export function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
 }
 
-/** It may have been done, and nobody was told. */
+/** The request may have taken effect although its response was lost. */
 export const isOutcomeUnknown = (error: unknown): boolean =>
   error instanceof ConnectionError || error instanceof TimeoutError || error instanceof ServiceError

@@ -7,8 +7,8 @@ const MOST = 10_000
 type Verified = { payment: RedeemedPayment; until: number }
 
 /**
- * Reusable L402 credentials that the gateway has accepted a moment ago. Only a digest of each is kept. What it was good for is part of
- * the key, because the credential of a cheap route must not open a dear one from here either.
+ * Reusable L402 credentials that the gateway accepted recently. Only a digest of each is kept. The key includes what it was accepted for,
+ * so that a credential for a cheap route does not open an expensive one.
  */
 export class VerifiedCredentials {
   readonly #verified = new Map<string, Verified>()
@@ -21,7 +21,7 @@ export class VerifiedCredentials {
     return known.until > now && known.payment.amountSat >= terms.minAmountSat ? known.payment : undefined
   }
 
-  /** `expiresAt` is the time in the credential, in seconds. */
+  /** `expiresAt` is the credential's own expiry, in Unix seconds. */
   add(digest: string, terms: Terms, payment: RedeemedPayment, expiresAt: number, now = Date.now()): void {
     const key = keyOf(digest, terms)
     this.#verified.delete(key)
@@ -32,5 +32,5 @@ export class VerifiedCredentials {
   }
 }
 
-/** Only L402 credentials are kept here, so the protocol needs no place in the key. */
+/** Only L402 credentials are cached, so the key does not need the protocol. */
 const keyOf = (digest: string, { nodeId, resource }: Terms): string => `${digest} ${nodeId} ${resource}`
