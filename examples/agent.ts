@@ -1,8 +1,8 @@
 import { fetch402 } from '@getalby/lightning-tools/402'
 
 /**
- * An agent that buys what it needs, MPP or L402, from a node of its own, and never for more than it may:
- * `NODE_URL=… NODE_PASSWORD=… npx tsx examples/agent.ts http://localhost:3000/joke`. Both are what creating the node gave you.
+ * An agent that pays for what it needs over MPP or L402, from its own node and within a limit:
+ * `NODE_URL=… NODE_PASSWORD=… npx tsx examples/agent.ts http://localhost:3000/joke`. You get both values when you create the node.
  */
 const [url = ''] = process.argv.slice(2)
 
@@ -12,7 +12,7 @@ const wallet = {
     const body = new URLSearchParams({ invoice })
     const answer = await fetch(`${process.env.NODE_URL}/payinvoice`, { method: 'POST', headers: { authorization }, body })
     const { paymentPreimage, reason } = (await answer.json()) as { paymentPreimage?: string; reason?: string }
-    if (paymentPreimage === undefined) throw new Error(reason ?? `The node answered ${answer.status}.`)
+    if (paymentPreimage === undefined) throw new Error(reason ?? `The node returned HTTP ${answer.status}.`)
     return { preimage: paymentPreimage }
   },
 }

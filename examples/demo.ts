@@ -9,9 +9,9 @@ import { Boltyard, ConflictError, paymentIdOf } from '../sdk/src/index.ts'
 
 const HELP = `npm run demo [-- --json]
 
-The whole story, in an own instance that is gone afterwards: a node is made, a shop answers 402, a customer pays, the shop delivers.
-With MPP and with L402. No bitcoin is needed, and none is moved.
-  --json   one line of JSON at the end, and nothing else on stdout
+Runs the whole story in a temporary instance: create a node, respond with 402, pay as a customer, deliver. With MPP and with L402.
+Uses play money only.
+  --json   print only one line of JSON at the end
 `
 
 type Protocol = 'mpp' | 'l402'

@@ -4,15 +4,15 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { env } from 'hono/adapter'
 
 /**
- * For Cloudflare Workers, Deno, Bun and whatever else calls `fetch` of what a module exports. Words are 1 sat each, so the price is in the
- * query, and so is what binds the payment: what was paid for five words does not buy five hundred.
+ * For Cloudflare Workers, Deno, Bun and other runtimes that call the exported `fetch`. Each word costs 1 sat, so the price depends on the
+ * query, and the query is part of the resource: a payment for five words does not buy five hundred.
  */
 type Settings = { SERVICE_API_KEY: string; SERVICE_BASE_URL?: string; NODE_ID: string }
 
 const app = new Hono()
 const words = (text: string | undefined): number => Math.min(500, Math.max(1, Math.floor(Number(text)) || 1))
 
-// A worker is told its settings with the first request, not before.
+// A worker gets its settings only with the first request.
 let charge: MiddlewareHandler | undefined
 
 app.get(

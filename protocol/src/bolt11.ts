@@ -6,7 +6,7 @@ export type Network = 'mainnet' | 'testnet' | 'signet' | 'regtest'
 
 export type Invoice = {
   network: Network
-  /** Undefined: the payer chooses. */
+  /** Undefined if the payer chooses the amount. */
   amountMsat: number | undefined
   paymentHash: string
   description: string | undefined
@@ -16,9 +16,9 @@ export type Invoice = {
 }
 
 const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' } as const
-/** Lower case only: nodes write nothing else, and a challenge with capitals would be another challenge. */
+/** Lower case only: nodes write nothing else, and an upper-case challenge would be a different challenge. */
 const SHAPE = /^ln(bcrt|bc|tbs|tb)(?:([1-9]\d{0,16})([munp]?))?1[02-9ac-hj-np-z]+$/
-/** With the longest description phoenixd's are below 1,300; without a limit a megabyte would be decoded before it is refused. */
+/** phoenixd's invoices stay below 1,300 characters. Without a limit, a megabyte would be decoded before it is refused. */
 const MAX_LENGTH = 4_096
 const TAG = { p: 1, x: 6, d: 13, h: 23 } as const
 const TIMESTAMP_WORDS = 7
@@ -27,11 +27,11 @@ const SIGNATURE_WORDS = 104
 const DEFAULT_EXPIRY_SECONDS = 3_600
 
 /**
- * Undefined: not an invoice that every reader reads the same way. Where readers differ (a field twice, a hash of an odd length, both a
- * description and its hash), the payer's wallet might pay another invoice than the one read here.
+ * Undefined unless every decoder would read the invoice the same way. If decoders differ (a repeated field, a hash of unusual length, both a
+ * description and its hash), the payer's wallet might pay something other than what is read here.
  *
- * The signature is not verified: the payment hash decides what is paid, and recovering the key would cost more than the rest of a
- * payment's creation together.
+ * The signature is not verified: the payment hash decides what is paid, and recovering the key would cost more than everything else in
+ * creating a payment.
  */
 export function readInvoice(text: string): Invoice | undefined {
   const shape = text.length <= MAX_LENGTH ? SHAPE.exec(text) : null
@@ -45,7 +45,7 @@ export function readInvoice(text: string): Invoice | undefined {
   const { p, d, h, x } = fields
   if (p?.length !== HASH_WORDS || (d === undefined) === (h === undefined)) return undefined
   if (h !== undefined && h.length !== HASH_WORDS) return undefined
-  // As wide as the timestamp: the sum of the two is a moment that a Date can hold.
+  // Limited to the width of the timestamp, so that their sum is a valid Date.
   if (x !== undefined && (x.length === 0 || x.length > TIMESTAMP_WORDS)) return undefined
   const paymentHash = hexOf(p)
   const descriptionHash = h && hexOf(h)
@@ -64,7 +64,7 @@ export function readInvoice(text: string): Invoice | undefined {
 
 export const invoiceExpiresAtSeconds = ({ timestampSeconds, expirySeconds }: Invoice): number => timestampSeconds + expirySeconds
 
-/** QR codes hold invoices in capitals, and links put a scheme before them. A mixture of cases stays one, and is refused. */
+/** QR codes contain invoices in upper case, and links add a scheme. Mixed case is left as it is, and refused. */
 export function normalizedInvoice(text: string): string {
   const bare = text.trim().replace(/^lightning:/i, '')
   return bare === bare.toUpperCase() ? bare.toLowerCase() : bare
@@ -73,7 +73,7 @@ export function normalizedInvoice(text: string): string {
 type Fields = Partial<Record<keyof typeof TAG, number[]>>
 const NAMES = new Map(Object.entries(TAG).map(([name, tag]) => [tag as number, name as keyof Fields]))
 
-/** Undefined: a field ends after the last one, or one that we read is there twice. */
+/** Undefined if a field runs past the end, or a field we read is repeated. */
 function fieldsOf(words: number[], end: number): Fields | undefined {
   const fields: Fields = {}
   for (let at = TIMESTAMP_WORDS; at < end; ) {
@@ -91,7 +91,7 @@ function fieldsOf(words: number[], end: number): Fields | undefined {
 
 const numberOf = (words: number[]): number => words.reduce((sum, word) => sum * 32 + word, 0)
 
-/** Undefined, here and below: what is left over after whole bytes is not padding. */
+/** Undefined, here and below, if the bits after the last whole byte are not padding. */
 function hexOf(words: number[]): string | undefined {
   const bytes = bech32.fromWordsUnsafe(words)
   return bytes ? toHex(bytes) : undefined

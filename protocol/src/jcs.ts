@@ -1,10 +1,10 @@
 /**
- * Canonical JSON, RFC 8785: one text for one value. Numbers are written as JSON.stringify writes them, which is what the RFC demands.
- * Throws a TypeError for what JSON cannot express.
+ * Canonical JSON (RFC 8785): one text per value. Numbers are formatted by JSON.stringify, as the RFC requires. Throws a TypeError for values
+ * that JSON cannot express.
  */
 export function jcs(value: unknown): string {
   if (typeof value === 'string') {
-    // It has no UTF-8 form: written anyway it becomes an escape here and a replacement character elsewhere, two texts for one id.
+    // It has no UTF-8 form. Some encoders write an escape and others a replacement character, which would give two texts for one id.
     if (!value.isWellFormed()) throw new TypeError('A lone surrogate has no canonical form.')
     return JSON.stringify(value)
   }
@@ -13,7 +13,7 @@ export function jcs(value: unknown): string {
   }
   if (typeof value !== 'object') throw new TypeError(`A value of type ${typeof value} has no canonical form.`)
   if (Array.isArray(value)) return `[${Array.from(value, jcs).join(',')}]`
-  // Not localeCompare: the RFC orders by UTF-16 code units, as < does.
+  // Not localeCompare: the RFC sorts by UTF-16 code units, like <.
   const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))
   return `{${members.map(([name, member]) => `${jcs(name)}:${jcs(member)}`).join(',')}}`
 }

@@ -3,7 +3,7 @@ import { isSignedBy, type Macaroon, mintMacaroon, readMacaroon } from './macaroo
 import type { Primitives } from './primitives.ts'
 import { Refusal } from './refusal.ts'
 
-/** Clients write this name when they attenuate: under another name every attenuated credential would be refused. */
+/** Clients use this name in attenuated macaroons. Changing it would invalidate them all. */
 export const L402_SERVICE = 'boltyard'
 
 export type L402Terms = {
@@ -15,14 +15,14 @@ export type L402Terms = {
 }
 
 /**
- * The value of WWW-Authenticate. Scheme in upper case, this order, one space after the comma, quotes, padded standard base64 and nothing
- * else: each of these is what at least one client in use insists on, some of them only after having paid.
+ * The value of WWW-Authenticate. The upper-case scheme, the order, one space after the comma, the quotes and the padded standard base64 are
+ * each required by at least one client in use, and some of them fail only after paying.
  */
 export function issueL402(primitives: Primitives, rootKey: Uint8Array, terms: L402Terms): string {
-  // Written as 1.8e+21 or 1800000000.5 it would be paid for and then refused as malformed.
+  // A time such as 1.8e+21 or 1800000000.5 would be refused as malformed after the customer has paid.
   if (!Number.isSafeInteger(terms.validUntilSeconds) || terms.validUntilSeconds < 0)
     throw new RangeError('The expiry must be a time in whole seconds.')
-  // The invoice comes from a node and ends up in a header. A quote or a line break in it would be a header of the node's making.
+  // The invoice comes from a node and goes into a header. A quote or line break in it could inject a header.
   if (!/^ln[a-z0-9]+$/.test(terms.invoice)) throw new RangeError('The invoice is not a BOLT 11 invoice.')
   const macaroon = mintMacaroon(primitives, rootKey, identifierOf(terms.paymentHash, terms.tokenId), L402_SERVICE, [
     `services=${L402_SERVICE}:0`,
@@ -32,10 +32,10 @@ export function issueL402(primitives: Primitives, rootKey: Uint8Array, terms: L4
   return `L402 macaroon="${toBase64(macaroon)}", invoice="${terms.invoice}"`
 }
 
-/** A well-formed credential. Nothing in it is proved yet. */
+/** A well-formed but unverified credential. */
 export type L402Credential = { macaroon: Macaroon; preimage: string }
 
-/** Longer than any macaroon that we read, with room for spaces; it bounds what the pattern and the decoder are given. */
+/** Longer than any macaroon we accept, with room for spaces. Bounds the input of the pattern and the decoder. */
 const MAX_CREDENTIAL_LENGTH = 16 * 1024
 const CREDENTIAL = /^[ \t]*(?:L402|LSAT) +([a-z0-9+/_-]+={0,2}):([0-9a-f]{64})[ \t]*$/i
 
@@ -48,9 +48,8 @@ export function readL402(text: string): L402Credential | Refusal {
 }
 
 /**
- * The end of the credential's own time, in seconds, when it is right; Infinity when it has none. Whether the invoice was settled, and
- * what state the payment is in, is the caller's to check: a preimage only proves that someone knew it, and the payee's node knows it
- * before anyone pays.
+ * Returns the credential's expiry in Unix seconds if it is correct; Infinity if it has none. The caller must check the settlement and the
+ * payment's state: a preimage only proves that someone knew it, and the payee's node knows it before anyone pays.
  */
 export function judgeL402(
   primitives: Primitives,
@@ -61,22 +60,22 @@ export function judgeL402(
   service: string = L402_SERVICE,
 ): number | Refusal {
   const { isEqual, sha256 } = primitives
-  // One text for three reasons: a forger would learn from the difference which part is right already. The cheap checks come first.
+  // One message for three reasons, so that a forger does not learn which part is already correct. Cheap checks come first.
   const isOfPayment =
     isEqual(macaroon.identifier, identifierOf(issued.paymentHash, issued.tokenId)) &&
     isEqual(sha256(fromHex(preimage)), issued.paymentHash) &&
     isSignedBy(primitives, rootKey, macaroon)
   if (!isOfPayment) return refused('The credential does not belong to this payment.')
 
-  // The time comes last: 410 tells the client to pay again, which is of no use to a credential that was wrong anyway.
+  // Check the time last: 410 tells the client to pay again, which is wrong for a credential that is invalid anyway.
   const endSeconds = validUntil(macaroon.caveats, issued.paymentId, service)
   if (endSeconds instanceof Refusal || nowSeconds < endSeconds) return endSeconds
   return new Refusal('expired', 'The credential has expired.')
 }
 
 /**
- * Version, payment hash, token id. It is rebuilt and compared whole, so that no part can be forgotten; a short hash with a long token
- * id would make the same 66 bytes for another payment.
+ * Version, payment hash, token id. Rebuilt and compared as a whole, so that no part is overlooked. The lengths are checked because a short
+ * hash with a long token id could produce the same 66 bytes for another payment.
  */
 function identifierOf(paymentHash: Uint8Array, tokenId: Uint8Array): Uint8Array {
   if (paymentHash.length !== 32 || tokenId.length !== 32)
@@ -85,12 +84,12 @@ function identifierOf(paymentHash: Uint8Array, tokenId: Uint8Array): Uint8Array 
 }
 
 /**
- * Checks all caveats but the time, and returns that: the end of the last one's time, or Infinity. Anyone who holds a macaroon can append
- * caveats, so each may only narrow the one of its kind before it: were only the last one to count, every holder could extend its life.
+ * Checks all caveats except the time, and returns the time: the last time caveat, or Infinity. Any holder of a macaroon can append caveats,
+ * so each may only narrow the previous one of its kind. If only the last one counted, any holder could extend the lifetime.
  *
- * Unknown caveats are skipped, as the specification demands, and so is text without "=". Caveats are bytes and need not be UTF-8, so
- * they are read as Latin-1, where each byte stays itself. Decoded, different broken names would all become the same "\ufffd", and
- * skipped as a whole, a restriction of ours with one bad byte in it would silently not hold.
+ * Unknown caveats are skipped, as the specification requires, and so is text without "=". Caveats are bytes and need not be UTF-8, so they
+ * are read as Latin-1, which keeps each byte. As UTF-8, different invalid names would become the same "\ufffd", and if invalid caveats were
+ * skipped, one of our restrictions with one bad byte would silently not apply.
  */
 function validUntil(caveats: Uint8Array[], paymentId: string, service: string): number | Refusal {
   let services: Set<string> | undefined
@@ -123,19 +122,19 @@ function validUntil(caveats: Uint8Array[], paymentId: string, service: string): 
   return end
 }
 
-/** The first "=" divides. */
+/** Split at the first "=". */
 function conditionOf(caveat: Uint8Array): [name: string | undefined, value: string] {
   const text = latin1Of(caveat)
   const equals = text.indexOf('=')
   return equals < 0 ? [undefined, ''] : [text.slice(0, equals), text.slice(equals + 1)]
 }
 
-/** The values of all caveats of this name, in their order. */
+/** The values of all caveats with this name, in order. */
 export function caveatValues({ caveats }: Macaroon, name: string): string[] {
   return caveats.map(conditionOf).flatMap(([one, value]) => (one === name ? [value] : []))
 }
 
-/** `name:tier[,name:tier]`. The tier must be there, but is not compared: so far there is only one. */
+/** `name:tier[,name:tier]`. The tier is required but not compared: so far there is only one. */
 function serviceNames(value: string): string[] | undefined {
   const names: string[] = []
   for (const one of value.split(',')) {
@@ -147,8 +146,8 @@ function serviceNames(value: string): string[] | undefined {
 }
 
 /**
- * Fifteen digits are thirty million years, and still exact as a number. More are malformed: rounded, a later time could pass for the
- * same. Nothing is lost by it: what we issued has its time, and anything that long would be later.
+ * Fifteen digits cover thirty million years and are still exact as a number. More digits are malformed, because rounding could make a later
+ * time equal to an earlier one. This is no restriction: our own caveat has a shorter time, and a longer one would be refused anyway.
  */
 function secondsOf(value: string): number | undefined {
   return /^[0-9]{1,15}$/.test(value) ? Number(value) : undefined

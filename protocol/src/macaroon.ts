@@ -2,8 +2,8 @@ import { concat, utf8Of } from './bytes.ts'
 import type { Primitives } from './primitives.ts'
 
 /**
- * Macaroons as libmacaroons version 2 writes them, first-party caveats only. Two texts about these bytes disagree: one of them leaves
- * out the key derivation and swaps the tags. This is what go-macaroon and libmacaroons write and what every client reads.
+ * Macaroons in libmacaroons format version 2, with first-party caveats only. Two descriptions of this format disagree: one leaves out the key
+ * derivation and swaps the tags. This code follows go-macaroon and libmacaroons, which every client can read.
  */
 export type Macaroon = { identifier: Uint8Array; caveats: Uint8Array[]; signature: Uint8Array }
 
@@ -14,7 +14,7 @@ const IDENTIFIER = 2
 const SIGNATURE = 6
 const SIGNATURE_LENGTH = 32
 const MAX_BYTES = 4 * 1024
-/** Every caveat costs an HMAC before we know whether the sender ever paid, so a stranger must not choose how many. */
+/** Every caveat costs an HMAC before we know whether the sender has paid, so their number must be limited. */
 const MAX_CAVEATS = 64
 const KEY_GENERATOR = 'macaroons-key-generator'
 
@@ -36,21 +36,21 @@ export function mintMacaroon(
     end,
     ...field(SIGNATURE, signatureOf(primitives, rootKey, identifier, texts)),
   ])
-  // Somebody would pay for it and we would then refuse to read it.
+  // Otherwise a customer would pay for a macaroon that we then refuse.
   if (bytes.length > MAX_BYTES || caveats.length > MAX_CAVEATS)
     throw new RangeError('The macaroon would exceed the limits that readMacaroon enforces.')
   return bytes
 }
 
-/** Two bytes of length reach 16,383: more than a whole macaroon may have. */
+/** Two length bytes reach 16,383, which is more than the maximum size of a macaroon. */
 function field(kind: number, content: Uint8Array): [head: Uint8Array, content: Uint8Array] {
   const { length } = content
   return [length < 0x80 ? Uint8Array.of(kind, length) : Uint8Array.of(kind, 0x80 | (length & 0x7f), length >> 7), content]
 }
 
 /**
- * Undefined: not a macaroon that we accept. The parts point into the given bytes: nothing is copied, and no length that the sender
- * wrote makes us allocate. The location is an unsigned hint, so any is accepted, and none.
+ * Undefined if we do not accept the macaroon. The parts are views of the given bytes: nothing is copied, and no length chosen by the sender
+ * causes an allocation. The location is an unsigned hint, so any location or none is accepted.
  */
 export function readMacaroon(bytes: Uint8Array): Macaroon | undefined {
   if (bytes.length > MAX_BYTES || bytes[0] !== VERSION) return undefined
@@ -62,12 +62,12 @@ export function readMacaroon(bytes: Uint8Array): Macaroon | undefined {
     let start = at + 2
     if (length >= 0x80) {
       const high = bytes[start++]
-      // Everyone writes the shortest form; another spelling is a probe, not a macaroon. The mark of a third byte counts as 16,384
-      // here, which is more than is ever left.
+      // All encoders write the shortest form, so a longer one is refused. A continuation bit for a third byte counts as 16,384
+      // here, which is always more than the remaining bytes.
       if (high === undefined || high === 0) return undefined
       length = (length & 0x7f) | (high << 7)
     }
-    // subarray() shortens silently: the part would be another than the one that its length promised.
+    // subarray() truncates silently, so the part would be shorter than its length says.
     if (length > bytes.length - start) return undefined
     at = start + length
     return bytes.subarray(start, at)
@@ -84,20 +84,20 @@ export function readMacaroon(bytes: Uint8Array): Macaroon | undefined {
 
   const caveats: Uint8Array[] = []
   while (!takeEnd()) {
-    // A third-party caveat has a location before its text or a verification id after it. Neither is expected here, and both must be
-    // refused: skipped, a condition that somebody else was to check would count as met.
+    // A third-party caveat has a location before its text or a verification id after it. Both must be
+    // refused: if they were skipped, a condition that a third party has to check would count as met.
     const caveat = take(IDENTIFIER)
     if (!caveat || !takeEnd() || caveats.length === MAX_CAVEATS) return undefined
     caveats.push(caveat)
   }
 
   const signature = take(SIGNATURE)
-  // What follows the signature is covered by nothing. It could be a second macaroon, and then which one was judged?
+  // Bytes after the signature are not covered by it, and could be a second macaroon.
   if (signature?.length !== SIGNATURE_LENGTH || at !== bytes.length) return undefined
   return { identifier, caveats, signature }
 }
 
-/** Constant time: how far a forged signature agrees with the right one must not show in how long the answer takes. */
+/** Compared in constant time, so that timing does not reveal how much of a forged signature is correct. */
 export function isSignedBy(primitives: Primitives, rootKey: Uint8Array, macaroon: Macaroon): boolean {
   const { identifier, caveats, signature } = macaroon
   return primitives.isEqual(signatureOf(primitives, rootKey, identifier, caveats), signature)

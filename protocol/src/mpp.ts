@@ -4,8 +4,8 @@ import type { Primitives } from './primitives.ts'
 import { Refusal } from './refusal.ts'
 
 /**
- * The Payment scheme of HTTP authentication (draft-httpauth-payment-00), method lightning, intent charge: the challenge that a client
- * pays, the credential that it comes back with, the receipt. What is paid, expired or delivered is not known here.
+ * The Payment scheme of HTTP authentication (draft-httpauth-payment-00), method lightning, intent charge: the challenge a client pays, the
+ * credential it presents, and the receipt. This code does not know whether a payment is paid, expired or delivered.
  */
 export type MppTerms = {
   amountSat: number
@@ -17,19 +17,19 @@ export type MppTerms = {
   paymentHash: string
 }
 
-/** All strings, as the client echoes them. */
+/** All strings, exactly as the client echoes them. */
 export type MppChallenge = { id: string; realm: string; method: string; intent: string; request: string; expires: string }
 
-/** The seven slots of the id; what is absent is an empty slot, never a missing one. */
+/** The seven inputs of the id. An absent value is an empty string, never left out. */
 export type IdSlots = Omit<MppChallenge, 'id'> & { digest?: string; opaque?: string }
 
 /**
- * The slots are joined without escapes: a realm with a bar in it would let two challenges share an id, one with a quote would end its
- * parameter, and clients disagree on how to read anything outside printable ASCII.
+ * The inputs are joined without escaping: with a "|" in the realm, two challenges could share an id; a quote would end the parameter; and
+ * clients disagree about anything outside printable ASCII.
  */
 const REALM = /^[ !#-[\]-{}~]+$/
 
-/** The value of WWW-Authenticate. A seventh parameter would lose clients: some do not echo it, one takes a quote in it for the next. */
+/** The value of WWW-Authenticate. Do not add a seventh parameter: some clients do not echo it, and one misparses quotes in it. */
 export function issueMpp(
   primitives: Primitives,
   key: Uint8Array,
@@ -55,7 +55,7 @@ export function challengeId({ hmacSha256 }: Primitives, key: Uint8Array, slots: 
   return toBase64Url(hmacSha256(key, `${realm}|${method}|${intent}|${request}|${expires}|${digest}|${opaque}`))
 }
 
-/** How the header of the challenge with this id begins. The id is made of all the rest, so no two headers begin alike. */
+/** The beginning of the header with this id. The id depends on all other parameters, so it is unique. */
 export function headerBeginningOf(id: string): string {
   return `Payment id="${id}"`
 }
@@ -64,10 +64,10 @@ function headerOf({ id, realm, method, intent, request, expires }: MppChallenge)
   return `${headerBeginningOf(id)}, realm="${realm}", method="${method}", intent="${intent}", request="${request}", expires="${expires}"`
 }
 
-/** A well-formed credential. Nothing in it is proved yet. */
+/** A well-formed but unverified credential. */
 export type MppCredential = { challenge: MppChallenge; preimage: string }
 
-/** Four times what servers must accept. Without an end, a stranger decides how much we decode and parse. */
+/** Four times what servers must accept. Without a limit, anyone could make us decode and parse huge inputs. */
 const MAX_CREDENTIAL_LENGTH = 16 * 1024
 const CREDENTIAL = /^[ \t]*Payment +([A-Za-z0-9_-]+)={0,2}[ \t]*$/i
 const PREIMAGE = /^[0-9a-f]{64}$/
@@ -82,7 +82,7 @@ export function readMpp(text: string): MppCredential | Refusal {
   }
 
   const { preimage } = payload
-  // Upper case would be a second spelling of the same proof; L402 accepts it, this protocol does not.
+  // Unlike L402, this protocol does not accept upper case, which would be a second spelling of the same proof.
   if (typeof preimage !== 'string' || !PREIMAGE.test(preimage)) {
     return malformed('The preimage is not a string of 64 lowercase hex digits.')
   }
@@ -98,12 +98,12 @@ export function readMpp(text: string): MppCredential | Refusal {
   ) {
     return malformed('The challenge in the credential lacks a field, or a field is not a string.')
   }
-  // Other issuers may leave out `expires` and add the other two. We never do, and all three have a slot in the id.
+  // Other issuers may omit `expires` and add the other two. We never do, and all three are inputs of the id.
   if (expires === undefined || digest !== undefined || opaque !== undefined) return unknownChallenge()
   return { challenge: { id, realm, method, intent, request, expires }, preimage }
 }
 
-/** A credential whose challenge was issued under our key, and the hash of the preimage that it shows. */
+/** A credential whose challenge was issued with our key, and the hash of its preimage. */
 export type MppClaim = { challenge: MppChallenge; paymentHash: Uint8Array }
 
 export function claimIn(primitives: Primitives, key: Uint8Array, { challenge, preimage }: MppCredential): MppClaim | Refusal {
@@ -112,19 +112,19 @@ export function claimIn(primitives: Primitives, key: Uint8Array, { challenge, pr
 }
 
 /**
- * Undefined when the claim is for this payment, in every byte. The HMAC alone is not enough: a genuine credential of another payment
- * passes it. The stored challenge alone is not enough either: whoever can write a row could issue challenges. Settlement, expiry and
- * state are the caller's to check.
+ * Undefined if the credential matches this payment in every byte. The HMAC alone is not enough: a valid credential of another payment passes
+ * it. The stored challenge alone is not enough either: anyone who can write to the database could issue challenges. The caller must check
+ * settlement, expiry and state.
  */
 export function judgeMpp(
   { isEqual }: Primitives,
   { challenge, paymentHash }: MppClaim,
   issued: { challenge: string; paymentHash: Uint8Array; amountSat: number },
 ): Refusal | undefined {
-  // A value with a quote in it makes a header with more quotes than the stored one has, so equal headers have six equal values.
+  // A value with a quote would make a header with more quotes than the stored one, so equal headers have six equal values.
   if (!isEqual(headerOf(challenge), issued.challenge)) return unknownChallenge()
 
-  // Implied by the line above, as long as the row is whole: a challenge beside another payment's amount must not pass.
+  // Implied by the line above unless the row is corrupt: a challenge stored with another payment's amount must not pass.
   const request = jsonObjectIn(challenge.request)
   if (request?.amount !== String(issued.amountSat) || request.currency !== 'sat') return unknownChallenge()
 
@@ -132,7 +132,7 @@ export function judgeMpp(
   return refused('lightning/invalid-preimage', 'The preimage does not belong to this payment.')
 }
 
-/** Names the payment by its hash. The draft's own example has the preimage there, which is the proof of payment itself. */
+/** Identifies the payment by its hash. The draft's example uses the preimage, which would reveal the proof of payment. */
 export function mppReceipt(challenge: string, paymentHash: Uint8Array, settledAtMs: number): string {
   const id = /^Payment id="([^"]+)"/.exec(challenge)?.[1]
   if (id === undefined) throw new Error('The stored challenge has no id.')
@@ -147,14 +147,14 @@ export function mppReceipt(challenge: string, paymentHash: Uint8Array, settledAt
   )
 }
 
-/** What a client sends back: the parameters of the challenge as they came, and the proof. */
+/** The credential a client sends: the challenge's parameters, unchanged, and the preimage. */
 export function mppCredential(challenge: Record<string, unknown>, preimage: string): string {
   return `Payment ${toBase64Url(JSON.stringify({ challenge, payload: { preimage } }))}`
 }
 
 const malformed = (message: string): Refusal => refused('lightning/malformed-credential', message)
 
-/** The same for every field, so that nobody finds out a challenge piece by piece. */
+/** The same message for every field, so that a challenge cannot be guessed field by field. */
 const unknownChallenge = (): Refusal =>
   refused('lightning/unknown-challenge', 'The credential does not match the challenge of this payment.')
 

@@ -4,7 +4,7 @@ import { mppCredential } from './mpp.ts'
 import { MSAT_PER_SAT, satFromMsat } from './units.ts'
 import { type Challenge, readChallenges } from './www-authenticate.ts'
 
-/** One way to pay for what was asked: an invoice, and how to prove that it was paid. */
+/** One way to pay: an invoice, and how to prove that it was paid. */
 export type Offer = {
   protocol: 'mpp' | 'l402'
   invoiceText: string
@@ -13,12 +13,12 @@ export type Offer = {
   credentialFor: (preimage: string) => string
 }
 
-/** What can be paid, in the server's order; or why nothing can, about the first that cannot. */
+/** The offers that can be paid, in the server's order; or why the first one cannot. */
 export type Offers = { offers: [Offer, ...Offer[]] } | { unusable: string }
 
 /**
- * Reads the WWW-Authenticate of a 402 for a client. The price is the invoice's own: were the merchant's word taken for it, a client's
- * limit would be no limit.
+ * Reads the WWW-Authenticate header of a 402 for a client. The price is taken from the invoice: if the merchant's claim were trusted, a
+ * client's spending limit would not hold.
  */
 export function readOffers(header: string, nowSeconds: number): Offers {
   const challenges = readChallenges(header)
@@ -31,14 +31,14 @@ export function readOffers(header: string, nowSeconds: number): Offers {
   }
 }
 
-/** The first offer of a challenge that was issued a moment ago, so that its time need not be checked: this clock may be wrong. */
+/** The first offer of a challenge that was just issued. Its expiry is not checked, because the local clock may be wrong. */
 export function offerIn(challenge: string): Offer {
   const read = readOffers(challenge, 0)
   if ('unusable' in read) throw new Error(`The challenge cannot be paid. ${read.unusable}.`)
   return read.offers[0]
 }
 
-/** A string says why not; undefined: another scheme, method or intent. */
+/** A string is the reason why not; undefined means another scheme, method or intent. */
 function judge(challenge: Challenge, nowSeconds: number): Offer | string | undefined {
   const scheme = challenge.scheme.toLowerCase()
   const offer =
@@ -67,14 +67,14 @@ function l402Offer({ scheme, params }: Challenge): Offer | string {
   return { protocol: 'l402', ...price, credentialFor: (preimage) => `${scheme} ${macaroon}:${preimage}` }
 }
 
-/** What the client gives back of a challenge, and the merchant compares with what it sent. */
+/** The parameters that the client echoes and the merchant compares. */
 const ECHOED = ['id', 'realm', 'method', 'intent', 'request', 'expires', 'digest', 'opaque', 'description']
 
 function mppOffer({ params }: Challenge, nowSeconds: number): Offer | string | undefined {
   if (params.get('method') !== 'lightning' || params.get('intent') !== 'charge') return undefined
   const [id, realm, expires] = [params.get('id'), params.get('realm'), params.get('expires')]
   const text = params.get('request') ?? ''
-  // Unpadded and URL-safe, as the scheme has it: another spelling is read here and refused by the merchant, after the payment.
+  // Require unpadded base64url: the merchant would refuse any other encoding after the payment.
   const request = /^[A-Za-z0-9_-]+$/.test(text) ? jsonObjectIn(text) : undefined
   if (!id || realm === undefined || !request) return 'Its Payment challenge is malformed'
   const { amount, currency } = request
@@ -83,7 +83,7 @@ function mppOffer({ params }: Challenge, nowSeconds: number): Offer | string | u
   if (expires !== undefined && !(Date.parse(expires) / 1000 > nowSeconds)) return 'Its challenge has expired'
   const price = priced(typeof details.invoice === 'string' ? details.invoice : undefined)
   if (typeof price === 'string') return price
-  // The invoice is what is paid. A challenge that says something else is a mistake or a trap.
+  // The client pays the invoice. A challenge that says something else is a mistake or a trap.
   if (price.invoice.amountMsat !== Number(amount) * MSAT_PER_SAT)
     return `Its challenge says ${amount} sat, but its invoice has a different amount`
   if (details.paymentHash !== undefined && details.paymentHash !== price.invoice.paymentHash)

@@ -6,8 +6,8 @@ import { Refusal } from './refusal.ts'
 const PAYMENT_ID = /^pay_[0-9a-z]{20}$/
 
 /**
- * The id of the payment that a customer's Authorization header is about, from the header alone. It only says which payment to ask
- * about: the service refuses a credential with another payment's id in it. Undefined: not a payment credential, or not Boltyard's.
+ * The payment id in a customer's Authorization header. It only says which payment to ask about: the service refuses a credential with
+ * another payment's id. Undefined if it is not a payment credential, or not one of Boltyard's.
  */
 export function paymentIdOf(credential: string): string | undefined {
   const id = /^[ \t]*Payment /i.test(credential) ? mppPaymentId(credential) : l402PaymentId(credential)
@@ -19,13 +19,13 @@ function mppPaymentId(credential: string): unknown {
   return read instanceof Refusal ? undefined : jsonObjectIn(read.challenge.request)?.externalId
 }
 
-/** The first `payment_id` caveat; later ones may be the customer's own. */
+/** The first `payment_id` caveat; the customer may have added later ones. */
 function l402PaymentId(credential: string): string | undefined {
   const read = readL402(credential)
   return read instanceof Refusal ? undefined : caveatValues(read.macaroon, 'payment_id')[0]
 }
 
-/** When an L402 credential that the service accepted expires, in seconds: the earliest time in it, since any holder may add an earlier one. */
+/** The expiry of an accepted L402 credential, in Unix seconds: the earliest time in it, because any holder can add an earlier one. */
 export function validUntilOf(credential: string): number | undefined {
   const read = readL402(credential)
   if (read instanceof Refusal) return undefined

@@ -1,9 +1,9 @@
 /**
- * The cryptography that codecs need, handed in: the server has node:crypto, which no browser has. A text stands for its UTF-8 bytes.
+ * The cryptographic functions the codecs need. Injected, because browsers have no node:crypto. Strings stand for their UTF-8 bytes.
  */
 export type Primitives = {
   sha256: (data: Uint8Array) => Uint8Array
   hmacSha256: (key: Uint8Array | string, data: Uint8Array | string) => Uint8Array
-  /** Takes as long for a wrong value as for the right one. False where the lengths differ: a length is no secret. */
+  /** Constant-time comparison. Returns false at once if the lengths differ, because a length is not secret. */
   isEqual: (one: Uint8Array | string, other: Uint8Array | string) => boolean
 }

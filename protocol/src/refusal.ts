@@ -1,14 +1,14 @@
-/** `expired`: all is right with it except its time, so paying again helps. */
+/** `expired`: correct except for its time, so the customer can pay again. */
 export type RefusalReason = 'invalid' | 'expired'
 
 /**
- * Why a credential is not accepted. Returned, not thrown: wrong credentials are ordinary, and an Error would keep a stack for each.
- * Its texts are fixed and repeat nothing that was presented: a credential in a message is a credential in a log.
+ * Why a credential is not accepted. Returned, not thrown: invalid credentials are common, and an Error would capture a stack for each. The
+ * messages are constant and never quote the credential, because messages end up in logs.
  */
 export class Refusal {
   readonly reason: RefusalReason
   readonly message: string
-  /** The type of the problem in the Payment scheme's list, where it has one. */
+  /** The problem type defined by the Payment scheme, if there is one. */
   readonly problem: string | undefined
 
   constructor(reason: RefusalReason, message: string, problem?: string) {

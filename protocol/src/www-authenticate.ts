@@ -1,4 +1,4 @@
-/** The WWW-Authenticate header by the letter of RFC 9110, section 11.6.1; several lines are one, joined by commas. */
+/** Parses WWW-Authenticate strictly by RFC 9110, section 11.6.1. Several header lines are joined by commas. */
 
 export type Challenge = { scheme: string; token68: string | undefined; params: Map<string, string> }
 
@@ -8,7 +8,7 @@ const QUOTED = /"((?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\uffff]|\\[\t \x21-\x7e\x80-
 const BLANKS = /[ \t]*/y
 const COMMAS = /[ \t]*(?:,[ \t]*)*/y
 
-/** Undefined: not a list of challenges. Half of one is not used: what follows a mistake may belong to either side of it. */
+/** Undefined if it is not a valid list. A partial result is not used, because text after an error is ambiguous. */
 export function readChallenges(header: string): Challenge[] | undefined {
   const text = new Reader(header)
   const challenges: Challenge[] = []
@@ -28,7 +28,7 @@ export function readChallenges(header: string): Challenge[] | undefined {
   return challenges
 }
 
-/** Leaves the reader before the comma that the next scheme follows. */
+/** Leaves the reader before the comma that precedes the next scheme. */
 function readParams(text: Reader, params: Map<string, string>): boolean {
   for (;;) {
     const back = text.at
@@ -42,7 +42,7 @@ function readParams(text: Reader, params: Map<string, string>): boolean {
     text.at++
     text.take(BLANKS)
     const value = text.take(QUOTED)?.replace(/\\(.)/gs, '$1') ?? text.take(TOKEN)
-    // Twice the same name: readers differ on which one counts.
+    // Parsers disagree about which of two equal names counts.
     if (value === undefined || params.has(name)) return false
     params.set(name, value)
   }
@@ -64,7 +64,7 @@ class Reader {
     return this.#text[this.at]
   }
 
-  /** What matches here, or its first group; then the reader stands behind it. */
+  /** Consumes and returns the match, or its first group. */
   take(pattern: RegExp): string | undefined {
     pattern.lastIndex = this.at
     const match = pattern.exec(this.#text)

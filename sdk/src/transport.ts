@@ -151,7 +151,10 @@ function pauseBefore(attempt: number, error: BoltyardError): number {
 }
 
 function timeout(limitMs: number, cause: unknown): TimeoutError {
-  return new TimeoutError(`The service did not respond within ${Math.max(0, Math.round(limitMs))} ms.`, { code: 'timeout', cause })
+  return new TimeoutError(`The service did not respond within ${Math.max(0, Math.round(limitMs))} ms.`, {
+    code: 'timeout',
+    cause,
+  })
 }
 
 function uncertain({ method, path }: Call, cause: BoltyardError): UncertainOutcomeError {

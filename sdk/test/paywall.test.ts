@@ -298,6 +298,8 @@ test('a node that is down takes no payments: 503, no challenge, and no word of o
   const down = await open({ ...market.terms, nodeId: market.otherNode.node.id, patienceMs: 500 })
   const answer = await fetch(down.url('/jokes/1'))
   expect([answer.status, challengesIn(answer), answer.headers.get('retry-after')]).toEqual([503, [], '5'])
-  expect(((await answer.json()) as { detail: string }).detail).toBe('Payments cannot be accepted right now. Try again in 5 seconds.')
+  expect(((await answer.json()) as { detail: string }).detail).toBe(
+    'Payments cannot be accepted right now. Try again in 5 seconds.',
+  )
   await fault(market.server, market.otherNode, 'none')
 })

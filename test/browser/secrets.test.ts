@@ -212,7 +212,7 @@ inBrowser('secrets are shown once', () => {
     await second.getByLabel('Invoice').fill(asked)
     await second.getByRole('button', { name: 'Send…' }).click()
     const sure = dialog(second, 'Send this payment?')
-    await untilText(sure, '1 500 sat leave purse')
+    await untilText(sure, 'You send 1 500 sat from purse')
     await sure.getByRole('button', { name: 'Send now' }).click()
     await untilText(second.getByText('Sent ✓'), '1 500 sat')
     await page.bringToFront()

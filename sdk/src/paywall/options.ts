@@ -44,7 +44,8 @@ export type PaywallOptions<R> = {
 /** Throws on invalid options, so that they are found before the first request. */
 export function checkOptions<R>(options: PaywallOptions<R>): void {
   const { nodeId, amountSat, priceTolerance = 0, holdSeconds = 120, maxOpenVisits = 0, l402, singleUse } = options
-  if (typeof nodeId !== 'string' || nodeId === '') throw new TypeError('`nodeId` is missing. Set it to the node that receives the payments.')
+  if (typeof nodeId !== 'string' || nodeId === '')
+    throw new TypeError('`nodeId` is missing. Set it to the node that receives the payments.')
   if (typeof amountSat !== 'function') checkAmount(amountSat)
   if (!(priceTolerance >= 0 && priceTolerance < 1)) throw new TypeError('`priceTolerance` must be at least 0 and less than 1.')
   if (!Number.isInteger(holdSeconds) || holdSeconds < 1 || holdSeconds > 600)

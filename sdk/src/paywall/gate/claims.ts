@@ -94,7 +94,10 @@ export class Claims {
           error instanceof BoltyardError ? error : { code: 'unexpected', status: undefined, message: String(error) }
         // Never claimed, or released too often: a retry would not help.
         if (status === 409) return
-        warn(`not_released ${code}`, `A failed delivery could not be released, so its customer cannot use the payment again yet. ${message}`)
+        warn(
+          `not_released ${code}`,
+          `A failed delivery could not be released, so its customer cannot use the payment again yet. ${message}`,
+        )
         if (status === 400 || status === 404 || Date.now() + pauseMs > end) return
       }
       // An unreleased claim lapses anyway, so an unreachable gateway must not keep the process alive.

@@ -170,7 +170,8 @@ export class Gate<R> {
       return { ...shown, ...paid }
     })
     openVisits.paid(id)
-    if (!isReusable && payment.redeemedAt !== null) await this.#requireUnclaimed(visit, terms, presented, 'HEAD is not a delivery')
+    if (!isReusable && payment.redeemedAt !== null)
+      await this.#requireUnclaimed(visit, terms, presented, 'HEAD is not a delivery')
     const nothing = { receipt: undefined, releaseOnDisconnect: true }
     return { pass: true, delivery: new Delivery(payment, nothing) }
   }
