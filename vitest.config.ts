@@ -56,7 +56,7 @@ export default defineConfig({
     globalSetup: ['testing/setup.ts'],
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './testing/slowest-files.ts'],
-    // One more than there are cores on the machines that test it: a quarter of the time of two is waiting.
-    maxWorkers: 3,
+    // Twice the cores of the machines that run it: tests of daemons spend half of their time waiting for them.
+    maxWorkers: 4,
   },
 })

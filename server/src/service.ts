@@ -38,7 +38,6 @@ import { statsOf } from './store/stats.ts'
 
 const STOP_TIMEOUT_MS = 10_000
 const CHORES_EVERY_MS = 60_000
-const LOAD_SIGN_IN_MS = 3_000
 
 export type Service = {
   /** PUBLIC_URL, with the port that was chosen where PORT is 0. */
@@ -133,15 +132,9 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   if (config.role === 'all') metering.start()
   if (previous) resealAll(sql, master, previous, logger)
   const chores = setInterval(() => doChores(sql, isStopping, logger), CHORES_EVERY_MS)
-  // Most of a second of work, which a person who opens the dashboard would wait for.
-  const loading = setTimeout(
-    () => signIn.load().catch((error: unknown) => logger.warn({ err: error }, 'cannot load sign-in ahead of its first use')),
-    LOAD_SIGN_IN_MS,
-  )
   opened.push(() => {
     stopping = true
     clearInterval(chores)
-    clearTimeout(loading)
   })
   return { url: config.publicUrl, app }
 }

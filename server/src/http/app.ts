@@ -76,7 +76,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   await app.register(signInRoutes(routeDeps), { prefix: '/dashboard/api/auth' })
   await app.register(linkRoutes(routeDeps), { prefix: '/dashboard/api/link' })
   await app.register(dashboardRoutes(routeDeps))
-  await app.register(appFiles(deps.appDirectory))
+  await app.register(appFiles(deps.appDirectory, () => deps.signIn.loadAhead()))
   if (deps.operatorToken !== undefined) {
     await app.register(operatorRoutes(routeDeps, deps.operatorToken))
     await app.register(operatorLinkRoutes(routeDeps, deps.operatorToken))

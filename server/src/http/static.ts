@@ -31,8 +31,11 @@ const PAGE = /^(?!assets(\/|$))([\w-]+(\/[\w-]+)*\/?)?$/
 /** No empty, hidden or parent directory, and nothing that would have to be decoded. */
 const FILE = /^([\w-]+\/)*[\w-]+(\.[\w-]+)+$/
 
-/** The built dashboard. The build leaves a compressed copy beside each file that is worth it. */
-export function appFiles(directory: string) {
+/**
+ * The built dashboard. The build leaves a compressed copy beside each file that is worth it. Whoever opens a page asks next who they
+ * are, so `onPage` can prepare the answer.
+ */
+export function appFiles(directory: string, onPage: () => void) {
   return async (app: FastifyInstance): Promise<void> => {
     const isBuilt = existsSync(join(directory, 'index.html'))
     if (isBuilt)
@@ -54,7 +57,10 @@ export function appFiles(directory: string) {
       const path = request.params['*']
       if (path === 'api' || path.startsWith('api/')) return reply.header('cache-control', 'no-store').callNotFound()
       if (!isBuilt) throw new Problem('not_found', 'The dashboard is not built yet: npm run build makes it.')
-      if (PAGE.test(path)) return reply.sendFile('index.html')
+      if (PAGE.test(path)) {
+        onPage()
+        return reply.sendFile('index.html')
+      }
       return FILE.test(path) ? reply.sendFile(path) : reply.callNotFound()
     })
   }

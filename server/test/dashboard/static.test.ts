@@ -16,12 +16,18 @@ const SCRIPT = `console.log('${'x'.repeat(2000)}')`
 const PAGE = '<!doctype html><title>Boltyard</title>'
 let app: FastifyInstance
 let port: number
+let signInLoads = 0
 
 async function serving(appDirectory: string): Promise<FastifyInstance> {
   const deps = {
     config: readConfig({}),
     sandbox: undefined,
     appDirectory,
+    signIn: {
+      loadAhead: () => {
+        signInLoads++
+      },
+    },
     isStopping: () => false,
     logger: await createLogger('silent'),
   }
@@ -53,6 +59,15 @@ test('/ and /dashboard lead to the app', async () => {
     const { status, headers } = await get(path)
     expect([path, status, headers.location]).toEqual([path, 302, '/dashboard/'])
   }
+})
+
+test('whoever opens a page is about to sign in: the library for it is loaded meanwhile, and not for a script', async () => {
+  const before = signInLoads
+  await get('/dashboard/assets/index-a1b2c3.js')
+  await get('/v1/nodes')
+  expect(signInLoads).toBe(before)
+  await get('/dashboard/nodes')
+  expect(signInLoads).toBe(before + 1)
 })
 
 test('every page of the app is the one page, which no cache keeps', async () => {

@@ -87,7 +87,11 @@ export class SignIn {
     this.devices = new DeviceCookie({ master, publicUrl: config.publicUrl })
   }
 
-  /** Soon after the start, so that the first person does not wait for it. */
+  /** For somebody who is about to need it: loading takes most of a second. */
+  loadAhead(): void {
+    this.load().catch((error: unknown) => this.#logger.warn({ err: error }, 'cannot load sign-in ahead of its first use'))
+  }
+
   load(): Promise<AuthLibrary> {
     this.#library ??= loadAuthLibrary({ publicUrl: this.#config.publicUrl, secret: this.#secret, logger: this.#logger })
     this.#library.catch(() => {
