@@ -3,15 +3,15 @@ import type { IncomingMessage } from 'node:http'
 export const MAX_BODY_BYTES = 1024 * 1024
 
 export class BodyTooLarge extends Error {}
-/** The client went away, or sent chunks that are none: its own doing, no fault of ours. */
+/** The client disconnected or sent invalid chunks. Not an error of the daemon. */
 export class BodyBroken extends Error {}
 
-/** Reads no further than the limit: the rest of a hostile body is never held in memory. */
+/** Stops reading at the limit, so that a hostile body never fills the memory. */
 export async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
   try {
-    // Leaving the loop must not destroy the socket: the caller is still owed an answer on it.
+    // Leaving the loop must not destroy the socket, because the response still has to be sent.
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       size += (chunk as Buffer).length
       if (size > MAX_BODY_BYTES) throw new BodyTooLarge()

@@ -5,8 +5,8 @@ import { reasonOf, StartFault } from './start-fault.ts'
 export type ConfFile = Map<string, string[]>
 
 /**
- * phoenixd's parser, traps included: the key is what stands before the first "=", the value what stands after the LAST one, nothing is
- * trimmed and nothing is a comment. A value with "=" inside is cut there as well, because it would be cut in production.
+ * phoenixd's parser, including its quirks: the key is the text before the first "=", the value the text after the LAST one. Nothing is trimmed,
+ * and there are no comments. A value that contains "=" is truncated, as it would be in production.
  */
 export function parseConf(text: string): ConfFile {
   const conf: ConfFile = new Map()
@@ -27,7 +27,7 @@ export function readConf(path: string): ConfFile {
   }
 }
 
-/** A secret that nobody chose is made once and kept in the file, so that the next start and the file's owner know it. */
+/** Generates a missing secret and appends it to the file, so that the next start and the file's owner know it. */
 export function generateSecret(path: string, key: string): string {
   const secret = newSecret()
   try {

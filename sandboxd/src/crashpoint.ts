@@ -1,7 +1,7 @@
-/** Replaced at build time: false in the daemon people run, so that nothing of this is left in it; true only in the tests' build. */
+/** Replaced at build time: false in the released daemon, which removes this code; true only in the build for tests. */
 declare const CRASHPOINTS: boolean
 
-/** A place where the tests' build dies as if by kill -9, to prove that no step between two durable ones loses a payment. */
+/** A point where the build for tests dies as if by kill -9, to prove that a crash between two durable steps loses no payment. */
 export function crashpoint(name: string): void {
   if (CRASHPOINTS && process.env.CRASH_AT === name) process.kill(process.pid, 'SIGKILL')
 }

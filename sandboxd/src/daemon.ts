@@ -22,7 +22,7 @@ import { reasonOf, StartFault } from './start-fault.ts'
 import { askToAgree } from './terms.ts'
 
 const RECONNECT_MS = 500
-/** The hub remembers where a node is; this is for a hub that lost its memory. */
+/** The hub remembers nodes' addresses; this re-announces the node to a hub that has lost them. */
 const REGISTER_EVERY_MS = 15_000
 
 export async function runNode(args: string[], environment: NodeJS.ProcessEnv): Promise<void> {
@@ -66,7 +66,7 @@ export async function runNode(args: string[], environment: NodeJS.ProcessEnv): P
     },
   })
 
-  // Open before the peer is reached, so that a node that waits for its peer can be told to stop waiting.
+  // Opened before the peer is reached, so that a node waiting for its peer can still be controlled.
   let control: Server | undefined
   const controlToken = options.controlToken ?? (hub ? newSecret() : undefined)
   if (controlToken !== undefined) {
@@ -95,7 +95,7 @@ export async function runNode(args: string[], environment: NodeJS.ProcessEnv): P
   try {
     await listen(api.http, options.bindIp, options.bindPort)
   } catch (error) {
-    // phoenixd reports this on stderr and exits with 0: whoever supervises it must cope, so it has to be like that here.
+    // phoenixd reports this on stderr and exits with 0. Supervisors must handle that, so do the same here.
     log.error(`cannot listen on http://${options.bindIp}:${options.bindPort}: ${reasonOf(error)}`)
     process.exit(0)
   }
@@ -137,7 +137,7 @@ async function seedWords(options: Options): Promise<string> {
   return words
 }
 
-/** Whoever has us invent a password gets a control token as well; a file that names all three is left alone, it may be read-only. */
+/** If a password has to be generated, generate a control token as well. A file that has all three is not changed, because it may be read-only. */
 function secretsOf(options: Options): { full: string; limited: string; webhook: string } {
   const generate = (key: string, name: string): string => {
     process.stdout.write(`Generating ${name}...done\n`)

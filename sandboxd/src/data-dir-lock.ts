@@ -5,10 +5,10 @@ import { reasonOf, StartFault } from './start-fault.ts'
 const EXIT_IN_USE = 75
 
 /**
- * At most one daemon per data directory, for as long as this process lives: two of them would run one seed twice.
+ * Ensures that only one daemon uses the data directory while this process lives. Two daemons would run the same seed.
  *
- * Node has no flock(2), and a pid file would be a guess after kill -9. The lock belongs to the open file, not to the program that
- * asks for it, so flock(1) can take it on our descriptor and exit; the kernel gives it back when we are gone. Linux only.
+ * Node has no flock(2), and a pid file is unreliable after kill -9. The lock belongs to the open file, not to the process that requests it,
+ * so flock(1) can take it on our descriptor and exit. The kernel releases it when this process ends. Linux only.
  */
 export function lockDataDir(path: string): void {
   if (process.platform !== 'linux')

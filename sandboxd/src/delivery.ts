@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** One payment on its way from a payer (a node, or the hub's wallet) to the node that made the invoice. */
+/** One payment in transit from a payer (a node or the hub's wallet) to the node that created the invoice. */
 export type Delivery = {
   paymentId: string
   recipient: string
@@ -9,8 +9,8 @@ export type Delivery = {
   paymentSecret: string
   amountMsat: number
   /**
-   * The payer asked before and does not know what became of it. The recipient then writes down a refusal before it answers one:
-   * an earlier copy of the same delivery may still be on its way, and must find the door closed.
+   * The payer is retrying because the outcome of an earlier attempt is unknown. The recipient must then record a refusal before it returns
+   * one: an earlier copy of the same delivery may still arrive, and must be refused too.
    */
   again: boolean
 }
@@ -28,12 +28,12 @@ export const RECIPIENT_OFFLINE = 'recipient node is offline or unreachable'
 const FIRST_PAUSE_MS = 20
 const LONGEST_PAUSE_MS = 1_000
 
-/** final: the other side's word. unreachable: this attempt certainly did not get there. unknown: it may have. */
+/** final: the other side has decided. unreachable: this attempt certainly did not arrive. unknown: it may have arrived. */
 export type Attempt<T> = { final: T } | 'unreachable' | 'unknown'
 
 /**
- * Asks until the answer is final. Nobody may call a thing failed that can still arrive: at once if the very first attempt never
- * left, otherwise on the other side's word alone, however long that takes.
+ * Retries until the outcome is final. A delivery that may still arrive must not be reported as failed: only if the very first attempt was
+ * never sent, or if the other side says so, however long that takes.
  */
 export async function askUntilFinal<T>(
   attempt: (again: boolean) => Promise<Attempt<T>>,

@@ -4,31 +4,30 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import { reasonOf, StartFault } from './start-fault.ts'
 
-/** The disk refused a record (full, over quota): nothing was written, the caller's work was not done and may be tried again. */
+/** The disk refused a record (full, over quota). Nothing was written, and the caller may retry. */
 export class JournalUnavailable extends Error {}
 
 type Waiting<R> = { records: R[]; resolve: () => void; reject: (error: Error) => void }
 
 export type JournalOwner<R> = {
-  /** Written into the first line, so that a file of another node or purpose is refused rather than misread. */
+  /** Written into the first line, so that a file of another node or for another purpose is refused. */
   identity: string
-  /** Called once for every durable record, in the order of the file, before its writer is told. Memory never runs ahead of the disk. */
+  /** Called once for every durable record, in file order, before the writer's promise resolves. Memory is never ahead of the disk. */
   apply: (record: R) => void
-  /** The fewest records that rebuild the present state. */
+  /** The minimal records that rebuild the current state. */
   compact: () => R[]
   log: (line: string) => void
 }
 
-/** How many more records than its compact form a file may hold before the next start rewrites it. */
+/** How many more records than its compact form a file may have before the next start compacts it. */
 const REWRITE_AFTER_RECORDS = 1000
 const RETRY_MS = 1_000
 
 /**
- * An append-only file of checksummed lines, each an array of records that count together or not at all.
+ * An append-only file of checksummed lines. Each line is an array of records that are applied atomically.
  *
- * What kill -9 or a power cut can leave is a last line without its newline: it was never acknowledged, so it is dropped. A complete
- * line whose checksum is wrong was acknowledged once and cannot be explained by a crash: that is refused, because going on would
- * forget a payment.
+ * After kill -9 or a power cut, the last line may lack its newline. It was never acknowledged, so it is dropped. A complete line with a wrong
+ * checksum was acknowledged and cannot be the result of a crash. The daemon then refuses to start, because continuing would lose a payment.
  */
 export class Journal<R> {
   readonly #path: string
@@ -68,7 +67,7 @@ export class Journal<R> {
     }
   }
 
-  /** Resolves when the records are on disk and applied; a crash keeps all of them or none. */
+  /** Resolves when the records are on disk and applied. After a crash, either all or none of them exist. */
   append(...records: R[]): Promise<void> {
     if (this.#closed) return Promise.reject(new JournalUnavailable('the daemon is shutting down'))
     return new Promise((resolve, reject) => {
@@ -77,7 +76,7 @@ export class Journal<R> {
     })
   }
 
-  /** For what has happened already and must not be forgotten because the disk is full just now: written as soon as there is room. */
+  /** For facts that must not be lost because the disk is full right now: written as soon as there is space. */
   async appendEventually(stop: AbortSignal, ...records: R[]): Promise<void> {
     for (;;) {
       try {
@@ -90,13 +89,13 @@ export class Journal<R> {
     }
   }
 
-  /** Everyone who waits while one fsync runs shares the next one: durability costs two fsyncs at most, however many wait. */
+  /** All writers that arrive during an fsync share the next one, so each waits for at most two fsyncs. */
   async #flush(): Promise<void> {
     await Promise.resolve()
     while (this.#queue.length > 0) {
       const batch = this.#queue
       this.#queue = []
-      // One line for all of them: a power cut can leave holes in what was never synced, and then it must be a torn line as a whole.
+      // One line for the whole batch: a power cut can leave holes in unsynced data, and the checksum must then fail for all of it.
       const line = lineOf(batch.flatMap((waiting) => waiting.records))
       try {
         await this.#write(line)
@@ -109,7 +108,7 @@ export class Journal<R> {
         waiting.resolve()
       }
     }
-    // In the same turn in which the queue was found empty: whoever appends next must start a flush of their own.
+    // In the same tick in which the queue was found empty, so that the next append starts a new flush.
     this.#flushing = undefined
   }
 
@@ -129,7 +128,7 @@ export class Journal<R> {
     this.#size += bytes.length
   }
 
-  /** After a failed fsync nobody knows what the disk holds. Only a fresh start, which reads it, may answer questions again. */
+  /** After a failed fsync, the content of the disk is unknown. Exit, so that the next start reads it again. */
   async #orDie(act: string, work: () => Promise<void>): Promise<void> {
     try {
       await work()
@@ -208,7 +207,7 @@ async function truncateDurably(path: string, size: number): Promise<void> {
   await file.close()
 }
 
-/** On a full disk the long form still serves: reading must go on. */
+/** If compaction fails on a full disk, continue with the long file. */
 async function rewrite<R>(path: string, owner: JournalOwner<R>, compact: R[]): Promise<void> {
   try {
     await replaceDurably(path, compactForm(owner.identity, compact))
@@ -218,7 +217,7 @@ async function rewrite<R>(path: string, owner: JournalOwner<R>, compact: R[]): P
   }
 }
 
-/** The old file or the new one is there after a crash, never a mixture. */
+/** After a crash, either the old or the new file exists, never a mixture. */
 async function replaceDurably(path: string, bytes: Buffer): Promise<void> {
   const file = await open(`${path}.new`, 'w', 0o600)
   await file.writeFile(bytes)

@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http'
 
-/** The call failed, and whether it can nevertheless have been carried out at the other end. */
+/** A failed call, and whether it may have been carried out anyway. */
 export class CallFailed extends Error {
   readonly mayHaveArrived: boolean
 
@@ -12,14 +12,14 @@ export class CallFailed extends Error {
 
 export type Target = { host: string; port: number; token: string }
 
-/** With these no byte of the request has left: the only failures after which it certainly was not carried out. */
+/** With these errors, nothing was sent. They are the only failures after which the call was certainly not carried out. */
 const NEVER_SENT = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL'])
 const MAX_ANSWER_BYTES = 1024 * 1024
 
 export class JsonClient {
   readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 32 })
 
-  /** Answers with the status and the parsed body; throws CallFailed for everything that is not an answer. */
+  /** Returns the status and the parsed body. Throws CallFailed if there is no valid response. */
   post(
     target: Target,
     path: string,
@@ -47,7 +47,7 @@ export class JsonClient {
           let size = 0
           response.on('data', (chunk: Buffer) => {
             size += chunk.length
-            if (size > MAX_ANSWER_BYTES) response.destroy(new Error('answer too large'))
+            if (size > MAX_ANSWER_BYTES) response.destroy(new Error('response too large'))
             else chunks.push(chunk)
           })
           response.on('error', (error) => reject(new CallFailed(error.message, true)))
@@ -56,7 +56,7 @@ export class JsonClient {
               const parsed = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>
               resolve({ status: response.statusCode ?? 0, body: parsed })
             } catch {
-              reject(new CallFailed('the answer is no JSON', true))
+              reject(new CallFailed('the response is not JSON', true))
             }
           })
         },

@@ -3,7 +3,7 @@ import { BodyBroken, BodyTooLarge, readBody } from './body.ts'
 import { JournalUnavailable } from './journal.ts'
 import { sameSecret } from './secret.ts'
 
-/** What a caller of the control port or the hub did wrong. */
+/** An invalid request to the control port or the hub. */
 export class RequestFault extends Error {
   readonly status: number
 
@@ -16,7 +16,7 @@ export class RequestFault extends Error {
 export type Call = { params: string[]; body: Record<string, unknown>; remoteAddress: string }
 export type Route = { method: 'GET' | 'POST'; path: RegExp; token: string; handle: (call: Call) => Promise<unknown> | unknown }
 
-/** The sandbox's own small JSON API (control port, hub): a token for every route, one error shape, nothing of phoenixd's. */
+/** The sandbox's own JSON API (control port, hub): every route needs a token, and errors have one shape. Unrelated to phoenixd's API. */
 export function jsonServer(routes: Route[], log: (line: string) => void): Server {
   const server = createServer((request, response) => {
     answer(routes, request)
@@ -57,7 +57,7 @@ function parseObject(bytes: Buffer): Record<string, unknown> {
     const value: unknown = JSON.parse(bytes.toString('utf8'))
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   } catch {
-    // falls through: the caller gets the same sentence for text that is no JSON and for JSON that is no object
+    // falls through: the same message for invalid JSON and for JSON that is not an object
   }
   throw new RequestFault(400, 'the body must be a JSON object')
 }

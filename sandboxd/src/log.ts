@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import type { Options } from './options.ts'
 
-/** Console lines as phoenixd prints them, and all of them again in phoenix.log. No secret and no invoice is ever given to it. */
+/** Prints console lines like phoenixd, and writes them to phoenix.log as well. Never pass it a secret or an invoice. */
 export class Log {
   readonly #file: string | undefined
   readonly #options: Pick<Options, 'verbosity' | 'logRotateBytes' | 'logRotateMaxFiles'>
@@ -11,19 +11,19 @@ export class Log {
     this.#file = file
     this.#options = options
     this.#fileBytes = file && existsSync(file) ? statSync(file).size : 0
-    // A console that went away (a closed terminal, a dead supervisor's pipe) must not take a running node with it.
+    // Losing the console (a closed terminal, a dead supervisor) must not stop the node.
     process.stdout.on('error', () => undefined)
     process.stderr.on('error', () => undefined)
   }
 
-  /** High-level: shown unless --silent. */
+  /** Shown unless --silent. */
   info(line: string): void {
     const stamped = `${stamp()} ${line}`
     if (this.#options.verbosity !== 'silent') process.stdout.write(`${stamped}\n`)
     this.#toFile(stamped)
   }
 
-  /** Worth a line in the file; on the console only with --verbose. */
+  /** Written to the file; shown on the console only with --verbose. */
   detail(line: string): void {
     const stamped = `${stamp()} ${line}`
     if (this.#options.verbosity === 'verbose') process.stdout.write(`${stamped}\n`)
@@ -43,7 +43,7 @@ export class Log {
       appendFileSync(this.#file, `${line}\n`, { mode: 0o600 })
       this.#fileBytes += line.length + 1
     } catch (error) {
-      // A full disk must not stop a node that can still answer; the console has the line.
+      // A full disk must not stop a working node. The line is still on the console.
       process.stderr.write(`cannot write ${this.#file}: ${(error as Error).message}\n`)
     }
   }

@@ -14,7 +14,7 @@ async function main(args: string[]): Promise<void> {
   } else await runNode(args, process.env)
 }
 
-/** One line that says what is wrong; a stack would bury it. */
+/** Prints one line that says what is wrong, without a stack trace. */
 function die(error: unknown): never {
   process.stderr.write(
     `${error instanceof StartFault ? '' : 'fatal: '}${error instanceof Error ? error.message : String(error)}\n`,
@@ -22,7 +22,7 @@ function die(error: unknown): never {
   process.exit(error instanceof StartFault ? error.exitCode : 1)
 }
 
-// Signing makes much short-lived garbage, and V8 would let its nursery grow to 48 MB for it: a third of a node's memory, for nothing.
+// Signing creates much short-lived garbage, and V8 would grow its young generation to 48 MB for it, a third of a node's memory.
 setFlagsFromString('--semi-space-growth-factor=1')
 process.on('uncaughtException', die)
 process.on('unhandledRejection', die)

@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import { type ConfFile, readConf } from './conf-file.ts'
 import { StartFault } from './start-fault.ts'
 
-/** The name, and the seven characters where phoenixd has its commit. */
+/** The name, in place of phoenixd's seven-character commit. */
 export const VERSION = '0.8.0-sandbox'
 
 type Spec = {
-  /** What stands after "=" in the help; absent for a flag. */
+  /** The placeholder after "=" in the help; absent for a flag. */
   value?: string
   help?: string
   default?: string
   liquidity?: true
-  /** Returns what is wrong with the value, or nothing. */
+  /** Returns what is wrong with the value, or undefined. */
   check?: (value: string) => string | undefined
 }
 
@@ -31,7 +31,7 @@ const integer = (min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER, u
 })
 const text: Spec = { value: '<text>' }
 
-/** Every option of phoenixd 0.8.0, with its own value checks. Those without a help text are hidden there, too. */
+/** All options of phoenixd 0.8.0, with its value checks. Options without a help text are hidden in phoenixd, too. */
 const SPECS: Record<string, Spec> = {
   'agree-to-terms-of-service': {},
   chain: { ...choice('regtest'), help: 'Bitcoin chain to use', default: 'regtest' },
@@ -71,7 +71,7 @@ const SPECS: Record<string, Spec> = {
   'max-relative-fee-percent': integer(1, 50),
 }
 
-/** Only in phoenix.conf, never on the command line: two of them are secrets, and phoenixd ignores keys that it does not know. */
+/** Only in phoenix.conf, never on the command line: two of them are secrets, and phoenixd ignores unknown keys. */
 const SANDBOX_CONF_KEYS = [
   'sandbox-hub',
   'sandbox-control',
@@ -140,7 +140,7 @@ function readArguments(args: string[]): ConfFile {
   return given
 }
 
-/** phoenixd names the option only where the value was on the command line. */
+/** phoenixd names the option only if the value came from the command line. */
 function checkValues(values: ConfFile, isFile: boolean): void {
   if (values.has('max-absolute-fee')) throw new StartFault('--max-absolute-fee is deprecated, use --max-mining-fee instead')
   for (const [name, list] of values) {
@@ -183,14 +183,14 @@ export function dataDirOf(environment: NodeJS.ProcessEnv): string {
   return environment.PHOENIX_DATADIR || join(homedir(), '.phoenix')
 }
 
-/** The command line wins over phoenix.conf; of two lines with one key the last counts, except that webhooks add up. */
+/** The command line overrides phoenix.conf. If a key is repeated, the last line counts, except that all webhooks are used. */
 export function readOptions(args: string[], environment: NodeJS.ProcessEnv): Options {
   const dataDir = dataDirOf(environment)
   const confPath = join(dataDir, 'phoenix.conf')
   const given = readArguments(args)
   const conf = readConf(confPath)
   checkValues(given, false)
-  // What the command line gives is not looked up in the file, so a bad line there does no harm.
+  // Options on the command line are not looked up in the file, so an invalid line there has no effect.
   checkValues(new Map([...conf].filter(([name]) => Object.hasOwn(SPECS, name) && !given.has(name))), true)
   const last = (name: string): string | undefined => (given.get(name) ?? conf.get(name))?.at(-1)
   const or = (name: string): string => last(name) ?? SPECS[name]?.default ?? ''
@@ -217,7 +217,7 @@ export function readOptions(args: string[], environment: NodeJS.ProcessEnv): Opt
     limitedPassword: last('http-password-limited-access'),
     webhookSecret: last('webhook-secret'),
     webhooks: given.get('webhook') ?? conf.get('webhook') ?? [],
-    // phoenixd does not look for this one in the file.
+    // phoenixd does not read this option from the file.
     verbosity: given.has('silent') ? 'silent' : flag('verbose') ? 'verbose' : 'default',
     logRotateBytes: Number(or('log-rotate-size')) * 1_000_000,
     logRotateMaxFiles: Number(or('log-rotate-max-files')),

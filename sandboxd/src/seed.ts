@@ -7,15 +7,15 @@ import { wordlist } from '@scure/bip39/wordlists/english.js'
 import { UsageError } from './options.ts'
 import { reasonOf, StartFault } from './start-fault.ts'
 
-// A small table of multiples: a node signs few invoices, and computing the usual one took a quarter of its start.
+// A small precomputed table: a node signs few invoices, and the default table took a quarter of the startup time.
 secp256k1.Point.BASE.precompute(4)
 
 export type NodeKeys = { nodeId: string; privateKey: Uint8Array }
 
-/** lightning-kmp's path for every chain that is not mainnet. */
+/** lightning-kmp's derivation path for all chains except mainnet. */
 const NODE_KEY_PATH = "m/48'/0'"
 
-/** BIP 39 with an empty passphrase; the words are not checked here, because phoenixd does not check those given by --seed. */
+/** BIP 39 with an empty passphrase. The words are not checked here, because phoenixd does not check those passed with --seed. */
 export function nodeKeysOf(words: string): NodeKeys {
   const seed = pbkdf2Sync(words.normalize('NFKD'), 'mnemonic', 2048, 64, 'sha512')
   return nodeKeysOfSeed(seed)
@@ -27,7 +27,7 @@ export function nodeKeysOfSeed(seed: Uint8Array): NodeKeys {
   return { nodeId: Buffer.from(publicKey).toString('hex'), privateKey }
 }
 
-/** The words in the file, or undefined when there is none yet. Whatever stands between the words is ignored, as phoenixd does. */
+/** The words in the file, or undefined if it does not exist yet. Anything between the words is ignored, as in phoenixd. */
 export function readSeedFile(path: string): string | undefined {
   let text: string
   try {
@@ -42,7 +42,7 @@ export function readSeedFile(path: string): string | undefined {
   return words
 }
 
-/** phoenixd also names the word that is none. It may be one that somebody mistyped, and errors go to logs. */
+/** phoenixd also names the invalid word. We do not, because it may be a mistyped seed word, and errors end up in logs. */
 function whatIsWrong(words: string): string | undefined {
   const list = words.split(' ').filter((word) => word !== '')
   if (list.length === 0) return 'mnemonic code cannot be empty'
@@ -51,7 +51,7 @@ function whatIsWrong(words: string): string | undefined {
   return validateMnemonic(words, wordlist) ? undefined : 'invalid checksum'
 }
 
-/** "wx": a seed that appeared meanwhile is never overwritten. */
+/** "wx": never overwrites a seed that was created in the meantime. */
 export function createSeedFile(path: string): string {
   const words = generateMnemonic(wordlist, 128)
   try {

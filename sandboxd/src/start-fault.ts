@@ -1,4 +1,4 @@
-/** A reason not to start that its owner can act on: printed as one line, never with a stack. */
+/** An error at startup that the user can fix: printed as one line, without a stack trace. */
 export class StartFault extends Error {
   readonly exitCode: number
 
@@ -8,7 +8,7 @@ export class StartFault extends Error {
   }
 }
 
-/** The system's own words for a failed call ("permission denied"), without the path and the call that the caller knows better. */
+/** The system's message for a failed call ("permission denied"), without the path and the name of the call. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const system = /\bE[A-Z0-9]+: ([a-z ]+)/.exec(error.message)

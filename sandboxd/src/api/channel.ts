@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** The one channel of a sandbox node has names that look real and stay the same. */
+/** A sandbox node's only channel has realistic, stable ids. */
 const nameOf = (nodeId: string, what: string): string => createHash('sha256').update(`${what} of ${nodeId}`).digest('hex')
 
 export const channelIdOf = (nodeId: string): string => nameOf(nodeId, 'channel')

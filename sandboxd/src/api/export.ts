@@ -4,7 +4,7 @@ import { deductedMsat, type Ledger } from '../node/ledger.ts'
 
 const HEADER = 'date,id,type,amount_msat,fee_credit_msat,mining_fee_sat,service_fee_msat,payment_hash,tx_id'
 
-/** Summed over all rows, amount_msat and fee_credit_msat are what payments left in the balance and the fee credit. */
+/** The sums of amount_msat and fee_credit_msat over all rows are the effect of payments on the balance and the fee credit. */
 export async function exportPayments(ledger: Ledger, dataDir: string, from: number, to: number, nowMs: number): Promise<string> {
   const rows: { atMs: number; cells: (string | number)[] }[] = []
   for (const { invoice, received } of ledger.incomingByReceipt) {

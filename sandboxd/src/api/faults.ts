@@ -1,4 +1,4 @@
-/** An answer that is an error: a status and a sentence, as text. */
+/** An error response: a status and a sentence as plain text. */
 export class ApiFault extends Error {
   readonly status: number
 

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { bech32, bech32m, createBase58check } from '@scure/base'
 import { ApiFault } from './faults.ts'
 
-/** Names of things outside the sandbox. They are read as phoenixd reads them, so that a wrong one gets the right error; none is visited. */
+/** Addresses outside the sandbox. They are parsed like phoenixd does, so that an invalid one gets the right error, but never contacted. */
 export type Lnurl = { host: string; tag: string | null }
 
 const PREFIXES = /^(lightning|bitcoin|lnurl):(\/\/)?/i
-/** With a port they cannot be read: phoenixd takes what stands before the colon for the scheme. */
+/** Addresses with a port are invalid: phoenixd takes the text before the colon as the scheme. */
 const LUD17_SCHEMES = /^(phoenix:)?(lnurlp|lnurlw|keyauth):(\/\/)?/i
 const HAS_PORT = /^[^/?#]*:/
 
@@ -21,11 +21,11 @@ export function readLnurl(source: string): Lnurl {
 
 function bech32Url(text: string): URL | undefined {
   try {
-    // No limit of 90 characters: nearly every real lnurl is longer.
+    // No limit of 90 characters, because almost every real lnurl is longer.
     const { words } = bech32.decode(text as `${string}1${string}`, false)
     return secure(Buffer.from(bech32.fromWords(words)).toString('utf8'))
   } catch {
-    // not bech32: the caller tries the other ways to write one
+    // not bech32: the caller tries the other formats
     return undefined
   }
 }

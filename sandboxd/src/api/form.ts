@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import { readBody } from '../body.ts'
 import { ApiFault, badRequest } from './faults.ts'
 
-/** Of each name the first value; names are compared without regard to case, as phoenixd's HTTP library does. */
+/** The first value of each name. Names are case-insensitive, as in phoenixd's HTTP library. */
 export type Values = Map<string, string>
 
-/** A name without "=" has no value: it counts as missing. */
+/** A name without "=" has no value and counts as missing. */
 export function valuesIn(text: string): Values {
   const values: Values = new Map()
   for (let start = 0; start <= text.length; ) {
@@ -22,7 +22,7 @@ export function valuesIn(text: string): Values {
   return values
 }
 
-/** The sentences are those of phoenixd's HTTP library, and count from the beginning of the whole text. */
+/** The sentences are those of phoenixd's HTTP library; positions count from the start of the whole text. */
 function decoded(text: string, start: number, end: number): string {
   for (let at = text.indexOf('%', start); at >= 0 && at < end; at = text.indexOf('%', at + 3)) {
     if (at + 2 >= end) throw new ApiFault(500, `Incomplete trailing HEX escape: ${text.slice(at)}, in ${text} at ${at}`)
@@ -32,7 +32,7 @@ function decoded(text: string, start: number, end: number): string {
   return new URLSearchParams(`v=${text.slice(start, end)}`).get('v') ?? ''
 }
 
-/** phoenixd takes forms only; what anything else is answered with comes from its HTTP library. */
+/** phoenixd accepts only forms; the errors for everything else come from its HTTP library. */
 export async function readForm(request: IncomingMessage): Promise<Values> {
   const contentType = request.headers['content-type']
   const type = contentType?.split(';')[0]?.trim().toLowerCase()

@@ -4,7 +4,7 @@ const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 const TOKEN68 = /^[A-Za-z0-9._~+/-]+=*$/
 const PARAMETERS = new RegExp(`^${TOKEN}\\s*=\\s*("[^"]*"|${TOKEN})(\\s*,\\s*${TOKEN}\\s*=\\s*("[^"]*"|${TOKEN}))*$`)
 
-/** Undefined: no Basic credentials. What is neither a token nor parameters is no authorization at all, but a bad request. */
+/** Undefined if there are no Basic credentials. A value that is neither a token nor parameters is a bad request. */
 export function basicCredentials(authorization: string | undefined): string | undefined {
   const [, scheme = '', blob = ''] = new RegExp(`^(${TOKEN})\\s+(\\S.*)$`).exec(authorization?.trim() ?? '') ?? []
   if (blob === '') return undefined
@@ -15,7 +15,7 @@ export function basicCredentials(authorization: string | undefined): string | un
   return scheme.toLowerCase() === 'basic' ? Buffer.from(blob, 'base64').toString('utf8') : undefined
 }
 
-/** Looked at after the call was done, since that is when phoenixd chooses how to write the answer. */
+/** Checked after the call was carried out, because that is when phoenixd chooses the format of the response. */
 export function requireJsonAccepted(accept: string | undefined): void {
   if (accept === undefined) return
   const types = accept.split(',').map((item) => item.split(';')[0]?.trim().toLowerCase() ?? '')

@@ -9,15 +9,15 @@ const malformed = (name: string, type: string): ApiFault =>
 
 const LONG_MIN = -(2n ** 63n)
 const LONG_MAX = 2n ** 63n - 1n
-/** What the largest QR code holds. An attempt to pay keeps the invoice, and must not fill the disk with it. */
+/** The capacity of the largest QR code. A payment attempt stores the invoice, which must not fill the disk. */
 const MAX_INVOICE_LENGTH = 7_089
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** The parameters of one request, from its form or its query, read as phoenixd reads them. */
+/** The parameters of one request, from its form or query, parsed like phoenixd does. */
 export class Parameters {
   readonly #values: () => Values
 
-  /** Read when first asked for: a query that cannot be read harms no call that takes none. */
+  /** Parsed on first use, so that a malformed query does not affect calls without parameters. */
   constructor(values: () => Values) {
     this.#values = values
   }
@@ -51,7 +51,7 @@ export class Parameters {
     return value
   }
 
-  /** Beyond what a double holds exactly it is only ever a bound or an error, so rounding is harmless there. */
+  /** Values too large for an exact double are only used as bounds or cause an error, so rounding is harmless. */
   optionalInteger(name: string): number | undefined {
     const value = this.optionalLong(name)
     return value === undefined ? undefined : Number(value)
@@ -63,7 +63,7 @@ export class Parameters {
     return value
   }
 
-  /** Of more than 32 bytes the first 32 count, as in phoenixd. */
+  /** Only the first 32 bytes count, as in phoenixd. */
   optionalHex32(name: string): string | undefined {
     const value = this.optional(name)
     if (value === undefined) return undefined
@@ -101,7 +101,7 @@ export class Parameters {
     return value
   }
 
-  /** Absent is reported like malformed, as phoenixd does. */
+  /** A missing value is reported like a malformed one, as in phoenixd. */
   address(name: string): { user: string; domain: string } {
     const token = this.optional(name)?.trim().split(/\s+/)[0] ?? ''
     const [user, domain, ...rest] = token.split('@')
@@ -115,7 +115,7 @@ export class Parameters {
   }
 }
 
-/** phoenixd's HTTP library refuses few texts: a colon that ends no scheme, and a port that is none. */
+/** phoenixd's HTTP library rejects very little: a colon that does not end a scheme, and an invalid port. */
 function isUrl(text: string): boolean {
   const scheme = /^([^:/?#]*):/.exec(text)?.[1]
   if (scheme !== undefined && !/^[a-z][a-z0-9+.-]*$/i.test(scheme)) return false
@@ -128,7 +128,7 @@ function parsed<T>(read: () => T, fault: ApiFault): T {
   try {
     return read()
   } catch {
-    // Why an invoice or offer cannot be read is not part of the answer.
+    // The response does not say why an invoice or offer is invalid.
     throw fault
   }
 }

@@ -13,7 +13,7 @@ import { Parameters } from './parameters.ts'
 import * as views from './views.ts'
 
 export type Access = 'full' | 'limited'
-/** A string is answered as text, anything else as JSON. */
+/** A string is returned as text, anything else as JSON. */
 export type Answer = string | object
 export type Call = { query: Parameters; path: Parameters; form: () => Promise<Parameters> }
 export type ApiRoute = { method: 'GET' | 'POST'; path: string; access: Access; handle: (call: Call) => Promise<Answer> | Answer }
@@ -22,9 +22,9 @@ export const NOT_FOUND = new ApiFault(404, 'Not found')
 const MAX_DESCRIPTION_UTF16 = 128
 const MAX_EXTERNAL_ID_UTF16 = 256
 const MAX_WEBHOOK_URL_UTF16 = 2_048
-/** Its milliseconds are still exact in a double. */
+/** In milliseconds, it is still exact as a double. */
 const MAX_EXPIRY_SECONDS = BigInt(Math.floor(Number.MAX_SAFE_INTEGER / 1000 / 2))
-/** The peer sells no liquidity beyond this. */
+/** The largest amount of liquidity the peer sells. */
 const MAX_LIQUIDITY_SAT = 1_000_000_000n
 
 export function callOf(request: IncomingMessage, query: string, path: Values): Call {
@@ -38,7 +38,7 @@ export function callOf(request: IncomingMessage, query: string, path: Values): C
   }
 }
 
-/** In 64 bits that overflow, as in phoenixd; but what a double cannot hold exactly is refused. */
+/** Overflows at 64 bits, like phoenixd, but refuses values that a double cannot represent exactly. */
 function msatOf(sat: bigint | undefined): number | undefined {
   if (sat === undefined) return undefined
   return exactMsat(BigInt.asIntN(64, sat * 1000n))
@@ -49,7 +49,7 @@ function exactMsat(msat: bigint): number {
   return Number(msat)
 }
 
-/** phoenixd writes an invoice's amount in tenths of a millisatoshi, which overflow too; what is not positive is written as 0: any amount. */
+/** phoenixd encodes an invoice's amount in tenths of a millisatoshi, which also overflow. Values that are not positive are encoded as 0, any amount. */
 function requestedMsat(sat: bigint | undefined): number | undefined {
   if (sat === undefined) return undefined
   const tenths = BigInt.asIntN(64, sat * 10_000n)
@@ -58,7 +58,7 @@ function requestedMsat(sat: bigint | undefined): number | undefined {
   return exactMsat(tenths / 10n)
 }
 
-/** phoenixd looks the leading digit of the negative number up in its alphabet of 32. */
+/** phoenixd looks up the leading digit of the negative number in its alphabet of 32 characters. */
 function expiryOf(expirySeconds: bigint | undefined): number | undefined {
   if (expirySeconds === undefined) return undefined
   let digit = expirySeconds
@@ -68,7 +68,7 @@ function expiryOf(expirySeconds: bigint | undefined): number | undefined {
   return Number(expirySeconds)
 }
 
-/** What is kept with an invoice stays on the disk: phoenixd has no limit, but it is not one of many on a shared disk. */
+/** Stored with the invoice. phoenixd has no limit, but many sandbox nodes share a disk. */
 function keptText(parameters: Parameters, name: string, maxLength: number): string | undefined {
   const text = parameters.optional(name)
   if (text !== undefined && text.length > maxLength)
@@ -76,7 +76,7 @@ function keptText(parameters: Parameters, name: string, maxLength: number): stri
   return text
 }
 
-/** What of the list a query asks for; the list is oldest first, the answer newest first. */
+/** Selects the entries a query asks for. The list is oldest first, the response newest first. */
 function newestFirst<T>(
   list: T[],
   timeOf: (item: T) => number,
@@ -94,7 +94,7 @@ function newestFirst<T>(
   return found
 }
 
-/** A negative limit is none and a negative offset 0, as SQLite has it. */
+/** As in SQLite, a negative limit means no limit, and a negative offset means 0. */
 function pageOf(query: Parameters, now: number): { from: number; to: number; limit: number; offset: number } {
   const limit = query.optionalInteger('limit') ?? 20
   return {
@@ -107,7 +107,7 @@ function pageOf(query: Parameters, now: number): { from: number; to: number; lim
 
 const flag = (value: string | undefined): boolean => value?.toLowerCase() === 'true'
 
-/** All endpoints of phoenixd 0.8.0. What needs a world outside the sandbox answers as phoenixd does when it cannot reach it. */
+/** All endpoints of phoenixd 0.8.0. Those that need the outside world respond like phoenixd when it is offline. */
 export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
   const { ledger } = node
   const hasChannel = (): boolean => ledger.capacitySat !== null
@@ -115,7 +115,7 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
   const overrideAmount = (form: Parameters): number | undefined => {
     if (form.has('sendAll') && form.has('amountSat')) throw badRequest('Cannot use both amountSat and sendAll request parameters')
     if (form.has('sendAll')) return hasChannel() && !node.channelIsOffline ? maxSendableMsat(ledger.balanceMsat) : undefined
-    // Not positive is the payment's own failure, with a sentence of its own.
+    // An amount that is not positive fails later in the payment, with its own message.
     return msatOf(form.optionalLong('amountSat'))
   }
   const payView = (result: PayResult): object =>
@@ -170,7 +170,7 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
         try {
           webhookUrl = parameters.optionalUrl('webhookUrl')
         } catch (error) {
-          // phoenixd looks at the URL after it has made the invoice: the caller gets the error, the invoice exists all the same.
+          // phoenixd checks the URL after it has created the invoice: the caller gets an error, but the invoice exists.
           await node.createInvoice({ ...invoice, externalId: undefined, webhookUrl: undefined })
           throw error
         }
@@ -355,7 +355,7 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
       method: 'POST',
       path: '/sendtoaddress',
       access: 'full',
-      // Every failure is a 200 with the text, wrong parameters included: that is how phoenixd answers here.
+      // As in phoenixd, every failure here is a 200 with the text, including invalid parameters.
       handle: async ({ form }) => {
         try {
           const parameters = await form()

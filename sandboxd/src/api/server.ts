@@ -21,13 +21,13 @@ const UNKNOWN_ENDPOINT = new ApiFault(404, 'Unknown endpoint (check api doc)')
 const WRONG_METHOD = new ApiFault(405, 'Invalid http method (use the correct GET/POST)')
 const CHALLENGE = 'Basic realm="Ktor Server", charset=UTF-8'
 const PING_MS = 10_000
-/** Node closes a second later than it is told. */
+/** Node closes idle connections one second after this. */
 const IDLE_MS = 44_000
-/** Of one line of a request. All of them together may be longer than Node allows by default. */
+/** The limit for one header line. Together, they may be longer than Node's default allows. */
 const MAX_LINE = 8_192
 const MAX_HEADERS_BYTES = 64 * 1024
 const WEBSOCKET_PATH = '/websocket'
-/** Events that a client does not read are dropped with the client, not collected for it. */
+/** A client that does not read its events is disconnected; they are not buffered. */
 const MAX_UNREAD_BYTES = 1024 * 1024
 
 function accessOf(password: string, passwords: Passwords): Access | undefined {
@@ -56,7 +56,7 @@ function websocketAccess(request: IncomingMessage, passwords: Passwords): Access
     .find(Boolean)
 }
 
-/** The named parts of the path, or undefined when it is another path. */
+/** The path parameters, or undefined if the path does not match. */
 function match(route: ApiRoute, path: string): Map<string, string> | undefined {
   const wanted = route.path.split('/')
   const given = path.split('/')
@@ -74,12 +74,12 @@ function decoded(piece: string): string {
   try {
     return decodeURIComponent(piece)
   } catch {
-    // "%" that escapes nothing: no such path
+    // an invalid percent escape: the path does not exist
     return ''
   }
 }
 
-/** What Node did not take for HTTP. */
+/** Requests that Node could not parse. */
 function reasonFor(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): string {
   if (error.code === 'HPE_HEADER_OVERFLOW') return `Line exceeds limit of ${MAX_LINE} characters`
   const line = error.rawPacket?.toString('latin1').split(/\r?\n/)[0] ?? ''
@@ -112,7 +112,7 @@ export class ApiServer {
   readonly #sockets = new WebSocketServer({
     noServer: true,
     maxPayload: 64 * 1024,
-    // phoenixd takes the password as a sub-protocol and names none in its answer: clients that insist on one fail here, too.
+    // phoenixd accepts the password as a sub-protocol but names none in its response, so clients that require one fail here, too.
     handleProtocols: () => false,
   })
   readonly #pinger: NodeJS.Timeout
@@ -139,9 +139,9 @@ export class ApiServer {
   async #answer(request: IncomingMessage): Promise<Answer> {
     await gate(this.#node.faults)
     const [, path = '', query = ''] = /^\/*(\/[^?#]*)\??([^#]*)/.exec(request.url ?? '') ?? []
-    // A target that is no path ("*", an authority) is no endpoint.
+    // A target that is not a path ("*", an authority) is not an endpoint.
     if (path === '') throw UNKNOWN_ENDPOINT
-    // Without an upgrade it is a bad request, whatever the method and the password.
+    // Without an upgrade, it is a bad request, whatever the method and password.
     if (path === WEBSOCKET_PATH) throw new ApiFault(400, '')
     const onPath = this.#routes.filter((route) => match(route, path))
     if (onPath.length === 0) throw UNKNOWN_ENDPOINT
@@ -165,12 +165,12 @@ export class ApiServer {
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // Node takes its own listener off with the upgrade: without this one a client that resets the connection would end the process.
+    // Node removes its error listener on upgrade. Without this one, a client that resets the connection would crash the process.
     socket.on('error', () => socket.destroy())
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') return this.#ignoreUpgrade(request, socket)
     const path = request.url?.split('?')[0]
     if (path !== WEBSOCKET_PATH) return refuseUpgrade(socket, UNKNOWN_ENDPOINT)
-    // Who sent no credentials is not asked for any: the password as a sub-protocol would do as well.
+    // No WWW-Authenticate if there were no credentials, because the password may also be sent as a sub-protocol.
     if (!this.#mayListen(request)) return refuseUpgrade(socket, UNAUTHORIZED, request.headers.authorization !== undefined)
     this.#sockets.handleUpgrade(request, socket, head, (client) => {
       alive.add(client)
@@ -188,7 +188,7 @@ export class ApiServer {
     }
   }
 
-  /** An offer of another protocol (h2c, from "curl --http2") may be ignored: the request is answered as it is. */
+  /** An upgrade offer for another protocol (h2c, from "curl --http2") is ignored, and the request is handled normally. */
   #ignoreUpgrade(request: IncomingMessage, socket: Duplex): void {
     if (request.method !== 'GET') return refuseUpgrade(socket, new ApiFault(400, ''))
     const response = new ServerResponse(request)
@@ -198,7 +198,7 @@ export class ApiServer {
     this.http.emit('request', request, response)
   }
 
-  /** A client that did not answer the last ping is gone, whatever TCP believes. */
+  /** A client that did not answer the last ping is considered gone, even if the TCP connection is open. */
   #ping(): void {
     for (const client of this.#sockets.clients) {
       if (!alive.delete(client)) client.terminate()
@@ -206,7 +206,7 @@ export class ApiServer {
     }
   }
 
-  /** To whoever is connected now: there is no replay. Null fields are left out here, unlike in webhooks. */
+  /** Sends to the clients connected now; there is no replay. Null fields are left out, unlike in webhooks. */
   broadcast(event: PaymentReceived): void {
     const text = JSON.stringify(event, (_key, value: unknown) => value ?? undefined, 4)
     for (const client of this.#sockets.clients) {
@@ -220,7 +220,7 @@ export class ApiServer {
     const closed = new Promise((resolve) => this.http.close(resolve))
     for (const client of this.#sockets.clients) client.close(1001)
     this.http.closeIdleConnections()
-    // phoenixd's grace: what has not ended by then is cut off, and the journal decides what of it happened.
+    // phoenixd's grace period. Requests that have not finished by then are aborted; the journal decides their outcome.
     await Promise.race([closed, pause(1_000, undefined, { ref: false })])
     this.http.closeAllConnections()
     for (const client of this.#sockets.clients) client.terminate()
@@ -236,17 +236,17 @@ function sendAnswer(response: ServerResponse, answer: Answer): void {
 
 function sendFault(response: ServerResponse, fault: ApiFault): void {
   if (fault.status === 401) response.setHeader('WWW-Authenticate', CHALLENGE)
-  // The rest of a body that nobody will read would be taken for the next request.
+  // Otherwise the unread rest of the body would be parsed as the next request.
   if (fault.status === 413) response.setHeader('Connection', 'close')
   sendText(response, fault.status, fault.message)
 }
 
-/** An error without a sentence has no type either. */
+/** An error without a sentence has no content type either. */
 function sendText(response: ServerResponse, status: number, text: string): void {
   send(response, status, text === '' ? undefined : 'text/plain; charset=UTF-8', text)
 }
 
-/** phoenixd says neither what time it is nor that it keeps a connection, which HTTP/1.1 does anyway. */
+/** phoenixd sends neither Date nor Keep-Alive headers. */
 function send(response: ServerResponse, status: number, contentType: string | undefined, text: string): void {
   response.sendDate = false
   if (!response.hasHeader('Connection') && response.shouldKeepAlive) response.removeHeader('Connection')

@@ -6,7 +6,7 @@ import type { LightningNode } from '../node/node.ts'
 import { VERSION } from '../options.ts'
 import { channelIdOf, fundingTxIdOf } from './channel.ts'
 
-/** phoenixd's JSON objects, field by field and in its order. undefined fields are left out, and no field is ever null. */
+/** phoenixd's JSON objects with its fields in its order. Undefined fields are left out, and no field is ever null. */
 
 const toSat = (msat: number): number => Math.floor(msat / 1000)
 
@@ -34,7 +34,7 @@ export function info(node: LightningNode) {
   return { nodeId: node.nodeId, channels: channels(node), chain: 'regtest', blockHeight: node.blockHeight, version: VERSION }
 }
 
-/** Channels that are offline are left out, so the balance reads 0 while the peer is away, exactly as in production. */
+/** Offline channels are left out, so the balance is 0 while the peer is away, exactly as in production. */
 export function balance(node: LightningNode) {
   const { balanceMsat, feeCreditMsat } = node.ledger
   return { balanceSat: node.channelIsOffline ? 0 : toSat(balanceMsat), feeCreditSat: toSat(feeCreditMsat) }

@@ -8,17 +8,17 @@ import { decodeInvoice, type Invoice } from '../lightning/bolt11.ts'
 import { deliverOver } from '../node/hub-link.ts'
 import type { GrantRecord, HubLedger, HubRecord, PayingRecord } from './ledger.ts'
 
-/** Shorter than a payer waits for us, so that it hears "unknown" instead of nothing. */
+/** Shorter than payers wait for the hub, so that they get "unknown" instead of a timeout. */
 const DELIVER_TIMEOUT_MS = 10_000
 const CONTROL_TIMEOUT_MS = 10_000
 
-/** The network between sandbox nodes: knows where they are, carries payments to them, and has a wallet that never runs dry. */
+/** The network between sandbox nodes: knows their addresses, relays payments, and has a wallet with unlimited funds. */
 export class Hub {
   readonly #ledger: HubLedger
   readonly #journal: Journal<HubRecord>
   readonly #client = new JsonClient()
   readonly #stop = new AbortController()
-  /** Payments of the wallet that have not ended, by hash: whoever asks for the same one waits for the same answer. */
+  /** The wallet's running payments by hash. Concurrent requests for the same one wait for the same result. */
   readonly #paying = new Map<string, { payer: string | undefined; settlement: Promise<Settlement> }>()
 
   constructor(ledger: HubLedger, journal: Journal<HubRecord>) {
@@ -42,8 +42,8 @@ export class Hub {
   }
 
   /**
-   * Pays as a customer would. The same invoice again is the same answer to the same payer, never a second payment. Anybody else is
-   * refused: the preimage is the proof that one has paid.
+   * Pays as a customer would. Repeating the same invoice returns the same result to the same payer, never a second payment. Others are
+   * refused, because the preimage is the proof of payment.
    */
   async pay(
     text: string,
@@ -94,7 +94,7 @@ export class Hub {
     return settlement
   }
 
-  /** Money for a node, from nothing. Answers when the node has it. */
+  /** Gives a node new money. Resolves when the node has received it. */
   async fund(nodeId: string, amountSat: number): Promise<{ balanceSat: number }> {
     this.#node(nodeId)
     const grant: GrantRecord = { t: 'grant', fundId: randomUUID(), nodeId, amountSat }
@@ -117,7 +117,7 @@ export class Hub {
         const { fundId, amountSat } = grant
         const { status, body } = await this.#client.post(node, '/fund', { fundId, amountSat }, CONTROL_TIMEOUT_MS)
         if (status === 200) return { final: { balanceSat: Number(body.balanceSat) } }
-        // An earlier copy may still arrive and find room: only the first attempt can be refused for good.
+        // An earlier copy may still arrive and be accepted, so only the first attempt can be finally refused.
         return again || status >= 500 ? 'unknown' : { final: { status, error: String(body.error) } }
       } catch (error) {
         if (error instanceof CallFailed) return error.mayHaveArrived ? 'unknown' : 'unreachable'
@@ -131,7 +131,7 @@ export class Hub {
     return answer
   }
 
-  /** What was under way when the last hub died. */
+  /** Resumes what was in progress when the last hub process died. */
   resume(log: (line: string) => void): void {
     const report = (error: unknown): void => {
       if (!this.#stop.signal.aborted) log(`something stays pending: ${error instanceof Error ? error.message : String(error)}`)
@@ -142,7 +142,7 @@ export class Hub {
     for (const grant of this.#ledger.pendingGrants.values()) this.#completeGrant(grant, true).catch(report)
   }
 
-  /** Hands a control of the sandbox to a node. A node that is told to crash cannot answer: that is how it says yes. */
+  /** Forwards a control command to a node. A node that was told to crash cannot respond, so that counts as success. */
   async control(nodeId: string, verb: string, body: Record<string, unknown>): Promise<Record<string, unknown>> {
     const node = this.#node(nodeId)
     try {

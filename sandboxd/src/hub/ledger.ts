@@ -1,6 +1,6 @@
 import type { Target } from '../json-client.ts'
 
-/** What the hub knows and has given away: a pure function of its journal. */
+/** The hub's state, as a pure function of its journal. */
 export type NodeRecord = { t: 'node'; nodeId: string } & Target
 export type GrantRecord = { t: 'grant'; fundId: string; nodeId: string; amountSat: number }
 export type GrantEndRecord = { t: 'granted' | 'ungranted'; fundId: string }
@@ -11,12 +11,12 @@ export type PayingRecord = {
   paymentHash: string
   paymentSecret: string
   amountMsat: number
-  /** Who asked for it: only they get the answer again. Absent: whoever runs the hub. */
+  /** Who requested it; only they get the result again. Absent for the operator of the hub. */
   payer?: string
 }
 export type PaidRecord = { t: 'paid'; paymentId: string; preimage: string }
 export type UnpaidRecord = { t: 'unpaid'; paymentId: string }
-/** The compact form of all grants and payments that have ended. */
+/** The compact form of all completed grants and payments. */
 export type TotalsRecord = {
   t: 'totals'
   grantedMsat: number

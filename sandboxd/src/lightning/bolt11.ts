@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { bech32 } from '@scure/base'
 
-/** One hop of a routing hint, named as phoenixd's JSON names it. */
+/** One hop of a routing hint, with phoenixd's JSON names. */
 export type ExtraHop = {
   nodeId: string
   shortChannelId: string
@@ -24,7 +24,7 @@ export type Invoice = {
   paymentMetadata: string | undefined
   features: number[]
   extraHops: ExtraHop[][]
-  /** Recovered from the signature: who will be paid. */
+  /** The payee, recovered from the signature. */
   nodeId: string
 }
 
@@ -39,15 +39,15 @@ export type NewInvoice = {
 }
 
 const PREFIX_CHAINS = { bcrt: 'regtest', bc: 'mainnet', tb: 'testnet3' } as const
-/** millisatoshi of one unit of each multiplier; 'p' is a tenth of a millisatoshi and is handled apart. */
+/** Millisatoshis per unit of each multiplier. 'p' is a tenth of a millisatoshi and is handled separately. */
 const MULTIPLIER_MSAT: Record<string, number> = { '': 100_000_000_000, m: 100_000_000, u: 100_000, n: 100 }
 
-/** The largest amount that stays exact in a double; more than all bitcoin that a test could need. */
+/** The largest amount that is exact as a double, and more than any test needs. */
 export const MAX_AMOUNT_MSAT = 9_007_199_254_740_000
 
-/** What phoenixd's invoices announce: var_onion_optin 8, payment_secret 14 mandatory; basic_mpp 17, metadata 49, trampoline 149. */
+/** The features in phoenixd's invoices: var_onion_optin 8, payment_secret 14 mandatory; basic_mpp 17, metadata 49, trampoline 149. */
 const INVOICE_FEATURES = [8, 14, 17, 49, 149]
-/** Without these two no payment is possible today: an invoice that lacks one is no invoice for lightning-kmp. */
+/** No payment is possible without these two; lightning-kmp rejects an invoice that lacks one. */
 const REQUIRED_FEATURES = [8, 14]
 const MIN_FINAL_CLTV_EXPIRY = 144
 const PAYMENT_METADATA = Uint8Array.of(0x2a)
@@ -109,7 +109,7 @@ function featureBits(words: number[]): number[] {
   return bits
 }
 
-/** What is signed: the human-readable part as text, then the data part padded with zero bits to whole bytes. */
+/** The signed message: the human-readable part as text, then the data part padded with zero bits to whole bytes. */
 function signedHash(hrp: string, dataWords: number[]): Buffer {
   const bytes: number[] = []
   let bits = 0
@@ -149,7 +149,7 @@ export function encodeInvoice(invoice: NewInvoice, privateKey: Uint8Array): stri
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
 
-/** Left-over bits of a field that is not whole bytes are padding; only their number is checked, as other decoders do. */
+/** Leftover bits of a field are padding. Only their number is checked, as in other decoders. */
 function bytesOfWords(words: number[]): Uint8Array {
   const whole = Math.floor((words.length * 5) / 8)
   const bytes = new Uint8Array(whole)
@@ -183,7 +183,7 @@ function extraHops(bytes: Uint8Array): ExtraHop[] {
   return hops
 }
 
-/** Throws on anything that is not a complete, correctly signed invoice of a chain we know. */
+/** Throws unless it is a complete, correctly signed invoice for a known chain. */
 export function decodeInvoice(text: string): Invoice {
   const { prefix, words } = bech32.decode(text as `${string}1${string}`, false)
   const network = /^ln(bcrt|bc|tb)(\d.*)?$/.exec(prefix)
@@ -203,7 +203,7 @@ export function decodeInvoice(text: string): Invoice {
     else fields.set(tag, [value])
     at += 3 + length
   }
-  // A field of the wrong length must be skipped, says BOLT 11; of several good ones lightning-kmp takes the first.
+  // BOLT 11 requires skipping a field of the wrong length. If several are valid, lightning-kmp takes the first.
   const bytes = (tag: number, wordCount: number): string | undefined => {
     const good = fields.get(tag)?.find((value) => value.length === wordCount)
     return good && hex(bytesOfWords(good))
@@ -259,7 +259,7 @@ const FEATURE_NAMES: Record<number, string> = {
   148: 'trampoline_payment_experimental',
 }
 
-/** An even bit is mandatory, the odd one beside it optional: "it's ok to be odd". */
+/** Even bits are mandatory, odd bits optional: "it's ok to be odd". */
 export function namedFeatures(bits: number[]): { activated: Record<string, 'Mandatory' | 'Optional'>; unknown: number[] } {
   const activated: Record<string, 'Mandatory' | 'Optional'> = {}
   const unknown: number[] = []

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { bech32 } from '@scure/base'
 
-/** BOLT 12 offers, as far as a node needs them that never fetches an invoice for one: written, read, not paid. */
+/** BOLT 12 offers: encoding and decoding only, because the sandbox never pays one. */
 export type Offer = {
   offerId: string
   chainHashes: string[]
@@ -18,7 +18,7 @@ export type Offer = {
 }
 
 const REGTEST_GENESIS = '06226e46111a0b59caaf126043eb5bbf28c34f3a5e332a1fc7b2b73cf188910f'
-/** BOLT 12 writes bech32 without its checksum, which the library does not offer. */
+/** BOLT 12 uses bech32 without a checksum, which the library does not support. */
 const CHARSET = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l'
 
 const TYPE = {
@@ -75,9 +75,9 @@ function readInteger(bytes: Buffer): number {
   return value
 }
 
-/** Throws on anything that is not a well-formed offer. */
+/** Throws unless it is a well-formed offer. */
 export function decodeOffer(text: string): Offer {
-  // "+" and white space may join the pieces of a long offer.
+  // A long offer may be split with "+" and whitespace.
   const joined = text.trim().replace(/\+\s*/g, '')
   if (joined !== joined.toLowerCase() && joined !== joined.toUpperCase()) throw new Error('mixed case')
   const match = new RegExp(`^lno1([${CHARSET}]+)$`).exec(joined.toLowerCase())

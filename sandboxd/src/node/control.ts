@@ -4,15 +4,15 @@ import { choiceOf, integerOf, jsonServer, RequestFault, type Route, stringOf, st
 import { parseDelivery } from './hub-link.ts'
 import type { LightningNode } from './node.ts'
 
-/** The operator's five faults. */
+/** The faults an operator can simulate. */
 export const FAULTS = ['none', 'crash', 'hang', 'peer_down', 'slow'] as const
 
 const MAX_FUND_SAT = 9_007_199_254_740
 const TEN_YEARS_SECONDS = 315_360_000
 
 /**
- * What the phoenixd API must not have: money from nothing, faults, time travel, and the hub's door for payments. It has a port and a
- * token of its own, so that neither of the node's passwords opens it and no proxy to the node can reach it.
+ * Controls that must not be part of phoenixd's API: play money, faults, time travel, and the hub's deliveries. They have their own port and
+ * token, so that the node's passwords do not give access and no proxy to the node can reach them.
  */
 export function controlServer(node: LightningNode, token: string, onPeerChange: () => void, log: (line: string) => void): Server {
   const route = (method: Route['method'], path: string, handle: Route['handle']): Route => ({
@@ -50,7 +50,7 @@ export function controlServer(node: LightningNode, token: string, onPeerChange: 
       route('POST', 'receive', ({ body }) => {
         const delivery = parseDelivery(body)
         if (!delivery) throw new RequestFault(400, 'not a delivery')
-        // A process that hangs does not take payments either; the hub gives up waiting and calls it unknown.
+        // A hanging process does not accept payments either; the hub times out and reports "unknown".
         return node.faults.until(() => node.faults.answers !== 'hang').then(() => node.receive(delivery))
       }),
       route('POST', 'fund', async ({ body }) => {
@@ -61,7 +61,7 @@ export function controlServer(node: LightningNode, token: string, onPeerChange: 
       }),
       route('POST', 'clock', async ({ body }) => {
         const advanceSeconds = integerOf(body, 'advanceSeconds', 0, TEN_YEARS_SECONDS)
-        // In all: the time of an invoice has 35 bits.
+        // The limit is for the total, because an invoice's timestamp has 35 bits.
         if (!(await node.advanceClock(advanceSeconds, TEN_YEARS_SECONDS)))
           throw new RequestFault(400, 'the clock cannot go that far')
         return state()

@@ -16,7 +16,7 @@ export type PaymentReceived = {
 }
 
 const WEBHOOK_TIMEOUT_MS = 10_000
-/** Calls to one URL wait for each other. A receiver that hangs may cost so many events, never the node's memory. */
+/** Calls to one URL are sent one at a time. If a receiver hangs, events beyond this number are dropped to bound the memory. */
 const MAX_WAITING_CALLS = 1_000
 const FOREIGN = 'a sandbox node calls only the callback, and loopback where sandbox-webhook-loopback=true'
 
@@ -42,7 +42,7 @@ export function paymentReceived({ invoice, received }: Incoming, timestamp: numb
   }
 }
 
-/** One attempt per event and URL, in order; whatever the receiver answers is ignored. The gateway must not rely on more. */
+/** One attempt per event and URL, in order. The receiver's response is ignored. The gateway must not rely on more. */
 export class Webhooks {
   readonly #secret: string
   readonly #allowed: { callbackOrigin: string | undefined; webhooksToLoopback: boolean }
@@ -75,7 +75,7 @@ export class Webhooks {
     this.#waiting.delete(url)
   }
 
-  /** Never rejects: a webhook that fails is a line in the log and nothing else. */
+  /** Never rejects: a failed webhook is only logged. */
   #call(url: string, body: string): Promise<void> {
     return new Promise((resolve) => {
       const failed = (error: Error): void => {
@@ -97,7 +97,7 @@ export class Webhooks {
           signal: AbortSignal.timeout(WEBHOOK_TIMEOUT_MS),
         })
         outgoing.on('error', failed)
-        // The headers are all there is to wait for: an endless body must not hold up the next event.
+        // Wait only for the headers: an endless body must not delay the next event.
         outgoing.on('response', (response) => {
           response.destroy()
           resolve()
@@ -111,24 +111,24 @@ export class Webhooks {
 
   #allows(target: URL, address: string): boolean {
     const { callbackOrigin, webhooksToLoopback } = this.#allowed
-    // Behind other ports of a shared machine's loopback are services that trust whoever can reach them.
+    // Other services on a shared machine's loopback may trust anyone who can reach them.
     return target.origin === callbackOrigin || (webhooksToLoopback && isLoopback(address))
   }
 
-  /** A literal address is never looked up, so it is checked here. */
+  /** A literal IP address is never resolved, so it is checked here. */
   #refuseForeignAddress(target: URL): void {
     const host = target.hostname.replace(/^\[|\]$/g, '')
     if (isIP(host) !== 0 && !this.#allows(target, host)) throw new Error(FOREIGN)
   }
 
-  /** The name is resolved once and that address is used: a second look-up could answer something else. */
+  /** The name is resolved once and that address is used, because a second lookup could return a different one. */
   #guardedLookup(target: URL): LookupFunction {
     return (hostname, options, callback) => {
       lookup(hostname, { family: options.family ?? 0, all: true }, (error, addresses) => {
         if (error) return callback(error, '', 0)
         const [first] = addresses
         if (!first || !addresses.every(({ address }) => this.#allows(target, address))) return callback(new Error(FOREIGN), '', 0)
-        // All of them: "localhost" may be ::1 first while the receiver listens on 127.0.0.1.
+        // Use all addresses: "localhost" may resolve to ::1 first while the receiver listens on 127.0.0.1.
         if (options.all) return callback(null, addresses)
         callback(null, first.address, first.family)
       })

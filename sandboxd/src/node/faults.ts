@@ -2,18 +2,18 @@ import { once, setMaxListeners } from 'node:events'
 
 export const SLOW_MS = 10_000
 
-/** Switches that a restart clears, because they stand for a fault of this process. What the network does lives in the ledger's conditions. */
+/** Switches that a restart clears, because they simulate faults of this process. Network conditions are in the ledger. */
 export class Faults {
   answers: 'normal' | 'slow' | 'hang' = 'normal'
-  /** lose: who is refused at once gets no answer, as happens with phoenixd when several payments are refused at the same time. */
+  /** lose: a payment that is refused immediately gets no response, as happens in phoenixd with concurrent refusals. */
   payments: { mode: 'normal' } | { mode: 'hold' } | { mode: 'lose' } | { mode: 'fail'; reason: string } = { mode: 'normal' }
   explorer: 'up' | 'down' = 'up'
-  /** States of channels beside the real one, without a balance: a refused opening leaves an `Aborted` one until the restart. */
+  /** States of additional channels without a balance: a refused opening leaves an `Aborted` one until the restart. */
   otherChannels: readonly string[] = []
   readonly #changed = new EventTarget()
 
   constructor() {
-    // A thousand held payments are a thousand listeners, not a leak.
+    // A thousand held payments mean a thousand listeners, which is not a leak.
     setMaxListeners(0, this.#changed)
   }
 
@@ -22,7 +22,7 @@ export class Faults {
     this.wake()
   }
 
-  /** Something else that a condition may depend on has changed. */
+  /** Something that a condition depends on has changed. */
   wake(): void {
     this.#changed.dispatchEvent(new Event('change'))
   }

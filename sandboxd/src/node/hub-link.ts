@@ -3,10 +3,10 @@ import { CallFailed, JsonClient } from '../json-client.ts'
 import type { HubAddress } from '../options.ts'
 
 const REGISTER_TIMEOUT_MS = 5_000
-/** Longer than the hub itself waits for a recipient, so that its "unknown" arrives before we would have to guess. */
+/** Longer than the hub waits for a recipient, so that its "unknown" arrives before our timeout. */
 const DELIVER_TIMEOUT_MS = 15_000
 
-/** A node's side of the network: it tells the hub where it is, and hands it payments to relay. */
+/** A node's connection to the hub: announces its address and hands over payments to relay. */
 export class HubLink {
   readonly #hub: HubAddress
   readonly #client = new JsonClient()
@@ -15,7 +15,7 @@ export class HubLink {
     this.#hub = hub
   }
 
-  /** Undefined when it worked, otherwise what went wrong. */
+  /** Undefined on success, otherwise what went wrong. */
   async register(self: { nodeId: string; controlPort: number; controlToken: string }): Promise<string | undefined> {
     try {
       const answer = await this.#client.post(this.#hub, '/register', self, REGISTER_TIMEOUT_MS)
@@ -35,7 +35,7 @@ export class HubLink {
   }
 }
 
-/** The one place that turns what can happen to an HTTP call into what is known about a payment. */
+/** The only place that translates the outcome of an HTTP call into the outcome of a payment. */
 export async function deliverOver(
   client: JsonClient,
   target: HubAddress,
@@ -45,7 +45,7 @@ export async function deliverOver(
 ): Promise<DeliveryAnswer> {
   try {
     const { status, body } = await client.post(target, path, delivery, timeoutMs)
-    // Refused at the door, so not carried out: another process may have got the port of a node that is gone.
+    // Rejected before it was carried out: another process may now have the port of a node that is gone.
     if (status === 401 || status === 404 || status === 405) return { outcome: 'unreachable' }
     if (status !== 200) return { outcome: 'unknown' }
     if (body.outcome === 'paid' && typeof body.preimage === 'string') return { outcome: 'paid', preimage: body.preimage }
@@ -59,7 +59,7 @@ export async function deliverOver(
 
 const HEX32 = /^[0-9a-f]{64}$/
 
-/** Undefined for anything that is not a delivery: it comes over a socket. */
+/** Undefined if it is not a valid delivery, because it comes from the network. */
 export function parseDelivery(body: Record<string, unknown>): Delivery | undefined {
   const { paymentId, recipient, paymentHash, paymentSecret, amountMsat, again } = body
   if (typeof paymentId !== 'string' || !/^[0-9a-f-]{36}$/.test(paymentId)) return undefined

@@ -1,4 +1,4 @@
-/** What a node owns and has done: a pure function of its journal. */
+/** A node's balance and history, as a pure function of its journal. */
 
 export type InvoiceRecord = {
   t: 'invoice'
@@ -17,16 +17,16 @@ export type ReceivedRecord = {
   t: 'received'
   paymentHash: string
   paymentId: string
-  /** What the payer's node handed over. */
+  /** The amount the payer's node sent. */
   amountMsat: number
-  /** What of it paid for liquidity, and what of it went to the fee credit instead of the channel. */
+  /** The part that paid for liquidity, and the part that became fee credit. */
   liquidityFeeMsat: number
   toFeeCreditMsat: number
   feeCreditUsedMsat: number
   capacitySat: number | null
   atMs: number
 }
-/** This payment id was refused after its payer was unsure whether it had arrived: it can never be accepted any more. */
+/** This payment id was refused while its payer was unsure whether it had arrived, so it can never be accepted later. */
 export type RefusedRecord = { t: 'refused'; paymentId: string }
 export type FundedRecord = { t: 'funded'; fundId: string; amountMsat: number; capacitySat: number }
 export type SendingRecord = {
@@ -42,10 +42,10 @@ export type SendingRecord = {
 }
 export type SentRecord = { t: 'sent'; paymentId: string; preimage: string; atMs: number }
 export type UnsentRecord = { t: 'unsent'; paymentId: string; reason: string; atMs: number }
-/** What the sandbox network does to this node; kept, because a restart must not heal an outage of the peer or turn back time. */
+/** Simulated network conditions. Persistent, because a restart must not end a peer outage or turn back time. */
 export type ConditionsRecord = { t: 'conditions'; peerUp: boolean; feeCredit: boolean; clockAheadMs: number }
 
-/** The compact form: what there is, with the sums that the records it replaces came to. */
+/** The compact form: the current state, with the totals of the records it replaces. */
 export type TotalsRecord = {
   t: 'totals'
   balanceMsat: number
@@ -55,7 +55,7 @@ export type TotalsRecord = {
   funded: string[]
 }
 export type HistoryRecord = { t: 'history'; incoming: Incoming[]; outgoing: Outgoing[] }
-/** The order in which payments came: several may share a millisecond. */
+/** The order of arrival, because several payments may share a millisecond. */
 export type ReceiptsRecord = { t: 'receipts'; paymentHashes: string[] }
 
 export type LedgerRecord =
@@ -71,7 +71,7 @@ export type LedgerRecord =
   | HistoryRecord
   | ReceiptsRecord
 
-/** What the received amount itself had to pay for liquidity; the fee credit paid the rest. */
+/** The part of the liquidity fee paid from the received amount; the fee credit paid the rest. */
 export function deductedMsat(received: ReceivedRecord): number {
   return received.liquidityFeeMsat - received.feeCreditUsedMsat
 }
@@ -79,7 +79,7 @@ export function deductedMsat(received: ReceivedRecord): number {
 export type Incoming = { invoice: InvoiceRecord; received?: ReceivedRecord }
 export type Outgoing = { payment: SendingRecord; end?: SentRecord | UnsentRecord }
 
-/** Small enough that one line of the compact form never becomes a string too long to read. */
+/** Small enough that a line of the compact form never exceeds the maximum string length. */
 const HISTORY_CHUNK = 1000
 
 export class Ledger {
@@ -93,7 +93,7 @@ export class Ledger {
   conditions: ConditionsRecord
   balanceMsat = 0
   feeCreditMsat = 0
-  /** Left the balance with payments that have not ended yet. */
+  /** Deducted from the balance for payments that are still pending. */
   pendingMsat = 0
   capacitySat: number | null = null
   latestMs = 0
@@ -198,7 +198,7 @@ export class Ledger {
     this.#saw(outgoing.end?.atMs ?? createdAtMs)
   }
 
-  /** Payments that arrive together were each measured against the channel of before: the largest size covers them all. */
+  /** Concurrent payments were each measured against the previous channel size, so the largest size covers them all. */
   #enlarge(capacitySat: number | null): void {
     if (capacitySat !== null) this.capacitySat = Math.max(capacitySat, this.capacitySat ?? 0)
   }

@@ -1,13 +1,13 @@
 import type { Options } from '../options.ts'
 
-/** How a received amount fits the channel: at no cost, by a channel that is made or enlarged, into the fee credit, or not at all. PURE. */
+/** How a received amount is handled: for free, by opening or enlarging a channel, as fee credit, or rejected. A pure function. */
 export type Admission =
   | { admitted: true; liquidityFeeMsat: number; feeCreditUsedMsat: number; toFeeCreditMsat: number; capacitySat: number | null }
   | { admitted: false; consoleLine: string }
 
 export type LiquidityPolicy = Pick<Options, 'autoLiquiditySat' | 'maxMiningFeeSat' | 'maxFeeCreditSat' | 'maxRelativeFeePercent'>
 
-/** What the channel holds, payments under way in either direction included: they may still end in it. */
+/** The channel's content, including pending payments in both directions, which may still end up in it. */
 export type ChannelUse = { usedMsat: number; capacitySat: number | null; feeCreditMsat: number }
 
 const FUNDING_FEERATE_SAT_PER_BYTE = 10

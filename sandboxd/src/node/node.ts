@@ -11,7 +11,7 @@ import { Turns } from './turns.ts'
 
 export const DEFAULT_EXPIRY_SECONDS = 86_400
 
-/** Stands for ACINQ's node in the routing hint: the point H of BIP 341, whose key nobody can know. */
+/** Stands for ACINQ's node in the routing hint: the point H of BIP 341, whose private key is unknown. */
 const PEER_NODE_ID = '0250929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0'
 
 const RECIPIENT_REJECTED = 'recipient node rejected the payment'
@@ -27,12 +27,12 @@ export type InvoiceRequest = {
 
 export type PayResult = { sent: Outgoing; preimage: string } | { paymentHash: string; reason: string }
 
-/** trampoline: 4 sat + 0.4 %, in whole millisatoshi. */
+/** The trampoline fee: 4 sat + 0.4 %, in whole millisatoshis. */
 export function routingFeeMsat(amountMsat: number): number {
   return 4_000 + Math.floor(amountMsat / 250)
 }
 
-/** The largest amount that the balance can send, fee included; 0 when it cannot even pay the fee. */
+/** The largest amount the balance can send including the fee; 0 if it does not even cover the fee. */
 export function maxSendableMsat(balanceMsat: number): number {
   let amountMsat = Math.max(0, Math.floor(((balanceMsat - 4_000) * 250) / 251))
   while (amountMsat + 1 + routingFeeMsat(amountMsat + 1) <= balanceMsat) amountMsat++
@@ -45,7 +45,7 @@ export type NodeDeps = {
   ledger: Ledger
   journal: Journal<LedgerRecord>
   policy: LiquidityPolicy
-  /** Undefined for a node that belongs to no network: then every recipient is out of reach. */
+  /** Undefined for a node without a network; every recipient is then unreachable. */
   deliver: ((delivery: Delivery) => Promise<DeliveryAnswer>) | undefined
   log: (line: string) => void
   onReceived: (incoming: Incoming) => void
@@ -56,9 +56,9 @@ export class LightningNode {
   readonly #deps: NodeDeps
   readonly #turns = new Turns()
   readonly #stop = new AbortController()
-  /** Payments whose pending record is on its way to the disk: they hold their hash and their money already. */
+  /** Payments whose pending record is being written to disk. They already reserve their hash and their money. */
   readonly #starting = new Map<string, number>()
-  /** Received amounts on their way to the disk, so that two at once are measured against the same channel. */
+  /** Received amounts that are being written to disk, so that concurrent ones are counted together. */
   #arrivingMsat = 0
 
   constructor(deps: NodeDeps) {
@@ -73,7 +73,7 @@ export class LightningNode {
     return this.#deps.keys.nodeId
   }
 
-  /** Never goes back, also when the machine's clock does: lists are ordered by it. */
+  /** Never goes backward, even if the machine's clock does, because lists are sorted by it. */
   now(): number {
     return Math.max(this.ledger.latestMs, Date.now() + this.ledger.conditions.clockAheadMs)
   }
@@ -110,7 +110,7 @@ export class LightningNode {
       preimage: preimage.toString('hex'),
       paymentSecret: paymentSecret.toString('hex'),
       serialized,
-      // 0 is written into the invoice and means any amount, as in phoenixd.
+      // As in phoenixd, 0 is encoded in the invoice and means any amount.
       ...(request.amountMsat ? { amountMsat: request.amountMsat } : {}),
       ...('text' in request.description ? { description: request.description.text } : {}),
       expirySeconds,
@@ -137,7 +137,7 @@ export class LightningNode {
     const refuse = (reason: string) => ({ paymentHash, reason, refused: true as const })
     if (amountMsat <= 0) return refuse('payment amount must be positive')
     if (hasUnsupportedFeature(invoice.features)) return refuse('payment request features not supported')
-    // phoenixd cannot choose an expiry for the payment before it knows the block height: it waits, for ever if need be.
+    // phoenixd needs the block height to choose an expiry for the payment, and waits for it indefinitely.
     await this.faults.until(() => this.blockHeight !== undefined)
     const earlier = this.ledger.outgoingByHash.get(paymentHash) ?? []
     if (earlier.some(({ end }) => end?.t === 'sent')) return refuse('this invoice has already been paid')
@@ -186,7 +186,7 @@ export class LightningNode {
     return undefined
   }
 
-  /** The money is out of the balance and the journal says so; this does not return before the payment has ended, one way or the other. */
+  /** The money has left the balance durably. Resolves only when the payment has succeeded or failed. */
   async #complete(payment: SendingRecord, askedBefore: boolean): Promise<PayResult> {
     await this.faults.until(() => this.faults.payments.mode !== 'hold')
     const settlement = await this.#settle(payment, askedBefore)
@@ -222,7 +222,7 @@ export class LightningNode {
     return this.ledger.outgoing.get(paymentId) ?? { payment }
   }
 
-  /** What was pending when the last process died: the recipients know what became of it. */
+  /** Resumes payments that were pending when the last process died; the recipients know their outcome. */
   resumePending(): void {
     for (const { payment, end } of [...this.ledger.outgoing.values()]) {
       if (end) continue
@@ -232,10 +232,10 @@ export class LightningNode {
     }
   }
 
-  /** The recipient's side of a payment: exactly one payment id ever pays an invoice, and asking again never changes the answer. */
+  /** The recipient's side of a payment: exactly one payment id can pay an invoice, and a retry always gets the same result. */
   receive(delivery: Delivery): Promise<DeliveryAnswer> {
     return this.#turns.take(delivery.paymentHash, () =>
-      // Fee credit is spent by what arrives: two at once must not spend it twice.
+      // Incoming payments spend fee credit, and concurrent ones must not spend it twice.
       this.ledger.conditions.feeCredit ? this.#turns.take('fee credit', () => this.#receive(delivery)) : this.#receive(delivery),
     )
   }
@@ -268,7 +268,7 @@ export class LightningNode {
         this.#arrivingMsat -= amountMsat
       }
     } catch (error) {
-      // Nothing was written, so this attempt has not arrived; a payer who is unsure about an earlier one goes on asking.
+      // Nothing was written, so this attempt has not arrived. A payer who is unsure about an earlier one keeps retrying.
       if (error instanceof JournalUnavailable) return { outcome: 'unreachable' }
       throw error
     }
@@ -300,7 +300,7 @@ export class LightningNode {
     return { usedMsat: balanceMsat + pendingMsat + this.#arrivingMsat, capacitySat, feeCreditMsat }
   }
 
-  /** Money from the faucet; the same fundId counts once, however often the hub has to ask. False: no room for so much. */
+  /** Adds money from the faucet. The same fundId counts only once. Returns false if the balance would be too large. */
   fund(fundId: string, amountMsat: number): Promise<boolean> {
     return this.#turns.take(`fund ${fundId}`, async () => {
       if (this.ledger.funded.has(fundId)) return true
@@ -325,7 +325,7 @@ export class LightningNode {
     })
   }
 
-  /** False: further than the limit. */
+  /** Returns false beyond the limit. */
   advanceClock(seconds: number, limitSeconds: number): Promise<boolean> {
     return this.#turns.take('clock', async () => {
       const clockAheadMs = this.ledger.conditions.clockAheadMs + seconds * 1000
@@ -335,13 +335,13 @@ export class LightningNode {
     })
   }
 
-  /** Pending payments stay pending: the next start asks what became of them. */
+  /** Pending payments stay pending; the next start resolves them. */
   stop(): void {
     this.#stop.abort()
   }
 }
 
-/** phoenixd's synthetic hint for a node without a channel: its peer, a short channel id made of its own key, default fees. */
+/** phoenixd's synthetic routing hint for a node without a channel: its peer, a short channel id derived from its key, default fees. */
 function routingHint(nodeId: string): Buffer {
   const hint = Buffer.alloc(51)
   Buffer.from(PEER_NODE_ID, 'hex').copy(hint, 0)

@@ -1,4 +1,4 @@
-/** One at a time per key, in the order of arrival: a check and the durable write that depends on it must not be interleaved. */
+/** Runs one task at a time per key, in order of arrival, so that a check and the durable write that depends on it are not interleaved. */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>()
 
