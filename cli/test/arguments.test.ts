@@ -26,7 +26,7 @@ describe('a secret in the arguments', () => {
     expect(stderr).not.toMatch(/byk_|abab|AgEI|eyJj/)
   })
 
-  test('what only resembles one is not taken for one', async () => {
+  test('similar text is not mistaken for a secret', async () => {
     for (const args of [
       ['payments', 'create', '--description', 'Payment for lunch'],
       ['nodes', 'rename', 'node_x', 'byk_'],
@@ -36,7 +36,7 @@ describe('a secret in the arguments', () => {
   })
 })
 
-describe('a mistake is exit 2, with what was probably meant', () => {
+describe('a mistake is exit code 2, with a suggestion', () => {
   test.each([
     [['ndoes', 'list'], 'boltyard nodes'],
     [['nodes', 'craete'], 'boltyard nodes create'],
@@ -80,7 +80,7 @@ describe('a mistake is exit 2, with what was probably meant', () => {
     expect(JSON.parse(stderr)).toEqual({ error: { code: 'usage', message: expect.any(String), next: expect.any(String) } })
   })
 
-  test('options may stand anywhere, also before the command, and their values are no commands', async () => {
+  test('options may be anywhere, even before the command, and their values are not commands', async () => {
     const { error } = await run(['--base-url', 'http://127.0.0.1:1/v1', '--json', 'nodes', '--timeout', '5', 'list'], {
       env: { SERVICE_API_KEY: KEY },
     })
@@ -91,7 +91,7 @@ describe('a mistake is exit 2, with what was probably meant', () => {
 describe('help', () => {
   const topics = ['', ...Object.keys(GROUPS), ...COMMANDS.map(({ path }) => path)]
 
-  test('begins with examples, everywhere, and every example parses as what it stands for', () => {
+  test('always starts with examples, and every example parses as its command', () => {
     for (const topic of topics) {
       const text = helpOn(topic, COMMANDS)
       expect(text).toMatch(/^Examples\n {2}# /)
@@ -118,7 +118,7 @@ describe('help', () => {
     for (const topic of ['', ...COMMANDS.map(({ path }) => path)]) expect(text).toContain(helpOn(topic, COMMANDS))
   })
 
-  test('an option is of the same kind in every command: the parser and the shells rely on it', () => {
+  test('an option has the same kind in every command: the parser and the shells rely on it', () => {
     const kinds = new Map<string, Set<string>>()
     for (const { options = {} } of COMMANDS)
       for (const [name, { kind }] of Object.entries({ ...GLOBAL_OPTIONS, ...options }))
@@ -173,7 +173,7 @@ for (const shell of ['zsh', 'fish']) {
 }
 
 onTerminal('mistakes and help', () => {
-  test('a mistake is a sentence and what to do, not JSON', async () => {
+  test('a mistake is a sentence with advice, not JSON', async () => {
     const { code, plain } = await inTerminal(['nodes', 'craete'])
     expect(code).toBe(2)
     expect(plain).toBe('boltyard: Unknown command “craete”.\n  Did you mean: boltyard nodes create\n')
@@ -183,13 +183,13 @@ onTerminal('mistakes and help', () => {
     expect(JSON.parse((await inTerminal(['nodes', 'list', '--json'])).plain).error.code).toBe('no_api_key')
   })
 
-  test('the word alone shows the help', async () => {
+  test('without arguments it shows the help', async () => {
     const { code, plain } = await inTerminal(['nodes'])
     expect(code).toBe(2)
     expect(plain).toMatch(/^Examples\n/)
   })
 
-  test('red where it can be seen, and nothing of it with NO_COLOR or on a dumb terminal', async () => {
+  test('errors are red, except with NO_COLOR or on a dumb terminal', async () => {
     expect((await inTerminal(['x-y-z'])).screen).toContain('\x1b[31m')
     for (const env of [{ NO_COLOR: '1' }, { TERM: 'dumb' }])
       expect((await inTerminal(['x-y-z'], { env })).screen).not.toContain('\x1b')

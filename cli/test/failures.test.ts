@@ -20,7 +20,7 @@ const newWire = (): Promise<Wire> => new Wire(server.url).open()
 const requestId = expect.stringMatching(/^[\w.-]+$/)
 
 describe('exit codes, and JSON on stderr with code, message and requestId', () => {
-  test('4: no key, a wrong one, one without the scope; the last one is told which', async () => {
+  test('4: no key, an invalid key, or a key without the scope, which is named', async () => {
     const none = await run(['nodes', 'list'])
     expect([none.code, none.error().code]).toEqual([4, 'no_api_key'])
     const wrong = await new Customer(`${server.url}/v1`, 'byk_wrong').run(['nodes', 'list'])
@@ -32,7 +32,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     for (const { stdout, stderr } of [wrong, lacking]) expect(stdout + stderr).not.toContain(reader.env.SERVICE_API_KEY)
   })
 
-  test('5: a node that is not there, or another account’s', async () => {
+  test('5: a node that does not exist or belongs to another account', async () => {
     const bob = await Customer.of(server)
     const { code, error } = await bob.run(['nodes', 'get', shop.id])
     expect([code, error()]).toEqual([
@@ -41,17 +41,17 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     ])
   })
 
-  test('2: what the service refuses to take', async () => {
+  test('2: input that the service rejects', async () => {
     const { code, error } = await ada.run(['nodes', 'rename', shop.id, 'a name that is too long'])
     expect([code, error()]).toEqual([2, expect.objectContaining({ code: 'bad_request', requestId })])
   })
 
-  test('8: a state in which it cannot be done', async () => {
+  test('8: a state that does not allow the operation', async () => {
     const { code, error } = await ada.run(['nodes', 'start', shop.id])
     expect([code, error().code]).toEqual([8, 'invalid_node_state'])
   })
 
-  test('7: no credit, with the invoice that helps; paid, the same command works', async () => {
+  test('7: no credit, with an invoice; once it is paid, the same command works', async () => {
     const account = await server.newAccount({ creditSat: 0 })
     const poor = await Customer.of(server, ['nodes:write'], account.id)
     // The treasury comes up beside the service.
@@ -68,7 +68,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     await poor.gets(['nodes', 'delete', node.id, '--yes'])
   })
 
-  test('6: rate limited for longer than anybody waits; a short limit is sat out', async () => {
+  test('6: a long rate limit fails; a short one is waited for', async () => {
     const wire = await newWire()
     const limited = (seconds: number) => ({
       status: 429,
@@ -95,14 +95,14 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     expect(await bob.run(['nodes', 'list'])).toMatchObject({ code: 6, stdout: '' })
   })
 
-  test('3: nothing listens, and nothing was asked of anybody', async () => {
+  test('3: nothing is listening, and nothing was sent', async () => {
     const { code, error } = await ada
       .via(`http://127.0.0.1:${await freePort()}/v1`)
       .run(['nodes', 'create', '--credentials-file', inHome('unreached.json')])
     expect([code, error().code, error().outcome]).toEqual([3, 'connection_failed', undefined])
   })
 
-  test('D5: a wrong key, an unknown node and a service that is not there: each says what to change', async () => {
+  test('D5: a wrong key, an unknown node and an unreachable service each say what to change', async () => {
     const baseUrl = `http://127.0.0.1:${await freePort()}/v1`
     const nobody = (await ada.via(baseUrl).run(['nodes', 'list'])).error()
     expect(nobody.message).toMatch(/could not be reached \(ECONNREFUSED\)\. Is it running, and is the base URL right\?/)
@@ -116,17 +116,17 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     ])
   })
 
-  test('D15: 2: a base URL without /v1, with the one that was meant', async () => {
+  test('D15: 2: a base URL without /v1, with the right one as a suggestion', async () => {
     const { code, error } = await ada.via(server.url).run(['nodes', 'list'])
     expect([code, error().message]).toEqual([2, `The base URL must end in /v1. Did you mean ${server.url}/v1?`])
   })
 
-  test('D15: BOLTYARD_API_KEY and BOLTYARD_BASE_URL count where the others are not set', async () => {
+  test('D15: BOLTYARD_API_KEY and BOLTYARD_BASE_URL are used if the others are not set', async () => {
     const { SERVICE_API_KEY: BOLTYARD_API_KEY, SERVICE_BASE_URL: BOLTYARD_BASE_URL } = ada.env
     expect(await run(['key'], { env: { BOLTYARD_API_KEY, BOLTYARD_BASE_URL } })).toMatchObject({ code: 0, stderr: '' })
   })
 
-  test('3: a slow node, an unready one (502), and a --timeout', async () => {
+  test('3: a slow node, a node that is not ready (502), and --timeout', async () => {
     const wire = await newWire()
     wire.faults = ['swallow', 'swallow']
     const slow = await ada.via(wire.baseUrl).run(['nodes', 'list', '--timeout', '1'])
@@ -160,7 +160,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     ])
   })
 
-  test('1 and 3: a page that is not ours', async () => {
+  test('1 and 3: a response that does not come from the API', async () => {
     const wire = await newWire()
     const page = (status: number) => ({ status, body: '<html>\x1b]0;owned\x07' })
     wire.faults = [page(200)]
@@ -169,7 +169,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     expect((await ada.via(wire.baseUrl).run(['nodes', 'list'])).code).toBe(3)
   })
 
-  test('a 502 of somebody in between says nothing about what was done; one of the service does', async () => {
+  test('a 502 from a proxy leaves the outcome unknown; a 502 from the service does not', async () => {
     const wire = await newWire()
     const [file, page] = [inHome('between.json'), { status: 502, body: '<html>' }]
     wire.faults = ['lose answer', page, page, page]
@@ -191,8 +191,8 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
   })
 })
 
-describe('the service is restarted in mid-call', () => {
-  test('a creation and a start come through; one node, and it is ready', async () => {
+describe('the service is restarted during a call', () => {
+  test('a creation and a start succeed: one node, and it is ready', async () => {
     const second = await startServer({ env: ROOMY })
     const bob = await Customer.of(second)
     // Stopped, it has the request and no answer; killed, nobody knows what became of it.
@@ -213,7 +213,7 @@ describe('the service is restarted in mid-call', () => {
     expect(await interrupted(['nodes', 'start', node.id])).toMatchObject({ id: node.id, status: 'ready' })
   })
 
-  test('a restart whose answer was lost is not repeated: what is known, and how to find out', async () => {
+  test('a restart with a lost response is not retried; the message says how to check', async () => {
     const wire = await newWire()
     wire.faults = ['lose answer']
     const { code, error } = await ada.via(wire.baseUrl).run(['nodes', 'restart', shop.id])
@@ -225,7 +225,7 @@ describe('the service is restarted in mid-call', () => {
 })
 
 describe('Ctrl-C', () => {
-  test('before anything was answered: 130, and how to repeat it; the repetition gives the very node', async () => {
+  test('before any response: 130, and how to retry; the retry returns the same node', async () => {
     const wire = await newWire()
     wire.faults = ['lose answer', 'swallow']
     const before = (await ada.gets(['nodes', 'list'])).nodes.length
@@ -239,7 +239,7 @@ describe('Ctrl-C', () => {
     expect((await ada.gets(['nodes', 'list'])).nodes).toHaveLength(before + 1)
   })
 
-  test('while a read is under way: 130, and there is nothing to find out', async () => {
+  test('during a read: 130, and nothing to check', async () => {
     const wire = await newWire()
     wire.faults = ['swallow']
     const { child, ended } = ada.via(wire.baseUrl).start(['nodes', 'list'])
@@ -267,7 +267,7 @@ describe('Ctrl-C', () => {
     expect(json()).toMatchObject({ node: { status: 'provisioning' }, credentials: { seed: expect.any(String) } })
   })
 
-  test('SIGTERM is 143; a start that was under way is finished by the service', async () => {
+  test('SIGTERM is 143; the service finishes a start that was in progress', async () => {
     const { node } = await ada.gets(['nodes', 'create', '--wait'])
     await ada.gets(['nodes', 'stop', node.id])
     const wire = await newWire()
@@ -314,7 +314,7 @@ onTerminal('failures', () => {
     expect(terminal.screen).toContain('\r\x1b[K\x1b[31mboltyard:')
   })
 
-  test('a second Ctrl-C ends it at once', async () => {
+  test('a second Ctrl-C exits immediately', async () => {
     const wire = await newWire()
     wire.faults = ['swallow']
     const terminal = ada.via(wire.baseUrl).terminal(['nodes', 'list', '--timeout', '60'])
@@ -323,7 +323,7 @@ onTerminal('failures', () => {
     expect(await terminal.exited).toBe(130)
   })
 
-  test('a terminal obeys nothing that comes from elsewhere', async () => {
+  test('control characters from outside never reach the terminal', async () => {
     const wire = await newWire()
     const evil = {
       id: 'x',
@@ -348,10 +348,10 @@ onTerminal('failures', () => {
   })
 })
 
-describe('output that nobody gets', () => {
+describe('output that cannot be written', () => {
   const intoFull = { stdout: '', code: 1 }
 
-  test.each(['nodes list', '--version', '--help'])('D15: %s into a full disk says so, and is no success', async (words) => {
+  test.each(['nodes list', '--version', '--help'])('D15: %s to a full disk is reported as an error', async (words) => {
     const ended = await ada.run(words.split(' '), { redirect: '> /dev/full' })
     expect(ended).toMatchObject(intoFull)
     expect(ended.error()).toMatchObject({
@@ -361,7 +361,7 @@ describe('output that nobody gets', () => {
   })
 
   test.each(['>&-', '> /dev/null', '> /dev/full'])(
-    'D15: credentials that went nowhere (%s) are given again',
+    'D15: credentials that could not be written (%s) can be retrieved again',
     async (redirect) => {
       const lost = await ada.run(['nodes', 'create'], { redirect })
       expect([lost.code, lost.error().code]).toEqual([1, 'output_failed'])
@@ -372,7 +372,7 @@ describe('output that nobody gets', () => {
     },
   )
 
-  test('what nobody wanted is discarded in silence, and so are the words about a node whose credentials are in a file', async () => {
+  test('other output may be discarded silently, also about a node whose credentials are in a file', async () => {
     expect(await ada.run(['nodes', 'list'], { redirect: '> /dev/null' })).toMatchObject({ code: 0, stderr: '' })
     const args = ['nodes', 'create', '--credentials-file', inHome('kept.json')]
     expect(await ada.run(args, { redirect: '> /dev/null' })).toMatchObject({ code: 0, stderr: '' })

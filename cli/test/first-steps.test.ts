@@ -11,7 +11,7 @@ beforeAll(async () => {
   env = { SERVICE_BASE_URL: `${server.url}/v1`, DATA_DIR: server.dataDir }
 })
 
-test('a first paid request is three commands: a node, a challenge, a payment that is redeemed', async () => {
+test('a first paid request takes three commands: a node, a challenge, a redeemed payment', async () => {
   const created = await run(['nodes', 'create', '--name', 'shop', '--credentials-file', inHome('shop.json'), '--wait'], { env })
   expect([created.code, created.json().node.status]).toEqual([0, 'ready'])
   const asked = ['payments', 'create', '--node', 'shop', '--amount-sat', '100', '--description', 'Weather report']
@@ -21,28 +21,28 @@ test('a first paid request is three commands: a node, a challenge, a payment tha
   expect(redeemed.json()).toMatchObject({ id: JSON.parse(challenge).id, status: 'paid', amountSat: 100 })
 })
 
-describe('the key of the first start', () => {
-  test('is used for a service on this machine only', async () => {
+describe('the key from the first start', () => {
+  test('is used only for a service on this machine', async () => {
     const elsewhere = await run(['key'], { env: { ...env, SERVICE_BASE_URL: 'http://127.0.0.1.example/v1' } })
     expect([elsewhere.code, elsewhere.error().code]).toEqual([4, 'no_api_key'])
     const here = await run(['key'], { env })
     expect([here.code, here.json().accountId]).toEqual([0, server.firstRun.accountId])
   })
 
-  test('gives way to a key that was chosen', async () => {
+  test('is overridden by an explicit key', async () => {
     const ada = await Customer.of(server)
     const chosen = await run(['key'], { env: { ...env, SERVICE_API_KEY: ada.env.SERVICE_API_KEY } })
     expect(chosen.json().accountId).not.toBe(server.firstRun.accountId)
   })
 
-  test('is asked for by the name of its file where that cannot be read', async () => {
+  test('if it cannot be read, the message names its file', async () => {
     const { code, error } = await run(['key'], { env: { ...env, DATA_DIR: inHome('nothing') } })
     expect([code, error().next]).toEqual([4, expect.stringContaining(inHome('nothing/first-run.json'))])
   })
 })
 
 describe('a node’s name', () => {
-  test('stands for its id; one that no node has is 5, one that two have is 2 and names both', async () => {
+  test('works instead of its id; an unknown name is 5, an ambiguous one is 2 and lists both ids', async () => {
     const ada = await Customer.of(server)
     const { node: first } = await ada.gets(['nodes', 'create', '--name', 'till'])
     expect(await ada.gets(['nodes', 'get', 'till'])).toMatchObject({ id: first.id })

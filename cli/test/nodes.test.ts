@@ -34,14 +34,14 @@ beforeAll(async () => {
 })
 
 describe('nodes create', () => {
-  test('piped: one document with the node, ready after --wait, and its credentials, which open it', async () => {
+  test('piped: one document with the node, ready after --wait, and its working credentials', async () => {
     expect(Object.keys(shop)).toEqual(['node', 'credentials'])
     expect(Object.keys(shop.node).sort()).toEqual(NODE_FIELDS)
     expect(shop).toMatchObject({ node: { name: 'shop', status: 'ready' }, credentials: SECRETS })
     expect((await callNode(shop.node, shop.credentials.password, 'GET', '/getinfo')).status).toBe(200)
   })
 
-  test('all that can be wished for arrives', async () => {
+  test('all options reach the node', async () => {
     const { code, json } = await ada.run([
       'nodes',
       'create',
@@ -56,7 +56,7 @@ describe('nodes create', () => {
     await ada.gets(['nodes', 'delete', json().node.id, '--yes'])
   })
 
-  test('with a credentials file they are there and nowhere else, and only the owner reads it', async () => {
+  test('with a credentials file, they are only in that file, and only its owner can read it', async () => {
     const file = inHome('file.json')
     const { code, stdout, stderr, json } = await ada.run(['nodes', 'create', '--credentials-file', file])
     const kept = JSON.parse(readFileSync(file, 'utf8'))
@@ -73,7 +73,7 @@ describe('nodes create', () => {
     ['is there and is something else', 'notes.txt', (path: string) => writeFileSync(path, 'notes')],
     ['is in a directory that is not there', 'nowhere/file.json', () => undefined],
     ['is a directory', 'directory', (path: string) => mkdirSync(path)],
-  ])('a file that %s: refused before anything is made, and left as it is', async (_, name, make) => {
+  ])('a file that %s: refused before anything is created, and left unchanged', async (_, name, make) => {
     const path = inHome(name)
     make(path)
     const before = existsSync(path) && statSync(path).isFile() ? readFileSync(path, 'utf8') : undefined
@@ -84,13 +84,13 @@ describe('nodes create', () => {
     if (before !== undefined) expect(readFileSync(path, 'utf8')).toBe(before)
   })
 
-  test('a refusal of the service leaves no file behind', async () => {
+  test('a rejected request leaves no file behind', async () => {
     const file = inHome('refused.json')
     expect((await ada.run(['nodes', 'create', '--name', 'much too long for a name', '--credentials-file', file])).code).toBe(2)
     expect(existsSync(file)).toBe(false)
   })
 
-  test('a lost answer is asked for again under the same key: one node', async () => {
+  test('a lost response is retried with the same key: one node', async () => {
     const wire = await new Wire(server.url).open()
     wire.faults = ['lose answer']
     const before = (await ada.gets(['nodes', 'list'])).nodes.length
@@ -101,7 +101,7 @@ describe('nodes create', () => {
     await ada.gets(['nodes', 'delete', node.id, '--yes'])
   })
 
-  test('killed after the service has made it, before anybody heard: the same command completes the file, and makes no second node', async () => {
+  test('killed after the node was created: the same command completes the file without a second node', async () => {
     const file = inHome('killed.json')
     const wire = await new Wire(server.url).open()
     wire.faults = ['lose answer', 'swallow']
@@ -118,7 +118,7 @@ describe('nodes create', () => {
     await ada.gets(['nodes', 'delete', node.id, '--yes'])
   })
 
-  test('an attempt of a day ago, of another key, or that everyone can read is not gone on with; and a refusal forgets none', async () => {
+  test('an attempt that is a day old, from another key, or world-readable is not resumed; a rejected request does not delete it', async () => {
     const wire = await new Wire(server.url).open()
     const cut = { status: 503, body: '{"error":{"code":"service_unavailable","message":"x"}}' }
     wire.faults = [cut, cut, cut, cut]
@@ -141,7 +141,7 @@ describe('nodes create', () => {
     await ada.gets(['nodes', 'delete', node.id, '--yes'])
   })
 
-  test('nobody reads the answer: stderr says how to get the credentials all the same', async () => {
+  test('if stdout is not read, stderr says how to get the credentials', async () => {
     const { child, ended } = ada.start(['nodes', 'create', '--name', 'unread'])
     child.stdout?.destroy()
     const { code, stderr } = await ended
@@ -180,7 +180,7 @@ describe('piped, the life of a node', () => {
     await ada.gets(['nodes', 'rename', shop.node.id, 'shop'])
   })
 
-  test('a node with money is deleted by force only', async () => {
+  test('a node with funds is only deleted with --force', async () => {
     const { node } = await ada.gets(['nodes', 'create', '--wait'])
     await ada.gets(['sandbox', 'fund', node.id, '5000'], { env: { OPERATOR_TOKEN: server.operatorToken } })
     const { code, error } = await ada.run(['nodes', 'delete', node.id, '--yes'])
@@ -198,7 +198,7 @@ describe('piped, the life of a node', () => {
     expect(nodes.map((one: any) => one.id)).toContain(shop.node.id)
   })
 
-  test('who has read enough closes the pipe, and that is no fault', async () => {
+  test('a reader that closes the pipe early is not an error', async () => {
     const { child, ended } = ada.start(['nodes', 'list'])
     child.stdout?.destroy()
     expect(await ended).toMatchObject({ code: 0, stderr: '' })
@@ -206,7 +206,7 @@ describe('piped, the life of a node', () => {
 })
 
 onTerminal('nodes', () => {
-  test('an account without nodes is told how to make one', async () => {
+  test('an account without nodes is told how to create one', async () => {
     const bob = await Customer.of(server)
     expect((await bob.sees(['nodes', 'list'])).plain).toBe('No nodes yet. Create one: boltyard nodes create\n')
   })
@@ -238,7 +238,7 @@ onTerminal('nodes', () => {
     expect(screen.lastIndexOf('\r\x1b[K')).toBeGreaterThan(screen.search(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏](?!.*[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏])/s))
   })
 
-  test('create with a file shows where they are, not what they are', async () => {
+  test('create with a file shows the path, not the secrets', async () => {
     const { code, plain } = await ada.sees(['nodes', 'create', '--name', 'hidden', '--credentials-file', inHome('hidden.json')])
     const { seed, password } = JSON.parse(readFileSync(inHome('hidden.json'), 'utf8'))
     expect(code).toBe(0)
@@ -281,7 +281,7 @@ onTerminal('nodes', () => {
     expect((await ada.run(['nodes', 'get', node.id])).code).toBe(5)
   })
 
-  test('what is piped is JSON though stderr is a terminal', async () => {
+  test('piped output is JSON even if stderr is a terminal', async () => {
     await ada.sees(['nodes', 'list'], {}, `> ${inHome('list.json')}`)
     expect(JSON.parse(readFileSync(inHome('list.json'), 'utf8')).nodes).toEqual(expect.any(Array))
   })

@@ -26,7 +26,7 @@ beforeAll(async () => {
   })
 })
 
-test('D12: it is one program, and brings nothing along but its licence and a page about it', () => {
+test('D12: it is one program with only its license and a README', () => {
   const installed = join(prefix, 'lib', 'node_modules')
   expect(readdirSync(installed).filter((name) => !name.startsWith('.'))).toEqual(['@boltyard'])
   const files = readdirSync(join(installed, '@boltyard', 'cli'), { recursive: true, encoding: 'utf8' }).sort()
@@ -40,7 +40,7 @@ test('D12: it is one program, and brings nothing along but its licence and a pag
   expect(statSync(join(installed, '@boltyard', 'cli', 'dist', 'boltyard.js')).size).toBeLessThan(250_000)
 })
 
-test('installed, it goes all the way: a node, a challenge, a payment, a delivery', () => {
+test('once installed, it works end to end: a node, a challenge, a payment, a delivery', () => {
   const env = { SERVICE_BASE_URL: `${server.url}/v1`, SERVICE_API_KEY: server.firstRun.apiKey, DATA_DIR: server.dataDir }
   const gets = (args: string[], input = ''): any => {
     const { status, stdout, stderr } = boltyard(args, env, input)
@@ -53,13 +53,13 @@ test('installed, it goes all the way: a node, a challenge, a payment, a delivery
   expect(gets(['payments', 'redeem'], credential)).toMatchObject({ id: payment.id, status: 'paid', amountSat: 100 })
 })
 
-test('a program without a home, a terminal or rights says what it says all the same', () => {
+test('it works without a home directory, a terminal or permissions', () => {
   writeFileSync(join(prefix, 'empty'), '')
   const { status, stderr } = boltyard(['nodes', 'list', '--api-key-file', join(prefix, 'empty')], { HOME: '/nonexistent' })
   expect([status, JSON.parse(stderr).error.code]).toEqual([2, 'usage'])
 })
 
-test('what npm links as a command is there before anything is built, so that npx boltyard works in a fresh clone', () => {
+test('the file that npm links exists before the build, so npx boltyard works in a fresh clone', () => {
   const room = join(dirname(LICENCE), 'cli')
   const { bin } = JSON.parse(readFileSync(join(room, 'package.json'), 'utf8'))
   expect(bin.boltyard).not.toMatch(/dist/)

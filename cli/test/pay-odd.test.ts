@@ -67,7 +67,7 @@ const request = (more: object = {}, details: object = {}): string =>
 const mpp = (encoded = request(), more = ''): string =>
   `Payment id="x", realm="shop", method="lightning", intent="charge", request="${encoded}"${more}`
 
-describe('refused, and the node is not even asked', () => {
+describe('refused without asking the node', () => {
   test.each<[string, string[]]>([
     ['no challenge at all', []],
     ['only another scheme', ['Basic realm="x"']],
@@ -105,13 +105,13 @@ describe('refused, and the node is not even asked', () => {
     expect(asked).toEqual([])
   })
 
-  test('the cheaper of two, if the first is too dear', async () => {
+  test('the cheaper of two offers, if the first is too expensive', async () => {
     header = [`L402 macaroon="AgE=", invoice="${invoice(2000)}"`, mpp(request({ amount: '1500' }, { invoice: invoice(1500) }))]
     expect((await run(args())).error()).toMatchObject({ code: 'too_expensive', amountSat: 1500 })
   })
 })
 
-test('a wallet whose proof does not fit is not believed; the purchase stays known', async () => {
+test('a wrong preimage from the wallet is not accepted; the purchase stays on disk', async () => {
   header = [mpp()]
   body = ''
   const { code, error } = await run(args())
@@ -120,7 +120,7 @@ test('a wallet whose proof does not fit is not believed; the purchase stays know
 })
 
 onTerminal('strange answers', () => {
-  test('a body cannot move the cursor or retitle the window; piped it comes as it is', async () => {
+  test('a body cannot control the terminal; piped, it is unchanged', async () => {
     body = 'good\tday\n\x1b]0;owned\x07\x1b[2J'
     const { screen } = await inTerminal(args())
     expect(screen).toContain('good\tday')

@@ -59,7 +59,7 @@ describe('fetch, pay, fetch again', () => {
     },
   )
 
-  test('what is free costs nothing, and needs no wallet', async () => {
+  test('a free resource costs nothing and needs no wallet', async () => {
     expect(await run(['pay', shop.url('/free')])).toMatchObject({ code: 0, stdout: GOODS, stderr: '' })
     expect(await moved()).toEqual(NOTHING)
   })
@@ -75,12 +75,12 @@ describe('fetch, pay, fetch again', () => {
     expect([ended.code, ended.stdout, ended.error().message]).toEqual([code, '', `The server returned HTTP ${status}. so it is`])
   })
 
-  test('a redirection is followed before anything is paid', async () => {
+  test('a redirect is followed before anything is paid', async () => {
     expect(await run(pays('/old'))).toMatchObject({ code: 0, stdout: GOODS })
     expect(shop.visits.map(({ path }) => path)).toEqual(['/old', '/mpp', '/mpp'])
   })
 
-  test('method, headers and body arrive both times, and the answer goes into a file', async () => {
+  test('method, headers and body arrive both times, and the response is written to a file', async () => {
     writeFileSync(inHome('body'), 'Where?')
     writeFileSync(inHome('headers'), 'X-Test: from a file\n')
     const output = inHome('answer')
@@ -136,14 +136,14 @@ describe('nothing is paid', () => {
     expect(kept()).toEqual([])
   })
 
-  test('where what is paid for could not be kept', async () => {
+  test('if the credential could not be stored', async () => {
     writeFileSync(inHome('taken'), 'something')
     expect(await refused(pays('/mpp', '--credential-file', inHome('taken')))).toMatchObject({ exit: 2 })
     const ended = await run(pays('/mpp'), { env: { XDG_STATE_HOME: '/dev/null' } })
     expect([ended.code, await moved()]).toEqual([2, NOTHING])
   })
 
-  test('when the node is not there', async () => {
+  test('if the node is unreachable', async () => {
     expect(await refused([...pays('/mpp'), '--node-url', `http://127.0.0.1:${await freePort()}/n/x`])).toMatchObject({
       exit: 3,
       code: 'node_unreachable',
@@ -152,7 +152,7 @@ describe('nothing is paid', () => {
 })
 
 describe('paid at most once in a run', () => {
-  test('a server that asks for payment for ever is paid once; the message says how to present the same credential', async () => {
+  test('a server that keeps asking for payment is paid once; the message says how to present the same credential', async () => {
     Object.assign(shop, { moods: ['deaf'], isStubborn: true })
     const { code, stdout, stderr, error } = await run(pays('/mpp'))
     expect([code, stdout, error().code]).toEqual([8, '', 'paid_again_refused'])
@@ -167,7 +167,7 @@ describe('paid at most once in a run', () => {
     expect(await moved()).toEqual(ONCE)
   })
 
-  test('"not yet" (503) is waited for, as long as it says', async () => {
+  test('"not yet" (503) is retried after the time it names', async () => {
     shop.moods = ['busy', 'busy']
     const started = Date.now()
     expect(await run(pays('/l402'))).toMatchObject({ code: 0, stdout: GOODS })
@@ -189,7 +189,7 @@ describe('paid at most once in a run', () => {
     expect(await moved()).toEqual(ONCE)
   })
 
-  test('a server that hangs up is asked again, with the same credential', async () => {
+  test('a server that closes the connection is asked again with the same credential', async () => {
     shop.moods = ['rude', 'rude']
     expect(await run(pays('/mpp'))).toMatchObject({ code: 0, stdout: GOODS })
     expect(await moved()).toEqual(ONCE)
@@ -197,7 +197,7 @@ describe('paid at most once in a run', () => {
 })
 
 describe('--credential-file', () => {
-  test('L402: paid once, used until it lapses', async () => {
+  test('L402: paid once, used until it expires', async () => {
     const file = inHome('feed.json')
     for (let round = 0; round < 3; round++)
       expect(await run(pays('/l402', '--credential-file', file))).toMatchObject({ code: 0, stdout: GOODS })
@@ -205,7 +205,7 @@ describe('--credential-file', () => {
     expect(await moved()).toEqual(ONCE)
   })
 
-  test('MPP is delivered once: then the file is not paid anew behind your back', async () => {
+  test('MPP is delivered once; after that, nothing is paid again silently', async () => {
     const file = inHome('once.json')
     expect((await run(pays('/mpp', '--credential-file', file))).code).toBe(0)
     const { code, error } = await run(pays('/mpp', '--credential-file', file))
@@ -213,14 +213,14 @@ describe('--credential-file', () => {
     expect(await moved()).toEqual(ONCE)
   })
 
-  test('is shown to no other server', async () => {
+  test('is not sent to any other server', async () => {
     const other = await new Merchant(await newMerchant(server), till.node.id).open()
     const { code } = await run(['pay', other.url('/l402'), '--password-file', FILE, '--credential-file', inHome('feed.json')])
     expect([code, other.visits]).toEqual([2, []])
   })
 })
 
-describe('the answer to the payment is lost', () => {
+describe('the response to the payment is lost', () => {
   let wire: Wire
   const throughWire = (path: string, ...more: string[]): string[] => {
     const url = `${wire.baseUrl.replace(/\/v1$/, '')}/n/${purse.node.id}`
@@ -230,7 +230,7 @@ describe('the answer to the payment is lost', () => {
     wire = await new Wire(server.url).open()
   })
 
-  test('the node is asked what became of it, and it is not paid again', async () => {
+  test('the node is asked for the outcome, and nothing is paid twice', async () => {
     wire.faults = ['lose answer', { status: 502 }, 'cut']
     expect(await run(throughWire('/mpp'))).toMatchObject({ code: 0, stdout: GOODS })
     expect(await moved()).toEqual(ONCE)
@@ -242,14 +242,14 @@ describe('the answer to the payment is lost', () => {
     ])
   })
 
-  test('it never arrived: said so, nothing paid, nothing left', async () => {
+  test('it never arrived: the message says so, nothing is paid, nothing is left behind', async () => {
     wire.faults = ['cut']
     const { code, error } = await run(throughWire('/mpp'))
     expect([code, error().code, await moved(), kept()]).toEqual([3, 'payment_unsent', NOTHING, expect.any(Array)])
     expect(wire.seen.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
-  test('nobody says for as long as there is time: unknown; later the same purchase is finished, paid once', async () => {
+  test('no outcome within the timeout: unknown; the same purchase is completed later and paid once', async () => {
     wire.faults = ['lose answer', ...Array(50).fill({ status: 502 })]
     const { code, error } = await run(throughWire('/mpp', '--timeout', '4'))
     expect([code, error().outcome]).toEqual([3, 'unknown'])
@@ -258,23 +258,26 @@ describe('the answer to the payment is lost', () => {
     expect([again.code, again.stdout, await moved()]).toEqual([0, GOODS, ONCE])
   })
 
-  test.each(['SIGKILL', 'SIGINT'] as const)('%s in mid-pay: the file is enough to finish it, paid once', async (signal) => {
-    const file = inHome(`mid-${signal}.json`)
-    wire.faults = ['lose answer', 'swallow']
-    const { child, ended } = start(throughWire('/l402', '--credential-file', file))
-    await eventually(() => wire.seen.length === 2, 'the question to the node')
-    child.kill(signal)
-    const { code, stderr } = await ended
-    if (signal === 'SIGINT') {
-      expect([code, JSON.parse(stderr).error.outcome]).toEqual([130, 'unknown'])
-      expect(JSON.parse(stderr).error.next).toContain(`--credential-file ${file}`)
-    }
-    expect(JSON.parse(readFileSync(file, 'utf8')).credential).toBeUndefined()
-    expect(await run(pays('/l402', '--credential-file', file))).toMatchObject({ code: 2 })
-    expect(await run(throughWire('/l402', '--credential-file', file))).toMatchObject({ code: 0, stdout: GOODS })
-    expect(await moved()).toEqual(ONCE)
-    expect(shop.asked).toBe(1)
-  })
+  test.each(['SIGKILL', 'SIGINT'] as const)(
+    '%s while paying: the file is enough to complete the purchase, paid once',
+    async (signal) => {
+      const file = inHome(`mid-${signal}.json`)
+      wire.faults = ['lose answer', 'swallow']
+      const { child, ended } = start(throughWire('/l402', '--credential-file', file))
+      await eventually(() => wire.seen.length === 2, 'the question to the node')
+      child.kill(signal)
+      const { code, stderr } = await ended
+      if (signal === 'SIGINT') {
+        expect([code, JSON.parse(stderr).error.outcome]).toEqual([130, 'unknown'])
+        expect(JSON.parse(stderr).error.next).toContain(`--credential-file ${file}`)
+      }
+      expect(JSON.parse(readFileSync(file, 'utf8')).credential).toBeUndefined()
+      expect(await run(pays('/l402', '--credential-file', file))).toMatchObject({ code: 2 })
+      expect(await run(throughWire('/l402', '--credential-file', file))).toMatchObject({ code: 0, stdout: GOODS })
+      expect(await moved()).toEqual(ONCE)
+      expect(shop.asked).toBe(1)
+    },
+  )
 
   test('killed before the payment reached the node: the same invoice is paid, not a second one', async () => {
     const file = inHome('before.json')
@@ -296,7 +299,7 @@ onTerminal('pay', () => {
     expect(plain).not.toContain(lastCredential().split(' ')[1])
   })
 
-  test('too expensive, in a sentence', async () => {
+  test('too expensive: one sentence', async () => {
     const { code, plain } = await inTerminal(pays('/mpp?sat=12345'))
     expect([code, plain]).toEqual([
       2,
@@ -304,7 +307,7 @@ onTerminal('pay', () => {
     ])
   })
 
-  test('Ctrl-C while the server is busy: how to present what was paid for', async () => {
+  test('Ctrl-C while the server is busy: how to present the paid credential', async () => {
     Object.assign(shop, { moods: ['busy'], isStubborn: true })
     const terminal = new Terminal(pays('/mpp'))
     await eventually(() => shop.visits.length >= 3, 'the second presentation')

@@ -60,7 +60,7 @@ describe.each(['mpp', 'l402'])('piped, %s', (protocol) => {
     expect(await ada.gets(['payments', 'get', created.id])).toMatchObject({ status: 'paid', challenge: created.challenge })
   })
 
-  test('not paid is a state; another payment’s, none, and nonsense are refused input', async () => {
+  test('an unpaid credential is a state conflict; a wrong, missing or malformed one is invalid input', async () => {
     const [one, two] = [await ada.gets(asks('--protocol', protocol)), await ada.gets(asks('--protocol', protocol))]
     const { credential } = await customerPays(one.challenge)
     expect(await ada.run(['payments', 'validate', two.id], { input: credential })).toMatchObject({ code: 2 })
@@ -95,7 +95,7 @@ test('list: by state, by node, in pages and all of them', async () => {
   expect(await bob.gets(['payments', 'list', '--status', 'paid'])).toEqual({ payments: [], nextCursor: null })
 })
 
-test('C45, C48, D9: a delivery is held, given back and confirmed; what was paid and not served is found', async () => {
+test('C45, C48, D9: a delivery is held, released and confirmed; payments that were paid but not delivered are listed', async () => {
   const eve = await Customer.of(server)
   const { node } = await eve.gets(['nodes', 'create', '--wait'])
   const resource = 'GET /report'
@@ -149,7 +149,7 @@ test('C45, C48, D9: a delivery is held, given back and confirmed; what was paid 
   for (const command of ['delivered', 'release']) expect((await eve.run(['payments', command, id])).code).toBe(2)
 })
 
-test('key: whose it is and what it may do, never the key', async () => {
+test('key: account and scopes, never the key itself', async () => {
   const reader = await Customer.of(server, ['nodes:read'])
   const { code, stdout, json } = await reader.run(['key'])
   expect([code, json()]).toEqual([
@@ -160,7 +160,7 @@ test('key: whose it is and what it may do, never the key', async () => {
 })
 
 describe('sandbox', () => {
-  test('fund, by each way to give the operator’s token', async () => {
+  test('fund, with each way to pass the operator token', async () => {
     writeFileSync(inHome('token'), server.operatorToken)
     const ways = [{ OPERATOR_TOKEN: server.operatorToken }, { OPERATOR_TOKEN_FILE: inHome('token') }, operator]
     for (const [index, env] of ways.entries()) {
@@ -170,7 +170,7 @@ describe('sandbox', () => {
     }
   })
 
-  test('no token and a wrong one are exit 4, an unknown node 5, an odd invoice 2', async () => {
+  test('a missing or wrong token is exit code 4, an unknown node 5, an invalid invoice 2', async () => {
     const env = { SERVICE_BASE_URL: `${server.url}/v1`, DATA_DIR: inHome('nowhere') }
     expect((await run(['sandbox', 'fund', nodeId, '1'], { env })).code).toBe(4)
     expect((await run(['sandbox', 'fund', nodeId, '1'], { env: { ...env, OPERATOR_TOKEN: 'x'.repeat(40) } })).code).toBe(4)
@@ -181,7 +181,7 @@ describe('sandbox', () => {
     ).toBe(3)
   })
 
-  test('an invoice alone gives the proof of payment', async () => {
+  test('for an invoice it prints the preimage', async () => {
     const { challenge } = await ada.gets(asks('--protocol', 'l402'))
     const [, invoice = ''] = /invoice="([^"]+)"/.exec(challenge) ?? []
     const paid = await ada.gets(['sandbox', 'pay', invoice], { env: operator })
@@ -191,7 +191,7 @@ describe('sandbox', () => {
 })
 
 onTerminal('payments, key and sandbox', () => {
-  test('every one of them is a sheet or a table, with grouped amounts', async () => {
+  test('every command prints a sheet or a table, with grouped amounts', async () => {
     await ada.gets(asks())
     const created = await ada.sees(asks('--protocol', 'l402'))
     expect(created.plain).toMatch(/^id +pay_\w+\nprice +1\u2009500 sat\nprotocol +l402\nchallenge +L402 macaroon="/)

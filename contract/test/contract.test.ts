@@ -6,7 +6,7 @@ import { operations, publicOperations } from '../src/operations.ts'
 
 type Schema = TSchema & { $id?: string; examples?: unknown[] }
 
-/** Every schema that has a name, as often as it occurs. */
+/** All named schemas, including repeated ones. */
 function namedIn(value: unknown): Schema[] {
   if (typeof value !== 'object' || value === null) return []
   const inside = Object.values(value).flatMap(namedIn)
@@ -15,14 +15,14 @@ function namedIn(value: unknown): Schema[] {
 const named = operations.flatMap(({ params, query, body, response }) => namedIn([params, query, body, response]))
 
 describe('D11: the contract', () => {
-  test('D11: every operation has an id of its own, and every method and path one operation', () => {
+  test('D11: operation ids are unique, and every method and path has one operation', () => {
     const ids = operations.map(({ operationId }) => operationId)
     const places = operations.map(({ method, path }) => `${method} ${path}`)
     expect([new Set(ids).size, new Set(places).size]).toEqual([ids.length, places.length])
     expect(ids.filter((id) => !/^[a-z][A-Za-z]+$/.test(id))).toEqual([])
   })
 
-  test('D11: a name means one schema, wherever it occurs', () => {
+  test('D11: a name always means the same schema', () => {
     const meanings = new Map<string, Set<string>>()
     for (const schema of named) {
       const id = schema.$id ?? ''
@@ -32,7 +32,7 @@ describe('D11: the contract', () => {
     expect(meanings.size).toBeGreaterThan(60)
   })
 
-  test('D11: every body, and every answer that is an object, has a name and a description', () => {
+  test('D11: every body and every object response has a name and a description', () => {
     const nameless = operations
       .flatMap(({ operationId, body, response }) => [body, response].map((schema) => ({ operationId, schema: schema as Schema })))
       .filter(({ schema }) => schema !== undefined && (schema.$id === undefined || !('description' in schema)))
@@ -40,7 +40,7 @@ describe('D11: the contract', () => {
     expect(nameless.map(({ operationId }) => operationId)).toEqual(['setSandboxFault'])
   })
 
-  test('D11: every example fits its schema', () => {
+  test('D11: every example matches its schema', () => {
     const wrong = named.flatMap((schema) =>
       (schema.examples ?? []).filter((one) => !Check(schema, one)).map((one) => [schema.$id, [...Errors(schema, one)]]),
     )
@@ -48,7 +48,7 @@ describe('D11: the contract', () => {
     expect(named.filter(({ examples }) => examples !== undefined).length).toBeGreaterThan(30)
   })
 
-  test('D11: the parameters of a path are those of its operation', () => {
+  test('D11: an operation’s parameters are those in its path', () => {
     for (const { path, params } of operations)
       expect([path, Object.keys(params?.properties ?? {})]).toEqual([
         path,
@@ -85,7 +85,7 @@ describe('D11: openapi.json', () => {
     expect(['/v1/gateway/payments', '/operator/v1/accounts'].map(required)).toEqual([true, true])
   })
 
-  test('D11: the statuses that every call can meet are named everywhere', () => {
+  test('D11: every operation lists the statuses that any call can return', () => {
     for (const { method, path, caller } of publicOperations) {
       const statuses = Object.keys(at(path, method.toLowerCase()).responses).map(Number)
       const always = caller === 'anyone' ? [400, 500, 503] : [400, 401, 421, 429, 500, 503]

@@ -97,12 +97,12 @@ const UPGRADE = {
   'sec-websocket-key': Buffer.alloc(16).toString('base64'),
 }
 
-describe('who is let in', () => {
+describe('access', () => {
   test.each(ENDPOINTS)('S01: $verb $path without credentials is 401 with the sentence and the challenge', async (endpoint) => {
     expectUnauthorized(await call(endpoint))
   })
 
-  test('S01 P23: so is the upgrade to /websocket, but who sent no credentials is not challenged for them', async () => {
+  test('S01 P23: so is the upgrade to /websocket, but without credentials there is no WWW-Authenticate', async () => {
     const answer = await send(node.port, 'GET', '/websocket', { headers: UPGRADE })
     expectSentence(answer, 401, UNAUTHORIZED)
     expect(answer.headers).not.toHaveProperty('www-authenticate')
@@ -111,7 +111,7 @@ describe('who is let in', () => {
     )
   })
 
-  test('S01: credentials are asked for before anything is read: an invoice is not made, a wrong body is not judged', async () => {
+  test('S01: credentials are checked first: no invoice is created, and the body is not validated', async () => {
     const before = (await node.get('/payments/incoming?all=true&limit=-1')).json().length
     const headers = { 'content-type': 'application/json' }
     expectUnauthorized(await send(node.port, 'POST', '/createinvoice', { headers, body: '{"description":"x"}' }))
@@ -175,12 +175,12 @@ describe('who is let in', () => {
   })
 })
 
-describe('the control port is nobody else’s', () => {
+describe('the control port needs its own token', () => {
   test.each([
     ['full', FULL],
     ['limited', LIMITED],
     ['an empty', ''],
-  ])('%s phoenixd password does not open it, as a token or as a password', async (_name, password) => {
+  ])('%s phoenixd password gives no access, neither as a token nor as a password', async (_name, password) => {
     const before = await send(node.controlPort, 'GET', '/state', { headers: { authorization: `Bearer ${CONTROL_TOKEN}` } })
     expect(before.status).toBe(200)
     for (const verb of ['fund', 'clock', 'peer', 'fee-credit', 'payments', 'answers', 'explorer', 'fault', 'crash', 'receive']) {
@@ -225,7 +225,7 @@ describe('errors', () => {
     '/phoenix.conf',
     '/..%2fseed.dat',
     ...ENDPOINTS.map((endpoint) => `${pathOf(endpoint)}/x/y`),
-  ])('S05: %s is unknown, whoever asks', async (path) => {
+  ])('S05: %s is unknown, with any credentials', async (path) => {
     for (const method of ['GET', 'POST']) {
       expectSentence(await send(node.port, method, path), 404, UNKNOWN_ENDPOINT)
       const headers = { authorization: basic(FULL) }
@@ -233,7 +233,7 @@ describe('errors', () => {
     }
   })
 
-  test.each(ENDPOINTS)('S06: $path with another verb than $verb is 405', async (endpoint) => {
+  test.each(ENDPOINTS)('S06: $path with a verb other than $verb is 405', async (endpoint) => {
     const headers = { authorization: basic(FULL) }
     for (const method of [endpoint.verb === 'GET' ? 'POST' : 'GET', 'PUT', 'DELETE', 'PATCH']) {
       expectSentence(await send(node.port, method, pathOf(endpoint), { headers }), 405, WRONG_VERB)
@@ -249,7 +249,7 @@ describe('errors', () => {
     { path: '/payinvoice', form: { invoice: 'lnbcrt1' }, status: 400 },
     { path: '/paylnaddress', form: { address: 'a@b.example', amountSat: '1' }, status: 500 },
     { path: '/lnurlpay', form: { lnurl: 'x' }, status: 500 },
-  ])('S07: the $status of $path is text, not JSON, also for a caller who wants JSON', async ({ path, form, status }) => {
+  ])('S07: the $status of $path is text, not JSON, even if the client asks for JSON', async ({ path, form, status }) => {
     const headers = {
       authorization: basic(FULL),
       accept: 'application/json',
@@ -265,7 +265,7 @@ describe('errors', () => {
     expectSentence(await node.get(`/payments/incoming/${HASH}`), 404, 'Not found')
   })
 
-  test.each(READING_A_FORM)('S08: $path takes no JSON (400), no text and no untyped body (415)', async ({ path }) => {
+  test.each(READING_A_FORM)('S08: $path rejects JSON (400), text and a body without a type (415)', async ({ path }) => {
     const post = (type: string | undefined, body: string): Promise<Answer> =>
       send(node.port, 'POST', path, { headers: { authorization: basic(FULL), ...(type ? { 'content-type': type } : {}) }, body })
     for (const type of ['application/json', 'application/json; charset=utf-8']) {

@@ -85,7 +85,7 @@ describe('kill -9 between any two durable steps: the payment is made exactly onc
   })
 })
 
-describe('a payer that does not know waits for the recipient’s word', () => {
+describe('a payer with an unknown outcome waits for the recipient', () => {
   test('a recipient that hangs leaves the payment pending, not failed; it settles when the recipient is back', async () => {
     const { payer, payee } = await network()
     const invoice = await payee.invoice({ amountSat: 1000 })
@@ -99,7 +99,7 @@ describe('a payer that does not know waits for the recipient’s word', () => {
     expect((await payee.state()).balanceMsat).toBe(1_000_000)
   })
 
-  test('an unsure payer is refused for good: a late copy of its delivery is refused as well, also after a restart', async () => {
+  test('once an unsure payer is refused, a late copy of its delivery is refused too, even after a restart', async () => {
     const { payer, payee } = await network()
     const invoice = await payee.invoice({ amountSat: 1000, expirySeconds: 60 })
     const decoded = (await payee.post('/decodeinvoice', { invoice: invoice.serialized })).json()
@@ -120,7 +120,7 @@ describe('a payer that does not know waits for the recipient’s word', () => {
   })
 })
 
-test('the daemon that people run has no crash points', () => {
+test('the released daemon has no crash points', () => {
   expect(readFileSync(CRASHING_SANDBOXD, 'utf8')).toContain('CRASH_AT')
   expect(readFileSync(SANDBOXD, 'utf8')).not.toContain('CRASH_AT')
 })

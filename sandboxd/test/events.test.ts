@@ -144,7 +144,7 @@ describe('the websocket', () => {
     expect(events.map((event) => event.paymentHash)).toEqual([paymentHash])
   })
 
-  test('S51: of twenty payments at once each has one event, at every client', async () => {
+  test('S51: each of twenty concurrent payments causes one event at every client', async () => {
     const clients = await Promise.all([1, 2, 3].map(() => listen(payee, { headers: { authorization: basic(FULL) } })))
     const hashes = await Promise.all(Array.from({ length: 20 }, () => paidInvoice(payee)))
     await Promise.all(clients.map((events) => fence(payee, events)))
@@ -155,7 +155,7 @@ describe('the websocket', () => {
     }
   })
 
-  test('has no replay of what happened before', async () => {
+  test('does not replay earlier events', async () => {
     await paidInvoice(payee)
     const events = await listen(payee, { headers: { authorization: basic(FULL) } })
     const paymentHash = await fence(payee, events)
@@ -187,7 +187,7 @@ describe('the websocket', () => {
     expect(refusal.headers['www-authenticate']).toBe(headers && 'Basic realm="Ktor Server", charset=UTF-8')
   })
 
-  test('P2: no sub-protocol is named in the answer, so a client that insists on one fails', async () => {
+  test('P2: the handshake names no sub-protocol, so a client that requires one fails', async () => {
     const socket = new WebSocket(`ws://127.0.0.1:${payee.port}/websocket`, [FULL])
     const [error] = await once(socket, 'error')
     expect(error.message).toBe('Server sent no subprotocol')
@@ -198,7 +198,7 @@ describe('the websocket', () => {
     expect([refusal.status, refusal.text]).toEqual([404, 'Unknown endpoint (check api doc)'])
   })
 
-  test('ignores what its clients say', async () => {
+  test('ignores messages from clients', async () => {
     const events = await listen(payee, { headers: { authorization: basic(FULL) } })
     const socket = sockets.at(-1)
     for (const words of ['{"type":"payment_received"}', '', 'x'.repeat(60_000)]) socket?.send(words)
@@ -208,7 +208,7 @@ describe('the websocket', () => {
     expect(socket?.readyState).toBe(WebSocket.OPEN)
   })
 
-  test('a client that vanishes takes nobody with it', async () => {
+  test('a client that disappears does not affect others', async () => {
     const events = await listen(payee, { headers: { authorization: basic(FULL) } })
     await listen(payee, { headers: { authorization: basic(FULL) } })
     sockets.at(-1)?.terminate()
@@ -247,7 +247,7 @@ describe('webhooks', () => {
     return paymentHash
   }
 
-  test('S53: a POST of JSON, signed with the secret over the raw body, nulls written', async () => {
+  test('S53: a JSON POST, signed over the raw body with the secret, with nulls included', async () => {
     const paymentHash = await paidAndCalled({ amountSat: 21 }, global1)
     const call = global1.calls.find(({ event }) => event.paymentHash === paymentHash)
     expect(call?.method).toBe('POST')
@@ -280,7 +280,7 @@ describe('webhooks', () => {
     expect(call?.headers['x-phoenix-signature']).toBe(signature)
   })
 
-  test('S53: one attempt only, when the receiver answers 500 and when it closes the connection', async () => {
+  test('S53: only one attempt, even if the receiver returns 500 or closes the connection', async () => {
     failingHashes = []
     closingHashes = []
     for (let round = 0; round < 2; round++) {
@@ -320,7 +320,7 @@ describe('webhooks', () => {
     expect(hashesAt(own)).toEqual([invoice.paymentHash])
   })
 
-  test('a receiver that hangs delays its own calls and no others', async () => {
+  test('a hanging receiver delays only its own calls', async () => {
     hangingHashes = [
       await paidInvoice(hooked, { webhookUrl: hanging.url }),
       await paidInvoice(hooked, { webhookUrl: hanging.url }),
@@ -330,7 +330,7 @@ describe('webhooks', () => {
     expect(hashesAt(hanging)).toEqual(hangingHashes.slice(0, 1))
   })
 
-  describe('go only to the callback, and to loopback where that is switched on', () => {
+  describe('go only to the callback, and to loopback if enabled', () => {
     const elsewhere =
       Object.values(networkInterfaces())
         .flat()
@@ -458,7 +458,7 @@ describe('webhooks', () => {
     })
   })
 
-  test('after all of this, nothing was tried twice, and the receiver that hung got its second event after 10 s', async () => {
+  test('in total, nothing was sent twice, and the hanging receiver got its second event after 10 s', async () => {
     expect(hashesAt(failing)).toEqual(failingHashes)
     expect(hashesAt(closing)).toEqual(closingHashes)
     await eventually(() => hanging.calls.length === 2, 'the second call')
@@ -521,7 +521,7 @@ describe('what the log and the console never show', () => {
     }
   })
 
-  test('what a first run makes', async () => {
+  test('secrets generated on a first run', async () => {
     const dataDir = temporaryDirectory()
     const args = ['--agree-to-terms-of-service', `--http-bind-port=${await freePort()}`]
     const daemon = new Daemon({ args, env: { PHOENIX_DATADIR: dataDir } })
@@ -533,7 +533,7 @@ describe('what the log and the console never show', () => {
     expect(shown).not.toContain(readText(join(dataDir, 'seed.dat')))
   })
 
-  test('what a seed or a password on the command line says', async () => {
+  test('a seed or password on the command line', async () => {
     const dataDir = temporaryDirectory()
     writeFileSync(join(dataDir, 'phoenix.conf'), confText({ 'webhook-secret': 'hush-hush' }))
     const seed = 'legal winner thank year wave sausage worth useful legal winner thank yellow'

@@ -12,14 +12,14 @@ beforeAll(async () => {
 })
 
 describe('the hub’s wallet and faucet', () => {
-  test('pays an invoice as a customer would, and answers hash and preimage', async () => {
+  test('pays an invoice like a customer and returns the hash and preimage', async () => {
     const invoice = await payee.invoice({ amountSat: 250 })
     const answer = await hub.post('/pay', { invoice: invoice.serialized })
     const { preimage } = await payee.incoming(invoice.paymentHash)
     expect([answer.status, answer.json()]).toEqual([200, { paymentHash: invoice.paymentHash, preimage }])
   })
 
-  test('the same invoice again is the same answer and no second payment; ten at once pay once', async () => {
+  test('repeating an invoice returns the same result without a second payment; ten concurrent requests pay once', async () => {
     const invoice = await payee.invoice({ amountSat: 250 })
     const before = (await payee.state()).balanceMsat
     const answers = await Promise.all(Array.from({ length: 10 }, () => hub.post('/pay', { invoice: invoice.serialized })))
@@ -28,7 +28,7 @@ describe('the hub’s wallet and faucet', () => {
     expect((await payee.state()).balanceMsat).toBe(before + 250_000)
   })
 
-  test('security 23: who pays under a name gets the answer again, also from the next hub; nobody else gets the preimage', async () => {
+  test('security 23: a named payer gets the result again, even from the next hub; no one else gets the preimage', async () => {
     const invoice = await payee.invoice({ amountSat: 250 })
     const before = (await payee.state()).balanceMsat
     const payAs = (payer?: string) => hub.post('/pay', { invoice: invoice.serialized, ...(payer === undefined ? {} : { payer }) })
@@ -47,7 +47,7 @@ describe('the hub’s wallet and faucet', () => {
     expect((await payee.state()).balanceMsat).toBe(before + 250_000)
   })
 
-  test('security 23: nor does who asks while it is being paid', async () => {
+  test('security 23: nor does anyone who asks while it is being paid', async () => {
     const invoice = await payee.invoice({ amountSat: 250 })
     await payee.control('answers', { answers: 'hang' })
     const first = hub.post('/pay', { invoice: invoice.serialized, payer: 'ann' })
@@ -64,7 +64,7 @@ describe('the hub’s wallet and faucet', () => {
     expect((await hub.post('/pay', { invoice: serialized, amountSat: 9 })).status).toBe(200)
   })
 
-  test('what the recipient refuses is a 409 with the reason, and nothing was paid', async () => {
+  test('a refusal by the recipient is 409 with the reason, and nothing is paid', async () => {
     const invoice = await payee.invoice({ amountSat: 250 })
     const { paidMsat } = (await hub.get('/wallet')).json()
     const answer = await hub.post('/pay', { invoice: invoice.serialized, amountSat: 100 })
@@ -72,7 +72,7 @@ describe('the hub’s wallet and faucet', () => {
     expect((await hub.get('/wallet')).json().paidMsat).toBe(paidMsat)
   })
 
-  test('an invoice of another network is refused: nothing here may look like real money', async () => {
+  test('an invoice of another network is refused, to rule out real money', async () => {
     const mainnet =
       'lnbc20m1pvjluezsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygspp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqhp58yjmdan79s6qqdhdzgynm4zwqd5d7xmw5fk98klysy043l2ahrqs9qrsgq7ea976txfraylvgzuxs8kgcw23ezlrszfnh8r6qtfpr6cxga50aj6txm9rxrydzd06dfeawfk6swupvz4erwnyutnjq7x39ymw6j38gp7ynn44'
     const answer = await hub.post('/pay', { invoice: mainnet })
@@ -109,7 +109,7 @@ describe('the hub’s two tokens', () => {
     expect((await hub.post('/register', { nodeId: payee.nodeId, controlPort: 1, controlToken: 'x' })).status).toBe(401)
   })
 
-  test('a first start makes both, in files that only the owner reads, and the line that a node needs', async () => {
+  test('the first start generates both in files only the owner can read, and the line a node needs', async () => {
     const dataDir = join(temporaryDirectory(), 'hub')
     const daemon = new Daemon({ args: ['hub', `--datadir=${dataDir}`, '--http-bind-port=0'] })
     const [, port] = await daemon.printed(/listening on http:\/\/127\.0\.0\.1:(\d+)/)
@@ -125,8 +125,8 @@ describe('the hub’s two tokens', () => {
   })
 })
 
-describe('the hub away', () => {
-  test('payments fail as offline recipients and nothing else stops; after its return everything is as before', async () => {
+describe('without the hub', () => {
+  test('payments fail as if the recipient were offline, and nothing else stops; all works again when it returns', async () => {
     const invoice = await payee.invoice({ amountSat: 10 })
     await hub.daemon.kill()
     expect((await payer.pay(invoice.serialized)).reason).toBe('recipient node is offline or unreachable')
@@ -158,7 +158,7 @@ describe('faults, through the hub as the operator sets them', () => {
     expect((await node.incoming(invoice.paymentHash)).isPaid).toBe(false)
   })
 
-  test('hang: no answer until it is over, then the answer; controls go on working', async () => {
+  test('hang: responses wait until it ends; controls keep working', async () => {
     const node = await new TestNode({ hub }).start()
     await fault(node, 'hang')
     let answered = false
@@ -181,7 +181,7 @@ describe('faults, through the hub as the operator sets them', () => {
     expect(await paying).toHaveProperty('paymentPreimage')
   })
 
-  test('slow: ten seconds to an answer', async () => {
+  test('slow: responses take ten seconds', async () => {
     const node = await new TestNode({ hub }).start()
     await fault(node, 'slow')
     const started = performance.now()
@@ -189,7 +189,7 @@ describe('faults, through the hub as the operator sets them', () => {
     expect(performance.now() - started).toBeGreaterThan(9_900)
   })
 
-  test('peer_down: cannot pay, cannot be paid, reads balance 0, still makes invoices; none brings it back', async () => {
+  test('peer_down: cannot pay or be paid, shows balance 0, still creates invoices; none restores it', async () => {
     const node = await new TestNode({ hub }).start()
     await hub.fund(node, 5000)
     await fault(node, 'peer_down')
@@ -204,13 +204,13 @@ describe('faults, through the hub as the operator sets them', () => {
     expect(await payer.pay(invoice.serialized)).toHaveProperty('paymentPreimage')
   })
 
-  test('a fault that does not exist is a 400 that names those that do', async () => {
+  test('an unknown fault is a 400 that lists the valid ones', async () => {
     const answer = await fault(payee, 'earthquake')
     expect([answer.status, answer.json().error]).toEqual([400, 'fault must be one of none, crash, hang, peer_down, slow'])
   })
 })
 
-test('the clock goes forward only, and a restart does not turn it back', async () => {
+test('the clock only goes forward, also across a restart', async () => {
   const node = await new TestNode({ hub }).start()
   expect((await node.control('clock', { advanceSeconds: -1 })).status).toBe(400)
   await node.control('clock', { advanceSeconds: 3600 })

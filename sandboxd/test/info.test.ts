@@ -39,7 +39,7 @@ describe('getinfo and getbalance', () => {
     expect((await infoOf(traveller)).blockHeight).toBeGreaterThan(before)
   })
 
-  test('S22: getbalance is two integers; a part of a satoshi is cut off', async () => {
+  test('S22: getbalance has two integers; fractions of a satoshi are truncated', async () => {
     const spender = await new TestNode({ hub }).start()
     await hub.fund(spender, 1000)
     expect(await spender.balance()).toEqual({ balanceSat: 1000, feeCreditSat: 0 })
@@ -52,7 +52,7 @@ describe('getinfo and getbalance', () => {
     ])
   })
 
-  test('S22: what is too little for a channel is fee credit, not balance', async () => {
+  test('S22: an amount too small for a channel is fee credit, not balance', async () => {
     const small = await new TestNode({ hub }).start()
     await small.control('fee-credit', { feeCredit: 'on' })
     await payer.pay((await small.invoice({ amountSat: 1234 })).serialized)
@@ -86,7 +86,7 @@ describe('channels', () => {
     expect(again[0]).toMatchObject({ balanceSat: 70_001, channelId: channels[0].channelId })
   })
 
-  test('while the peer is down the channel shows its state only and the balance reads 0; both come back', async () => {
+  test('while the peer is down, the channel shows only its state and the balance is 0; both return', async () => {
     const lonely = await new TestNode().start()
     await lonely.fund(5000)
     const before = await infoOf(lonely)
@@ -157,7 +157,7 @@ describe('how JSON is written', () => {
     expect(answers.filter(([, text]) => /[:[,]\s*null\b/.test(text))).toEqual([])
   })
 
-  test('S21: what has no value is left out', () => {
+  test('S21: fields without a value are left out', () => {
     const parsed = new Map(answers.map(([what, text]) => [what, JSON.parse(text)]))
     expect(parsed.get('createinvoice without an amount')).not.toHaveProperty('amountSat')
     expect(parsed.get('getinfo without peer and height')).not.toHaveProperty('blockHeight')

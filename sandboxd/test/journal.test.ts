@@ -53,7 +53,7 @@ describe('records', () => {
     }
   })
 
-  test('are on disk and applied when their writer is told, before the journal is closed', async () => {
+  test('are on disk and applied when append resolves, before the journal is closed', async () => {
     const path = newPath()
     const { journal, records } = await openList(path)
     await journal.append({ text: 'first' })
@@ -71,7 +71,7 @@ describe('records', () => {
     expect(readFileSync(path)).toEqual(before)
   })
 
-  test('any appends, some of them at once, are replayed in the order in which they were made', async () => {
+  test('appends, some of them concurrent, are replayed in order', async () => {
     // Each step is a set of appends that nobody waits for until all of them are made; each append is a list of records.
     const appends = fc.array(fc.array(fc.jsonValue(), { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 5 })
     const sessions = fc.array(fc.array(appends, { maxLength: 5 }), { minLength: 1, maxLength: 3 })
@@ -95,7 +95,7 @@ describe('records', () => {
     )
   })
 
-  test('can be appended the very moment the ones before them are done', { timeout: 5_000 }, async () => {
+  test('can be appended as soon as the previous ones are done', { timeout: 5_000 }, async () => {
     const path = newPath()
     const { journal } = await openList(path)
     await journal.append({ n: 1 }).then(() => journal.append({ n: 2 }))
@@ -173,7 +173,7 @@ describe('a damaged record', () => {
     expect(await recordsIn(path)).toHaveLength(4)
   })
 
-  test('with a piece missing from the middle of it, is refused', async () => {
+  test('with a part missing in the middle, is refused', async () => {
     const path = await journalOf([{ n: 1 }], [{ n: 2 }])
     const whole = readFileSync(path)
     const second = whole.indexOf(0x0a) + 1
@@ -181,7 +181,7 @@ describe('a damaged record', () => {
     await expect(openList(path)).rejects.toThrow('is corrupt at line 2')
   })
 
-  test('a file that does not hold even one complete line is not taken for a new journal', async () => {
+  test('a file without a complete line is not mistaken for a new journal', async () => {
     const path = newPath()
     writeFileSync(path, 'no journal')
     await expect(openList(path)).rejects.toThrow(path)
@@ -306,7 +306,7 @@ describe('the compact form', () => {
     )
   })
 
-  test('takes the same records on top as the history does', () => {
+  test('accepts the same further records as the full history', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), fc.nat(60), (steps, at) => {
         const records = recordsOf(steps)
@@ -399,7 +399,7 @@ describe('the compact form', () => {
   })
 })
 
-describe('a disk that is full', () => {
+describe('a full disk', () => {
   let hub: TestHub
   let payer: TestNode
   let payee: TestNode
@@ -438,7 +438,7 @@ describe('a disk that is full', () => {
     return acknowledged
   }
 
-  test('createinvoice says so with a 500, the rest goes on, room is all it takes, and no acknowledged invoice is lost', async () => {
+  test('createinvoice returns 500, everything else works, it recovers once there is space, and no acknowledged invoice is lost', async () => {
     const node = await startLimited(new TestNode())
     const acknowledged = await fill(node)
     expect(acknowledged.length).toBeGreaterThan(20)
@@ -462,7 +462,7 @@ describe('a disk that is full', () => {
     expect(hashes.toSorted()).toEqual([...acknowledged, paymentHash].toSorted())
   })
 
-  test('requests at once that do not fit are all refused, and none of them is there later', async () => {
+  test('concurrent requests that do not fit are all refused, and none of them appears later', async () => {
     const node = await startLimited(new TestNode())
     const answers = await Promise.all(
       Array.from({ length: 120 }, () => node.post('/createinvoice', { description: 'x'.repeat(128) })),
@@ -475,7 +475,7 @@ describe('a disk that is full', () => {
     expect(there.map((one: { paymentHash: string }) => one.paymentHash).toSorted()).toEqual(good.toSorted())
   })
 
-  test('of the payee: the payer is told that it is offline and keeps the money; with room the same invoice can be paid', async () => {
+  test('of the payee: to the payer it looks offline, and no money moves; with space, the same invoice can be paid', async () => {
     const full = await startLimited(new TestNode({ hub }))
     const invoice = await full.invoice({ amountSat: 100 })
     await fill(full)
@@ -502,7 +502,7 @@ describe('a disk that is full', () => {
     expect(await full.pay(invoice.serialized)).toHaveProperty('paymentPreimage')
   })
 
-  test('of the payer while its payment ends: it stays pending, and ends as paid as soon as there is room', async () => {
+  test('of the payer while its payment completes: it stays pending, and is paid as soon as there is space', async () => {
     const full = await startLimited(new TestNode({ hub }))
     await hub.fund(full, 1000)
     const invoice = await payee.invoice({ amountSat: 100 })

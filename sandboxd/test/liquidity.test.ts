@@ -10,8 +10,8 @@ const policy: LiquidityPolicy = {
   maxRelativeFeePercent: 30,
 }
 
-describe('which amounts are let in', () => {
-  test('whatever is admitted, no millisatoshi appears or vanishes, and it fits the channel', () => {
+describe('which amounts are accepted', () => {
+  test('for every accepted amount, no millisatoshi appears or vanishes, and it fits the channel', () => {
     const sat = fc.integer({ min: 0, max: 100_000_000 })
     fc.assert(
       fc.property(
@@ -111,7 +111,7 @@ describe('a node with fee-credit behaviour switched on', () => {
     expect((await node.state()).feeCredit).toBe('on')
   })
 
-  test('a large one opens a channel: the credit pays first, the rest comes off what is received', async () => {
+  test('a large one opens a channel: fee credit pays first, the rest is deducted from the received amount', async () => {
     const node = await new TestNode({ hub }).start()
     await node.control('fee-credit', { feeCredit: 'on' })
     await payer.pay((await node.invoice({ amountSat: 500 })).serialized)
@@ -121,7 +121,7 @@ describe('a node with fee-credit behaviour switched on', () => {
     expect(await node.incoming(invoice.paymentHash)).toMatchObject({ receivedSat: 77_790, fees: 22_210_000 })
   })
 
-  test('twenty at once do not spend the same fee credit twice', async () => {
+  test('twenty concurrent payments do not spend the same fee credit twice', async () => {
     const node = await new TestNode({ hub }).start()
     await node.control('fee-credit', { feeCredit: 'on' })
     await payer.pay((await node.invoice({ amountSat: 20_000 })).serialized)
@@ -133,7 +133,7 @@ describe('a node with fee-credit behaviour switched on', () => {
     expect(balanceMsat + feeCreditMsat).toBe((20_000 + 20 * 5_000 - 22_710) * 1000)
   })
 
-  test('what the policy rejects is a temporary failure for the payer', async () => {
+  test('an amount rejected by the policy is a temporary failure for the payer', async () => {
     const node = await new TestNode({ hub, args: ['--auto-liquidity=off'] }).start()
     await node.control('fee-credit', { feeCredit: 'on' })
     const invoice = await node.invoice({ amountSat: 500 })

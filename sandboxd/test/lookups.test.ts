@@ -21,7 +21,7 @@ async function payFromWallet(invoice: { serialized: string }, amountSat?: number
 }
 
 describe('one incoming payment', () => {
-  test('S33: unpaid, it has all of the invoice, the preimage included, and nothing received', async () => {
+  test('S33: unpaid, it has all fields of the invoice, including the preimage, and nothing received', async () => {
     const startedAt = Date.now()
     const invoice = await payee.invoice({ amountSat: 100, description: 'a coffee', externalId: 'order 1', expirySeconds: 600 })
     const found = await payee.incoming(invoice.paymentHash)
@@ -94,7 +94,7 @@ describe('one incoming payment', () => {
     expect(after.preimage).toBe(sent.paymentPreimage)
   })
 
-  test('S34: receivedSat is what came, requestedSat what was asked for', async () => {
+  test('S34: receivedSat is the amount received, requestedSat the amount requested', async () => {
     const generous = await payee.invoice({ amountSat: 100 })
     await payFromWallet(generous, 150)
     expect(await payee.incoming(generous.paymentHash)).toMatchObject({ isPaid: true, requestedSat: 100, receivedSat: 150 })
@@ -105,7 +105,7 @@ describe('one incoming payment', () => {
     expect(found).not.toHaveProperty('requestedSat')
   })
 
-  test('S34: completedAt is the time of the payment, not of the invoice or of the question', async () => {
+  test('S34: completedAt is the time of the payment, not of the invoice or the lookup', async () => {
     const traveller = await new TestNode({ hub }).start()
     const invoice = await traveller.invoice({ amountSat: 5 })
     await traveller.control('clock', { advanceSeconds: 1000 })
@@ -116,7 +116,7 @@ describe('one incoming payment', () => {
     expect(completedAt - createdAt).toBeLessThan(1_500_000)
   })
 
-  test('a paid invoice shows as expired, too, when its time is over', async () => {
+  test('a paid invoice also shows as expired after its expiry', async () => {
     const traveller = await new TestNode({ hub }).start()
     const invoice = await traveller.invoice({ amountSat: 5, expirySeconds: 60 })
     await payFromWallet(invoice)
@@ -218,7 +218,7 @@ describe('the list of incoming payments', () => {
     expect(hashes(await incomingOf(shop, `?offset=${offset}`))).toEqual(newest(paid).slice(offset, offset + 20))
   })
 
-  test('S36: pages put together are the whole list, each payment once', async () => {
+  test('S36: all pages together are the complete list, with each payment once', async () => {
     const pages: string[] = []
     for (let offset = 0; offset < COUNT + 7; offset += 7) {
       pages.push(...hashes(await incomingOf(shop, `?all=true&limit=7&offset=${offset}`)))
@@ -226,7 +226,7 @@ describe('the list of incoming payments', () => {
     expect(pages).toEqual(newest(created))
   })
 
-  test('S36: each entry is what the lookup by hash says', async () => {
+  test('S36: each entry equals the lookup by hash', async () => {
     for (const entry of await incomingOf(shop, '?all=true&limit=5')) expect(entry).toEqual(await shop.incoming(entry.paymentHash))
   })
 

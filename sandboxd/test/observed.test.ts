@@ -42,12 +42,12 @@ test.each([
   expect([answer.status, answer.text]).toEqual([status, expect.stringContaining(text)])
 })
 
-test('P3: names in a query have no case', async () => {
+test('P3: names in a query are case-insensitive', async () => {
   await payee.invoice()
   expect((await payee.get('/payments/incoming?ALL=true&LIMIT=1')).json()).toHaveLength(1)
 })
 
-test('P11: of a longer hash the first 32 bytes count, also when it begins with 0x', async () => {
+test('P11: only the first 32 bytes of a longer hash count, even if it starts with 0x', async () => {
   const { paymentHash } = await payee.invoice()
   for (const longer of [`${paymentHash}00`, `0x${paymentHash}`])
     expect((await payee.get(`/payments/incoming/${longer}`)).json()).toMatchObject({ paymentHash })
@@ -92,7 +92,7 @@ test.each([
   ['application/xml', 406, ''],
   ['image/png', 406, ''],
   ['garbage', 400, 'Illegal Accept header format: garbage'],
-])('P20: JSON to who accepts %s is %i; text does not care', async (accept, status, text) => {
+])('P20: JSON with Accept %s is %i; text ignores Accept', async (accept, status, text) => {
   const headers = { authorization: basic(FULL), accept }
   const json = await send(payee.port, 'GET', '/getinfo', { headers })
   expect([json.status, status === 200 ? undefined : json.text]).toEqual([status, text])
@@ -121,7 +121,7 @@ test('P22: /websocket without an upgrade is 400 and empty, whatever the verb and
   }
 })
 
-test('P15: an offer of a negative amount is an offer', async () => {
+test('P15: an offer for a negative amount is accepted', async () => {
   expect((await payee.post('/createoffer', { amountSat: -1, description: 'x' })).text).toMatch(/^lno1/)
 })
 
@@ -131,7 +131,7 @@ test('P16: an amount to pay that overflows is not positive', async () => {
   expect(await payer.pay(serialized, { amountSat: '9223372036854775807' })).toEqual({ paymentHash, reason })
 })
 
-test('P17: nobody answers for an offer', async () => {
+test('P17: an offer gets no response', async () => {
   const offer = (await payee.get('/getoffer')).text
   const answer = (await payer.post('/payoffer', { offer, amountSat: 5 })).json()
   expect(answer).toEqual({ offerId: expect.stringMatching(/^[0-9a-f]{64}$/), reason: 'no response to the invoice request' })
@@ -166,8 +166,8 @@ test.each([
   expect([answer.status, answer.text]).toEqual([status, text])
 })
 
-describe('P1: payments that are refused at once, and get no answer', () => {
-  test('wait until the switch is off; other calls and payments go on, and nothing is paid twice', async () => {
+describe('P1: concurrent refused payments that get no response', () => {
+  test('wait until the switch is off; other calls and payments continue, and nothing is paid twice', async () => {
     const paid = await payee.invoice({ amountSat: 21 })
     await payer.pay(paid.serialized)
     const before = await payer.balance()
@@ -257,7 +257,7 @@ describe('the bytes of HTTP', () => {
     expect(headOf(text)[0]).toBe('HTTP/1.1 200 OK')
   })
 
-  test('what is not HTTP is told so', async () => {
+  test('input that is not HTTP gets an error', async () => {
     const text = await raw('HELLO\r\n\r\n')
     expect([headOf(text)[0], text.split('\r\n\r\n')[1]]).toEqual(['HTTP/1.0 400 Bad Request', 'Failed to parse version: HELLO'])
   })

@@ -79,8 +79,8 @@ const FLAGS: { name: string; comesTo: Partial<Options> }[] = [
   { name: 'verbose', comesTo: { verbosity: 'verbose' } },
 ]
 
-describe('a good value is accepted', () => {
-  test('without any, the defaults of phoenixd count', () => {
+describe('valid values are accepted', () => {
+  test('without options, phoenixd’s defaults apply', () => {
     expect(optionsOf([])).toMatchObject({
       agreed: false,
       bindIp: '127.0.0.1',
@@ -155,7 +155,7 @@ const BAD: { name: string; value: string; says: RegExp }[] = [
   { name: 'mempool-space-polling-interval-minutes', value: 'often', says: /not a valid integer/ },
 ]
 
-describe.concurrent('a bad value is refused with one line, exit code 1 and no stack', () => {
+describe.concurrent('invalid values are refused with one line, exit code 1 and no stack trace', () => {
   test.each(BAD)('--$name=$value, and the same in the file', ({ name, value, says }) => {
     const sentence = new RegExp(`^Error: invalid value for --${name}: .*${says.source}`, 'm')
     expect(() => optionsOf([`--${name}=${value}`])).toThrow(sentence)
@@ -229,11 +229,11 @@ describe('the command line wins over the file', () => {
     expect(optionsOf([], line)).not.toMatchObject(comesTo)
   })
 
-  test('a value that is overridden need not even be good', () => {
+  test('an overridden value need not be valid', () => {
     expect(optionsOf(['--max-mining-fee=6000'], 'max-mining-fee=1')).toMatchObject({ maxMiningFeeSat: 6_000 })
   })
 
-  test('of one option given twice the last counts, but webhooks add up', () => {
+  test('if an option is repeated, the last one counts, but webhooks accumulate', () => {
     const args = ['--http-bind-port=1', '--http-bind-port=2', '--webhook=http://a', '--webhook=http://b']
     const expected = { bindPort: 2, webhooks: ['http://a', 'http://b'] }
     expect(optionsOf(args)).toMatchObject(expected)
@@ -247,7 +247,7 @@ describe('the command line wins over the file', () => {
   })
 })
 
-describe('phoenix.conf is read with the traps of phoenixd', () => {
+describe('phoenix.conf is parsed with phoenixd’s quirks', () => {
   const LINES: { title: string; text: string; is: Record<string, string[]> }[] = [
     { title: 'a plain line', text: 'key=value', is: { key: ['value'] } },
     { title: 'the key ends at the first =, the value starts after the last', text: 'key=a=b=c', is: { key: ['c'] } },
@@ -285,12 +285,12 @@ describe('phoenix.conf is read with the traps of phoenixd', () => {
     )
   })
 
-  test('keys that it does not know are ignored, however they look', () => {
+  test('unknown keys are ignored', () => {
     const conf = 'no-such-key=1\nconstructor=2\n__proto__=3\n# chain=mainnet\n[section]\nchain =mainnet\nChain=mainnet'
     expect(optionsOf([], conf)).toMatchObject({ bindPort: 9740 })
   })
 
-  test('a daemon falls into the same traps', async () => {
+  test('a daemon has the same quirks', async () => {
     const dataDir = temporaryDirectory()
     const written = `${confText({ ' http-password': 'spaced', 'http-password-limited-access': 'cut=here', 'some-future-key': 'x' })}\n#webhook-secret=y`
     writeFileSync(join(dataDir, 'phoenix.conf'), written)

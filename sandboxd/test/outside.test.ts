@@ -52,7 +52,7 @@ describe('offers', () => {
       form: { description: 'd', amountSat: 9_007_199_254_740 },
       fields: { description: 'd', amount: 9_007_199_254_740_000 },
     },
-  ])('decodeoffer tells what createoffer was told: $form', async ({ form, fields }) => {
+  ])('decodeoffer returns what createoffer was given: $form', async ({ form, fields }) => {
     const offer = (await poor.post('/createoffer', form as Record<string, string | number>)).text
     const answer = await rich.post('/decodeoffer', { offer })
     expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, ''])
@@ -61,7 +61,7 @@ describe('offers', () => {
       expect(answer.json()).not.toHaveProperty(absent)
   })
 
-  test('an offer may be written in capitals', async () => {
+  test('an offer may be in upper case', async () => {
     const offer = (await poor.get('/getoffer')).text
     const lower = (await rich.post('/decodeoffer', { offer })).json()
     expect((await rich.post('/decodeoffer', { offer: offer.toUpperCase() })).json()).toEqual(lower)
@@ -130,7 +130,7 @@ describe('offers', () => {
     expect(decodeOffer(encodeOffer({ nodeId, description: '\uFEFFmarked' })).description).toBe('\uFEFFmarked')
   })
 
-  test('any text at all is an offer or an Error', () => {
+  test('any text is either an offer or an Error', () => {
     const words = fc.array(fc.constantFrom(...'qpzry9x8gf2tvdw0s3jn54khce6mua7l'), { maxLength: 300, size: 'max' })
     const streams = fc.uint8Array({ maxLength: 300, size: 'max' }).map((bytes) => {
       const encoded = bech32.encode('lno', bech32.toWords(bytes), false)
@@ -153,7 +153,7 @@ describe('offers', () => {
   })
 })
 
-describe('addresses and links that lead out of the sandbox', () => {
+describe('addresses and links outside the sandbox', () => {
   test.each(['alice@example.com', '₿alice@example.com', ' Alice@example.com '])(
     'paylnaddress cannot resolve "%s"',
     async (address) => {
@@ -216,7 +216,7 @@ describe('addresses and links that lead out of the sandbox', () => {
     expectText(await rich.post('/lnurlauth', { lnurl: lnurl(LOGIN) }), 400, /^could not authenticate: ./)
   })
 
-  test.each(['/lnurlpay', '/lnurlwithdraw', '/lnurlauth'])('%s: what is no lnurl', async (path) => {
+  test.each(['/lnurlpay', '/lnurlwithdraw', '/lnurlauth'])('%s: invalid lnurls', async (path) => {
     expectText(await rich.post(path), 400, missing('lnurl'))
     for (const given of ['', 'nonsense', 'ftp://example.com', `${lnurl(PAY)}q`, 'lnurl1qqqq']) {
       const answer = await rich.post(path, { lnurl: given })
@@ -322,7 +322,7 @@ describe('the chain', () => {
     expect(channel.type).toMatch(/Offline$/)
   })
 
-  test('estimateliquidityfees: two integers, dearer without a channel, growing with the amount', async () => {
+  test('estimateliquidityfees: two integers, higher without a channel, growing with the amount', async () => {
     const estimate = async (node: TestNode, amountSat: number): Promise<any> =>
       (await node.get(`/estimateliquidityfees?amountSat=${amountSat}`)).json()
     const [small, large] = [await estimate(poor, 100_000), await estimate(poor, 2_000_000)]
@@ -336,7 +336,7 @@ describe('the chain', () => {
     expectText(await poor.get('/estimateliquidityfees?amountSat=-1'), 400, /^no available funding rates for amount=-1/)
   })
 
-  test('estimateliquidityfees waits while feerates are unknown, and holds up nobody else', async () => {
+  test('estimateliquidityfees waits while feerates are unknown, without delaying other calls', async () => {
     await poor.control('explorer', { explorer: 'down' })
     let answered = false
     const waiting = poor.get('/estimateliquidityfees?amountSat=1000').finally(() => {
@@ -387,7 +387,7 @@ describe('export', () => {
   const sum = (rows: Record<string, string>[], column: string): number =>
     rows.reduce((total, row) => total + Number(row[column]), 0)
 
-  test('writes a file into the data directory, named by the second, for the owner’s eyes', async () => {
+  test('writes a file named by the second into the data directory, readable only by the owner', async () => {
     const { path, header } = await exported()
     expect(path.startsWith(join(shop.dataDir, 'exports', 'export-'))).toBe(true)
     expect(header).toBe(HEADER)

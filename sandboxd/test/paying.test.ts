@@ -15,7 +15,7 @@ const moneyOf = async (...nodes: TestNode[]): Promise<number[]> =>
   Promise.all(nodes.map(async (node) => (await node.state()).balanceMsat))
 
 describe('a payment that arrives', () => {
-  test('S39: payer gets amount, fee, id, hash and a preimage that proves it; the payee is paid before that answer', async () => {
+  test('S39: the payer gets amount, fee, id, hash and a valid preimage; the payee is paid before that response', async () => {
     const invoice = await payee.invoice({ amountSat: 1000 })
     const sent = await payer.pay(invoice.serialized)
     const received = await payee.incoming(invoice.paymentHash)
@@ -101,7 +101,7 @@ describe('a payment that does not arrive is a 200 with a reason, and moves nothi
     await expectRefusal(payer, invoice, 'this invoice has already been paid')
   })
 
-  test('S42: of twenty payments of one invoice at once exactly one succeeds', async () => {
+  test('S42: of twenty concurrent payments of one invoice, exactly one succeeds', async () => {
     const invoice = await payee.invoice({ amountSat: 5 })
     const [before = 0] = await moneyOf(payee)
     const results = await Promise.all(Array.from({ length: 20 }, () => payer.pay(invoice.serialized)))
@@ -121,7 +121,7 @@ describe('a payment that does not arrive is a 200 with a reason, and moves nothi
     expect(await tight.pay((await payee.invoice({ amountSat: 1000 })).serialized)).toHaveProperty('paymentPreimage')
   })
 
-  test('S43: payments at once cannot together spend more than there is', async () => {
+  test('S43: concurrent payments cannot spend more than the balance', async () => {
     const tight = await new TestNode({ hub }).start()
     await hub.fund(tight, 1000)
     const invoices = await Promise.all(Array.from({ length: 10 }, () => payee.invoice({ amountSat: 300 })))
@@ -145,7 +145,7 @@ describe('a payment that does not arrive is a 200 with a reason, and moves nothi
     expect(await payer.pay(invoice.serialized)).toHaveProperty('paymentPreimage')
   })
 
-  test('S45: a recipient that the hub has never heard of, and any recipient for a node without a hub', async () => {
+  test('S45: a recipient unknown to the hub, and any recipient for a node without a hub', async () => {
     const stranger = await new TestNode().start()
     await stranger.fund(1000)
     await expectRefusal(payer, await stranger.invoice({ amountSat: 10 }), 'recipient node is offline or unreachable')
@@ -158,7 +158,7 @@ describe('a payment that does not arrive is a 200 with a reason, and moves nothi
     await expectRefusal(payer, invoice, 'recipient node rejected the payment')
   })
 
-  test('S46: underpaid, and more than twice overpaid; exactly twice is taken', async () => {
+  test('S46: underpaid, and overpaid by more than double; exactly double is accepted', async () => {
     const invoice = await payee.invoice({ amountSat: 10 })
     await expectRefusal(payer, invoice, 'recipient node rejected the payment', { amountSat: 9 })
     await expectRefusal(payer, invoice, 'recipient node rejected the payment', { amountSat: 21 })
@@ -176,7 +176,7 @@ describe('a payment that does not arrive is a 200 with a reason, and moves nothi
   })
 })
 
-describe('looking an outgoing payment up', () => {
+describe('looking up an outgoing payment', () => {
   test('S49: by id and by hash are the same object', async () => {
     const invoice = await payee.invoice({ amountSat: 1000 })
     const sent = await payer.pay(invoice.serialized)

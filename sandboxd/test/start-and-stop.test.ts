@@ -80,7 +80,7 @@ describe.concurrent('S12: the port is closed until the peer is there', () => {
     await expectToOpen(node)
   })
 
-  test('S12: a peer that went down stays down over a restart, and the port closed', async () => {
+  test('S12: a peer that is down stays down across a restart, and the port stays closed', async () => {
     const node = await new TestNode().start()
     await node.control('peer', { peer: 'down' })
     await node.daemon.kill()
@@ -122,8 +122,8 @@ describe.concurrent('S12: the port is closed until the peer is there', () => {
   })
 })
 
-describe.concurrent('what was written beforehand', () => {
-  test('S13: seed.dat and phoenix.conf are honoured and left as they are; nobody is asked anything', async () => {
+describe.concurrent('existing files', () => {
+  test('S13: seed.dat and phoenix.conf are used and left unchanged, without a prompt', async () => {
     const node = new TestNode({ words: ABANDON.words })
     const files = ['seed.dat', 'phoenix.conf'].map((name) => join(node.dataDir, name))
     const before = files.map(readText)
@@ -175,7 +175,7 @@ describe.concurrent('what was written beforehand', () => {
     expect(nodeKeysOfSeed(seed).nodeId).toBe('0392ea6e914abcee840dc8a763b02ba5ac47e0ac3fadcd5294f9516fe353882522')
   })
 
-  test('S15: what stands between the words of the file does not matter', async () => {
+  test('S15: anything between the words in the file is ignored', async () => {
     const node = await new TestNode({ words: `${LEGAL.words.split(' ').join('\r\n ')}\n` }).start()
     expect(node.nodeId).toBe(LEGAL.nodeId)
   })
@@ -252,7 +252,7 @@ describe('stopping and starting again', () => {
     expect((await payee.balance()).balanceSat).toBe(60)
   })
 
-  test('S16: clients that hold on to it cannot keep it from exiting with 0 within 5 s', async () => {
+  test('S16: connected clients cannot keep it from exiting with 0 within 5 s', async () => {
     const node = await new TestNode({ hub }).start()
     await hub.fund(node, 1000)
     const socket = new WebSocket(`ws://127.0.0.1:${node.port}/websocket`, { headers: { authorization: basic(FULL) } })
@@ -307,7 +307,7 @@ describe.concurrent('what it prints', () => {
     expect(await isClosed(node.port)).toBe(true)
   })
 
-  test('--silent prints nothing; phoenix.log has it all the same', async () => {
+  test('--silent prints nothing, but phoenix.log has all lines', async () => {
     const node = new TestNode()
     node.port = await freePort()
     const daemon = new Daemon({
@@ -330,7 +330,7 @@ describe.concurrent('what it prints', () => {
     expect(daemon.stderr).toBe('')
   })
 
-  test.each(['--version', '-v'])('%s is the version that getinfo tells', async (flag) => {
+  test.each(['--version', '-v'])('%s prints the version that getinfo returns', async (flag) => {
     const daemon = new Daemon({ args: [flag] })
     expect(await daemon.exited).toEqual({ code: 0, signal: null })
     const node = await new TestNode().start()
@@ -340,7 +340,7 @@ describe.concurrent('what it prints', () => {
 })
 
 describe.concurrent('the data directory', () => {
-  test('S18: PHOENIX_DATADIR is where everything is, made if need be, and only its owner can read it', async () => {
+  test('S18: everything is in PHOENIX_DATADIR, which is created if needed and readable only by its owner', async () => {
     const dataDir = join(temporaryDirectory(), 'made', 'here')
     const { daemon } = await firstRun({ dataDir })
     const nodeId = /nodeid: (\w+)/.exec(daemon.stdout)?.[1] ?? ''
@@ -412,7 +412,7 @@ describe.concurrent('the questions of a first run', () => {
     expect(daemon.stdout.match(/Press any key to continue\.\.\./g)).toHaveLength(1)
   })
 
-  test('come after the secrets and the seed were made, in phoenixd’s words', async () => {
+  test('come after the secrets and the seed are generated, with phoenixd’s text', async () => {
     const { daemon } = await firstRun({ dataDir: temporaryDirectory(), args: [], stdin: '' })
     expect(daemon.stdout.match(/^Generating .*$/gm)).toEqual([
       'Generating default api password...done',

@@ -47,7 +47,7 @@ describe.concurrent('a seed file that cannot be used', () => {
     },
     { title: 'nothing', text: '', says: 'mnemonic code cannot be empty' },
     { title: 'bytes that are no text', text: '\x00\xff\x01', says: 'mnemonic code cannot be empty' },
-  ])('with $title in it is refused as phoenixd does, left alone, and not repeated', async ({ text, says }) => {
+  ])('with $title in it is refused like in phoenixd, left unchanged, and not quoted', async ({ text, says }) => {
     const node = new TestNode({ words: text })
     const daemon = startIn(node.dataDir)
     expect(await daemon.exited).toEqual({ code: 1, signal: null })
@@ -88,7 +88,7 @@ describe.concurrent('a data directory that cannot be used', () => {
     await expectFault(startIn(join(path, 'data')), /file.*: not a directory$/, 1)
   })
 
-  test('because it cannot be made: it is a link to nowhere', async () => {
+  test('because it cannot be created: it is a broken link', async () => {
     const path = join(temporaryDirectory(), 'link')
     symlinkSync('/nonexistent/data', path)
     await expectFault(startIn(path), /^cannot make the data directory .*link: no such file or directory$/, 1)
@@ -105,7 +105,7 @@ describe.concurrent('a data directory that cannot be used', () => {
     await expectFault(daemon, /^cannot run flock \(package util-linux\)/, 1)
   })
 
-  test('a log that cannot be written is no reason not to start', async () => {
+  test('it starts even if the log cannot be written', async () => {
     const node = new TestNode()
     mkdirSync(join(node.dataDir, 'phoenix.log'))
     await node.start()
@@ -196,7 +196,7 @@ describe('one daemon per data directory', () => {
     expect((await node.get('/payments/incoming?all=true')).json()).toHaveLength(1)
   })
 
-  test('of eight that start at the same moment one runs', async () => {
+  test('of eight that start at the same time, one runs', async () => {
     const { dataDir } = new TestNode()
     const all = Array.from({ length: 8 }, () => startIn(dataDir))
     const ended = await Promise.all(
@@ -215,7 +215,7 @@ describe('one daemon per data directory', () => {
   })
 })
 
-describe('an address that it cannot have', () => {
+describe('an address it cannot listen on', () => {
   let taken: number
   let other: Server
 

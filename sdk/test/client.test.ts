@@ -55,8 +55,8 @@ const pay = async ({ challenge }: CreatedPayment): Promise<string> => {
   return answer.json().preimage
 }
 
-describe('what it is for', () => {
-  test('a node, from nothing to ready, renamed, stopped, started, restarted and deleted', async () => {
+describe('the main use cases', () => {
+  test('a node is created, becomes ready, and is renamed, stopped, started, restarted and deleted', async () => {
     const { node, credentials } = await boltyard.nodes.create({ name: 'shop' })
     expect(credentials.seed.split(' ')).toHaveLength(12)
     const seen: string[] = []
@@ -75,7 +75,7 @@ describe('what it is for', () => {
     await fails(boltyard.nodes.get(node.id), NotFoundError)
   })
 
-  test('a payment of each protocol: asked for, paid, validated, redeemed, shown and listed', async () => {
+  test('a payment of each protocol is created, paid, validated, redeemed, read and listed', async () => {
     const { node } = await boltyard.nodes.create()
     await boltyard.nodes.waitUntilReady(node.id)
     for (const protocol of ['mpp', 'l402'] as const) {
@@ -98,13 +98,13 @@ describe('what it is for', () => {
     expect(all).toEqual(['l402', 'mpp'])
   })
 
-  test('whose key it is', async () => {
+  test('the key’s account and scopes', async () => {
     expect((await boltyard.key()).scopes).toEqual(['nodes:read', 'nodes:write', 'gateway:write'])
   })
 })
 
-describe('an answer that is lost', () => {
-  test('C41: makes no second node, and the credentials come with the second answer', async () => {
+describe('a lost response', () => {
+  test('C41: creates no second node, and the second response has the credentials', async () => {
     const before = (await boltyard.nodes.list()).length
     wire.faults = ['lose answer', 'lose answer']
     const { credentials } = await boltyard.nodes.create()
@@ -115,7 +115,7 @@ describe('an answer that is lost', () => {
     expect(new Set(keys).size).toBe(1)
   })
 
-  test('C41: makes no second payment', async () => {
+  test('C41: creates no second payment', async () => {
     const { node } = await boltyard.nodes.create()
     await boltyard.nodes.waitUntilReady(node.id)
     wire.faults = ['lose answer']
@@ -123,7 +123,7 @@ describe('an answer that is lost', () => {
     expect((await boltyard.payments.list({ nodeId: node.id })).payments.map((payment) => payment.id)).toEqual([id])
   })
 
-  test('C45: of a redemption is asked for again, and is no second claim', async () => {
+  test('C45: of a redemption is retried without a second claim', async () => {
     const { node } = await boltyard.nodes.create()
     await boltyard.nodes.waitUntilReady(node.id)
     const payment = await boltyard.payments.create({ nodeId: node.id, amountSat: 1, description: 'once' })
@@ -132,7 +132,7 @@ describe('an answer that is lost', () => {
     expect(await boltyard.payments.redeem(payment.id, { credential })).toMatchObject({ status: 'paid' })
   })
 
-  test('of a deletion: 404 is then what it did, and otherwise it is 404', async () => {
+  test('of a deletion: 404 on the retry means success; without a lost response it stays 404', async () => {
     const { node } = await boltyard.nodes.create()
     wire.faults = ['lose answer']
     await boltyard.nodes.delete(node.id)
@@ -159,7 +159,7 @@ describe('an answer that is lost', () => {
     expect(wire.seen.map(({ method }) => method)).toEqual(['POST', 'GET', 'POST'])
   })
 
-  test.each(['restart', 'update'] as const)('of a %s is told, and never repeated', async (step) => {
+  test.each(['restart', 'update'] as const)('of a %s is reported and never retried', async (step) => {
     const { node } = await boltyard.nodes.create()
     await boltyard.nodes.waitUntilReady(node.id)
     for (const fault of ['lose answer', 'cut', { status: 503 }] as const) {
@@ -172,7 +172,7 @@ describe('an answer that is lost', () => {
     }
   })
 
-  test('of a restart is no riddle where nothing was listening: it is repeated, and then told as it is', async () => {
+  test('of a restart is not uncertain if nothing was listening: it is retried, then reported as a connection error', async () => {
     const nobody = new Boltyard({ apiKey, baseUrl: `http://127.0.0.1:${await freePort()}/v1`, maxRetries: 1 })
     const error = await fails(nobody.nodes.restart('node_00000000000000000000'), ConnectionError)
     expect(error.code).toBe('connection_failed')
@@ -180,14 +180,14 @@ describe('an answer that is lost', () => {
 })
 
 describe('waiting', () => {
-  test('429: after Retry-After and a little more, not before', async () => {
+  test('429: retries slightly after Retry-After, not before', async () => {
     wire.faults = [tooMany(1)]
     await boltyard.nodes.list()
     const [first, second] = wire.seen.map(({ atMs }) => atMs)
     expect((second ?? 0) - (first ?? 0)).toBeGreaterThanOrEqual(1000)
   })
 
-  test('429: also a restart, which was certainly not done', async () => {
+  test('429: also retries a restart, which was certainly not carried out', async () => {
     const { node } = await boltyard.nodes.create()
     await boltyard.nodes.waitUntilReady(node.id)
     wire.faults = [tooMany(1)]
@@ -204,7 +204,7 @@ describe('waiting', () => {
     expect(wire.seen).toHaveLength(1)
   })
 
-  test('the time of the whole call bounds an attempt, and the wait for a turn', async () => {
+  test('the total timeout bounds an attempt and the wait in the queue', async () => {
     const one = new Boltyard({ apiKey, baseUrl: wire.baseUrl, maxConcurrency: 1 })
     wire.faults = ['swallow']
     const abort = new AbortController()
@@ -221,7 +221,7 @@ describe('waiting', () => {
     expect(wire.seen).toHaveLength(2)
   })
 
-  test('a service that restarts in the middle of a call costs the call only time', async () => {
+  test('a call survives a restart of the service', async () => {
     const patient = new Boltyard({ apiKey, baseUrl: wire.baseUrl, maxRetries: 10 })
     wire.holdMs = 200
     const creating = patient.nodes.create({ name: 'survivor' })
@@ -231,14 +231,14 @@ describe('waiting', () => {
     expect((await boltyard.nodes.list()).filter(({ name }) => name === 'survivor').map(({ id }) => id)).toEqual([node.id])
   })
 
-  test('no more than four at once, unless told otherwise', async () => {
+  test('at most four concurrent requests by default', async () => {
     wire.mostAtOnce = 0
     wire.holdMs = 30
     await Promise.all(Array.from({ length: 20 }, () => boltyard.key()))
     expect(wire.mostAtOnce).toBe(4)
   })
 
-  test('an attempt that is not answered in time is a timeout, however many there are', async () => {
+  test('attempts without a response in time end in a timeout error', async () => {
     const hasty = new Boltyard({ apiKey, baseUrl: wire.baseUrl, timeoutMs: 200, maxRetries: 1 })
     wire.faults = ['swallow', 'swallow']
     const error = await fails(hasty.key(), TimeoutError)
@@ -246,7 +246,7 @@ describe('waiting', () => {
     expect(wire.seen).toHaveLength(2)
   })
 
-  test('an abort ends it at once: under way, in the pause between attempts, and in the queue', async () => {
+  test('an abort takes effect at once: during a request, between attempts, and in the queue', async () => {
     const one = new Boltyard({ apiKey, baseUrl: wire.baseUrl, maxConcurrency: 1 })
     const reason = new Error('enough')
     wire.faults = ['swallow']
@@ -270,7 +270,7 @@ describe('waiting', () => {
     expect(await fails(one.key({ signal: AbortSignal.abort(reason) }), Error)).toBe(reason)
   })
 
-  test('for a node that is stopped ends with what it is; for one that takes too long, with a timeout', async () => {
+  test('for a stopped node fails with its status; for one that takes too long, with a timeout', async () => {
     const { node } = await boltyard.nodes.create()
     const error = await fails(boltyard.nodes.waitUntilReady(node.id, { timeoutMs: 1 }), TimeoutError)
     expect(error.message).toContain('provisioning')
@@ -280,7 +280,7 @@ describe('waiting', () => {
   })
 })
 
-describe('what goes wrong has a type, a code and a request id', () => {
+describe('errors have a type, a code and a request id', () => {
   test.each<[string, () => Promise<unknown>, abstract new (...of: never[]) => BoltyardError, string]>([
     ['a wrong field', () => boltyard.nodes.create({ name: 'much too long for a name' }), BadRequestError, 'bad_request'],
     ['a wrong key', () => new Boltyard({ apiKey: 'x', baseUrl: wire.baseUrl }).nodes.list(), AuthenticationError, 'unauthorized'],
@@ -293,7 +293,7 @@ describe('what goes wrong has a type, a code and a request id', () => {
     expect(error.name).toBe((kind as unknown as { name: string }).name)
   })
 
-  test('D5: and says what to change', async () => {
+  test('D5: errors say what to change', async () => {
     const host = new URL(wire.baseUrl).host
     const wrongKey = new Boltyard({ apiKey: 'byk_wrong', baseUrl: wire.baseUrl })
     const elsewhere = new Boltyard({ apiKey, baseUrl: wire.baseUrl.replace('/v1', '/other/v1') })
@@ -305,12 +305,12 @@ describe('what goes wrong has a type, a code and a request id', () => {
     expect(await messageOf(nobody.nodes.list())).toMatch(/ECONNREFUSED.*Is it running, and is the base URL right\?/)
   })
 
-  test('bad input is told as such, not as a service out of reach', async () => {
+  test('bad input is reported as such, not as an unreachable service', async () => {
     await fails(boltyard.nodes.create({}, { idempotencyKey: 'line\nbreak' }), TypeError)
     expect(wire.seen).toHaveLength(0)
   })
 
-  test('no credit: with the invoice that helps', async () => {
+  test('no credit: the error has an invoice for the missing amount', async () => {
     const account = (await server.operator('POST', '/accounts', { json: { name: 'poor', creditSat: 0 } })).json()
     const { key } = await server.newKey(['nodes:write'], account.id)
     const error = await fails(new Boltyard({ apiKey: key, baseUrl: wire.baseUrl }).nodes.create(), InsufficientCreditError)
@@ -340,7 +340,7 @@ describe('what goes wrong has a type, a code and a request id', () => {
     expect(wire.seen).toHaveLength(fault.status === 502 ? 4 : 1)
   })
 
-  test('the key is in no error', async () => {
+  test('no error contains the key', async () => {
     // Two for each attempt: what fails on a connection that was kept is sent again at once.
     wire.faults = Array(8).fill('cut')
     const error = await fails(boltyard.key(), ConnectionError)
@@ -351,7 +351,7 @@ describe('what goes wrong has a type, a code and a request id', () => {
 })
 
 describe('the constructor', () => {
-  test('says what is missing or wrong, and shows no key', () => {
+  test('says what is missing or invalid without showing the key', () => {
     expect(() => new Boltyard({ apiKey: '' })).toThrow(/SERVICE_API_KEY/)
     expect(() => new Boltyard({ apiKey: 'by_secret\n' })).toThrow(/another invalid character/)
     expect(() => new Boltyard({ apiKey: 'by_secret\n' })).not.toThrow(/by_secret/)
@@ -359,7 +359,7 @@ describe('the constructor', () => {
       expect(() => new Boltyard({ apiKey, baseUrl })).toThrow(/base URL/)
   })
 
-  test('D15: says that the base URL lacks /v1, and what it should be', () => {
+  test('D15: says that the base URL lacks /v1 and suggests the right one', () => {
     const say = 'The base URL must end in /v1. Did you mean https://shop.example/v1?'
     for (const baseUrl of ['https://shop.example', 'https://shop.example/'])
       expect(() => new Boltyard({ apiKey, baseUrl })).toThrow(new TypeError(say))

@@ -49,7 +49,7 @@ const fails = (call: Promise<unknown>): Promise<any> =>
     (error) => error,
   )
 
-test('selling 9: a connection is used again, by all clients of the process; fetch is not used', async () => {
+test('selling 9: connections are reused by all clients of the process; fetch is not used', async () => {
   const { seen, client } = await service()
   const fetchBefore = globalThis.fetch
   globalThis.fetch = () => Promise.reject(new Error('not this one'))
@@ -62,7 +62,7 @@ test('selling 9: a connection is used again, by all clients of the process; fetc
   expect(new Set(seen.map(({ socket }) => socket)).size).toBe(1)
 })
 
-test('selling 9: a fetch that was given is used, and gets the same request', async () => {
+test('selling 9: a custom fetch is used and gets the same request', async () => {
   const { seen, client } = await service()
   let count = 0
   const counting: typeof fetch = (...request) => {
@@ -86,7 +86,7 @@ test('D15: the user agent names the package and its version', async () => {
   expect(seen[0]?.headers['user-agent']).toBe(`boltyard-sdk/${manifest.version}`)
 })
 
-test('selling 9: a connection that was closed in the meantime costs nothing: what may be repeated is sent again at once', async () => {
+test('selling 9: if a reused connection was closed, a repeatable request is sent again immediately', async () => {
   const { seen, treatments, client } = await service()
   await client().nodes.list()
   treatments.push(hangUp)
@@ -95,7 +95,7 @@ test('selling 9: a connection that was closed in the meantime costs nothing: wha
   expect(seen[1]?.socket).toBe(seen[0]?.socket)
 })
 
-test('selling 9: … once: a second time is an error like any other', async () => {
+test('selling 9: … but only once: the second time it is an error', async () => {
   const { seen, treatments, client } = await service()
   await client().nodes.list()
   treatments.push(hangUp, hangUp)
@@ -103,7 +103,7 @@ test('selling 9: … once: a second time is an error like any other', async () =
   expect(seen).toHaveLength(3)
 })
 
-test('selling 9: what must not be repeated never goes over a connection that was kept, and is not sent again', async () => {
+test('selling 9: a request that must not be repeated never uses a kept connection and is not sent again', async () => {
   const { seen, treatments, client } = await service()
   await client().nodes.list()
   treatments.push(answer, hangUp)
@@ -113,7 +113,7 @@ test('selling 9: what must not be repeated never goes over a connection that was
   expect(new Set(seen.map(({ socket }) => socket)).size).toBe(3)
 })
 
-test('selling 9: an answer that breaks off is no answer', async () => {
+test('selling 9: a response that is cut off is an error', async () => {
   const { seen, treatments, client } = await service()
   await client().nodes.list()
   const breakOff: Treatment = (response) => {
@@ -125,7 +125,7 @@ test('selling 9: an answer that breaks off is no answer', async () => {
   expect(seen).toHaveLength(2)
 })
 
-test('selling 9: neither a timeout nor an abort waits for an answer that has begun; each closes its connection', async () => {
+test('selling 9: a timeout or abort does not wait for a response that has started, and closes the connection', async () => {
   const { seen, treatments, client } = await service()
   const begin: Treatment = (response) => response.writeHead(200).write('{')
   treatments.push(begin, begin)
@@ -139,14 +139,14 @@ test('selling 9: neither a timeout nor an abort waits for an answer that has beg
   await eventually(() => seen.every(({ socket }) => socket.destroyed), 'the connections to be closed')
 })
 
-test('a redirection is not followed: the key stays here', async () => {
+test('redirects are not followed, so the key is not sent elsewhere', async () => {
   const { seen, treatments, client } = await service()
   treatments.push((response) => response.writeHead(307, { location: '/v1/elsewhere' }).end())
   expect(await fails(client().nodes.list())).toMatchObject({ code: 'unexpected_answer', status: 307 })
   expect(seen).toHaveLength(1)
 })
 
-test('characters that arrive in two pieces are put together', async () => {
+test('characters split across chunks are decoded correctly', async () => {
   const { treatments, client } = await service()
   const whole = Buffer.from('{"nodes":["ä"]}')
   const inPieces: Treatment = (response) => {
@@ -157,7 +157,7 @@ test('characters that arrive in two pieces are put together', async () => {
   expect(await client().nodes.list()).toEqual(['ä'])
 })
 
-test('D13: in a Worker, where there is no `process`, it loads, and no request waits for another one’s end', async () => {
+test('D13: in a Worker, where there is no `process`, it loads, and no request waits for another', async () => {
   const entry = fileURLToPath(new URL('../src/index.ts', import.meta.url))
   const { outputFiles } = await build({
     entryPoints: [entry],
@@ -183,7 +183,7 @@ test('D13: in a Worker, where there is no `process`, it loads, and no request wa
   expect(() => runInContext('new sdk.Boltyard()', workers)).toThrow(/No API key/)
 })
 
-test('D14: a shop that is rate limited tells its customer at once, and for how long', async () => {
+test('D14: a rate-limited shop tells its customer immediately how long to wait', async () => {
   const { seen, treatments, client } = await service()
   const limited: Treatment = (response) =>
     response.writeHead(429, { 'retry-after': '30' }).end('{"error":{"code":"rate_limited","message":"rate limit exceeded"}}')

@@ -46,7 +46,7 @@ beforeAll(async () => {
   run('npm', 'install', '--offline', '--no-audit', '--no-fund', tarball)
 })
 
-test('D12: packed where nothing was built yet, it is whole, and brings nothing along: no dependencies, no sources, no tests', () => {
+test('D12: packed in a fresh clone, it is complete, without dependencies, sources or tests', () => {
   expect(readdirSync(join(directory, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual(['@boltyard'])
   const installed = join(directory, 'node_modules/@boltyard/sdk')
   expect(readdirSync(installed).sort()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json'])
@@ -62,12 +62,12 @@ test('D12: packed where nothing was built yet, it is whole, and brings nothing a
   }
 })
 
-test('D15: its package.json can be required, as tools do to learn the version', () => {
+test('D15: its package.json can be required, as tools do to read the version', () => {
   writeFileSync(join(directory, 'version.cjs'), `console.log(require('@boltyard/sdk/package.json').version)`)
   expect(run(process.execPath, 'version.cjs')).toMatch(/^\d+\.\d+\.\d+\n$/)
 })
 
-test('D15: declarations name files that are there, so that TypeScript 4.9 finds them', () => {
+test('D15: declarations refer to files that exist, so TypeScript 4.9 finds them', () => {
   const dist = join(directory, 'node_modules/@boltyard/sdk/dist')
   const declarations = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.d.ts'))
   const named = declarations.flatMap((name) =>
@@ -79,7 +79,7 @@ test('D15: declarations name files that are there, so that TypeScript 4.9 finds 
   expect(named.filter((path) => !existsSync(join(dist, path)))).toEqual([])
 })
 
-test('import and require both give a client that works, and lets the program end', () => {
+test('import and require both give a working client that lets the program exit', () => {
   const stay = `setTimeout(() => console.log('a kept connection keeps the program'), 5_000).unref()`
   const use = `new Boltyard().key().then(({ scopes }) => console.log(scopes.join()))\n${stay}`
   writeFileSync(join(directory, 'use.mjs'), `import { Boltyard } from '@boltyard/sdk'\n${use}`)
@@ -87,7 +87,7 @@ test('import and require both give a client that works, and lets the program end
   for (const file of ['use.mjs', 'use.cjs']) expect(run(process.execPath, file)).toMatch(/^nodes:read.*\n$/)
 })
 
-test('D15: errors of the ESM copy are recognised by the CommonJS copy, and the other way round', () => {
+test('D15: errors of the ESM copy are recognized by the CommonJS copy and vice versa', () => {
   const program = `
     import { createRequire } from 'node:module'
     import * as esm from '@boltyard/sdk'
@@ -112,7 +112,7 @@ test('D15: errors of the ESM copy are recognised by the CommonJS copy, and the o
   ])
 })
 
-test('every entry is there, by import and by require, with no framework installed; the paywall works as it was packed', () => {
+test('every entry point loads with import and require without any framework installed; the packed paywall works', () => {
   const entries = ['paywall', 'express', 'fastify', 'hono', 'next', 'mcp']
   const names = 'new Set(all.flatMap(Object.keys))'
   const use = `console.log(JSON.stringify([...${names}].filter((name) => /^(paywall|chargeForTool|paymentOf|Gate)$/.test(name)).sort()))`
@@ -129,7 +129,7 @@ test('every entry is there, by import and by require, with no framework installe
   expect(run(process.execPath, 'sell.cjs')).toBe('503\n')
 })
 
-test('its types are found, by import and by require, with every check on', () => {
+test('its types resolve with import and require, with all checks on', () => {
   const use = 'const all: Promise<Node[]> = new Boltyard().nodes.list(); void all\n'
   writeFileSync(join(directory, 'typed.mts'), `import { Boltyard, type Node } from '@boltyard/sdk'\n${use}`)
   writeFileSync(join(directory, 'typed.cts'), `import { Boltyard, type Node } from '@boltyard/sdk'\n${use}`)
@@ -157,7 +157,7 @@ test('the client is under 15 kB, gzipped', async () => {
   expect(gzipSync(outputFiles[0]?.contents ?? '').length).toBeLessThan(15_000)
 })
 
-test('nothing in it is read from Node alone, so that it runs in Deno, Bun, workers and browsers', () => {
+test('it depends on nothing that only Node has, so it runs in Deno, Bun, workers and browsers', () => {
   const dist = join(directory, 'node_modules/@boltyard/sdk/dist/esm')
   const files = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter(
     (name) => statSync(join(dist, name)).isFile() && name.endsWith('.js'),

@@ -46,7 +46,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
   })
   const types = (): string[] => market.events.map(({ type }) => type)
 
-  test('MPP §8: without a credential it answers 402, with a challenge that nobody may keep, and says in plain words what to do', async () => {
+  test('MPP §8: without a credential the response is 402 with an uncacheable challenge and plain instructions', async () => {
     const answer = await fetch(shop.url('/jokes/1'))
     expect(answer.status).toBe(402)
     expect(answer.headers.get('cache-control')).toBe('no-store')
@@ -64,7 +64,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect(market.events).toMatchObject([{ type: 'challenged', amountSat: 10, paymentIds: [expect.any(String)] }])
   })
 
-  test('MPP §8: paid, it delivers once, with the receipt, for nobody else’s cache', async () => {
+  test('MPP §8: a paid request is delivered once, with the receipt, and not for shared caches', async () => {
     const before = shop.delivered
     const credential = await market.buy(shop.url('/jokes/1'))
     const answer = await present(shop.url('/jokes/1'), credential)
@@ -79,7 +79,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect(types()).toEqual(['challenged', 'delivered', 'refused'])
   })
 
-  test('MPP §9: two offers, L402 first whatever the order of the wish; either is paid for', async () => {
+  test('MPP §9: with two offers L402 comes first, whatever order was requested; either can be paid', async () => {
     const url = bilingual.url('/jokes/1')
     const challenges = challengesIn(await fetch(url))
     expect(challenges.map((challenge) => challenge.split(' ')[0])).toEqual(['L402', 'Payment'])
@@ -105,14 +105,14 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect(types()).toEqual(['challenged', 'undelivered', 'undelivered'])
   })
 
-  test('selling 3: a handler that says it has delivered is believed, whatever it answers', async () => {
+  test('selling 3: deliver() counts as delivered, whatever the handler returns', async () => {
     const credential = await market.buy(shop.url('/delivered'))
     expect((await present(shop.url('/delivered'), credential)).status).toBe(500)
     expect((await present(shop.url('/delivered'), credential)).status).toBe(402)
     expect(types()).toEqual(['challenged', 'delivered', 'refused'])
   })
 
-  test('D3: a customer who leaves while the handler works is served when they come again; until it has ended they are asked to wait', async () => {
+  test('D3: a customer who disconnects while the handler runs is served on return; until it has finished they are asked to wait', async () => {
     const url = shop.url('/slow')
     const credential = await market.buy(url)
     const { resume, leave } = await begin(shop, url, credential)
@@ -129,7 +129,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect(types()).toEqual(['challenged', 'refused', 'undelivered', 'delivered', 'refused'])
   })
 
-  test('selling 3: a retry while the first request still runs is 409 without a challenge, and the first is served', async () => {
+  test('selling 3: a retry while the first request is running is 409 without a challenge, and the first is served', async () => {
     const url = shop.url('/slow')
     const credential = await market.buy(url)
     const { resume, answer } = await begin(shop, url, credential)
@@ -143,7 +143,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect((await present(url, credential)).status).toBe(402)
   })
 
-  test('selling 3: with releaseOnDisconnect: false, whoever leaves has had the delivery', async () => {
+  test('selling 3: with releaseOnDisconnect: false, a disconnect uses up the payment', async () => {
     const careful = await open({ ...market.terms, releaseOnDisconnect: false })
     const url = careful.url('/slow')
     const credential = await market.buy(url)
@@ -154,7 +154,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect((await present(url, credential)).status).toBe(402)
   })
 
-  test('D3: an answer that the shop breaks off is not delivered', async () => {
+  test('D3: a response that the shop aborts is not delivered', async () => {
     const url = shop.url('/broken-off')
     const credential = await market.buy(url)
     for (let time = 0; time < 2; time++) {
@@ -165,7 +165,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect(types()).toEqual(['challenged', 'undelivered', 'undelivered'])
   })
 
-  test('selling 3: a customer who leaves after the first bytes has had the delivery', async () => {
+  test('selling 3: a customer who disconnects after the first bytes has used up the payment', async () => {
     const url = shop.url('/broken-off')
     const credential = await market.buy(url)
     let resume = (): void => undefined
@@ -184,7 +184,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect(types()).toEqual(['challenged', 'delivered', 'refused'])
   })
 
-  test('D8, selling 1: HEAD uses nothing up, and is answered as GET would be, also when the credential is used up', async () => {
+  test('D8, selling 1: HEAD uses nothing up and responds like GET, even with a used credential', async () => {
     const url = shop.url('/jokes/1')
     const unpaid = await fetch(url, { method: 'HEAD' })
     expect([unpaid.status, challengesIn(unpaid).length]).toEqual([402, 1])
@@ -199,13 +199,13 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect((await present(shop.url('/public'), await market.buy(url), { method: 'HEAD' })).status).toBe(402)
   })
 
-  test('MPP §8: what the handler says of caches counts as far as it keeps others out', async () => {
+  test('MPP §8: the handler’s Cache-Control is kept unless it allows shared caches', async () => {
     const answer = await present(shop.url('/public'), await market.buy(shop.url('/public')))
     expect([answer.status, await answer.text()]).toEqual([200, 'public'])
     expect(answer.headers.get('cache-control')).toBe('max-age=60, private')
   })
 
-  test('a customer who leaves is not worked for any more', async () => {
+  test('work stops when the customer disconnects', async () => {
     await eventually(async () => (await market.client.payments.list({ delivery: 'held' })).payments.length === 0, 'confirmations')
     market.wire.holdMs = 20_000
     const controller = new AbortController()
@@ -220,7 +220,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
   })
 })
 
-test('RFC 9110: where lines can be told apart, two offers are two lines', async () => {
+test('RFC 9110: two offers are two header lines if the framework supports that', async () => {
   for (const [name, open] of SHOPS.slice(0, 3)) {
     const shop = await open({ ...market.terms, protocol: 'both' })
     const { port } = new URL(shop.url('/'))

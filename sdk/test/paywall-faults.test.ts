@@ -44,7 +44,7 @@ async function payEverything(at: string, payChallenge: (challenge: string) => Pr
   return answer
 }
 
-describe('a settlement that lags by three seconds costs one payment, not two', () => {
+describe('a settlement delayed by three seconds costs one payment, not two', () => {
   test('MPP §8: when the node says "not yet" (not_settled)', async () => {
     let settling: Promise<unknown> = Promise.resolve()
     const answer = await payEverything(url, async (challenge) => {
@@ -58,7 +58,7 @@ describe('a settlement that lags by three seconds costs one payment, not two', (
     expect(redemptions()).toBeGreaterThan(1)
   })
 
-  test('MPP §8: when the node does not answer (502)', async () => {
+  test('MPP §8: when the node does not respond (502)', async () => {
     let recovery: Promise<unknown> = Promise.resolve()
     const answer = await payEverything(url, async (challenge) => {
       const credential = await market.credentialFor(challenge)
@@ -72,7 +72,7 @@ describe('a settlement that lags by three seconds costs one payment, not two', (
   })
 })
 
-test('MPP §8: a settlement that does not come is a 503 after ten seconds and without a challenge; the credential counts later', async () => {
+test('MPP §8: a missing settlement is a 503 after ten seconds without a challenge; the credential works later', async () => {
   const [challenge = ''] = challengesIn(await fetch(url))
   const credential = credentialOf({ protocol: 'mpp', challenge }, await preimageFrom(market.node, { challenge }))
   const started = performance.now()
@@ -87,7 +87,7 @@ test('MPP §8: a settlement that does not come is a 503 after ten seconds and wi
 })
 
 describe('the gateway', () => {
-  test('is down: 503 without a challenge, and never a free pass', async () => {
+  test('is down: 503 without a challenge, and nothing is served for free', async () => {
     const credential = await market.buy(url)
     market.wire.faults = Array(100).fill('cut')
     const impatient = await open({ ...market.terms, patienceMs: 1_000 })
@@ -98,7 +98,7 @@ describe('the gateway', () => {
     expect((await present(url, credential)).status).toBe(200)
   })
 
-  test('is away for five seconds: the customer waits, and is served', async () => {
+  test('is unavailable for five seconds: the customer waits and is served', async () => {
     const credential = await market.buy(url)
     market.wire.faults = Array(1_000).fill('cut')
     const back = pause(5_000).then(() => {
@@ -121,7 +121,7 @@ describe('the gateway', () => {
     expect((await present(url, credential)).status).toBe(200)
   })
 
-  test('answers, and the answer is lost: the same request asks again, and delivers once', async () => {
+  test('responds, and the response is lost: the same request retries and delivers once', async () => {
     const credential = await market.buy(url)
     market.wire.faults = ['lose answer', 'lose answer']
     expect((await present(url, credential)).status).toBe(200)
@@ -129,7 +129,7 @@ describe('the gateway', () => {
     expect((await present(url, credential)).status).toBe(402)
   })
 
-  test('C45: answers, and every answer is lost: a 503 now, and the same credential is served when it comes again, once', async () => {
+  test('C45: responds, and every response is lost: 503 now, and the same credential is served once later', async () => {
     const hurried = await open({ ...market.terms, patienceMs: 1_000 })
     const at = hurried.url('/jokes/1')
     const credential = await market.buy(at)
@@ -142,7 +142,7 @@ describe('the gateway', () => {
     expect(hurried.delivered).toBe(1)
   })
 
-  test('C45: a customer who leaves while it is asked is served when they come again, once', async () => {
+  test('C45: a customer who disconnects while it is asked is served once on return', async () => {
     const credential = await market.buy(url)
     // It is on its way, and gets there.
     market.wire.holdMs = 500

@@ -35,7 +35,7 @@ test('selling 10: a visit ends with its challenge, when it is paid, or when none
   expect(enter(302_000)).not.toHaveProperty('retryAfterSeconds')
 })
 
-test('selling 10: visits from everywhere take a bounded memory', () => {
+test('selling 10: visits from many addresses use bounded memory', () => {
   const visits = new OpenVisits()
   for (let at = 0; at < 100_001; at++) visits.enter(`address ${at}`, 1, 0)
   expect(visits.enter('address 0', 1, 0)).not.toHaveProperty('retryAfterSeconds')
@@ -52,7 +52,7 @@ const terms: Terms = {
 }
 const payment = { id: 'pay_a', amountSat: 95 } as RedeemedPayment
 
-test('selling 8: a verdict is good for 60 s or until the time in the credential, for the same node, resource and price', () => {
+test('selling 8: a verification is reused for 60 s or until the credential expires, for the same node, resource and price', () => {
   const verified = new VerifiedCredentials()
   verified.add('digest', terms, payment, 10_000, 0)
   expect(verified.find('digest', terms, 59_999)).toBe(payment)
@@ -66,7 +66,7 @@ test('selling 8: a verdict is good for 60 s or until the time in the credential,
   expect(verified.find('digest', terms, 30_000)).toBeUndefined()
 })
 
-test('selling 8: what is remembered is bounded', () => {
+test('selling 8: the cache is bounded', () => {
   const verified = new VerifiedCredentials()
   for (let at = 0; at < 10_001; at++) verified.add(`digest ${at}`, terms, payment, 10_000, 0)
   expect(verified.find('digest 0', terms, 0)).toBeUndefined()
@@ -87,7 +87,7 @@ test.each([
   expect(least).toBe(minAmountSat)
 })
 
-test('selling 7: who may come again', () => {
+test('selling 7: which credentials can be reused', () => {
   const options = { nodeId: 'node_a', amountSat: 1 }
   expect(isL402Reusable({ ...options, protocol: 'l402' })).toBe(true)
   expect(isL402Reusable({ ...options, protocol: 'both' })).toBe(false)
@@ -96,7 +96,7 @@ test('selling 7: who may come again', () => {
   expect(isL402Reusable({ ...options, protocol: 'l402', singleUse: true })).toBe(false)
 })
 
-test('selling 5: options that can never work are errors', () => {
+test('selling 5: invalid options are errors', () => {
   const options = { nodeId: 'node_a', amountSat: 1 }
   expect(() => checkOptions(options)).not.toThrow()
   const wrong: [object, RegExp][] = [

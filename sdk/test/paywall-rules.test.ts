@@ -35,7 +35,7 @@ const types = (): string[] => market.events.map(({ type }) => type)
 const asked = (): string[] => market.wire.seen.map(({ path }) => path.split('/').at(-1) ?? '')
 const idIn = (credential: string): string => paymentIdOf(credential) ?? ''
 
-describe('selling 1: the quoted price is honoured', () => {
+describe('selling 1: the quoted price is honored', () => {
   async function movingShop(options: object = {}): Promise<{ shop: Shop; price: { sat: number }; url: string }> {
     const price = { sat: 100 }
     const shop = await open({ ...market.terms, amountSat: () => price.sat, ...options })
@@ -49,7 +49,7 @@ describe('selling 1: the quoted price is honoured', () => {
     expect((await present(url, credential)).status).toBe(200)
   })
 
-  test('D1: a price that has risen by more than that is 409 without a challenge; the payment stays unused and can be found', async () => {
+  test('D1: a larger price increase is 409 without a challenge; the payment stays unused and is listed', async () => {
     const { price, url } = await movingShop()
     const credential = await market.buy(url)
     price.sat = 112
@@ -63,7 +63,7 @@ describe('selling 1: the quoted price is honoured', () => {
     expect((await present(url, credential)).status).toBe(200)
   })
 
-  test('a resource of the seller’s own has no tolerance, unless one is given', async () => {
+  test('with a custom resource there is no tolerance by default', async () => {
     const strict = await movingShop({ resource: 'a joke' })
     const credential = await market.buy(strict.url)
     strict.price.sat = 101
@@ -73,7 +73,7 @@ describe('selling 1: the quoted price is honoured', () => {
     expect((await present(lenient.url, credential)).status).toBe(200)
   })
 
-  test('a price is asked for once for each request', async () => {
+  test('the price function is called once per request', async () => {
     for (const protocol of ['mpp', 'l402'] as const) {
       let asked = 0
       const shop = await open({ ...market.terms, protocol, amountSat: () => 100 + ++asked * 0 })
@@ -84,7 +84,7 @@ describe('selling 1: the quoted price is honoured', () => {
     }
   })
 
-  test('D1: a used credential that would no longer cover the price gets a fresh challenge, MPP and reusable L402 alike', async () => {
+  test('D1: a used credential that no longer covers the price gets a new challenge, for MPP and reusable L402', async () => {
     for (const protocol of ['mpp', 'l402'] as const) {
       const { price, url } = await movingShop({ protocol })
       const credential = await market.buy(url)
@@ -95,7 +95,7 @@ describe('selling 1: the quoted price is honoured', () => {
     }
   })
 
-  test('D1: a credential whose delivery is in progress gets no challenge when the price rises meanwhile', async () => {
+  test('D1: a credential whose delivery is in progress gets no challenge if the price rises', async () => {
     const { shop, price } = await movingShop()
     const url = shop.url('/slow')
     const credential = await market.buy(url)
@@ -115,11 +115,11 @@ describe('selling 1: the quoted price is honoured', () => {
   })
 })
 
-describe('selling 2: the resource binds a payment, the description is read', () => {
+describe('selling 2: the resource binds a payment, the description is for people', () => {
   const lastResource = async (): Promise<string | null | undefined> =>
     (await market.client.payments.list({ limit: 1 })).payments[0]?.resource
 
-  test('default: the pattern for a constant price, path and query for a function; HEAD is GET', async () => {
+  test('default: the route pattern for a constant price, path and query for a function; HEAD counts as GET', async () => {
     const constant = await open(market.terms)
     await fetch(constant.url('/jokes/1?x=1'))
     expect(await lastResource()).toBe('GET /jokes/:id')
@@ -130,7 +130,7 @@ describe('selling 2: the resource binds a payment, the description is read', () 
     expect(await lastResource()).toBe('GET /jokes/1?x=1')
   })
 
-  test('longer than 200 characters, or not ASCII: a digest of the path, and other paths have others', async () => {
+  test('longer than 200 characters or not ASCII: a digest of the path, different for each path', async () => {
     const shop = await open({ ...market.terms, amountSat: () => 10 })
     const path = `/jokes/${'x'.repeat(200)}`
     const credential = await market.buy(shop.url(path))
@@ -142,13 +142,13 @@ describe('selling 2: the resource binds a payment, the description is read', () 
     expect(await lastResource()).toMatch(/^GET sha256:[0-9a-f]{64}$/)
   })
 
-  test('what is read does not bind: another description, the same resource, served', async () => {
+  test('the description does not bind: a different one with the same resource is served', async () => {
     const before = await open({ ...market.terms, description: 'A joke' })
     const after = await open({ ...market.terms, description: 'A very good joke' })
     expect((await present(after.url('/jokes/1'), await market.buy(before.url('/jokes/1')))).status).toBe(200)
   })
 
-  test('a payment without a resource counts by its description', async () => {
+  test('a payment without a resource is matched by its description', async () => {
     const shop = await open(market.terms)
     const { nodeId, amountSat } = market.terms
     const sold = await market.client.payments.create({ nodeId, amountSat, description: 'GET /jokes/:id' })
@@ -157,7 +157,7 @@ describe('selling 2: the resource binds a payment, the description is read', () 
     expect((await present(shop.url('/jokes/1'), await market.credentialFor(other.challenge))).status).toBe(402)
   })
 
-  test('D2: a cheap credential does not open a dear thing on the same route', async () => {
+  test('D2: a cheap credential does not open an expensive resource on the same route', async () => {
     const shop = await open({ ...market.terms, amountSat: ({ query }: { query: { words?: string } }) => Number(query.words) })
     const cheap = await market.buy(shop.url('/jokes/1?words=100'))
     const answer = await present(shop.url('/jokes/1?words=101'), cheap)
@@ -166,7 +166,7 @@ describe('selling 2: the resource binds a payment, the description is read', () 
   })
 })
 
-describe('selling 3: a delivery that ends otherwise', () => {
+describe('selling 3: a delivery that does not complete', () => {
   const children: ChildProcess[] = []
   afterAll(() => {
     for (const child of children) child.kill('SIGKILL')
@@ -186,7 +186,7 @@ describe('selling 3: a delivery that ends otherwise', () => {
     return { child, url: (path) => `http://127.0.0.1:${port}${path}` }
   }
 
-  test('C45: a shop that is killed in the middle of a delivery costs its customer the hold, not a second payment', async () => {
+  test('C45: if the shop is killed during a delivery, the customer waits for the hold but does not pay again', async () => {
     const [doomed, other] = await Promise.all([shopProcess(), shopProcess({ ENDLESS: 'no' })])
     const credential = await market.buy(doomed.url('/endless'))
     const working = once(doomed.child, 'message')
@@ -202,7 +202,7 @@ describe('selling 3: a delivery that ends otherwise', () => {
     await eventually(async () => (await present(other.url('/endless'), credential)).status === 402, 'the confirmation')
   })
 
-  test('C45: a shop that is asked to end confirms first what it has delivered', async () => {
+  test('C45: a shop that gets a signal first confirms its deliveries', async () => {
     const shop = await shopProcess()
     const credential = await market.buy(shop.url('/jokes/1'))
     expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
@@ -212,7 +212,7 @@ describe('selling 3: a delivery that ends otherwise', () => {
     expect(payments.map(({ id }) => id)).toContain(idIn(credential))
   })
 
-  test('C45: a confirmation that fails is repeated until it is done', async () => {
+  test('C45: a failed confirmation is retried until it succeeds', async () => {
     vi.spyOn(console, 'error').mockImplementation(() => undefined)
     const shop = await open(market.terms)
     const credential = await market.buy(shop.url('/jokes/1'))
@@ -226,7 +226,7 @@ describe('selling 3: a delivery that ends otherwise', () => {
     expect(asked().filter((name) => name === 'delivered').length).toBeGreaterThan(6)
   })
 
-  test('C48: a release whose answer is lost is repeated; a late duplicate frees nothing that another request holds', async () => {
+  test('C48: a release with a lost response is retried; a late duplicate does not free another request’s claim', async () => {
     vi.spyOn(console, 'error').mockImplementation(() => undefined)
     const shop = await open(market.terms)
     const credential = await market.buy(shop.url('/missing'))
@@ -244,7 +244,7 @@ describe('selling 3: a delivery that ends otherwise', () => {
     expect((await present(shop.url('/missing'), credential)).status).toBe(409)
   })
 
-  test('C48: a delivery that fails again and again is 409 without a challenge in the end, and never a second payment', async () => {
+  test('C48: a delivery that keeps failing ends as 409 without a challenge, never as a second payment', async () => {
     const shop = await open(market.terms)
     const credential = await market.buy(shop.url('/missing'))
     const statuses: number[] = []
@@ -257,7 +257,7 @@ describe('selling 3: a delivery that ends otherwise', () => {
   })
 })
 
-describe('selling 4: OPTIONS costs nothing and runs nothing', () => {
+describe('selling 4: OPTIONS is free and does not run the handler', () => {
   test.each([
     ['answered by the paywall', undefined],
     ['passed on', 'pass'],
@@ -288,7 +288,7 @@ describe('selling 4: OPTIONS costs nothing and runs nothing', () => {
   })
 })
 
-describe('selling 5: misconfiguration is loud', () => {
+describe('selling 5: misconfiguration is reported', () => {
   const wrong: [name: string, options: () => Promise<object> | object, says: RegExp][] = [
     ['a wrong key', () => ({ client: market.newClient('byk_wrong') }), /SERVICE_API_KEY.*gateway:write/],
     [
@@ -341,7 +341,7 @@ describe('selling 5: misconfiguration is loud', () => {
   )
   let minutes = 0
 
-  test('D5: two mistakes at once are two lines, however often each is met', async () => {
+  test('D5: two simultaneous mistakes are two lines, however often each occurs', async () => {
     const lines: string[] = []
     vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(String(line)))
     vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000 * ++minutes)
@@ -351,7 +351,7 @@ describe('selling 5: misconfiguration is loud', () => {
     expect(lines).toEqual([/500 characters/, /control/, /nodeId/, /holdSeconds/].map((says) => expect.stringMatching(says)))
   })
 
-  test('ready() is quiet where all is well, and says when the key lacks the scope', async () => {
+  test('ready() is silent if all is well, and reports a key without the scope', async () => {
     await expect(expressPaywall(market.terms).ready()).resolves.toBeUndefined()
     const { key } = await market.server.newKey(['nodes:read'], market.owner.key.accountId)
     const poor = expressPaywall({ ...market.terms, client: market.newClient(key) })
@@ -373,8 +373,8 @@ describe('selling 6: a visitor never crashes the shop', () => {
   )
 })
 
-describe('selling 7: one price, one thing', () => {
-  test('of two offers either is one delivery; with reuse an L402 credential is good again', async () => {
+describe('selling 7: the same price buys the same', () => {
+  test('with two offers, either buys one delivery; with reuse, an L402 credential works again', async () => {
     const once = await open({ ...market.terms, protocol: 'both' })
     for (const challenge of challengesIn(await fetch(once.url('/jokes/1')))) {
       const credential = await market.credentialFor(challenge)
@@ -401,7 +401,7 @@ describe('selling 8: a reusable L402 credential is verified in the process', () 
     )
   })
 
-  test('what is remembered opens nothing that is dearer, and nothing else', async () => {
+  test('a cached credential opens nothing more expensive and nothing else', async () => {
     const price = { sat: 10 }
     const resource = { name: 'cheap' }
     const shop = await open({ ...market.terms, protocol: 'l402', amountSat: () => price.sat, resource: () => resource.name })
@@ -417,7 +417,7 @@ describe('selling 8: a reusable L402 credential is verified in the process', () 
   })
 })
 
-describe('selling 10: unpaid visits cannot flood', () => {
+describe('selling 10: unpaid visits are limited', () => {
   const visit = (url: string, address: string): Promise<Response> => fetch(url, { headers: { 'x-forwarded-for': address } })
 
   test.each(SHOPS.slice(0, 3))(
@@ -447,7 +447,7 @@ describe('selling 10: unpaid visits cannot flood', () => {
     },
   )
 
-  test('where no address is known there is no limit; clientAddress names one', async () => {
+  test('without a client address there is no limit; clientAddress can set one', async () => {
     vi.spyOn(console, 'error').mockImplementation(() => undefined)
     const unknown = nextPaywall({ ...market.terms, maxOpenVisits: 1 }, () => new Response('joke'))
     const clientAddress = (request: Request): string | undefined => request.headers.get('x-real-ip') ?? undefined

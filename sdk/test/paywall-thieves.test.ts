@@ -157,7 +157,7 @@ describe('selling 3: HTTP/2', () => {
     expect(ending()).toBe('undelivered')
   })
 
-  test('D3: whoever leaves before the first bytes is served when they come again', async () => {
+  test('D3: a customer who disconnects before the first bytes is served on return', async () => {
     const [begun, shop] = [gate(), gate()]
     const origin = await film(async (response) => {
       begun.open()
@@ -179,7 +179,7 @@ describe('selling 3: HTTP/2', () => {
     session.destroy()
   })
 
-  test.each([200, 204])('a whole answer of status %i is delivered', async (status) => {
+  test.each([200, 204])('a complete response with status %i is delivered', async (status) => {
     const origin = await film((response) => response.writeHead(status).end(status === 200 ? 'film' : ''))
     const { credential, session } = await bought(origin)
     await once(session.request({ ':path': '/film', authorization: credential }).resume(), 'end')
@@ -189,7 +189,7 @@ describe('selling 3: HTTP/2', () => {
   })
 })
 
-test('D3: whoever has left before the paywall was reached claims nothing, and is served when they come again', async () => {
+test('D3: a customer who disconnected before the paywall ran claims nothing and is served on return', async () => {
   const charge = paywall(market.terms)
   const [arrived, left] = [gate(), gate()]
   const origin = await opened(async (request, response) => {
@@ -211,7 +211,7 @@ test('D3: whoever has left before the paywall was reached claims nothing, and is
   expect((await present(`${origin}/film`, credential)).status).toBe(200)
 })
 
-test('D3: a handler of Hono that throws what is no error has not delivered either', async () => {
+test('D3: a Hono handler that throws something other than an Error has not delivered', async () => {
   const app = new Hono()
   let isRepaired = false
   app.get('/film', honoPaywall(market.terms), (c) => {
@@ -225,7 +225,7 @@ test('D3: a handler of Hono that throws what is no error has not delivered eithe
   expect((await present(`${origin}/film`, credential)).status).toBe(200)
 })
 
-test('C48: whatever reason a handler has, its customer is served when they come again', async () => {
+test('C48: whatever the release reason, the customer is served on return', async () => {
   const charge = paywall(market.terms)
   const reasons = ['sold\u202eout', 'zero\u200bwidth', 'two\u2028lines\u2029', '\ufeff', '\u0000', '\ud800', '⚡'.repeat(500), '']
   const origin = await opened(async (request, response) => {
@@ -241,8 +241,8 @@ test('C48: whatever reason a handler has, its customer is served when they come 
   expect((await present(`${origin}/film`, credential)).status).toBe(402)
 })
 
-describe.each(SHOPS as [string, Opening][])('C45: an answer that takes longer than its hold, in %s', (_name, open) => {
-  test('is bought once: its payment is used up from its first bytes on, until the shop itself breaks it off', async () => {
+describe.each(SHOPS as [string, Opening][])('C45: a response that takes longer than its hold, in %s', (_name, open) => {
+  test('is sold once: the payment is used up from the first bytes on, unless the shop aborts the response', async () => {
     const shop = await open({ ...market.terms, holdSeconds: 4 })
     const work = gate()
     shop.work = () => work.wait
@@ -266,7 +266,7 @@ describe.each(SHOPS as [string, Opening][])('C45: an answer that takes longer th
   })
 })
 
-test('C45: whoever leaves between two attempts at a redemption does not hide that the first may have claimed it', async () => {
+test('C45: a disconnect between two redemption attempts does not hide that the first may have claimed it', async () => {
   const controller = new AbortController()
   const lost = new ConnectionError('lost', { code: 'connection_failed' })
   const attempt = async (): Promise<never> => {
@@ -276,7 +276,7 @@ test('C45: whoever leaves between two attempts at a redemption does not hide tha
   await expect(patiently(10_000, controller.signal, attempt)).rejects.toBe(lost)
 })
 
-test('C48: a gateway that is away does not keep a program from ending that has something to give back', async () => {
+test('C48: an unreachable gateway does not keep a program with unreleased claims from exiting', async () => {
   const program = `
     const { Boltyard } = await import(${JSON.stringify(sourceOf('boltyard.ts'))})
     const { Claims } = await import(${JSON.stringify(sourceOf('paywall/gate/claims.ts'))})

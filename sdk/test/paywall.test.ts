@@ -40,7 +40,7 @@ beforeEach(() => {
 const served = (answers: Response[]): number => answers.filter(({ status }) => status === 200).length
 
 describe('one payment, one delivery', () => {
-  test('C45: of twenty requests at once with one MPP credential, one is served', async () => {
+  test('C45: of twenty concurrent requests with one MPP credential, one is served', async () => {
     const credential = await market.buy(url)
     const answers = await Promise.all(Array.from({ length: 20 }, () => present(url, credential)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
@@ -57,7 +57,7 @@ describe('one payment, one delivery', () => {
       for (const child of children) child.kill()
     })
 
-    test('C45: which know nothing of each other, an MPP credential is served once', async () => {
+    test('C45: without shared state, an MPP credential is served once', async () => {
       const env = {
         ...process.env,
         SERVICE_API_KEY: market.owner.key.key,
@@ -85,7 +85,7 @@ describe('one payment, one delivery', () => {
     })
   })
 
-  test('L402 61: an L402 credential is served until it lapses', async () => {
+  test('L402 61: an L402 credential is served until it expires', async () => {
     const l402 = await open({ ...market.terms, protocol: 'l402' })
     const [challenge = ''] = challengesIn(await fetch(l402.url('/jokes/1')))
     const credential = await market.credentialFor(challenge)
@@ -97,7 +97,7 @@ describe('one payment, one delivery', () => {
     expect((await present(l402.url('/jokes/1'), credential)).status).toBe(200)
   })
 
-  test('L402 61: with singleUse it is served once, also of many at once', async () => {
+  test('L402 61: with singleUse it is served once, even with concurrent requests', async () => {
     const once = await open({ ...market.terms, protocol: 'l402', singleUse: true })
     const credential = await market.buy(once.url('/jokes/1'))
     const answers = await Promise.all(Array.from({ length: 10 }, () => present(once.url('/jokes/1'), credential)))
@@ -114,7 +114,7 @@ describe('a payment for something else', () => {
     ['another node', () => ({ nodeId: market.otherNode.node.id })],
     ['another protocol than is sold here', () => ({ protocol: 'l402' })],
   ]
-  test.each(others)('%s: is refused with a fresh challenge, and not used up by it', async (_name, options, path = '/jokes/1') => {
+  test.each(others)('%s: is refused with a new challenge and not used up', async (_name, options, path = '/jokes/1') => {
     const elsewhere = await open({ ...market.terms, ...options() })
     const credential = await market.buy(url)
     const answer = await present(elsewhere.url(path), credential)
@@ -128,7 +128,7 @@ describe('a payment for something else', () => {
     expect((await present(url, credential)).status).toBe(200)
   })
 
-  test('the price depends on the request: what was paid for the short one does not buy the long one', async () => {
+  test('if the price depends on the request, a payment for the short one does not buy the long one', async () => {
     const app = await open({
       ...market.terms,
       amountSat: async (request: express.Request) => Number(request.query.words ?? 1),
@@ -138,7 +138,7 @@ describe('a payment for something else', () => {
     expect((await present(app.url('/jokes/1?words=5'), short)).status).toBe(200)
   })
 
-  test('of another account: is refused, and nothing is told of it', async () => {
+  test('of another account: is refused without revealing anything about it', async () => {
     const stranger = await Market.on(market.server)
     const theirs = await open(stranger.terms)
     const answer = await present(url, await stranger.buy(theirs.url('/jokes/1')))
@@ -147,7 +147,7 @@ describe('a payment for something else', () => {
   })
 })
 
-describe('what is presented', () => {
+describe('the Authorization header', () => {
   test.each([
     ['a pass', 'Bearer eyJhbGciOi.J9.x', 'challenged'],
     ['a password', 'Basic dXNlcjpwYXNz', 'challenged'],
@@ -163,13 +163,13 @@ describe('what is presented', () => {
     expect(market.wire.seen.map(({ method, path }) => `${method} ${path}`)).toEqual(['POST /v1/gateway/payments'])
   })
 
-  test('beside a pass of another scheme, before it or after it, the payment counts', async () => {
+  test('a payment is accepted before or after a credential of another scheme', async () => {
     for (const around of [(it: string) => `Bearer abc.def, ${it}`, (it: string) => `${it}, Digest username="a, b"`]) {
       expect((await present(url, around(await market.buy(url)))).status).toBe(200)
     }
   })
 
-  test('a preimage of one’s own making is refused with a fresh challenge', async () => {
+  test('an invented preimage is refused with a new challenge', async () => {
     const credential = await market.buy(url)
     const [, token = ''] = credential.split(' ')
     const decoded = JSON.parse(Buffer.from(token, 'base64url').toString())
@@ -184,8 +184,8 @@ describe('what is presented', () => {
   })
 })
 
-describe('behind the scenes', () => {
-  test('selling 3: one question for each paid request, and one for many to confirm them', async () => {
+describe('calls to the gateway', () => {
+  test('selling 3: one call per paid request, and one to confirm many', async () => {
     const credentials = await Promise.all(Array.from({ length: 8 }, () => market.buy(url)))
     market.wire.seen.length = 0
     for (const answer of await Promise.all(credentials.map((credential) => present(url, credential))))
@@ -199,7 +199,7 @@ describe('behind the scenes', () => {
     expect(asked.filter((name) => name === 'delivered').length).toBeLessThan(8)
   })
 
-  test('events hold no secret, and a hook that throws, now or later, breaks nothing', async () => {
+  test('events contain no secrets, and a hook that throws or rejects has no effect', async () => {
     const events: unknown[] = []
     const loud = await open({
       ...market.terms,
@@ -220,7 +220,7 @@ describe('behind the scenes', () => {
     expect(secrets.filter((secret) => told.includes(secret))).toEqual([])
   })
 
-  test('a price that is none stops the shop at its opening, or the request; it is never a gift', async () => {
+  test('an invalid price fails at startup or fails the request; nothing is served for free', async () => {
     for (const amountSat of [0, -1, 1.5, Number.NaN, '10' as never])
       expect(() => new Gate({ ...market.terms, amountSat })).toThrow(/amountSat/)
     expect(() => new Gate({ ...market.terms, nodeId: '' })).toThrow(/nodeId/)
@@ -264,7 +264,7 @@ describe('in front of a whole site', () => {
       'GET /paid/one',
     ],
   ]
-  test.each(sites)('%s: what was paid for one page opens that page', async (_name, openSite, description) => {
+  test.each(sites)('%s: a payment for one page opens only that page', async (_name, openSite, description) => {
     const site = await openSite()
     const credential = await market.buy(`${site}/paid/one?x=1`)
     expect((await present(`${site}/paid/two`, credential)).status).toBe(402)
@@ -281,7 +281,7 @@ describe('in front of a whole site', () => {
     expect(payments[0]?.resource).toMatch(/^GET sha256:[0-9a-f]{64}$/)
   })
 
-  test('Fastify: has the pattern already, and nothing is sold where there is nothing', async () => {
+  test('Fastify: the route pattern is known, and a 404 is not sold', async () => {
     const app = fastify()
     app.addHook('onRequest', fastifyPaywall(market.terms))
     app.get('/paid/:thing', async (request) => paymentOf(request))
@@ -293,7 +293,7 @@ describe('in front of a whole site', () => {
   })
 })
 
-test('a node that is down takes no payments: 503, no challenge, and no word of ours', async () => {
+test('if the node is down: 503, without a challenge and without the reason', async () => {
   await fault(market.server, market.otherNode, 'hang')
   const down = await open({ ...market.terms, nodeId: market.otherNode.node.id, patienceMs: 500 })
   const answer = await fetch(down.url('/jokes/1'))
