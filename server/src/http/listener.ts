@@ -8,22 +8,23 @@ import type { NodeProxy } from './node-proxy/proxy.ts'
 
 const REQUEST_TIMEOUT_MS = 30_000
 const CONNECTION_TIMEOUT_MS = 120_000
-/** Longer than the minute for which load balancers usually keep a connection: the side that closes first must not be ours. */
+/** Longer than the 60 seconds that load balancers usually keep an idle connection: if we closed first, a request could be lost. */
 const KEEP_ALIVE_MS = 72_000
 
 export type ListenerOptions = {
   /** Everything that is not for a node. */
   service: RequestListener
-  /** Asked for at each request: the proxy is built after the server that it hangs on. */
+  /** A function, because the proxy is created after the server. */
   proxy: () => NodeProxy
   connectionTimeoutMs?: number
 }
 
-/** One port for the service and the nodes behind it. Whose a request is gets decided here, before anybody has looked at it. */
+/** One port for the service and its nodes. Each request is for one or the other, and only that one sees it. */
 export function createListener({ service, proxy, connectionTimeoutMs = CONNECTION_TIMEOUT_MS }: ListenerOptions): Server {
   /**
-   * node:http asks a request for `upgrade` to decide whether to give its connection away. Only websockets of nodes are given away:
-   * a server may ignore any other upgrade, and some clients (Java's) ask for HTTP/2 with every first request.
+   * node:http reads `upgrade` to decide between the events 'upgrade' and 'request'. Only websockets of nodes are upgraded. A server may
+   * ignore any other upgrade, and must here: Java's client asks for HTTP/2 with the first request of each connection. From Node 22 on,
+   * the option `shouldUpgradeCallback` does the same.
    */
   class Request extends IncomingMessage {
     declare asksForUpgrade: boolean | null
