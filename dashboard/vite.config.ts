@@ -1,4 +1,4 @@
-import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import react from '@vitejs/plugin-react'
 import { defineConfig, type Plugin } from 'vite'
 
@@ -6,6 +6,8 @@ const server = process.env.PUBLIC_URL ?? 'http://127.0.0.1:8402'
 
 /** Smaller files than this fit into one packet either way. */
 const WORTH_COMPRESSING_BYTES = 1_000
+/** The highest quality makes them 2 % smaller and takes a second longer, at every `npm start`. */
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } }
 
 /** The server sends `x.br` or `x.gz` in place of `x` to browsers that accept it. */
 function precompress(): Plugin {
@@ -17,7 +19,7 @@ function precompress(): Plugin {
       for (const [fileName, output] of Object.entries(bundle)) {
         const content = Buffer.from(output.type === 'chunk' ? output.code : output.source)
         if (content.length < WORTH_COMPRESSING_BYTES || !/\.(js|css|html|svg)$/.test(fileName)) continue
-        this.emitFile({ type: 'asset', fileName: `${fileName}.br`, source: brotliCompressSync(content) })
+        this.emitFile({ type: 'asset', fileName: `${fileName}.br`, source: brotliCompressSync(content, BROTLI) })
         this.emitFile({ type: 'asset', fileName: `${fileName}.gz`, source: gzipSync(content, { level: 9 }) })
       }
     },
