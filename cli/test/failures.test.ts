@@ -54,7 +54,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
   test('7: no credit, with an invoice; once it is paid, the same command works', async () => {
     const account = await server.newAccount({ creditSat: 0 })
     const poor = await Customer.of(server, ['nodes:write'], account.id)
-    // The treasury comes up beside the service.
+    // The treasury node starts alongside the service.
     const refused = await eventually(async () => {
       const ended = await poor.run(['nodes', 'create'])
       if (!ended.error().topUp) throw new Error(ended.stderr)
@@ -195,7 +195,7 @@ describe('the service is restarted during a call', () => {
   test('a creation and a start succeed: one node, and it is ready', async () => {
     const second = await startServer({ env: ROOMY })
     const bob = await Customer.of(second)
-    // Stopped, it has the request and no answer; killed, nobody knows what became of it.
+    // Stopped, the service has the request but has not responded; killed, the outcome is unknown.
     const interrupted = async (args: string[]): Promise<any> => {
       process.kill(second.child.pid ?? 0, 'SIGSTOP')
       const { ended } = bob.start(args)

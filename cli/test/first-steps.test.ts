@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Server, startServer } from '../../server/test/support/server.ts'
 import { Customer, inHome, ROOMY, run } from './harness.ts'
 
-/** Somebody who has just started the service on this machine, and has set nothing. */
+/** A user who has just started the service on this machine and configured nothing. */
 let server: Server
 let env: Record<string, string>
 

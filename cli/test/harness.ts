@@ -6,7 +6,7 @@ import { afterAll, describe } from 'vitest'
 import { type Server, temporaryDirectory } from '../../server/test/support/server.ts'
 import { BOLTYARD } from '../../testing/bundles.ts'
 
-/** The built command as a process of its own, piped or in a terminal, in front of a real service. */
+/** Runs the built command as a process, piped or in a terminal, against a real service. */
 
 const running = new Set<ChildProcess>()
 afterAll(() => {
@@ -18,11 +18,11 @@ export type Setting = {
   env?: Record<string, string | undefined>
   input?: string | Buffer | null
   cwd?: string
-  /** The shell's, such as `> /dev/full`. */
+  /** A shell redirect, such as `> /dev/full`. */
   redirect?: string
 }
 
-/** One home for each test file: nothing of it is anybody's real one. */
+/** A temporary home directory per test file, never the real one. */
 export const home = temporaryDirectory()
 
 function environment(more: Setting['env'] = {}): Record<string, string> {
@@ -30,7 +30,7 @@ function environment(more: Setting['env'] = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
-/** Piped, as a script calls it. Gives also the process, for who wants to end it. */
+/** Runs it piped, like a script. Also returns the process, so that a test can kill it. */
 export function start(
   args: string[],
   { env, input, cwd, redirect }: Setting = {},
@@ -47,7 +47,7 @@ export function start(
     stderr += chunk
   })
   child.stdin?.on('error', () => undefined)
-  // Null: somebody who has not typed yet.
+  // Null: nothing has been typed yet.
   if (input !== null) child.stdin?.end(input ?? '')
   const ended = once(child, 'close').then(([code]) => {
     running.delete(child)
@@ -61,7 +61,7 @@ export const run = (args: string[], setting: Setting = {}): Promise<Ended> => st
 const SCRIPT = '/usr/bin/script'
 const hasTerminals = existsSync(SCRIPT)
 
-/** Skipped, loudly, where there is no pseudo-terminal to be had; with CI=true that is a failure. */
+/** Skipped with a message if there is no pseudo-terminal; with CI=true, that is a failure. */
 export function onTerminal(name: string, tests: () => void): void {
   if (!hasTerminals) process.stderr.write(`\n### SKIPPED: ${name}: ${SCRIPT} (util-linux) is not there ###\n\n`)
   describe.skipIf(!hasTerminals && process.env.CI !== 'true')(`${name}, on a terminal`, tests)
@@ -69,7 +69,7 @@ export function onTerminal(name: string, tests: () => void): void {
 
 const quoted = (word: string): string => `'${word.replace(/'/g, `'\\''`)}'`
 
-/** A person in front of it: what is on the screen, and what is typed. `redirect` is the shell's, for one stream that is no terminal. */
+/** An interactive terminal: its screen and input. `redirect` is a shell redirect, for a stream that is not a terminal. */
 export class Terminal {
   screen = ''
   readonly exited: Promise<number | null>
@@ -107,11 +107,11 @@ export class Terminal {
     })
   }
 
-  /** What a person sees in the end: without colours, and without what was drawn over. */
+  /** The final screen content, without colors and overwritten text. */
   get plain(): string {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: the terminal's own
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: terminal escape sequences
     const drawnOver = /[^\n]*\r\x1b\[K/g
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: the terminal's own
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: terminal escape sequences
     const colours = /\x1b\[[\d;]*[A-Za-z]/g
     return this.screen.replace(drawnOver, '').replace(colours, '').replace(/\r/g, '')
   }
@@ -127,7 +127,7 @@ export async function inTerminal(
   return { code, plain: terminal.plain, screen: terminal.screen }
 }
 
-/** Somebody with a key, at the command line. */
+/** A command line user with an API key. */
 export class Customer {
   readonly env: Record<string, string | undefined>
 
@@ -139,7 +139,7 @@ export class Customer {
     return new Customer(`${server.url}/v1`, (await server.newKey(scopes, accountId)).key)
   }
 
-  /** The same one, by another way. */
+  /** The same user with another base URL. */
   via(baseUrl: string): Customer {
     return new Customer(baseUrl, this.env.SERVICE_API_KEY ?? '')
   }
@@ -164,7 +164,7 @@ export class Customer {
     return inTerminal(args, { ...setting, env: { ...this.env, ...env } }, redirect)
   }
 
-  /** What a script gets from a call that has to work. */
+  /** The parsed output of a command that must succeed. */
   async gets(args: string[], setting: Setting = {}): Promise<any> {
     const ended = await this.run(args, setting)
     if (ended.code !== 0) throw new Error(`boltyard ${args.join(' ')}: ${ended.code} ${ended.stderr}`)
@@ -172,6 +172,6 @@ export class Customer {
   }
 }
 
-/** Many calls come from one address here; the limit is another test's. */
+/** High, because all calls come from one address; the limit has its own test. */
 export const ROOMY = { RATE_LIMIT_MAX: '100000' }
 export const inHome = (name: string): string => join(home, name)

@@ -10,7 +10,7 @@ const PRICE_SAT = 250
 export const GOODS = 'Sunny, 21 °C\n'
 
 export type Visit = { method: string; path: string; authorization: string | undefined; body: string; header: string | undefined }
-/** What it does with a customer who shows a credential, instead of asking the gateway. */
+/** What it does with a credential instead of asking the gateway. */
 export type Mood = 'honest' | 'busy' | 'deaf' | 'rude' | 'broken' | 'moved' | 'cut off'
 
 const open = new Set<Merchant>()
@@ -18,11 +18,11 @@ afterAll(() => {
   for (const merchant of open) merchant.close()
 })
 
-/** A shop with a real till: /mpp, /l402, /l402+mpp, /lsat say what it offers; ?sat= its price. It keeps nothing but what tests look at. */
+/** A shop that takes real payments: the path (/mpp, /l402, /l402+mpp, /lsat) selects the offers, ?sat= the price. */
 export class Merchant {
   readonly visits: Visit[] = []
   asked = 0
-  /** Used up one by one; then it is honest. The last one stays if `isStubborn`. */
+  /** Used one by one; after that, the shop is honest. With `isStubborn`, the last one stays. */
   moods: Mood[] = []
   isStubborn = false
   readonly #owner: Owner

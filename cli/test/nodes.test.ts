@@ -224,7 +224,7 @@ onTerminal('nodes', () => {
   })
 
   test('create shows the secrets once, before the wait, and says to store them; the spinner leaves nothing behind', async () => {
-    // Without the hub no node becomes ready, so there is something to wait for.
+    // Without the hub, no node becomes ready, so --wait has to wait.
     process.kill(server.hubPid, 'SIGSTOP')
     const terminal = ada.terminal(['nodes', 'create', '--name', 'seen', '--wait'])
     await terminal.shows(/Waiting for node_/).finally(() => process.kill(server.hubPid, 'SIGCONT'))

@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { LICENCE, pack } from '../../sdk/test/packed.ts'
 import { type Server, startServer, temporaryDirectory } from '../../server/test/support/server.ts'
 
-/** What people install: packed, installed into an empty directory, called by its name. */
+/** The published package: packed, installed into an empty directory, and run by name. */
 const prefix = temporaryDirectory()
 let server: Server
 

@@ -6,7 +6,7 @@ import bolt11 from 'bolt11'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { home, inHome, inTerminal, onTerminal, run } from './harness.ts'
 
-/** Servers that ask for money in ways in which it must not be given. The wallet here would take any request for payment. */
+/** Servers with challenges that must not be paid. The wallet here would pay any invoice. */
 
 let shop: HttpServer
 let wallet: HttpServer

@@ -12,7 +12,7 @@ let shop: Merchant
 let till: Created
 let purse: Created
 const FILE = inHome('purse.json')
-/** phoenixd takes 4 sat + 0.4 %: of this price whole satoshis. */
+/** phoenixd's fee is 4 sat + 0.4 %, which is a whole number of satoshis for this price. */
 const [PRICE, FEE] = [250, 5]
 const COST = PRICE + FEE
 

@@ -111,7 +111,7 @@ test('C45, C48, D9: a delivery is held, released and confirmed; payments that we
     '--resource',
     resource,
   ]
-  // Nobody pays it: no filter below may let it through.
+  // It stays unpaid, so none of the filters below may match it.
   await eve.gets(create)
   const { id, challenge } = await eve.gets(create)
   const { credential } = await customerPays(challenge)

@@ -11,7 +11,7 @@ const CAKE =
   'One piece of chocolate cake, one icecream cone, one pickle, one slice of swiss cheese, one slice of salami, one lollypop, one piece of cherry pie, one sausage, one cupcake, and one slice of watermelon'
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** What most of the examples say. */
+/** The fields shared by most examples. */
 const example = {
   network: 'mainnet',
   amountMsat: undefined,
@@ -26,7 +26,7 @@ const COFFEE =
 const BEANS =
   'lnbc25m1pvjluezpp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqdq5vdhkven9v5sxyetpdeessp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygs9q5sqqqqqqqqqqqqqqqpqsq67gye39hfg3zd8rgc80k32tvy9xk2xunwm5lzexnvpx6fd77en8qaq424dxgt56cag2dpt359k3ssyhetktkpqh24jqnjyw6uqd08sgptq44qu'
 
-describe('the examples of BOLT 11 are read as it says', () => {
+describe('the examples in BOLT 11 are decoded as specified', () => {
   test.each([
     [
       'any amount',
@@ -93,7 +93,7 @@ describe('the examples of BOLT 11 are read as it says', () => {
       'hashes of odd lengths beside good ones: to be skipped, but which wallets do?',
       'lnbc25m1pvjluezpp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqdq5vdhkven9v5sxyetpdeessp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygs9q5sqqqqqqqqqqqqqqqpqsq2qrqqqfppnqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqppnqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqpp4qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqhpnqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqhp4qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqspnqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqsp4qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqnp5qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqnpkqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq2jxxfsnucm4jf4zwtznpaxphce606fvhvje5x7d4gw7n73994hgs7nteqvenq8a4ml8aqtchv5d9pf7l558889hp4yyrqv6a7zpq9fgpskqhza',
     ],
-  ])('none: %s', (_name, text) => {
+  ])('refused: %s', (_name, text) => {
     expect(readInvoice(text)).toBeUndefined()
   })
 })
@@ -122,11 +122,11 @@ test.each([
       expirySeconds: 120,
     },
   ],
-])('invoices that stand in challenges of other people are read: %#', (text, said) => {
+])('invoices from third-party challenges are decoded: %#', (text, said) => {
   expect(readInvoice(text)).toEqual({ ...example, amountMsat: 100_000, timestampSeconds: 1_790_000_000, ...said })
 })
 
-describe('what others write and read', () => {
+describe('other encoders and decoders', () => {
   const NETWORKS = [
     ['bc', 'mainnet'],
     ['tb', 'testnet'],
@@ -170,7 +170,7 @@ describe('what others write and read', () => {
     return sign(unsigned, 'e1'.repeat(32)).paymentRequest ?? ''
   }
 
-  test('an invoice that another encoder wrote is read as two other decoders read it', () => {
+  test('an invoice from another encoder is decoded like by two other decoders', () => {
     fc.assert(
       fc.property(invoices, (made) => {
         const text = written(made)
@@ -195,14 +195,14 @@ describe('what others write and read', () => {
           timestampSeconds: section('timestamp'),
           expirySeconds: section('expiry') ?? 3600,
         })
-        // One of the two drops a byte order mark at the beginning of a text.
+        // One of the two drops a leading byte order mark.
         expect(mine?.description?.replace(/^\uFEFF/, '')).toBe(section('description'))
       }),
       { numRuns: 150 },
     )
   })
 
-  test('an invoice of which any one character was changed, left out or doubled is none', () => {
+  test('an invoice with one character changed, removed or doubled is refused', () => {
     const alphabet = [...'0123456789abcdefghijklmnopqrstuvwxyzBQ -é']
     fc.assert(
       fc.property(invoices, fc.nat(), fc.constantFrom(...alphabet), (made, position, letter) => {
@@ -227,7 +227,7 @@ describe('what others write and read', () => {
   })
 })
 
-describe('what cannot be vouched for', () => {
+describe('ambiguous invoices', () => {
   const TAG = { p: 1, s: 16, x: 6, d: 13, h: 23, unknown: 2 }
   const field = (tag: keyof typeof TAG, words: number[]): number[] => [TAG[tag], words.length >> 5, words.length & 31, ...words]
   const zeros = (count: number): number[] => new Array<number>(count).fill(0)
@@ -236,16 +236,16 @@ describe('what cannot be vouched for', () => {
   const p = field('p', bech32.toWords(Buffer.from(EXAMPLE_HASH, 'hex')))
   const d = field('d', bytes(0x61))
   const h = field('h', bech32.toWords(Buffer.from(EXAMPLE_HASH, 'hex')))
-  /** One of 1970, with whatever fields. */
+  /** An invoice from 1970 with the given fields. */
   const made = (fields: number[], prefix = 'lnbc'): string => bech32.encode(prefix, [...zeros(7), ...fields, ...SIGNATURE], false)
   const withAmount = (amount: string): ReturnType<typeof readInvoice> => readInvoice(made([...p, ...d], `lnbc${amount}`))
 
-  test('the least there is: a payment hash and a description', () => {
+  test('the minimum: a payment hash and a description', () => {
     const least = { ...example, timestampSeconds: 0, description: 'a' }
     expect(readInvoice(made([...p, ...d]))).toEqual(least)
     expect(readInvoice(made([...field('unknown', zeros(1023)), ...p, ...field('unknown', []), ...d]))).toEqual(least)
     expect(readInvoice(made([...p, ...field('d', [])]))).toEqual({ ...least, description: '' })
-    // A mark that a reader of texts would drop belongs to the description: its hash is made of it.
+    // A byte order mark belongs to the description, because it is part of its hash.
     expect(readInvoice(made([...p, ...field('d', bytes(0xef, 0xbb, 0xbf, 0x61))]))?.description).toBe('\uFEFFa')
   })
 
@@ -280,11 +280,11 @@ describe('what cannot be vouched for', () => {
     ['a field that ends after everything', [...p, ...d, TAG.unknown, 31, 31]],
     ['half of a field’s head', [...p, ...d, TAG.unknown, 0]],
     ['a third of a field’s head', [...p, ...d, TAG.unknown]],
-  ])('none: %s', (_name, fields) => {
+  ])('refused: %s', (_name, fields) => {
     expect(readInvoice(made(fields))).toBeUndefined()
   })
 
-  test('none: a signature that is not whole, or nothing but one', () => {
+  test('refused: an incomplete signature, or nothing but a signature', () => {
     const whole = [...zeros(7), ...p, ...d, ...SIGNATURE]
     expect(readInvoice(bech32.encode('lnbc', whole, false))).toBeDefined()
     expect(readInvoice(bech32.encode('lnbc', whole.slice(0, -1), false))).toBeUndefined()
@@ -292,7 +292,7 @@ describe('what cannot be vouched for', () => {
     expect(readInvoice(bech32.encode('lnbc', [], false))).toBeUndefined()
   })
 
-  test('the latest moment that can be said is one that a Date can hold', () => {
+  test('the latest possible time is a valid Date', () => {
     const most = new Array<number>(7).fill(31)
     const text = bech32.encode('lnbc', [...most, ...p, ...d, ...field('x', most), ...SIGNATURE], false)
     const read = readInvoice(text)
@@ -333,7 +333,7 @@ describe('what cannot be vouched for', () => {
     '1.5u',
     '-1u',
     '1e3',
-  ])('none: the amount "%s"', (amount) => {
+  ])('refused: the amount "%s"', (amount) => {
     expect(withAmount(amount)).toBeUndefined()
   })
 
@@ -353,7 +353,7 @@ describe('what cannot be vouched for', () => {
     },
   )
 
-  test('none: one too long for anybody, and it is not decoded to find out', () => {
+  test('refused: too long, without decoding it', () => {
     const padded = (count: number): string => made([...p, ...d, ...new Array(count).fill(field('unknown', zeros(1000))).flat()])
     expect(readInvoice(padded(3))).toBeDefined()
     expect(readInvoice(padded(4))).toBeUndefined()
@@ -364,7 +364,7 @@ describe('what cannot be vouched for', () => {
     expect(performance.now() - before).toBeLessThan(800)
   })
 
-  test('nothing makes it throw', () => {
+  test('no input makes it throw', () => {
     const word = fc.integer({ min: 0, max: 31 })
     const fields = fc
       .array(fc.tuple(fc.constantFrom(1, 6, 13, 23, 16, 3), fc.array(word, { maxLength: 60 })), { maxLength: 6 })

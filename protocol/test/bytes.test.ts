@@ -13,7 +13,7 @@ import {
   toHexPortably,
 } from '../src/bytes.ts'
 
-test('base64 and hex are what Node says, with its own functions and without them', () => {
+test('base64 and hex match Node, with and without its own functions', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
       const node = Buffer.from(bytes)
@@ -28,12 +28,12 @@ test('base64 and hex are what Node says, with its own functions and without them
   )
 })
 
-test('what decoders skip or drop is not base64 here', () => {
+test('input that lenient decoders skip or drop is refused', () => {
   for (const text of ['A', 'AAAAA', 'AA AA', 'AA*A', 'A=AA', 'AA===', 'AAé', 'AA\n'])
     expect(fromBase64(text), text).toBeUndefined()
 })
 
-test('only an object in UTF-8 is one', () => {
+test('only a UTF-8 JSON object is accepted', () => {
   const of = (text: string | Buffer): unknown => jsonObjectIn(Buffer.from(text as string).toString('base64url'))
   expect(of('{"a":[1]}')).toEqual({ a: [1] })
   for (const text of ['', '{', '[]', 'null', '1', '"x"', '\uFEFF{}', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])])

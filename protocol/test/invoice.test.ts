@@ -21,7 +21,7 @@ function signed(
   return { invoice: bolt11.sign(unsigned, 'e1'.repeat(32)).paymentRequest ?? '', hash }
 }
 
-test('amount, hash and expiry are what two other decoders say, for any amount', () => {
+test('amount, hash and expiry match two other decoders, for any amount', () => {
   fc.assert(
     fc.property(
       fc.bigInt({ min: 1n, max: 2_100_000_000_000_000_000n / 1000n }),
@@ -39,7 +39,7 @@ test('amount, hash and expiry are what two other decoders say, for any amount', 
   )
 })
 
-test('without an amount, without an expiry, in capitals', () => {
+test('without an amount, without an expiry, in upper case', () => {
   const { invoice, hash } = signed({})
   const read = readInvoice(invoice)
   expect(read).toMatchObject({ amountMsat: undefined, paymentHash: hash })
@@ -49,7 +49,7 @@ test('without an amount, without an expiry, in capitals', () => {
   expect(readInvoice(normalizedInvoice(`${invoice.slice(0, 20)}${invoice.slice(20).toUpperCase()}`))).toBeUndefined()
 })
 
-test('one letter changed anywhere is no invoice; neither is rubbish', () => {
+test('one changed letter makes it invalid; so does random text', () => {
   const { invoice } = signed({ millisatoshis: '100000' })
   for (let at = 0; at < invoice.length; at++) {
     const other = invoice[at] === 'q' ? 'p' : 'q'

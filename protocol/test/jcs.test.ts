@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { jcs } from '../src/jcs.ts'
 
-/** All that a challenge is made of. */
+/** The kinds of values in a challenge. */
 type Strings = string | { [name: string]: Strings }
 
 describe('MPP: the canonical JSON', () => {
@@ -11,7 +11,7 @@ describe('MPP: the canonical JSON', () => {
     object: fc.dictionary(fc.string({ unit: 'binary' }), tie('value'), { maxKeys: 6 }),
   })).value
 
-  /** By the bytes of UTF-16, big end first, and by hand: nothing of the codec's way. */
+  /** Compares UTF-16 bytes, big-endian, independently of the codec. */
   const bigEndian = (text: string) => Buffer.from(text, 'utf16le').swap16()
   function canonical(value: Strings): string {
     if (typeof value === 'string') return JSON.stringify(value)
@@ -21,7 +21,7 @@ describe('MPP: the canonical JSON', () => {
     return `{${text.slice(1)}}`
   }
 
-  test('MPP 6: it is the same value, and its names are in the order of UTF-16 code units at every level', () => {
+  test('MPP 6: the value is unchanged, and names are sorted by UTF-16 code units at every level', () => {
     fc.assert(
       fc.property(values, (value) => {
         expect(jcs(value)).toBe(canonical(value))
@@ -38,7 +38,7 @@ describe('MPP: the canonical JSON', () => {
     expect([...text.matchAll(/"([^"]+)":/g)].map((match) => JSON.parse(`"${match[1]}"`))).toEqual(sorted)
   })
 
-  test('MPP 6: escapes are the shortest there are, and nothing else is escaped', () => {
+  test('MPP 6: escapes are as short as possible, and nothing else is escaped', () => {
     expect(jcs('\b\t\n\f\r"\\/\u0001\u001f\u007f\u2028é€😀')).toBe('"\\b\\t\\n\\f\\r\\"\\\\/\\u0001\\u001f\u007f\u2028é€😀"')
   })
 
@@ -60,7 +60,7 @@ describe('MPP: the canonical JSON', () => {
     [[undefined]],
     [new Array(1)],
     [{ a: { b: 1n } }],
-  ])('MPP 6: what JSON cannot express is refused, not left out (row %#)', (value) => {
+  ])('MPP 6: values that JSON cannot express are refused, not left out (row %#)', (value) => {
     expect(() => jcs(value)).toThrow(TypeError)
   })
 
@@ -77,7 +77,7 @@ describe('MPP: the canonical JSON', () => {
     expect(jcs(value)).toBe(text)
   })
 
-  test('MPP 6: the same members in any order are one text', () => {
+  test('MPP 6: the order of members does not change the text', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (value) => {
         const turned = Object.fromEntries(Object.entries(value).reverse())

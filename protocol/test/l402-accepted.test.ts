@@ -4,7 +4,7 @@ import { anyBytes, base64, fresh, good, judged, NOW, status, withMore } from './
 import { A, attenuated, END } from './support/l402-by-hand.ts'
 
 describe('accepted', () => {
-  /** Padded, and with both characters in which the alphabets differ. */
+  /** Padded, and with both characters that differ between the alphabets. */
   const odd = attenuated(fresh, 'x=>>>???')
   const [standard, urlSafe] = [odd.toString('base64'), odd.toString('base64url')]
   test('the table below tests what it says', () => {
@@ -61,13 +61,13 @@ describe('accepted', () => {
     expect(withMore(caveats)).toBe(200)
   })
 
-  test('L402 28: of two services one is left, and it is ours', () => {
+  test('L402 28: narrowed from two services to ours', () => {
     expect(judged(['services=other:0,boltyard:0'])).toBe(200)
     expect(judged(['services=other:0,boltyard:0', 'services=boltyard:3'])).toBe(200)
     expect(judged(['services=other:0,boltyard:0', 'services=boltyard:0,other:0', 'services=boltyard:0'])).toBe(200)
   })
 
-  test('L402 29: no caveat that we do not know changes the answer', () => {
+  test('L402 29: unknown caveats do not change the result', () => {
     const unknown = anyBytes({ maxLength: 50 }).filter(
       (text) => !/^(services|boltyard_valid_until|payment_id)=/.test(text.toString('latin1')),
     )
@@ -79,7 +79,7 @@ describe('accepted', () => {
     )
   })
 
-  test('the service is the caller’s to name, and the time goes by its name', () => {
+  test('the caller names the service, and the time caveat uses that name', () => {
     expect(judged(['services=gateway:0', `gateway_valid_until=${NOW}`, 'boltyard_valid_until=x'], { service: 'gateway' })).toBe(
       410,
     )

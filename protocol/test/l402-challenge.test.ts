@@ -15,7 +15,7 @@ describe('the vectors', () => {
     expect(status(text, { payment, now, service })).toBe(want)
   })
 
-  test('L402: the vectors hold all three answers', () => {
+  test('L402: the vectors contain all three outcomes', () => {
     expect(vectors.vectors).toHaveLength(35)
     expect(vectors.vectors.filter((vector) => vector.expect.valid)).toHaveLength(13)
     expect(vectors.vectors.filter((vector) => vector.expect.reason === 'expired')).toHaveLength(2)
@@ -72,7 +72,7 @@ describe('the challenge', () => {
     },
   )
 
-  test('L402 5: a hash or token id of another length is not sold, though the sum be right', () => {
+  test('L402 5: a hash or token id of the wrong length is refused even if the total length is right', () => {
     const both = Buffer.concat([A.paymentHash, A.tokenId])
     for (const at of [0, 31, 33, 64])
       expect(() => issueL402(A.rootKey, { ...terms, paymentHash: both.subarray(0, at), tokenId: both.subarray(at) })).toThrow(
@@ -80,7 +80,7 @@ describe('the challenge', () => {
       )
   })
 
-  test('L402 8: another token id is another macaroon with another signature', () => {
+  test('L402 8: a different token id gives a different macaroon and signature', () => {
     const [one, other] = [A.tokenId, B.tokenId].map((tokenId) => macaroonIn(issueL402(A.rootKey, { ...terms, tokenId })))
     expect(one?.slice(-42)).not.toBe(other?.slice(-42))
   })
@@ -92,7 +92,7 @@ describe('the challenge', () => {
     expect(pattern.exec(issueL402(A.rootKey, terms))?.slice(1)).toEqual(['L402', base64, INVOICE])
   })
 
-  test('L402 19: what was issued is accepted with its preimage, until its time is over', () => {
+  test('L402 19: an issued challenge is accepted with its preimage until it expires', () => {
     fc.assert(
       fc.property(words, words, anyTerms, (rootKey, preimage, sold) => {
         const payment = { ...sold, rootKey, preimage: '', paymentHash: createHash('sha256').update(preimage).digest() }

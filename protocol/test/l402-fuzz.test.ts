@@ -4,8 +4,8 @@ import { asked } from './support/codecs.ts'
 import { anyBytes, fresh, good, judged, NOW, refusal, status, withMore } from './support/l402.ts'
 import { A, attenuated, B, credential, FRESH, identifier, macaroon, meaningOf, vectors } from './support/l402-by-hand.ts'
 
-describe('whatever is sent', () => {
-  test('L402 57: 16 KB of credential are read, one character more is not', () => {
+describe('arbitrary input', () => {
+  test('L402 57: a credential of 16 KB is read, one character more is not', () => {
     expect(status(good.padEnd(16 * 1024, ' '))).toBe(200)
     expect(status(good.padEnd(16 * 1024 + 1, ' '))).toBe(400)
     expect(status(good.padStart(16 * 1024 + 1, ' '))).toBe(400)
@@ -41,7 +41,7 @@ describe('whatever is sent', () => {
     expect(asked.hmacs).toBe(before)
   })
 
-  test('L402 57: 64 caveats that fill 4 KB are judged', () => {
+  test('L402 57: 64 caveats that fill 4 KB are checked', () => {
     const room = Math.floor((4_096 - fresh.length) / 61) - 4
     expect(withMore(Array(61).fill('x'.repeat(room)))).toBe(200)
     expect(withMore(Array(62).fill('x'))).toBe(400)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { answer, base64, fresh, good, issueL402, judged, NOW, status, terms, withMore } from './support/l402.ts'
 import { A, attenuated, B, credential, END, FRESH, hex, identifier, macaroon, written } from './support/l402-by-hand.ts'
 
-describe('refused: how it is written', () => {
+describe('refused: malformed credentials', () => {
   const challenge = issueL402(A.rootKey, terms)
   const { preimage } = A
   const changed = (at: number, character: string) => `L402 ${base64.slice(0, at)}${character}${base64.slice(at + 1)}:${preimage}`
@@ -89,7 +89,7 @@ describe('refused: how it is written', () => {
   })
 })
 
-describe('refused: whose it is', () => {
+describe('refused: credentials of another payment', () => {
   const tampered = (from: string, to: string) => Buffer.from(fresh.toString('latin1').replace(from, to), 'latin1')
   const signed = (id: Buffer) => macaroon(FRESH, { id })
   const [, ...rest] = identifier(A)
@@ -132,12 +132,12 @@ describe('refused: whose it is', () => {
     expect(status(text)).toBe(400)
   })
 
-  test('L402 58: identifier, preimage and signature fail with one and the same text', () => {
+  test('L402 58: a wrong identifier, preimage or signature fails with the same message', () => {
     expect(new Set(wrong.map(([, text]) => answer(text).message)).size).toBe(1)
     expect(answer(credential(fresh, B.preimage)).message).toBe('The credential does not belong to this payment.')
   })
 
-  test('L402 41: the same credential is good where it belongs', () => {
+  test('L402 41: the same credential is valid for its own payment', () => {
     const own = credential(
       macaroon(['services=boltyard:0', 'payment_id=pay_example_2'], { rootKey: B.rootKey, id: identifier(B) }),
       B.preimage,
@@ -148,7 +148,7 @@ describe('refused: whose it is', () => {
   })
 })
 
-describe('refused: what its caveats say', () => {
+describe('refused: caveats', () => {
   const more = `boltyard_valid_until=`
   test.each<[string, (string | Buffer)[]]>([
     ['L402 44: a later time', [`${more}${END + 1}`]],
@@ -191,7 +191,7 @@ describe('refused: what its caveats say', () => {
   test.each([...times, ...longTimes, 'Infinity', 'NaN'])('L402 44: not a time: %j', (value) => {
     expect(withMore([more + value])).toBe(400)
     expect(judged([more + value])).toBe(400)
-    // Malformed is malformed, though a good one follow.
+    // A malformed caveat is refused even if a valid one follows.
     expect(withMore([more + value, `${more}1`], { now: NOW })).toBe(400)
   })
 
@@ -199,7 +199,7 @@ describe('refused: what its caveats say', () => {
     expect(withMore([Buffer.from(`${more}${NOW + 1}\xff`, 'latin1')])).toBe(400)
   })
 
-  test('L402 44: the longest time that is one is compared exactly', () => {
+  test('L402 44: the longest valid time is compared exactly', () => {
     expect(judged([`${more}999999999999999`])).toBe(200)
     expect(judged([`${more}999999999999998`, `${more}999999999999999`])).toBe(400)
     expect(judged([`${more}9007199254740992`, `${more}9007199254740993`])).toBe(400)
@@ -245,7 +245,7 @@ describe('refused: what its caveats say', () => {
     expect(judged([one, other])).toBe(400)
   })
 
-  test('L402 45: of two services the other one is left', () => {
+  test('L402 45: narrowed from two services to the other one', () => {
     expect(judged(['services=boltyard:0,other:0', 'services=other:0'])).toBe(400)
     expect(judged(['services=boltyard:0,other:0', 'services=other:0', 'services=boltyard:0'])).toBe(400)
   })
@@ -307,7 +307,7 @@ describe('its time', () => {
     expect(answer(good, { now: END }).message).toBe('The credential has expired.')
   })
 
-  test('L402 54: an attenuated copy lapses, the original does not', () => {
+  test('L402 54: an attenuated copy expires, the original does not', () => {
     const copy = credential(attenuated(fresh, `boltyard_valid_until=${NOW + 10}`))
     expect([NOW + 9, NOW + 10].map((now) => status(copy, { now }))).toEqual([200, 410])
     expect(status(good, { now: NOW + 10 })).toBe(200)
@@ -329,7 +329,7 @@ describe('its time', () => {
     ['another signature', credential(macaroon(['boltyard_valid_until=1'], { rootKey: B.rootKey }))],
     ['another identifier', credential(macaroon(['boltyard_valid_until=1'], { id: identifier(B) }))],
     ['bad writing', `${credential(attenuated(fresh, 'boltyard_valid_until=1'))}x`],
-  ])('L402 55: lapsed, and wrong in another way too: 400: %s', (_, text) => {
+  ])('L402 55: expired and also otherwise invalid: 400: %s', (_, text) => {
     expect(status(text)).toBe(400)
   })
 })

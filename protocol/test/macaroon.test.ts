@@ -58,7 +58,7 @@ describe('minting', () => {
     expect(minted.subarray(-32).toString('hex')).toBe(signatureHex)
   })
 
-  test('L402 4: what was minted reads back as what went in, and is signed by its key and by no other', () => {
+  test('L402 4: a minted macaroon decodes to its input, and is signed only by its own key', () => {
     fc.assert(
       fc.property(keys, keys, identifiers, texts, lists, (rootKey, otherKey, id, location, caveats) => {
         fc.pre(!rootKey.equals(otherKey))
@@ -83,7 +83,7 @@ describe('minting', () => {
       ).toBe(true)
   })
 
-  test('L402 57: what we would not read is not minted: nobody pays for what we then refuse', () => {
+  test('L402 57: a macaroon that we would refuse is not minted, so no one pays for it', () => {
     const room = 4_096 - macaroon(['']).length - 1
     expect(readMacaroon(mintMacaroon(A.rootKey, identifier(A), 'boltyard', ['x'.repeat(room)]))).toBeDefined()
     expect(() => mintMacaroon(A.rootKey, identifier(A), 'boltyard', ['x'.repeat(room + 1)])).toThrow(RangeError)
@@ -132,7 +132,7 @@ describe('reading', () => {
     expect(readMacaroon(one)).toBeUndefined()
   })
 
-  test('L402 36: cut anywhere it is not a macaroon, and neither with anything added', () => {
+  test('L402 36: truncated anywhere or with anything appended, it is refused', () => {
     for (let length = 0; length < fresh.length; length++) expect(readMacaroon(fresh.subarray(0, length))).toBeUndefined()
     fc.assert(
       fc.property(bytes({ minLength: 1, maxLength: 300 }), (more) => {
@@ -173,7 +173,7 @@ describe('reading', () => {
       'a caveat that reaches over the end',
       Buffer.concat([fresh.subarray(0, -35), Buffer.of(2, 36, 0, 6, 32), fresh.subarray(-32)]),
     ],
-  ])('L402 57: a length is not believed: %s', (_, one) => {
+  ])('L402 57: a declared length is not trusted: %s', (_, one) => {
     expect(readMacaroon(one)).toBeUndefined()
   })
 
@@ -186,7 +186,7 @@ describe('reading', () => {
     expect(readMacaroon(macaroon(Array(1_000).fill('')))).toBeUndefined()
   })
 
-  test('L402 57: nothing is copied: every part points into the bytes that came', () => {
+  test('L402 57: nothing is copied: every part is a view of the input', () => {
     const { buffer } = fresh
     const read = readMacaroon(fresh)
     expect([read?.identifier, read?.signature, ...(read?.caveats ?? [])].map((part) => part?.buffer === buffer)).toEqual(
@@ -194,7 +194,7 @@ describe('reading', () => {
     )
   })
 
-  test('L402 57: of any bytes it makes a macaroon or nothing, and the same as a reader written another way', () => {
+  test('L402 57: any bytes give a macaroon or undefined, the same as an independent decoder', () => {
     const piece = fc.oneof(
       fc.constantFrom<Field>('end', id, sig, caveat, [1, 'boltyard'], [4, 'vid']),
       fc.tuple(fc.nat(7), bytes({ maxLength: 40 })).map(([kind, content]): Field => (kind === 0 ? 'end' : [kind, content])),
@@ -219,7 +219,7 @@ describe('reading', () => {
 })
 
 describe('the signature', () => {
-  test('L402 38, 39: a changed byte of the identifier, of any caveat or of the signature is noticed', () => {
+  test('L402 38, 39: a changed byte in the identifier, a caveat or the signature is detected', () => {
     const read = readMacaroon(fresh)
     if (!read) throw new Error('not read')
     expect(isSignedBy(A.rootKey, read)).toBe(true)
@@ -234,7 +234,7 @@ describe('the signature', () => {
     expect(isSignedBy(A.rootKey, read)).toBe(true)
   })
 
-  test('L402 39: so is a caveat that was removed, added, moved, or joined with its neighbour', () => {
+  test('L402 39: so is a caveat that was removed, added, moved, or merged with its neighbor', () => {
     const read = readMacaroon(fresh)
     if (!read) throw new Error('not read')
     const [one, two, three] = read.caveats as [Uint8Array, Uint8Array, Uint8Array]
@@ -250,7 +250,7 @@ describe('the signature', () => {
     for (const caveats of others) expect(isSignedBy(A.rootKey, { ...read, caveats })).toBe(false)
   })
 
-  test('L402 42: another root key did not sign it', () => {
+  test('L402 42: a different root key is detected', () => {
     const read = readMacaroon(macaroon([`boltyard_valid_until=${END}`], { rootKey: B.rootKey }))
     if (!read) throw new Error('not read')
     expect(isSignedBy(B.rootKey, read)).toBe(true)

@@ -29,7 +29,7 @@ import {
 } from './support/mpp.ts'
 
 describe('MPP: the vectors', () => {
-  test('MPP 17: the file is the whole file, with both kinds of answers', () => {
+  test('MPP 17: the vector file is complete, with both kinds of outcomes', () => {
     expect(vectors).toHaveLength(23)
     expect(paidVectors).toHaveLength(6)
     expect(vectors.filter((vector) => vector.function === 'id')).toHaveLength(2)
@@ -73,7 +73,7 @@ describe('MPP: the vectors', () => {
     expect(verdict(vector.credential_header, issuedOf(vector), Buffer.from(vector.server_key))).toBe(problem)
   })
 
-  test.each(paidVectors)('MPP 25: $name: the receipt is the vector’s, but that ours names the millisecond', (vector) => {
+  test.each(paidVectors)('MPP 25: $name: the receipt equals the vector, except that ours has milliseconds', (vector) => {
     const settledAt = Date.parse(vector.receipt_json.timestamp)
     const receipt = mppReceipt(vector.stored_challenge.header, issuedOf(vector).paymentHash, settledAt)
     expect(decoded(receipt)).toEqual({ ...vector.receipt_json, timestamp: '2026-09-21T14:14:02.000Z' })
@@ -81,7 +81,7 @@ describe('MPP: the vectors', () => {
     expect(base64url(text.replace('.000Z', 'Z'))).toBe(vector.receipt_jcs)
   })
 
-  test('MPP 17: we issue the very bytes of the vector that has our fields', () => {
+  test('MPP 17: we issue exactly the bytes of the vector with our fields', () => {
     const vector = vectors.find((one) => one.name === 'valid-regtest-externalId') as Vector
     const { header, expires, request_json: request } = vector.stored_challenge
     const same: MppTerms = {
@@ -144,7 +144,7 @@ describe('MPP: the challenge', () => {
     })
   })
 
-  test('MPP 12: every description survives, whatever is in it, and never leaves the request', () => {
+  test('MPP 12: every description is preserved, and appears only in the request', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 500 }), (description) => {
         const header = issueMpp(key, 'a', { ...terms, description }, EXPIRES)
@@ -158,20 +158,20 @@ describe('MPP: the challenge', () => {
   test.each([
     ['2026-09-21T14:18:20Z', EXPIRES],
     ['2000-02-29T00:00:00Z', Date.UTC(2000, 1, 29) / 1000],
-    // Rounded up, it would outlive the invoice.
+    // If rounded up, it would outlive the invoice.
     ['2026-09-21T14:18:20Z', EXPIRES + 0.999],
   ])('MPP 15: it expires at %s, in whole seconds', (expires, seconds) => {
     expect(fieldsOf(issueMpp(key, 'a', terms, seconds)).expires).toBe(expires)
   })
 
-  test('MPP 17: the id is the HMAC of what stands in the header, with two empty slots at the end', () => {
+  test('MPP 17: the id is the HMAC of the header’s parameters, with two empty inputs at the end', () => {
     const { id, realm, method, intent, request, expires } = echoed
     const input = [realm, method, intent, request, expires, '', ''].join('|')
     expect(id).toBe(createHmac('sha256', key).update(input).digest('base64url'))
     expect(id).toHaveLength(43)
   })
 
-  test('MPP 18: whatever differs in the terms, the realm, the time or the key, the id differs', () => {
+  test('MPP 18: any difference in the terms, the realm, the time or the key changes the id', () => {
     const others: Partial<MppTerms>[] = [
       { amountSat: 2_101 },
       { description: 'x' },
@@ -214,7 +214,7 @@ describe('MPP: the receipt', () => {
     expect(receipt).toBe(mppReceipt(challenge, paymentHash, Date.parse('2026-09-21T14:14:02.345Z')))
   })
 
-  test('MPP 25: there is none for what is no challenge of ours', () => {
+  test('MPP 25: there is no receipt for a challenge that is not ours', () => {
     for (const text of ['', 'Payment', 'L402 macaroon="x"', 'Payment id=""', `x${challenge}`]) {
       expect(() => mppReceipt(text, paymentHash, 0)).toThrow('challenge')
     }

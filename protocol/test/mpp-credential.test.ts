@@ -32,7 +32,7 @@ describe('MPP: the credential', () => {
   const json = JSON.stringify({ challenge: echoed, payload: { preimage } })
   const payload = { preimage }
 
-  test('MPP 24: the right one is right, as often as it is asked', () => {
+  test('MPP 24: a correct credential is accepted every time', () => {
     for (let times = 0; times < 3; times++) expect(verdict(credential)).toBe('right')
   })
 
@@ -41,7 +41,7 @@ describe('MPP: the credential', () => {
     ['PAYMENT', 'upper case', `PAYMENT ${token}`],
     ['Payment', 'many spaces', `Payment     ${token}`],
     ['Payment', 'spaces and tabs around it', ` \t ${credential}\t \t`],
-  ])('MPP 28: the scheme %s is taken: %s', (_scheme, _why, text) => {
+  ])('MPP 28: the scheme %s is accepted: %s', (_scheme, _why, text) => {
     expect(verdict(text)).toBe('right')
   })
 
@@ -74,7 +74,7 @@ describe('MPP: the credential', () => {
     expect(verdict(text)).toBe('malformed-credential')
   })
 
-  test('MPP 29: padding is taken, whether it is due or not', () => {
+  test('MPP 29: padding is accepted, whether it is needed or not', () => {
     for (const source of ['', 'a', 'ab', 'abc']) {
       const bare = presented({ challenge: echoed, payload, source })
       expect(bare).not.toContain('=')
@@ -83,7 +83,7 @@ describe('MPP: the credential', () => {
     }
   })
 
-  test('MPP 29: the other alphabet is refused, and so is dirt that a lenient decoder skips', () => {
+  test('MPP 29: the other alphabet is refused, and so are characters that a lenient decoder skips', () => {
     const dashes = presented({ challenge: echoed, payload, source: '~~~???>>>~~~' })
     expect(verdict(dashes)).toBe('right')
     expect(dashes).toMatch(/-/)
@@ -137,14 +137,14 @@ describe('MPP: the credential', () => {
     },
   )
 
-  test('MPP 30: the order of the keys is free', () => {
+  test('MPP 30: keys may be in any order', () => {
     const backwards = Object.fromEntries(Object.entries(echoed).reverse())
     expect(verdict(presented({ payload, challenge: backwards }))).toBe('right')
     expect(verdict(withToken(jcs({ challenge: echoed, payload, source: 'did:x' })))).toBe('right')
     expect(verdict(withToken(JSON.stringify({ challenge: echoed, payload }, null, 2)))).toBe('right')
   })
 
-  test('MPP 31: extra fields are ignored at every level, also those that JavaScript has a meaning for', () => {
+  test('MPP 31: extra fields are ignored at every level, even those with a meaning in JavaScript', () => {
     const extra = { extra: [1, { a: null }], constructor: 1, toString: null, hasOwnProperty: 'x' }
     expect(verdict(presented({ ...extra, challenge: { ...extra, ...echoed }, payload: { ...extra, preimage } }))).toBe('right')
     const proto = (text: string) => text.replace('{', '{"__proto__":{"opaque":"x","digest":"x","polluted":"x"},')
@@ -191,7 +191,7 @@ describe('MPP: the credential', () => {
     expect(verdict(presented(value))).toBe('malformed-credential')
   })
 
-  test('MPP 33: a list with one right string in it is not that string', () => {
+  test('MPP 33: a list with one valid string is not that string', () => {
     expect(verdict(presented({ challenge: echoed, payload: { preimage: [preimage] } }))).toBe('malformed-credential')
     for (const name of FIELDS) {
       expect(verdict(presented({ challenge: { ...echoed, [name]: [echoed[name]] }, payload }))).toBe('malformed-credential')
@@ -211,12 +211,12 @@ describe('MPP: the credential', () => {
     ['a letter that is no digit', `${preimage.slice(1)}g`],
     ['nothing', ''],
   ])('MPP 34: a preimage with %s is refused', (_what, wrong) => {
-    // The hash is of the very digits, so that only their spelling can be what is wrong.
+    // The hash matches these digits, so only their spelling can be wrong.
     const stored = { ...issued, paymentHash: sha256(wrong) }
     expect(verdict(presented({ challenge: echoed, payload: { preimage: wrong } }), stored)).toBe('malformed-credential')
   })
 
-  test('MPP 35: a preimage that hashes to something else is refused, and the right one passes after it', () => {
+  test('MPP 35: a preimage with another hash is refused, and the right one is accepted after it', () => {
     const guess = presented({ challenge: echoed, payload: { preimage: '5b'.repeat(32) } })
     expect(verdict(guess)).toBe('invalid-preimage')
     expect(verdict(presented({ challenge: echoed, payload: { preimage: terms.paymentHash } }))).toBe('invalid-preimage')
@@ -245,12 +245,12 @@ describe('MPP: the credential', () => {
     test('MPP 36: left out is refused', () => {
       const { [name]: _left, ...rest } = echoed
       expect(verdict(presented({ challenge: rest, payload }))).toBe(
-        // Elsewhere a challenge may have no expiry: a credential without one is well formed, only not an answer to ours.
+        // Other issuers may omit the expiry, so such a credential is well formed but does not match our challenge.
         name === 'expires' ? 'unknown-challenge' : 'malformed-credential',
       )
     })
 
-    test('MPP 36: exchanged with any other field is refused', () => {
+    test('MPP 36: swapped with any other field is refused', () => {
       for (const another of FIELDS.filter((one) => one !== name)) {
         const swapped = { ...echoed, [name]: echoed[another], [another]: echoed[name] }
         expect(verdict(presented({ challenge: swapped, payload }))).toBe('unknown-challenge')
@@ -258,7 +258,7 @@ describe('MPP: the credential', () => {
     })
   })
 
-  test('MPP 36: the same instant in other words is refused', () => {
+  test('MPP 36: the same time in a different notation is refused', () => {
     for (const expires of ['2026-09-21T14:18:20.000Z', '2026-09-21T14:18:20+00:00', '2026-09-21t14:18:20z']) {
       expect(verdict(presented({ challenge: { ...echoed, expires }, payload }))).toBe('unknown-challenge')
     }
@@ -270,7 +270,7 @@ describe('MPP: the credential', () => {
     }
   })
 
-  test('MPP 37: a genuine credential of another payment is refused here, and right there', () => {
+  test('MPP 37: a valid credential of another payment is refused here and accepted there', () => {
     const other = { ...terms, paymentId: 'pay_other', invoice: 'lnbcrt21u1pother' }
     const otherChallenge = issueMpp(key, 'gateway.example.com', other, EXPIRES)
     const genuine = presented({ challenge: fieldsOf(otherChallenge), payload })
@@ -279,7 +279,7 @@ describe('MPP: the credential', () => {
     expect(verdict(credential, { ...issued, challenge: otherChallenge })).toBe('unknown-challenge')
   })
 
-  test('MPP 38: a request with the same JSON in other bytes is refused', () => {
+  test('MPP 38: a request with the same JSON in different bytes is refused', () => {
     const request = requestOf(challenge)
     const spellings = [
       JSON.stringify(request, null, 1),
@@ -293,19 +293,19 @@ describe('MPP: the credential', () => {
     }
   })
 
-  test('MPP 39: a description beside the request may be echoed or not', () => {
+  test('MPP 39: a description outside the request may be echoed or omitted', () => {
     expect(verdict(presented({ challenge: { ...echoed, description: 'Something else' }, payload }))).toBe('right')
     expect(verdict(presented({ challenge: { ...echoed, description: 7 }, payload }))).toBe('right')
   })
 
-  test('MPP 22: what equals the stored challenge is refused where it was not issued under our key', () => {
+  test('MPP 22: a credential that equals the stored challenge is refused if it was not issued with our key', () => {
     const foreign = issueMpp(Buffer.alloc(32, 7), 'gateway.example.com', terms, EXPIRES)
     const answer = presented({ challenge: fieldsOf(foreign), payload })
     expect(verdict(answer, { ...issued, challenge: foreign }, Buffer.alloc(32, 7))).toBe('right')
     expect(verdict(answer, { ...issued, challenge: foreign })).toBe('unknown-challenge')
   })
 
-  test('MPP 22: an id that someone wrote into the row beside other values is refused', () => {
+  test('MPP 22: an id written into a row with other values is refused', () => {
     const cheaper = fieldsOf(issueMpp(key, 'gateway.example.com', { ...terms, amountSat: 1 }, EXPIRES))
     const forged = { ...cheaper, id: echoed.id ?? '' }
     const stored = { ...issued, challenge: headerOf(forged), amountSat: 1 }
@@ -316,7 +316,7 @@ describe('MPP: the credential', () => {
     )
   })
 
-  test('MPP 36: a challenge of ours over another amount or currency than the payment’s is refused', () => {
+  test('MPP 36: our own challenge for a different amount or currency than the payment’s is refused', () => {
     expect(verdict(credential, { ...issued, amountSat: 2_101 })).toBe('unknown-challenge')
     for (const request of [
       { amount: '2100', currency: 'BTC' },
@@ -336,7 +336,7 @@ describe('MPP: the credential', () => {
     expect(verdict(presented({ challenge: fields, payload }), { ...issued, challenge: headerOf(fields) })).toBe('right')
   })
 
-  test('MPP 54: what has another length than the stored is another, not an error', () => {
+  test('MPP 54: a different length than the stored value is a mismatch, not an error', () => {
     for (const stored of ['', 'x', challenge.slice(1), `${challenge} `]) {
       expect(verdict(credential, { ...issued, challenge: stored })).toBe('unknown-challenge')
     }
@@ -345,7 +345,7 @@ describe('MPP: the credential', () => {
     }
   })
 
-  test('MPP 42, 44: no clock is asked: long after its time a right one is right and a wrong one is refused', () => {
+  test('MPP 42, 44: the clock is not used: long after expiry, a correct one is accepted and a wrong one refused', () => {
     const old = issueMpp(key, 'gateway.example.com', terms, 1_000_000_000)
     const stored = { ...issued, challenge: old }
     expect(verdict(presented({ challenge: fieldsOf(old), payload }), stored)).toBe('right')
@@ -356,7 +356,7 @@ describe('MPP: the credential', () => {
     expect(verdict('Payment garbage', stored)).toBe('malformed-credential')
   })
 
-  test('MPP 52: 4 KB and more are taken, to the last of 16 KB; one character above is refused', () => {
+  test('MPP 52: 4 KB and up to exactly 16 KB are accepted; one character more is refused', () => {
     const sourced = (length: number) => presented({ challenge: echoed, payload, source: 'x'.repeat(length) })
     expect(sourced(4_096).length).toBeGreaterThan(4_096)
     expect(verdict(sourced(4_096))).toBe('right')
@@ -369,20 +369,20 @@ describe('MPP: the credential', () => {
     expect(verdict(sourced(13_000))).toBe('malformed-credential')
   })
 
-  test('MPP 52: the longest rubbish is refused at once, also what makes careless patterns walk back', () => {
+  test('MPP 52: the longest garbage is refused quickly, even input that makes regular expressions backtrack', () => {
     const rubbish = [' ', '\t', 'Payment ', 'a', '=', 'Payment', 'Payment a ', ' \t'].map((piece) =>
       piece.repeat(16 * 1024).slice(0, 16 * 1024),
     )
     const tails = rubbish.flatMap((text) => [text, `Payment a${text}`.slice(0, 16 * 1024 - 1).concat('!')])
     const start = performance.now()
     for (const text of tails) expect(verdict(text)).toBe('malformed-credential')
-    // A pattern that walks back needs a tenth of a second for each of these; this one well under a millisecond.
+    // A backtracking pattern needs a tenth of a second for each of these; this one takes well under a millisecond.
     expect(performance.now() - start).toBeLessThan(1_000)
   })
 
-  test('MPP 26: whatever is refused, the problem holds nothing of the credential, nor does anything under it', () => {
+  test('MPP 26: a refusal never contains any part of the credential, at any level', () => {
     const refused = [
-      // The parser's own error would quote how this begins.
+      // The parser's own error would quote the beginning of this.
       withToken(`x${preimage}`),
       withToken(json.slice(0, -1)),
       withToken(`${json}${preimage}`),
@@ -405,7 +405,7 @@ describe('MPP: the credential', () => {
     }
   })
 
-  test('MPP 55: a refusal is a reason, a message and the problem’s address', () => {
+  test('MPP 55: a refusal is a reason, a message and the problem’s URL', () => {
     expect(mppRefusal('', issued, key)).toEqual({
       reason: 'invalid',
       message: 'The credential is not "Payment" followed by one base64url token.',

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { base64url, FIELDS, fieldsOf, issuedOf, issueMpp, paidVectors, presented, sha256, verdict } from './support/mpp.ts'
 
-describe('MPP: whatever comes', () => {
+describe('MPP: arbitrary input', () => {
   const withScheme = (text: string | Buffer) => `Payment ${base64url(text)}`
   const hex64 = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes).toString('hex'))
   const cases = fc.record({
@@ -28,7 +28,7 @@ describe('MPP: whatever comes', () => {
     }
   })
 
-  test('MPP 24, 36: what we issue is right when it is answered, and refused with any field changed to anything', () => {
+  test('MPP 24, 36: a credential for an issued challenge is accepted, and refused with any changed field', () => {
     fc.assert(
       fc.property(made, fc.constantFrom(...FIELDS), fc.string({ unit: 'binary' }), hex64, (one, name, text, guess) => {
         const answer = presented({ challenge: one.fields, payload: { preimage: one.preimage } })
@@ -43,7 +43,7 @@ describe('MPP: whatever comes', () => {
     )
   })
 
-  test('MPP 29: no string makes it fail in any other way than by refusing', () => {
+  test('MPP 29: any string is either accepted or refused, without other failures', () => {
     const jsons = fc.json({ maxDepth: 4 }).map(withScheme)
     const shaped = fc
       .record({ challenge: fc.anything({ maxDepth: 2 }), payload: fc.anything({ maxDepth: 2 }) }, { requiredKeys: [] })
@@ -61,7 +61,7 @@ describe('MPP: whatever comes', () => {
 
   const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-  /** Another decoder, made in another way: bit by bit, with the URL functions’ idea of UTF-8. Undefined where it means nothing. */
+  /** An independent decoder: bit by bit, with the URL functions’ UTF-8. Undefined if the input is invalid. */
   function meaning(header: string): unknown {
     const [scheme = '', token = '', ...more] = header.split(' ')
     if (scheme.toLowerCase() !== 'payment' || more.length > 0) return undefined
@@ -103,7 +103,7 @@ describe('MPP: whatever comes', () => {
         }
       }
       expect(wrong).toEqual([])
-      // The seven letters of the scheme may change their case: if not even these pass, nothing was looked at.
+      // The seven letters of the scheme are case-insensitive. If not even these were accepted, the test checked nothing.
       expect(accepted).toBeGreaterThanOrEqual(7)
       expect(accepted).toBeLessThan(text.length)
     },

@@ -70,7 +70,7 @@ describe('WWW-Authenticate by RFC 9110, 11.6.1', () => {
     'Basic realm="\u0007"',
   ])('refused: %s', (header) => expect(readChallenges(header)).toBeUndefined())
 
-  test('whatever was written is read again, and nothing else makes it throw or hang', () => {
+  test('a formatted header parses back, and no input makes it throw or hang', () => {
     const token = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,12}$/)
     const value = fc.string({
       unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)),

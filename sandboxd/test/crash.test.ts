@@ -13,7 +13,7 @@ async function network() {
   return { hub, payer, payee }
 }
 
-/** Whoever has the crash point is restarted with it, dies there during the work, and is started again without it. */
+/** The process with the crash point is restarted with it, dies there during the work, and is started again without it. */
 async function dieAt<T>(who: TestHub | TestNode, point: string, work: () => Promise<T>): Promise<T | Error> {
   await who.daemon.kill()
   await who.start({ CRASH_AT: point })
@@ -44,7 +44,7 @@ describe('kill -9 between any two durable steps: the payment is made exactly onc
     const invoice = await payee.invoice({ amountSat: 1000 })
     const answer = await dieAt(parties[who], point, () => payer.pay(invoice.serialized))
     const row = await outgoing(payer, invoice.paymentHash)
-    // Whoever waited at a payer that lived on gets the answer; whoever waited at one that died looks it up.
+    // A caller of a surviving payer gets the response; a caller of a payer that died looks up the result.
     if (who === 'payer') expect(answer).toBeInstanceOf(Error)
     else expect(answer).toMatchObject({ paymentPreimage: row.preimage })
     expect(row.isPaid).toBe(true)
@@ -89,7 +89,7 @@ describe('a payer with an unknown outcome waits for the recipient', () => {
   test('a recipient that hangs leaves the payment pending, not failed; it settles when the recipient is back', async () => {
     const { payer, payee } = await network()
     const invoice = await payee.invoice({ amountSat: 1000 })
-    // Stopped, not dead: its port accepts the delivery, nobody answers it.
+    // Stopped, not dead: its port accepts the delivery, but there is no response.
     payee.daemon.child.kill('SIGSTOP')
     const paying = payer.pay(invoice.serialized)
     const row = await eventually(async () => (await payer.get(`/payments/outgoingbyhash/${invoice.paymentHash}`)).json(), 'a row')

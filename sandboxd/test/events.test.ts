@@ -37,7 +37,7 @@ afterAll(() => {
   }
 })
 
-/** Somebody's web server: it writes down what it gets and then answers as told. */
+/** A web server that records what it receives and responds as the test demands. */
 async function receiver(answer: RequestListener = (_request, response) => response.end(), host = '127.0.0.1'): Promise<Receiver> {
   const calls: Call[] = []
   const server = createServer(async (request, response) => {
@@ -65,7 +65,7 @@ const TO_LOOPBACK = { 'sandbox-webhook-loopback': 'true' }
 const hashesAt = ({ calls }: Receiver): string[] => calls.map(({ event }) => event.paymentHash)
 
 async function listen(node: TestNode, options: { headers?: Record<string, string>; protocols?: string[] }): Promise<any[]> {
-  // As a header of its own: the client would not take an answer that names no sub-protocol.
+  // As a raw header, because the client would reject a response without a sub-protocol.
   const protocols = options.protocols ? { 'sec-websocket-protocol': options.protocols.join(', ') } : {}
   const socket = new WebSocket(`ws://127.0.0.1:${node.port}/websocket`, { headers: { ...options.headers, ...protocols } })
   sockets.push(socket)
@@ -99,7 +99,7 @@ const paidInvoice = async (node: TestNode, form: Record<string, string | number>
   await payFromOutside(invoice.serialized)
   return invoice.paymentHash
 }
-/** Events come in order, so whatever an earlier action caused is there when this payment's event is. */
+/** Events arrive in order, so when this payment's event arrives, those of earlier actions have arrived, too. */
 async function fence(node: TestNode, events: any[]): Promise<string> {
   const paymentHash = await paidInvoice(node)
   await eventually(() => events.some((event) => event.paymentHash === paymentHash), 'the event')
@@ -287,7 +287,7 @@ describe('webhooks', () => {
       failingHashes.push(await paidAndCalled({ webhookUrl: failing.url }, failing))
       closingHashes.push(await paidAndCalled({ webhookUrl: closing.url }, closing))
     }
-    // Calls to one URL wait for each other: a second attempt of the first event would have come before the second event.
+    // Calls to one URL are sequential, so a second attempt for the first event would have come before the second event.
     expect(hashesAt(failing)).toEqual(failingHashes)
     expect(hashesAt(closing)).toEqual(closingHashes)
     await eventually(() => /webhook failure: /.test(readText(join(hooked.dataDir, 'phoenix.log'))), 'a line in the log')
@@ -343,7 +343,7 @@ describe('webhooks', () => {
 
     beforeAll(async () => {
       everywhere = await receiver(undefined, '0.0.0.0')
-      // Names are the one thing that a test cannot have for real: this process asks a resolver of its own.
+      // Host names cannot be real in a test, so this process uses its own resolver.
       const resolver = join(temporaryDirectory(), 'resolver.cjs')
       writeFileSync(
         resolver,

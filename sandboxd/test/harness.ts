@@ -14,7 +14,7 @@ import { eventually, Hopeless } from '../../testing/eventually.ts'
 
 export { eventually }
 
-/** Real daemons, real files, real sockets. Everything that a test file starts or writes is gone when the file has run. */
+/** Real daemons, files and sockets. Everything a test file starts or writes is removed at its end. */
 
 const daemons = new Set<Daemon>()
 const directories: string[] = []
@@ -32,8 +32,8 @@ export function temporaryDirectory(): string {
 }
 
 /**
- * Below the range from which the system hands out ports by itself, and below those that the service gives its nodes (20000 on) and its
- * hub (19000 on): a daemon that is killed and started again must find its port free. One thousand ports for each test worker.
+ * Below the system's ephemeral ports, and below those of the service's nodes (from 20000) and hub (from 19000): a daemon that is killed and
+ * restarted must find its port free. One thousand ports per test worker.
  */
 let nextPort = 10_000 + (Number(process.env.VITEST_POOL_ID ?? 0) % 9) * 1_000 + (process.pid % 500)
 export async function freePort(): Promise<number> {
@@ -103,7 +103,7 @@ export class Daemon {
     daemons.add(this)
   }
 
-  /** The first match in what it prints, now or later; fails when it exits without having printed it. */
+  /** Waits for the first match in its output. Fails if it exits without one. */
   async printed(pattern: RegExp): Promise<RegExpExecArray> {
     let gone = false
     void this.exited.then(() => {
@@ -143,7 +143,7 @@ export function confText(values: Record<string, string>): string {
     .join('\n')
 }
 
-/** A node with known words and passwords, as a supervisor would prepare it. */
+/** A node with a known seed and passwords, as a supervisor would prepare it. */
 export class TestNode {
   readonly dataDir: string
   readonly words: string
@@ -174,7 +174,7 @@ export class TestNode {
     writeFileSync(join(this.dataDir, 'phoenix.conf'), confText(conf))
   }
 
-  /** Starts the process and waits for its control port only. */
+  /** Starts the process and waits only for its control port. */
   async launch(env: Record<string, string> = {}): Promise<this> {
     this.port ||= await freePort()
     this.daemon = new Daemon({
@@ -286,7 +286,7 @@ export class TestHub {
   }
 }
 
-/** A hub and two nodes that know each other; the first has money. */
+/** A hub and two connected nodes; the first has money. */
 export async function startNetwork(
   setup: { amountSat?: number } = {},
 ): Promise<{ hub: TestHub; payer: TestNode; payee: TestNode }> {

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 import { eventually, TestHub, TestNode } from './harness.ts'
 
-/** Ten times as many with FULL=1: the same, for longer. */
+/** Ten times as many with FULL=1. */
 const SCALE = process.env.FULL === '1' ? 10 : 1
 const PAYMENTS = 200 * SCALE
 const FUNDED_SAT = 10_000_000
 const KILLS_EACH = 3
-/** On a busy machine a start takes longer than the pause between two kills: without an end to them no payment would ever get through. */
+/** On a busy machine, a start takes longer than the pause between two kills. Without a limit, no payment would ever succeed. */
 const MOST_KILLS_EACH = 5 * SCALE
 
-/** A small generator with a seed, so that a run can be told apart; the timing of the machine is not repeatable. */
+/** A seeded generator, so that runs can be identified; the machine's timing is still not reproducible. */
 function generator(seed: number): () => number {
   let state = seed
   return () => {
@@ -20,13 +20,13 @@ function generator(seed: number): () => number {
 
 type Outcome = 'sent' | 'failed'
 
-/** Pays as a careful client would: after a lost answer it looks before it pays again. */
+/** Pays like a careful client: after a lost response, it checks before it pays again. */
 async function payToTheEnd(payer: TestNode, invoice: { serialized: string; paymentHash: string }): Promise<Outcome> {
   for (;;) {
     try {
       return 'paymentPreimage' in (await payer.pay(invoice.serialized)) ? 'sent' : 'failed'
     } catch {
-      // the payer died: what became of it is in its books
+      // the payer died: the result is in its records
     }
     const row = await eventually(
       async () => {

@@ -20,7 +20,7 @@ import {
 } from '../src/index.ts'
 import { Wire } from './wire.ts'
 
-/** The client against the service itself, over a line that loses what it is told to lose. */
+/** The client against the real service, over a connection that can lose requests and responses on demand. */
 let server: Server
 let wire: Wire
 let boltyard: Boltyard
@@ -211,7 +211,7 @@ describe('waiting', () => {
     const first = fails(one.key({ signal: abort.signal }), Error)
     await eventually(() => wire.seen.length === 1, 'the first to be under way')
     expect(await fails(one.key({ totalTimeoutMs: 50 }), TimeoutError)).toMatchObject({ code: 'timeout' })
-    // It never got its turn, so it was certainly not done.
+    // It never left the queue, so it was certainly not carried out.
     await fails(one.nodes.restart('node_00000000000000000000', { totalTimeoutMs: 50 }), TimeoutError)
     expect(wire.seen).toHaveLength(1)
     abort.abort()
@@ -259,7 +259,7 @@ describe('waiting', () => {
     expect(await under).toBe(reason)
     expect(await queued).toBe(reason)
     expect(wire.seen).toHaveLength(1)
-    // The turns of those who left are free again.
+    // The slots of aborted calls are free again.
     wire.faults = [tooMany(30)]
     const later = new AbortController()
     const pausing = fails(one.key({ signal: later.signal, totalTimeoutMs: 60_000 }), Error)
@@ -324,7 +324,7 @@ describe('errors have a type, a code and a request id', () => {
     const created = await merchant.createReady()
     const client = new Boltyard({ apiKey: merchant.key.key, baseUrl: `${short.url}/v1` })
     const payment = await client.payments.create({ nodeId: created.node.id, amountSat: 1, description: 'late' })
-    // The node knows it before anybody has paid.
+    // The node knows the preimage before anyone has paid.
     const credential = credentialOf(payment, await preimageFrom(created, payment))
     await eventually(() => fails(client.payments.validate(payment.id, credential), ExpiredError), 'the end of its time', 10_000)
   })
@@ -341,7 +341,7 @@ describe('errors have a type, a code and a request id', () => {
   })
 
   test('no error contains the key', async () => {
-    // Two for each attempt: what fails on a connection that was kept is sent again at once.
+    // Two for each attempt, because a request that fails on a reused connection is sent again immediately.
     wire.faults = Array(8).fill('cut')
     const error = await fails(boltyard.key(), ConnectionError)
     const { inspect } = await import('node:util')

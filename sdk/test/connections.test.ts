@@ -10,7 +10,7 @@ import manifest from '../package.json' with { type: 'json' }
 import { Boltyard, type BoltyardOptions, ConnectionError, TimeoutError, UncertainOutcomeError } from '../src/index.ts'
 import { type PaywallEvent, paywall } from '../src/paywall/index.ts'
 
-/** What becomes of the connections, in front of a server that treats each request as it is told to. */
+/** How connections are used, with a server that handles each request as the test demands. */
 
 type Seen = { method: string; path: string; socket: Socket; headers: IncomingMessage['headers']; body: string }
 type Treatment = (response: ServerResponse, request: IncomingMessage) => unknown

@@ -9,15 +9,15 @@ import { PROGRAMS } from './documented.ts'
 import { pack } from './packed.ts'
 
 /**
- * What people copy from the docs compiles under `strict`, against the types of the packed package. Always with the TypeScript of this
- * repository; with FULL=1 also with older ones, which are installed into an empty directory: `FULL=1 npm test -- sdk/test/documented.test.ts`
+ * Code from the docs compiles under `strict` against the types of the packed package, with this repository's TypeScript. With FULL=1, also
+ * with older versions, which are installed into an empty directory: `FULL=1 npm test -- sdk/test/documented.test.ts`
  */
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const OLDER = ['5.4', '5.9', '6.0']
 let directory: string
 
 beforeAll(() => {
-  // Within the repository, so that the frameworks' types are found.
+  // Inside the repository, so that the frameworks' types are found.
   directory = mkdtempSync(join(root, 'sdk/types-'))
   removeAfterwards(directory)
   const installed = join(directory, 'node_modules/@boltyard/sdk')

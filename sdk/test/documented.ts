@@ -1,4 +1,4 @@
-/** The lines of docs/paywall.md and docs/quickstart.md, each in a program of its framework, as somebody with `strict` on would have them. */
+/** The lines of docs/paywall.md and docs/quickstart.md, each in a program for its framework, compiled with `strict`. */
 export const OPTIONS = "const options = { nodeId: 'node_1', amountSat: 10 }"
 
 export type Program = { name: string; page: string; line: string; program: (line: string) => string }
@@ -21,7 +21,7 @@ const app = new Hono()
 ${OPTIONS}
 const handler = (c: Context) => c.json({ joke: '…' })`
 
-/** Wrong on purpose: where types are lost, everything is `any`, and this is no error any more. */
+/** Deliberately wrong: if the types are lost, everything is `any` and this is no longer an error. */
 const WRONG = `// @ts-expect-error
 paywall({ nodeId: 'node_1', amountSat: 'ten' })`
 

@@ -13,7 +13,7 @@ import { credentialOf } from '../../server/test/support/gateway.ts'
 import { type Server, startServer, temporaryDirectory } from '../../server/test/support/server.ts'
 import { LICENCE, pack } from './packed.ts'
 
-/** What people install: packed, installed into an empty directory, used from there. */
+/** The published package: packed, installed into an empty directory, and used from there. */
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
 
 const PAYMENT_ID = 'pay_01234567890123456789'
@@ -122,7 +122,7 @@ test('every entry point loads with import and require without any framework inst
   writeFileSync(join(directory, 'entries.cjs'), `const all = [${cjs}]\n${use}`)
   for (const file of ['entries.mjs', 'entries.cjs'])
     expect(JSON.parse(run(process.execPath, file))).toEqual(['Gate', 'chargeForTool', 'paymentOf', 'paywall'])
-  // Whatever goes wrong behind it, here a node that does not exist: an answer without a challenge.
+  // If anything fails, here because the node does not exist, the response has no challenge.
   const handler = "paywall({ nodeId: 'node_none', amountSat: 1 }, () => new Response('free'))"
   const ask = `${handler}(new Request('http://shop/')).then(({ status }) => console.log(status))`
   writeFileSync(join(directory, 'sell.cjs'), `const { paywall } = require('@boltyard/sdk/paywall')\n${ask}`)
@@ -166,7 +166,7 @@ test('it depends on nothing that only Node has, so it runs in Deno, Bun, workers
   for (const name of files) {
     const text = readFileSync(join(dist, name), 'utf8')
     expect(text, name).not.toMatch(/from ['"]node:|require\(/)
-    // The codecs use it where there is one.
+    // The codecs use it if it is available.
     if (!name.endsWith('protocol/src/bytes.js')) expect(text, name).not.toMatch(/\bBuffer\b/)
   }
 })

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** `types-…`: what another test makes and removes meanwhile. */
+/** `types-…` is created and removed by another test in the meantime. */
 const isSource = (path: string): boolean => !/\/(dist|node_modules|test|types-[^/]+)$/.test(path)
 
 /**
- * `npm pack` where nothing was built, as after `git clone && npm ci`. In a copy: the build empties `dist`, which other tests use meanwhile.
- * The copy is made in `into`, beside the tarball; gives the tarball's path.
+ * Runs `npm pack` in an unbuilt copy, as after `git clone && npm ci`. A copy, because the build empties `dist`, which other tests use at the
+ * same time. The copy is created in `into`, next to the tarball. Returns the tarball's path.
  */
 export function pack(room: 'sdk' | 'cli', into: string): string {
   const clone = join(into, `clone-${room}`)

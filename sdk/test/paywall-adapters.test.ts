@@ -13,7 +13,7 @@ beforeAll(async () => {
 const receiptOf = (answer: Response): any =>
   JSON.parse(Buffer.from(answer.headers.get('payment-receipt') ?? '', 'base64url').toString())
 
-/** A request that the handler of /slow is working on. */
+/** A request that the handler of /slow is processing. */
 async function begin(shop: Shop, url: string, credential: string) {
   let resume = (): void => undefined
   const worked = new Promise<void>((resolve) => {
@@ -215,7 +215,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect(await left).toBe('AbortError')
     await eventually(() => market.wire.underWay === 0, 'the question to be taken back', 10_000)
     market.wire.holdMs = 0
-    // Neither a challenge nor a failure: nobody was there for either.
+    // Neither a challenge nor a failure, because the customer was gone.
     expect(market.events).toEqual([])
   })
 })

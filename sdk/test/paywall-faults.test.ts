@@ -7,14 +7,14 @@ import { eventually } from '../../server/test/support/server.ts'
 import { challengesIn, invoiceIn, Market, present, protocolOf } from './paywall-harness.ts'
 import { type Opening, SHOPS, type Shop } from './paywall-shops.ts'
 
-/** Whatever is wrong between the shop, the gateway and the node: nobody pays twice, and nobody is served for nothing. */
+/** Whatever fails between the shop, the gateway and the node, no one pays twice and no one is served for free. */
 
 const open = SHOPS[0]?.[1] as Opening
 let market: Market
 let shop: Shop
 let url: string
 beforeAll(async () => {
-  // Nodes' events are lost: what is settled the gateway has to ask for.
+  // Node events are lost, so the gateway has to ask for settlements.
   market = await Market.open({ NODE_CALLBACK_URL: NOWHERE })
   shop = await open(market.terms)
   url = shop.url('/jokes/1')
@@ -36,7 +36,7 @@ const expectNoChallenge = (answer: Response): void => {
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
 }
 
-/** The most dangerous customer there is: pays whatever comes, and comes back with the last thing that was paid. */
+/** The most dangerous customer: pays every challenge and presents the last credential. */
 async function payEverything(at: string, payChallenge: (challenge: string) => Promise<string>): Promise<Response> {
   let answer = await fetch(at)
   for (let times = 0; answer.status === 402 && times < 5; times++)
@@ -144,7 +144,7 @@ describe('the gateway', () => {
 
   test('C45: a customer who disconnects while it is asked is served once on return', async () => {
     const credential = await market.buy(url)
-    // It is on its way, and gets there.
+    // The request is in transit and will arrive.
     market.wire.holdMs = 500
     const controller = new AbortController()
     const left = present(url, credential, { signal: controller.signal }).catch((error) => error.name)

@@ -6,7 +6,7 @@ import type { PaywallEvent } from '../src/paywall/events.ts'
 import type { Protocol } from '../src/types.ts'
 import { Wire } from './wire.ts'
 
-/** The service, a merchant with two nodes, the way between them, and a customer with a wallet. */
+/** The service, a merchant with two nodes, the connection between them, and a customer with a wallet. */
 export class Market {
   readonly server: Server
   readonly owner: Owner
@@ -30,7 +30,7 @@ export class Market {
     return Market.on(await startServer({ env: { TRUST_PROXY: '1', ...env } }))
   }
 
-  /** Of a new account. */
+  /** The key of a new account. */
   static async on(server: Server): Promise<Market> {
     const owner = await newMerchant(server)
     const nodes = await Promise.all([owner.createReady(), owner.createReady()])
@@ -47,13 +47,13 @@ export class Market {
       client: this.client,
       nodeId: this.node.node.id,
       amountSat: 10,
-      // All customers of these tests have one address.
+      // All customers in these tests share one address.
       maxOpenVisits: 0,
       onEvent: (event: PaywallEvent) => this.events.push(event),
     }
   }
 
-  /** Wallet of every client. */
+  /** The wallet used by every client. */
   readonly wallet = {
     payInvoice: async ({ invoice }: { invoice: string }): Promise<{ paymentHash: string; preimage: string }> => {
       const answer = await this.server.operator('POST', '/sandbox/pay', { json: { invoice } })
@@ -63,13 +63,13 @@ export class Market {
     },
   }
 
-  /** What a customer sends who has paid this challenge. */
+  /** The credential of a customer who has paid this challenge. */
   async credentialFor(challenge: string): Promise<string> {
     const { preimage } = await this.wallet.payInvoice({ invoice: invoiceIn(challenge) })
     return credentialOf({ protocol: protocolOf(challenge), challenge }, preimage)
   }
 
-  /** Asks, pays, and has not come back yet. */
+  /** Requests and pays, but has not presented the credential yet. */
   async buy(url: string): Promise<string> {
     const answer = await fetch(url)
     if (answer.status !== 402) throw new Error(`${answer.status} ${await answer.text()}`)
@@ -79,7 +79,7 @@ export class Market {
 
 export const protocolOf = (challenge: string): Protocol => (challenge.startsWith('Payment ') ? 'mpp' : 'l402')
 
-/** In the order of the header. */
+/** In header order. */
 export function challengesIn(answer: Response): string[] {
   return (answer.headers.get('www-authenticate') ?? '').split(/, (?=Payment |L402 )/).filter((text) => text !== '')
 }

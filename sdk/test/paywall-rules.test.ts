@@ -13,7 +13,7 @@ import { paywall as nextPaywall } from '../src/paywall/adapters/next.ts'
 import { challengesIn, Market, present } from './paywall-harness.ts'
 import { type Opening, SHOPS, type Shop } from './paywall-shops.ts'
 
-/** The rules of every paywall, where one framework shows them as well as another. */
+/** Rules of every paywall that need to be tested in only one framework. */
 
 const open = SHOPS[0]?.[1] as Opening
 let market: Market
@@ -230,7 +230,7 @@ describe('selling 3: a delivery that does not complete', () => {
     vi.spyOn(console, 'error').mockImplementation(() => undefined)
     const shop = await open(market.terms)
     const credential = await market.buy(shop.url('/missing'))
-    // More often than one call of the client repeats it.
+    // More often than the client retries a single call.
     market.wire.faults = ['pass', ...Array(6).fill('lose answer')]
     expect((await present(shop.url('/missing'), credential)).status).toBe(404)
     await eventually(() => asked().filter((name) => name === 'release').length === 7, 'the repetitions')
@@ -326,7 +326,7 @@ describe('selling 5: misconfiguration is reported', () => {
     async (_name, options, says) => {
       const lines: string[] = []
       vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(String(line)))
-      // A minute later than whatever another test was told.
+      // A minute after any warning from another test.
       vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000 * ++minutes)
       const charge = nextPaywall({ ...market.terms, patienceMs: 500, ...(await options()) }, () => new Response('free'))
       for (let time = 0; time < 2; time++) {
@@ -395,7 +395,7 @@ describe('selling 8: a reusable L402 credential is verified in the process', () 
     for (let time = 0; time < 5; time++) expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
     expect(asked()).toEqual(['redeem'])
     expect(types()).toEqual(['challenged', ...Array(5).fill('delivered')])
-    // A forged one is another one.
+    // A forged credential is a different one.
     expect((await present(shop.url('/jokes/1'), `${credential.slice(0, -1)}${credential.endsWith('0') ? 1 : 0}`)).status).toBe(
       402,
     )
@@ -424,7 +424,7 @@ describe('selling 10: unpaid visits are limited', () => {
     '%s: at most so many per address, also at once; a paid one frees its place',
     async (name, openShop) => {
       vi.spyOn(console, 'error').mockImplementation(() => undefined)
-      // Visits are counted in this process, so each shop has visitors of its own.
+      // Visits are counted per process, so each shop gets its own visitors.
       const [here, there] = [`192.0.2.${SHOPS.findIndex(([shop]) => shop === name)}`, `198.51.100.${name.length}`]
       const shop = await openShop({ ...market.terms, maxOpenVisits: 3 })
       const url = shop.url('/jokes/1')

@@ -3,8 +3,8 @@ import express from 'express'
 import { paywall } from '../src/paywall/adapters/express.ts'
 
 /**
- * A shop in a process of its own: its key and the service's address are in its environment. It says where it is, and when it has begun
- * to work on /endless.
+ * A shop in its own process, with the key and the service's address in its environment. It prints its address, and a line when /endless has
+ * started.
  */
 const terms = { nodeId: process.env.NODE_ID ?? '', amountSat: 10 }
 const app = express()

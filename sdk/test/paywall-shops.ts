@@ -17,24 +17,24 @@ import type { PaywallOptions } from '../src/paywall/options.ts'
 
 const express4: typeof express5 = createRequire(import.meta.url)('express4')
 
-/** The same small shop in every framework, each as its own documentation writes it, on a real socket. */
+/** The same small shop in every framework, written as in the framework's documentation, on a real socket. */
 export type Shop = {
   url: (path: string) => string
-  /** How many jokes were told, and how many slow answers were begun. */
+  /** How many jokes were served, and how many slow responses were started. */
   delivered: number
   started: number
-  /** Connections that have ended. */
+  /** Closed connections. */
   closed: number
   /** What /slow and /broken-off wait for. */
   work: () => Promise<void>
-  /** Set to true, /missing and /broken-off answer as they should. */
+  /** If true, /missing and /broken-off respond normally. */
   isRepaired: boolean
 }
 export type ShopOptions = PaywallOptions<any>
 /**
- * GET /jokes/:id: a joke. /broken: the handler throws. /public: the handler says that anybody may cache it. /missing: 404. /slow: an answer
- * after some work. /broken-off: half an answer, some work, then the shop breaks it off. /released, /delivered: the handler decides itself,
- * and answers the opposite.
+ * GET /jokes/:id: a joke. /broken: the handler throws. /public: the handler allows shared caches. /missing: 404. /slow: a response after some
+ * work. /broken-off: half a response, some work, then the shop aborts it. /released, /delivered: the handler decides itself, and responds with
+ * the opposite.
  */
 export type Opening = (options: ShopOptions) => Promise<Shop>
 
@@ -223,7 +223,7 @@ async function openHono(options: ShopOptions): Promise<Shop> {
   return opened(serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server, shop)
 }
 
-/** What Next or a worker's runtime does: the router is elsewhere, the handler turns a request into a response. */
+/** Like Next or a worker runtime: the router is elsewhere, and the handler turns a request into a response. */
 const openPlain =
   (charge: typeof paywall) =>
   async (options: ShopOptions): Promise<Shop> => {

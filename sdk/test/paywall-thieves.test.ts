@@ -15,7 +15,7 @@ import { patiently } from '../src/paywall/gate/patience.ts'
 import { challengesIn, Market, present } from './paywall-harness.ts'
 import { type Opening, SHOPS } from './paywall-shops.ts'
 
-/** Customers who want more than they have paid for, and customers who leave at odd moments and must not lose what they have paid. */
+/** Customers who try to get more than they paid for, and customers who disconnect at bad moments and must not lose their payment. */
 
 let market: Market
 const servers: Server[] = []
@@ -115,7 +115,7 @@ describe('selling 3: HTTP/2', () => {
   async function film(work: (response: Http2ServerResponse) => unknown): Promise<string> {
     const charge = paywall(market.terms)
     const server = createHttp2Server(
-      // The types of the two versions differ in what `end` may be given.
+      // The two versions have different types for `end`.
       (request, response) => void charge(request, response as unknown as ServerResponse, () => work(response)),
     )
     return listening(server)
@@ -169,7 +169,7 @@ describe('selling 3: HTTP/2', () => {
     await begun.wait
     stream.close(constants.NGHTTP2_CANCEL)
     await once(stream, 'close')
-    // Answered on the same connection, so the shop has heard of the reset by then.
+    // The response is on the same connection, so the shop has seen the reset by then.
     await once(session.request({ ':path': '/film' }).resume(), 'end')
     shop.open()
     await eventually(() => ending() !== undefined, 'the end of the delivery')

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-/** The lines of docs/paywall.md, as they stand there, with every check on. */
+/** The code in docs/paywall.md, unchanged, with all compiler checks on. */
 
 const sdk = fileURLToPath(new URL('..', import.meta.url))
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')

@@ -20,7 +20,7 @@ import { paymentOf } from '../src/paywall/paid.ts'
 import { challengesIn, invoiceIn, Market, present } from './paywall-harness.ts'
 import { type Opening, SHOPS, type Shop } from './paywall-shops.ts'
 
-/** What a paywall promises: one payment, one delivery; a payment for one thing buys no other. */
+/** A paywall's promises: one payment buys one delivery, and a payment for one resource buys no other. */
 
 const open = SHOPS[0]?.[1] as Opening
 let market: Market
@@ -44,7 +44,7 @@ describe('one payment, one delivery', () => {
     const credential = await market.buy(url)
     const answers = await Promise.all(Array.from({ length: 20 }, () => present(url, credential)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
-    // The others came while it was being answered, or after it.
+    // The others arrived during or after its response.
     expect(answers.filter(({ status }) => status === 409 || status === 402)).toHaveLength(19)
     for (const answer of answers) if (answer.status === 409) expect(challengesIn(answer)).toEqual([])
     expect(shop.delivered).toBe(1)
@@ -75,9 +75,9 @@ describe('one payment, one delivery', () => {
       )
       const [here = '', there = ''] = shops
       const credential = await market.buy(here)
-      // The one that did not issue it serves it just as well.
+      // The process that did not issue it serves it, too.
       expect((await present(there, credential)).status).toBe(200)
-      // Until it is confirmed there, it is a delivery in progress.
+      // Until it is confirmed, the delivery is in progress.
       await eventually(async () => (await present(here, credential)).status === 402, 'the confirmation')
       const other = await market.buy(there)
       const answers = await Promise.all([...shops, ...shops, ...shops].map((each) => present(each, other)))
@@ -124,7 +124,7 @@ describe('a payment for something else', () => {
       code: 'other_terms',
       presented: expect.stringMatching(/^pay_/),
     })
-    // Its own door is still open to it.
+    // It still works for its own resource.
     expect((await present(url, credential)).status).toBe(200)
   })
 
@@ -230,7 +230,7 @@ describe('calls to the gateway', () => {
   })
 })
 
-/** Before all routes no pattern is known, or one that fits everything: the path itself has to bind what is paid for. */
+/** Before routing, the pattern is unknown or matches everything, so the payment must be bound to the path. */
 describe('in front of a whole site', () => {
   const close: (() => void)[] = []
   afterAll(() => {
@@ -271,7 +271,7 @@ describe('in front of a whole site', () => {
     const answer = await present(`${site}/paid/one`, credential)
     expect([answer.status, await answer.json()]).toEqual([200, description])
 
-    // Longer than a description can be, and the same but for the last letter.
+    // Longer than a description may be, and different only in the last letter.
     const long = `${site}/paid/${'x'.repeat(2_000)}`
     const paid = await market.buy(`${long}a`)
     expect((await present(`${long}b`, paid)).status).toBe(402)

@@ -5,8 +5,8 @@ import { afterAll } from 'vitest'
 
 export type Seen = { method: string; path: string; idempotencyKey: string | undefined; atMs: number }
 /**
- * What happens to one request on its way. `lose answer`: the service has done it, and nobody hears. `cut`: it never gets there.
- * `swallow`: nor does it, and the line stays open. Else an answer that somebody in between gives.
+ * What happens to one request in transit. `lose answer`: the service handles it, but the response is lost. `cut`: it never arrives. `swallow`:
+ * it never arrives, and the connection stays open. Otherwise, a response from a proxy.
  */
 export type Fault =
   | 'pass'
@@ -15,11 +15,11 @@ export type Fault =
   | 'swallow'
   | { status: number; headers?: Record<string, string>; body?: string }
 
-/** The way to a real service, with holes in it. Faults are used up one by one; then everything passes. */
+/** An unreliable connection to a real service. Faults are used one by one; after that, everything passes. */
 export class Wire {
   readonly seen: Seen[] = []
   faults: Fault[] = []
-  /** How many were under way at once, at most. */
+  /** The maximum number of concurrent requests. */
   mostAtOnce = 0
   holdMs = 0
   #atOnce = 0
@@ -61,7 +61,7 @@ export class Wire {
     outgoing.end(body)
   }
 
-  /** How many are under way now. */
+  /** The current number of requests. */
   get underWay(): number {
     return this.#atOnce
   }

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { basic, FULL, startNetwork, type TestHub, type TestNode } from '../harness.ts'
 
-/** A hub and two nodes that get what nobody should send them. */
+/** A hub and two nodes that receive hostile input. */
 
 export let hub: TestHub
 export let node: TestNode
@@ -13,7 +13,7 @@ beforeAll(async () => {
   ;({ hub, payer: node, payee } = await startNetwork())
 })
 
-/** Whatever was done to them, the same processes still answer, and none of them has complained of an error of its own. */
+/** Checks that the same processes still respond and have logged no internal error. */
 afterEach(async () => {
   try {
     expect((await node.get('/getinfo')).status).toBe(200)
@@ -22,7 +22,7 @@ afterEach(async () => {
   } finally {
     const complaints = [node, payee, hub].map(({ daemon }) => daemon.stderr)
     const dead = [node, payee, hub].filter(({ daemon }) => daemon.child.exitCode !== null)
-    // The next test is to judge its own hostility, not this one's.
+    // The next test must see only its own errors.
     for (const daemon of [node.daemon, payee.daemon, hub.daemon]) daemon.stderr = ''
     for (const one of dead) await one.start()
     expect([...new Set(complaints.join('').split('\n'))]).toEqual([''])
@@ -37,7 +37,7 @@ afterAll(() => {
 export const AUTHORIZATION = `Authorization: ${basic(FULL)}`
 export const FORM = 'application/x-www-form-urlencoded'
 
-/** Sends these bytes as they are, and answers with all that comes back until the other side closes. */
+/** Sends these bytes unchanged and returns everything received until the other side closes. */
 export async function raw(port: number, bytes: string | Buffer): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   const chunks: Buffer[] = []
