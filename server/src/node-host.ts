@@ -18,6 +18,7 @@ import { ProcessRuntime } from './runtimes/process/process-runtime.ts'
 import { installSoftware, versionsOf } from './runtimes/process/software.ts'
 import { Hub } from './sandbox/hub.ts'
 import { Settlements } from './settlements/settlements.ts'
+import type { NoteChange } from './store/changes.ts'
 import type { Sql } from './store/db.ts'
 import { findAnyNode } from './store/nodes/nodes.ts'
 import { placesBefore, takeOverHost, wakeNode } from './store/nodes/steps.ts'
@@ -42,10 +43,10 @@ export type NodeHost = {
   close: () => Promise<void>
 }
 
-export type NodeHostOptions = { config: Config; sql: Sql; masterKeys: MasterKey[]; log: Logger }
+export type NodeHostOptions = { config: Config; sql: Sql; masterKeys: MasterKey[]; noteChange: NoteChange; log: Logger }
 
 export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> {
-  const { config, sql, masterKeys, log } = options
+  const { config, sql, masterKeys, noteChange, log } = options
   const { software } = config
   const host = hostIdOf(config.dataDir)
   const addressOf = addressIn(config.dataDir)
@@ -57,7 +58,7 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     accessTo: access,
   } as const
   if (config.role === 'api') {
-    const settlements = new Settlements({ sql, accessTo: access, host: undefined, log })
+    const settlements = new Settlements({ sql, accessTo: access, host: undefined, noteChange, log })
     const hubProcess = software.kind === 'sandbox' ? HubProcess.attach(config.dataDir) : undefined
     return {
       ...common,
@@ -71,7 +72,7 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     }
   }
   const { runtime, hubProcess, materialOf } = await openProcessRuntime(options, host)
-  const settlements = new Settlements({ sql, accessTo: access, host, log })
+  const settlements = new Settlements({ sql, accessTo: access, host, noteChange, log })
   const beforeStop = async (nodeId: string): Promise<void> => {
     const address = await runtime.address(nodeId)
     if (address) await settlements.askBeforeStop(nodeId, address)

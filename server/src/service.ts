@@ -11,6 +11,8 @@ import { Keys } from './accounts/keys/keys.ts'
 import { Links } from './accounts/people/links.ts'
 import { SignIn } from './accounts/people/sign-in.ts'
 import { type Config, operatorTokenFile } from './config.ts'
+import { AccountChanges } from './events/account-changes.ts'
+import { ChangeNotifier } from './events/change-notifier.ts'
 import { Deliveries } from './gateway/deliveries.ts'
 import { Payments } from './gateway/payments.ts'
 import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
@@ -81,7 +83,12 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   opened.push(releasePort)
   const keys = new Keys(sql, logger)
   opened.push(() => keys.close())
-  const nodeHost = await openNodeHost({ config, sql, masterKeys, log: logger })
+  const notifier = new ChangeNotifier({ sql, log: logger })
+  opened.push(() => notifier.close())
+  const noteChange = notifier.note
+  const changes = new AccountChanges({ sql, log: logger })
+  opened.push(() => changes.close())
+  const nodeHost = await openNodeHost({ config, sql, masterKeys, noteChange, log: logger })
   opened.push(() => nodeHost.close())
 
   let stopping = false
@@ -106,9 +113,10 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
     links,
     nodes,
     wallets: new Wallets({ ...nodeHost, sql }),
-    payments: new Payments({ ...nodeHost, sql, config, masterKeys, protocolKeys }),
-    validation: new Validation({ ...nodeHost, sql, protocolKeys }),
-    deliveries: new Deliveries(sql),
+    payments: new Payments({ ...nodeHost, sql, config, masterKeys, protocolKeys, noteChange }),
+    validation: new Validation({ ...nodeHost, sql, protocolKeys, noteChange }),
+    deliveries: new Deliveries({ sql, noteChange }),
+    changes,
     topUps,
     sandbox: hub && new Sandbox({ sql, hub, publicUrl: config.publicUrl }),
     lookUpNode: nodeHost.lookUpNode,

@@ -1,6 +1,7 @@
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId } from '../platform/ids.ts'
 import { Problem } from '../problems.ts'
+import type { NoteChange } from '../store/changes.ts'
 import type { Sql } from '../store/db.ts'
 import { confirmDeliveries, type DeliveryName, MOST_RELEASES, releaseDelivery } from '../store/payments/deliveries.ts'
 import { findPayment } from '../store/payments/payments.ts'
@@ -13,9 +14,11 @@ export type ReleasedPayment = { id: string; status: 'paid'; redeemable: true }
 /** How the deliveries ended that redemptions have claimed. */
 export class Deliveries {
   readonly #sql: Sql
+  readonly #noteChange: NoteChange
 
-  constructor(sql: Sql) {
+  constructor({ sql, noteChange }: { sql: Sql; noteChange: NoteChange }) {
     this.#sql = sql
+    this.#noteChange = noteChange
   }
 
   /** In the order given. What another request holds, or nobody, is not claimed. */
@@ -24,6 +27,7 @@ export class Deliveries {
     const named = deliveries.filter(({ id }) => isId('pay', id))
     const confirmed = named.length === 0 ? [] : await confirmDeliveries(this.#sql, call.accountId, named)
     crashpoint('delivered: confirmed')
+    if (confirmed.length > 0) this.#noteChange(call.accountId, 'payments')
     const names = new Set(confirmed.map(({ id, requestId }) => `${id} ${requestId}`))
     return deliveries.map(({ id, requestId }) => {
       const isDelivered = names.has(`${id} ${requestId}`)
@@ -36,7 +40,8 @@ export class Deliveries {
     if (!isId('pay', id)) throw notFound()
     const isReleased = await releaseDelivery(this.#sql, call, { id, requestId }, reason)
     crashpoint('release: released')
-    if (!isReleased) await this.#requireReleased(call, { id, requestId })
+    if (isReleased) this.#noteChange(call.accountId, 'payments', 'activity')
+    else await this.#requireReleased(call, { id, requestId })
     return { id, status: 'paid', redeemable: true }
   }
 

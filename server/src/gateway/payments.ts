@@ -13,6 +13,7 @@ import { primitives } from '../platform/primitives.ts'
 import type { MasterKey } from '../platform/secrets.ts'
 import { badCursor, noSuchNode, Problem } from '../problems.ts'
 import type { AskableNode } from '../settlements/settlements.ts'
+import type { NoteChange } from '../store/changes.ts'
 import type { Database, Sql } from '../store/db.ts'
 import {
   findShownPayment,
@@ -66,6 +67,7 @@ export type PaymentsDeps = {
   protocolKeys: ProtocolKeys
   /** Undefined: no such node. */
   accessTo: (nodeId: string) => Promise<PayableNode | undefined>
+  noteChange: NoteChange
 }
 
 /** HTTP 402: challenges that a node of the account is paid for. */
@@ -98,6 +100,7 @@ export class Payments {
           ? await work(sql, await prepare())
           : await once(sql, masterKeys, repeatable, 201, { prepare, work })
       crashpoint('payment: committed')
+      this.#deps.noteChange(call.accountId, 'payments')
       return created
     } finally {
       leave()

@@ -7,6 +7,7 @@ import { isId } from '../platform/ids.ts'
 import { primitives } from '../platform/primitives.ts'
 import { Problem } from '../problems.ts'
 import type { AskableNode, NodesWord, Settlements } from '../settlements/settlements.ts'
+import type { NoteChange } from '../store/changes.ts'
 import type { Sql } from '../store/db.ts'
 import { type Claim, claimDelivery, type Delivery, type ExpectedTerms } from '../store/payments/deliveries.ts'
 import {
@@ -45,6 +46,7 @@ export type ValidationDeps = {
   /** Undefined: no such node. */
   accessTo: (nodeId: string) => Promise<AskableNode | undefined>
   settlements: Settlements
+  noteChange: NoteChange
 }
 
 /** A settled payment on the expected terms whose credential is right, and until when that is. */
@@ -78,6 +80,7 @@ export class Validation {
     if (proved) this.#verified.set(key, proved)
     const paid = proved ?? (await this.#validateSlowPath(call, id, key, presented, expect))
     crashpoint('validate: paid')
+    this.#deps.noteChange(call.accountId, 'payments', 'activity')
     return paidView(paid)
   }
 
@@ -110,6 +113,7 @@ export class Validation {
     const proved = proof && (await claimDelivery(this.#deps.sql, call, id, claim, expect, proof))
     const redeemed = proved ? redeemedView(id, 'mpp', proved) : await this.#redeemSlowPath(call, id, presented, params, claim)
     crashpoint('redeem: claimed')
+    this.#deps.noteChange(call.accountId, 'payments', 'activity')
     return redeemed
   }
 

@@ -8,6 +8,7 @@ import type { Keys } from '../accounts/keys/keys.ts'
 import type { Links } from '../accounts/people/links.ts'
 import type { SignIn } from '../accounts/people/sign-in.ts'
 import type { Config } from '../config.ts'
+import type { AccountChanges } from '../events/account-changes.ts'
 import type { Deliveries } from '../gateway/deliveries.ts'
 import type { Payments } from '../gateway/payments.ts'
 import type { Validation } from '../gateway/validation.ts'
@@ -34,6 +35,7 @@ export type AppDeps = {
   payments: Payments
   validation: Validation
   deliveries: Deliveries
+  changes: AccountChanges
   topUps: TopUps
   /** Undefined where money is real. */
   sandbox: Sandbox | undefined

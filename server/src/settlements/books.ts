@@ -1,28 +1,33 @@
 import { mppReceipt } from '../../../protocol/src/mpp.ts'
+import type { NoteChange } from '../store/changes.ts'
 import { settleTopUp } from '../store/credit/top-ups.ts'
 import type { Sql } from '../store/db.ts'
 import { type Invoices, PAYMENT_INVOICES, TOP_UP_INVOICES } from '../store/payments/invoices.ts'
 import { findUnsettled, recordSettlement } from '../store/payments/payments.ts'
 
+export type BookDeps = { sql: Sql; noteChange: NoteChange }
+
 /** Where invoices of one kind are kept. */
 export type Book = {
   invoices: Invoices
   /** False: not in this book, or settled before. `atMs` undefined: now, by the database's clock. */
-  settle: (sql: Sql, nodeId: string, paymentHash: Buffer, atMs: number | undefined) => Promise<boolean>
+  settle: (deps: BookDeps, nodeId: string, paymentHash: Buffer, atMs: number | undefined) => Promise<boolean>
 }
 
-const settlePayment: Book['settle'] = async (sql, nodeId, paymentHash, atMs) => {
+const settlePayment: Book['settle'] = async ({ sql, noteChange }, nodeId, paymentHash, atMs) => {
   const payment = await findUnsettled(sql, nodeId, paymentHash)
   if (!payment) return false
   const { id, protocol, challenge, nowMs } = payment
   const settledAtMs = atMs ?? nowMs
   const receipt = protocol === 'mpp' ? mppReceipt(challenge, paymentHash, settledAtMs) : null
-  await recordSettlement(sql, id, settledAtMs, receipt)
+  const accountId = await recordSettlement(sql, id, settledAtMs, receipt)
+  if (accountId !== undefined) noteChange(accountId, 'payments', 'activity')
   return true
 }
 
 /** A hash is in at most one of them, and a book that does not have it does nothing. */
 export const BOOKS: readonly Book[] = [
   { invoices: PAYMENT_INVOICES, settle: settlePayment },
-  { invoices: TOP_UP_INVOICES, settle: settleTopUp },
+  // Its credit is in the log, which is told of by itself.
+  { invoices: TOP_UP_INVOICES, settle: ({ sql }, ...payment) => settleTopUp(sql, ...payment) },
 ]

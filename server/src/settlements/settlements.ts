@@ -2,6 +2,7 @@ import { findIncoming } from '../lightning/phoenixd/client.ts'
 import type { Logger } from '../platform/log.ts'
 import type { NodeAddress } from '../platform/node-agent.ts'
 import { isStoreDown } from '../platform/store-down.ts'
+import type { NoteChange } from '../store/changes.ts'
 import type { Sql } from '../store/db.ts'
 import {
   type AnsweredInvoice,
@@ -43,6 +44,7 @@ export type SettlementsDeps = {
   accessTo: (nodeId: string) => Promise<AskableNode | undefined>
   /** Whose nodes to sweep; undefined in a process that only serves. */
   host: string | undefined
+  noteChange: NoteChange
   log: Logger
 }
 
@@ -87,7 +89,7 @@ export class Settlements {
   }
 
   async #settle(nodeId: string, paymentHash: Buffer, atMs: number | undefined): Promise<void> {
-    for (const book of BOOKS) if (await book.settle(this.#deps.sql, nodeId, paymentHash, atMs)) return
+    for (const book of BOOKS) if (await book.settle(this.#deps, nodeId, paymentHash, atMs)) return
   }
 
   /**

@@ -76,29 +76,3 @@ export async function funnelOf(sql: Sql, accountId: string): Promise<OverviewRow
           WHERE account_id = ${accountId} AND settled_at >= now() - ${DAYS} * interval '1 day') s`
   return row ?? { issued: 0, settled: 0, paid: 0 }
 }
-
-/** Two of these that differ: something has changed in between. */
-export type Fingerprint = { nodes: string; payments: string; activity: string }
-
-/**
- * Cheap enough for every second. Not the highest ids alone: a row whose transaction took longer appears below one that was there
- * before, and nobody would be told of it. So it is the last few, and of payments also what became of them.
- */
-export async function fingerprintOf(sql: Sql, accountId: string): Promise<Fingerprint> {
-  const [row] = await sql<Fingerprint[]>`
-    SELECT (SELECT count(*) || ' ' || coalesce(sum(hashtextextended(concat_ws(' ', id, name, status, operation, update_status,
-                     extract(epoch FROM updated_at), ${isSilent(sql)}), 0)), 0)
-              FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL) AS nodes,
-           (SELECT coalesce(md5(string_agg(concat_ws(' ', id, settled_at IS NULL), ',')), '')
-              FROM (SELECT id, settled_at FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT ${LAST}) p)
-             || ' ' || (SELECT coalesce(md5(string_agg(log_id::text, ',')), '')
-              FROM (SELECT log_id FROM paid_payments WHERE account_id = ${accountId} AND log_id > 0 ORDER BY log_id DESC LIMIT ${LAST}) p)
-             || ' ' || coalesce(a.payments, '') AS payments,
-           coalesce(a.everything, '') AS activity
-    FROM (SELECT md5(string_agg(id::text, ',')) AS everything,
-                 md5(string_agg(id::text, ',') FILTER (WHERE action LIKE 'payment.%')) AS payments
-          FROM (SELECT id, action FROM activity_log WHERE account_id = ${accountId} AND id > 0 ORDER BY id DESC LIMIT ${LAST}) last) a`
-  return row ?? { nodes: '', payments: '', activity: '' }
-}
-
-const LAST = 50

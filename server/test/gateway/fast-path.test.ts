@@ -35,7 +35,12 @@ beforeAll(async () => {
   keys = await ProtocolKeys.open(sql, master, undefined)
   const later = await ProtocolKeys.open(sql, masterKeyOf(randomBytes(32)), master)
   // The node is out of reach: what is not settled in the store stays unknown.
-  const deps = { sql, accessTo: async () => undefined, settlements: undefined as never } satisfies Partial<ValidationDeps>
+  const deps = {
+    sql,
+    accessTo: async () => undefined,
+    settlements: undefined as never,
+    noteChange: () => undefined,
+  } satisfies Partial<ValidationDeps>
   fast = new Validation({ ...deps, protocolKeys: keys })
   slow = new Validation({ ...deps, protocolKeys: later })
 })

@@ -4,7 +4,14 @@ import type { Logger } from '../../platform/log.ts'
 import { derivedKey, type MasterKey } from '../../platform/secrets.ts'
 import { emailTaken, Problem } from '../../problems.ts'
 import type { Database, Sql } from '../../store/db.ts'
-import { endSessions, findAccountOf, listSessions, type PersonRow, type SessionRow } from '../../store/people/people.ts'
+import {
+  endSessions,
+  findAccountOf,
+  isOpenSession,
+  listSessions,
+  type PersonRow,
+  type SessionRow,
+} from '../../store/people/people.ts'
 import { createAccount, RESERVED_NAMES } from '../accounts.ts'
 import {
   type AuthInstance,
@@ -131,6 +138,10 @@ export class SignIn {
 
   sessions(person: Person): Promise<SessionRow[]> {
     return listSessions(this.#sql, person.userId)
+  }
+
+  isSessionOpen({ sessionId }: Person): Promise<boolean> {
+    return isOpenSession(this.#sql, sessionId)
   }
 
   endSessions(person: Person, which: 'all' | 'others'): Promise<void> {

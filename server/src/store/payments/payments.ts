@@ -203,17 +203,24 @@ export async function findUnsettled(
 
 /**
  * The node's word about one of its invoices, once: the first time and its receipt stay. What was earned is in the node from now on,
- * whatever happens before the next look at it.
+ * whatever happens before the next look at it. Returns whose it is; undefined: it was known already.
  */
-export async function recordSettlement(sql: Sql, id: string, settledAtMs: number, receipt: string | null): Promise<void> {
-  await sql`
+export async function recordSettlement(
+  sql: Sql,
+  id: string,
+  settledAtMs: number,
+  receipt: string | null,
+): Promise<string | undefined> {
+  const [row] = await sql<{ accountId: string }[]>`
     WITH settled AS (
       UPDATE gateway_payments SET settled_at = to_timestamp(${settledAtMs} / 1000.0), receipt = ${receipt}, ask_at = NULL, unpaid_at = NULL
       WHERE id = ${id} AND settled_at IS NULL RETURNING id, account_id, node_id
     ), funded AS (
       UPDATE nodes SET has_funds = true, funded_at = now() WHERE id IN (SELECT node_id FROM settled)
     )
-    INSERT INTO activity (account_id, actor, action, target) SELECT account_id, node_id, 'payment.settled', id FROM settled`
+    INSERT INTO activity (account_id, actor, action, target) SELECT account_id, node_id, 'payment.settled', id FROM settled
+    RETURNING account_id AS "accountId"`
+  return row?.accountId
 }
 
 /**

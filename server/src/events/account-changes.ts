@@ -1,0 +1,103 @@
+import type { Logger } from '../platform/log.ts'
+import { isStoreDown } from '../platform/store-down.ts'
+import { CHANGES, type Change, listenForChanges, paymentCursorOf } from '../store/changes.ts'
+import type { Database } from '../store/db.ts'
+
+export type Changed = Record<Change, boolean>
+type Watcher = (changed: Changed) => void
+
+/** A transaction notifies of several things, one after the other. */
+const MOMENT_MS = 20
+/** Who is told asks for what has changed: this bounds how often. */
+const PAUSE_MS = 1_000
+const SWEEP_MS = 30_000
+
+type Watched = {
+  watchers: Set<Watcher>
+  pending: Set<Change>
+  /** When it ends, what is pending is told. */
+  timer: NodeJS.Timeout | undefined
+  cursor: string
+}
+
+export type AccountChangesOptions = { sql: Database; log: Logger; pauseMs?: number; sweepMs?: number }
+
+/**
+ * Tells whoever watches an account that something in it has changed, whichever process did it. A notification can be lost together with
+ * the process that was to send it, or with the connection that listens. After the latter, everybody is told that everything has changed;
+ * for the former, a sweep compares how far the payments of watched accounts have come.
+ */
+export class AccountChanges {
+  readonly #sql: Database
+  readonly #log: Logger
+  readonly #pauseMs: number
+  readonly #watched = new Map<string, Watched>()
+  readonly #sweeper: NodeJS.Timeout
+  readonly #unlisten: () => void
+
+  constructor({ sql, log, pauseMs = PAUSE_MS, sweepMs = SWEEP_MS }: AccountChangesOptions) {
+    this.#sql = sql
+    this.#log = log
+    this.#pauseMs = pauseMs
+    this.#sweeper = setInterval(() => void this.#sweep(), sweepMs)
+    this.#sweeper.unref()
+    this.#unlisten = listenForChanges(sql, {
+      onChange: (accountId, change) => this.#add(accountId, [change]),
+      onStart: () => {
+        for (const accountId of this.#watched.keys()) this.#add(accountId, CHANGES)
+      },
+    })
+  }
+
+  /** Whatever changes after this has resolved is told. Returns how to end it. */
+  async watch(accountId: string, watcher: Watcher): Promise<() => void> {
+    const cursor = await paymentCursorOf(this.#sql, accountId)
+    const watched = this.#watched.get(accountId) ?? { watchers: new Set(), pending: new Set(), timer: undefined, cursor }
+    this.#watched.set(accountId, watched)
+    watched.watchers.add(watcher)
+    return () => {
+      watched.watchers.delete(watcher)
+      if (watched.watchers.size > 0) return
+      clearTimeout(watched.timer)
+      if (this.#watched.get(accountId) === watched) this.#watched.delete(accountId)
+    }
+  }
+
+  /** The first change is told at once, and those that come in the pause after it together. */
+  #add(accountId: string, changes: readonly Change[]): void {
+    const watched = this.#watched.get(accountId)
+    if (!watched) return
+    for (const change of changes) watched.pending.add(change)
+    watched.timer ??= setTimeout(() => this.#tell(watched), MOMENT_MS)
+  }
+
+  #tell(watched: Watched): void {
+    const { pending, watchers } = watched
+    watched.timer = undefined
+    if (pending.size === 0) return
+    const changed = { nodes: pending.has('nodes'), payments: pending.has('payments'), activity: pending.has('activity') }
+    pending.clear()
+    watched.timer = setTimeout(() => this.#tell(watched), this.#pauseMs)
+    for (const watcher of watchers) watcher(changed)
+  }
+
+  async #sweep(): Promise<void> {
+    for (const [accountId, watched] of this.#watched)
+      try {
+        const cursor = await paymentCursorOf(this.#sql, accountId)
+        if (cursor !== watched.cursor) this.#add(accountId, ['payments', 'activity'])
+        watched.cursor = cursor
+      } catch (error) {
+        // The next sweep compares with the last one that worked: nothing is lost by it.
+        if (!isStoreDown(error)) this.#log.warn({ err: error }, 'cannot look for changes')
+        return
+      }
+  }
+
+  close(): void {
+    clearInterval(this.#sweeper)
+    this.#unlisten()
+    for (const { timer } of this.#watched.values()) clearTimeout(timer)
+    this.#watched.clear()
+  }
+}

@@ -1,0 +1,42 @@
+import type { Database, Sql } from './db.ts'
+
+/** What pages show of an account. */
+export const CHANGES = ['nodes', 'payments', 'activity'] as const
+export type Change = (typeof CHANGES)[number]
+export type AccountChange = { accountId: string; changes: readonly Change[] }
+
+/** Called once a change has committed. */
+export type NoteChange = (accountId: string, ...changes: Change[]) => void
+
+/** Triggers notify it too: of nodes, and of activity other than payments. */
+const CHANNEL = 'boltyard_changed'
+
+export async function notifyChanges(sql: Sql, changed: AccountChange[]): Promise<void> {
+  const payloads = changed.flatMap(({ accountId, changes }) => changes.map((change) => `${accountId} ${change}`))
+  await sql`SELECT pg_notify(${CHANNEL}, payload) FROM unnest(${payloads}::text[]) payload`
+}
+
+/** Returns how to stop listening. */
+export function listenForChanges(
+  database: Database,
+  { onChange, onStart }: { onChange: (accountId: string, change: Change) => void; onStart: () => void },
+): () => void {
+  const onNotify = (payload: string): void => {
+    const [accountId = '', name] = payload.split(' ')
+    const change = CHANGES.find((known) => known === name)
+    // A newer version may tell of more than this one shows.
+    if (change) onChange(accountId, change)
+  }
+  return database.listen(CHANNEL, { onNotify, onStart })
+}
+
+/** Differs from an earlier one if a payment was made, settled or paid in between. Reads one entry of each index. */
+export async function paymentCursorOf(sql: Sql, accountId: string): Promise<string> {
+  const [row] = await sql<{ cursor: string }[]>`
+    SELECT concat_ws(' ',
+      (SELECT id FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT 1),
+      (SELECT settled_at FROM gateway_payments
+       WHERE account_id = ${accountId} AND settled_at IS NOT NULL ORDER BY settled_at DESC LIMIT 1),
+      (SELECT log_id FROM paid_payments WHERE account_id = ${accountId} AND log_id > 0 ORDER BY log_id DESC LIMIT 1)) AS cursor`
+  return row?.cursor ?? ''
+}

@@ -1,0 +1,240 @@
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { AccountChanges, type AccountChangesOptions, type Changed } from '../../src/events/account-changes.ts'
+import { ChangeNotifier } from '../../src/events/change-notifier.ts'
+import { EventStreams, STREAM_TIMES } from '../../src/http/dashboard/events.ts'
+import { newId } from '../../src/platform/ids.ts'
+import { createLogger } from '../../src/platform/log.ts'
+import { notifyChanges } from '../../src/store/changes.ts'
+import { type Database, openStore } from '../../src/store/db.ts'
+import { newAccount, newNode } from '../support/credit.ts'
+import { eventually, type Server, startServer, track } from '../support/server.ts'
+
+/** In this process, with intervals of milliseconds. */
+
+let server: Server
+let sql: Database
+let log: Awaited<ReturnType<typeof createLogger>>
+const closing: (() => unknown)[] = []
+
+beforeAll(async () => {
+  server = await startServer()
+  sql = server.sql()
+  log = await createLogger('silent')
+})
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close()
+})
+
+const NEVER_MS = 1_000_000
+/** Enough for what was notified to be told. */
+const MOMENT_MS = 200
+const ALL: Changed = { nodes: true, payments: true, activity: true }
+const ONLY = (...names: (keyof Changed)[]): Changed => ({
+  nodes: names.includes('nodes'),
+  payments: names.includes('payments'),
+  activity: names.includes('activity'),
+})
+
+/** What is told of an account, from the moment on at which it is listened to. */
+async function watch(
+  accountId: string,
+  options: Partial<AccountChangesOptions> = {},
+): Promise<{ told: Changed[]; leave: () => void; changes: AccountChanges }> {
+  const changes = new AccountChanges({ sql, log, pauseMs: 10, sweepMs: NEVER_MS, ...options })
+  closing.push(() => changes.close())
+  const told: Changed[] = []
+  const leave = await changes.watch(accountId, (changed) => told.push(changed))
+  // The listening begins a moment later. What was told until then, also of the account's first line in the log, is not of the test.
+  await eventually(async () => {
+    await tell(accountId)
+    return told.some(({ payments }) => payments)
+  }, 'the listening to begin')
+  await pause(MOMENT_MS + (options.pauseMs ?? 0))
+  told.length = 0
+  return { told, leave, changes }
+}
+const tell = (accountId: string): Promise<void> => notifyChanges(sql, [{ accountId, changes: ['payments'] }])
+
+async function insertPayment(accountId: string): Promise<string> {
+  const id = newId('pay')
+  await sql`
+    INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
+                                  created_at, expires_at)
+    VALUES (${id}, ${accountId}, 'node', 'mpp', 1, 'test', 'test', sha256(${id}::bytea), 'test', now(), now() + interval '5 minutes')`
+  return id
+}
+
+describe('an account that is watched', () => {
+  test('is told of at once, and of what follows within the pause together', async () => {
+    const accountId = await newAccount(sql)
+    const { told } = await watch(accountId, { pauseMs: 500 })
+    await tell(accountId)
+    await eventually(() => told.length === 1, 'the first')
+    for (let time = 0; time < 100; time++) await tell(accountId)
+    await notifyChanges(sql, [{ accountId, changes: ['activity'] }])
+    await eventually(() => told.length === 2, 'the others')
+    await pause(500 + MOMENT_MS)
+    expect(told).toEqual([ONLY('payments'), ONLY('payments', 'activity')])
+  })
+
+  test('is not told of others, nor after it was left', async () => {
+    const [mine, others] = [await newAccount(sql), await newAccount(sql)]
+    const { told, leave } = await watch(mine)
+    await tell(others)
+    await tell(mine)
+    await eventually(() => told.length > 0, 'mine')
+    leave()
+    await tell(mine)
+    await pause(MOMENT_MS)
+    expect(told).toEqual([ONLY('payments')])
+  })
+
+  test('is told of what a page shows of a node, and not of every look at it', async () => {
+    const accountId = await newAccount(sql)
+    const nodeId = await newNode(sql, accountId)
+    const { told } = await watch(accountId)
+    const next = async (wanted: Changed): Promise<void> => {
+      await eventually(() => told.length > 0, 'a change')
+      expect(told.splice(0)).toEqual([wanted])
+    }
+    await sql`UPDATE nodes SET phase = 'starting' WHERE id = ${nodeId}`
+    await sql`UPDATE nodes SET next_at = now(), lease_epoch = lease_epoch + 1, history = history || '{"run": 7}' WHERE id = ${nodeId}`
+    await pause(MOMENT_MS)
+    told.splice(0)
+    await sql`UPDATE nodes SET phase = 'absent', next_at = now(), status = status WHERE id = ${nodeId}`
+    await pause(MOMENT_MS)
+    expect(told).toEqual([])
+    await sql`UPDATE nodes SET phase = 'running' WHERE id = ${nodeId}`
+    await next(ONLY('nodes'))
+    await sql`UPDATE nodes SET name = 'other' WHERE id = ${nodeId}`
+    await next(ONLY('nodes'))
+    await newNode(sql, accountId)
+    await next(ONLY('nodes'))
+  })
+
+  test('is told of lines of the log; those of payments are told by who wrote them', async () => {
+    const accountId = await newAccount(sql)
+    const { told } = await watch(accountId)
+    await sql`INSERT INTO activity (account_id, actor, action) VALUES (${accountId}, 'test', 'payment.settled')`
+    await pause(MOMENT_MS)
+    expect(told).toEqual([])
+    await sql`INSERT INTO activity (account_id, actor, action) VALUES (${accountId}, 'test', 'key.created')`
+    await eventually(() => told.length > 0, 'the line')
+    expect(told).toEqual([ONLY('activity')])
+  })
+
+  test.each([
+    ['made', async (accountId: string) => insertPayment(accountId)],
+    [
+      'settled',
+      async (_accountId: string, id: string) =>
+        sql`UPDATE gateway_payments SET settled_at = now(), receipt = 'r' WHERE id = ${id}`,
+    ],
+    [
+      'paid',
+      async (accountId: string, id: string) =>
+        sql`INSERT INTO paid_payments (account_id, id, actor) VALUES (${accountId}, ${id}, 'test')`,
+    ],
+  ])('is told of a payment that was %s by a process that died before it could tell', async (_title, act) => {
+    const accountId = await newAccount(sql)
+    const id = await insertPayment(accountId)
+    const { told } = await watch(accountId, { sweepMs: 20 })
+    await pause(MOMENT_MS)
+    expect(told).toEqual([])
+    await act(accountId, id)
+    await eventually(() => told.length > 0, 'the sweep')
+    await pause(MOMENT_MS)
+    expect(told).toEqual([ONLY('payments', 'activity')])
+  })
+
+  test('is told that everything may have changed when the connection that listens was lost', async () => {
+    const accountId = await newAccount(sql)
+    const own = track(openStore(server.store))
+    const { told } = await watch(accountId, { sql: own })
+    const [ended] = await sql`
+      SELECT count(pg_terminate_backend(pid))::int AS count FROM pg_stat_activity
+      WHERE datname = current_database() AND query = 'LISTEN "boltyard_changed"'`
+    expect(ended?.count).toBeGreaterThan(0)
+    await eventually(() => told.length > 0, 'the listening to begin again')
+    expect(told).toEqual([ALL])
+  })
+})
+
+test('while nobody watches, nothing is asked of the store', async () => {
+  let statements = 0
+  const counting = new Proxy(sql, {
+    apply: (target, that, args) => {
+      statements++
+      return Reflect.apply(target as never, that, args)
+    },
+  })
+  const { leave } = await watch(await newAccount(sql), { sql: counting, sweepMs: 10 })
+  const sent = statements
+  await eventually(() => statements > sent + 5, 'sweeps')
+  leave()
+  await pause(50)
+  const before = statements
+  await pause(200)
+  expect(statements).toBe(before)
+})
+
+describe('what a process tells of its own changes', () => {
+  test('is one notification for an account and moment, however much it was', async () => {
+    const [one, two] = [await newAccount(sql), await newAccount(sql)]
+    const heard: string[] = []
+    await new Promise<void>((resolve) => {
+      closing.push(sql.listen('boltyard_changed', { onNotify: (payload) => heard.push(payload), onStart: resolve }))
+    })
+    const notifier = new ChangeNotifier({ sql, log, delayMs: 100 })
+    for (let time = 0; time < 1_000; time++) notifier.note(one, 'payments')
+    notifier.note(two, 'payments', 'activity')
+    await eventually(() => heard.length > 0, 'the notifications')
+    await pause(MOMENT_MS)
+    expect(heard.sort()).toEqual([`${one} payments`, `${two} activity`, `${two} payments`].sort())
+  })
+
+  test('is told before it closes', async () => {
+    const accountId = await newAccount(sql)
+    const { told } = await watch(accountId)
+    const notifier = new ChangeNotifier({ sql, log, delayMs: NEVER_MS })
+    notifier.note(accountId, 'payments')
+    await notifier.close()
+    await eventually(() => told.length > 0, 'the change')
+    expect(told).toEqual([ONLY('payments')])
+  })
+})
+
+describe('a stream', () => {
+  const open = async (times: { heartbeatMs: number; sessionCheckMs: number }, isSignedIn: () => Promise<boolean>) => {
+    const { changes } = await watch(await newAccount(sql))
+    const streams = new EventStreams(changes, times)
+    closing.push(() => streams.close())
+    return streams.open(newId('acct'), isSignedIn)
+  }
+
+  test('a comment at least every 15 s, a look at the session at least every 30 s', () => {
+    expect(STREAM_TIMES.heartbeatMs).toBeLessThanOrEqual(15_000)
+    expect(STREAM_TIMES.sessionCheckMs).toBeLessThanOrEqual(30_000)
+  })
+
+  test('is kept by a comment again and again', async () => {
+    const stream = await open({ heartbeatMs: 20, sessionCheckMs: NEVER_MS }, async () => true)
+    let text = ''
+    stream.on('data', (chunk) => {
+      text += chunk
+    })
+    await eventually(() => text.split(': still here\n\n').length > 3, 'comments')
+  })
+
+  test('ends when its session is over, and stays while nobody can say', async () => {
+    let answer: () => Promise<boolean> = async () => true
+    const stream = (await open({ heartbeatMs: NEVER_MS, sessionCheckMs: 20 }, () => answer())).resume()
+    answer = () => Promise.reject(new Error('the store is down'))
+    await pause(MOMENT_MS)
+    expect(stream.writableEnded).toBe(false)
+    answer = async () => false
+    await once(stream, 'close')
+  })
+})
