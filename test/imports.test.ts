@@ -69,9 +69,7 @@ const PACKAGES: [name: RegExp, places: RegExp][] = [
 ]
 
 /** Debts below server/src, as `importing file → imported file`. An entry that is no longer needed fails. */
-const KNOWN: string[] = [
-  'http/deps.ts → store/db.ts',
-]
+const KNOWN: string[] = []
 
 const isTest = (path: string): boolean => /^(test|testing|bench)\/|\/test\//.test(path)
 const roomOf = (path: string): string => path.split('/')[0] ?? ''

@@ -105,7 +105,6 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   const { hub } = nodeHost
   const app = await buildApp({
     config,
-    sql,
     accounts: new Accounts({ sql, credit, signupCreditSat: config.signupCreditSat }),
     credit,
     keys,

@@ -17,14 +17,12 @@ import type { ReceiveNodeEvent } from '../nodes/node-events.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import type { Wallets } from '../nodes/wallets.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { Database } from '../store/db.ts'
 import type { Limits } from './hooks/rate-limit.ts'
 import type { CountHit } from './node-proxy/node-calls.ts'
 
 /** What the routes call. */
 export type AppDeps = {
   config: Config
-  sql: Database
   accounts: Accounts
   credit: Credit
   keys: Keys
