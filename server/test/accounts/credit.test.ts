@@ -74,7 +74,7 @@ describe('C31 C33: what an account is shown', () => {
   const summary = (id: string): Promise<CreditSummary> => credit.summary(id)
 
   beforeAll(async () => {
-    ;({ sql, clock } = await freshDatabase(server))
+    ;({ sql, clock } = await freshDatabase())
     credit = new Credit({ sql, config })
   })
 

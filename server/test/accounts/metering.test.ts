@@ -1,11 +1,7 @@
-import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { CRASHING_SERVER } from '../../../testing/bundles.ts'
-import { Metering } from '../../src/accounts/credit/metering.ts'
 import { newId } from '../../src/platform/ids.ts'
-import { createLogger } from '../../src/platform/log.ts'
 import { findCredit, insertCredit, missingCredit } from '../../src/store/credit/credit.ts'
-import { insertTopUp, settleTopUp } from '../../src/store/credit/top-ups.ts'
 import { closeHours, forgetUsage, postUsage } from '../../src/store/credit/usage.ts'
 import type { Database, Sql } from '../../src/store/db.ts'
 import { migrate } from '../../src/store/migrate.ts'
@@ -21,24 +17,21 @@ import {
   newAccount,
   newNode,
   PRICE_MSAT,
-  PRICE_SAT,
   setNode,
   sumOf,
 } from '../support/credit.ts'
-import { eventually, Server, startServer } from '../support/server.ts'
+import { eventually, Server } from '../support/server.ts'
 
 const NOW = Math.floor(NOON / 60)
 const HOUR = 3_600
 const DAY = 86_400
 
-let server: Server
 let sql: Database
 let clock: Clock
 let account: string
 
 beforeAll(async () => {
-  server = await startServer({ env: { LOG_LEVEL: 'warn' } })
-  ;({ sql, clock } = await freshDatabase(server))
+  ;({ sql, clock } = await freshDatabase())
 })
 
 beforeEach(async () => {
@@ -170,7 +163,7 @@ describe('C32: what is kept of a node’s time', () => {
   })
 
   test('C32: nodes that were there before begin when their time begins to be kept', async () => {
-    const old = await freshDatabase(server, 4)
+    const old = await freshDatabase(4)
     const owner = newId('acct')
     // By hand: the service's own statement names columns of later versions.
     await old.sql`INSERT INTO accounts (id, name) VALUES (${owner}, 'old')`
@@ -318,371 +311,6 @@ describe('C32: posting', () => {
     expect(await missing()).toBe(cost)
     await post()
     expect(await missing()).toBe(cost)
-  })
-})
-
-type Step =
-  | { do: 'pass'; seconds: number }
-  | { do: 'jump'; seconds: number }
-  | { do: 'set'; node: number; status: string }
-  | { do: 'ask'; node: number; desired: string }
-  | { do: 'close' | 'post' | 'post twice at once' | 'die while posting' | 'die while closing' }
-  | { do: 'grant' | 'take'; msat: number }
-  | { do: 'top up'; sat: number; told: number }
-
-const NODES = 3
-const node = fc.nat(NODES - 1)
-const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('pass' as const), seconds: fc.nat(4 * HOUR) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('jump' as const), seconds: fc.integer({ min: -2 * DAY, max: 2 * DAY }) }) },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      do: fc.constant('set' as const),
-      node,
-      status: fc.constantFrom('provisioning', 'ready', 'stopped', 'failed'),
-    }),
-  },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('ask' as const), node, desired: fc.constantFrom('running', 'stopped') }) },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      do: fc.constantFrom(
-        'close' as const,
-        'post' as const,
-        'post twice at once' as const,
-        'die while posting' as const,
-        'die while closing' as const,
-      ),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({ do: fc.constantFrom('grant' as const, 'take' as const), msat: fc.integer({ min: 1, max: 300_000 }) }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      do: fc.constant('top up' as const),
-      sat: fc.integer({ min: 1, max: 1_000 }),
-      told: fc.integer({ min: 1, max: 3 }),
-    }),
-  },
-)
-
-/** What should be kept of one node, in the plainest way: the set of its minutes. */
-class Expected {
-  readonly minutes = new Set<number>()
-  #from: number | undefined
-  #end = 0
-  status = 'stopped'
-  desired = 'running'
-
-  change(minute: number): void {
-    const costs = this.desired === 'running' && (this.status === 'provisioning' || this.status === 'ready')
-    if (costs === (this.#from !== undefined)) return
-    if (costs) this.#from = Math.max(minute, this.#end)
-    else this.#close(minute + 1)
-  }
-
-  #close(minute: number): void {
-    for (const one of minutes(this.#from ?? minute, minute)) {
-      expect(this.minutes.has(one), 'the model itself counts a minute once').toBe(false)
-      this.minutes.add(one)
-    }
-    this.#end = Math.max(this.#end, this.#from === undefined || minute <= this.#from ? 0 : minute)
-    this.#from = undefined
-  }
-
-  closeHour(minute: number): void {
-    if (this.#from === undefined || minute - this.#from < 60) return
-    this.#close(minute)
-    this.#from = minute
-  }
-
-  /** Until now. */
-  all(minute: number): number[] {
-    return [...this.minutes, ...minutes(this.#from ?? minute, minute)]
-  }
-}
-
-describe('C31 C32: whatever happens in whatever order', () => {
-  const die = async (work: (store: Sql) => Promise<unknown>): Promise<void> => {
-    const dying = sql.begin(async (transaction) => {
-      await work(transaction)
-      throw new Error('dead')
-    })
-    await expect(dying).rejects.toThrow('dead')
-  }
-
-  test('C31 C32: balance = sum, no charge is negative, no minute is there twice, none is missing, every split sums to the same; only metering goes below zero', async () => {
-    const run = async (price: number, steps: Step[]): Promise<void> => {
-      await forgetNodes(sql)
-      await clock.set(NOON)
-      const id = await newAccount(sql)
-      const treasury = await newNode(sql, await newAccount(sql), { status: 'stopped' })
-      let now = NOON
-      const minute = (): number => Math.floor(now / 60)
-      const nodes = await Promise.all(Array.from({ length: NODES }, () => newNode(sql, id, { status: 'stopped' })))
-      const expected = nodes.map(() => new Expected())
-      let given = 0
-      for (const one of steps) {
-        switch (one.do) {
-          case 'pass':
-          case 'jump':
-            now += one.seconds
-            await clock.set(now)
-            break
-          case 'set':
-          case 'ask': {
-            const change = one.do === 'set' ? { status: one.status } : { desired: one.desired }
-            await setNode(sql, nodes[one.node] ?? '', change)
-            Object.assign(expected[one.node] ?? {}, change)
-            expected[one.node]?.change(minute())
-            break
-          }
-          case 'close':
-            await closeHours(sql)
-            for (const each of expected) each.closeHour(minute())
-            break
-          case 'post':
-            await postUsage(sql, price, 2)
-            break
-          case 'post twice at once':
-            await Promise.all([postUsage(sql, price, 3), postUsage(sql, price, 100)])
-            break
-          case 'die while posting':
-            await die((store) => postUsage(store, price, 100))
-            break
-          case 'die while closing':
-            await die(closeHours)
-            break
-          case 'grant':
-          case 'take': {
-            const amountMsat = one.do === 'grant' ? one.msat : -one.msat
-            const entry = await insertCredit(sql, { accountId: id, amountMsat, kind: 'operator', reason: 'x', actor: 'x' })
-            const balance = sumOf(await entriesOf(sql, id))
-            if (typeof entry === 'object') {
-              given += amountMsat
-              if (one.do === 'take') expect(balance).toBeGreaterThanOrEqual(0)
-            } else expect([entry, balance + amountMsat < 0]).toEqual([balance, true])
-            break
-          }
-          case 'top up': {
-            const paymentHash = Buffer.alloc(32)
-            crypto.getRandomValues(paymentHash)
-            const topUp = {
-              paymentHash,
-              accountId: id,
-              nodeId: treasury,
-              amountSat: one.sat,
-              invoice: 'x',
-              expiresAtSeconds: now,
-            }
-            await insertTopUp(sql, topUp)
-            const told = await Promise.all(
-              Array.from({ length: one.told }, () => settleTopUp(sql, treasury, paymentHash, undefined)),
-            )
-            expect(told.filter(Boolean)).toHaveLength(1)
-            given += one.sat * 1000
-          }
-        }
-      }
-      const wanted = expected.reduce((sum, each) => sum + costOf(price, each.all(minute())), 0)
-      const row = await findCredit(sql, id, price)
-      const entries = await entriesOf(sql, id)
-      const charges = entries.filter(({ kind }) => kind === 'usage')
-      for (const { amountMsat } of charges) expect(amountMsat).toBeLessThan(0)
-      expect(row?.balanceMsat).toBe(sumOf(entries))
-      expect((row?.unpostedMsat ?? 0) - sumOf(charges)).toBe(wanted)
-      expect(row?.balanceMsat).toBe(given + sumOf(charges))
-      for (const [index, id] of nodes.entries()) {
-        const kept = (await intervalsOf(sql, id)).flatMap(({ from, to }) => minutes(from, to ?? minute()))
-        expect(kept).toEqual(expected[index]?.all(minute()).sort((a, b) => a - b))
-        expect(new Set(kept).size).toBe(kept.length)
-      }
-    }
-    await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 1, max: 1_000_000_000 }), fc.array(step, { minLength: 5, maxLength: 40 }), run),
-      { numRuns: 60, endOnFailure: false },
-    )
-  })
-
-  test('C32: the charge of any split of a period sums to the same, and of a day is the price of a day', async () => {
-    const charge = async (price: number, from: number, to: number): Promise<number> => {
-      const [row] = await sql<
-        { charge: number }[]
-      >`SELECT usage_charge(${price}::bigint, ${from}::bigint, ${to}::bigint) AS charge`
-      return row?.charge ?? Number.NaN
-    }
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 0, max: 1_000_000_000 }),
-        fc.integer({ min: NOW - 10_000_000, max: NOW + 10_000_000 }),
-        fc.array(fc.nat(5_000), { minLength: 1, maxLength: 8 }),
-        async (price, from, lengths) => {
-          let at = from
-          let sum = 0
-          for (const length of lengths) {
-            const part = await charge(price, at, at + length)
-            expect(part).toBeGreaterThanOrEqual(0)
-            sum += part
-            at += length
-          }
-          expect(await charge(price, from, at)).toBe(sum)
-          expect(await charge(price, from, from + 1440)).toBe(price)
-        },
-      ),
-      { numRuns: 100 },
-    )
-  })
-})
-
-describe('C33: warnings, grace, stop', () => {
-  const GRACE_HOURS = 48
-  let stops: { accountId: string; nodeId: string }[]
-  let metering: Metering
-
-  beforeAll(async () => {
-    const log = await createLogger('silent')
-    const stopNode = async (accountId: string, nodeId: string): Promise<void> => void stops.push({ accountId, nodeId })
-    metering = new Metering({ sql, config: { nodePriceSatPerDay: PRICE_SAT, creditGraceHours: GRACE_HOURS }, stopNode, log })
-  })
-
-  beforeEach(async () => {
-    stops = []
-    await sql`DELETE FROM credit_warnings`
-  })
-
-  const credit = (sat: number): Promise<unknown> =>
-    insertCredit(sql, { accountId: account, amountMsat: sat * 1000, kind: 'operator', reason: 'x', actor: 'x' })
-  const warnings = async (): Promise<string[]> =>
-    (
-      await sql<{ level: string }[]>`
-        SELECT detail->>'level' AS level FROM activity WHERE account_id = ${account} AND action = 'credit.warning' ORDER BY id`
-    ).map(({ level }) => level)
-  /** So many hours, as the service lives through them. */
-  const live = async (hours: number): Promise<void> => {
-    for (let hour = 0; hour < hours; hour++) {
-      await clock.move(HOUR)
-      await metering.pass()
-    }
-  }
-
-  test('C33: seven days, one day, nothing left: each is told once; then two days of grace, then every node is to stop', async () => {
-    await credit(8 * PRICE_SAT)
-    const running = await newNode(sql, account)
-    await metering.pass()
-    expect(await warnings()).toEqual([])
-    await live(25)
-    expect(await warnings()).toEqual(['week'])
-    await live(24 * 6)
-    expect(await warnings()).toEqual(['week', 'day'])
-    await live(24)
-    expect(await warnings()).toEqual(['week', 'day', 'empty'])
-    expect(stops).toEqual([])
-    await live(GRACE_HOURS - 2)
-    expect(stops).toEqual([])
-    expect(sumOf(await entriesOf(sql, account))).toBeLessThan(0)
-    await live(2)
-    expect(stops[0]).toEqual({ accountId: account, nodeId: running })
-    expect(await warnings()).toEqual(['week', 'day', 'empty'])
-    const log =
-      await sql`SELECT actor, detail FROM activity WHERE account_id = ${account} AND action = 'credit.warning' ORDER BY id LIMIT 1`
-    expect(log[0]).toEqual({ actor: 'credit', detail: { level: 'week', runwaySeconds: expect.any(Number) } })
-  })
-
-  test('C33: stopping and starting brings no warning again; new credit makes the next crossing one', async () => {
-    await credit(2 * PRICE_SAT)
-    const running = await newNode(sql, account)
-    await metering.pass()
-    for (const status of ['stopped', 'ready', 'stopped', 'ready']) {
-      await setNode(sql, running, { status })
-      await metering.pass()
-    }
-    expect(await warnings()).toEqual(['week'])
-    await credit(1)
-    await metering.pass()
-    expect(await warnings()).toEqual(['week'])
-    await credit(10 * PRICE_SAT)
-    await metering.pass()
-    await live(24 * 6)
-    expect(await warnings()).toEqual(['week', 'week'])
-  })
-
-  test('C33: credit within the grace saves the nodes, and the next time there is a whole grace again', async () => {
-    await credit(PRICE_SAT)
-    await newNode(sql, account)
-    await live(24 + GRACE_HOURS - 4)
-    expect(await warnings()).toEqual(['day', 'empty'])
-    // 44 hours were owed: 28 are left.
-    await credit(3 * PRICE_SAT)
-    await live(28 + GRACE_HOURS - 2)
-    expect(await warnings()).toEqual(['day', 'empty', 'day', 'empty'])
-    expect(stops).toEqual([])
-    await live(4)
-    expect(stops.length).toBeGreaterThan(0)
-  })
-
-  test('C33: credit that does not lift the balance above zero does not prolong the grace', async () => {
-    await credit(PRICE_SAT)
-    await newNode(sql, account)
-    for (let hour = 0; hour < 24 + GRACE_HOURS + 2; hour++) {
-      await live(1)
-      if (hour % 12 === 0 && hour > 30) await credit(1)
-    }
-    expect(stops.length).toBeGreaterThan(0)
-  })
-
-  test('C33: an account that runs nothing is warned of nothing; a node that failed is meant to run, and is stopped too', async () => {
-    await live(3)
-    expect(await warnings()).toEqual([])
-    await credit(1)
-    const fails = await newNode(sql, account)
-    await live(1)
-    await setNode(sql, fails, { status: 'failed' })
-    await live(GRACE_HOURS + 2)
-    expect(stops.map(({ nodeId }) => nodeId)).toContain(fails)
-  })
-
-  test('C33: what is coming up or busy is left until it can be stopped; the treasury never is', async () => {
-    await credit(1)
-    const [coming, busy] = [await newNode(sql, account, { status: 'provisioning' }), await newNode(sql, account)]
-    await sql`UPDATE nodes SET operation = 'restart' WHERE id = ${busy}`
-    await live(GRACE_HOURS + 3)
-    expect(stops).toEqual([])
-    await setNode(sql, coming, { status: 'ready' })
-    await sql`UPDATE nodes SET operation = NULL WHERE id = ${busy}`
-    await metering.pass()
-    expect(stops.map(({ nodeId }) => nodeId).sort()).toEqual([coming, busy].sort())
-    await sql`UPDATE accounts SET is_treasury = true WHERE id = ${account}`
-    stops = []
-    await metering.pass()
-    expect(stops).toEqual([])
-    await sql`UPDATE accounts SET is_treasury = false WHERE id = ${account}`
-  })
-
-  test('C33: of many processes that see the same crossing one tells it', async () => {
-    await credit(PRICE_SAT)
-    await newNode(sql, account)
-    await Promise.all(Array.from({ length: 8 }, () => metering.pass()))
-    expect(await warnings()).toEqual(['day'])
-    await clock.move(2 * DAY)
-    await Promise.all(Array.from({ length: 8 }, () => metering.pass()))
-    expect(await warnings()).toEqual(['day', 'empty'])
-    expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW, NOW + 2 * 1440)))
-  })
-
-  test('C33: after a long time without us the grace begins when it is told', async () => {
-    await credit(PRICE_SAT)
-    await newNode(sql, account)
-    await clock.move(20 * DAY)
-    await metering.pass()
-    expect([await warnings(), stops]).toEqual([['empty'], []])
-    await live(GRACE_HOURS - 1)
-    expect(stops).toEqual([])
-    await live(1)
-    expect(stops).toHaveLength(1)
   })
 })
 

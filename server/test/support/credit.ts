@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { inject } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
 import { insertAccount } from '../../src/store/accounts.ts'
 import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { migrate, readMigrations } from '../../src/store/migrate.ts'
-import { type Server, track } from './server.ts'
+import { track } from './server.ts'
 
 /** The ledger and what is kept of usage, in a database of their own, with the service's own migrations and statements. */
 
@@ -34,13 +35,15 @@ export class Clock {
   }
 }
 
-/** A fresh database beside the server's own; without migrations from `until` on. */
-export async function freshDatabase(server: Server, until = Number.POSITIVE_INFINITY): Promise<{ sql: Database; clock: Clock }> {
+/** A fresh database with a clock that can be set; without migrations from `until` on. */
+export async function freshDatabase(until = Number.POSITIVE_INFINITY): Promise<{ sql: Database; clock: Clock }> {
   const name = `credit_${databases++}_${randomBytes(4).toString('hex')}`
-  const admin = server.sql()
-  await admin.unsafe(`CREATE DATABASE ${name}`)
+  const { store } = inject('postgres')
+  // A template must not be in use while it is copied, and connections to template1 come and go.
+  const admin = openStore({ ...store, database: 'template1' }, 1)
+  await admin.unsafe(`CREATE DATABASE ${name} TEMPLATE template0`)
   await admin.end()
-  const first = openStore({ ...server.store, database: name })
+  const first = openStore({ ...store, database: name })
   await first.unsafe(`
     CREATE SCHEMA test_clock;
     CREATE TABLE test_clock.hands (at timestamptz NOT NULL);
@@ -49,7 +52,7 @@ export async function freshDatabase(server: Server, until = Number.POSITIVE_INFI
     CREATE FUNCTION test_clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT at FROM test_clock.hands';
     ALTER DATABASE ${name} SET search_path = public, test_clock, pg_catalog`)
   await first.end()
-  const sql = track(openStore({ ...server.store, database: name }))
+  const sql = track(openStore({ ...store, database: name }))
   await migrate(
     sql,
     readMigrations().filter(({ version }) => version < until),

@@ -1,0 +1,189 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Metering } from '../../src/accounts/credit/metering.ts'
+import { createLogger } from '../../src/platform/log.ts'
+import { insertCredit } from '../../src/store/credit/credit.ts'
+import type { Database } from '../../src/store/db.ts'
+import {
+  type Clock,
+  costOf,
+  entriesOf,
+  forgetNodes,
+  freshDatabase,
+  minutes,
+  NOON,
+  newAccount,
+  newNode,
+  PRICE_MSAT,
+  PRICE_SAT,
+  setNode,
+  sumOf,
+} from '../support/credit.ts'
+
+const NOW = Math.floor(NOON / 60)
+const HOUR = 3_600
+const DAY = 86_400
+
+let sql: Database
+let clock: Clock
+let account: string
+
+beforeAll(async () => {
+  ;({ sql, clock } = await freshDatabase())
+})
+
+beforeEach(async () => {
+  // What another test left open would be closed and posted with this one's.
+  await forgetNodes(sql)
+  await clock.set(NOON)
+  account = await newAccount(sql)
+})
+
+const used = async (id = account): Promise<number> => 0 - sumOf(await entriesOf(sql, id, 'usage'))
+
+describe('C33: warnings, grace, stop', () => {
+  const GRACE_HOURS = 48
+  let stops: { accountId: string; nodeId: string }[]
+  let metering: Metering
+
+  beforeAll(async () => {
+    const log = await createLogger('silent')
+    const stopNode = async (accountId: string, nodeId: string): Promise<void> => void stops.push({ accountId, nodeId })
+    metering = new Metering({ sql, config: { nodePriceSatPerDay: PRICE_SAT, creditGraceHours: GRACE_HOURS }, stopNode, log })
+  })
+
+  beforeEach(async () => {
+    stops = []
+    await sql`DELETE FROM credit_warnings`
+  })
+
+  const credit = (sat: number): Promise<unknown> =>
+    insertCredit(sql, { accountId: account, amountMsat: sat * 1000, kind: 'operator', reason: 'x', actor: 'x' })
+  const warnings = async (): Promise<string[]> =>
+    (
+      await sql<{ level: string }[]>`
+        SELECT detail->>'level' AS level FROM activity WHERE account_id = ${account} AND action = 'credit.warning' ORDER BY id`
+    ).map(({ level }) => level)
+  /** So many hours, as the service lives through them. */
+  const live = async (hours: number): Promise<void> => {
+    for (let hour = 0; hour < hours; hour++) {
+      await clock.move(HOUR)
+      await metering.pass()
+    }
+  }
+
+  test('C33: seven days, one day, nothing left: each is told once; then two days of grace, then every node is to stop', async () => {
+    await credit(8 * PRICE_SAT)
+    const running = await newNode(sql, account)
+    await metering.pass()
+    expect(await warnings()).toEqual([])
+    await live(25)
+    expect(await warnings()).toEqual(['week'])
+    await live(24 * 6)
+    expect(await warnings()).toEqual(['week', 'day'])
+    await live(24)
+    expect(await warnings()).toEqual(['week', 'day', 'empty'])
+    expect(stops).toEqual([])
+    await live(GRACE_HOURS - 2)
+    expect(stops).toEqual([])
+    expect(sumOf(await entriesOf(sql, account))).toBeLessThan(0)
+    await live(2)
+    expect(stops[0]).toEqual({ accountId: account, nodeId: running })
+    expect(await warnings()).toEqual(['week', 'day', 'empty'])
+    const log =
+      await sql`SELECT actor, detail FROM activity WHERE account_id = ${account} AND action = 'credit.warning' ORDER BY id LIMIT 1`
+    expect(log[0]).toEqual({ actor: 'credit', detail: { level: 'week', runwaySeconds: expect.any(Number) } })
+  })
+
+  test('C33: stopping and starting brings no warning again; new credit makes the next crossing one', async () => {
+    await credit(2 * PRICE_SAT)
+    const running = await newNode(sql, account)
+    await metering.pass()
+    for (const status of ['stopped', 'ready', 'stopped', 'ready']) {
+      await setNode(sql, running, { status })
+      await metering.pass()
+    }
+    expect(await warnings()).toEqual(['week'])
+    await credit(1)
+    await metering.pass()
+    expect(await warnings()).toEqual(['week'])
+    await credit(10 * PRICE_SAT)
+    await metering.pass()
+    await live(24 * 6)
+    expect(await warnings()).toEqual(['week', 'week'])
+  })
+
+  test('C33: credit within the grace saves the nodes, and the next time there is a whole grace again', async () => {
+    await credit(PRICE_SAT)
+    await newNode(sql, account)
+    await live(24 + GRACE_HOURS - 4)
+    expect(await warnings()).toEqual(['day', 'empty'])
+    // 44 hours were owed: 28 are left.
+    await credit(3 * PRICE_SAT)
+    await live(28 + GRACE_HOURS - 2)
+    expect(await warnings()).toEqual(['day', 'empty', 'day', 'empty'])
+    expect(stops).toEqual([])
+    await live(4)
+    expect(stops.length).toBeGreaterThan(0)
+  })
+
+  test('C33: credit that does not lift the balance above zero does not prolong the grace', async () => {
+    await credit(PRICE_SAT)
+    await newNode(sql, account)
+    for (let hour = 0; hour < 24 + GRACE_HOURS + 2; hour++) {
+      await live(1)
+      if (hour % 12 === 0 && hour > 30) await credit(1)
+    }
+    expect(stops.length).toBeGreaterThan(0)
+  })
+
+  test('C33: an account that runs nothing is warned of nothing; a node that failed is meant to run, and is stopped too', async () => {
+    await live(3)
+    expect(await warnings()).toEqual([])
+    await credit(1)
+    const fails = await newNode(sql, account)
+    await live(1)
+    await setNode(sql, fails, { status: 'failed' })
+    await live(GRACE_HOURS + 2)
+    expect(stops.map(({ nodeId }) => nodeId)).toContain(fails)
+  })
+
+  test('C33: what is coming up or busy is left until it can be stopped; the treasury never is', async () => {
+    await credit(1)
+    const [coming, busy] = [await newNode(sql, account, { status: 'provisioning' }), await newNode(sql, account)]
+    await sql`UPDATE nodes SET operation = 'restart' WHERE id = ${busy}`
+    await live(GRACE_HOURS + 3)
+    expect(stops).toEqual([])
+    await setNode(sql, coming, { status: 'ready' })
+    await sql`UPDATE nodes SET operation = NULL WHERE id = ${busy}`
+    await metering.pass()
+    expect(stops.map(({ nodeId }) => nodeId).sort()).toEqual([coming, busy].sort())
+    await sql`UPDATE accounts SET is_treasury = true WHERE id = ${account}`
+    stops = []
+    await metering.pass()
+    expect(stops).toEqual([])
+    await sql`UPDATE accounts SET is_treasury = false WHERE id = ${account}`
+  })
+
+  test('C33: of many processes that see the same crossing one tells it', async () => {
+    await credit(PRICE_SAT)
+    await newNode(sql, account)
+    await Promise.all(Array.from({ length: 8 }, () => metering.pass()))
+    expect(await warnings()).toEqual(['day'])
+    await clock.move(2 * DAY)
+    await Promise.all(Array.from({ length: 8 }, () => metering.pass()))
+    expect(await warnings()).toEqual(['day', 'empty'])
+    expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW, NOW + 2 * 1440)))
+  })
+
+  test('C33: after a long time without us the grace begins when it is told', async () => {
+    await credit(PRICE_SAT)
+    await newNode(sql, account)
+    await clock.move(20 * DAY)
+    await metering.pass()
+    expect([await warnings(), stops]).toEqual([['empty'], []])
+    await live(GRACE_HOURS - 1)
+    expect(stops).toEqual([])
+    await live(1)
+    expect(stops).toHaveLength(1)
+  })
+})
