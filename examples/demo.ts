@@ -160,7 +160,7 @@ async function buy(url: string, protocol: Protocol, wallet: { url: string; passw
   const again = await fetch(`${url}?protocol=${protocol}`, { headers })
   await again.arrayBuffer()
   const expected = protocol === 'mpp' ? 402 : 200
-  if (again.status !== expected) throw new Error(`the second time the shop answered ${again.status} instead of ${expected}`)
+  if (again.status !== expected) throw new Error(`on the second visit the shop returned ${again.status} instead of ${expected}`)
   say(
     protocol === 'mpp'
       ? 'the same credential again: 402, one payment buys one joke'

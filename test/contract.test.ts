@@ -42,7 +42,7 @@ test('several lines in one title are each found', () => {
   ).toEqual([...['C38', 'MPP 8', 'MPP 10', 'L402 §6', 'C41', 'C17', 'Reliability 1', 'Reliability 7', 'Reliability 8']])
 })
 
-test('every line that a test names is in docs/contract', () => {
+test('every line named by a test is in docs/contract', () => {
   expect([...named].filter(([line]) => !lines.has(line)).map(([line, path]) => `${line} in ${path}`)).toEqual([])
 })
 
@@ -51,12 +51,12 @@ test('every line of docs/contract has a test, or says why it has none', () => {
   expect(untested).toEqual([])
 })
 
-test('a line that says it has no test has none, but for those that wait for one', () => {
+test('a line that says it has no test has none, except for those still waiting for one', () => {
   const says = /\*No test(?! yet)/
   expect([...lines].filter(([line, text]) => named.has(line) && says.test(text)).map(([line]) => line)).toEqual([])
 })
 
-test('the lists are whole, and no line is there twice', () => {
+test('the lists are complete, and no line is repeated', () => {
   const count = (prefix: string): number => [...lines.keys()].filter((line) => new RegExp(`^${prefix}\\d+$`).test(line)).length
   expect(['C', 'S', 'MPP ', 'L402 ', 'P', 'selling ', 'D'].map(count)).toEqual([52, 54, 59, 62, 32, 10, 15])
   expect(pages.join('\n').match(/^- \*\*/gm)).toHaveLength(lines.size)

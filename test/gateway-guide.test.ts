@@ -39,7 +39,7 @@ async function bought(path: string): Promise<string> {
 
 const visit = (path: string, authorization: string): Promise<Response> => fetch(url + path, { headers: { authorization } })
 
-test('D2: what paid for the cheap thing does not open the dear one, is not used up by the attempt, and opens its own once', async () => {
+test('D2: a cheap credential does not open the expensive resource, is not used up by the attempt, and opens its own once', async () => {
   const [cheap, dear] = [await bought('/cheap'), await bought('/dear')]
   const attempt = await visit('/dear', cheap)
   expect([attempt.status, await attempt.text()]).toEqual([402, ''])

@@ -6,7 +6,7 @@ const Health = named(
   { status: Type.Literal('ok') },
   { $id: 'Health', description: 'The service is running.', examples: [{ status: 'ok' }] },
 )
-/** Probes may add parameters of their own. */
+/** Probes may add their own parameters. */
 const anyQuery = Type.Object({})
 
 export const getHealth = operation({

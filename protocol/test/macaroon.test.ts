@@ -162,7 +162,7 @@ describe('reading', () => {
     ['a length cut off', Buffer.of(2, 2, 0x80)],
     ['2^32 + 66, which 32 bits take for 66', headOf(0xc2, 0x80, 0x80, 0x80, 0x10)],
     ['2^35 + 66', headOf(0xc2, 0x80, 0x80, 0x80, 0x80, 0x01)],
-    ['66 in two bytes: nobody writes it so', headOf(0xc2, 0x00)],
+    ['66 in two bytes: no encoder writes that', headOf(0xc2, 0x00)],
     ['66 in three bytes', headOf(0xc2, 0x80, 0x00)],
     [
       'a third byte promised and not there',

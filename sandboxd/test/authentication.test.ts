@@ -14,14 +14,14 @@ const ADDRESS = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
 const LNURL = 'https://example.com/lnurl?tag=withdrawRequest'
 
 type Form = Record<string, string>
-/** `passes`: the status for a caller who may; every one of them is reached only behind the password. */
+/** `passes`: the status for an authorized caller, which is only reached with the password. */
 type Endpoint = { verb: 'GET' | 'POST'; path: string; access: 'F' | 'L'; form?: Form; passes: number }
 
 let node: TestNode
 let invoice = ''
 const offer = encodeOffer({ nodeId: `02${HASH}` })
 
-/** Section 2.3, all of it; the websocket is upgraded to, so it is apart. */
+/** All HTTP endpoints; the websocket needs an upgrade and is separate. */
 const ENDPOINTS: Endpoint[] = [
   { verb: 'GET', path: '/getinfo', access: 'L', passes: 200 },
   { verb: 'GET', path: '/getbalance', access: 'L', passes: 200 },
@@ -61,10 +61,10 @@ const ENDPOINTS: Endpoint[] = [
   },
   { verb: 'POST', path: '/export', access: 'L', passes: 200 },
 ]
-/** The eight of S03. */
+/** The eight endpoints of S03. */
 const FULL_ONLY = ENDPOINTS.filter(({ access }) => access === 'F')
 const FOR_BOTH = ENDPOINTS.filter(({ access }) => access === 'L')
-/** The two that never answer 400: one reads no body at all, the other turns every failure into a 200. */
+/** The two that never return 400: one reads no body, the other turns every failure into a 200. */
 const READING_A_FORM = ENDPOINTS.filter(({ verb, path }) => verb === 'POST' && path !== '/export' && path !== '/sendtoaddress')
 
 beforeAll(async () => {

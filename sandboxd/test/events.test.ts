@@ -293,7 +293,7 @@ describe('webhooks', () => {
     await eventually(() => /webhook failure: /.test(readText(join(hooked.dataDir, 'phoenix.log'))), 'a line in the log')
   })
 
-  test("S54: every global webhook and the invoice's own fire, once each; without one of its own only the global ones", async () => {
+  test("S54: every global webhook and the invoice's own webhook fire once each; without its own, only the global ones", async () => {
     const own = await receiver()
     const withOwn = await paidAndCalled({ webhookUrl: own.url }, own, global1, global2)
     const without = await paidAndCalled({}, global1, global2)

@@ -108,7 +108,7 @@ describe('channels', () => {
 })
 
 describe('how JSON is written', () => {
-  /** Every JSON answer there is, each in the form that leaves the most fields without a value. */
+  /** All JSON responses, each with as few values as possible. */
   const answers: [what: string, text: string][] = []
 
   beforeAll(async () => {

@@ -72,7 +72,7 @@ describe('records', () => {
   })
 
   test('appends, some of them concurrent, are replayed in order', async () => {
-    // Each step is a set of appends that nobody waits for until all of them are made; each append is a list of records.
+    // Each step is a set of concurrent appends; each append is a list of records.
     const appends = fc.array(fc.array(fc.jsonValue(), { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 5 })
     const sessions = fc.array(fc.array(appends, { maxLength: 5 }), { minLength: 1, maxLength: 3 })
     await fc.assert(
@@ -151,7 +151,7 @@ describe('a damaged record', () => {
     const path = await journalOf([{ n: 1 }], [{ n: 2 }, { text: '₿' }], [{ n: 3 }])
     const whole = readFileSync(path)
     let line = 1
-    // The very last newline is left out: without it the line is not complete but torn.
+    // Skip the last newline: without it, the line is torn, not damaged.
     for (let at = 0; at < whole.length - 1; at++) {
       for (const bits of [0x01, 0x20, 0x80, whole.readUInt8(at) ^ 0x0a]) {
         if (bits === 0) continue
@@ -192,7 +192,7 @@ describe('a damaged record', () => {
 describe('the compact form', () => {
   const hash = (number: number): string => createHash('sha256').update(String(number)).digest('hex')
 
-  /** Steps that are always possible to carry out, whatever came before: numbers choose among what there is. */
+  /** Steps that are always possible: numbers select among the existing objects. */
   const step = fc.record({
     kind: fc.constantFrom('invoice', 'received', 'refused', 'funded', 'sending', 'sent', 'unsent', 'conditions'),
     choice: fc.nat(),
@@ -200,12 +200,12 @@ describe('the compact form', () => {
     feeMsat: fc.integer({ min: 0, max: 5_000 }),
     capacitySat: fc.option(fc.integer({ min: 0, max: 10_000_000 })),
     flag: fc.boolean(),
-    // 0: several things in one millisecond.
+    // 0: several events in one millisecond.
     laterMs: fc.constantFrom(0, 0, 1, 1000),
   })
   type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-  /** The records that a node would write for these steps: times never go back, an invoice is paid once, a payment ends once. */
+  /** The records a node would write for these steps: times never go backward, an invoice is paid once, a payment ends once. */
   function recordsOf(steps: Step[]): LedgerRecord[] {
     const records: LedgerRecord[] = []
     const unpaid: string[] = []
@@ -280,7 +280,7 @@ describe('the compact form', () => {
     for (const record of JSON.parse(JSON.stringify(records)) as LedgerRecord[]) ledger.apply(record)
     return ledger
   }
-  /** Everything public, as plain data: a Map or Set by its entries in their order. */
+  /** All public state as plain data: a Map or Set as its entries in order. */
   const stateOf = (ledger: Ledger): unknown =>
     Object.fromEntries(
       Object.entries(ledger).map(([key, value]) => [
@@ -341,7 +341,7 @@ describe('the compact form', () => {
   }
   const conditions = (clockAheadMs: number): LedgerRecord => ({ t: 'conditions', peerUp: true, feeCredit: true, clockAheadMs })
 
-  /** A journal with some payments and so many changes of conditions, of which only the last counts. */
+  /** A journal with some payments and this many condition changes, of which only the last counts. */
   async function longJournal(changes: number): Promise<{ path: string; state: unknown }> {
     const path = newPath()
     const { journal, ledger } = await openLedger(path)
@@ -408,7 +408,7 @@ describe('a full disk', () => {
     ;({ hub, payer, payee } = await startNetwork())
   })
 
-  /** A node none of whose files may grow beyond 64 KiB: to it that is a full disk. */
+  /** A node whose files cannot grow beyond 64 KiB, which looks like a full disk. */
   async function startLimited(node: TestNode): Promise<TestNode> {
     node.port = await freePort()
     node.daemon = new Daemon({
@@ -426,7 +426,7 @@ describe('a full disk', () => {
     execFileSync('prlimit', ['--pid', String(node.daemon.child.pid), '--fsize=unlimited'])
   }
 
-  /** Writes until nothing fits any more, not even the shortest record. Answers with the invoices that were acknowledged. */
+  /** Writes until not even the shortest record fits. Returns the acknowledged invoices. */
   async function fill(node: TestNode): Promise<string[]> {
     const acknowledged: string[] = []
     for (;;) {

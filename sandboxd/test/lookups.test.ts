@@ -162,7 +162,7 @@ describe('one incoming payment', () => {
 })
 
 describe('the list of incoming payments', () => {
-  /** One second apart; every third is paid, in the reverse order of their creation. */
+  /** One second apart; every third is paid, in reverse order of creation. */
   const COUNT = 30
   let shop: TestNode
   const created: string[] = []
@@ -336,13 +336,13 @@ describe('constants and units', () => {
     for (const entry of await outgoingOf(payer, '?all=true')) expect(entry).toMatchObject(constants)
   })
 
-  test('S38: the fee of an outgoing payment is in msat beside what was sent in sat', async () => {
+  test('S38: the fee of an outgoing payment is in msat, the sent amount in sat', async () => {
     const { paymentHash, serialized } = await payee.invoice({ amountSat: 124 })
     await payer.pay(serialized)
     expect((await payer.get(`/payments/outgoingbyhash/${paymentHash}`)).json()).toMatchObject({ sent: 128, fees: 4_496 })
   })
 
-  test('S38: the liquidity that an incoming payment bought is in msat beside what was received in sat', async () => {
+  test('S38: the liquidity fee of an incoming payment is in msat, the received amount in sat', async () => {
     const buyer = await new TestNode({ hub }).start()
     await buyer.control('fee-credit', { feeCredit: 'on' })
     const { miningFeeSat, serviceFeeSat } = (await buyer.get('/estimateliquidityfees?amountSat=2000000')).json()

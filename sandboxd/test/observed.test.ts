@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { basic, FULL, send, startNetwork, type TestNode } from './harness.ts'
 
-/** What a running phoenixd 0.8.0 was seen to do, where its documentation and source had led us elsewhere. P… are the rows of that list. */
+/** The behavior of a running phoenixd 0.8.0 where it differs from its documentation and source. P… are the lines in the contract. */
 
 let payer: TestNode
 let payee: TestNode
@@ -26,9 +26,9 @@ test.each([
   ['P3: names in a form have no case', 'Description=a&AMOUNTSAT=5', 200, '"amountSat": 5'],
   ['the first of two values counts', 'description=a&amountSat=5&amountSat=6', 200, '"amountSat": 5'],
   ['P13: a name without "=" is missing', 'description', 400, MISSING],
-  ['P13: also beside others', 'description&amountSat=5', 400, MISSING],
+  ['P13: also with other names', 'description&amountSat=5', 400, MISSING],
   ['P14: an escape that ends too early', 'description=100%', 500, 'Incomplete trailing HEX escape: %, in description=100% at 15'],
-  ['P14: an escape that is none', 'description=%zz', 500, 'Wrong HEX escape: %zz, in description=%zz, at 12'],
+  ['P14: an invalid escape', 'description=%zz', 500, 'Wrong HEX escape: %zz, in description=%zz, at 12'],
   ['P11: a hash of 33 bytes', `descriptionHash=${HASH}cd`, 200, '"serialized"'],
   ['P11: a hash of 31 bytes', `descriptionHash=${HASH.slice(2)}`, 400, "descriptionHash couldn't be parsed/converted to hex32"],
   [
@@ -62,7 +62,7 @@ test.each([
     'Failed to convert request body to class io.ktor.http.Parameters',
   ],
   ['P24: JSON without a body', 'application/json', '', 415, "Cannot transform this request's content to io.ktor.http.Parameters"],
-  ['P25: a type that is none', 'garbage', 'description=x', 400, 'Illegal Content-Type header format: garbage'],
+  ['P25: an invalid type', 'garbage', 'description=x', 400, 'Illegal Content-Type header format: garbage'],
   [
     'P26: multipart without a boundary',
     'multipart/form-data',
@@ -192,7 +192,7 @@ describe('P1: concurrent refused payments that get no response', () => {
 describe('the bytes of HTTP', () => {
   const AUTHORIZATION = `Authorization: ${basic(FULL)}\r\n`
 
-  /** All that comes back until the other side closes. */
+  /** Everything received until the other side closes. */
   async function raw(bytes: string): Promise<string> {
     const socket = connect(payee.port, '127.0.0.1')
     let text = ''
@@ -218,7 +218,7 @@ describe('the bytes of HTTP', () => {
     const [line, ...headers] = headOf(text)
     expect(line).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
     expect(headers.map((header) => header.split(':')[0]).sort()).toEqual(names)
-    // The first was answered and the connection kept, for the second one to be answered, too.
+    // The first got a response and the connection stayed open for the second.
     expect(text.match(/HTTP\/1\.1 \d{3} /g)).toHaveLength(2)
   })
 

@@ -8,7 +8,7 @@ import { basic, confText, Daemon, freePort, readText, send, TestNode, temporaryD
 
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '')
 
-/** What the options come to, from a command line and the text of a phoenix.conf. */
+/** The parsed options for a command line and the text of a phoenix.conf. */
 function optionsOf(args: string[], conf = ''): Options {
   const dataDir = temporaryDirectory()
   writeFileSync(join(dataDir, 'phoenix.conf'), conf)
@@ -33,7 +33,7 @@ async function expectRefusal(args: string[], conf: string, message: string | Reg
   expect(daemon.stdout).toBe('')
 }
 
-/** Every option of phoenixd that takes a value, with what a good one comes to. */
+/** Every phoenixd option that takes a value, with the result of a valid one. */
 const GOOD: { name: string; value: string; comesTo: Partial<Options> }[] = [
   { name: 'chain', value: 'regtest', comesTo: {} },
   { name: 'mempool-space-url', value: 'https://mempool.example', comesTo: {} },
@@ -163,7 +163,7 @@ describe.concurrent('invalid values are refused with one line, exit code 1 and n
     expect(() => optionsOf([], `${name}=${value}`)).toThrow(new RegExp(`^Error: invalid value: .*${says.source}`, 'm'))
   })
 
-  /** One of each option through the process that people run. */
+  /** One of each option with the real process. */
   const oneEach = BAD.filter(({ name }, index) => BAD.findIndex((other) => other.name === name) === index)
   test.each(oneEach)('--$name=$value ends the daemon, on the command line and in the file', async ({ name, value, says }) => {
     await Promise.all([

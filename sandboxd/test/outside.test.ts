@@ -171,7 +171,7 @@ describe('addresses and links outside the sandbox', () => {
     },
   )
 
-  test('paylnaddress needs an amount: amountSat or sendAll, not both; sendAll without a channel is none', async () => {
+  test('paylnaddress needs an amount: amountSat or sendAll, not both; sendAll without a channel does not count', async () => {
     const address = 'alice@example.com'
     expectText(await rich.post('/paylnaddress', { address }), 400, missing('amountSat'))
     expectText(await poor.post('/paylnaddress', { address, sendAll: '' }), 400, missing('amountSat'))
@@ -185,7 +185,7 @@ describe('addresses and links outside the sandbox', () => {
   const WITHDRAW = 'https://example.com/w?tag=withdrawRequest'
   const PAY = 'https://example.com/p?tag=payRequest'
   const UNTAGGED = 'https://example.com/anything'
-  /** LUD-01's own example; it says nothing about what it is for. */
+  /** The example from LUD-01, without a tag. */
   const SPECIFICATION =
     'LNURL1DP68GURN8GHJ7UM9WFMXJCM99E3K7MF0V9CXJ0M385EKVCENXC6R2C35XVUKXEFCV5MKVV34X5EKZD3EV56NYD3HXQURZEPEXEJXXEPNXSCRVWFNV9NXZCN9XQ6XYEFHVGCXXCMYXYMNSERXFQ5FNS'
 

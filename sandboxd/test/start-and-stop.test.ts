@@ -43,7 +43,7 @@ const valueIn = (dataDir: string, key: string): string =>
   new RegExp(`^${key}=(.*)$`, 'm').exec(readText(join(dataDir, 'phoenix.conf')))?.[1] ?? ''
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 
-/** A daemon without the harness's prepared files; ready when it says so. */
+/** A daemon without the harness's prepared files; resolves when it reports that it is ready. */
 async function firstRun(setup: {
   dataDir: string
   args?: string[]
@@ -61,7 +61,7 @@ async function firstRun(setup: {
 }
 
 describe.concurrent('S12: the port is closed until the peer is there', () => {
-  /** Closed, and still closed when the daemon has tried again for its peer. */
+  /** The port is closed, and still closed after the daemon has retried its peer. */
   async function expectToWait(node: TestNode): Promise<void> {
     await eventually(() => /no lightning peer yet: /.test(logOf(node.dataDir)), 'the first try to fail')
     for (const until = Date.now() + 700; Date.now() < until; await pause(50)) expect(await isClosed(node.port)).toBe(true)

@@ -7,7 +7,7 @@ import { confText, Daemon, freePort, readText, TestHub, TestNode, temporaryDirec
 
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '')
 
-/** One line on stderr, not a stack; what it says; and that it failed. */
+/** Expects a failure with one line on stderr, without a stack trace. */
 async function expectFault(daemon: Daemon, says: RegExp, code: number): Promise<void> {
   const started = daemon.printed(/listening on http/).then(
     () => 'it started',
@@ -38,7 +38,7 @@ async function usedNode(): Promise<TestNode> {
 
 describe.concurrent('a seed file that cannot be used', () => {
   test.each([
-    { title: 'a word that is none', text: `${'abandon '.repeat(11)}lightning`, says: 'invalid mnemonic word' },
+    { title: 'an invalid word', text: `${'abandon '.repeat(11)}lightning`, says: 'invalid mnemonic word' },
     { title: 'a wrong checksum', text: 'abandon '.repeat(12), says: 'invalid checksum' },
     {
       title: 'eleven words',
@@ -131,7 +131,7 @@ describe('a journal that cannot be used', () => {
     },
     { title: 'a line missing its start', damage: (text) => text.replace(/\n.{5}/, '\n'), says: /corrupt at line 2/ },
     { title: 'an empty line', damage: (text) => `${text}\n`, says: /corrupt at line 3/ },
-    { title: 'a first line that is none', damage: () => 'hello\n', says: /corrupt at line 1/ },
+    { title: 'an invalid first line', damage: () => 'hello\n', says: /corrupt at line 1/ },
     { title: 'no line at all', damage: () => 'these bytes are somebody else’s', says: /is corrupt at line 1 / },
     { title: 'a first line that lost its end', damage: (text) => text.slice(0, 40), says: /is corrupt at line 1 / },
     { title: 'zeros', damage: (text) => '\0'.repeat(text.length), says: /is corrupt at line 1 / },
@@ -240,8 +240,8 @@ describe('an address it cannot listen on', () => {
 
   test.each([
     { title: 'an address of no interface', args: ['--http-bind-ip=203.0.113.7', '--http-bind-port=0'] },
-    { title: 'a name that is none', args: ['--http-bind-ip=no such host', '--http-bind-port=0'] },
-    { title: 'a port that is none', args: ['--http-bind-port=65536'] },
+    { title: 'an invalid name', args: ['--http-bind-ip=no such host', '--http-bind-port=0'] },
+    { title: 'an invalid port', args: ['--http-bind-port=65536'] },
     { title: 'a negative port', args: ['--http-bind-port=-1'] },
   ])('for its API, $title: one line, and exit code 0 as with a port in use', async ({ args }) => {
     await expectFault(startIn(new TestNode().dataDir, args), / cannot listen on http:\/\//, 0)

@@ -34,7 +34,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Advice for whoever configured this program; the service does not know the configuration. */
+/** Advice for the person who configured this program; the service does not know the configuration. */
 function adviceOn(code: string, baseUrl: string): string {
   const { host } = new URL(baseUrl)
   switch (code) {

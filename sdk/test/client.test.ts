@@ -331,7 +331,7 @@ describe('errors have a type, a code and a request id', () => {
 
   test.each([
     ['a proxy’s page', { status: 502, body: '<html>Bad Gateway</html>' }],
-    ['a page that is no API at all', { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>Welcome</html>' }],
+    ['a page that is not an API', { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>Welcome</html>' }],
     ['a redirection, which is not followed', { status: 302, headers: { location: 'http://127.0.0.1:1/' } }],
   ])('%s', async (_what, fault) => {
     wire.faults = [fault, fault, fault, fault]

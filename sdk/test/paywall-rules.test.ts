@@ -421,7 +421,7 @@ describe('selling 10: unpaid visits are limited', () => {
   const visit = (url: string, address: string): Promise<Response> => fetch(url, { headers: { 'x-forwarded-for': address } })
 
   test.each(SHOPS.slice(0, 3))(
-    '%s: at most so many per address, also at once; a paid one frees its place',
+    '%s: unpaid visits per address are limited, even if concurrent; a paid one frees its slot',
     async (name, openShop) => {
       vi.spyOn(console, 'error').mockImplementation(() => undefined)
       // Visits are counted per process, so each shop gets its own visitors.

@@ -66,7 +66,7 @@ describe('selling 3: a request behind another one on the same connection', () =>
   const both = (credential: string): string =>
     `GET /free HTTP/1.1\r\nHost: shop\r\n\r\nGET /film HTTP/1.1\r\nHost: shop\r\nAuthorization: ${credential}\r\n\r\n`
 
-  test('whoever leaves after its first bytes has had the delivery', async () => {
+  test('a customer who disconnects after its first bytes has used up the payment', async () => {
     const { origin, free, begun } = await pipelined()
     const credential = await market.buy(`${origin}/film`)
     const socket = connect(Number(new URL(origin).port), '127.0.0.1')
@@ -84,7 +84,7 @@ describe('selling 3: a request behind another one on the same connection', () =>
     expect((await present(`${origin}/film`, credential)).status).toBe(402)
   })
 
-  test('D3: whoever leaves before its first bytes is served when they come again, whatever was sent before it', async () => {
+  test('D3: a customer who disconnects before its first bytes is served on return, whatever was sent before it', async () => {
     const [begun, left, done] = [gate(), gate(), gate()]
     const charge = paywall(market.terms)
     const origin = await opened(async (request, response) => {
@@ -128,7 +128,7 @@ describe('selling 3: HTTP/2', () => {
   }
 
   test.each(['NGHTTP2_INTERNAL_ERROR', 'NGHTTP2_CANCEL', 'NGHTTP2_NO_ERROR'] as const)(
-    'whoever resets the stream with %s after the first bytes has had the delivery',
+    'a customer who resets the stream with %s after the first bytes has used up the payment',
     async (code) => {
       const origin = await film((response) => response.write('almost all'))
       const { credential, session } = await bought(origin)

@@ -17,7 +17,7 @@ export function noteSignedIn(isSignedIn: boolean): void {
   }
 }
 
-/** Whether this browser had a session that nobody ended here. */
+/** Whether this browser had a session that was not ended here. */
 export function hasSessionEnded(): boolean {
   try {
     return hasEnded || localStorage.getItem(MARK) !== null

@@ -21,7 +21,7 @@ const SENTENCES: Record<string, string> = {
   'node.update': 'Node % was updated',
   'node.delete': 'Node % was deleted',
   'node.undeleted': 'Node % was restored',
-  'node.pay': 'A payment was sent from node %',
+  'node.pay': 'Node % was asked to send a payment',
   'payment.settled': 'Payment % was received by its node',
   'payment.paid': 'Payment % was validated',
   'payment.released': 'The delivery of payment % failed and was released',

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
 /**
- * Credentials written and read a second time, by other means than the codec's: fields first and their order afterwards, base64 through
+ * A second, independent implementation of credentials: fields first and their order afterwards, base64 through
  * hex digits. A mistake made twice would have to be made in two ways.
  */
 export const hex = (text: string): Buffer => Buffer.from(text, 'hex')

@@ -152,7 +152,7 @@ describe('what is not HTTP', () => {
       bytes: 'POST /createinvoice HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     },
     {
-      title: 'a chunk with a size that is none',
+      title: 'a chunk with an invalid size',
       bytes: `POST /createinvoice HTTP/1.1\r\nHost: x\r\n${AUTHORIZATION}\r\nContent-Type: ${FORM}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n`,
     },
     { title: 'a header of 100 kB', bytes: `GET /getinfo HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(100_000)}\r\n\r\n` },
@@ -170,7 +170,7 @@ describe('paths and headers', () => {
     const text = await raw(node.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n${AUTHORIZATION}\r\n${extra}Connection: close\r\n\r\n`)
     return { status: statusOf(text), body: text.slice(text.indexOf('\r\n\r\n') + 4) }
   }
-  /** Without the lengths between which a body may be cut into pieces. */
+  /** Without chunk sizes. */
   const jsonOf = (body: string): any => JSON.parse(body.slice(body.indexOf('{'), body.lastIndexOf('}') + 1))
 
   const named = (texts: string[]): { name: string; text: string }[] =>
@@ -208,7 +208,7 @@ describe('paths and headers', () => {
     },
   )
 
-  // Whether these are the endpoint or none is left open; they are never an error of the server.
+  // Whether these match the endpoint is undefined, but they never cause a server error.
   test.each(['//getinfo', '///getinfo', '/./getinfo', '/%2e%2e/getinfo', '/%67etinfo', 'http://elsewhere/getinfo', '/getinfo#x'])(
     '%s is getinfo or no endpoint',
     async (path) => {

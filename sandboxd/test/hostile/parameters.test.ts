@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, basic, FULL, LIMITED, send } from '../harness.ts'
 import { FORM, hub, node, payee } from './network.ts'
 
-describe('parameters that nobody would send', () => {
+describe('hostile parameters', () => {
   const invoices: string[] = []
   let offer: string
 
@@ -21,7 +21,7 @@ describe('parameters that nobody would send', () => {
     /^Incomplete trailing HEX escape: /,
     /^Wrong HEX escape: /,
   ]
-  /** Never a crash, never a 500 but those that phoenixd has, always text for an error. */
+  /** Never a crash, no 500 except phoenixd's own, and errors are always text. */
   const expectDocumented = ({ status, text, headers }: Answer): void => {
     if (status === 500)
       expect(
@@ -39,7 +39,7 @@ describe('parameters that nobody would send', () => {
     fc.constantFrom('9223372036854775807', '-9223372036854775808', '9223372036854775808', '9007199254740', '9007199254741'),
     fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String),
   )
-  /** A real one with some of its characters changed, dropped or doubled. */
+  /** A valid value with some characters changed, dropped or doubled. */
   const spoiled = (real: () => string): fc.Arbitrary<string> =>
     fc
       .array(fc.tuple(fc.nat(), fc.constantFrom('q', 'p', 'Q', '1', ' ', '+', 'ö', '', 'zz')), { maxLength: 3 })
@@ -263,7 +263,7 @@ describe('the control port and the hub', () => {
     }
   })
 
-  /** Values that the field does take. */
+  /** Values that the field accepts. */
   function isFine(field: string, value: unknown): boolean {
     if (field === 'advanceSeconds') return value === 0
     if (field === 'controlToken') return typeof value === 'string' && value !== ''

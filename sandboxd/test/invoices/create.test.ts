@@ -130,7 +130,7 @@ describe('creating an invoice', () => {
     ['P9', { expirySeconds: '-1' }, 'String index out of range: -1'],
     ['P9', { expirySeconds: '-100' }, 'String index out of range: -3'],
     ['P9', { expirySeconds: '-9223372036854775808' }, 'String index out of range: -8'],
-    // Where phoenixd goes on with numbers that overflow.
+    // phoenixd continues with overflowed numbers here.
     ['P7', { amountSat: '9223372036854775' }, 'amount is not valid'],
     ['P10', { expirySeconds: '9223372036854775807' }, 'expiry is not valid'],
   ])('%s: %j is 500 and makes no invoice', async (_rule, form, text) => {
@@ -208,10 +208,10 @@ describe('creating an invoice', () => {
     expect(await invoicesOf()).toHaveLength(before)
   })
 
-  test('security 9: an invoice longer than any QR code holds is none, so an attempt to pay it keeps nothing', async () => {
+  test('security 9: an invoice too long for a QR code is refused, so an attempt to pay it stores nothing', async () => {
     const { prefix, words } = bech32.decode((await created({ description: 'x' })).serialized as `${string}1${string}`, false)
     const unknownField = [2, 31, 31, ...new Array<number>(1_023).fill(0)]
-    // The signature is somebody's over whatever stands before it, so what is added leaves it an invoice.
+    // Any signature recovers to some key, so the invoice stays valid with the added field.
     const longer = (fields: number): string =>
       bech32.encode(
         prefix,

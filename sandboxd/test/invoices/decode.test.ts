@@ -279,7 +279,7 @@ describe('for all invoices', () => {
     expect(meaningOf(serialized)).toBeDefined()
   })
 
-  /** Undefined when it is refused, and only an Error may say so. */
+  /** Undefined if it is refused, which must be an Error. */
   function meaningOf(text: string): ReturnType<typeof decodeInvoice> | undefined {
     try {
       return decodeInvoice(text)
@@ -305,7 +305,7 @@ describe('for all invoices', () => {
     fc.assert(property, { numRuns: 200 })
   })
 
-  test('S25: whoever changes an invoice and repairs its checksum cannot keep its signer', () => {
+  test('S25: changing an invoice and repairing its checksum changes the recovered signer', () => {
     const property = fc.property(newInvoices, keys, fc.nat(), fc.integer({ min: 1, max: 31 }), (invoice, key, place, change) => {
       const { prefix, words } = bech32.decode(encodeInvoice(invoice, key) as `${string}1${string}`, false)
       const at = place % words.length
@@ -350,7 +350,7 @@ describe('for all invoices', () => {
     )
   })
 
-  test('S32: a megabyte of fields behind a correct checksum is refused at once and stops nobody else', async () => {
+  test('S32: a megabyte of fields with a correct checksum is refused quickly, without delaying others', async () => {
     const target = await new TestNode().start()
     const size = 3 * 333_000
     const shapes = {

@@ -5,7 +5,7 @@ import { decode as readWithLightBolt11 } from 'light-bolt11-decoder'
 import { beforeAll, expect } from 'vitest'
 import { type Answer, TestNode } from '../harness.ts'
 
-/** A node that makes invoices, and what decoders that are not ours read in them. */
+/** A node that creates invoices, and third-party decoders to check them. */
 
 export const MAX_AMOUNT_SAT = 9_007_199_254_740
 export const CHARSET = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l'
@@ -31,13 +31,13 @@ type Reading = {
   minFinalCltvExpiry: number
   metadata: string
   hops: Hop[][]
-  /** Numbers of the feature bits that are set. */
+  /** The numbers of the set feature bits. */
   features: number[]
-  /** The letters of the tags, in their order. */
+  /** The tag letters in order. */
   tags: string
 }
 
-/** What two decoders that we did not write make of an invoice. Where both can read something they must agree. */
+/** The result of two third-party decoders. Where both support a field, they must agree. */
 export function readIndependently(serialized: string): Reading {
   const one: any = readWithBolt11(serialized)
   const other: any = readWithLightBolt11(serialized)
@@ -63,7 +63,7 @@ export function readIndependently(serialized: string): Reading {
     expirySeconds: section('expiry'),
     minFinalCltvExpiry: section('min_final_cltv_expiry'),
     hops: other.route_hints,
-    // One of the two drops a byte order mark at the beginning of a text.
+    // One of the two drops a leading byte order mark.
   }).toEqual({ ...reading, description: reading.description?.replace(/^\uFEFF/, '') })
   const featureWords = [...other.sections.find((found: any) => found.name === 'feature_bits').letters.slice(3)]
   const features = featureWords
@@ -80,7 +80,7 @@ export function readIndependently(serialized: string): Reading {
   }
 }
 
-/** Any text that a form can carry, 0 to 128 UTF-16 units; every piece is whole, so there is no lone surrogate. */
+/** Any text a form can contain, 0 to 128 UTF-16 units, without unpaired surrogates. */
 export const descriptions = fc
   .array(
     fc.oneof(
