@@ -139,7 +139,7 @@ async function buy(url: string, protocol: Protocol, wallet: { url: string; passw
   say(bold(`Buying a joke with ${protocol.toUpperCase()}`), `GET ${url}?protocol=${protocol}`)
   const refused = await fetch(`${url}?protocol=${protocol}`)
   const challenge = refused.headers.get('www-authenticate') ?? ''
-  if (refused.status !== 402) throw new Error(`the shop answered ${refused.status} instead of 402`)
+  if (refused.status !== 402) throw new Error(`the shop returned ${refused.status} instead of 402`)
   say('402 Payment Required', `WWW-Authenticate: ${challenge.slice(0, 72)}…`)
 
   const before = performance.now()
@@ -150,7 +150,7 @@ async function buy(url: string, protocol: Protocol, wallet: { url: string; passw
   const headers = { authorization: credentialOf(challenge, preimage) }
   const delivered = await fetch(`${url}?protocol=${protocol}`, { headers })
   const text = await delivered.text()
-  if (delivered.status !== 200) throw new Error(`the shop answered ${delivered.status} to a paid credential: ${text}`)
+  if (delivered.status !== 200) throw new Error(`the shop returned ${delivered.status} to a paid credential: ${text}`)
   const receipt = delivered.headers.get('payment-receipt')
   say(
     `200 OK: “${text}”`,

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, fsyncSync, openSync, readFileSync, renameSync, st
 import { devNull } from 'node:os'
 import { dirname } from 'node:path'
 import { usage } from './failure.ts'
-import { harmless } from './terminal.ts'
+import { sanitize } from './terminal.ts'
 
 /** Keys, passwords and credentials are read from files and stdin, never from arguments, and written to files only their owner can read. */
 
@@ -12,10 +12,10 @@ const IS_POSIX = process.platform !== 'win32'
 
 export function readSecret(path: string, what: string): string {
   try {
-    return checked(readFileSync(path, 'utf8'), harmless(path), what)
+    return checked(readFileSync(path, 'utf8'), sanitize(path), what)
   } catch (error) {
     if (!isSystemError(error)) throw error
-    throw usage(`Cannot read ${what} from ${harmless(path)}: ${reasonOf(error)}.`)
+    throw usage(`Cannot read ${what} from ${sanitize(path)}: ${reasonOf(error)}.`)
   }
 }
 
@@ -77,15 +77,15 @@ export class SecretFile {
     } catch (error) {
       if (!isSystemError(error)) throw error
       if (error.code === 'EEXIST')
-        throw usage(`${harmless(path)} already exists and will not be overwritten.`, `Name another file for ${what}.`)
-      throw usage(`Cannot create ${harmless(path)} for ${what}: ${reasonOf(error)}.`)
+        throw usage(`${sanitize(path)} already exists and will not be overwritten.`, `Name another file for ${what}.`)
+      throw usage(`Cannot create ${sanitize(path)} for ${what}: ${reasonOf(error)}.`)
     }
   }
 
   /** Opens a file that an earlier run left incomplete. */
   static reopen(path: string): SecretFile {
     if (IS_POSIX && (statSync(path).mode & 0o077) !== 0) {
-      throw usage(`${harmless(path)} can be read by other users on this machine.`, `chmod 600 ${harmless(path)}`)
+      throw usage(`${sanitize(path)} can be read by other users on this machine.`, `chmod 600 ${sanitize(path)}`)
     }
     return new SecretFile(path)
   }
@@ -130,7 +130,7 @@ export function readDocument(path: string): Record<string, unknown> | undefined 
     text = readFileSync(path, 'utf8')
   } catch (error) {
     if (isSystemError(error) && error.code === 'ENOENT') return undefined
-    throw usage(`Cannot read ${harmless(path)}: ${isSystemError(error) ? reasonOf(error) : 'it is not text'}.`)
+    throw usage(`Cannot read ${sanitize(path)}: ${isSystemError(error) ? reasonOf(error) : 'it is not text'}.`)
   }
   try {
     const document: unknown = JSON.parse(text)
@@ -138,7 +138,7 @@ export function readDocument(path: string): Record<string, unknown> | undefined 
   } catch {
     // reported below
   }
-  throw usage(`${harmless(path)} already exists and was not written by boltyard. It will not be overwritten.`)
+  throw usage(`${sanitize(path)} already exists and was not written by boltyard. It will not be overwritten.`)
 }
 
 export function isNullDevice(descriptor: number): boolean {

@@ -11,7 +11,7 @@ import type { Call } from './call.ts'
 import { Failure, usage } from './failure.ts'
 import { memberOf, readSecretOrInput } from './files.ts'
 import { nodeIdOf } from './nodes/node-id.ts'
-import { ago, harmless, moment, type Paint, sat, sheet, table } from './terminal.ts'
+import { ago, moment, type Paint, sanitize, sat, sheet, table } from './terminal.ts'
 
 export async function create(call: Call): Promise<void> {
   const [node, amountSat, description] = [call.text('node'), call.number('amount-sat'), call.text('description')]
@@ -37,7 +37,7 @@ export async function create(call: Call): Promise<void> {
         ['id', payment.id],
         ['price', sat(amountSat)],
         ['protocol', payment.protocol],
-        ['challenge', harmless(payment.challenge)],
+        ['challenge', sanitize(payment.challenge)],
       ],
       call.paint,
     ),
@@ -86,9 +86,9 @@ export async function redeem(call: Call): Promise<void> {
         ['id', redeemed.id],
         ['status', `${call.paint('green', redeemed.status)}, deliver now`],
         ['price', sat(redeemed.amountSat)],
-        ['for', harmless(redeemed.description)],
+        ['for', sanitize(redeemed.description)],
         ['redeemed', moment(redeemed.redeemedAt)],
-        ...(holdSeconds === undefined ? [] : [['request id', harmless(requestId)] as [string, string]]),
+        ...(holdSeconds === undefined ? [] : [['request id', sanitize(requestId)] as [string, string]]),
         ...receipt(redeemed),
       ],
       call.paint,
@@ -151,7 +151,7 @@ export async function release(call: Call): Promise<void> {
 }
 
 const receipt = (paid: { receipt?: string }): [string, string][] =>
-  paid.receipt === undefined ? [] : [['receipt', harmless(paid.receipt)]]
+  paid.receipt === undefined ? [] : [['receipt', sanitize(paid.receipt)]]
 
 export async function get(call: Call): Promise<void> {
   const payment = await (await call.client()).payments.get(call.argument(0), { signal: call.signal })
@@ -161,8 +161,8 @@ export async function get(call: Call): Promise<void> {
         ['id', payment.id],
         ['status', statusOf(payment, call.paint)],
         ['price', sat(payment.amountSat)],
-        ['for', harmless(payment.description)],
-        ['resource', payment.resource === null ? '–' : harmless(payment.resource)],
+        ['for', sanitize(payment.description)],
+        ['resource', payment.resource === null ? '–' : sanitize(payment.resource)],
         ['node', payment.nodeId],
         ['protocol', payment.protocol],
         ['created', moment(payment.createdAt)],
@@ -170,7 +170,7 @@ export async function get(call: Call): Promise<void> {
         ['settled', payment.settledAt === null ? '–' : moment(payment.settledAt)],
         ['paid', payment.paidAt === null ? '–' : moment(payment.paidAt)],
         ['redeemed', payment.redeemedAt === null ? '–' : moment(payment.redeemedAt)],
-        ['challenge', harmless(payment.challenge)],
+        ['challenge', sanitize(payment.challenge)],
       ],
       call.paint,
     ),
@@ -193,7 +193,7 @@ export async function list(call: Call): Promise<void> {
     ? { payments: await every(found.all(filter, { signal: call.signal })), nextCursor: null }
     : await found.list(filter, { signal: call.signal })
   call.print(page, () => (page.payments.length === 0 ? 'No payments.\n' : tableOf(page.payments, call.paint)))
-  if (!call.isJson && page.nextCursor !== null) call.note(`More: --cursor ${harmless(page.nextCursor)}, or --all`)
+  if (!call.isJson && page.nextCursor !== null) call.note(`More: --cursor ${sanitize(page.nextCursor)}, or --all`)
 }
 
 async function every<T>(pages: AsyncIterable<T>): Promise<T[]> {
@@ -211,7 +211,7 @@ function tableOf(payments: ListedPayment[], paint: Paint): string {
       statusOf(one, paint),
       one.protocol,
       ago(one.createdAt),
-      harmless(one.description),
+      sanitize(one.description),
     ]),
     paint,
   )
@@ -220,7 +220,7 @@ function tableOf(payments: ListedPayment[], paint: Paint): string {
 /** Yellow marks payments that were received but not delivered, which a shop must not miss. */
 function statusOf(payment: ListedPayment, paint: Paint): string {
   if (payment.status === 'paid')
-    return payment.redeemedAt === null ? paint('yellow', 'paid, undelivered') : paint('green', harmless(payment.status))
+    return payment.redeemedAt === null ? paint('yellow', 'paid, undelivered') : paint('green', sanitize(payment.status))
   if (payment.settledAt !== null) return paint('yellow', 'settled, undelivered')
-  return paint('dim', harmless(payment.status))
+  return paint('dim', sanitize(payment.status))
 }

@@ -2,7 +2,7 @@ import type { BoltyardError } from '../../sdk/src/index.ts'
 import type { Call } from './call.ts'
 import { EXIT, type ExitName, Failure } from './failure.ts'
 import { isSystemError, reasonOf } from './files.ts'
-import { harmless, painter, sat } from './terminal.ts'
+import { painter, sanitize, sat } from './terminal.ts'
 
 /** Prints the error to stderr and returns the exit code. */
 export async function report(error: unknown, call: Call | undefined): Promise<number> {
@@ -24,8 +24,8 @@ function forScripts({ code, message, requestId, details }: Failure, next: string
 
 function forPeople({ message, requestId }: Failure, next: string[]): string {
   const paint = painter(process.stderr)
-  const lines = [`${paint('red', 'boltyard:')} ${harmless(message)}`, ...next.map((line) => `  ${harmless(line)}`)]
-  if (requestId !== undefined) lines.push(paint('dim', `  request id ${harmless(requestId)}`))
+  const lines = [`${paint('red', 'boltyard:')} ${sanitize(message)}`, ...next.map((line) => `  ${sanitize(line)}`)]
+  if (requestId !== undefined) lines.push(paint('dim', `  request id ${sanitize(requestId)}`))
   return `${lines.join('\n')}\n`
 }
 

@@ -5,7 +5,7 @@ import { Failure, usage } from './failure.ts'
 import { memberOf, readSecret, readSecretOrInput } from './files.ts'
 import { dataDirectory } from './local.ts'
 import { nodeIdOf } from './nodes/node-id.ts'
-import { harmless, sat, sheet } from './terminal.ts'
+import { sanitize, sat, sheet } from './terminal.ts'
 
 /** Operator calls for play money. They are not in the SDK because they do not exist with real nodes. */
 
@@ -33,9 +33,9 @@ export async function pay(call: Call): Promise<void> {
   call.print({ ...paid, ...(credential === undefined ? {} : { credential }) }, () =>
     sheet(
       [
-        ['payment hash', harmless(paid.paymentHash)],
-        ['preimage', harmless(paid.preimage)],
-        ...(credential === undefined ? [] : [['credential', harmless(credential)] as [string, string]]),
+        ['payment hash', sanitize(paid.paymentHash)],
+        ['preimage', sanitize(paid.preimage)],
+        ...(credential === undefined ? [] : [['credential', sanitize(credential)] as [string, string]]),
       ],
       call.paint,
     ),

@@ -16,7 +16,7 @@ export function painter(stream: Stream): Paint {
 }
 
 /** Names, messages and bodies come from outside and may contain escape sequences that the terminal would execute. */
-export function harmless(text: string, keep = ''): string {
+export function sanitize(text: string, keep = ''): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression matches control characters
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (character) =>
     keep.includes(character) ? character : '\ufffd',
@@ -25,7 +25,7 @@ export function harmless(text: string, keep = ''): string {
 
 /** Quotes text in a command line that the user may copy into a shell. */
 export const shellWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${harmless(word).replace(/'/g, `'\\''`)}'`
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${sanitize(word).replace(/'/g, `'\\''`)}'`
 
 const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uff01-\uff60]/u
 const NARROWER = /\p{Mark}|\u200d|\ufe0f/u
@@ -80,7 +80,7 @@ export class Spinner {
   #text = ''
 
   show(text: string): void {
-    this.#text = harmless(text)
+    this.#text = sanitize(text)
     if (!this.#stream.isTTY || process.env.TERM === 'dumb' || this.#timer) return
     const started = Date.now()
     const draw = (): void => {

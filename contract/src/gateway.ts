@@ -21,14 +21,19 @@ import { text } from './schemas.ts'
 export const PaymentId = Type.Object({ id: text('Id of a payment, `pay_…`.') })
 
 const ofGateway = { tag: 'Gateway', caller: 'apiKey', scope: 'gateway:write' } as const
-export const judging = [
+export const validationErrors = [
   'invalid_payment_credential',
   'gateway_payment_not_found',
   'terms_mismatch',
   'payment_expired',
   'payment_service_unavailable',
 ] as const satisfies ErrorCode[]
-export const redeeming = [...judging, 'already_redeemed', 'delivery_in_progress', 'not_claimed'] as const satisfies ErrorCode[]
+export const redemptionErrors = [
+  ...validationErrors,
+  'already_redeemed',
+  'delivery_in_progress',
+  'not_claimed',
+] as const satisfies ErrorCode[]
 
 export const createPayment = operation({
   ...ofGateway,
@@ -55,7 +60,7 @@ export const validatePayment = operation({
   body: ValidatePaymentParams,
   status: 200,
   response: PaidPayment,
-  errors: judging,
+  errors: validationErrors,
 })
 export const redeemPayment = operation({
   ...ofGateway,
@@ -69,7 +74,7 @@ export const redeemPayment = operation({
   body: RedeemPaymentParams,
   status: 200,
   response: RedeemedPayment,
-  errors: redeeming,
+  errors: redemptionErrors,
 })
 export const confirmDeliveries = operation({
   ...ofGateway,

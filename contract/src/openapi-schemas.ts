@@ -5,12 +5,12 @@ export type Json = { [name: string]: unknown }
 export type Components = { schemas: Map<string, Json>; responses: Map<string, Json> }
 
 /** The schema as OpenAPI 3.1: named schemas become references, and enums get a type. */
-export function written(schema: TSchema, components: Components): Json {
+export function toOpenApi(schema: TSchema, components: Components): Json {
   const { $id, examples: _examples, ...rest } = schema as Json & { $id?: string }
   const body = Object.fromEntries(
     Object.entries(rest).map(([keyword, value]) => [
       keyword,
-      keyword === 'properties' ? mapped(value as Json, components) : inside(value, components),
+      keyword === 'properties' ? mapProperties(value as Json, components) : convertValue(value, components),
     ]),
   )
   const typed = 'enum' in body && !('type' in body) ? { type: 'string', ...body } : body
@@ -19,10 +19,10 @@ export function written(schema: TSchema, components: Components): Json {
   return { $ref: `#/components/schemas/${$id}` }
 }
 
-const mapped = (properties: Json, components: Components): Json =>
-  Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, written(property as TSchema, components)]))
+const mapProperties = (properties: Json, components: Components): Json =>
+  Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, toOpenApi(property as TSchema, components)]))
 
-const inside = (value: unknown, components: Components): unknown => {
-  if (Array.isArray(value)) return value.map((one) => inside(one, components))
-  return typeof value === 'object' && value !== null ? written(value as TSchema, components) : value
+const convertValue = (value: unknown, components: Components): unknown => {
+  if (Array.isArray(value)) return value.map((one) => convertValue(one, components))
+  return typeof value === 'object' && value !== null ? toOpenApi(value as TSchema, components) : value
 }

@@ -1,6 +1,6 @@
 import type { TObject, TSchema } from 'typebox'
 import { ERRORS, type ErrorCode, errorSchema } from './errors.ts'
-import { type Components, type Json, written } from './openapi-schemas.ts'
+import { type Components, type Json, toOpenApi } from './openapi-schemas.ts'
 import { type Caller, errorsOf, type Operation, type Tag } from './operation.ts'
 
 const TAGS: Partial<Record<Tag, string>> = {
@@ -138,7 +138,7 @@ export const isRequired = (body: TObject): boolean => (body.required?.length ?? 
 
 function parametersOf(place: 'path' | 'query', object: TObject | undefined, components: Components): Json[] {
   return Object.entries(object?.properties ?? {}).map(([name, property]) => {
-    const { description, ...schema } = written(property, components)
+    const { description, ...schema } = toOpenApi(property, components)
     return {
       name,
       in: place,
@@ -151,5 +151,5 @@ function parametersOf(place: 'path' | 'query', object: TObject | undefined, comp
 
 function jsonContent(schema: TSchema, components: Components): Json {
   const [example] = (schema as { examples?: unknown[] }).examples ?? []
-  return { 'application/json': { schema: written(schema, components), ...(example === undefined ? {} : { example }) } }
+  return { 'application/json': { schema: toOpenApi(schema, components), ...(example === undefined ? {} : { example }) } }
 }

@@ -10,7 +10,7 @@ import type { Exchange, WireRequest } from './exchange.ts'
 import { type Outcome, outcomeOf } from './outcome.ts'
 import { wasNeverSent, whyUnreachable } from './unreachable.ts'
 import { VERSION } from './version.ts'
-import { pause, Turns } from './waiting.ts'
+import { ConcurrencyLimit, pause } from './waiting.ts'
 
 export type CallOptions = {
   signal?: AbortSignal | undefined
@@ -56,11 +56,11 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 /** Makes one call to the service, with retries. */
 export class Transport {
   readonly #options: TransportOptions
-  readonly #turns: Turns
+  readonly #concurrency: ConcurrencyLimit
 
   constructor(options: TransportOptions) {
     this.#options = options
-    this.#turns = new Turns(options.maxConcurrency)
+    this.#concurrency = new ConcurrencyLimit(options.maxConcurrency)
   }
 
   async call<T>(call: Call): Promise<T> {
@@ -96,7 +96,7 @@ export class Transport {
     let timer = setTimeout(abort, Math.min(limitMs, LONGEST_TIMER_MS))
     let leave: (() => void) | undefined
     try {
-      leave = await this.#turns.enter(controller.signal)
+      leave = await this.#concurrency.enter(controller.signal)
       clearTimeout(timer)
       limitMs = Math.min(timeoutMs, deadline - Date.now())
       timer = setTimeout(abort, Math.min(limitMs, LONGEST_TIMER_MS))

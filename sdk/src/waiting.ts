@@ -16,7 +16,7 @@ export async function pause(ms: number, signal: AbortSignal | undefined, isIdle 
 }
 
 /** Limits concurrency. Callers beyond the limit wait in order of arrival. */
-export class Turns {
+export class ConcurrencyLimit {
   #free: number
   readonly #waiting: (() => void)[] = []
 

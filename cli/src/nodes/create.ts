@@ -4,7 +4,7 @@ import type { Call } from '../call.ts'
 import { readKey } from '../client.ts'
 import { usage } from '../failure.ts'
 import { readDocument, SecretFile } from '../files.ts'
-import { harmless, sheet } from '../terminal.ts'
+import { sanitize, sheet } from '../terminal.ts'
 import { rowsOf, untilReady } from './node-view.ts'
 
 /**
@@ -18,7 +18,7 @@ export async function create(call: Call): Promise<void> {
   const advice = [
     'The node may have been created. To get it and its credentials, or create it if it was not, run this within 24 hours:',
     file
-      ? `${again} (with --credentials-file ${harmless(file.path)}, which holds the idempotency key)`
+      ? `${again} (with --credentials-file ${sanitize(file.path)}, which holds the idempotency key)`
       : `${again} (with the same other options)`,
   ]
   call.spinner.show('Creating a node')
@@ -64,11 +64,11 @@ function resume(call: Call, path: string, left: Record<string, unknown>, given: 
   if (isOld || isOther) {
     const why = isOld ? 'is from an attempt more than a day ago' : 'is from an attempt with another API key'
     throw usage(
-      `${harmless(path)} ${why} and cannot be resumed. It will not be overwritten.`,
+      `${sanitize(path)} ${why} and cannot be resumed. It will not be overwritten.`,
       'To see whether that attempt created a node: boltyard nodes list. For a new node, name another file.',
     )
   }
-  call.note(`Resuming the earlier attempt recorded in ${harmless(path)}.`)
+  call.note(`Resuming the earlier attempt recorded in ${sanitize(path)}.`)
   return { file: SecretFile.reopen(path), idempotencyKey, isResumed: true }
 }
 
@@ -92,7 +92,7 @@ async function finish(call: Call, { node, credentials }: CreatedNode, file: Secr
   if (isShown) {
     process.stdout.write(sheet(rowsOf(node, call.paint), call.paint))
     process.stdout.write(
-      file ? `\nIts recovery words and passwords are in ${harmless(file.path)}.\n` : secretsOf(call, credentials),
+      file ? `\nIts recovery words and passwords are in ${sanitize(file.path)}.\n` : secretsOf(call, credentials),
     )
   }
   try {
@@ -109,9 +109,9 @@ async function finish(call: Call, { node, credentials }: CreatedNode, file: Secr
 
 function secretsOf({ paint }: Call, { seed, password, restrictedPassword }: CreatedNode['credentials']): string {
   const rows: [string, string][] = [
-    ['recovery words', harmless(seed)],
-    ['password', harmless(password)],
-    ['restricted', harmless(restrictedPassword)],
+    ['recovery words', sanitize(seed)],
+    ['password', sanitize(password)],
+    ['restricted', sanitize(restrictedPassword)],
   ]
   return `\n${paint('yellow', 'Store these now. They will not be shown again.')}\n${sheet(rows, paint)}`
 }

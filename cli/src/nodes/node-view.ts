@@ -1,6 +1,6 @@
 import type { Node } from '../../../sdk/src/index.ts'
 import type { Call } from '../call.ts'
-import { harmless, moment, type Paint } from '../terminal.ts'
+import { moment, type Paint, sanitize } from '../terminal.ts'
 
 export const WAIT_MS = 300_000
 
@@ -17,11 +17,11 @@ export async function untilReady(call: Call, id: string, onStatus: (node: Node) 
 export function rowsOf(node: Node, paint: Paint): [string, string][] {
   return [
     ['id', node.id],
-    ['name', harmless(node.name)],
+    ['name', sanitize(node.name)],
     ['status', statusOf(node, paint)],
-    ...(node.failureMessage === null ? [] : [['why', harmless(node.failureMessage)] as [string, string]]),
+    ...(node.failureMessage === null ? [] : [['why', sanitize(node.failureMessage)] as [string, string]]),
     ...(node.updateStatus === null ? [] : [['update', node.updateStatus] as [string, string]]),
-    ['endpoint', harmless(node.endpointUrl)],
+    ['endpoint', sanitize(node.endpointUrl)],
     ['created', moment(node.createdAt)],
   ]
 }
@@ -29,5 +29,5 @@ export function rowsOf(node: Node, paint: Paint): [string, string][] {
 const COLOURS = { ready: 'green', provisioning: 'yellow', stopped: 'dim', failed: 'red' } as const
 
 export function statusOf({ status }: Node, paint: Paint): string {
-  return paint(COLOURS[status] ?? 'bold', harmless(status))
+  return paint(COLOURS[status] ?? 'bold', sanitize(status))
 }

@@ -1,7 +1,7 @@
 import type { Node } from '../../../sdk/src/index.ts'
 import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
-import { ago, harmless, sheet, table } from '../terminal.ts'
+import { ago, sanitize, sheet, table } from '../terminal.ts'
 import { sleep } from '../waiting.ts'
 import { nodeIdOf } from './node-id.ts'
 import { rowsOf, statusOf, untilReady, WAIT_MS } from './node-view.ts'
@@ -17,10 +17,10 @@ export async function list(call: Call): Promise<void> {
           ['ID', 'NAME', 'STATUS', 'CREATED', 'ENDPOINT'],
           nodes.map((node) => [
             node.id,
-            harmless(node.name),
+            sanitize(node.name),
             statusOf(node, call.paint),
             ago(node.createdAt),
-            harmless(node.endpointUrl),
+            sanitize(node.endpointUrl),
           ]),
           call.paint,
         ),
@@ -55,9 +55,9 @@ export async function updates(call: Call): Promise<void> {
   call.print(found, () =>
     sheet(
       [
-        ['running', harmless(found.currentVersion)],
-        ['latest', `${harmless(found.latestVersion)}${found.updateAvailable ? '' : ' (up to date)'}`],
-        ...(found.lastUpdateError === null ? [] : [['last update', harmless(found.lastUpdateError)] as [string, string]]),
+        ['running', sanitize(found.currentVersion)],
+        ['latest', `${sanitize(found.latestVersion)}${found.updateAvailable ? '' : ' (up to date)'}`],
+        ...(found.lastUpdateError === null ? [] : [['last update', sanitize(found.lastUpdateError)] as [string, string]]),
       ],
       call.paint,
     ),
@@ -89,13 +89,13 @@ export async function remove(call: Call): Promise<void> {
   const client = await call.client()
   if (!call.flag('yes')) {
     if (!process.stdin.isTTY || !process.stderr.isTTY) {
-      throw usage('Without a terminal, --yes is required to delete a node.', `boltyard nodes delete ${harmless(id)} --yes`)
+      throw usage('Without a terminal, --yes is required to delete a node.', `boltyard nodes delete ${sanitize(id)} --yes`)
     }
     const node = await client.nodes.get(id, { signal: call.signal })
     process.stderr.write(
-      `${node.id} ${harmless(node.name)} (${node.status}) and its endpoint will be deleted. Its data is kept for the retention period.\n`,
+      `${node.id} ${sanitize(node.name)} (${node.status}) and its endpoint will be deleted. Its data is kept for the retention period.\n`,
     )
-    const answer = await ask(call, `Type the node’s name to delete it (${harmless(node.name)}): `)
+    const answer = await ask(call, `Type the node’s name to delete it (${sanitize(node.name)}): `)
     if (answer.trim() !== node.name) throw usage('The name does not match. Nothing was deleted.')
   }
   call.spinner.show(`Deleting ${id}`)
@@ -125,7 +125,7 @@ export async function wait(call: Call): Promise<void> {
 const givenNode = (call: Call): Promise<string> => nodeIdOf(call, call.argument(0))
 const options = (call: Call) => ({ signal: call.signal, timeoutMs: call.timeoutMs })
 const lookAt = (id: string): string =>
-  `The operation may have started, and the service will finish it if so. To check: boltyard nodes get ${harmless(id)}`
+  `The operation may have started, and the service will finish it if so. To check: boltyard nodes get ${sanitize(id)}`
 
 function show(call: Call, node: Node): void {
   call.print(node, () => sheet(rowsOf(node, call.paint), call.paint))

@@ -2,8 +2,8 @@ import { closeSync, constants, ftruncateSync, openSync, writeSync } from 'node:f
 import type { Call } from '../call.ts'
 import { type ExitName, Failure, usage } from '../failure.ts'
 import { isSystemError, reasonOf } from '../files.ts'
-import { harmless, painter, sat, sheet } from '../terminal.ts'
-import type { Purchase } from './kept.ts'
+import { painter, sanitize, sat, sheet } from '../terminal.ts'
+import type { Purchase } from './saved-purchase.ts'
 import type { Paid } from './wallet.ts'
 
 export type Output = { begin: () => void; write: (chunk: Uint8Array) => Promise<void> | void; close: () => void }
@@ -22,7 +22,7 @@ export function openOutput(call: Call): Output {
     }
   } catch (error) {
     if (!isSystemError(error)) throw error
-    throw usage(`Cannot write ${harmless(path)}: ${reasonOf(error)}.`)
+    throw usage(`Cannot write ${sanitize(path)}: ${reasonOf(error)}.`)
   }
 }
 
@@ -31,7 +31,7 @@ function standardOutput(): Output {
   const decoder = new TextDecoder()
   const write = (chunk: Uint8Array): Promise<void> | void => {
     // The server's output must not control the terminal.
-    const data = stdout.isTTY ? harmless(decoder.decode(chunk, { stream: true }), '\n\t\r') : chunk
+    const data = stdout.isTTY ? sanitize(decoder.decode(chunk, { stream: true }), '\n\t\r') : chunk
     if (!stdout.write(data)) return new Promise((resolve) => stdout.once('drain', resolve))
   }
   return { begin: () => undefined, write, close: () => undefined }
@@ -73,7 +73,7 @@ function tell(call: Call, response: Response, { kept, paid }: { kept: Purchase; 
   const rows: [string, string][] = [
     ['paid', paid ? `${sat(amountSat)}${fee}` : 'nothing; used the credential from an earlier run'],
     ['payment', paymentHash],
-    ...(receipt ? [['receipt', harmless(JSON.stringify(receipt))] as [string, string]] : []),
+    ...(receipt ? [['receipt', sanitize(JSON.stringify(receipt))] as [string, string]] : []),
   ]
   process.stderr.write(sheet(rows, painter(process.stderr)))
 }

@@ -2,12 +2,12 @@ import { invoiceExpiresAtSeconds } from '../../../protocol/src/bolt11.ts'
 import type { Offer } from '../../../protocol/src/offers.ts'
 import type { Call } from '../call.ts'
 import { type ExitName, Failure, usage } from '../failure.ts'
-import { harmless, sat, shellWord } from '../terminal.ts'
+import { sanitize, sat, shellWord } from '../terminal.ts'
 import { sleep, wasNeverSent } from '../waiting.ts'
 import { deliver, openOutput } from './answer.ts'
-import { Kept, type Purchase } from './kept.ts'
 import { usableOffers } from './offers.ts'
 import { PaidRequest } from './request.ts'
+import { type Purchase, SavedPurchase } from './saved-purchase.ts'
 import { openWallet, type Paid, type Wallet } from './wallet.ts'
 
 const DEFAULT_MAX_SAT = 1_000
@@ -24,7 +24,7 @@ export async function pay(call: Call): Promise<void> {
   const request = new PaidRequest(call)
   const output = openOutput(call)
   const path = call.text('credential-file')
-  const kept = path === undefined ? undefined : Kept.open(path, request.url.origin)
+  const kept = path === undefined ? undefined : SavedPurchase.open(path, request.url.origin)
   call.spinner.show(`Fetching ${request.url.host}`)
   if (kept?.purchase.credential !== undefined) return present(call, request, kept, output)
 
@@ -45,7 +45,7 @@ export async function pay(call: Call): Promise<void> {
     amountSat: offer.amountSat,
   }
   kept?.replace(purchase)
-  const keeping = kept ?? Kept.create(path, purchase)
+  const keeping = kept ?? SavedPurchase.create(path, purchase)
   const paid = await payFor(call, offer, wallet, keeping)
   keeping.complete(offer.credentialFor(paid.preimage))
   return present(call, request, keeping, output, paid)
@@ -64,13 +64,13 @@ function choose(call: Call, offers: Offer[]): Offer {
 }
 
 /** Resumes a run that was interrupted while paying. The node knows the outcome; pay only if the invoice was not paid. */
-async function finishEarlier(call: Call, kept: Kept): Promise<Paid | undefined> {
+async function finishEarlier(call: Call, kept: SavedPurchase): Promise<Paid | undefined> {
   const offer = usableOffers(kept.purchase.challenge, 0).find(({ invoiceText }) => invoiceText === kept.purchase.invoice)
-  if (!offer) throw new Failure('usage', 'usage', `${harmless(kept.path)} does not contain a valid challenge.`)
+  if (!offer) throw new Failure('usage', 'usage', `${sanitize(kept.path)} does not contain a valid challenge.`)
   const wallet = await openWallet(call)
   if (wallet.url !== kept.purchase.nodeUrl) {
     throw usage(
-      `${harmless(kept.path)} belongs to a purchase that another node was asked to pay: ${harmless(kept.purchase.nodeUrl)}`,
+      `${sanitize(kept.path)} belongs to a purchase that another node was asked to pay: ${sanitize(kept.purchase.nodeUrl)}`,
       'Use that node, or another file.',
     )
   }
@@ -83,7 +83,7 @@ async function finishEarlier(call: Call, kept: Kept): Promise<Paid | undefined> 
   return paid
 }
 
-async function payFor(call: Call, offer: Offer, wallet: Wallet, kept: Kept): Promise<Paid> {
+async function payFor(call: Call, offer: Offer, wallet: Wallet, kept: SavedPurchase): Promise<Paid> {
   call.spinner.show(`Paying ${sat(offer.amountSat)}`)
   try {
     return await wallet.pay(offer)
@@ -96,7 +96,7 @@ async function payFor(call: Call, offer: Offer, wallet: Wallet, kept: Kept): Pro
 const NOTHING_PAID = new Set(['node_unreachable', 'node_password', 'payment_refused', 'payment_failed', 'payment_unsent'])
 
 /** If nothing was paid, the file is not needed. Otherwise the error says how to continue. */
-function afterPaying(error: unknown, call: Call, kept: Kept): unknown {
+function afterPaying(error: unknown, call: Call, kept: SavedPurchase): unknown {
   const isInterrupted = call.signal.aborted
   if (!isInterrupted && error instanceof Failure && NOTHING_PAID.has(error.code)) {
     kept.remove()
@@ -109,13 +109,13 @@ function afterPaying(error: unknown, call: Call, kept: Kept): unknown {
   })
 }
 
-const again = ({ purchase, path }: Kept): string =>
+const again = ({ purchase, path }: SavedPurchase): string =>
   `boltyard pay ${shellWord(purchase.url)} --credential-file ${shellWord(path)} (with the same other options)`
 
 async function present(
   call: Call,
   request: PaidRequest,
-  kept: Kept,
+  kept: SavedPurchase,
   output: ReturnType<typeof openOutput>,
   paid?: Paid,
 ): Promise<void> {
@@ -149,7 +149,7 @@ async function present(
     throw new Failure(
       'conflict',
       'credential_refused',
-      `The server no longer accepts the credential in ${harmless(kept.path)} and asks for a new payment.`,
+      `The server no longer accepts the credential in ${sanitize(kept.path)} and asks for a new payment.`,
       {
         next: 'The credential has been used or has expired. Remove the file to pay again.',
       },
@@ -169,7 +169,7 @@ async function present(
   if (!kept.isWanted) kept.remove()
 }
 
-function undelivered(kept: Kept, exit: ExitName, code: string, message: string, cause?: unknown): Failure {
+function undelivered(kept: SavedPurchase, exit: ExitName, code: string, message: string, cause?: unknown): Failure {
   return new Failure(exit, code, message, {
     cause,
     next: ['To present the same credential again without paying:', again(kept)],

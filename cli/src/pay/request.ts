@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
 import { isSystemError, readSecret, reasonOf } from '../files.ts'
-import { harmless } from '../terminal.ts'
+import { sanitize } from '../terminal.ts'
 import { USER_AGENT } from '../version.ts'
 import { whyUnreachable } from '../waiting.ts'
 
@@ -97,6 +97,6 @@ function readBody(path: string): Buffer {
     return readFileSync(path)
   } catch (error) {
     if (!isSystemError(error)) throw error
-    throw usage(`Cannot read ${harmless(path)}: ${reasonOf(error)}.`)
+    throw usage(`Cannot read ${sanitize(path)}: ${reasonOf(error)}.`)
   }
 }

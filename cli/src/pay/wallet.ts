@@ -17,7 +17,7 @@ const NEVER_HEARD_MS = 5_000
 
 export type Paid = { preimage: string; feeSat: number | undefined }
 /** The state of a payment according to the node; `unheard`: the node does not know it. */
-type Fate =
+type PaymentState =
   | { is: 'paid'; paid: Paid }
   | { is: 'failed' }
   | { is: 'pending' }
@@ -92,7 +92,7 @@ export class Wallet {
     throw new Failure('network', 'payment_unknown', 'The node does not report whether it paid. It may have.')
   }
 
-  async #ask(paymentHash: string): Promise<Fate> {
+  async #ask(paymentHash: string): Promise<PaymentState> {
     try {
       const { status, body } = await this.#send('GET', `/payments/outgoingbyhash/${paymentHash}`, ASKING_MS)
       if (status === 404) return { is: 'unheard' }

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { judging, PaymentId, redeeming } from '../gateway.ts'
+import { PaymentId, redemptionErrors, validationErrors } from '../gateway.ts'
 import { operation } from '../operation.ts'
 import { IdOfNode } from '../operator/nodes.ts'
 import { Funded, FundParams, PaidInvoice, PayInvoiceParams } from '../operator/sandbox.ts'
@@ -82,7 +82,7 @@ export const validateOwnPayment = operation({
   body: ValidatePaymentParams,
   status: 200,
   response: PaidPayment,
-  errors: judging,
+  errors: validationErrors,
 })
 export const redeemOwnPayment = operation({
   ...ofPerson,
@@ -94,7 +94,7 @@ export const redeemOwnPayment = operation({
   body: RedeemPaymentParams,
   status: 200,
   response: RedeemedPayment,
-  errors: redeeming,
+  errors: redemptionErrors,
 })
 export const fundOwnNode = operation({
   ...ofPerson,

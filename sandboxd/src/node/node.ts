@@ -5,9 +5,9 @@ import { type Journal, JournalUnavailable } from '../journal.ts'
 import { encodeInvoice, hasUnsupportedFeature, type Invoice, MAX_AMOUNT_MSAT } from '../lightning/bolt11.ts'
 import type { NodeKeys } from '../seed.ts'
 import { Faults } from './faults.ts'
+import { KeyedMutex } from './keyed-mutex.ts'
 import type { ConditionsRecord, Incoming, InvoiceRecord, Ledger, LedgerRecord, Outgoing, SendingRecord } from './ledger.ts'
 import { admit, type ChannelUse, type LiquidityPolicy } from './liquidity.ts'
-import { Turns } from './turns.ts'
 
 export const DEFAULT_EXPIRY_SECONDS = 86_400
 
@@ -54,7 +54,7 @@ export type NodeDeps = {
 export class LightningNode {
   readonly faults = new Faults()
   readonly #deps: NodeDeps
-  readonly #turns = new Turns()
+  readonly #mutex = new KeyedMutex()
   readonly #stop = new AbortController()
   /** Payments whose pending record is being written to disk. They already reserve their hash and their money. */
   readonly #starting = new Map<string, number>()
@@ -234,9 +234,9 @@ export class LightningNode {
 
   /** The recipient's side of a payment: exactly one payment id can pay an invoice, and a retry always gets the same result. */
   receive(delivery: Delivery): Promise<DeliveryAnswer> {
-    return this.#turns.take(delivery.paymentHash, () =>
+    return this.#mutex.take(delivery.paymentHash, () =>
       // Incoming payments spend fee credit, and concurrent ones must not spend it twice.
-      this.ledger.conditions.feeCredit ? this.#turns.take('fee credit', () => this.#receive(delivery)) : this.#receive(delivery),
+      this.ledger.conditions.feeCredit ? this.#mutex.take('fee credit', () => this.#receive(delivery)) : this.#receive(delivery),
     )
   }
 
@@ -302,7 +302,7 @@ export class LightningNode {
 
   /** Adds money from the faucet. The same fundId counts only once. Returns false if the balance would be too large. */
   fund(fundId: string, amountMsat: number): Promise<boolean> {
-    return this.#turns.take(`fund ${fundId}`, async () => {
+    return this.#mutex.take(`fund ${fundId}`, async () => {
       if (this.ledger.funded.has(fundId)) return true
       if (this.#channelUse().usedMsat + amountMsat > MAX_AMOUNT_MSAT) return false
       const admission = admit(amountMsat, this.#channelUse(), false, this.#deps.policy)
@@ -319,7 +319,7 @@ export class LightningNode {
   }
 
   changeConditions(change: Partial<Omit<ConditionsRecord, 't'>>): Promise<void> {
-    return this.#turns.take('conditions', async () => {
+    return this.#mutex.take('conditions', async () => {
       await this.#deps.journal.append({ ...this.ledger.conditions, ...change })
       this.faults.wake()
     })
@@ -327,7 +327,7 @@ export class LightningNode {
 
   /** Returns false beyond the limit. */
   advanceClock(seconds: number, limitSeconds: number): Promise<boolean> {
-    return this.#turns.take('clock', async () => {
+    return this.#mutex.take('clock', async () => {
       const clockAheadMs = this.ledger.conditions.clockAheadMs + seconds * 1000
       if (clockAheadMs > limitSeconds * 1000) return false
       await this.changeConditions({ clockAheadMs })

@@ -1,5 +1,5 @@
 /** Runs one task at a time per key, in order of arrival, so that a check and the durable write that depends on it are not interleaved. */
-export class Turns {
+export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>()
 
   async take<T>(key: string, work: () => Promise<T>): Promise<T> {

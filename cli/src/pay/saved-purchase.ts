@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { usage } from '../failure.ts'
 import { readDocument, SecretFile } from '../files.ts'
-import { harmless } from '../terminal.ts'
+import { sanitize } from '../terminal.ts'
 
 /**
  * A purchase is on disk before it is paid: first the challenge, later also the credential. Whenever the process is killed, the file is
@@ -21,7 +21,7 @@ export type Purchase = {
   credential?: string
 }
 
-export class Kept {
+export class SavedPurchase {
   readonly #file: SecretFile
   /** The user named the file, so it is kept after success and can be used again. */
   readonly isWanted: boolean
@@ -38,7 +38,7 @@ export class Kept {
   }
 
   /** Reads the purchase of an earlier run. Its credential must not be sent to any other server. */
-  static open(path: string, origin: string): Kept | undefined {
+  static open(path: string, origin: string): SavedPurchase | undefined {
     const document = readDocument(path)
     if (!document) return undefined
     const { url, challenge, invoice, paymentHash, credential } = document
@@ -46,20 +46,20 @@ export class Kept {
       [url, challenge, invoice, paymentHash].some((one) => typeof one !== 'string') ||
       (credential !== undefined && !isHeader(credential))
     ) {
-      throw usage(`${harmless(path)} already exists and is not a credential file of boltyard. It will not be overwritten.`)
+      throw usage(`${sanitize(path)} already exists and is not a credential file of boltyard. It will not be overwritten.`)
     }
     if (new URL(String(url)).origin !== origin)
-      throw usage(`The credential in ${harmless(path)} is for another server.`, 'Use another file for this server.')
-    return new Kept(SecretFile.reopen(path), document as Purchase, true)
+      throw usage(`The credential in ${sanitize(path)} is for another server.`, 'Use another file for this server.')
+    return new SavedPurchase(SecretFile.reopen(path), document as Purchase, true)
   }
 
-  static create(path: string | undefined, purchase: Purchase): Kept {
+  static create(path: string | undefined, purchase: Purchase): SavedPurchase {
     const place = path ?? join(stateDirectory(), `${purchase.paymentHash}.json`)
     // We chose this name, so an earlier run got the same invoice and was interrupted. The node pays an invoice only once.
     const isLeft = path === undefined && existsSync(place)
     const file = isLeft ? SecretFile.reopen(place) : SecretFile.create(place, 'the credential')
     file.write(purchase)
-    return new Kept(file, purchase, path !== undefined)
+    return new SavedPurchase(file, purchase, path !== undefined)
   }
 
   complete(credential: string): void {
