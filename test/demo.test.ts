@@ -39,7 +39,7 @@ function running(): string[] {
   })
 }
 
-test('the whole story is told step by step, within 20 s, and leaves nothing behind', async () => {
+test('it shows every step within 20 s and leaves nothing behind', async () => {
   const before = performance.now()
   const { printed, exit } = demo()
   expect(await exit).toBe(0)
@@ -82,7 +82,7 @@ test('Ctrl-C in the middle leaves nothing behind either', async () => {
   expect(readdirSync(directory).filter((name) => name.startsWith('boltyard-demo-'))).toEqual([])
 })
 
-test('an option that it does not have is told, not ignored', async () => {
+test('an unknown option is reported, not ignored', async () => {
   const { printed, exit } = demo('--jsno')
   expect(await exit).toBe(2)
   expect(printed.stderr).toContain('--jsno')

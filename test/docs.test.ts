@@ -15,7 +15,7 @@ const pages = [
     .map((name) => `docs/${name}`),
 ]
 
-test('every error that a caller can see is in docs/errors.md, with its status, and none that is not', () => {
+test('docs/errors.md lists exactly the errors a caller can see, with their statuses', () => {
   const codes = Object.entries(ERRORS).map(([code, [status]]) => `${status} ${code}`)
   const rows = [...read('docs/errors.md').matchAll(/^\| (\d{3}) \| ([^|]+) \|/gm)].flatMap(([, status, cell = '']) =>
     [...(cell.split(' with ')[0] ?? '').matchAll(/`(\w+)`/g)].map(([, code]) => `${status} ${code}`),
@@ -30,7 +30,7 @@ test('every error class of the SDK is in docs/errors.md', () => {
   expect(classes.filter((name) => !text.includes(`\`${name}\``))).toEqual([])
 })
 
-test('every link to a file leads to one', () => {
+test('every link to a file works', () => {
   const links = pages.flatMap((page) =>
     [...read(page).matchAll(/\]\((?!https?:|#|mailto:)([^)#]+)/g)].map(([, to = '']) => ({ page, to })),
   )
@@ -46,7 +46,7 @@ test('every link to a file leads to one', () => {
   expect(missing.map(({ page, to }) => `${page} → ${relative('', to)}`)).toEqual([])
 })
 
-test('every table in the drawing of the data exists', () => {
+test('every table in the data diagram exists', () => {
   const [, drawing = ''] = /erDiagram\n([\s\S]*?)```/.exec(read('docs/architecture.md')) ?? []
   const drawn = [...drawing.matchAll(/^ {2}(\w+) [|}]\S+ (\w+)/gm)].flatMap(([, from = '', to = '']) => [from, to])
   const directory = 'server/src/store/migrations'

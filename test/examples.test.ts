@@ -47,7 +47,7 @@ async function served(fetch: (request: Request) => Response | Promise<Response>)
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-test('agent.ts buys the joke of express-joke.ts from its own node, and pays for it once', async () => {
+test('agent.ts buys the joke of express-joke.ts with its own node and pays once', async () => {
   const shop = await run('express-joke.ts', [], { PORT: '0' }).printed
   const { node, credentials } = agentsNode
   const agent = run('agent.ts', [shop], { NODE_URL: node.endpointUrl, NODE_PASSWORD: credentials.password })
@@ -57,7 +57,7 @@ test('agent.ts buys the joke of express-joke.ts from its own node, and pays for 
   expect(payments.filter(({ status }) => status === 'paid')).toMatchObject([{ amountSat: 10, description: 'A joke' }])
 })
 
-test('hono-worker.ts sells words, and what was paid for two buys no more than two', async () => {
+test('hono-worker.ts sells words, and a payment for two words buys only two', async () => {
   const { default: app } = await import('../examples/hono-worker.ts')
   const url = await served((request) => app.fetch(request))
   const credential = await market.buy(`${url}/lorem?words=2`)
@@ -66,7 +66,7 @@ test('hono-worker.ts sells words, and what was paid for two buys no more than tw
   expect([answer.status, await answer.text()]).toEqual([200, 'lorem lorem'])
 })
 
-test('next-joke sells a day: its credential is good again and again', async () => {
+test('next-joke sells a day: its credential can be reused', async () => {
   const { GET } = await import('../examples/next-joke/app/api/joke/route.ts')
   const url = `${await served(GET)}/api/joke`
   const challenges = challengesIn(await fetch(url))

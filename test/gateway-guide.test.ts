@@ -51,7 +51,7 @@ test('D2: a cheap credential does not open the expensive resource, is not used u
   expect([own.status, await own.text()]).toEqual([200, 'goods of /dear\n'])
 })
 
-test('D2: nonsense for a credential is answered with a challenge', async () => {
+test('D2: a malformed credential gets a challenge', async () => {
   for (const nonsense of ['Payment x', 'Bearer x', 'Payment bnVsbA']) expect((await visit('/cheap', nonsense)).status).toBe(402)
 })
 

@@ -31,7 +31,7 @@ function environmentOf(call: string, text: string): string | undefined {
   return name === undefined ? undefined : new RegExp(`const ${name} = [^\\n]*\\benv:\\s*(\\{[^}]*\\})`).exec(text)?.[1]
 }
 
-test('security 6: every process is started with an environment of its own, in which nothing of ours is but PATH', () => {
+test('security 6: every process gets its own environment, with nothing of ours except PATH', () => {
   const started = files.flatMap((file) => {
     const text = readFileSync(join(root, file), 'utf8')
     return text.includes('node:child_process')
@@ -44,7 +44,7 @@ test('security 6: every process is started with an environment of its own, in wh
   expect(ours).toEqual([])
 })
 
-test('security 6: nothing but node:child_process starts processes, and it is imported by name', () => {
+test('security 6: only node:child_process starts processes, and it is imported by name', () => {
   const wrong = files.filter((file) => {
     const text = readFileSync(join(root, file), 'utf8')
     const imports = [...text.matchAll(/^import (.*) from '(?:node:)?(child_process|cluster|worker_threads)'$/gm)]

@@ -40,7 +40,7 @@ test.each([
 })
 
 test.each(['UTC', 'Asia/Kathmandu', 'America/Los_Angeles', 'Australia/Adelaide'])(
-  'dashboard: hours are those of the clock in %s',
+  'dashboard: hours are local hours in %s',
   (zone) => {
     process.env.TZ = zone
     const now = at('2026-11-15T21:40:00Z')

@@ -31,7 +31,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     const page = await context.newPage()
     await page.goto(server.url)
     await page.getByRole('link', { name: 'Create an account' }).click()
-    // The page that one leaves has a field of that name too.
+    // The previous page also has a field with this name.
     await heading(page, 'Create an account').waitFor()
     await page.getByLabel('Email').fill('ann@example.com')
     await page.getByLabel('Password', { exact: true }).fill('correct horse battery')
@@ -55,7 +55,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     expect(secrets['Recovery words']?.split(' ')).toHaveLength(12)
     await closeSecrets(storing)
 
-    // Ready without a reload: a mark in the page would not survive one.
+    // Becomes ready without a reload, which a marker in the page would not survive.
     await page.evaluate('window.mark = 1')
     await heading(page, 'shop Ready').waitFor()
     expect(await page.evaluate('window.mark')).toBe(1)
@@ -65,7 +65,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     })
     expect(own.status).toBe(200)
 
-    // A key, and that very key over HTTP.
+    // Create a key, then use it over HTTP.
     await go(page, 'Developers')
     await page.getByRole('button', { name: 'Create API key' }).click()
     const making = dialog(page, 'Create an API key')
@@ -87,7 +87,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     })
     expect(charge.status).toBe(201)
 
-    // Charged and paid in the panel, one step at a time, then all at once.
+    // Charge and pay in the panel, step by step, then all at once.
     await go(page, 'Gateway')
     await page.getByRole('row', { name: /By my own program/ }).waitFor()
     await page.getByRole('tab', { name: 'Try it' }).click()
@@ -100,7 +100,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
       'Deliver',
     ]) {
       const button = page.getByRole('button', { name: verb, exact: true })
-      // The next step is where one looks, and under the Enter key: the last one has pushed it below the window.
+      // The next step is visible and focused, although the last one has pushed it below the window.
       if (verb !== 'One step at a time') await expect.poll(() => button.evaluate(isFocusedInWindow)).toBe(true)
       await button.click()
     }

@@ -3,7 +3,7 @@ import { openApp } from '../../server/test/support/app.ts'
 import { inBrowser, newContext } from './harness.ts'
 
 inBrowser('the interactive page of the API', () => {
-  test('security 19: it works under its own policy, asks nobody else, and fits a telephone', async () => {
+  test('security 19: it works under its own policy, loads nothing from elsewhere, and fits a phone', async () => {
     const { port } = await openApp()
     const context = await newContext({ viewport: { width: 390, height: 844 }, isMobile: true })
     const page = await context.newPage()

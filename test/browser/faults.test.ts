@@ -16,7 +16,7 @@ import {
   untilText,
 } from './harness.ts'
 
-/** Everything that the page ever showed as a balance: a zero that is there for one frame frightens as well. */
+/** Every balance the page ever showed, because even a zero for one frame is alarming. */
 async function watchBalance(page: Page): Promise<() => Promise<string[]>> {
   await page.addInitScript(`
     window.balances = new Set()
@@ -35,12 +35,12 @@ inBrowser('when things go wrong in the dashboard', () => {
     server = await startDashboard()
   })
 
-  test('two clicks on Create make one node', async () => {
+  test('a double click on Create creates one node', async () => {
     const person = await newPerson(server)
     const { page } = person
     await person.open('nodes?create=true')
     const create = dialog(page, 'Create a node').getByRole('button', { name: 'Create', exact: true })
-    // In one turn of the page, faster than it can show that the first one is under way.
+    // In one tick, before the page can show that the first one is pending.
     await create.evaluate((button: any) => {
       button.click()
       button.click()
@@ -51,7 +51,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     expect(nodes).toHaveLength(1)
   })
 
-  test('an answer that is lost loses no seed: the second try shows the credentials of the same node', async () => {
+  test('a lost response does not lose the seed: the second attempt shows the credentials of the same node', async () => {
     const person = await newPerson(server)
     const { page } = person
     let lost = 0
@@ -63,7 +63,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await person.open('nodes?create=true')
     const creating = dialog(page, 'Create a node')
     await creating.getByRole('button', { name: 'Create', exact: true }).click()
-    // It would be a guess that the node was not created; and the request has an id although no answer brought one.
+    // The page does not claim that the node was not created, and shows a request id although there was no response.
     const alert = creating.getByRole('alert')
     for (const part of ['This may or may not have worked.', 'The service did not respond.', 'Press Create again']) {
       await untilText(alert, part)
@@ -79,7 +79,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     expect((await person.want(200, 'GET', '/nodes')).nodes).toHaveLength(1)
   })
 
-  test('back goes to where one was, tab by tab, and closes what was opened; forward creates nothing again', async () => {
+  test('Back returns to the previous page, tab by tab, and closes dialogs; Forward does not create anything again', async () => {
     const person = await newPerson(server)
     const { page } = person
     const { node } = await person.createReady({ name: 'there' })
@@ -134,7 +134,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await page.getByRole('row', { name: /From elsewhere/ }).waitFor()
   })
 
-  test('the service restarts under an open page: it says so, reconnects, and catches up', async () => {
+  test('if the service restarts, an open page says so, reconnects and catches up', async () => {
     const person = await newPerson(server)
     const { page } = person
     await person.createReady({ name: 'one' })
@@ -144,7 +144,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await server.stop()
     const banner = page.getByText('The connection to the service is lost.')
     await banner.waitFor()
-    // What is known stays to be read meanwhile.
+    // Existing content stays visible.
     expect(await page.getByRole('link', { name: /one/ }).isVisible()).toBe(true)
 
     await page.route('**/dashboard/api/events', (route) => route.abort())
@@ -157,7 +157,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     expect(await page.evaluate('window.mark')).toBe(1)
   })
 
-  test('a page that cannot be shown says what, why, what next and the request id, and comes when it is asked for again', async () => {
+  test('a page that fails to load says what, why, what next and the request id, and loads on retry', async () => {
     const person = await newPerson(server)
     const { page } = person
     await person.open()
@@ -179,7 +179,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await untilText(page.getByTestId('credit-balance'), '10 000 sat')
   })
 
-  test('a node whose peer, process or all of it is away: calm words, a next step, and never a balance of zero', async () => {
+  test('a node without its peer or process, or stopped: a clear explanation, a next step, and never a balance of zero', async () => {
     const person = await newPerson(server)
     const { page } = person
     const created = await person.createReady({ name: 'funded' })
@@ -216,7 +216,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     expect(await balances()).toEqual([balance])
   })
 
-  test('C32: no credit: nothing is created, and what is missing is paid right there; then the same click creates', async () => {
+  test('C32: no credit: nothing is created, and the missing amount can be paid on the spot; then the same click creates the node', async () => {
     const person = await newPerson(server)
     const { page } = person
     await server.operator('POST', `/accounts/${person.accountId}/credit`, { json: { amountSat: -9_950, reason: 'test' } })

@@ -4,7 +4,7 @@ import { findChromium, openChromium } from '../../bench/chromium.ts'
 import { signUp, type Visitor } from '../../server/test/support/dashboard.ts'
 import { freePort, Server, type StoreKind } from '../../server/test/support/server.ts'
 
-/** People with a real browser in front of a real service. Elements are found as a screen reader names them. */
+/** Users with a real browser and a real service. Elements are found by their accessible names. */
 
 const program = findChromium()
 const isWanted = program !== undefined || process.env.CI === 'true'
@@ -17,7 +17,7 @@ let browser: Browser | undefined
 const contexts = new Set<BrowserContext>()
 const faults: string[] = []
 
-/** Skipped, loudly, where there is no Chromium; with CI=true that is a failure. */
+/** Skipped with a message if there is no Chromium; with CI=true, that is a failure. */
 export function inBrowser(name: string, tests: () => void): void {
   if (!isWanted) process.stderr.write(`\n### SKIPPED: ${name}: neither Chromium nor Chrome is on the PATH ###\n\n`)
   describe.skipIf(!isWanted)(name, { timeout: TEST_MS }, () => {
@@ -29,7 +29,7 @@ export function inBrowser(name: string, tests: () => void): void {
       if (task.result?.state === 'fail') await tellWhatIsShown()
       await Promise.all([...contexts].map((context) => context.close()))
       contexts.clear()
-      // Whatever a test is about: no page of it may have thrown, or met its own Content-Security-Policy.
+      // In every test, no page may throw or violate its Content-Security-Policy.
       expect(faults.splice(0)).toEqual([])
     }, TEST_MS)
     afterAll(async () => {
@@ -39,7 +39,7 @@ export function inBrowser(name: string, tests: () => void): void {
   })
 }
 
-/** A locator that was not found says nothing about what was there instead. */
+/** A failed locator does not say what was there instead. */
 async function tellWhatIsShown(): Promise<void> {
   for (const page of [...contexts].flatMap((context) => context.pages())) {
     const text = await page.locator('body').ariaSnapshot({ timeout: 5_000 }).catch(String)
@@ -47,7 +47,7 @@ async function tellWhatIsShown(): Promise<void> {
   }
 }
 
-/** Under the name `localhost`, because passkeys know no addresses. The limits are for strangers, and all of these come from one address. */
+/** At `localhost`, because passkeys need a host name. Limits are raised, because all requests come from one address. */
 export async function startDashboard(env: Record<string, string> = {}, store: StoreKind = 'shared'): Promise<Server> {
   const port = await freePort()
   const server = new Server({
@@ -79,13 +79,13 @@ export async function newContext(options: BrowserContextOptions = {}): Promise<B
 
 export type Person = Visitor & { context: BrowserContext; page: Page; open: (path?: string) => Promise<Page> }
 
-/** Somebody with an account and a session, who has not opened the dashboard yet. */
+/** A person with an account and a session who has not opened the dashboard yet. */
 export async function newPerson(server: Server, options: BrowserContextOptions = {}): Promise<Person> {
   const visitor = await signUp(server)
   return Object.assign(visitor, await enter(visitor, options))
 }
 
-/** One more browser of the same person, who is signed in there too. */
+/** Another browser of the same signed-in person. */
 export async function enter(
   { server, cookie }: Visitor,
   options: BrowserContextOptions = {},
@@ -109,25 +109,25 @@ export const heading = (page: Page, name: string | RegExp): Locator => page.getB
 
 export const dialog = (page: Page, name: string | RegExp): Locator => page.getByRole('dialog', { name })
 
-/** Through the menu, as people do: the page is not loaded anew. */
+/** Navigates through the menu, without a page load. */
 export async function go(page: Page, place: string): Promise<void> {
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: place }).click()
   await heading(page, place).waitFor()
 }
 
-/** The text of an element as people read it, with one kind of space. */
+/** The visible text of an element, with normalized spaces. */
 export async function textOf(locator: Locator): Promise<string> {
   // biome-ignore lint/performance/useDomNodeTextContent: two cells of a table would become one word
   return (await locator.innerText()).replace(/\s+/g, ' ').trim()
 }
 
-/** Until it says so; a page that shows what has changed elsewhere needs a moment. */
+/** Waits for the text, because changes from elsewhere take a moment to appear. */
 export async function untilText(locator: Locator, wanted: string | RegExp): Promise<void> {
   const matches = (text: string): boolean => (typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text))
   await expect.poll(async () => matches(await textOf(locator)) || (await textOf(locator)), { timeout: PATIENCE_MS }).toBe(true)
 }
 
-/** Secrets as the dialog shows them when asked to, by their names. */
+/** The secrets shown in the dialog, by name. */
 export async function readSecrets(box: Locator, names: string[]): Promise<Record<string, string>> {
   const secrets: Record<string, string> = {}
   for (const name of names) {

@@ -17,7 +17,7 @@ type Finding = { id: string; impact: string; nodes: { html: string; failureSumma
 const COLOR_RULES = ['color-contrast', 'link-in-text-block']
 
 async function findingsOf(page: Page, colorScheme: 'light' | 'dark'): Promise<string[]> {
-  // What is still fading in has the contrast of a shadow.
+  // Elements that are still fading in have too little contrast.
   await page.evaluate(FADED)
   const rules = colorScheme === 'light' ? undefined : COLOR_RULES
   const { violations, passes } = await page.evaluate<{ violations: Finding[]; passes: Finding[] }>(
@@ -29,14 +29,14 @@ async function findingsOf(page: Page, colorScheme: 'light' | 'dark'): Promise<st
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`))
 }
 
-/** What is wider than a box that hides the rest: no page scrolls for it, and nobody ever sees it. An ellipsis says that there is more. */
+/** Content that is cut off by its box and cannot be scrolled into view. Text with an ellipsis is fine. */
 const CLIPPED = `[...document.querySelectorAll('main *, [role=dialog] *')].filter((element) => {
   const { overflowX, textOverflow } = getComputedStyle(element)
   const hides = overflowX === 'hidden' || overflowX === 'clip'
   return hides && textOverflow !== 'ellipsis' && element.clientWidth > 1 && element.scrollWidth > element.clientWidth + 2
 }).map((element) => element.tagName + '.' + element.className + ' ' + element.scrollWidth + ' > ' + element.clientWidth)`
 
-/** Words that stand in a column of a few letters, lists that must be scrolled sideways, and times that take two lines. */
+/** Words in too narrow columns, lists that scroll sideways, and times that wrap. */
 const CRAMPED = `[...document.querySelectorAll('main *')].filter((element) => {
   const text = [...element.childNodes].filter(({ nodeType }) => nodeType === 3).map(({ data }) => data.trim()).join('')
   const { width, height } = element.getBoundingClientRect()
@@ -50,7 +50,7 @@ const CRAMPED = `[...document.querySelectorAll('main *')].filter((element) => {
 inBrowser('how the dashboard looks and loads', () => {
   let server: Server
   let furnished: Person
-  /** What a walk over every page, with something on it, brought to light. */
+  /** The findings of a visit to every page with content. */
   const findings = { axe: [] as string[], narrow: [] as string[], between: [] as string[], console: [] as string[] }
 
   beforeAll(async () => {
@@ -60,7 +60,7 @@ inBrowser('how the dashboard looks and loads', () => {
     let current = ''
     furnished.context.on('console', (message) => {
       const isFault = message.type() === 'error' || message.type() === 'warning'
-      // Whoever asks for a page that does not exist is told so, also by the browser.
+      // The browser also reports the missing page.
       if (isFault && current !== 'no-such-page') findings.console.push(`/${current} ${message.text()}`)
     })
     furnished.page.on('request', (request) => {
@@ -100,7 +100,7 @@ inBrowser('how the dashboard looks and loads', () => {
     return Object.assign(Object.create(furnished), await enter(furnished, { viewport }))
   }
 
-  test('every page, light and dark, wide and 360 px: axe finds nothing serious', () => {
+  test('every page, light and dark, wide and at 360 px: axe finds no serious issue', () => {
     expect(findings.axe).toEqual([])
   })
 
@@ -130,7 +130,7 @@ inBrowser('how the dashboard looks and loads', () => {
     await expect.poll(() => menu.evaluate((button: any) => button === button.ownerDocument.activeElement)).toBe(true)
   })
 
-  test('the foot of the menu is inside the window, however much is above or below the page', async () => {
+  test('the bottom of the menu is always inside the window', async () => {
     const person = await owner()
     const { page } = person
     const foot = page.getByText(/^Version /)
@@ -148,14 +148,14 @@ inBrowser('how the dashboard looks and loads', () => {
     await expect.poll(() => page.evaluate<number>('window.scrollY')).toBeGreaterThan(100)
     expect(await isSeen()).toBe(true)
 
-    // One banner more above it.
+    // With one more banner above.
     await page.route('**/dashboard/api/events', (route) => route.abort())
     await person.open('activity')
     await page.getByText('The connection to the service is lost.').waitFor()
     expect(await isSeen()).toBe(true)
   })
 
-  test('under its Content-Security-Policy nothing is refused, and the console stays silent', async () => {
+  test('the Content-Security-Policy blocks nothing, and the console stays empty', async () => {
     const person = await owner()
     const said: string[] = []
     person.context.on('console', (message) => {
@@ -173,7 +173,7 @@ inBrowser('how the dashboard looks and loads', () => {
     expect([...findings.console, ...said]).toEqual([])
   })
 
-  test('the first load brings at most 250 kB of script, gzipped', async () => {
+  test('the first load has at most 250 kB of script, gzipped', async () => {
     const person = await owner()
     const scripts = new Map<string, Promise<Buffer>>()
     person.context.on('response', (response) => {
@@ -189,7 +189,7 @@ inBrowser('how the dashboard looks and loads', () => {
     expect(bytes).toBeLessThanOrEqual(250_000)
   })
 
-  test('nothing moves while Overview and Nodes load, with much on them and with nothing, wide and at 360 px', async () => {
+  test('the layout does not shift while Overview and Nodes load, full or empty, wide and at 360 px', async () => {
     const shifts: Record<string, number> = {}
     for (const viewport of [WIDE, NARROW]) {
       for (const person of [await owner(viewport), await newPerson(server, { viewport })]) {
@@ -220,7 +220,7 @@ inBrowser('how the dashboard looks and loads', () => {
     expect(shifts).toEqual({})
   })
 
-  test('with the keyboard alone: past the menu, into a form, through a dialog and back', async () => {
+  test('with only the keyboard: past the menu, into a form, through a dialog and back', async () => {
     const person = await owner()
     const { page } = person
     await person.open('nodes')
@@ -236,7 +236,7 @@ inBrowser('how the dashboard looks and loads', () => {
         timeout: PATIENCE_MS,
       })
       .toBe(true)
-    // It keeps the focus to itself until it is left.
+    // It traps the focus until it is closed.
     for (let press = 0; press < 12; press++) await page.keyboard.press('Tab')
     expect(await box.evaluate((element: any) => element.contains(element.ownerDocument.activeElement))).toBe(true)
     await page.keyboard.press('Escape')

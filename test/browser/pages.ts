@@ -3,7 +3,7 @@ import { offerIn } from '../../protocol/src/offers.ts'
 import { eventually } from '../../server/test/support/server.ts'
 import { dialog, newContext, PATIENCE_MS, type Person } from './harness.ts'
 
-/** Every page that there is, with something on it. */
+/** All pages, with content. */
 
 /** A node that runs and one that is stopped, a payment that is paid and one that is not, a key. */
 export async function furnish(person: Person): Promise<{ nodeId: string; stoppedId: string; paymentId: string }> {
@@ -14,11 +14,11 @@ export async function furnish(person: Person): Promise<{ nodeId: string; stopped
   const nodeId = shop.node.id
   await person.want(200, 'POST', `/sandbox/nodes/${nodeId}/fund`, { json: { amountSat: 1_234_567 } })
   await person.want(200, 'POST', `/nodes/${idle.node.id}/stop`, { json: {} })
-  // As long and as unbreakable as a description can be.
+  // The longest description, without spaces.
   const unbreakable = { nodeId, amountSat: 21, description: 'W'.repeat(128), protocol: 'mpp' }
   await person.want(201, 'POST', '/payments', { json: unbreakable })
   const id = await payCharge(person, nodeId, 100_000, 'Weather report')
-  // What the stopped one cost is in the ledger within half a minute, under its name.
+  // The cost of the stopped node appears in the ledger within half a minute.
   await eventually(
     async () => (await person.want(200, 'GET', '/credit')).entries.some(({ kind }: { kind: string }) => kind === 'usage'),
     'the usage to be posted',
@@ -65,13 +65,13 @@ export function pathsOf({ nodeId, stoppedId, paymentId }: Awaited<ReturnType<typ
 
 export const GATES = ['sign-in', 'sign-up', 'link']
 
-/** Until nothing is being loaded any more. */
+/** Waits until nothing is loading. */
 export async function untilLoaded(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).or(page.getByRole('dialog')).first().waitFor()
   await eventually(async () => (await page.locator('[aria-busy=true]').count()) === 0, 'the page to be loaded', PATIENCE_MS)
 }
 
-/** What one does on a page before there is all of it to see. */
+/** Steps needed before all of a page is visible. */
 export const SCENES: Record<string, (page: Page) => Promise<unknown>> = {
   'gateway/try-it': async (page) => {
     await page.getByLabel('Protocol').selectOption('MPP')

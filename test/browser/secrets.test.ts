@@ -16,7 +16,7 @@ import {
   untilText,
 } from './harness.ts'
 
-/** All that the browser keeps of a page: what it shows, what was typed, and what stays when it is closed. */
+/** Everything the browser keeps of a page: content, input and storage. */
 async function traces(page: Page): Promise<string> {
   const kept = await page.evaluate<string>(`JSON.stringify([
     [...document.querySelectorAll('input, textarea')].map(({ value }) => value),
@@ -26,7 +26,7 @@ async function traces(page: Page): Promise<string> {
   return (await page.content()) + kept + JSON.stringify(await page.context().cookies())
 }
 
-/** Every answer that any page of this browser got; a stream has no end to wait for. */
+/** All responses to pages of this browser, except streams, which never end. */
 function recordAnswers(context: BrowserContext): { text: () => Promise<string> } {
   const bodies: Promise<string>[] = []
   context.on('response', (response) => {
@@ -52,13 +52,13 @@ inBrowser('secrets are shown once', () => {
     return box
   }
 
-  test('a node’s credentials: masked, not left by accident, and after Close in no page, storage or answer', async () => {
+  test('a node’s credentials are masked, cannot be closed by accident, and after Close are in no page, storage or response', async () => {
     const person = await newPerson(server)
     const { page, context } = person
     const answers = recordAnswers(context)
     const box = await createNode(person, 'vault')
     const first = await answers.text()
-    // The answer that brought them, and nothing else, has them while they are masked.
+    // While they are masked, only the original response contains them.
     const [seed = '', password = '', restricted = ''] = Object.values<string>(
       JSON.parse(first.split('\n').find((body) => body.includes('"credentials"')) ?? '').credentials,
     )
@@ -103,7 +103,7 @@ inBrowser('secrets are shown once', () => {
     for (const place of seen) expect(all.filter((secret) => place.includes(secret))).toEqual([])
   })
 
-  test('a reload that is insisted on ends them: nothing brings them back', async () => {
+  test('after a forced reload they are gone for good', async () => {
     const person = await newPerson(server)
     const { page, context } = person
     const answers = recordAnswers(context)
@@ -161,7 +161,7 @@ inBrowser('secrets are shown once', () => {
     expect(kept.includes(key)).toBe(false)
 
     await second.close()
-    // Uses are written down every ten seconds.
+    // Usage times are recorded every ten seconds.
     await expect
       .poll(
         async () => {
@@ -177,7 +177,7 @@ inBrowser('secrets are shown once', () => {
     expect(await status('/nodes')).toBe(401)
   })
 
-  test('C30: a limited node cannot send, whatever is asked; a full one can', async () => {
+  test('C30: a node with limited access can never send; one with full access can', async () => {
     const person = await newPerson(server)
     const { page } = person
     const [limited, full] = await Promise.all([
@@ -190,14 +190,14 @@ inBrowser('secrets are shown once', () => {
     await person.open(`nodes/${limited.node.id}?tab=send`)
     await page.getByText('This dashboard cannot send from this node').waitFor()
     expect(await page.getByRole('button', { name: /Send/ }).count()).toBe(0)
-    // Nor by the very request that the page of the other one makes.
+    // Nor with the same request that the other node's page makes.
     const { invoice } = await person.want(201, 'POST', `/nodes/${full.node.id}/invoices`, {
       json: { amountSat: 5, description: 'x' },
     })
     const refused = await person.send('POST', `/nodes/${limited.node.id}/pay`, { json: { invoice } })
     expect(refused.status).toBeGreaterThanOrEqual(400)
 
-    // An invoice of the limited one, with a picture, seen to be paid without a reload.
+    // An invoice of the limited node, with a QR code, becomes paid without a reload.
     await page.getByRole('tab', { name: 'Invoice' }).click()
     await page.getByLabel('Amount in sat').fill('1500')
     await page.getByLabel('Description').fill('Two coffees')
@@ -206,7 +206,7 @@ inBrowser('secrets are shown once', () => {
     const asked = (await page.getByRole('region', { name: 'Invoice', exact: true }).locator('code').textContent()) ?? ''
     expect(asked).toMatch(/^lnbcrt/)
 
-    // Paid by the full one, from a second tab.
+    // Paid by the full-access node from a second tab.
     const second = await person.context.newPage()
     await second.goto(`${server.url}/dashboard/nodes/${full.node.id}?tab=send`)
     await second.getByLabel('Invoice').fill(asked)

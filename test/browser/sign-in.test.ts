@@ -9,7 +9,7 @@ const PASSWORD = 'correct horse battery'
 inBrowser('signing in to the dashboard', () => {
   let server: Server
   beforeAll(async () => {
-    // As it is by default, at 127.0.0.1.
+    // The default address, 127.0.0.1.
     server = await startDashboard({ PUBLIC_URL: '' }, 'embedded')
   })
   const signIn = async (page: Page, email: string, password = PASSWORD): Promise<void> => {
@@ -18,7 +18,7 @@ inBrowser('signing in to the dashboard', () => {
     await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   }
 
-  test('the first account is claimed by its link, once; the link is in no address and no history', async () => {
+  test('the first account is claimed once with its link, which stays out of the URL and the history', async () => {
     const { accountId, claimUrl } = server.firstRun
     const page = await (await newContext()).newPage()
     const hint = page.getByText('Its first account has no owner yet')
@@ -42,7 +42,7 @@ inBrowser('signing in to the dashboard', () => {
     expect(await other.getByText('has no owner yet').count()).toBe(0)
   })
 
-  test('dashboard: the first field has the focus; a taken email is told with one way on', async () => {
+  test('dashboard: the first field has the focus; an existing email address is reported with a next step', async () => {
     const { email } = await newPerson(server)
     const page = await (await newContext()).newPage()
     for (const gate of ['sign-in', 'sign-up']) {
@@ -60,7 +60,7 @@ inBrowser('signing in to the dashboard', () => {
     await heading(page, 'Sign in').waitFor()
   })
 
-  test('dashboard: while the first answer is on its way the page shows that it is starting', async () => {
+  test('dashboard: until the first response the page shows that it is loading', async () => {
     const page = await (await newContext()).newPage()
     let answer = (): void => undefined
     const wait = new Promise<void>((resolve) => {
@@ -79,9 +79,9 @@ inBrowser('signing in to the dashboard', () => {
     expect(await starting.count()).toBe(0)
   })
 
-  test('dashboard: who forgot the password of their own machine is shown the command that helps, and it does', async () => {
+  test('dashboard: on a local install, a forgotten password shows a command that works', async () => {
     const { email } = await newPerson(server)
-    // Not through a proxy: at the machine itself.
+    // Directly on the machine, not through a proxy.
     const page = await (await newContext({ extraHTTPHeaders: {} })).newPage()
     await page.goto(`${server.url}/dashboard/sign-in`)
     await page.getByLabel('Email').fill(email)
@@ -98,7 +98,7 @@ inBrowser('signing in to the dashboard', () => {
     await elsewhere.getByText('Ask the operator for a sign-in link.').waitFor()
   })
 
-  test('a wrong password says what to do and not which of the two was wrong; the right one signs in; out is out', async () => {
+  test('a wrong password says what to do but not which of the two was wrong; the right one signs in; sign-out works', async () => {
     const { email } = await newPerson(server)
     const page = await (await newContext()).newPage()
     await page.goto(`${server.url}/dashboard/`)
@@ -134,7 +134,7 @@ inBrowser('signing in to the dashboard', () => {
     expect(await page.getByText('You were signed out.').count()).toBe(0)
   })
 
-  test('a session that is over leads to sign-in with the next action, and back to where one wanted to go', async () => {
+  test('an expired session leads to sign-in with the next action, and back to the wanted page', async () => {
     const person = await newPerson(server)
     const { page, email } = person
     await person.open('nodes')
@@ -148,19 +148,19 @@ inBrowser('signing in to the dashboard', () => {
     await signIn(page, email)
     await heading(page, 'Developers').waitFor()
     await page.getByText('You have no API key yet.').waitFor()
-    // Also when nobody was looking while it ended.
+    // Also if it ended while no page was open.
     await server.sql()`DELETE FROM people_sessions WHERE person_id = ${person.userId}`
     await page.goto(`${server.url}/dashboard/nodes`)
     await page.getByText('You were signed out.').waitFor()
     expect(new URL(page.url()).searchParams.get('next')).toBe('/dashboard/nodes')
-    // Reloaded, nothing of the page behind it is in memory.
+    // After a reload, nothing of the previous page is in memory.
     await page.reload()
     await signIn(page, email)
     await page.getByText('You have no node yet.').waitFor()
     expect(new URL(page.url()).pathname).toBe('/dashboard/nodes')
   })
 
-  test('security 29: after signing in everybody is still in the dashboard, whatever the address said', async () => {
+  test('security 29: signing in always leads to the dashboard, whatever the URL says', async () => {
     const { email } = await newPerson(server)
     const page = await (await newContext()).newPage()
     const places = [
@@ -182,7 +182,7 @@ inBrowser('signing in to the dashboard', () => {
     }
   })
 
-  test('C44: on a default install a passkey is added at localhost, signs in also while the password is paused, and is removed', async () => {
+  test('C44: on a default install a passkey is added at localhost, signs in even while the password is paused, and is removed', async () => {
     const person = await newPerson(server)
     const { page, context } = person
     const named = server.url.replace('127.0.0.1', 'localhost')
@@ -226,7 +226,7 @@ inBrowser('signing in to the dashboard', () => {
     await list.waitFor({ state: 'detached' })
   })
 
-  test('a changed password ends the sessions elsewhere, and out everywhere ends this one', async () => {
+  test('a password change ends other sessions, and signing out everywhere ends this one', async () => {
     const person = await newPerson(server)
     const { page } = person
     const elsewhere = await (await newContext()).newPage()
@@ -244,7 +244,7 @@ inBrowser('signing in to the dashboard', () => {
     await page.getByLabel('Current password').fill(PASSWORD)
     await page.getByRole('button', { name: 'Change password' }).click()
     await page.getByText('Password changed.').waitFor()
-    // By itself: whoever sits there does not have to click first.
+    // Automatically, without a click.
     await heading(elsewhere, 'Sign in').waitFor()
 
     await page.getByRole('button', { name: 'Sign out everywhere…' }).click()

@@ -27,7 +27,7 @@ function machine(): { directory: string; PATH: string } {
 
 type Ended = { stdout: string; stderr: string; code: number | null }
 
-/** Into a shell that reads it as typed. */
+/** Pastes it into an interactive shell. */
 async function paste(code: string, env: Record<string, string>): Promise<Ended> {
   const { PATH, directory } = machine()
   const shell = spawn('/bin/bash', [], { cwd: directory, env: { PATH, HOME: directory, ...env } })
@@ -60,7 +60,7 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
     return (await code.textContent()) ?? ''
   }
 
-  test('dashboard: D2: in bash, before there is a node and with one, from the key to a redeemed payment', async () => {
+  test('dashboard: D2: the bash snippets work with and without a node, from the key to a redeemed payment', async () => {
     const person = await newPerson(server)
     const { page } = person
     const SERVICE_API_KEY = await server.newKey(['nodes:write', 'gateway:write'], person.accountId).then(({ key }) => key)
@@ -71,7 +71,7 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
     const read = async () => ({ charge: await snippet(page, 'Ask for a payment'), redeem: await snippet(page, 'Redeem') })
     const withoutNode = await read()
 
-    // Twice, as somebody does whose answer was lost.
+    // Twice, as after a lost response.
     const create = await snippet(page, 'Create a node')
     const [first, second] = [await pasteCurl(create, { SERVICE_API_KEY }), await pasteCurl(create, { SERVICE_API_KEY })]
     expect(second).toEqual(first)
@@ -90,7 +90,7 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
       const redeemed = await pasteCurl(redeem, { ...env, PAYMENT_ID: id, CREDENTIAL })
       expect(redeemed).toMatchObject({ id, status: 'paid', nodeId: NODE_ID, resource: 'GET /report', amountSat: 100 })
 
-      // What was paid for something cheaper opens nothing.
+      // A payment for something cheaper is refused.
       const json = { nodeId: NODE_ID, amountSat: 1, description: 'One report', resource: 'GET /report', protocol: 'l402' }
       const cheap = await person.want(201, 'POST', '/payments', { json })
       const stolen = { PAYMENT_ID: cheap.id, CREDENTIAL: await payChallenge(person, cheap.challenge) }
@@ -99,7 +99,7 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
     }
   })
 
-  test('dashboard: D2: the JavaScript one is a shop that charges and delivers', async () => {
+  test('dashboard: D2: the JavaScript snippet is a shop that charges and delivers', async () => {
     const person = await newPerson(server)
     const { page } = person
     const SERVICE_API_KEY = await server.newKey(['nodes:read', 'gateway:write'], person.accountId).then(({ key }) => key)
@@ -133,7 +133,7 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
     }
   })
 
-  test('dashboard: the ones of a node: curl, JavaScript and the command line', async () => {
+  test('dashboard: the snippets of a node work: curl, JavaScript and the command line', async () => {
     const person = await newPerson(server)
     const { page } = person
     const SERVICE_API_KEY = await server.newKey(['nodes:read', 'gateway:write'], person.accountId).then(({ key }) => key)

@@ -4,14 +4,14 @@ import type { Server } from '../../server/test/support/server.ts'
 import { dialog, enter, heading, inBrowser, newPerson, type Person, startDashboard, textOf, untilText } from './harness.ts'
 import { payChallenge, payCharge } from './pages.ts'
 
-/** What the dashboard says is so. Each of these once was not. */
+/** Statements of the dashboard that were once wrong. */
 inBrowser('what the dashboard says', () => {
   let server: Server
   beforeAll(async () => {
     server = await startDashboard()
   })
 
-  /** When a payment was received, by a clock on a wall in that zone, and what a chart should call that hour and day. */
+  /** The local time of a payment in that zone, and the chart's labels for its hour and day. */
   async function receivedAt(person: Person, paymentId: string, zone: string, daysAgo: number, time: string): Promise<Named> {
     const sql = server.sql()
     const [row] = await sql<Named[]>`
@@ -28,7 +28,7 @@ inBrowser('what the dashboard says', () => {
   }
   type Named = { day: string; hour: string }
 
-  test('dashboard: a payment stands under the day and hour in which it came, in Los Angeles, Kathmandu and UTC', async () => {
+  test('dashboard: a payment is shown under the local day and hour it arrived, in Los Angeles, Kathmandu and UTC', async () => {
     const person = await newPerson(server)
     const { node } = await person.createReady()
     const [late, early] = [await payCharge(person, node.id, 100), await payCharge(person, node.id, 2_000)]
@@ -54,7 +54,7 @@ inBrowser('what the dashboard says', () => {
     }
   })
 
-  test('dashboard: what is counted as received is said', async () => {
+  test('dashboard: it says what counts as received', async () => {
     const person = await newPerson(server)
     const { page } = person
     await person.open()
@@ -63,7 +63,7 @@ inBrowser('what the dashboard says', () => {
     expect(await textOf(page.getByTestId('overview-nodes'))).toBe('None yet')
   })
 
-  test('dashboard: a node that hangs is not called ready, nor counted as up, and nothing is said of its channels', async () => {
+  test('dashboard: a hanging node is not shown as ready, not counted as up, and its channels are unknown', async () => {
     const person = await newPerson(server)
     const created = await person.createReady({ name: 'stuck' })
     const [one, list, overview] = await Promise.all([enter(person), enter(person), enter(person)])
@@ -86,7 +86,7 @@ inBrowser('what the dashboard says', () => {
     await untilText(overview.page.getByTestId('overview-nodes'), '1 of 1 up')
   })
 
-  test('dashboard: of a stopped node’s software it is not said that it runs', async () => {
+  test('dashboard: a stopped node’s software is not shown as running', async () => {
     const person = await newPerson(server)
     const { page } = person
     const { node } = await person.createReady({ name: 'idle' })
@@ -97,7 +97,7 @@ inBrowser('what the dashboard says', () => {
     expect(await textOf(software)).not.toMatch(/\bruns?\b/)
   })
 
-  test('dashboard: an unpaid payment does not look busy, and one that expired is not waited for', async () => {
+  test('dashboard: an unpaid payment does not look busy, and an expired one is not shown as pending', async () => {
     const person = await newPerson(server)
     const { page } = person
     const { node } = await person.createReady()
@@ -119,7 +119,7 @@ inBrowser('what the dashboard says', () => {
     expect(details).not.toContain('not yet')
   })
 
-  test('dashboard: D2: the filter Unpaid shows nothing that is paid, and who paid and got nothing can be found', async () => {
+  test('dashboard: D2: the filter Unpaid shows no paid payments, and paid but undelivered payments can be found', async () => {
     const person = await newPerson(server)
     const { page } = person
     const { node } = await person.createReady()
@@ -174,7 +174,7 @@ inBrowser('what the dashboard says', () => {
     }
   })
 
-  test('dashboard: of a customer who paid, came back and was refused it is not said that they stayed away', async () => {
+  test('dashboard: a customer who paid, came back and was refused is not shown as absent', async () => {
     const person = await newPerson(server)
     const { node } = await person.createReady()
     const terms = { nodeId: node.id, amountSat: 5, description: 'dearer now', protocol: 'l402' }
@@ -193,7 +193,7 @@ inBrowser('what the dashboard says', () => {
     const person = await newPerson(server)
     const { page } = person
     const { node } = await person.createReady({ name: 'meter' })
-    // As if it had been used for a while: some of it booked, some not.
+    // As after some use: some of it posted, some not.
     const sql = server.sql()
     await sql`
       INSERT INTO credit_entries (account_id, amount_msat, kind, reason) VALUES (${person.accountId}, -625, 'usage', 'A node for 9 minutes')`
@@ -206,7 +206,7 @@ inBrowser('what the dashboard says', () => {
       const amount = Number(whole.replaceAll(' ', '')) * 1000 + Number(fraction.padEnd(3, '0'))
       return sign === '−' ? -amount : amount
     }
-    // In one look at the page: a minute may end between two.
+    // Read at once, because a minute may end between two reads.
     const { balance, amounts } = await page.evaluate<{ balance: string; amounts: string[] }>(`({
       balance: document.querySelector('[data-testid=credit-balance]').textContent,
       amounts: [...document.querySelectorAll('[aria-label=Ledger] tbody tr')].map((row) => row.cells[1].textContent),
@@ -215,7 +215,7 @@ inBrowser('what the dashboard says', () => {
     expect(amounts.map(msat).reduce((sum, amount) => sum + amount, 0)).toBe(msat(balance))
   })
 
-  test('dashboard: credit that was taken is not called added', async () => {
+  test('dashboard: deducted credit is not shown as added', async () => {
     const person = await newPerson(server)
     const { page } = person
     await server.operator('POST', `/accounts/${person.accountId}/credit`, { json: { amountSat: -33, reason: 'test' } })
@@ -226,7 +226,7 @@ inBrowser('what the dashboard says', () => {
     await untilText(log, 'Credit was added: 20 sat by the operator')
   })
 
-  test('dashboard: a revoked key is called by its name in the log', async () => {
+  test('dashboard: the log shows a revoked key by name', async () => {
     const person = await newPerson(server)
     const { page } = person
     const key = await person.want(201, 'POST', '/keys', { json: { name: 'Old till', scopes: [] } })
@@ -235,7 +235,7 @@ inBrowser('what the dashboard says', () => {
     await untilText(page.getByRole('list', { name: 'Activity' }), 'API key Old till was revoked by you')
   })
 
-  test('dashboard: deleting a node with money on it says so before the name can be typed, running and stopped', async () => {
+  test('dashboard: deleting a node with money warns before the name can be typed, running and stopped', async () => {
     const person = await newPerson(server)
     const { page } = person
     const { node } = await person.createReady({ name: 'rich' })
@@ -261,7 +261,7 @@ inBrowser('what the dashboard says', () => {
     await page.getByText('You have no node yet.').waitFor()
   })
 
-  test('dashboard: a text from right to left begins at its beginning', async () => {
+  test('dashboard: right-to-left text is aligned to its start', async () => {
     const person = await newPerson(server)
     const { page } = person
     const description = 'تقرير الطقس لمدينة القاهرة لكل يوم من أيام الأسبوع القادم'

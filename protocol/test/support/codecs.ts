@@ -4,7 +4,7 @@ import { claimIn, judgeMpp, readMpp } from '../../src/mpp.ts'
 import type { Primitives } from '../../src/primitives.ts'
 import { Refusal } from '../../src/refusal.ts'
 
-/** What was asked of the primitives, for tests that say what is not computed, or how it is compared. */
+/** Records the calls to the primitives, for tests about what is not computed and how values are compared. */
 export const asked = { hmacs: 0, comparisons: 0 }
 
 export const primitives: Primitives = {
@@ -20,7 +20,7 @@ export const primitives: Primitives = {
   },
 }
 
-/** From the text of a credential to the verdict, as the gateway does it. */
+/** Verifies a credential like the gateway does. */
 export function mppRefusal(
   text: string,
   issued: { challenge: string; paymentHash: Uint8Array; amountSat: number },

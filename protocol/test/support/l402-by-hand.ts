@@ -43,7 +43,7 @@ export const B = {
   paymentHash: hex(vectors.keys.paymentB.paymentHash),
   tokenId: hex(vectors.keys.paymentB.tokenId),
 }
-/** The worked example: issued a day before. */
+/** The worked example, issued one day earlier. */
 export const END = 1_800_086_400
 export const FRESH = ['services=boltyard:0', `boltyard_valid_until=${END}`, 'payment_id=pay_example_1']
 
@@ -71,7 +71,7 @@ export function signature(rootKey: Buffer, ...texts: (string | Buffer)[]): Buffe
   return key
 }
 
-/** Genuine: whatever is wrong with the caveats, the signature is right. */
+/** Correctly signed, whatever is wrong with the caveats. */
 export function macaroon(
   caveats: (string | Buffer)[],
   { rootKey = A.rootKey, id = identifier(A), location = 'boltyard' } = {},
@@ -86,7 +86,7 @@ export function credential(bytes: Buffer, preimage = A.preimage): string {
   return `L402 ${bytes.toString('base64')}:${preimage}`
 }
 
-/** What the issued credential becomes in the hands of a holder, who has no root key: each signature is the key of the next. */
+/** The credential after a holder adds caveats without the root key: each signature is the key of the next. */
 export function attenuated(bytes: Buffer, ...caveats: (string | Buffer)[]): Buffer {
   return caveats.reduce<Buffer>((before, caveat) => {
     const rest = written([2, caveat], 'end', 'end', [6, createHmac('sha256', before.subarray(-32)).update(caveat).digest()])
@@ -95,7 +95,7 @@ export function attenuated(bytes: Buffer, ...caveats: (string | Buffer)[]): Buff
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
-/** Two characters are twelve bits are three digits. */
+/** Two characters are twelve bits, or three hex digits. */
 const DIGITS = new Map(
   [...ALPHABET].flatMap((one, high) =>
     [...ALPHABET].map((other, low) => [one + other, (high * 64 + low).toString(16).padStart(3, '0')]),
@@ -134,7 +134,7 @@ export function meaningOfMacaroon(bytes: Buffer): Meaning | undefined {
   return last.length === 64 ? { location, identifier: first ?? '', caveats, signature: last } : undefined
 }
 
-/** Two credentials that give the same text here mean the same: scheme, case, spelling of base64 and location are left out of it. */
+/** The meaning of a credential as text, without scheme, case, base64 variant and location. */
 export function meaningOf(text: string): string | undefined {
   const [scheme, ...others] = text.split(' ').filter((word) => word !== '')
   const [base64, preimage, ...more] = others.join(' ').split(':')
