@@ -272,7 +272,7 @@ describe('security 1: no request keeps the service busy', () => {
     // Of answers of nodes, and of our own problems.
     const notOfRequests = ['flat', 'ts']
     expect([...new Set(read)].filter((name) => !probed.includes(name) && !notOfRequests.includes(name))).toEqual([])
-    expect(read).toContain('accept-encoding')
+    expect(read).toContain('sec-fetch-site')
   })
 
   test('security 1: headers of 14 kB', async () => {

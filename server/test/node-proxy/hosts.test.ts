@@ -21,6 +21,7 @@ describe('C28: node hosts', () => {
     ['abc.nodes.test', '*'],
     ['abc.nodes.test', 'http://x/v1'],
     ['a.b.nodes.test', '/v1'],
+    [`${'a'.repeat(64)}.nodes.test`, '/v1'],
     ['user@abc.nodes.test', '/v1'],
     ['a/../v1?.nodes.test', '/v1'],
   ])('C28: %s %s asks no node, and not the service either', (host, url) => {
@@ -43,6 +44,7 @@ describe('C28: node hosts', () => {
     ['/n/node_a/x?y', 'node_a', '/x?y'],
     ['/n/node_a;x/', undefined, '/'],
     ['/n//x', undefined, '/'],
+    [`/n/${'a'.repeat(201)}/x`, undefined, '/'],
   ])('C28: without a domain for nodes, %s asks %s for %s, whatever the host', (url, nodeId, path) => {
     expect(nodeTargets(undefined)({ url, headers: { host: 'abc.nodes.test' } })).toEqual({ nodeId, path })
     expect(nodeTargets(undefined)({ url: '/v1', headers: { host: 'abc.nodes.test' } })).toBeUndefined()

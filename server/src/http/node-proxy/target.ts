@@ -6,8 +6,8 @@ export type NodeTarget = { nodeId: string | undefined; path: string }
 export type TargetOf = (request: { url?: string | undefined; headers: IncomingHttpHeaders }) => NodeTarget | undefined
 
 /** The id undecoded: in any other spelling it is not an id. Then everything else, byte for byte. */
-const BY_PATH = /^\/n\/([A-Za-z0-9_-]+)(?![^/?])(.*)$/s
-const LABEL = /^[a-z0-9-]+$/
+const BY_PATH = /^\/n\/([A-Za-z0-9_-]{1,200})(?![^/?])(.*)$/s
+const LABEL = /^[a-z0-9-]{1,63}$/
 
 /**
  * Undefined: the request is the service's own. Without a domain for nodes, `/n/<id>/x` is the node's. With one, it is
