@@ -15,13 +15,17 @@ function precompress(): Plugin {
     name: 'precompress',
     apply: 'build',
     enforce: 'post',
-    generateBundle(_options, bundle) {
-      for (const [fileName, output] of Object.entries(bundle)) {
-        const content = Buffer.from(output.type === 'chunk' ? output.code : output.source)
-        if (content.length < WORTH_COMPRESSING_BYTES || !/\.(js|css|html|svg)$/.test(fileName)) continue
-        this.emitFile({ type: 'asset', fileName: `${fileName}.br`, source: brotliCompressSync(content, BROTLI) })
-        this.emitFile({ type: 'asset', fileName: `${fileName}.gz`, source: gzipSync(content, { level: 9 }) })
-      }
+    // Vite fills in its preload list in the same hook. Without `order`, this runs first and compresses a script that cannot run.
+    generateBundle: {
+      order: 'post',
+      handler(_options, bundle) {
+        for (const [fileName, output] of Object.entries(bundle)) {
+          const content = Buffer.from(output.type === 'chunk' ? output.code : output.source)
+          if (content.length < WORTH_COMPRESSING_BYTES || !/\.(js|css|html|svg)$/.test(fileName)) continue
+          this.emitFile({ type: 'asset', fileName: `${fileName}.br`, source: brotliCompressSync(content, BROTLI) })
+          this.emitFile({ type: 'asset', fileName: `${fileName}.gz`, source: gzipSync(content, { level: 9 }) })
+        }
+      },
     },
   }
 }

@@ -46,7 +46,7 @@ describe('security 29: what looks like something else, or like nothing', () => {
     const answer = await send(port, 'POST', '/operator/v1/accounts', { json, token: 'x'.repeat(32) })
     expect([answer.status, answer.json().error]).toEqual([
       400,
-      { code: 'bad_request', message: expect.stringMatching(/^The field "name" must have visible characters/) },
+      { code: 'bad_request', message: expect.stringMatching(/^The field "name" must contain a visible character/) },
     ])
   })
 })
