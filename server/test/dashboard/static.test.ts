@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
@@ -190,6 +190,17 @@ test('before it is built a sentence says how to build it, and everything else wo
   expect([answer.statusCode, answer.json().error.message]).toEqual([404, expect.stringContaining('npm run build')])
   expect((await unbuilt.inject('/healthz')).statusCode).toBe(200)
   await unbuilt.close()
+})
+
+test('the build compresses exactly the files that it writes', () => {
+  const assets = fileURLToPath(new URL('../../../dashboard/dist/assets/', import.meta.url))
+  const names = readdirSync(assets).filter((name) => name.endsWith('.js.br'))
+  expect(names.length).toBeGreaterThan(10)
+  for (const name of names.map((compressed) => compressed.slice(0, -3))) {
+    const script = readFileSync(join(assets, name), 'utf8')
+    expect([name, brotliDecompressSync(readFileSync(join(assets, `${name}.br`))).toString() === script]).toEqual([name, true])
+    expect([name, gunzipSync(readFileSync(join(assets, `${name}.gz`))).toString() === script]).toEqual([name, true])
+  }
 })
 
 describe('as it is started', () => {
