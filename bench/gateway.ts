@@ -12,10 +12,10 @@ import { newId } from '../server/src/platform/ids.ts'
 import { primitives } from '../server/src/platform/primitives.ts'
 import { masterKeyOf } from '../server/src/platform/secrets.ts'
 import type { Sql } from '../server/src/store/db.ts'
+import { killDaemons, Service } from '../testing/service.ts'
 import type { Ceiling } from './ceiling.ts'
 import type { Load, LoadResult } from './load.ts'
 import { cpuSeconds, type Measure, median, quantile, timed } from './measure.ts'
-import { killDaemons, Service } from './service.ts'
 
 const CALLERS = 64
 

@@ -7,10 +7,10 @@ import express from 'express'
 import { offerIn } from '../protocol/src/offers.ts'
 import { Boltyard, paymentIdOf } from '../sdk/src/index.ts'
 import { paywall } from '../sdk/src/paywall/adapters/express.ts'
+import { killDaemons, Service } from '../testing/service.ts'
 import { ask, cpuMs, program, settledPayments } from './gateway.ts'
 import type { LoadResult } from './load.ts'
 import { cpuSeconds, type Measure, median, quantile, timed } from './measure.ts'
-import { killDaemons, Service } from './service.ts'
 
 /** A paid request, and how much of it was the gateway's: from when it is asked until its answer is there. */
 async function purchases(service: Service, nodeId: string, quick: boolean): Promise<Measure[]> {

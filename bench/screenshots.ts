@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
-import { FADED, findChromium, openChromium } from './chromium.ts'
-import { agent, killDaemons, Service } from './service.ts'
+import { FADED, findChromium, openChromium } from '../testing/chromium.ts'
+import { agent, killDaemons, Service } from '../testing/service.ts'
 import { Visitor } from './visitor.ts'
 
 /** `npm run screenshots`: every page, light and dark, wide and 360 px, of an instance of its own, into docs/images/. */

@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type Answer, agent, killDaemons, Service } from '../testing/service.ts'
 import { cpuSeconds, type Measure, median, quantile, timed } from './measure.ts'
-import { type Answer, agent, killDaemons, Service } from './service.ts'
 
 const IDLE_SECONDS = 30
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { BrowserContext } from 'playwright-core'
 import { offerIn } from '../protocol/src/offers.ts'
-import type { Service } from './service.ts'
+import type { Service } from '../testing/service.ts'
 
 /** Somebody with an account and a session, whose browser or program speaks to the dashboard's own routes. */
 export class Visitor {

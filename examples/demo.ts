@@ -4,8 +4,8 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { killDaemons, Service } from '../bench/service.ts'
 import { Boltyard, ConflictError, paymentIdOf } from '../sdk/src/index.ts'
+import { killDaemons, Service } from '../testing/service.ts'
 
 const HELP = `npm run demo [-- --json]
 

@@ -14,8 +14,7 @@ const ROOMS: Arrows = {
   sdk: ['protocol', 'contract'],
   cli: ['protocol', 'sdk'],
   dashboard: ['protocol', 'contract', 'sdk'],
-  // The service that the demo starts is the benchmark's, until both are in testing/.
-  examples: ['sdk', 'bench', 'testing'],
+  examples: ['sdk', 'testing'],
   bench: ['protocol', 'contract', 'server', 'sandboxd', 'sdk', 'cli', 'testing'],
   testing: ['protocol', 'contract', 'server', 'sandboxd', 'sdk', 'cli'],
   test: ['protocol', 'contract', 'server', 'sandboxd', 'sdk', 'cli', 'dashboard', 'examples', 'bench', 'testing'],

@@ -1,8 +1,8 @@
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest'
-import { findChromium, openChromium } from '../../bench/chromium.ts'
 import { signUp, type Visitor } from '../../server/test/support/dashboard.ts'
 import { freePort, Server, type StoreKind } from '../../server/test/support/server.ts'
+import { findChromium, openChromium } from '../../testing/chromium.ts'
 
 /** Users with a real browser and a real service. Elements are found by their accessible names. */
 

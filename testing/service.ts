@@ -2,10 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { type Database, openStore } from '../server/src/store/db.ts'
+import { SERVER } from './bundles.ts'
 
-const SERVER = fileURLToPath(new URL('../server/dist/main.js', import.meta.url))
 export const agent = new Agent({ keepAlive: true })
 
 export type Answer = { status: number; body: any }
