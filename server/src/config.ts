@@ -11,40 +11,40 @@ export type Config = {
   host: string
   port: number
   publicUrl: string
-  /** Further names to answer under, in lower case and without ports. */
+  /** Additional host names to accept, in lower case and without ports. */
   allowedHosts: string[]
-  /** The sandbox on a machine of its own, which nobody reaches from outside: only there are defaults open. */
+  /** A sandbox on the developer's own machine, unreachable from outside. Only then are the defaults permissive. */
   isLocal: boolean
   dataDir: string
-  /** Embedded: a PostgreSQL of our own below the data directory, and every secret that is missing is made there. */
+  /** Embedded: we run PostgreSQL ourselves below the data directory, and generate any missing secret there. */
   store: { kind: 'embedded' } | { kind: 'server'; url: string }
-  /** Undefined only with the embedded store: then it is made in DATA_DIR. */
+  /** Undefined only with the embedded store, which generates the key in DATA_DIR. */
   masterKey: Buffer | undefined
   previousMasterKey: Buffer | undefined
-  /** A token, one to be made in DATA_DIR, or no operator API at all. */
+  /** A configured token, one to generate in DATA_DIR, or no operator API. */
   operator: { token: string } | 'generate' | 'off'
   role: 'all' | 'api'
-  /** Undefined: the path of the service itself, PUBLIC_URL/n/<nodeId>. */
+  /** Undefined: nodes are served under a path of the service, PUBLIC_URL/n/<nodeId>. */
   nodeDomain: string | undefined
   nodeCallbackUrl: string
-  /** What a node is; its network follows from it, so that a sandbox on mainnet cannot exist. */
+  /** The network follows from the software, so a sandbox on mainnet is impossible. */
   software:
     | { kind: 'sandbox'; versions: Map<string, string> | undefined }
     | { kind: 'phoenixd'; chain: 'mainnet' | 'testnet'; versions: Map<string, string> }
-  /** Who may become somebody here: anybody, who has an invitation, nobody. */
+  /** Who may sign up: anyone, only people with an invitation, or no one. */
   registration: 'open' | 'invite' | 'off'
-  /** The Unix users that nodes run as, each as its own; undefined unless we are root, and can become them. */
+  /** The Unix users that nodes run as, one each. Undefined unless we are root and can switch users. */
   nodeUids: IdRange | undefined
-  /** As root: the Unix user that the embedded PostgreSQL runs as. */
+  /** Set only as root: the Unix user that runs the embedded PostgreSQL. */
   postgresUser: UserIds | undefined
   maxNodesPerAccount: number
   maxNodes: number
   nodePriceSatPerDay: number
   creditGraceHours: number
-  /** Who takes payments for credit: the named node, one that is made by itself, or nobody. */
+  /** Who receives payments for credit: the given node, one that is created automatically (undefined id), or no one. */
   treasury: { nodeId: string | undefined } | 'none'
   challengeLifetimeSeconds: number
-  /** Per node; 0 is no limit. */
+  /** Per node; 0 means no limit. */
   maxOpenChallenges: number
   l402LifetimeSeconds: number
   provisionDeadlineMs: number
@@ -55,7 +55,7 @@ export type Config = {
   signupCreditSat: number
   maxKeysPerAccount: number
   logLevel: string
-  /** What is allowed but probably not meant, for the log. */
+  /** Allowed but probably unintended settings, for the log. */
   warnings: string[]
 }
 
@@ -63,10 +63,10 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 
 const DEFAULT_NODE_UIDS = '50000-54999'
 const MIN_NODE_UID = 1_000
-/** Column and kernel hold more; above it lie numbers that mean "nobody" somewhere. */
+/** Columns and the kernel allow more, but some systems reserve higher ids for "nobody". */
 const MAX_NODE_UID = 2_000_000_000
 
-/** The only reader of the environment. Every bad variable is named at once, and no value is ever shown. */
+/** The only reader of the environment. Reports all invalid variables at once and never shows a value. */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const faults: string[] = []
   const fault = <T>(name: string, why: string, instead: T): T => {
@@ -90,7 +90,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     }
     return value.replace(/\/+$/, '')
   }
-  /** NAME, or the contents of the file that NAME_FILE names: for secrets that must not stand in the environment. */
+  /** NAME, or the contents of the file in NAME_FILE, for secrets that must not appear in the environment. */
   const secret = (name: string): string | undefined => {
     const [value, file] = [text(name), text(`${name}_FILE`)]
     if (value !== undefined && file !== undefined) return fault(name, `set only one of ${name} and ${name}_FILE`, undefined)
@@ -113,18 +113,18 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const port = integer('PORT', 8402, 0, 65_535)
   const isWildcard = ['0.0.0.0', '::'].includes(host)
   if (isWildcard && !text('PUBLIC_URL'))
-    fault('PUBLIC_URL', 'is needed when HOST is a wildcard: clients cannot reach a wildcard address', undefined)
+    fault('PUBLIC_URL', 'is required when HOST is a wildcard: clients cannot reach a wildcard address', undefined)
 
   const publicUrl = url('PUBLIC_URL') ?? `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
   if (!URL.canParse(publicUrl)) fault('HOST', 'must be an address or a host name', undefined)
-  // A loopback HOST alone does not mean that nobody comes from outside: a reverse proxy may stand before it.
+  // A loopback HOST does not mean that all clients are local: a reverse proxy may forward requests to it.
   const isPublic = URL.canParse(publicUrl) && !isLoopback(new URL(publicUrl).hostname)
   const isSandbox = text('NODE_SOFTWARE') !== 'phoenixd'
   const isLocal = isLoopback(host) && !isPublic && isSandbox
   const warnings: string[] = []
   if (isLoopback(host) && isPublic && !text('TRUST_PROXY'))
     warnings.push(
-      'PUBLIC_URL is not on this machine and TRUST_PROXY is not set: all clients share the address of the proxy, and its limits',
+      'PUBLIC_URL is not on this machine and TRUST_PROXY is not set: all clients share the proxy’s address and its rate limits',
     )
 
   const databaseUrl = secret('DATABASE_URL')
@@ -133,7 +133,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const masterKey = key('MASTER_KEY')
   const hasMasterKey = text('MASTER_KEY') ?? text('MASTER_KEY_FILE')
   if (databaseUrl !== undefined && !hasMasterKey)
-    fault('MASTER_KEY', 'is needed with DATABASE_URL (or MASTER_KEY_FILE)', undefined)
+    fault('MASTER_KEY', 'is required with DATABASE_URL (or set MASTER_KEY_FILE)', undefined)
 
   const choice = <T extends string>(name: string, choices: readonly [T, ...T[]]): T => {
     const value = text(name) ?? choices[0]
@@ -151,7 +151,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const software = (): Config['software'] => {
     const catalogue = versions()
     if (choice('NODE_SOFTWARE', ['sandbox', 'phoenixd']) === 'sandbox') return { kind: 'sandbox', versions: catalogue }
-    if (!catalogue && !text('NODE_VERSIONS')) fault('NODE_VERSIONS', 'is needed with NODE_SOFTWARE=phoenixd', undefined)
+    if (!catalogue && !text('NODE_VERSIONS')) fault('NODE_VERSIONS', 'is required with NODE_SOFTWARE=phoenixd', undefined)
     return { kind: 'phoenixd', chain: choice('NODE_CHAIN', ['mainnet', 'testnet']), versions: catalogue ?? new Map() }
   }
   const registration = (): Config['registration'] => {
@@ -160,13 +160,13 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     if (chosen === 'open' && !isSandbox)
       return fault(
         'REGISTRATION',
-        'cannot be open with phoenixd as processes: the accounts of strangers would share this host',
+        'cannot be open when phoenixd runs as local processes: strangers’ nodes would share this host',
         'invite',
       )
     return chosen
   }
   if (choice('NODE_RUNTIME', ['process', 'kubernetes']) === 'kubernetes')
-    fault('NODE_RUNTIME', 'kubernetes is not there yet', undefined)
+    fault('NODE_RUNTIME', 'kubernetes is not supported yet', undefined)
   const nodeDomain = text('NODE_DOMAIN')
   if (nodeDomain !== undefined && !/^[a-z0-9-]+(\.[a-z0-9-]+)*(:\d{1,5})?$/.test(nodeDomain))
     fault('NODE_DOMAIN', 'must be a domain name in lower case', undefined)
@@ -175,16 +175,16 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const nodeUids = (): IdRange | undefined => {
     const [, from, to] = (/^(\d{1,10})-(\d{1,10})$/.exec(text('NODE_UID_RANGE') ?? DEFAULT_NODE_UIDS) ?? []).map(Number)
     if (from === undefined || to === undefined || from < MIN_NODE_UID || to > MAX_NODE_UID || to - from < 1)
-      return fault('NODE_UID_RANGE', `must be two numbers first-last, from ${MIN_NODE_UID} to ${MAX_NODE_UID}`, undefined)
+      return fault('NODE_UID_RANGE', `must be a range first-last within ${MIN_NODE_UID} to ${MAX_NODE_UID}`, undefined)
     if (!isRoot) return undefined
-    if (hasNamedId({ from, to })) return fault('NODE_UID_RANGE', 'a user or group of this machine has a number of it', undefined)
+    if (hasNamedId({ from, to })) return fault('NODE_UID_RANGE', 'overlaps the id of an existing user or group', undefined)
     return { from, to }
   }
   const postgresUser = (): UserIds | undefined => {
     if (!isRoot || databaseUrl !== undefined) return undefined
     const name = text('POSTGRES_USER_NAME')
     const user = name === undefined ? lookUpUser('postgres', 'nobody') : lookUpUser(name)
-    if (!user) return fault('POSTGRES_USER_NAME', 'is needed as root, and must be a user of this machine', undefined)
+    if (!user) return fault('POSTGRES_USER_NAME', 'is required as root and must be an existing user', undefined)
     return user.uid === 0 ? fault('POSTGRES_USER_NAME', 'must not be root', undefined) : user
   }
 
@@ -194,7 +194,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
 
   const operatorToken = secret('OPERATOR_TOKEN')
   if (operatorToken !== undefined && !/^[\x21-\x7e]{32,}$/.test(operatorToken))
-    fault('OPERATOR_TOKEN', 'must have at least 32 characters, printable ASCII without spaces', undefined)
+    fault('OPERATOR_TOKEN', 'must be at least 32 printable ASCII characters without spaces', undefined)
   const logLevel = text('LOG_LEVEL') ?? 'info'
   if (!LOG_LEVELS.includes(logLevel)) fault('LOG_LEVEL', `must be one of ${LOG_LEVELS.join(', ')}`, undefined)
 
@@ -242,7 +242,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   return config
 }
 
-/** Where the operator's token is, unless the deployment chose one itself or wants none. */
+/** The file with the operator's token. Null if the deployment configured a token or disabled the operator API. */
 export const operatorTokenFile = ({ operator, dataDir }: Config): string | null =>
   operator === 'generate' ? join(dataDir, 'operator.token') : null
 
@@ -251,7 +251,7 @@ function defaultDataDir(environment: NodeJS.ProcessEnv): string {
   return join(environment.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'boltyard')
 }
 
-/** Names or addresses, as they would stand in a URL without their port: requests are matched whatever theirs is. */
+/** Names or addresses as in a URL, without a port: requests match whatever their port is. */
 function allowedHosts(value: string | undefined, fault: (name: string, why: string, instead: string[]) => string[]): string[] {
   if (value === undefined) return []
   const names = value.split(',').map((name) => name.trim().toLowerCase())
@@ -260,7 +260,7 @@ function allowedHosts(value: string | undefined, fault: (name: string, why: stri
   return names.every(isName) ? names : fault('ALLOWED_HOSTS', 'must be a list of host names or addresses, without ports', [])
 }
 
-/** A number of hops, or the addresses of the proxies. "Everyone" would let each client choose the address it is limited by. */
+/** A number of hops, or the proxies' addresses. Trusting everyone would let clients choose the address they are rate-limited by. */
 function trustProxy(
   value: string | undefined,
   fault: (name: string, why: string, instead: false) => false,
@@ -276,5 +276,5 @@ function trustProxy(
       (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= (version === 4 ? 32 : 128)))
     )
   })
-  return good ? addresses : fault('TRUST_PROXY', 'must be a number of hops from 1, or a list of addresses or networks', false)
+  return good ? addresses : fault('TRUST_PROXY', 'must be a number of hops (1 or more) or a list of addresses or networks', false)
 }

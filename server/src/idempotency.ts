@@ -6,20 +6,20 @@ import type { Database, Sql } from './store/db.ts'
 import { claimKey, giveBack, type IdempotencyName, keepAnswer } from './store/idempotency.ts'
 
 export type Repeatable = {
-  /** The header's value; undefined when there is none. */
+  /** The header's value, if present. */
   key: string | undefined
-  /** Whose key it is: two callers may choose the same. */
+  /** The key's owner: two callers may choose the same key. */
   callerId: string
-  /** What only the caller has, and the store does not: answers that hold credentials open with nothing else. */
+  /** A secret that only the caller has and the store does not. Answers that contain credentials can only be opened with it. */
   secret: string
   route: string
   body: unknown
 }
 
 /**
- * Does the work at most once per key. The work runs in a transaction together with keeping its answer, so a crash leaves both or
- * neither; what takes long, or talks to others, is prepared before it, when no connection to the store is held. The answer is sealed
- * under the caller's secret and idempotency key: the database and the master key do not open it.
+ * Does the work at most once per key. The work and its answer are committed in one transaction, so a crash leaves both or neither. Slow
+ * work, and calls to other services, belong in `prepare`, which holds no database connection. The answer is sealed under the caller's
+ * secret and idempotency key: the database and the master key together cannot open it.
  */
 export async function once<P, T>(
   database: Database,
@@ -36,7 +36,7 @@ export async function once<P, T>(
   if (!/^[\x20-\x7e]{1,255}$/.test(key))
     throw new Problem('bad_request', 'Idempotency-Key must be 1 to 255 printable ASCII characters.')
   const name: IdempotencyName = { callerId: request.callerId, route: request.route, key }
-  // Canonical: the same fields in another order are the same body.
+  // Canonical JSON: the same fields in a different order are the same body.
   const bodyHash = createHash('sha256').update(jcs(request.body)).digest()
   const attempt = randomUUID()
   const [sealingKey, ...previousKeys] = masterKeys.map((master) =>
@@ -70,13 +70,13 @@ export async function once<P, T>(
   }
 }
 
-/** Kept from before a new master key it opens with the one of before; without that one nobody can say any more what it was. */
+/** An answer sealed before the master key changed opens with the previous key. Without that key it is lost. */
 function openAnswer(keys: Buffer[], context: string, answer: Buffer): string {
   for (const key of keys) {
     try {
       return open(key, context, answer).toString('utf8')
     } catch {
-      // GCM refuses: another key
+      // wrong key: GCM authentication failed
     }
   }
   throw new Problem('service_unavailable', 'The stored response for this Idempotency-Key cannot be decrypted.', {

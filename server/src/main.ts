@@ -4,7 +4,7 @@ import { StartFault } from './platform/start-fault.ts'
 import { startService } from './service.ts'
 
 async function main(): Promise<void> {
-  if (!isSupportedPlatform()) throw new StartFault(78, 'Boltyard runs on Linux: elsewhere /proc and flock are missing')
+  if (!isSupportedPlatform()) throw new StartFault(78, 'Boltyard requires Linux: it depends on /proc and flock')
   const service = await startService(readConfig(process.env))
   const stop = async (): Promise<void> => {
     await service.close()

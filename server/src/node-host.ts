@@ -23,10 +23,10 @@ import type { Sql } from './store/db.ts'
 import { findAnyNode } from './store/nodes/nodes.ts'
 import { placesBefore, takeOverHost, wakeNode } from './store/nodes/steps.ts'
 
-/** From here, and from the bundle, two folders up is the repository. */
+/** The repository root is two folders up, from this file and from the bundle. */
 const SANDBOX_DAEMON = fileURLToPath(new URL('../../sandboxd/dist/sandboxd.cjs', import.meta.url))
 
-/** Where the nodes of this process run, and how the rest of the service reaches them. */
+/** Where this process runs nodes, and how the rest of the service reaches them. */
 export type NodeHost = {
   network: Network
   host: string
@@ -86,7 +86,7 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     try {
       await wakeNode(sql, nodeId)
     } catch (error) {
-      log.warn({ err: error, nodeId }, 'cannot record that a node has exited, trying again')
+      log.warn({ err: error, nodeId }, 'cannot record that a node has exited; will retry')
       throw error
     }
     wake()

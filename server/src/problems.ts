@@ -6,7 +6,7 @@ export type ProblemCode = ErrorCode
 export class Problem extends Error {
   readonly code: ProblemCode
   readonly status: number
-  /** Extra members of the error object, and headers of the answer. */
+  /** Additional fields of the error object. */
   readonly details: Record<string, unknown>
   readonly headers: Record<string, string>
 
@@ -27,7 +27,7 @@ export class Problem extends Error {
   }
 }
 
-/** The same for every reason, so that nobody learns which one it was. */
+/** The same for every reason, so that it does not reveal which one applied. */
 export const unauthorized = (): Problem =>
   new Problem('unauthorized', 'Unauthorized', { headers: { 'www-authenticate': 'Bearer' } })
 
@@ -37,7 +37,7 @@ export const storeDown = (cause: unknown): Problem =>
     cause,
   })
 
-/** Also for what cannot be an id: PostgreSQL refuses some texts (a NUL), and a caller must not see the difference. */
+/** Also for malformed ids: PostgreSQL rejects some strings (NUL bytes), and a caller must not see the difference. */
 export const noSuchAccount = (): Problem => new Problem('not_found', 'There is no such account.')
 
 export const noSuchNode = (): Problem => new Problem('node_not_found', 'There is no such node.')
@@ -48,7 +48,7 @@ export const badCursor = (): Problem =>
 export const emailTaken = (): Problem =>
   new Problem('bad_request', 'An account with this email address already exists.', { details: { reason: 'email_taken' } })
 
-/** The specification names the message and the four headers, whatever was limited; `limit` says what. */
+/** The specification fixes the message and the four headers for all limits; `limit` says which one was hit. */
 export function rateLimited(max: number, seconds: number, limit?: string): Problem {
   const wait = String(Math.max(1, seconds))
   return new Problem('rate_limited', 'rate limit exceeded', {

@@ -42,13 +42,13 @@ const STOP_TIMEOUT_MS = 10_000
 const CHORES_EVERY_MS = 60_000
 
 export type Service = {
-  /** PUBLIC_URL, with the port that was chosen where PORT is 0. */
+  /** PUBLIC_URL, with the chosen port if PORT is 0. */
   url: string
   app: App
   close: () => Promise<void>
 }
 
-/** What was opened, and how each is closed: in the opposite order. */
+/** Close functions of everything opened so far, called in reverse order. */
 type Opened = (() => unknown)[]
 
 export async function startService(config: Config): Promise<Service> {
@@ -146,7 +146,7 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   return { url: config.publicUrl, app }
 }
 
-/** Connections that do not end must not keep the service from stopping. */
+/** Connections that never end must not keep the service from stopping. */
 async function inTime(closing: Promise<unknown>): Promise<void> {
   const timer = new AbortController()
   await Promise.race([closing, pause(STOP_TIMEOUT_MS, undefined, { signal: timer.signal })])
@@ -162,7 +162,7 @@ async function storeAddress(config: Config, opened: Opened): Promise<StoreAddres
   return embedded.connection
 }
 
-/** The current key first; then the previous one, while it is still needed. */
+/** The current key first, then the previous one while it is still needed. */
 async function openMasterKeys(config: Config, sql: Sql): Promise<[MasterKey, ...MasterKey[]]> {
   const bytes = config.masterKey ?? Buffer.from(generatedSecret(join(config.dataDir, 'master.key')), 'base64')
   const [master, previous] = [masterKeyOf(bytes), config.previousMasterKey && masterKeyOf(config.previousMasterKey)]
@@ -182,7 +182,7 @@ function operatorTokenOf(config: Config): string | undefined {
   return typeof config.operator === 'object' ? config.operator.token : undefined
 }
 
-/** PORT=0: chosen before anything is built, because nodes and links are given URLs that contain it. */
+/** With PORT=0, the port is chosen before anything is built, because nodes and links get URLs that contain it. */
 async function withPort(config: Config): Promise<{ config: Config; releasePort: () => Promise<void> }> {
   if (config.port !== 0) return { config, releasePort: async () => undefined }
   const { port, release } = await holdFreePort(config.host)
@@ -200,9 +200,9 @@ function resealAll(sql: Sql, master: MasterKey, previous: MasterKey, log: Logger
   everything().then(
     (count) =>
       log.info(
-        `${count} rows sealed anew; MASTER_KEY_PREVIOUS is not needed any more in a day, when the last idempotent answer under it is forgotten`,
+        `${count} rows resealed; MASTER_KEY_PREVIOUS can be removed in one day, when the last idempotent answer sealed with it has expired`,
       ),
-    (error: unknown) => log.warn({ err: error }, 'cannot seal all rows under the new master key, the next start tries again'),
+    (error: unknown) => log.warn({ err: error }, 'cannot reseal all rows with the new master key; will retry at the next start'),
   )
 }
 

@@ -5,17 +5,20 @@ import { findAccess } from '../store/nodes/secrets.ts'
 import { dashboardContext, webhookContext } from './material.ts'
 import type { Address, AddressOf } from './runtime.ts'
 
-/** How requests talk to a node: with the password its owner's `accessMode` chose. Neither the other password nor the seed can be opened here. */
+/**
+ * How requests talk to a node: with the password selected by its owner's `accessMode`. Neither the other password nor the seed can be
+ * opened here.
+ */
 export type NodeAccess = {
   accountId: string
   isDeleted: boolean
   isReady: boolean
-  /** Undefined: it is not meant to run, or not on this host. Then another program may listen where it did. */
+  /** Undefined: the node should not be running, or runs on another host. Another program may now listen on its old port. */
   address: Address | undefined
   password: () => string
-  /** What it signs its events with. */
+  /** The secret that signs the node's events. */
   webhookSecret: () => string | undefined
-  /** The database's clock. */
+  /** By the database's clock. */
   nowMs: number
 }
 /** Undefined: no such node. */
@@ -28,7 +31,7 @@ export function accessTo(sql: Sql, keys: MasterKey[], host: string, addressOf: A
     const { accountId, status, desiredState, webhookSecret, isDeleted, nowMs } = node
     const opened = (purpose: string, context: string, sealed: Buffer): string => {
       const master = keys.find(({ id }) => id === node.keyId)
-      // Another replica has a newer master key than we were given, and sealed it anew: soon we will be replaced too.
+      // Another replica already has a newer master key and resealed this row. This process will be replaced soon.
       if (!master)
         throw new Problem('service_unavailable', 'The credentials for this node are not available yet. Try again shortly.', {
           headers: { 'retry-after': '5' },

@@ -4,7 +4,7 @@ import { missingCredit } from '../store/credit/credit.ts'
 import type { Sql } from '../store/db.ts'
 import { countNodes, lockCreations } from '../store/nodes/creation.ts'
 
-/** Whether an account may have one more node. Decided in the transaction that makes the node, which waits for others of its kind. */
+/** Decides whether an account may have another node, in the transaction that creates it. Concurrent creations wait for each other. */
 
 export type AdmissionLimits = Pick<Config, 'maxNodesPerAccount' | 'maxNodes' | 'nodePriceSatPerDay'>
 
@@ -23,10 +23,10 @@ export async function admitNode(sql: Sql, limits: AdmissionLimits, accountId: st
   await requireCredit(sql, nodePriceSatPerDay, accountId, 1)
 }
 
-/** A quarter of a host is out of reach for strangers: however many sign up, whoever is known to the operator or pays finds a place. */
+/** A quarter of the host is reserved: however many strangers sign up, paying accounts and those the operator knows find a place. */
 const newcomersShare = (maxNodes: number): number => Math.max(1, Math.floor(maxNodes * 0.75))
 
-/** For a day of the nodes that cost now and so many more. */
+/** Requires credit for one day of the nodes that are charged now, plus `more`. */
 export async function requireCredit(sql: Sql, priceSatPerDay: number, accountId: string, more: number): Promise<void> {
   const missingMsat = await missingCredit(sql, accountId, priceSatPerDay * 1000, more)
   if (missingMsat > 0) throw new NoCredit(priceSatPerDay, missingMsat)

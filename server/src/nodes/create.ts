@@ -9,7 +9,7 @@ import { initialState } from './node.ts'
 export type CreateNodeParams = {
   accountId: string
   actor: string
-  /** Undefined: "Node" and its number. */
+  /** Undefined: "Node" followed by its number. */
   name?: string | undefined
   autoLiquidity?: string
   accessMode?: 'limited' | 'full'
@@ -19,7 +19,7 @@ export type PreparedNode = { node: Omit<NewNode, 'name'> & { name: string | unde
 
 export type CreateNodeDeps = { master: MasterKey; network: Network; host: string; versions: string[] }
 
-/** Everything about a new node that needs no store. Deriving its keys takes long enough that no transaction should wait for it. */
+/** Everything about a new node that does not need the store. Key derivation is too slow for a transaction to wait for. */
 export function prepareNode({ master, network, host, versions }: CreateNodeDeps, params: CreateNodeParams): PreparedNode {
   const { accountId, actor, name, autoLiquidity = '2m', accessMode = 'limited' } = params
   const id = newId('node')
@@ -34,7 +34,7 @@ export function prepareNode({ master, network, host, versions }: CreateNodeDeps,
   }
 }
 
-/** In a transaction of the caller's, who decides whether there may be one. Nothing is started: the reconciler does that after the commit. */
+/** Runs in the transaction of the caller, who decides whether the node is allowed. The reconciler starts it after the commit. */
 export async function insertPrepared(sql: Sql, { node }: PreparedNode): Promise<NodeRow> {
   const number = await takeNodeNumber(sql, node.accountId)
   return insertNode(sql, { ...node, name: node.name ?? `Node ${number}` })

@@ -3,10 +3,10 @@ import type { Sql } from '../store/db.ts'
 import { findAnyNode } from '../store/nodes/nodes.ts'
 import type { Address, AddressOf } from './runtime.ts'
 
-/** 'not found': no such (or a deleted) node. 'down': it exists but is not reachable here now. */
+/** 'not found': the node does not exist or was deleted. 'down': it exists but is not reachable from here now. */
 export type LookUpNode = (nodeId: string) => Promise<Address | 'not found' | 'down'>
 
-/** For the node proxy. While the store is down, nodes that were reached before stay reachable. */
+/** For the node proxy. While the store is down, nodes that were looked up before stay reachable. */
 export function lookUpNodeOn(sql: Sql, host: string, addressOf: AddressOf): LookUpNode {
   const known = new Map<string, Address>()
   return async (nodeId) => {

@@ -9,7 +9,7 @@ import type { NodeMaterial } from './runtime.ts'
 
 export type Network = 'mainnet' | 'testnet' | 'regtest'
 
-/** phoenixd's own derivation: what the node's API must answer with. */
+/** Uses phoenixd's derivation, so the result must equal the id that the node's API reports. */
 export function lightningIdOf(seed: string, network: Network): string {
   const { publicKey } = HDKey.fromMasterSeed(mnemonicToSeedSync(seed)).derive(network === 'mainnet' ? "m/50'/0'" : "m/48'/0'")
   if (!publicKey) throw new Error('no key at that path')
@@ -27,14 +27,14 @@ export function newMaterial(): NodeMaterial {
   }
 }
 
-/** What a sealed value belongs to is sealed with it: copied onto another node it does not open. */
+/** The context is authenticated with the sealed value, so a value copied onto another node does not open. */
 export const dashboardContext = (accountId: string, nodeId: string): string => `${accountId} ${nodeId} dashboard access`
 export const webhookContext = (accountId: string, nodeId: string): string => `${accountId} ${nodeId} webhook secret`
 export const materialContext = (accountId: string, nodeId: string): string => `${accountId} ${nodeId} material`
 
 export type SealedSecrets = { keyId: string; dashboardAccess: Buffer; webhookSecret: Buffer; material: Buffer }
 
-/** A key for each, so that a path that may open dashboard access cannot open the seed with it. */
+/** Each secret has its own key, so that code that may open dashboard access cannot open the seed. */
 export function sealSecrets(
   master: MasterKey,
   accountId: string,

@@ -2,10 +2,10 @@ import { isSignedWith, receivedPaymentIn } from '../lightning/phoenixd/events.ts
 import type { Settlements } from '../settlements/settlements.ts'
 import type { AccessTo } from './access.ts'
 
-/** False: the event was not signed by that node. */
+/** Resolves to false if that node did not sign the event. */
 export type ReceiveNodeEvent = (nodeId: string, body: Buffer, signature: string) => Promise<boolean>
 
-/** For events as they arrive. Whether the payment is one of ours, the store knows. */
+/** Handles events as they arrive. The store knows whether the payment is one of ours. */
 export function nodeEventReceiver(accessTo: AccessTo, settlements: Settlements): ReceiveNodeEvent {
   return async (nodeId, body, signature) => {
     const node = await accessTo(nodeId)

@@ -1,4 +1,7 @@
-/** A node and its life: what was asked, what is, what happened and the time give the next step. PURE; unknown is a state, never a guess. */
+/**
+ * The node's state machine: desired state, observed state, history and time determine the next step. Pure; unknown is a state, never a
+ * guess.
+ */
 
 import { sameVersion } from '../platform/versions.ts'
 import type { DesiredState, History, OperationKind, Status } from '../store/nodes/node-state.ts'
@@ -8,13 +11,13 @@ export type { History, OperationKind, Status } from '../store/nodes/node-state.t
 export type Desired = {
   state: DesiredState
   version: string
-  /** Grows with every restart that was asked for: a process of an older run has to go. */
+  /** Incremented by every requested restart. A process with an older run must be stopped. */
   run: number
 }
 
 export type InitialState = { status: Status; desired: Desired; history: Omit<History, 'wantedSinceMs'> }
 
-/** How a node begins. The database's clock says since when it is wanted. */
+/** The state of a new node. The database's clock sets `wantedSinceMs`. */
 export function initialState(version: string): InitialState {
   return {
     status: 'provisioning',
@@ -26,9 +29,9 @@ export function initialState(version: string): InitialState {
 export type Observed =
   | { phase: 'absent' | 'starting' | 'waiting_for_peer' | 'stopping' | 'data_lost' | 'unknown' }
   | { phase: 'running'; nodeId: string; version: string }
-  /** Its port takes connections, its API has not answered for long. */
+  /** Its port accepts connections, but its API has not responded for a while. */
   | { phase: 'hung' }
-  /** isUntouched: its data was shown to be exactly what it was before an update. Without that it may have connected to its peer. */
+  /** isUntouched: the data is proven to be exactly what it was before an update. Otherwise the node may have connected to its peer. */
   | { phase: 'exited'; reason: string; isUntouched: boolean }
 
 export type Facts = {
@@ -39,16 +42,16 @@ export type Facts = {
   updating: boolean
 }
 
-/** roll_back: to the version from before an update that left the data as it was. */
+/** roll_back: to the version from before an update that did not change the data. */
 export type Step = 'none' | 'start' | 'stop' | 'kill' | 'roll_back'
 
 export type Decision = {
   step: Step
-  /** Undefined: keeps what it shows. */
+  /** Undefined: the displayed status does not change. */
   shows?: { status: Status; failureMessage: string | null }
-  /** The operation that was asked for has ended. */
+  /** Set when the requested operation has ended. */
   ends?: 'done' | 'failed'
-  /** An update has ended. */
+  /** Set when an update has ended. */
   updateEnds?: 'updated' | 'failed'
   history: History
   recheckMs: number
@@ -61,18 +64,18 @@ const EXITS_TO_ROLL_BACK = 3
 const LONGEST_BACKOFF_MS = 300_000
 const RETRY_START_MS = 10_000
 const STEADY_RECHECK_MS = 5 * MINUTE_MS
-/** A process that hangs tells nobody. */
+/** A hung process sends no notification, so we must check. */
 const RUNNING_RECHECK_MS = 30_000
 const POLL_MS = 50
 const SLOW_POLL_MS = 1_000
-/** After this the fast polling of a start is over. */
+/** A starting process is polled fast for this long. */
 const FAST_POLLING_MS = 10_000
 
 export type Deadlines = { provisionMs: number }
 
 /**
- * What the process itself says of its run and version goes before what we wrote down: we may have died between starting it and
- * writing that. A version that was started so is an update under way, with the one of before to go back to.
+ * The run and version reported by the process take precedence over our records: we may have died between starting it and recording that. If
+ * such a process has a new version, an update is in progress, and the recorded version is the one to roll back to.
  */
 export function withProcess(history: History, process: { run: number; version: string } | undefined, nowMs: number): History {
   if (!process) return history
@@ -89,7 +92,6 @@ export function nextStep(facts: Facts, observed: Observed, history: History, dea
     : towardsStopped(facts, observed, recent)
 }
 
-/** No process of it runs. */
 export function isGone({ phase }: Observed): boolean {
   return phase === 'absent' || phase === 'exited' || phase === 'data_lost'
 }
@@ -163,12 +165,12 @@ function whenComingUp(
   const waitedMs = nowMs - history.wantedSinceMs
   const recheckMs = waitedMs < FAST_POLLING_MS ? POLL_MS : SLOW_POLL_MS
   if (!isOverdue(facts, history, deadlines, nowMs)) return { step: 'none', history, recheckMs }
-  // An update that hangs before its peer is one that failed; without a peer nobody can tell, so it is left alone.
-  // Nor can anybody of a process that has only just begun.
+  // An update that hangs before it waits for its peer has failed. While it waits for the peer, or right after its start, we cannot tell, so
+  // it is left alone.
   const isYoung = nowMs - (history.startedAtMs ?? nowMs) < FAST_POLLING_MS
   if (canRollBack(facts, history)) {
     if (phase === 'starting') return { step: isYoung ? 'none' : 'kill', history, recheckMs: SLOW_POLL_MS }
-    // It goes on waiting, but nobody has to wait with it: the node can be stopped and deleted again.
+    // The process keeps waiting, but the operation ends, so that the node can be stopped or deleted again.
     return { step: 'none', ...(facts.operation ? { ends: 'failed' as const } : {}), history, recheckMs: SLOW_POLL_MS }
   }
   const message =
@@ -183,7 +185,7 @@ function isOverdue(facts: Facts, history: History, deadlines: Deadlines, nowMs: 
   return facts.status === 'provisioning' && nowMs - history.wantedSinceMs >= deadlines.provisionMs
 }
 
-/** Nothing runs. The first time that is no surprise; afterwards it is an exit that nobody asked for. */
+/** Nothing runs. Before the first start that is expected; later it is an unexpected exit. */
 function whenGone(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
   const wasOurs = history.startedAtMs !== null && isCurrent(facts, history)
   const exitsMs = wasOurs ? [...history.exitsMs, nowMs] : history.exitsMs
@@ -192,7 +194,7 @@ function whenGone(facts: Facts, observed: Observed, history: History, deadlines:
   const after: History = { ...history, exitsMs, reached, startedAtMs: null }
   const overdue = isOverdue(facts, after, deadlines, nowMs)
   if (isUntouched && canRollBack(facts, after) && (overdue || exitsMs.length >= EXITS_TO_ROLL_BACK)) {
-    // Past its deadline it ends here: what runs again afterwards would be judged by a time that is over.
+    // End an overdue update here. Otherwise the restarted process would be judged by a deadline that has already passed.
     const ends = overdue && facts.operation?.kind === 'update' ? { ends: 'failed' as const } : {}
     return { step: 'roll_back', updateEnds: 'failed', ...ends, history: { ...after, exitsMs: [] }, recheckMs: 0 }
   }
@@ -209,7 +211,7 @@ function whenGone(facts: Facts, observed: Observed, history: History, deadlines:
   return dueToStart({ step: 'none', history: after, recheckMs: 0 }, exitsMs, nowMs)
 }
 
-/** Nothing has died, it could not even be tried: that is said at once, and tried again by itself. */
+/** Nothing exited; the start itself failed. Report that immediately and retry automatically. */
 export function couldNotStart(facts: Facts, history: History, reason: string): Decision {
   return failed(facts, history, `The node cannot be started: ${reason}. The service keeps trying.`, RETRY_START_MS)
 }
@@ -220,7 +222,7 @@ function canRollBack(facts: Facts, history: History): boolean {
   )
 }
 
-/** 1, 2, 4 … 300 s after the exits of the last ten minutes; at once when there were none. */
+/** Waits 1, 2, 4 … 300 s, depending on the number of exits in the last ten minutes. Starts immediately if there were none. */
 function dueToStart(decision: Decision, exitsMs: number[], nowMs: number): Decision {
   const last = exitsMs.at(-1)
   const dueMs = last === undefined ? nowMs : last + Math.min(1_000 * 2 ** (exitsMs.length - 1), LONGEST_BACKOFF_MS)

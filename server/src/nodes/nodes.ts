@@ -20,7 +20,7 @@ import { type Check, inProgress, type OperationParams, Operations, requireState 
 import { type Call, ownNode } from './own-node.ts'
 import type { Runtime } from './runtime.ts'
 
-/** What its owner can know of a node. The public API shows the first nine. */
+/** What an owner can see of a node. The public API returns the first nine fields. */
 export type NodeView = {
   id: string
   name: string
@@ -33,11 +33,11 @@ export type NodeView = {
   updatedAt: number
   accessMode: 'limited' | 'full'
   autoLiquidity: string
-  /** The one that runs now. */
+  /** The operation in progress. */
   operation: OperationKind | null
-  /** When it was last seen with its channels online. */
+  /** As of the last time its channels were online. */
   hasFunds: boolean
-  /** Ready, but it did not answer when it was last asked. */
+  /** The node is ready but did not respond to the last check. */
   isSilent: boolean
 }
 export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' | 'host' | 'phase' | 'deletedAt'>
@@ -49,15 +49,15 @@ export type NodesDeps = CreateNodeDeps & {
   sql: Database
   config: Config
   masterKeys: MasterKey[]
-  /** Undefined in a process that only serves. */
+  /** Undefined in a process with ROLE=api. */
   runtime: Runtime | undefined
-  /** What a caller could pay to have this much more credit; undefined where it cannot be bought now. */
+  /** An invoice for the missing credit; undefined if credit cannot be bought now. */
   offerTopUp: (accountId: string, missingMsat: number) => Promise<object | undefined>
   wake: () => void
   isStopping: () => boolean
 }
 
-/** What the API can ask of nodes. Nothing is started inside a request: it writes down what is wanted and wakes the reconciler. */
+/** Node operations of the API. Nothing is started inside a request: it records the desired state and wakes the reconciler. */
 export class Nodes {
   readonly #deps: NodesDeps
   readonly #operations: Operations
@@ -110,7 +110,7 @@ export class Nodes {
     return answer
   }
 
-  /** A refusal for want of credit says how to get it, where that is possible. */
+  /** If credit is insufficient, adds an invoice for the missing amount where possible. */
   async #payable<T>(call: Call, asked: Promise<T>): Promise<T> {
     try {
       return await asked
@@ -125,7 +125,7 @@ export class Nodes {
     return (await listNodes(this.#deps.sql, call.accountId)).map((row) => this.#view(row))
   }
 
-  /** For operators: of all accounts, deleted ones included. */
+  /** For operators: nodes of all accounts, including deleted ones. */
   async listAll(): Promise<OperatorNodeView[]> {
     return (await listAllNodes(this.#deps.sql)).map((row) => {
       const { accountId, version, host, phase, deletedAt } = row
@@ -150,7 +150,7 @@ export class Nodes {
     const ask = { kind: 'start', from: ['stopped', 'failed'], state: 'running', newRun: false, timeoutMs } as const
     return this.#payable(
       call,
-      // Counted with the others from here on.
+      // 0 more: inside this transaction, the node already counts as running.
       this.#complete(call, id, ask, (store) => requireCredit(store, config.nodePriceSatPerDay, call.accountId, 0)),
     )
   }
@@ -169,14 +169,17 @@ export class Nodes {
     return this.#view(await this.#operations.complete(call, id, params, check))
   }
 
-  /** Of an account that has been out of credit for too long. Nobody waits for it; a node that is busy is refused like any other caller's. */
+  /**
+   * Stops a node whose account has been out of credit for too long. No caller waits for it. Like any operation, it is refused while another
+   * is in progress.
+   */
   async stopForCredit(accountId: string, id: string): Promise<void> {
     const { config } = this.#deps
     const timeoutMs = config.operationTimeoutMs
     const ask = { kind: 'stop', from: ['ready', 'failed'], state: 'stopped', newRun: false, timeoutMs } as const
     await this.#operations.begin({ accountId, actor: 'credit' }, id, ask, async (store) => {
       const graceSeconds = config.creditGraceHours * 3_600
-      // Paid in the meantime.
+      // The account has been topped up in the meantime.
       if (!(await isOutOfGrace(store, accountId, config.nodePriceSatPerDay * 1000, graceSeconds)))
         throw new Problem('invalid_node_state', 'The account has credit again.')
     })
@@ -197,7 +200,7 @@ export class Nodes {
     }
   }
 
-  /** Newer is what stands later in the catalogue; a version that is no longer in it is older than all. */
+  /** Newer means later in the catalog. A version that is no longer in the catalog is older than all others. */
   #isNewer(version: string, than: string): boolean {
     const { versions } = this.#deps
     return versions.includes(version) && versions.indexOf(version) > versions.findIndex((one) => sameVersion(one, than))
@@ -222,13 +225,13 @@ export class Nodes {
     return this.#view(row)
   }
 
-  /** Answers once the deletion is durable; the process is gone soon after. Its data is kept for the retention period. */
+  /** Returns once the deletion is durable; the process exits soon after. The data is kept for the retention period. */
   async delete(call: Call, id: string, force: boolean): Promise<void> {
     const node = await ownNode(this.#deps.sql, call, id)
     if (node.operation) throw inProgress(node.operation)
-    // Fresher than the last look, where the node can be asked.
+    // More recent than the last recorded observation, if the node runs here.
     const seen = node.host === this.#deps.host ? await this.#deps.runtime?.observe(specOf(node)) : undefined
-    // Kept: the next one may find its channels offline.
+    // Record it: the channels may be offline at the next check.
     if (seen?.hasFunds !== undefined) await recordFunds(this.#deps.sql, id, seen.hasFunds, node.nowMs)
     const from: Status[] = ['provisioning', 'ready', 'stopped', 'failed']
     await this.#operations.begin(call, id, {
@@ -241,13 +244,13 @@ export class Nodes {
     })
   }
 
-  /** For operators: a deleted node comes back, stopped. */
+  /** For operators: restores a deleted node, as stopped. */
   async undelete(id: string): Promise<NodeView> {
     const { sql, config } = this.#deps
     const row = isId('node', id) && (await undeleteNode(sql, id, config.retentionDays))
     if (!row) {
       const node = isId('node', id) && (await findAnyNode(sql, id))
-      // Told that there is none, whoever deleted the wrong one a moment ago would think it lost.
+      // Without this, an operator who deleted the wrong node a moment ago would get 404 and think it was lost.
       if (node && node.operation === 'delete') throw inProgress(node.operation)
       throw new Problem('node_not_found', 'There is no deleted node with this id, or its retention period has ended.')
     }

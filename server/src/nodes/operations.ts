@@ -9,18 +9,18 @@ import { type Ask, beginOperation } from '../store/nodes/operations.ts'
 import type { OperationKind, Status } from './node.ts'
 import { type Call, ownNode } from './own-node.ts'
 
-/** Beyond an operation's own deadline: the reconciler may be a step behind. */
+/** On top of an operation's own deadline, because the reconciler may be a step behind. */
 const EXTRA_WAIT_MS = 10_000
 const FIRST_POLL_MS = 20
 const LONGEST_POLL_MS = 250
 
 export type OperationParams = Omit<Ask, 'operationId'>
-/** Inside the transaction that begins the operation: what it throws undoes all of it. */
+/** Runs in the transaction that begins the operation. If it throws, everything is rolled back. */
 export type Check = (sql: Sql) => Promise<void>
 
 export type OperationsDeps = { sql: Database; wake: () => void; isStopping: () => boolean }
 
-/** One at a time for each node. They are begun here and carried out by the reconciler. */
+/** At most one operation per node at a time. Operations begin here; the reconciler carries them out. */
 export class Operations {
   readonly #deps: OperationsDeps
 
@@ -39,7 +39,7 @@ export class Operations {
       return begun
     })
     if (!row) {
-      // The statement decided; this only finds the words for it.
+      // The statement has already refused; this only determines the reason.
       const node = await ownNode(sql, call, id)
       requireState(node, params.kind, params.from)
       if (params.unlessFunded && node.hasFunds)
@@ -51,7 +51,7 @@ export class Operations {
     return row
   }
 
-  /** Begins it and waits until it has ended. Whoever stops waiting does not stop the operation. */
+  /** Begins the operation and waits for its end. If the caller stops waiting, the operation continues. */
   async complete(call: Call, id: string, params: OperationParams, check?: Check): Promise<NodeRow> {
     const { sql, isStopping } = this.#deps
     const { operationId } = await this.begin(call, id, params, check)

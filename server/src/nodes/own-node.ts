@@ -3,10 +3,10 @@ import { noSuchNode } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { findNode, type NodeRow } from '../store/nodes/nodes.ts'
 
-/** Who asks, and for which account. */
+/** Who is calling, and for which account. */
 export type Call = { accountId: string; actor: string }
 
-/** Another account's node, a deleted one and none at all: one answer. */
+/** Gives the same answer for another account's node, a deleted node and an unknown id. */
 export async function ownNode(sql: Sql, call: Call, id: string): Promise<NodeRow> {
   // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
   const row = isId('node', id) ? await findNode(sql, call.accountId, id) : undefined

@@ -6,15 +6,15 @@ const EVERY_MS = 60_000
 
 export type PurgesOptions = { sql: Sql; host: string; retentionDays: number; wake: () => void; log: Logger }
 
-/** Marks deleted nodes whose retention is over; the reconciler removes their data. */
+/** Marks deleted nodes whose retention period has ended; the reconciler removes their data. */
 export function startPurges({ sql, host, retentionDays, wake, log }: PurgesOptions): { stop: () => void } {
   const purge = (): void => {
     beginPurges(sql, host, retentionDays).then(
       (nodeIds) => {
-        for (const nodeId of nodeIds) log.info({ nodeId }, 'retention of a deleted node is over, removing its data')
+        for (const nodeId of nodeIds) log.info({ nodeId }, 'retention period of a deleted node has ended; removing its data')
         if (nodeIds.length > 0) wake()
       },
-      (error: unknown) => log.warn({ err: error }, 'cannot look for deleted nodes past their retention'),
+      (error: unknown) => log.warn({ err: error }, 'cannot query deleted nodes past their retention period'),
     )
   }
   purge()

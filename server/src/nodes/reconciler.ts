@@ -22,14 +22,15 @@ export type ReconcilerDeps = {
   host: string
   deadlines: Deadlines
   materialOf: (nodeId: string) => Promise<NodeMaterial>
-  /** The last occasion to ask it something. */
+  /** The last chance to ask the node anything. */
   beforeStop: (nodeId: string) => Promise<void>
   log: Logger
 }
 
 /**
- * The loop: lease a due node, observe, take one idempotent step, record what was seen with the lease's epoch as a fence. Level-triggered:
- * whoever dies anywhere in it, the next look starts from what is. A lost wake-up costs one sweep, never a node.
+ * The loop: lease a due node, observe it, take one idempotent step, and record the observation with the lease epoch as a fence. It is
+ * level-triggered: after a crash at any point, the next pass starts from the observed state. A lost wake-up only delays a node until the
+ * next sweep.
  */
 export class Reconciler {
   readonly #deps: ReconcilerDeps
@@ -45,7 +46,7 @@ export class Reconciler {
     this.#deps = deps
   }
 
-  /** Look now: something was asked for, or something happened. */
+  /** Starts a pass now, because something was requested or has happened. */
   wake(): void {
     if (this.#stopped) return
     if (this.#looking) this.#again = true
@@ -75,15 +76,13 @@ export class Reconciler {
       const nodes = free > 0 ? await claimDueNodes(sql, host, { owner: this.#owner, busyWith: [...this.#busy.keys()] }, free) : []
       for (const node of nodes) {
         const work: Promise<void> = this.#reconcile(node)
-          .catch((error: unknown) =>
-            this.#deps.log.warn({ err: error, nodeId: node.id }, 'a step failed; the node is looked at again'),
-          )
+          .catch((error: unknown) => this.#deps.log.warn({ err: error, nodeId: node.id }, 'reconciler step failed; will retry'))
           .finally(() => this.#busy.delete(node.id))
         this.#busy.set(node.id, work)
       }
       if (nodes.length === free && free > 0) this.#again = true
     } catch (error) {
-      this.#deps.log.warn({ err: error }, 'cannot look for due nodes')
+      this.#deps.log.warn({ err: error }, 'cannot query due nodes')
     }
     this.#wakeIn(SWEEP_MS)
   }
@@ -102,8 +101,8 @@ export class Reconciler {
       update = await this.#act(node, decision)
     } catch (error) {
       if (decision.step !== 'start' || isStoreDown(error)) throw error
-      // Somebody may be waiting for it: left without a word they would wait for ever.
-      this.#deps.log.warn({ err: error, nodeId: node.id }, 'a node cannot be started')
+      // Someone may be waiting for this operation. Without a recorded failure they would wait until it times out.
+      this.#deps.log.warn({ err: error, nodeId: node.id }, 'cannot start node')
       const reason = error instanceof CannotStart ? error.message : 'the host could not prepare its data'
       decision = couldNotStart(facts, decision.history, reason)
       update = { history: decision.history, ends: updateEnd(decision) }
@@ -139,7 +138,7 @@ export class Reconciler {
         return { history, ends }
       case 'start': {
         const isOther = history.version !== null && !sameVersion(history.version, node.desiredVersion)
-        // Another version may change the data for good: what the last one left is kept first.
+        // A new version may change the data irreversibly, so copy what the current version left first.
         if (isOther && history.version) await runtime.keepCopy(specOf(node), history.version)
         await runtime.start(specOf(node), await materialOf(node.id), () => holdsLease(sql, node.id, node.leaseEpoch))
         const before = isOther ? { previousVersion: history.version, reached: false } : {}
@@ -160,15 +159,15 @@ export class Reconciler {
     }
   }
 
-  /** Past its retention. The data goes first: without what is sealed nobody could tell that there is still something to remove. */
+  /** After the retention period. Remove the data first: once the sealed secrets are gone, nothing records that data is left. */
   async #purge(node: NodeRow): Promise<void> {
     await this.#deps.runtime.remove(specOf(node))
     crashpoint('purge: nothing is left here')
     await finishPurge(this.#deps.sql, node)
-    this.#deps.log.info({ nodeId: node.id }, 'a deleted node was removed for good')
+    this.#deps.log.info({ nodeId: node.id }, 'purged a deleted node')
   }
 
-  /** An update that has done well for a week needs no way back. */
+  /** After a week without problems, an update no longer needs a copy to roll back to. */
   async #forgetCopies(node: NodeRow, history: History): Promise<History> {
     if (history.previousVersion === null || node.updateStatus !== 'updated' || node.updateCompletedAt === null) return history
     if (node.nowMs / 1000 - node.updateCompletedAt < KEEP_COPIES_SECONDS) return history

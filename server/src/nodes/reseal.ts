@@ -6,7 +6,7 @@ import { dashboardContext, materialContext, webhookContext } from './material.ts
 
 const BATCH = 100
 
-/** A key that some row still needs and that nobody gave us would turn up as a node that cannot be started, weeks later. */
+/** Fails at startup if any row needs a master key we do not have. Otherwise it would surface weeks later, as a node that cannot start. */
 export async function requireSealingKeys(sql: Sql, keys: MasterKey[]): Promise<void> {
   const needed = await sealingKeyIds(sql)
   const missing = needed.filter(({ keyId }) => !keys.some(({ id }) => id === keyId))
@@ -15,7 +15,7 @@ export async function requireSealingKeys(sql: Sql, keys: MasterKey[]): Promise<v
   throw new StartFault(78, `MASTER_KEY_PREVIOUS: ${rows} sealed rows still need a master key that was not given`)
 }
 
-/** Every secret of the previous key, sealed anew under the present one. Can be interrupted and repeated at any row. */
+/** Reseals every secret of the previous key under the current one. Can be interrupted and repeated at any row. */
 export async function reseal(sql: Sql, master: MasterKey, previous: MasterKey): Promise<number> {
   let count = 0
   for (;;) {

@@ -1,17 +1,17 @@
 import type { NodeAddress } from '../platform/node-agent.ts'
 import type { Desired, History, Observed } from './node.ts'
 
-/** What a runtime has to know of a node. */
+/** What a runtime needs to know about a node. */
 export type NodeSpec = {
   id: string
   autoLiquidity: string
   desired: Desired
   history: History
-  /** The database's clock. */
+  /** By the database's clock. */
   nowMs: number
 }
 
-/** All a node needs to be itself; only a runtime opens it, to write the node's files. */
+/** The secrets of a node. Only a runtime opens them, to write the node's files. */
 export type NodeMaterial = {
   seed: string
   password: string
@@ -22,38 +22,38 @@ export type NodeMaterial = {
 
 export type Observation = {
   observed: Observed
-  /** What the process that is there was started as; also of one that is gone again, when its start was never recorded. */
+  /** The run and version that the process was started with. Also set for a process that has exited if its start was never recorded. */
   process?: { run: number; version: string }
-  /** Undefined: not known now, for example because channels are offline. */
+  /** Undefined: currently unknown, for example because channels are offline. */
   hasFunds?: boolean
 }
 
-/** Where a node's API can be reached from this process. */
+/** Where this process can reach a node's API. */
 export type Address = NodeAddress
 export type AddressOf = (nodeId: string) => Promise<Address | undefined>
 
-/** Why a node cannot be started here, in words for its owner; what else goes wrong is for the log. */
+/** Why a node cannot be started here, in words for its owner. Any other error goes to the log only. */
 export class CannotStart extends Error {}
 
-/** Where nodes run. Every call can be repeated: it is made again whenever it is not known whether the last one worked. */
+/** Where nodes run. Every call must be repeatable: it is made again whenever the outcome of the last one is unknown. */
 export interface Runtime {
   observe(node: NodeSpec): Promise<Observation>
   /** Starts the desired version as the desired run. The fence is checked immediately before the effect. */
   start(node: NodeSpec, material: NodeMaterial, stillMine: () => Promise<boolean>): Promise<void>
-  /** Asks it to stop, and kills it when it has not stopped in time: called again until it is gone. */
+  /** Asks the process to stop, and kills it if it has not stopped in time. Called repeatedly until the process is gone. */
   stop(node: NodeSpec): Promise<void>
   kill(node: NodeSpec): Promise<void>
-  /** A copy of its data under this version's name, made once, before another version touches it. */
+  /** Copies the node's data under this version's name, once, before another version touches it. */
   keepCopy(node: NodeSpec, version: string): Promise<void>
   restoreCopy(node: NodeSpec, version: string): Promise<void>
-  /** Of all versions. */
+  /** For all versions. */
   removeCopies(node: NodeSpec): Promise<void>
-  /** Everything there is of it here, for good. */
+  /** Permanently removes everything of the node on this host. */
   remove(node: NodeSpec): Promise<void>
-  /** Undefined: it was never started here. One that has stopped since refuses the connection. */
+  /** Undefined: never started here. A node that has stopped since refuses the connection. */
   address: AddressOf
-  /** Reports nodes that stopped by themselves, again and again until the callback succeeds. Returns how to end it. */
+  /** Reports nodes that exited on their own, repeatedly until the callback succeeds. Returns a function that ends the watch. */
   watch(stopped: (nodeId: string) => Promise<void>): () => void
-  /** Versions it can start, oldest first. */
+  /** Versions this runtime can start, oldest first. */
   readonly versions: string[]
 }

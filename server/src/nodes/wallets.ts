@@ -36,7 +36,7 @@ export type NodeSent = {
   feeSat: number | null
 }
 
-/** Times in Unix seconds; null: not known, or there is none. */
+/** Times are in Unix seconds; null means unknown or not applicable. */
 export type NodePayment = {
   direction: 'in' | 'out'
   paymentHash: string | null
@@ -59,7 +59,7 @@ const NOTHING_KNOWN: NodeLive = {
 
 const LOOK_TIMEOUT_MS = 3_000
 const INVOICE_TIMEOUT_MS = 5_000
-/** Payments can take that long, and a connection on which nothing happens for two minutes is closed. */
+/** Payments can take this long; connections that are idle for two minutes are closed. */
 const PAY_TIMEOUT_MS = 110_000
 const LISTED = 50
 const HASH = /^[0-9a-f]{64}$/
@@ -67,8 +67,8 @@ const HASH = /^[0-9a-f]{64}$/
 export type WalletsDeps = { sql: Sql; accessTo: AccessTo; network: Network }
 
 /**
- * A node's money, as its owner sees it in the dashboard. Whatever is asked here, the node is asked with the one password that its
- * `accessMode` chose: no other can be opened by a request, so where it is the restricted one it is the node itself that does not send.
+ * A node's money, as its owner sees it in the dashboard. Every call uses the password selected by `accessMode`, the only one a request can
+ * open. With the restricted password, the node itself refuses to send.
  */
 export class Wallets {
   readonly #deps: WalletsDeps
@@ -77,7 +77,7 @@ export class Wallets {
     this.#deps = deps
   }
 
-  /** A node that does not answer is an answer too: the page says so, and what is not known is null. */
+  /** An unresponsive node is a valid answer: the page shows it, and unknown values are null. */
   async live(call: Call, nodeId: string): Promise<NodeLive> {
     const node = await this.#find(call, nodeId)
     const { address } = node
@@ -88,13 +88,13 @@ export class Wallets {
       getBalance(address, password, LOOK_TIMEOUT_MS),
     ])
     if (seen.answer !== 'info') {
-      // The list and the count of nodes go by the reconciler's last look, which may be half a minute old.
+      // The node list and counts show the reconciler's last observation, which may be half a minute old.
       await wakeNode(this.#deps.sql, nodeId)
       return NOTHING_KNOWN
     }
     const { info } = seen
-    // Of the very answer that tells the channels' states. The node's own sum comes in another answer: when its peer comes back between
-    // the two it still says zero, and the channels already that they are well.
+    // Computed from the same answer as the channel states. The node reports its own sum in a separate answer, which can still be zero after
+    // the peer has reconnected and the channels look healthy.
     const balanceSat = balanceOf(info) ?? null
     const channels = info.channels.filter((channel) => !isAborted(channel))
     return {
@@ -144,13 +144,13 @@ export class Wallets {
   }
 
   /**
-   * Asks the node once, and when it does not say what became of it, asks what it knows and says so: whoever is told "failed" pays again.
-   * A failure that is older than this request is another attempt's, and tells nothing of ours.
+   * Sends the payment to the node once. If the outcome is unclear, looks it up and reports what the node knows, because a caller who is
+   * told "failed" pays again. A failure recorded before this request belongs to an earlier attempt.
    */
   async pay(call: Call, nodeId: string, wish: { invoice: string; amountSat?: number }): Promise<NodeSent> {
     const { sql } = this.#deps
     const { accessMode } = await ownNode(sql, call, nodeId)
-    // Only finds the words for it: the password that is stored for such a node cannot send.
+    // Only for a clear message: the password stored for such a node cannot send anyway.
     if (accessMode !== 'full') throw cannotSend()
     const { address, password, nowMs } = await this.#running(call, nodeId)
     const payment = this.#checked(wish, nowMs)
@@ -175,7 +175,7 @@ export class Wallets {
     }
   }
 
-  /** What the node would not look at: it pays invoices of any network, and asks nobody whether they have expired. */
+  /** Checks what the node does not: it pays invoices of any network, and ignores whether they have expired. */
   #checked(wish: { invoice: string; amountSat?: number }, nowMs: number) {
     const serialized = normalizedInvoice(wish.invoice)
     const invoice = readInvoice(serialized)
@@ -214,7 +214,7 @@ const paymentOf = ({ createdAtMs, completedAtMs, paymentHash, description, ...pa
 
 const NOTHING_SENT = { amountSat: null, feeSat: null }
 
-/** A refusal for that is no failure: the first request may yet be paid. */
+/** This refusal is not a failure: the earlier request may still succeed. */
 const isUnderWay = (reason: string): boolean => reason === 'another payment is in progress for that invoice'
 
 const cannotSend = (): Problem =>

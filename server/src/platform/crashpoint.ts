@@ -1,22 +1,22 @@
 import { readFileSync, rmSync } from 'node:fs'
 
-/** Replaced at build time: false in the service people run, so that nothing of this is left in it; true only in the tests' build. */
+/** Replaced at build time: false in the published service, so that this code is removed from it; true only in the test build. */
 declare const CRASHPOINTS: boolean
 
-/** A place where the tests' build dies as if by kill -9, to prove that every step can be repeated by the next process. */
+/** A point where the test build dies as if by kill -9, to prove that the next process can repeat every step. */
 export function crashpoint(name: string): void {
   if (CRASHPOINTS && isArmed(name)) process.kill(process.pid, 'SIGKILL')
 }
 
 let hits = 0
 
-/** From the start by CRASH_AT, or later by a file: its lines are the point and how often it has to be passed. */
+/** Armed at startup by CRASH_AT, or later by a file with two lines: the name of the point and how often it must be passed. */
 function isArmed(name: string): boolean {
   const { CRASH_AT, CRASH_FILE } = process.env
   if (CRASH_AT === name) return true
   const [point, nth] = CRASH_FILE === undefined ? [] : readOrder(CRASH_FILE)
   if (CRASH_FILE === undefined || point !== name || ++hits < Number(nth)) return false
-  // The next process has the same environment, and has to live.
+  // The next process has the same environment and must survive.
   rmSync(CRASH_FILE)
   return true
 }

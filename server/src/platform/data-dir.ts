@@ -20,13 +20,15 @@ import { StartFault } from './start-fault.ts'
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 
-/** All local state. Nobody else may list it; as root other users' processes (PostgreSQL, nodes) may pass through to their own part. */
+/**
+ * All local state. Other users cannot list it; as root, processes of other users (PostgreSQL, nodes) can pass through to their own part.
+ */
 export function openDataDir(path: string, use: 'exclusive' | 'shared'): { release: () => void } {
   try {
     mkdirSync(path, { recursive: true })
     chmodSync(path, process.getuid?.() === 0 ? 0o711 : 0o700)
     mkdirSync(serviceDirectory(path), { recursive: true, mode: 0o700 })
-    // A process that only serves looks on while another one has it.
+    // A process with ROLE=api shares the directory with the process that holds the lock.
     const lock = use === 'shared' ? { release: () => undefined } : holdLock(join(path, 'lock'))
     if (lock) return lock
   } catch (error) {
@@ -35,12 +37,12 @@ export function openDataDir(path: string, use: 'exclusive' | 'shared'): { releas
   throw new StartFault(75, `another instance holds ${path}`)
 }
 
-/** What the service relies on while it runs: no other user, of a node or of PostgreSQL, can get into it. */
+/** State the service relies on while it runs. The users of nodes and of PostgreSQL cannot enter it. */
 export const serviceDirectory = (dataDir: string): string => join(dataDir, 'run')
 
 /**
- * Complete or absent, also after a power cut; readable by its owner only. In a directory of another user nothing that this user puts in
- * the way is written to or given away: the file is made anew, never opened, and changes hands by its descriptor.
+ * Complete or absent, even after a power failure; readable only by its owner. In a directory of another user, nothing that this user
+ * planted is written to or given away: the file is always created new, never opened, and its owner is changed through its descriptor.
  */
 export function writeSecretFile(path: string, text: string, owner?: UserIds): void {
   rmSync(`${path}.new`, { force: true })
@@ -55,26 +57,26 @@ export function writeSecretFile(path: string, text: string, owner?: UserIds): vo
   syncDirectory(dirname(path))
 }
 
-/** A name that was given or taken away survives a power cut only once its directory was written. */
+/** A created or removed name survives a power failure only after its directory was synced. */
 export function syncDirectory(path: string): void {
   const descriptor = openSync(path, O_RDONLY | O_DIRECTORY)
   fsyncSync(descriptor)
   closeSync(descriptor)
 }
 
-/** More is none of the small files that we read from other users. */
+/** The files we read from other users are small; anything larger is not one of them. */
 const MAX_FOREIGN_BYTES = 65_536
 
 /**
- * A file in a directory of another user: undefined unless it is a plain file of one of these users. A link could lead to what only we may
- * read, and a pipe would never end.
+ * Reads a file in another user's directory; undefined unless it is a regular file owned by one of these users. A link could point to a file
+ * that only we may read, and reading a pipe would never end.
  */
 export function readForeignFile(path: string, ...owners: number[]): string | undefined {
   let descriptor: number
   try {
     descriptor = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   } catch {
-    // not there, a link, a socket: not such a file
+    // missing, a link or a socket
     return undefined
   }
   try {
@@ -88,7 +90,7 @@ export function readForeignFile(path: string, ...owners: number[]): string | und
 
 const SECRET_BYTES = 32
 
-/** A secret that nobody chose is made once and kept. */
+/** Generates a secret once, if none was configured, and keeps it. */
 export function generatedSecret(path: string): string {
   let secret: string | undefined
   try {
@@ -98,9 +100,9 @@ export function generatedSecret(path: string): string {
       throw new StartFault(1, `cannot read ${path}: ${(error as Error).message}`)
   }
   if (secret !== undefined) {
-    // An emptied file must not become an empty secret, which anybody has.
+    // A truncated file must not become an empty secret, which anyone could guess.
     if (Buffer.from(secret, 'base64').length < SECRET_BYTES)
-      throw new StartFault(78, `${path} does not hold the secret that was written into it`)
+      throw new StartFault(78, `${path} does not contain the secret that was written to it`)
     return secret
   }
   secret = randomBytes(SECRET_BYTES).toString('base64')
@@ -108,7 +110,7 @@ export function generatedSecret(path: string): string {
   return secret
 }
 
-/** Written once: nodes belong to the host that made them. */
+/** Written once: nodes belong to the host that created them. */
 export function hostIdOf(dataDir: string): string {
   const path = join(dataDir, 'host.id')
   if (!existsSync(path)) writeSecretFile(path, randomUUID())

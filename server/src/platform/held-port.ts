@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 
 export type HeldPort = { port: number; release: () => Promise<void> }
 
-/** A free port, kept from every other process until it is released: our URLs are handed out before we listen on it. */
+/** Reserves a free port until it is released, because our URLs are handed out before we listen on it. */
 export async function holdFreePort(host: string): Promise<HeldPort> {
   const server = createServer((socket) => socket.destroy())
   server.listen({ host, port: 0 })

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 const CROCKFORD = '0123456789abcdefghjkmnpqrstvwxyz'
 const LENGTH = 20
 
-/** Every request gets an id, and asking the system for randomness takes ten times as long as writing it down. */
+/** Every request gets an id, and a system call for random bytes takes ten times as long as formatting it. */
 const POOL_BYTES = 12 * 256
 let pool = randomBytes(POOL_BYTES)
 let used = 0
@@ -11,8 +11,8 @@ let used = 0
 export type IdPrefix = 'node' | 'pay' | 'key' | 'acct' | 'person' | 'req'
 
 /**
- * 42 bits of milliseconds, then 58 random ones: sortable by creation, not guessable. 100 bits are exactly 20 characters of base 32,
- * and the part after the prefix is a DNS label.
+ * 42 bits of milliseconds, then 58 random bits: sortable by creation time, not guessable. 100 bits are exactly 20 characters in base 32,
+ * and the part after the prefix is a valid DNS label.
  */
 export function newId(prefix: IdPrefix, nowMs = Date.now()): string {
   if (used + 12 > pool.length) {
@@ -23,7 +23,7 @@ export function newId(prefix: IdPrefix, nowMs = Date.now()): string {
   used += 12
   let text = `${prefix}_`
   for (let character = 0; character < LENGTH; character++) {
-    // Eight characters are the upper 40 bits of the time; the ninth has its lower two, and three random ones.
+    // The first eight characters are the upper 40 bits of the time; the ninth has the lower two bits and three random ones.
     if (character < 8) text += CROCKFORD[Math.floor(nowMs / 2 ** (37 - 5 * character)) % 32]
     else if (character === 8) text += CROCKFORD[((nowMs % 4) << 3) | ((random[0] ?? 0) & 7)]
     else text += CROCKFORD[(random[character - 8] ?? 0) & 31]

@@ -1,15 +1,15 @@
 import { spawnSync } from 'node:child_process'
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, realpathSync } from 'node:fs'
 
-/** All that is Linux-only. Elsewhere the service says so and stops, until someone adds it here. */
+/** Everything that is specific to Linux. A port to another system starts here. */
 
 export function isSupportedPlatform(): boolean {
   return process.platform === 'linux'
 }
 
 /**
- * Holds the lock until it is released or this process ends; undefined when somebody else has it. flock(1) takes the lock on our open file
- * and exits: a lock belongs to the open file, and the kernel gives it back when we are gone, also after kill -9.
+ * Holds the lock until it is released or this process ends; undefined if another process has it. flock(1) locks our open file and exits:
+ * the lock belongs to the open file, and the kernel releases it when we are gone, even after kill -9.
  */
 export function holdLock(path: string): { release: () => void } | undefined {
   const descriptor = openSync(path, 'a', 0o600)
@@ -24,10 +24,10 @@ export function holdLock(path: string): { release: () => void } | undefined {
 }
 
 export type UserIds = { uid: number; gid: number }
-/** Numbers from the first to the last, both included. */
+/** Both bounds are included. */
 export type IdRange = { from: number; to: number }
 
-/** Does a user or a group of this machine have a number of the range? Then what runs under it would share that one's rights. */
+/** Whether an existing user or group has an id in the range. A process with that id would share its rights. */
 export function hasNamedId({ from, to }: IdRange): boolean {
   return ['/etc/passwd', '/etc/group'].some((path) =>
     readFileSync(path, 'utf8')
@@ -39,7 +39,7 @@ export function hasNamedId({ from, to }: IdRange): boolean {
   )
 }
 
-/** The first of these users that the machine knows. */
+/** The first of these users that exists on this machine. */
 export function lookUpUser(...names: string[]): UserIds | undefined {
   const lines = readFileSync('/etc/passwd', 'utf8').split('\n')
   for (const name of names) {
@@ -49,22 +49,22 @@ export function lookUpUser(...names: string[]): UserIds | undefined {
   return undefined
 }
 
-/** A zombie has ended: it only waits for its parent to notice. */
+/** A zombie has ended; its parent just has not noticed yet. */
 export function isRunning(pid: number): boolean {
   return startTimeOf(pid) !== undefined
 }
 
-/** PostgreSQL's working directory is its cluster: a pid file whose number has passed to another process does not fool us. */
+/** Guards against a pid file whose pid was reused: PostgreSQL's working directory is its cluster. */
 export function worksIn(pid: number, directory: string): boolean {
   try {
     return isRunning(pid) && readlinkSync(`/proc/${pid}/cwd`) === realpathSync(directory)
   } catch {
-    // gone meanwhile, or of a user whose processes we may not look at
+    // gone meanwhile, or owned by a user whose processes we may not inspect
     return false
   }
 }
 
-/** Tells one life of a process id from the next: what field 22 of its stat line says, within one boot; and whose it is. */
+/** Distinguishes processes that reuse a pid: by start time (field 22 of /proc/<pid>/stat), boot and user. */
 export type ProcessIdentity = { pid: number; startTime: string; bootId: string; uid: number }
 
 export function identify(pid: number): ProcessIdentity | undefined {
@@ -76,7 +76,7 @@ export function isAlive(identity: ProcessIdentity): boolean {
   return identity.bootId === bootId() && startTimeOf(identity.pid) === identity.startTime
 }
 
-/** Undefined for a process that is gone, or a zombie. */
+/** Undefined for a zombie or a process that is gone. */
 function startTimeOf(pid: number): string | undefined {
   let stat: string
   try {
@@ -85,7 +85,7 @@ function startTimeOf(pid: number): string | undefined {
     // no such process
     return undefined
   }
-  // The name in brackets may hold anything, brackets and spaces too: fields count from the last one.
+  // The name in parentheses may contain anything, including parentheses and spaces, so count fields from the last one.
   const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return state === 'Z' || state === 'X' ? undefined : fields[18]
 }
@@ -101,7 +101,7 @@ const pids = (): number[] =>
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
 
-/** Whose process it is. The real user: a program with more rights that it runs changes only the effective one. */
+/** The real user: a setuid program changes only the effective one. */
 export function uidOf(pid: number): number | undefined {
   try {
     const uid = /^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
@@ -112,22 +112,22 @@ export function uidOf(pid: number): number | undefined {
   }
 }
 
-/** Users that have a process on this machine now. */
+/** Users that currently have a process on this machine. */
 export function uidsInUse(): number[] {
   return [...new Set(pids().flatMap((pid) => uidOf(pid) ?? []))]
 }
 
-/** What it was started with; undefined when it is gone, or not ours to read. */
+/** The environment it was started with; undefined if it is gone or we may not read it. */
 export function environmentOf(pid: number): string[] | undefined {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')
   } catch {
-    // a container without CAP_SYS_PTRACE shows root no other user's
+    // without CAP_SYS_PTRACE, a container's root cannot read other users' processes
     return undefined
   }
 }
 
-/** A process of this user that was started with these variables in its environment. */
+/** A process of this user whose initial environment contains these variables. */
 export function findByEnvironment(uid: number, ...variables: string[]): number | undefined {
   return pids().find((pid) => {
     const environment = uidOf(pid) === uid ? environmentOf(pid) : undefined
@@ -135,15 +135,18 @@ export function findByEnvironment(uid: number, ...variables: string[]): number |
   })
 }
 
-/** 127.0.0.1, the wildcards, and 127.0.0.1 on an IPv6 socket, as the kernel writes them. A specific address goes before a wildcard. */
+/**
+ * 127.0.0.1, 127.0.0.1 on an IPv6 socket, and the wildcards, as the kernel writes them. A specific address takes precedence over a
+ * wildcard.
+ */
 const LISTENING_ADDRESSES = ['0100007F', '0000000000000000FFFF00000100007F', '00000000', '00000000000000000000000000000000']
 const LISTENING = '0A'
 
 const CHUNK_BYTES = 16_384
 
 /**
- * The kernel lists listening sockets before all others, so reading stops at the first one that does not listen: thousands of open
- * connections must not make every new one to a node slow.
+ * The kernel lists listening sockets first, so reading stops at the first socket in another state. Otherwise thousands of open connections
+ * would slow down every new connection to a node.
  */
 function* listeners(path: string): Generator<[localAddress: string, uid: number]> {
   const descriptor = openSync(path, 'r')
@@ -166,7 +169,7 @@ function* listeners(path: string): Generator<[localAddress: string, uid: number]
   }
 }
 
-/** The user who listens where connections to 127.0.0.1 on this port go; undefined when nobody does. */
+/** The user that receives connections to 127.0.0.1 on this port; undefined if nothing listens. */
 export function listenerUid(port: number): number | undefined {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   const uids = new Map<string, number>()
@@ -178,12 +181,12 @@ export function listenerUid(port: number): number | undefined {
   return address === undefined ? undefined : uids.get(address)
 }
 
-/** Only to the process that was identified, and only if it is still the same user's. */
+/** Signals only the identified process, and only if it still belongs to the same user. */
 export function signal(identity: ProcessIdentity, name: NodeJS.Signals): void {
   if (isAlive(identity) && uidOf(identity.pid) === identity.uid) process.kill(identity.pid, name)
 }
 
-/** Runs the program with the lock held for as long as it lives; 75 when another process has it. The pid stays the program's. */
+/** Runs the program with the lock held for its lifetime; exits with 75 if another process holds it. The program keeps the pid. */
 export function underLock(lockPath: string, command: string[]): string[] {
   return ['flock', '--no-fork', '--nonblock', '--conflict-exit-code', '75', lockPath, ...command]
 }

@@ -3,7 +3,7 @@ import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeFileSync 
 export const MAX_LOG_BYTES = 10_000_000
 const KEPT_BYTES = 1_000_000
 
-/** What a process of another program writes to its standard output. The file lies where only the service can put something. */
+/** The standard output of a daemon. The file is in a directory where only the service can write. */
 export class LogFile {
   readonly path: string
 
@@ -11,7 +11,7 @@ export class LogFile {
     this.path = path
   }
 
-  /** For the standard output of a process to be started. */
+  /** A descriptor for the standard output of a new process. */
   open(): number {
     return openSync(this.path, 'a', 0o600)
   }
@@ -24,7 +24,7 @@ export class LogFile {
     return (this.#read((_, size) => size) ?? 0) > MAX_LOG_BYTES
   }
 
-  /** Copied and truncated in place: the process holds it open, and goes on appending. */
+  /** Copied and truncated in place, because the process has the file open and keeps appending. */
   trim(): void {
     if (!this.isTooLarge) return
     const kept = this.tail(0, KEPT_BYTES)
@@ -34,7 +34,7 @@ export class LogFile {
     writeFileSync(this.path, kept ?? '', { flag: 'a' })
   }
 
-  /** At most so many of the last bytes from this place on; undefined when the file is missing or ends before that place. */
+  /** The last `maxBytes` bytes after `from`; undefined if the file is missing or ends before that offset. */
   tail(from: number, maxBytes: number): Buffer | undefined {
     return this.#read((descriptor, size) => {
       if (size < from) return undefined

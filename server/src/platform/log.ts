@@ -4,10 +4,10 @@ type LogMethod = {
   (fields: object, message: string): void
   (message: string): void
 }
-/** All that the service itself asks of a logger. */
+/** The only logger methods the service uses. */
 export type Logger = { info: LogMethod; warn: LogMethod; error: LogMethod }
 
-/** Never in a log: whatever authenticates somebody. Only the parts of a request or an error that cannot hold it are written at all. */
+/** Credentials must never reach the log, so only the parts of a request or an error that cannot contain one are written. */
 const serializers = {
   req: (request: { id: string; method: string; url: string; ip: string }) => ({
     id: request.id,
@@ -22,7 +22,7 @@ const serializers = {
   },
 }
 
-/** On stderr: stdout has one line only, that the service is ready. JSON for programs; for a person at a terminal, words. */
+/** To stderr: stdout has a single line, which says that the service is ready. JSON for programs, readable text on a terminal. */
 export async function createLogger(level: string): Promise<PinoLogger> {
   if (!process.stderr.isTTY) return pino({ level, serializers }, process.stderr)
   const { default: pretty } = await import('pino-pretty')

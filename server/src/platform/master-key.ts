@@ -5,17 +5,17 @@ const CHECK = 'master_key_check'
 const PLAIN = Buffer.from('boltyard')
 
 export type CheckSettings = {
-  /** Writes the value unless there is one, and returns the one that is there. */
+  /** Writes the value unless one exists, and returns the stored one. */
   settingOnce: (name: string, value: Buffer) => Promise<Buffer>
   replaceSetting: (name: string, value: Buffer) => Promise<void>
 }
 
-/** A wrong key must be noticed before it seals anything: what two keys sealed in one database can be lost with either. */
+/** Detects a wrong key before it seals anything: with rows sealed under two keys, losing either key loses data. */
 export async function checkMasterKey(settings: CheckSettings, master: MasterKey, previous: MasterKey | undefined): Promise<void> {
   const stored = await settings.settingOnce(CHECK, checkValue(master))
   if (opens(master, stored)) return
   if (previous && opens(previous, stored)) return settings.replaceSetting(CHECK, checkValue(master))
-  throw new StartFault(78, 'MASTER_KEY: does not open this database, which was sealed under another key')
+  throw new StartFault(78, 'MASTER_KEY: is not the key that this database was sealed with')
 }
 
 function checkValue(master: MasterKey): Buffer {
@@ -26,7 +26,7 @@ function opens(master: MasterKey, sealed: Buffer): boolean {
   try {
     return open(derivedKey(master, 'check'), CHECK, sealed).equals(PLAIN)
   } catch {
-    // GCM refuses: another key
+    // wrong key: GCM authentication failed
     return false
   }
 }

@@ -6,7 +6,7 @@ export const primitives: Primitives = {
   hmacSha256: (key, data) => createHmac('sha256', key).update(data).digest(),
   isEqual: (one, other) => {
     const [a, b] = [bytesOf(one), bytesOf(other)]
-    // timingSafeEqual throws where the lengths differ.
+    // timingSafeEqual throws if the lengths differ.
     return a.length === b.length && timingSafeEqual(a, b)
   },
 }

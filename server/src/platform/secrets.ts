@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
 
 /**
- * Secrets at rest: AES-256-GCM under keys derived from the master key, one per purpose. What a value belongs to (account, node, field)
- * is authenticated with it, so that a row copied onto another node does not open there.
+ * Secrets at rest: AES-256-GCM under keys derived from the master key, one per purpose. The context (account, node, field) is
+ * authenticated, so a value copied to another node's row does not open there.
  */
 export type MasterKey = { id: string; bytes: Buffer }
 
@@ -23,7 +23,7 @@ export function seal(key: Buffer, context: string, plain: Buffer): Buffer {
   return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
 }
 
-/** Throws when the key, the context or a single bit is another. */
+/** Throws if the key, the context or any bit differs. */
 export function open(key: Buffer, context: string, sealed: Buffer): Buffer {
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_LENGTH), { authTagLength: TAG_LENGTH })
   decipher.setAAD(Buffer.from(context)).setAuthTag(sealed.subarray(-TAG_LENGTH))

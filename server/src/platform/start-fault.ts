@@ -1,4 +1,7 @@
-/** A reason not to start, as lines that its owner can act on. 78: bad configuration, 75: somebody else has the data directory. */
+/**
+ * A reason not to start, written so that the operator can act on it. Exit code 78: invalid configuration; 75: another process holds the
+ * data directory.
+ */
 export class StartFault extends Error {
   readonly exitCode: number
 

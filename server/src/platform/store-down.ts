@@ -17,7 +17,7 @@ const DOWN_CODES = new Set([
   '25006',
 ])
 
-/** The store could not do its work, whatever was asked of it: 503, and worth repeating. */
+/** The store could not do its work, whatever the request was: respond with 503, so that the client retries. */
 export function isStoreDown(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && DOWN_CODES.has(code)

@@ -5,18 +5,19 @@ import { syncDirectory } from './data-dir.ts'
 import type { UserIds } from './linux.ts'
 
 /**
- * Directories whose contents belong to another user, who may replace any part of a path while we walk it. Every directory is therefore
- * opened once, without following a link, and its entries are reached through the open descriptor. Only the topmost path is trusted: it
- * lies in a directory of ours. An entry of a third user is left alone: a hard link to such a file must not be copied or given away.
+ * Works on directories whose contents belong to another user, who may replace any part of a path while we walk it. So each directory is
+ * opened once, without following links, and its entries are reached through the open descriptor. Only the top-level path is trusted: it is
+ * in a directory of ours. Entries owned by a third user are left alone: a hard link to someone else's file must not be copied or given
+ * away.
  */
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY
 const NO_LINK = constants.O_NOFOLLOW
-/** Opening a pipe would otherwise wait for a writer. */
+/** Without O_NONBLOCK, opening a pipe would wait for a writer. */
 const FILE = constants.O_RDONLY | constants.O_NONBLOCK | NO_LINK
 const COMPARED_BYTES = 65_536
 
-/** What the path of an entry is for this process, whatever happens to the directory's own path. */
+/** A path to the entry that stays valid in this process even if the directory is moved. */
 const entryIn = (directory: FileHandle, name: string): string => `/proc/self/fd/${directory.fd}/${name}`
 const entriesOf = (directory: FileHandle): Promise<string[]> => readdir(`/proc/self/fd/${directory.fd}`)
 
@@ -29,7 +30,7 @@ async function withOpen<T>(path: string, flags: number, work: (handle: FileHandl
   }
 }
 
-/** Does nothing when it is not there. Of a link it removes the link. */
+/** Does nothing if the path does not exist. A link is removed, not followed. */
 export async function removeTree(path: string): Promise<void> {
   const top = await lstat(path).catch(unlessMissing)
   if (!top) return
@@ -48,7 +49,7 @@ async function removeEntries(directory: FileHandle): Promise<void> {
   }
 }
 
-/** The copy is ours alone. It must not exist yet. */
+/** The copy belongs to us. The target must not exist yet. */
 export async function copyTree(from: string, to: string): Promise<void> {
   await withOpen(from, DIRECTORY, async (directory) => copyEntries(directory, to, (await directory.stat()).uid))
 }
@@ -78,7 +79,8 @@ async function copyContent(file: FileHandle, to: string, owner: number): Promise
 }
 
 /**
- * Whether a copy made by copyTree still equals its original, but for names that `isIgnored`. What cannot be compared counts as different.
+ * Whether a copy made by copyTree still equals the original, except for names that `isIgnored`. Anything that cannot be compared counts as
+ * different.
  */
 export async function isSameTree(
   path: string,
@@ -131,7 +133,7 @@ async function areSameFiles(a: FileHandle, b: FileHandle): Promise<boolean> {
 }
 
 /**
- * Gives what its present owner has in it to another user, the directory itself last: interrupted anywhere, it can be repeated.
+ * Changes the owner of everything that belongs to the current owner, the directory itself last, so that an interrupted run can be repeated.
  */
 export async function giveTree(path: string, to: UserIds): Promise<void> {
   await withOpen(path, DIRECTORY, async (directory) => {
@@ -153,7 +155,7 @@ async function giveEntries(directory: FileHandle, from: number, to: UserIds): Pr
         await giveEntries(below, from, to)
         await below.chown(to.uid, to.gid)
       })
-    // Not the rest: only what is open is certain to be what was looked at, and whose a link is makes no difference.
+    // Skip everything else: only an open file is certain to be the one that was checked, and the owner of a link does not matter.
     else if (stat.isFile()) await withOpen(path, FILE, (file) => giveFile(file, from, to))
   }
 }

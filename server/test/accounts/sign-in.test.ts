@@ -182,7 +182,7 @@ describe('REGISTRATION', () => {
     [{ REGISTRATION: 'maybe' }, 'REGISTRATION: must be one of open, invite, off'],
     [
       { REGISTRATION: 'open', NODE_SOFTWARE: 'phoenixd', NODE_VERSIONS: '0.8.0=/bin/true' },
-      'REGISTRATION: cannot be open with phoenixd as processes: the accounts of strangers would share this host',
+      'REGISTRATION: cannot be open when phoenixd runs as local processes: strangers’ nodes would share this host',
     ],
   ])('%j is refused', async (env, line) => {
     const one = new ServerProcess({ env: env as Record<string, string>, dataDir: temporaryDirectory() })

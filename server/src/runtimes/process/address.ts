@@ -7,8 +7,8 @@ import { Daemon } from './daemon.ts'
 const ROOT = 0
 
 /**
- * While a daemon is down another user of the machine can take its port. So its own user has to listen there, or root, who can read its
- * password anyway.
+ * While a daemon is down, another user of the machine can take its port. So the listener must be the daemon's own user, or root, who can
+ * read its password anyway.
  */
 export function localAddress({ port, uid }: { port: number; uid: number }): Address {
   const isGenuine = (): boolean => {
@@ -21,7 +21,7 @@ export function localAddress({ port, uid }: { port: number; uid: number }): Addr
 export const daemonIn = (dataDir: string, kind: 'nodes' | '', name: string): Daemon =>
   new Daemon(join(dataDir, kind, name), join(serviceDirectory(dataDir), name))
 
-/** From what its last start wrote down, so that a process which only serves requests knows it too. */
+/** Reads the record of the node's last start, so that a process with ROLE=api knows the address too. */
 export function addressIn(dataDir: string): AddressOf {
   return async (nodeId) => {
     const run = daemonIn(dataDir, 'nodes', nodeId).read()

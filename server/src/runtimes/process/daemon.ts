@@ -16,15 +16,15 @@ import {
 import { LogFile, MAX_LOG_BYTES } from '../../platform/log-file.ts'
 import { lastWordsIn } from './last-words.ts'
 
-/** What is known of the process of one directory; written before the spawn and again after it. */
+/** What we know about the process of one directory; written before the spawn and again after it. */
 export type RunFile = {
   attempt: string
   port: number
   version: string
   run: number
-  /** Whom it was started as. */
+  /** The user it was started as. */
   uid: number
-  /** Where its part of the log begins; null once it has been cut. */
+  /** Where its part of the log begins; null once the log has been trimmed. */
   logFrom: number | null
   process?: ProcessIdentity
   stopRequestedAtMs?: number
@@ -43,11 +43,11 @@ const TERM_PATIENCE_MS = 45_000
 const LAST_WORDS_BYTES = 16_384
 
 /**
- * One daemon of this machine that outlives us and is found again: by its pid, the time it started and the boot it started in; or, when
- * we died between starting it and writing that down, by the attempt's name in its environment.
+ * A daemon on this machine that outlives us and is found again: by its pid, start time and boot id, or, if we died between starting it and
+ * recording that, by the attempt's id in its environment.
  *
- * It works in `directory`, which belongs to its user. What we rely on is in `state`, where that user can neither read nor write: a record
- * in its own directory could name any process to be stopped, and a link there could turn any file into its log.
+ * The daemon works in `directory`, which belongs to its user. Our own records are in `state`, which that user can neither read nor write: a
+ * record in the daemon's directory could make us stop any process, and a link there could turn any file into its log.
  */
 export class Daemon {
   readonly directory: string
@@ -73,7 +73,7 @@ export class Daemon {
     }
   }
 
-  /** The living process, adopted if its start was never written down; undefined when there is none. */
+  /** The running process, adopted if its start was never recorded; undefined if there is none. */
   alive(): RunFile | undefined {
     const run = this.read()
     if (!run) return undefined
@@ -91,17 +91,17 @@ export class Daemon {
     const log = this.#log.open()
     const uid = user?.uid ?? process.getuid?.() ?? 0
     const intent = { attempt: randomUUID(), port, version, run, uid, logFrom: fstatSync(log).size }
-    // Intent before effect: a process without it could never be told from a stranger's.
+    // Record the intent first: without it, the process could not be told apart from an unrelated one.
     this.write(intent)
     crashpoint('process: intent is durable')
-    // The lock is taken by the daemon's own user, so it may lie in that user's directory.
+    // The daemon's own user takes the lock, so the file may be in that user's directory.
     const [program = '', ...args] = underLock(join(this.directory, '.lock'), command)
     const child = spawn(program, args, {
       ...user,
       cwd: this.directory,
       env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: this.directory, ...env, BOLTYARD_ATTEMPT: intent.attempt },
       detached: true,
-      // Never a pipe to us: the daemon would die of writing to it once we are gone.
+      // Never a pipe to us: the daemon would die writing to it once we are gone.
       stdio: ['ignore', log, log],
     })
     closeSync(log)
@@ -112,12 +112,13 @@ export class Daemon {
     if (found) this.write({ ...intent, process: found })
   }
 
-  /** Gently first; for good when it has had its time. Called again until it is gone. */
+  /** Sends SIGTERM first, and SIGKILL when the time is up. Called repeatedly until the process is gone. */
   stop(nowMs: number): void {
     const run = this.alive()
     if (!run?.process) return
     if (run.stopRequestedAtMs === undefined) {
-      // Asked first, then written down: whoever dies in between asks twice. The other way round nobody would ask until it is killed.
+      // Signal first, then record: if we die in between, the signal is sent twice. The other way round, it would never be sent before the
+      // kill.
       signal(run.process, 'SIGTERM')
       crashpoint('process: asked to stop')
       this.write({ ...run, stopRequestedAtMs: nowMs })
@@ -129,12 +130,12 @@ export class Daemon {
     if (run?.process) signal(run.process, 'SIGKILL')
   }
 
-  /** What its last process said before it ended: most often the reason why. */
+  /** The last output of the last process: usually the reason why it exited. */
   lastWords(): string {
     return lastWordsIn(this.#log.tail(this.read()?.logFrom ?? 0, LAST_WORDS_BYTES)?.toString('utf8') ?? '')
   }
 
-  /** Has the last process written this? Yes, too, when its part of the log is no longer whole: who cannot know must not say no. */
+  /** Whether the last process wrote this. Also true if its part of the log is incomplete, because then we cannot rule it out. */
   mayHaveSaid(words: string): boolean {
     const run = this.read()
     if (!run) return false

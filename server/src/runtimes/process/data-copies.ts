@@ -3,14 +3,17 @@ import { join } from 'node:path'
 import { crashpoint } from '../../platform/crashpoint.ts'
 import { copyTree, isSameTree, removeTree } from '../../platform/trees.ts'
 
-/** Written by us or by every start; says nothing about the channels. A write-ahead log that is empty is no change either. */
+/**
+ * Files that we write, or that change at every start, and that say nothing about the channels. An empty write-ahead log is not a change
+ * either.
+ */
 const isBesideTheData = (name: string, bytes: number): boolean =>
   ['phoenix.conf', '.lock', 'sandboxd.lock'].includes(name) ||
   /^phoenix\.log/.test(name) ||
   /-shm$/.test(name) ||
   (/-wal$/.test(name) && bytes === 0)
 
-/** The copies of a node's data that are made before an update. */
+/** Copies of a node's data, made before an update. */
 export class DataCopies {
   readonly #nodes: string
 
@@ -40,22 +43,22 @@ export class DataCopies {
     crashpoint('copy: kept')
   }
 
-  /** Whether the data is exactly what it was before the update. False when that cannot be shown. */
+  /** Whether the data is exactly what it was before the update; false if that cannot be proven. */
   async isUntouched(nodeId: string, version: string): Promise<boolean> {
     const copy = this.#copy(nodeId, version)
-    // Restored by a process that died before it could record it, and not used since: the data is the copy.
+    // A process restored the copy and died before recording it. The data has not been used since, so it equals the copy.
     if (!existsSync(copy)) return existsSync(this.#aside(nodeId))
     return isSameTree(this.#directory(nodeId), copy, isBesideTheData)
   }
 
-  /** Before any version touches the data again. What lies aside equals what was restored, and is not needed. */
+  /** Called before any version touches the data again. The data set aside by the restore is no longer needed. */
   async forgetRestore(nodeId: string): Promise<void> {
     await removeTree(this.#aside(nodeId))
   }
 
   async restore(nodeId: string, version: string): Promise<void> {
     const [copy, directory] = [this.#copy(nodeId, version), this.#directory(nodeId)]
-    // Already done, by a process that died before it could record it.
+    // Already restored, by a process that died before recording it.
     if (!existsSync(copy)) return
     const aside = this.#aside(nodeId)
     if (existsSync(directory)) {
@@ -67,7 +70,7 @@ export class DataCopies {
     crashpoint('restore: the old data is back')
   }
 
-  /** The service died between the two renames of a restore: without the second one the node's data would count as lost. */
+  /** The service died between the two renames of a restore. Without the second one, the node's data would count as lost. */
   finishRestoring(nodeId: string, version: string): void {
     const [copy, directory] = [this.#copy(nodeId, version), this.#directory(nodeId)]
     if (!existsSync(directory) && existsSync(this.#aside(nodeId)) && existsSync(copy)) renameSync(copy, directory)

@@ -6,9 +6,9 @@ import { removeTree } from '../../platform/trees.ts'
 import { Daemon, type RunFile } from './daemon.ts'
 
 /**
- * Earlier versions kept their records and logs in the daemons' own directories. They are moved once, and believed only as far as the
- * kernel confirms them, because the daemons' user could have written them: a process is adopted only if it is that user's and was
- * started for that very directory.
+ * Earlier versions kept records and logs in the daemons' own directories. They are moved once, and trusted only as far as the kernel
+ * confirms them, because the daemons' user could have written them: a process is adopted only if it belongs to that user and was started
+ * for that directory.
  */
 export async function moveEarlierState(dataDir: string): Promise<void> {
   const nodes = join(dataDir, 'nodes')
@@ -24,7 +24,7 @@ export async function moveEarlierState(dataDir: string): Promise<void> {
   await removeTree(join(hub.directory, 'port'))
 }
 
-/** The records were written by us, and given to the daemons' user at the next start. */
+/** The service wrote the records, and the next start gave them to the daemons' user. */
 function ownersOf(directory: string): number[] {
   return existsSync(directory) ? [process.getuid?.() ?? 0, lstatSync(directory).uid] : []
 }
@@ -43,7 +43,7 @@ async function moveState(daemon: Daemon): Promise<void> {
   for (const name of ['run.json', 'run.json.new', 'daemon.log']) await removeTree(join(directory, name))
 }
 
-/** Renamed first, looked at where its former owner cannot replace it any more. */
+/** Renamed first, then inspected where its former owner can no longer replace it. */
 async function moveLog({ directory, state }: Daemon, owners: number[]): Promise<void> {
   const [from, to] = [join(directory, 'daemon.log'), join(state, 'daemon.log')]
   if (!existsSync(from) || existsSync(to)) return
@@ -59,7 +59,7 @@ function parseRun(text: string): EarlierRun | undefined {
   try {
     run = JSON.parse(text) as Partial<EarlierRun> | null
   } catch {
-    // not what we wrote
+    // not a record we wrote
     return undefined
   }
   const { attempt, port, version, run: number, logFrom = null, process, stopRequestedAtMs } = run ?? {}
@@ -76,7 +76,7 @@ function parseRun(text: string): EarlierRun | undefined {
   }
 }
 
-/** With the process that really works for this directory, whatever the record says of one; without any when there is none. */
+/** The record with the process that actually works in this directory, whatever the record says; without a process if there is none. */
 function confirmed({ process: recorded, ...run }: EarlierRun, directory: string): RunFile {
   const { uid } = lstatSync(directory)
   const belongs = (pid: number): boolean => uidOf(pid) === uid && (environmentOf(pid)?.includes(`HOME=${directory}`) ?? true)

@@ -12,15 +12,15 @@ import { daemonIn, localAddress } from './address.ts'
 import type { Daemon } from './daemon.ts'
 import type { Places } from './places.ts'
 
-/** Below the nodes' range. */
+/** Below the port range of nodes. */
 const PORTS = { from: 19_000, to: 19_999 } as const
 const HUB = 'hub'
 const START_TIMEOUT_MS = 15_000
 const GUARD_MS = 1_000
-/** Of ports that were free a moment before. */
+/** Attempts, each on a port that was free a moment before. */
 const FIRST_STARTS = 5
 
-/** The sandbox network's daemon as a process of this machine: started by us, adopted like a node. */
+/** The hub of the sandbox network as a process on this machine, started and adopted like a node. */
 export class HubProcess {
   readonly #daemon: Daemon
   readonly #command: string[]
@@ -35,7 +35,7 @@ export class HubProcess {
     this.#port = port
   }
 
-  /** For a process that only serves requests: another one runs the hub. */
+  /** For a process with ROLE=api: another process runs the hub. */
   static attach(dataDir: string): HubProcess | undefined {
     const daemon = daemonIn(dataDir, '', HUB)
     const port = daemon.read()?.port
@@ -48,11 +48,11 @@ export class HubProcess {
     chmodSync(daemon.directory, 0o700)
     places.adopt(HUB, { port: numberIn(join(daemon.state, 'port')), uid: numberIn(join(daemon.state, 'uid')) })
     const user = places.user(HUB)
-    if (user === 'none left') throw new StartFault(78, 'NODE_UID_RANGE: every number of it is in use')
+    if (user === 'none left') throw new StartFault(78, 'NODE_UID_RANGE: all user ids in the range are in use')
     const known = places.known(HUB)?.port ?? undefined
     let hub: HubProcess
     for (let attempt = 1; ; attempt++) {
-      // Once chosen it stays: it stands in the configuration of every node. Until then another program may be quicker to take it.
+      // Once chosen, the port stays: it is in every node's configuration. Until then, another program may take it first.
       hub = new HubProcess(daemon, command, user, known ?? (await places.freePort(HUB, PORTS)))
       await hub.#ensureRunning()
       if (await hub.#comesUp()) break
@@ -66,7 +66,7 @@ export class HubProcess {
 
   async #ensureRunning(): Promise<void> {
     if (this.#daemon.alive()) return
-    // One from an earlier version belongs to the user that all daemons shared.
+    // A directory from an earlier version belongs to the user that all daemons shared.
     if (this.#user) await giveTree(this.#daemon.directory, this.#user)
     const command = [...this.#command, 'hub', `--datadir=${this.#daemon.directory}`, `--http-bind-port=${this.#port}`]
     this.#daemon.start({ command, env: {}, user: this.#user, port: this.#port, version: '', run: 1 })
@@ -81,7 +81,7 @@ export class HubProcess {
     return true
   }
 
-  /** With its own token: another daemon may listen there. */
+  /** Checked with the hub's own token, because another daemon may listen there. */
   async #answers(): Promise<boolean> {
     if (!existsSync(join(this.#daemon.directory, 'node.conf'))) return false
     const headers = { authorization: `Bearer ${this.controlToken()}` }
@@ -94,7 +94,7 @@ export class HubProcess {
         },
       )
       asking.on('timeout', () => asking.destroy())
-      // Not yet.
+      // not listening yet
       asking.on('error', () => resolve(false))
     })
   }
@@ -112,7 +112,7 @@ export class HubProcess {
     return this.#token('control-token')
   }
 
-  /** Read each time: the hub makes its tokens itself, and they are seldom needed. */
+  /** Read each time: the hub generates its own tokens, and they are rarely needed. */
   #token(key: string): string {
     const conf = readForeignFile(join(this.#daemon.directory, 'hub.conf'), this.#runsAs)
     const token = conf && new RegExp(`^${key}=(.+)$`, 'm').exec(conf)?.[1]
@@ -120,16 +120,16 @@ export class HubProcess {
     return token
   }
 
-  /** One from an earlier version keeps its user until it is started again. */
+  /** A hub started by an earlier version keeps its user until it is restarted. */
   get #runsAs(): number {
     return this.#daemon.read()?.uid ?? process.getuid?.() ?? 0
   }
 
-  /** We no longer bring it back; like the nodes it goes on without us. */
+  /** Stops restarting the hub. Like the nodes, it keeps running without us. */
   leave(): void {
     clearInterval(this.#guard)
   }
 }
 
-/** Where earlier versions kept it. */
+/** Where earlier versions stored the number. */
 const numberIn = (path: string): number | null => (existsSync(path) ? Number(readFileSync(path, 'utf8')) : null)

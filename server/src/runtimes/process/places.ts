@@ -8,8 +8,8 @@ export type Place = { port: number | null; uid: number | null }
 type PortRange = { from: number; to: number }
 
 /**
- * The port and, as root, the Unix user of every daemon of this host. Written down before they are used, where only the service can write:
- * a user that was forgotten could be given to a second node, which could then read the first one's seed.
+ * The port and, as root, the Unix user of every daemon on this host. Recorded before use, where only the service can write: if a user were
+ * forgotten and assigned to a second node, that node could read the first node's seed.
  */
 export class Places {
   readonly #directory: string
@@ -29,7 +29,7 @@ export class Places {
     return join(this.#directory, name, 'place.json')
   }
 
-  /** What an earlier version recorded elsewhere; what is known here already stays. */
+  /** Imports what an earlier version recorded elsewhere. Values that are already known here win. */
   adopt(name: string, { port, uid }: Place): void {
     const known = this.#places.get(name)
     const place = { port: known?.port ?? port, uid: known?.uid ?? uid }
@@ -40,14 +40,14 @@ export class Places {
     return this.#places.get(name)
   }
 
-  /** The one it has, unless another program of this machine listens there now. */
+  /** The port it already has, unless another program listens there now. */
   async freePort(name: string, range: PortRange): Promise<number> {
     let port = this.known(name)?.port ?? this.#choosePort(name, range)
     while (!(await isFreePort(port))) port = this.#choosePort(name, range)
     return port
   }
 
-  /** At random, because another service of this machine may choose from the same range. */
+  /** Random, because another service on this machine may choose from the same range. */
   #choosePort(name: string, { from, to }: PortRange): number {
     const port = this.#pick(from, to, new Set([...this.#places.values()].map((place) => place.port)))
     if (port === undefined) throw new Error('no port is free')
@@ -56,8 +56,8 @@ export class Places {
   }
 
   /**
-   * Its own for life. Not one under which something runs on this machine: that could read the daemon's files. Undefined without root;
-   * 'none left' when every user of the range is taken.
+   * A user for the daemon's whole lifetime. Never one that has a running process on this machine, which could read the daemon's files.
+   * Undefined without root; 'none left' when the range is exhausted.
    */
   user(name: string): UserIds | undefined | 'none left' {
     if (!this.#uids) return undefined
@@ -75,7 +75,7 @@ export class Places {
     return free[Math.floor(Math.random() * free.length)]
   }
 
-  /** Its record was removed with everything else of it. */
+  /** Called after everything else of the daemon has been removed. */
   forget(name: string): void {
     this.#places.delete(name)
   }

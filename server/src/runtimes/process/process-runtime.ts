@@ -23,26 +23,26 @@ import type { Places } from './places.ts'
 const PORTS = { from: 20_000, to: 29_999 } as const
 const WATCH_MS = 500
 const FIRST_ANSWER_TIMEOUT_MS = 5_000
-/** So long a process that does not listen is merely starting; afterwards it waits for its peer. */
+/** For this long, a process that does not listen is considered starting; afterwards, waiting for its peer. */
 const STARTING_MS = 3_000
 const SILENCES_TO_HANG = 5
 
 export type ProcessRuntimeOptions = {
   dataDir: string
-  /** Version to command, oldest first. */
+  /** Maps a version to its command, oldest first. */
   catalogue: Map<string, string[]>
   places: Places
-  /** Lines of phoenix.conf that depend on where we run: the hub, the callback. */
+  /** Lines of phoenix.conf that depend on the host, such as the hub and the callback URL. */
   confLines: (material: NodeMaterial) => string[]
   passwordOf: (nodeId: string) => Promise<string>
 }
 
-/** Nodes as processes of this machine. */
+/** Runs nodes as processes on this machine. */
 export class ProcessRuntime implements Runtime {
   readonly #options: ProcessRuntimeOptions
   readonly #copies: DataCopies
   readonly #silences = new Map<string, number>()
-  /** Seen running: checked often without asking the store. */
+  /** Nodes seen running: checked often, without a query. */
   readonly #seen = new Set<string>()
   readonly address: AddressOf
 
@@ -68,7 +68,7 @@ export class ProcessRuntime implements Runtime {
     const directory = this.#directory(node.id)
     const { startedAtMs, exitsMs, run: lastRun, version, previousVersion } = node.history
     if (previousVersion !== null) this.#copies.finishRestoring(node.id, previousVersion)
-    // It was started once, and its data is not there: lost, or on another machine. New data would be another node.
+    // The node was started before, but its data is missing: lost, or on another machine. New data would be a different node.
     if (!isFile(join(directory, 'seed.dat')))
       return { observed: { phase: node.history.version === null ? 'absent' : 'data_lost' } }
     const daemon = this.#daemon(node.id)
@@ -78,10 +78,10 @@ export class ProcessRuntime implements Runtime {
       this.#seen.delete(node.id)
       const last = daemon.read()
       const isNew = last !== undefined && !(last.run === lastRun && sameVersion(version, last.version))
-      // An exit stays one until the next start, so that its reason can still be told.
+      // Keep reporting an exit until the next start, so that its reason stays visible.
       if (startedAtMs === null && exitsMs.length === 0 && !isNew) return { observed: { phase: 'absent' } }
       const process = isNew ? { process: { run: last.run, version: last.version } } : {}
-      // Of a start that was never recorded the version before it is the recorded one.
+      // If the start was never recorded, the recorded version is the previous one.
       const before = isNew && !sameVersion(version, last.version) ? version : previousVersion
       const isUntouched = before !== null && (await this.#isUntouched(node.id, before))
       return { observed: { phase: 'exited', reason: daemon.lastWords(), isUntouched }, ...process }
@@ -93,7 +93,7 @@ export class ProcessRuntime implements Runtime {
     return { ...(await this.#ask(node, localAddress(run))), process }
   }
 
-  /** Shown by the data itself. What the log says can only deny it: another version may use other words. */
+  /** The data itself must prove it. The log can only disprove it, because another version may word its messages differently. */
   async #isUntouched(nodeId: string, previousVersion: string): Promise<boolean> {
     if (this.#daemon(nodeId).mayHaveSaid('connected to lightning peer')) return false
     return this.#copies.isUntouched(nodeId, previousVersion)
@@ -119,7 +119,7 @@ export class ProcessRuntime implements Runtime {
       }
       case 'wrong password':
       case 'nonsense':
-        // Another program has its port.
+        // another program has taken its port
         return { observed: { phase: 'starting' } }
     }
   }
@@ -132,7 +132,7 @@ export class ProcessRuntime implements Runtime {
     if (daemon.alive()) return
     const port = await this.#options.places.freePort(node.id, PORTS)
     const user = this.#options.places.user(node.id)
-    if (user === 'none left') throw new CannotStart('the host has no free Unix user for it')
+    if (user === 'none left') throw new CannotStart('the host has no free Unix user for this node')
     await this.#writeFiles(node, material, user)
     if (!(await stillMine())) return
     await this.#copies.forgetRestore(node.id)
@@ -146,13 +146,13 @@ export class ProcessRuntime implements Runtime {
     })
   }
 
-  /** The seed is written once and never again; the configuration each time, since its addresses may have changed. */
+  /** The seed is written once; the configuration at every start, because its addresses may have changed. */
   async #writeFiles(node: NodeSpec, material: NodeMaterial, user: UserIds | undefined): Promise<void> {
     const directory = this.#directory(node.id)
     mkdirSync(directory, { recursive: true, mode: 0o700 })
-    // Every user can reach its own directory, and list none.
+    // Each user can reach its own directory but list none.
     chmodSync(dirname(directory), user ? 0o711 : 0o700)
-    // A new or restored directory belongs to us; one from an earlier version to the user that all nodes shared.
+    // A new or restored directory belongs to us; one from an earlier version belongs to the user that all nodes shared.
     if (user) await giveTree(directory, user)
     chmodSync(directory, 0o700)
     const conf = [
@@ -182,7 +182,7 @@ export class ProcessRuntime implements Runtime {
   }
 
   async restoreCopy(node: NodeSpec, version: string): Promise<void> {
-    if (this.#daemon(node.id).alive()) throw new Error('a process still runs on the data that is to be replaced')
+    if (this.#daemon(node.id).alive()) throw new Error('a process is still using the data to be replaced')
     await this.#copies.restore(node.id, version)
   }
 
@@ -192,10 +192,10 @@ export class ProcessRuntime implements Runtime {
 
   async remove(node: NodeSpec): Promise<void> {
     const [daemon, directory] = [this.#daemon(node.id), this.#directory(node.id)]
-    if (daemon.alive()) throw new Error('a process still runs on the data that is to be removed')
+    if (daemon.alive()) throw new Error('a process is still using the data to be removed')
     await this.removeCopies(node)
     crashpoint('purge: the copies are gone')
-    // An operator may have moved it to another disk and left a link.
+    // An operator may have moved the directory to another disk and left a link.
     if (existsSync(directory)) await removeTree(realpathSync(directory))
     await removeTree(directory)
     crashpoint('purge: the data is gone')

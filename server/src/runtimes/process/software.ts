@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { IdRange, UserIds } from '../../platform/linux.ts'
 import { StartFault } from '../../platform/start-fault.ts'
 
-/** The version that the bundled sandbox daemon reports, up to its first "-". */
+/** The version reported by the bundled sandbox daemon, up to its first "-". */
 const SANDBOX_VERSION = '0.8.0'
 
 export function versionsOf(catalogue: Map<string, string> | undefined): string[] {
@@ -14,7 +14,7 @@ export function versionsOf(catalogue: Map<string, string> | undefined): string[]
 export type Software = { catalogue: Map<string, string[]>; sandbox: string[] }
 
 /**
- * What nodes are started with. The daemon is copied into the data directory: nodes outlive the checkout they were started from, and as
+ * The commands that start nodes. The daemon is copied into the data directory: nodes outlive the checkout they were started from, and as
  * root they run as users who may not be able to read it.
  */
 export function installSoftware(
@@ -45,9 +45,9 @@ function copy(from: string, to: string, mode: number): string {
   return to
 }
 
-/** Our own Node, or a copy of it when it lies where the nodes' users cannot go (below root's home, say). */
+/** Our own Node.js, or a copy of it if the nodes' users cannot reach it (below root's home, for example). */
 function interpreter(directory: string, user: UserIds | undefined): string {
-  // Its own environment: ours holds secrets, and that user can read what its processes were started with.
+  // A clean environment: ours contains secrets, and the user can read the environment of its own processes.
   const asUser = { ...user, cwd: '/', env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/' } }
   if (!user || spawnSync('test', ['-x', process.execPath], asUser).status === 0) return process.execPath
   const target = join(directory, `node-${process.version}`)
