@@ -67,9 +67,6 @@ const PACKAGES: [name: RegExp, places: RegExp][] = [
   [/^(react|@mantine\/|@tanstack\/|@tabler\/)/, /^dashboard\//],
 ]
 
-/** Debts below server/src, as `importing file → imported file`. An entry that is no longer needed fails. */
-const KNOWN: string[] = []
-
 const isTest = (path: string): boolean => /^(test|testing|bench)\/|\/test\//.test(path)
 const roomOf = (path: string): string => path.split('/')[0] ?? ''
 const named = ({ from, to }: Import): string => `${from} → ${to}`
@@ -104,7 +101,7 @@ test('inside the server a folder imports only what its row allows', () => {
     const file = to.replace('server/src/', '').replace(/\.ts$/, '')
     return place !== target && !SERVER[place]?.some((allowed) => allowed === target || allowed === file)
   })
-  expect(wrong.map((one) => named(one).replaceAll('server/src/', '')).sort()).toEqual([...KNOWN].sort())
+  expect(wrong.map((one) => named(one).replaceAll('server/src/', ''))).toEqual([])
 })
 
 test('every folder and file directly below server/src has a row', () => {

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { MAX_AMOUNT_MSAT } from '../lightning/bolt11.ts'
 import { encodeOffer } from '../lightning/offer.ts'
 import { liquidityFees } from '../node/liquidity.ts'
 import { type LightningNode, maxSendableMsat, type PayResult } from '../node/node.ts'
+import { descriptionOf, expiryOf, flag, keptText, msatOf, newestFirst, pageOf, requestedMsat } from './arguments.ts'
 import { channelIdOf, lightningAddressOf } from './channel.ts'
 import { exportPayments } from './export.ts'
 import { ApiFault, badRequest } from './faults.ts'
@@ -19,11 +19,8 @@ export type Call = { query: Parameters; path: Parameters; form: () => Promise<Pa
 export type ApiRoute = { method: 'GET' | 'POST'; path: string; access: Access; handle: (call: Call) => Promise<Answer> | Answer }
 
 export const NOT_FOUND = new ApiFault(404, 'Not found')
-const MAX_DESCRIPTION_UTF16 = 128
 const MAX_EXTERNAL_ID_UTF16 = 256
 const MAX_WEBHOOK_URL_UTF16 = 2_048
-/** In milliseconds, it is still exact as a double. */
-const MAX_EXPIRY_SECONDS = BigInt(Math.floor(Number.MAX_SAFE_INTEGER / 1000 / 2))
 /** The largest amount of liquidity the peer sells. */
 const MAX_LIQUIDITY_SAT = 1_000_000_000n
 
@@ -37,75 +34,6 @@ export function callOf(request: IncomingMessage, query: string, path: Values): C
     },
   }
 }
-
-/** Overflows at 64 bits, like phoenixd, but refuses values that a double cannot represent exactly. */
-function msatOf(sat: bigint | undefined): number | undefined {
-  if (sat === undefined) return undefined
-  return exactMsat(BigInt.asIntN(64, sat * 1000n))
-}
-
-function exactMsat(msat: bigint): number {
-  if (msat > BigInt(MAX_AMOUNT_MSAT)) throw new ApiFault(500, 'amount is not valid')
-  return Number(msat)
-}
-
-/** phoenixd encodes an invoice's amount in tenths of a millisatoshi, which also overflow. Values that are not positive are encoded as 0, any amount. */
-function requestedMsat(sat: bigint | undefined): number | undefined {
-  if (sat === undefined) return undefined
-  const tenths = BigInt.asIntN(64, sat * 10_000n)
-  if (tenths <= 0n) return Math.max(0, msatOf(sat) ?? 0)
-  if (tenths % 10n !== 0n) throw new ApiFault(500, 'invalid sub-millisatoshi precision')
-  return exactMsat(tenths / 10n)
-}
-
-/** phoenixd looks up the leading digit of the negative number in its alphabet of 32 characters. */
-function expiryOf(expirySeconds: bigint | undefined): number | undefined {
-  if (expirySeconds === undefined) return undefined
-  let digit = expirySeconds
-  while (digit <= -32n) digit /= 32n
-  if (digit < 0n) throw new ApiFault(500, `String index out of range: ${digit}`)
-  if (expirySeconds > MAX_EXPIRY_SECONDS) throw new ApiFault(500, 'expiry is not valid')
-  return Number(expirySeconds)
-}
-
-/** Stored with the invoice. phoenixd has no limit, but many sandbox nodes share a disk. */
-function keptText(parameters: Parameters, name: string, maxLength: number): string | undefined {
-  const text = parameters.optional(name)
-  if (text !== undefined && text.length > maxLength)
-    throw badRequest(`Request parameter ${name} is too long (max ${maxLength} characters)`)
-  return text
-}
-
-/** Selects the entries a query asks for. The list is oldest first, the response newest first. */
-function newestFirst<T>(
-  list: T[],
-  timeOf: (item: T) => number,
-  query: Parameters,
-  now: number,
-  wanted: (item: T) => boolean,
-): T[] {
-  const page = pageOf(query, now)
-  const found: T[] = []
-  for (let at = list.length - 1, skipped = 0; at >= 0 && found.length < page.limit; at--) {
-    const item = list[at] as T
-    if (timeOf(item) < page.from || timeOf(item) > page.to || !wanted(item)) continue
-    if (skipped++ >= page.offset) found.push(item)
-  }
-  return found
-}
-
-/** As in SQLite, a negative limit means no limit, and a negative offset means 0. */
-function pageOf(query: Parameters, now: number): { from: number; to: number; limit: number; offset: number } {
-  const limit = query.optionalInteger('limit') ?? 20
-  return {
-    from: query.optionalInteger('from') ?? 0,
-    to: query.optionalInteger('to') ?? now,
-    limit: limit < 0 ? Number.POSITIVE_INFINITY : limit,
-    offset: query.optionalInteger('offset') ?? 0,
-  }
-}
-
-const flag = (value: string | undefined): boolean => value?.toLowerCase() === 'true'
 
 /** All endpoints of phoenixd 0.8.0. Those that need the outside world respond like phoenixd when it is offline. */
 export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
@@ -405,10 +333,6 @@ export function routesOf(node: LightningNode, dataDir: string): ApiRoute[] {
   function onChainAnswer(): string {
     return hasChannel() ? 'the sandbox has no chain to send to' : 'no channel available'
   }
-}
-
-function descriptionOf(parameters: Parameters): string | undefined {
-  return keptText(parameters, 'description', MAX_DESCRIPTION_UTF16)
 }
 
 function checkAddress(parameters: Parameters): void {
