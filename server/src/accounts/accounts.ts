@@ -8,14 +8,14 @@ import { type OverviewRow, overviewOf } from '../store/overview.ts'
 import type { Credit, CreditSummary } from './credit/credit.ts'
 
 export const FIRST_ACCOUNT_NAME = 'default'
-/** Names by which an operator knows accounts; strangers do not get them. */
+/** Names that operators use to recognise accounts; people who sign up cannot take them. */
 export const RESERVED_NAMES: readonly string[] = [FIRST_ACCOUNT_NAME, TREASURY_NAME, 'operator']
 
 export type Account = Omit<AccountRow, 'creditMsat'> & { creditSat: number }
 export type Overview = OverviewRow & { credit: CreditSummary }
 export type NewAccount = { name: string; creditSat: number; actor: string; isSelfRegistered: boolean }
 
-/** In the caller's transaction, if it has one: a person and the account are created together. */
+/** Runs in the caller's transaction, if there is one, so that a person and the account are created together. */
 export async function createAccount(sql: Sql, { creditSat, ...account }: NewAccount): Promise<{ id: string }> {
   const id = newId('acct')
   await insertAccount(sql, { ...account, id, creditMsat: creditSat * 1000, reason: 'First credit' })
@@ -53,7 +53,7 @@ export class Accounts {
     return account
   }
 
-  /** Newest first; `before`: only what happened before the entry of that id. */
+  /** Newest first. With `before`, only entries older than the entry with that id. */
   async activity(id: string, limit: number, before?: number): Promise<ActivityRow[]> {
     const rows = isId('acct', id) ? await listActivity(this.#deps.sql, id, limit, before) : []
     if (rows.length === 0) await this.get(id)

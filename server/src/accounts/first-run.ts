@@ -15,8 +15,8 @@ const DONE = 'first_run'
 type FirstRun = { accountId: string; apiKey: string; claimUrl: string }
 
 /**
- * Somebody who has just started the service for the first time can use it at once: an account, a key, and a link that makes the account theirs, in a file. Done when the
- * database says so, not when the file is there: who has stored the key elsewhere may delete the file.
+ * Makes the service usable right after its first start: creates an account, an API key and a link to claim the account, and writes them to
+ * a file. The database records that this is done, not the file: an operator who has stored the key elsewhere may delete the file.
  */
 export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Config): Promise<void> {
   const path = join(config.dataDir, FIRST_RUN_KEY)
@@ -46,7 +46,7 @@ async function isUsable(path: string, keys: Keys): Promise<boolean> {
   return (await keys.authenticate(apiKey)) !== undefined
 }
 
-/** The key and the link themselves only to a terminal: what is piped ends in log files. */
+/** Prints the key and the link only to a terminal: piped output ends up in log files. */
 function greet(path: string, publicUrl: string): void {
   const content = JSON.parse(readFileSync(path, 'utf8')) as FirstRun
   const isTerminal = process.stderr.isTTY

@@ -6,16 +6,16 @@ import type { Database } from '../store/db.ts'
 export type Changed = Record<Change, boolean>
 type Watcher = (changed: Changed) => void
 
-/** A transaction notifies of several things, one after the other. */
+/** Collects the notifications of one transaction, which arrive one after the other. */
 const MOMENT_MS = 20
-/** Who is told asks for what has changed: this bounds how often. */
+/** Watchers query what has changed when notified, so this limits how often they do. */
 const PAUSE_MS = 1_000
 const SWEEP_MS = 30_000
 
 type Watched = {
   watchers: Set<Watcher>
   pending: Set<Change>
-  /** When it ends, what is pending is told. */
+  /** Reports pending changes when it fires. */
   timer: NodeJS.Timeout | undefined
   cursor: string
 }
@@ -23,9 +23,9 @@ type Watched = {
 export type AccountChangesOptions = { sql: Database; log: Logger; pauseMs?: number; sweepMs?: number }
 
 /**
- * Tells whoever watches an account that something in it has changed, whichever process did it. A notification can be lost together with
- * the process that was to send it, or with the connection that listens. After the latter, everybody is told that everything has changed;
- * for the former, a sweep compares how far the payments of watched accounts have come.
+ * Tells watchers that something in an account has changed, whichever process changed it. A notification is lost if the process that should
+ * send it dies, or if the listening connection drops. After a dropped connection, every watcher is told that everything has changed. For a
+ * dead process, a sweep compares the payments of watched accounts with the last sweep.
  */
 export class AccountChanges {
   readonly #sql: Database
@@ -49,7 +49,7 @@ export class AccountChanges {
     })
   }
 
-  /** Whatever changes after this has resolved is told. Returns how to end it. */
+  /** Every change after this resolves is reported. Returns a function that ends the watch. */
   async watch(accountId: string, watcher: Watcher): Promise<() => void> {
     const cursor = await paymentCursorOf(this.#sql, accountId)
     const watched = this.#watched.get(accountId) ?? { watchers: new Set(), pending: new Set(), timer: undefined, cursor }
@@ -63,7 +63,7 @@ export class AccountChanges {
     }
   }
 
-  /** The first change is told at once, and those that come in the pause after it together. */
+  /** Reports the first change immediately, and those during the pause after it together. */
   #add(accountId: string, changes: readonly Change[]): void {
     const watched = this.#watched.get(accountId)
     if (!watched) return
@@ -88,8 +88,8 @@ export class AccountChanges {
         if (cursor !== watched.cursor) this.#add(accountId, ['payments', 'activity'])
         watched.cursor = cursor
       } catch (error) {
-        // The next sweep compares with the last one that worked: nothing is lost by it.
-        if (!isStoreDown(error)) this.#log.warn({ err: error }, 'cannot look for changes')
+        // Nothing is lost: the next sweep compares with the last one that succeeded.
+        if (!isStoreDown(error)) this.#log.warn({ err: error }, 'cannot query changes')
         return
       }
   }

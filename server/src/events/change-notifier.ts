@@ -6,9 +6,9 @@ import type { Sql } from '../store/db.ts'
 const DELAY_MS = 250
 
 /**
- * Tells all processes of what this one has changed: once for an account and moment, however much it was, and outside of the transactions
- * that changed it, which would otherwise commit one after the other. What a process that dies has not told yet, the sweep of
- * `AccountChanges` finds.
+ * Notifies all processes of what this one has changed: once per account and interval, however many changes there were. It runs outside the
+ * transactions that made the changes, because NOTIFY would make them commit one after the other. If this process dies first, the sweep of
+ * `AccountChanges` finds the change.
  */
 export class ChangeNotifier {
   readonly #sql: Sql
@@ -37,7 +37,7 @@ export class ChangeNotifier {
     try {
       await notifyChanges(this.#sql, changed)
     } catch (error) {
-      if (!isStoreDown(error)) this.#log.warn({ err: error }, 'cannot notify of changes, pages see them later')
+      if (!isStoreDown(error)) this.#log.warn({ err: error }, 'cannot send change notifications; pages will update later')
     }
   }
 

@@ -11,7 +11,7 @@ import { type Call, notFound } from './payments.ts'
 export type DeliveryResult = DeliveryName & { result: 'delivered' | 'not_claimed' }
 export type ReleasedPayment = { id: string; status: 'paid'; redeemable: true }
 
-/** How the deliveries ended that redemptions have claimed. */
+/** Ends deliveries that redemptions have claimed: confirms or releases them. */
 export class Deliveries {
   readonly #sql: Sql
   readonly #noteChange: NoteChange
@@ -21,7 +21,7 @@ export class Deliveries {
     this.#noteChange = noteChange
   }
 
-  /** In the order given. What another request holds, or nobody, is not claimed. */
+  /** Results are in the order given. A delivery that is unclaimed, or claimed by another request, is reported as not claimed. */
   async confirm(call: Call, deliveries: DeliveryName[]): Promise<DeliveryResult[]> {
     // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
     const named = deliveries.filter(({ id }) => isId('pay', id))
@@ -35,7 +35,7 @@ export class Deliveries {
     })
   }
 
-  /** A lost answer can be asked for again, as long as nobody has claimed the delivery since: after that it would free theirs. */
+  /** A repeated release gets the same answer, unless the delivery was claimed again since: then it would free the new claim. */
   async release(call: Call, { id, requestId }: DeliveryName, reason?: string): Promise<ReleasedPayment> {
     if (!isId('pay', id)) throw notFound()
     const isReleased = await releaseDelivery(this.#sql, call, { id, requestId }, reason)

@@ -3,15 +3,15 @@ import type { Sql } from '../store/db.ts'
 import { countOpen } from '../store/payments/payments.ts'
 
 const COUNT_EVERY_MS = 1_000
-/** Some are paid before they expire: worth another try long before the first one's end. */
+/** Some are paid before they expire, so a retry is worthwhile long before the first one expires. */
 const LONGEST_WAIT_SECONDS = 60
 
 type Count = { open: number; nextEndSeconds: number; countedAtMs: number }
 
 /**
- * How many challenges of a node can be unpaid at a time. Counted in the store once a second for each node that is asked for challenges;
- * our own are added in between, and those under way always, because a node may need seconds for an invoice. So the limit can be passed
- * only by what other processes have under way or created within the last second.
+ * Limits the unpaid challenges of a node. They are counted in the store once a second for each active node. In between, our own new ones
+ * are added, and those in progress always count, because a node may take seconds to create an invoice. So the limit can be exceeded only by
+ * challenges that other processes have in progress or created within the last second.
  */
 export class OpenChallenges {
   readonly #sql: Sql
@@ -24,7 +24,7 @@ export class OpenChallenges {
     this.#max = max
   }
 
-  /** Throws when the node has as many as it may have. What it gives is called when the creation is over, however it ended. */
+  /** Throws if the node is at its limit. Call the returned function when the creation has ended, whether or not it succeeded. */
   async enter(nodeId: string): Promise<() => void> {
     if (this.#max === 0) return () => undefined
     const { open, nextEndSeconds } = await this.#countOf(nodeId)
@@ -35,7 +35,7 @@ export class OpenChallenges {
     return () => this.#leave(nodeId)
   }
 
-  /** Added to the last count, which may have it already or may never get it: for a second one too many rather than one too few. */
+  /** Added to the last count, which may or may not include it: for up to a second, count one too many rather than one too few. */
   #leave(nodeId: string): void {
     const left = (this.#underWay.get(nodeId) ?? 0) - 1
     if (left > 0) this.#underWay.set(nodeId, left)
@@ -46,16 +46,16 @@ export class OpenChallenges {
     )
   }
 
-  /** One statement for all who ask at once. */
+  /** Concurrent callers share one statement. */
   async #countOf(nodeId: string): Promise<Count> {
     const known = this.#counts.get(nodeId)
     if (known && performance.now() < (await known).countedAtMs + COUNT_EVERY_MS) return known
-    // Another may have begun to count while we looked.
+    // Another caller may have started a count meanwhile.
     const present = this.#counts.get(nodeId)
     if (present && present !== known) return present
     const counting = countOpen(this.#sql, nodeId, this.#max).then((count) => ({ ...count, countedAtMs: performance.now() }))
     this.#counts.set(nodeId, counting)
-    // A count that failed tells nothing about the next.
+    // A failed count must not be cached.
     counting.catch(() => this.#counts.delete(nodeId))
     return counting
   }

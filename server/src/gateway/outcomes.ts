@@ -1,7 +1,7 @@
 /**
- * What the caller gets for every state of a payment, of its delivery and of a release. In each table the first row whose facts all hold
- * decides. The quick statements (`payProved`, `claimDelivery`) have the rows that grant as their WHERE clause and refuse nothing
- * themselves: whoever they do not serve is judged here.
+ * The outcome for every state of a payment, of its delivery and of a release. In each table, the first row whose facts all hold decides.
+ * The fast statements (`payProved`, `claimDelivery`) have the granting rows as their WHERE clause and refuse nothing themselves: whatever
+ * they do not grant is decided here.
  */
 type Table<F, O> = readonly (readonly [facts: Partial<F>, outcome: O])[]
 
@@ -11,11 +11,11 @@ function decide<F extends object, O>(table: Table<F, O>, facts: F): O {
   return row[1]
 }
 
-/** A credential that is shown for a payment. */
+/** A credential presented for a payment. */
 export type PaymentFacts = {
-  /** `expired`: right, except that its own time is over. */
+  /** `expired`: correct, but past its own expiry. */
   credential: 'right' | 'expired' | 'invalid'
-  /** `unknown`: the node has not said. A preimage alone proves nothing: the payee's node knows it before anyone pays. */
+  /** `unknown`: the node has not answered. A preimage alone proves nothing: the payee's node knows it before anyone pays. */
   settlement: 'settled' | 'unpaid' | 'unknown'
   challenge: 'open' | 'expired'
   terms: 'expected' | 'other'
@@ -35,19 +35,19 @@ export const PAYMENT_OUTCOMES: Table<PaymentFacts, PaymentOutcome> = [
   [{ settlement: 'unknown' }, 'settlement_unknown'],
   [{ settlement: 'unpaid', challenge: 'expired' }, 'challenge_expired'],
   [{ settlement: 'unpaid' }, 'not_settled'],
-  // A good credential at the wrong door: refused before anything is claimed, so that it is not used up there.
+  // A valid credential for a different resource: refused before anything is claimed, so that it is not used up.
   [{ terms: 'other' }, 'other_terms'],
   [{}, 'granted'],
 ]
 export const paymentOutcome = (facts: PaymentFacts): PaymentOutcome => decide(PAYMENT_OUTCOMES, facts)
 
-/** A request that wants to deliver a granted payment. */
+/** A request to deliver a granted payment. */
 export type DeliveryFacts = {
-  /** L402 may be reused within its time, unless the merchant asks for a single use. */
+  /** L402 credentials can be reused until they expire, unless the shop asks for a single use. */
   use: 'single' | 'reusable'
-  /** `none`: also when the last claim lapsed. `held`: claimed, not confirmed. `done`: final. */
+  /** `none`: also after the last claim lapsed. `held`: claimed, not confirmed. `done`: final. */
   delivery: 'none' | 'held' | 'done'
-  /** Of the last claim. */
+  /** The holder of the last claim. */
   holder: 'this request' | 'another'
   hasReleased: boolean
 }
@@ -60,20 +60,20 @@ export type DeliveryOutcome =
   | 'already_redeemed'
 
 export const DELIVERY_OUTCOMES: Table<DeliveryFacts, DeliveryOutcome> = [
-  // Nobody waits for the end of a reusable delivery, so its claim is final at once.
+  // No one confirms a reusable delivery, so its claim is final immediately.
   [{ use: 'reusable', delivery: 'none' }, 'claim_for_good'],
   [{ use: 'reusable' }, 'deliver_again'],
-  // A repeated request that comes late must not take back what it gave up.
+  // A late retry must not take back what its request has released.
   [{ hasReleased: true }, 'released_before'],
   [{ delivery: 'none' }, 'claim'],
-  // The answer was lost: the same claim again, with its first hold.
+  // The response was lost: return the same claim, with its original hold.
   [{ holder: 'this request' }, 'claim'],
   [{ delivery: 'held' }, 'in_progress'],
   [{ delivery: 'done' }, 'already_redeemed'],
 ]
 export const deliveryOutcome = (facts: DeliveryFacts): DeliveryOutcome => decide(DELIVERY_OUTCOMES, facts)
 
-/** A release that changed nothing. */
+/** The facts about a release that changed nothing. */
 export type ReleaseFacts = {
   holder: 'this request' | 'another' | 'nobody'
   lastReleasedBy: 'this request' | 'another'
@@ -83,7 +83,7 @@ export type ReleaseOutcome = 'released_already' | 'released_too_often' | 'not_cl
 
 export const RELEASE_OUTCOMES: Table<ReleaseFacts, ReleaseOutcome> = [
   [{ holder: 'this request', hasReleasesLeft: false }, 'released_too_often'],
-  // The answer was lost. After another claim it would free theirs.
+  // The response was lost. After another claim, a repeated release would free that claim.
   [{ holder: 'nobody', lastReleasedBy: 'this request' }, 'released_already'],
   [{}, 'not_claimed'],
 ]

@@ -27,7 +27,7 @@ import {
 import { OpenChallenges } from './open-challenges.ts'
 import type { ProtocolKeys } from './protocol-keys.ts'
 
-/** Who asks, and for which account. */
+/** Who is calling, and for which account. */
 export type Call = { accountId: string; actor: string }
 
 export type CreatePaymentParams = {
@@ -39,20 +39,20 @@ export type CreatePaymentParams = {
 }
 export type ListPaymentsParams = Pick<PaymentFilter, 'status' | 'delivery' | 'nodeId'> & {
   limit?: number
-  /** The `nextCursor` of the page before. */
+  /** The `nextCursor` of the previous page. */
   cursor?: string
-  /** Only payments whose money is there and for which nothing was delivered. */
+  /** Only payments that are settled and not delivered. */
   undelivered?: true
 }
 export type PaymentPage = { payments: ShownPayment[]; nextCursor: string | null }
 export type CreatedPayment = { id: string; protocol: Protocol; status: 'payment_required'; challenge: string }
 
-/** A node as far as being paid goes. */
+/** What we need to know about a node that receives a payment. */
 type PayableNode = AskableNode & {
   accountId: string
   isDeleted: boolean
   isReady: boolean
-  /** The database's clock. */
+  /** By the database's clock. */
   nowMs: number
 }
 type ReadyNode = PayableNode & { address: NodeAddress }
@@ -70,7 +70,7 @@ export type PaymentsDeps = {
   noteChange: NoteChange
 }
 
-/** HTTP 402: challenges that a node of the account is paid for. */
+/** Creates and reads payments: HTTP 402 challenges that pay a node of the account. */
 export class Payments {
   readonly #deps: PaymentsDeps
   readonly #open: OpenChallenges
@@ -89,12 +89,12 @@ export class Payments {
       return this.#prepare(call, params, node)
     }
     const work = async (store: Sql, payment: NewPayment): Promise<CreatedPayment> => {
-      if (!(await insertPayment(store, payment))) throw oddInvoice('its payment hash is that of another payment')
+      if (!(await insertPayment(store, payment))) throw oddInvoice('its payment hash belongs to another payment')
       crashpoint('payment: not yet committed')
       return { id: payment.id, protocol: payment.protocol, status: 'payment_required', challenge: payment.challenge }
     }
     try {
-      // One statement is a transaction of its own.
+      // A single statement is its own transaction.
       const created =
         repeatable?.key === undefined
           ? await work(sql, await prepare())
@@ -117,12 +117,12 @@ export class Payments {
     return { ...node, address }
   }
 
-  /** Everything but keeping it. An invoice that is made and then forgotten harms nobody: nobody was told of it. */
+  /** Everything except storing it. An invoice that is created and then dropped does no harm, because no one has seen it. */
   async #prepare(call: Call, params: CreatePaymentParams, node: ReadyNode): Promise<NewPayment> {
     const { nodeId, amountSat, description, resource = null, protocol = 'mpp' } = params
     const { config, protocolKeys } = this.#deps
     const id = newId('pay')
-    // What can be paid after its credential has lapsed is paid for nothing.
+    // An invoice must not outlive its credential, or a customer could pay for nothing.
     const lifetimeSeconds =
       protocol === 'l402'
         ? Math.min(config.challengeLifetimeSeconds, config.l402LifetimeSeconds)
@@ -156,7 +156,7 @@ export class Payments {
         })
       }
       const { network } = invoice
-      if (network === 'testnet') throw oddInvoice('MPP has no name for its network')
+      if (network === 'testnet') throw oddInvoice('MPP does not define this network')
       const terms = {
         amountSat,
         description,
@@ -193,13 +193,13 @@ export class Payments {
   async list(call: Call, params: ListPaymentsParams): Promise<PaymentPage> {
     const { limit = DEFAULT_PAGE_SIZE, cursor, undelivered, ...filter } = params
     if (cursor !== undefined && !isId('pay', cursor)) throw badCursor()
-    // Not a valid id, so nothing was ever paid to it.
+    // Not a valid id, so no payment can match.
     if (filter.nodeId !== undefined && !isId('node', filter.nodeId)) return { payments: [], nextCursor: null }
     const rows = await listPayments(this.#deps.sql, call.accountId, {
       ...filter,
       ...(cursor === undefined ? {} : { before: cursor }),
       ...(undelivered ? { delivery: 'none', isSettled: true } : {}),
-      // One more than asked for tells whether there is a next page.
+      // One extra row tells whether there is a next page.
       limit: limit + 1,
     })
     const payments = rows.slice(0, limit)

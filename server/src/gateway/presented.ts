@@ -4,7 +4,7 @@ import { Refusal } from '../../../protocol/src/refusal.ts'
 import { primitives } from '../platform/primitives.ts'
 import type { ProtocolKey } from './protocol-keys.ts'
 
-/** A credential as it was sent. It is read once, whichever step asks first, and verified once under each key. */
+/** A credential as it was sent. Parsed once, by the first step that needs it, and verified once per key. */
 export class Presented {
   readonly text: string
   #mpp: MppCredential | Refusal | undefined
@@ -14,7 +14,7 @@ export class Presented {
     this.text = text
   }
 
-  /** What it claims, once its own id has proved that its challenge was issued under this key. */
+  /** The credential's claim, after its id has proved that the challenge was issued with this key. */
   mppClaim({ id, mpp: key }: ProtocolKey): MppClaim | Refusal {
     this.#mpp ??= readMpp(this.text)
     if (this.#mpp instanceof Refusal) return this.#mpp
@@ -23,7 +23,7 @@ export class Presented {
     return claim
   }
 
-  /** For payments that were issued as L402, which is known before this is called. */
+  /** Call only for payments issued as L402. */
   l402(): L402Credential | Refusal {
     return readL402(this.text)
   }

@@ -4,7 +4,7 @@ import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { findProtocolKey, keepProtocolKey, protocolKeysUnder, replaceProtocolKey } from '../store/protocol-keys.ts'
 
-/** What challenges are signed with: one per master key there ever was, and every payment says which was its own. */
+/** Signs challenges. There is one for every master key ever used, and each payment records which one signed it. */
 export type ProtocolKey = { id: string; mpp: Buffer; rootKeyOf: (paymentId: string) => Buffer }
 
 const PURPOSE = 'protocol keys'
@@ -38,7 +38,7 @@ export class ProtocolKeys {
     if (known) return known
     const row = await findProtocolKey(this.#sql, id)
     const master = this.#masters.find((one) => one.id === row?.keyId)
-    // Another replica has a newer master key than we were given: soon we will be replaced too.
+    // Another replica already has a newer master key. This process will be replaced soon.
     if (!row || !master)
       throw new Problem('service_unavailable', 'The key for this payment is not available yet. Try again shortly.', {
         headers: { 'retry-after': '5' },

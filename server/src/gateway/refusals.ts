@@ -4,7 +4,7 @@ import type { ExpectedTerms } from '../store/payments/deliveries.ts'
 import type { PaymentRow } from '../store/payments/payments.ts'
 import type { DeliveryOutcome, PaymentOutcome } from './outcomes.ts'
 
-/** The words for each outcome. None repeats what was presented. */
+/** The message for each outcome. None repeats the presented credential. */
 const PROBLEMS = 'https://paymentauth.org/problems/'
 
 type PaymentContext = { payment: PaymentRow; mismatch: (keyof ExpectedTerms)[]; refusal: Refusal | undefined }
@@ -33,12 +33,12 @@ export function paymentProblem(outcome: PaymentOutcome, { payment, mismatch, ref
         details: { mismatch, settled: payment.isSettled, redeemed: payment.redeemedAt !== null },
       })
     case 'granted':
-      throw new Error('a granted payment has no problem')
+      throw new Error('a granted payment is not a problem')
   }
 }
 
 function credentialProblem(outcome: 'credential_invalid' | 'credential_expired', refusal: Refusal | undefined): Problem {
-  if (!refusal) throw new Error(`${outcome} without a refusal`)
+  if (!refusal) throw new Error(`${outcome} without a refusal reason`)
   const code = outcome === 'credential_expired' ? 'payment_expired' : 'invalid_payment_credential'
   return new Problem(code, refusal.message, refusal.problem === undefined ? {} : { details: { problem: refusal.problem } })
 }
@@ -52,7 +52,7 @@ export function deliveryProblem(outcome: DeliveryOutcome, { heldForMs }: Payment
     case 'in_progress':
       return deliveryInProgress(Math.max(1, Math.ceil((heldForMs ?? 0) / 1000)))
     default:
-      throw new Error(`${outcome} is no problem`)
+      throw new Error(`${outcome} is not a problem`)
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ExpectedTerms } from '../store/payments/deliveries.ts'
 import type { Terms } from '../store/payments/payments.ts'
 
-/** The names of the terms that are not as expected. A payment without a resource is bound by its description. */
+/** The names of the terms that differ from the expected ones. A payment without a resource is identified by its description. */
 export function mismatchOf(terms: Terms, expect: ExpectedTerms): (keyof ExpectedTerms)[] {
   const { nodeId, amountSat, description, resource } = terms
   const is = { nodeId, resource: resource ?? description, description, amountSat }

@@ -32,12 +32,12 @@ export type RedeemedPayment = PaidPayment & Omit<Delivery, 'receipt'>
 export type ValidateParams = { credential: string; expect?: ExpectedTerms }
 export type RedeemParams = ValidateParams & { requestId?: string; singleUse?: boolean; holdSeconds?: number }
 
-/** The payer's node can be quicker to tell its owner than the payee's is to tell us. */
+/** The payer's node may report the payment before the payee's node does. */
 const SETTLEMENT_WAIT_MS = 2_000
 const LATEST_SETTLEMENT_MS = 60_000
 const FIRST_PAUSE_MS = 25
 const LONGEST_PAUSE_MS = 400
-/** Of a request that finds the delivery free and then taken, again and again. */
+/** For a request that repeatedly finds the delivery free and then loses it to another. */
 const MOST_TURNS = 10
 
 export type ValidationDeps = {
@@ -49,15 +49,15 @@ export type ValidationDeps = {
   noteChange: NoteChange
 }
 
-/** A settled payment on the expected terms whose credential is right, and until when that is. */
+/** A settled payment with the expected terms and a valid credential, and how long the credential stays valid. */
 type Granted = { payment: PaymentRow; life: Life | undefined }
 
 /**
- * Judges what customers send back. A preimage only proves that someone knew it, and the payee's node knows it before anyone pays. So
- * the node must also report the invoice as settled, and one statement in the store decides which caller made the transition.
+ * Judges the credentials that customers present. A preimage only proves that someone knew it, and the payee's node knows it before anyone
+ * pays. So the node must also report the invoice as settled, and one statement in the store decides which caller made the transition.
  *
- * Most credentials are MPP under the present key and come when their payment is settled: then that one statement does it all. It serves
- * or it does not; every refusal comes from the tables of outcomes, after the payment was read.
+ * Most credentials are MPP, use the current key and arrive after the payment is settled: then that one statement is enough. It grants the
+ * payment or does nothing; every refusal comes from the outcome tables, after the payment was read.
  */
 export class Validation {
   readonly #deps: ValidationDeps
@@ -68,10 +68,10 @@ export class Validation {
   }
 
   async validate(call: Call, id: string, { credential, expect }: ValidateParams): Promise<PaidPayment> {
-    // Not a valid id, so it cannot match. It could also run on into the credential.
+    // Not a valid id, so it cannot match. In the cache key, it could also run into the credential.
     if (!isId('pay', id)) throw notFound()
     const key = verifiedKeyOf(call, id, credential)
-    // What is remembered does not tell the terms.
+    // The cache does not store the terms.
     const known = expect ? undefined : this.#verified.get(key)
     if (known) return paidView(known)
     const presented = new Presented(credential)
@@ -98,7 +98,7 @@ export class Validation {
     return payment
   }
 
-  /** Validates, and claims the delivery: so a merchant without a database delivers once. */
+  /** Validates the credential and claims the delivery, so that a shop without a database delivers only once. */
   async redeem(call: Call, id: string, params: RedeemParams): Promise<RedeemedPayment> {
     const { credential, requestId = null, holdSeconds = null, expect } = params
     if (holdSeconds !== null && requestId === null)
@@ -117,7 +117,7 @@ export class Validation {
     return redeemed
   }
 
-  /** Starts over when another request had the delivery and is already done with it. */
+  /** Retries if another request held the delivery and has already ended it. */
   async #redeemSlowPath(
     call: Call,
     id: string,
@@ -137,7 +137,7 @@ export class Validation {
       if (outcome === 'deliver_again' && payment.redeemedAt !== null)
         return redeemedView(id, protocol, { ...payment, redeemedAt: payment.redeemedAt })
       if (outcome !== 'claim' && outcome !== 'claim_for_good') throw deliveryProblem(outcome, payment)
-      // A request that has released keeps no claim that it could release again.
+      // A request that has released must not keep a claim that it could release again.
       const forGood = { requestId: hasReleased ? null : requestId, holdSeconds: null }
       const claimed = await claimDelivery(this.#deps.sql, call, id, outcome === 'claim' ? claim : forGood)
       if (claimed) return redeemedView(id, protocol, claimed)
@@ -146,7 +146,7 @@ export class Validation {
     throw deliveryInProgress(1)
   }
 
-  /** Undefined: not MPP, or not of the present key. What is wrong with it, if anything, is for the judgement to say. */
+  /** Undefined: not MPP, or not issued with the current key. The slow path determines what is wrong with it, if anything. */
   #proofIn(presented: Presented): Proof | undefined {
     const claim = presented.mppClaim(this.#deps.protocolKeys.current)
     if (claim instanceof Refusal) return undefined
@@ -159,7 +159,7 @@ export class Validation {
     return payment
   }
 
-  /** Gathers the facts, and throws unless they grant the payment. The node is asked only about a right credential. */
+  /** Gathers the facts, and throws unless they grant the payment. The node is asked only if the credential is valid. */
   async #judge(call: Call, id: string, presented: Presented, expect: ExpectedTerms | undefined): Promise<Granted> {
     const since = thisMoment()
     const read = await this.#find(call, id)
@@ -180,7 +180,7 @@ export class Validation {
     return { payment, life: verified.endMs === undefined ? undefined : { since, forMs: verified.endMs - read.nowMs } }
   }
 
-  /** Whether every byte of it is right, and when its own time ends, if it has one. */
+  /** Verifies every byte of the credential, and returns when it expires, if it does. */
   async #verify(payment: PaymentRow, presented: Presented): Promise<{ endMs: number | undefined } | Refusal> {
     const key = await this.#deps.protocolKeys.find(payment.protocolKeyId)
     const { id, challenge, paymentHash, amountSat, tokenId, nowMs } = payment
@@ -196,12 +196,13 @@ export class Validation {
     return judgeMpp(primitives, claim, { challenge, paymentHash, amountSat }) ?? { endMs: undefined }
   }
 
-  /** The payment as it is after its node was asked. */
+  /** The payment as it is after asking its node. */
   async #askForSettlement(call: Call, payment: PaymentRow): Promise<[PaymentRow, PaymentFacts['settlement']]> {
-    // Who paid in the last second comes just after it: told 410 they would pay again. Later on nothing can still be on its way.
+    // A customer who paid in the last second arrives just after the expiry, and would pay again after a 410. Later, no payment can still be
+    // in flight.
     const isLongExpired = payment.nowMs >= payment.expiresAtMs + LATEST_SETTLEMENT_MS
     const word = await this.#askNode(payment, isLongExpired ? 0 : SETTLEMENT_WAIT_MS)
-    // The node's event may have come meanwhile, also when the node has not answered.
+    // The node's event may have arrived meanwhile, even if the node did not answer.
     const again = await this.#find(call, payment.id)
     return [again, again.isSettled ? 'settled' : word === 'unpaid' ? 'unpaid' : 'unknown']
   }
@@ -211,7 +212,7 @@ export class Validation {
     if (!node) return 'unreachable'
     const deadline = performance.now() + waitMs
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-      // However little of the wait is left: an ask that is cut short tells nothing, and would be a 502.
+      // Always use the full timeout: an ask that is cut short has no result and would become a 502.
       const word = await this.#deps.settlements.askTogether(payment, node, SETTLEMENT_WAIT_MS)
       if (word !== 'unpaid' || performance.now() + pauseMs > deadline) return word
       await pause(pauseMs)

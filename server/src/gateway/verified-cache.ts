@@ -1,26 +1,26 @@
 import { hash } from 'node:crypto'
 import type { PaidRow } from '../store/payments/payments.ts'
 
-/** At least so many are remembered, at most twice as many. */
+/** At least this many entries are kept, and at most twice as many. */
 const FEWEST = 10_000
-/** A verdict on a credential with an end: after that long the database's clock is asked again, in case that was set meanwhile. */
+/** For credentials that expire: after this long, check the database's clock again, in case it was adjusted. */
 const LONGEST_MS = 60_000
 
-/** Both clocks of this process: one can be set, the other stands still while the machine sleeps. */
+/** Both clocks of this process: the wall clock can be adjusted, and the monotonic clock stops while the machine sleeps. */
 type Moment = { wallMs: number; steadyMs: number }
 export const thisMoment = (): Moment => ({ wallMs: Date.now(), steadyMs: performance.now() })
 
-/** How long a verdict holds, counted from a moment before the database told its time. */
+/** How long a verdict is valid, counted from just before the database reported its time. */
 export type Life = { since: Moment; forMs: number }
 
 type Verdict = { paid: PaidRow; until: Moment | undefined }
 
 /**
- * What is paid stays paid, with the same receipt, and a merchant may ask again as often as its customer comes back: what one credential
- * was told once it can be told again without judging it and without the store, until its own end.
+ * Caches validated credentials. A paid payment stays paid, with the same receipt, and a shop may validate it each time its customer
+ * returns. So the answer for a credential can be repeated without verifying it and without the store, until the credential expires.
  */
 export class VerifiedCache {
-  // Two generations: taking the oldest out of one map, one by one, makes the map walk over the gaps each time.
+  // Two generations: evicting the oldest entries of one map one by one would make the map skip its gaps each time.
   #recent = new Map<string, Verdict>()
   #older = new Map<string, Verdict>()
 
@@ -29,7 +29,7 @@ export class VerifiedCache {
     return verdict && isOver(verdict) ? undefined : verdict?.paid
   }
 
-  /** Without a life it never lapses. */
+  /** Without `life`, the entry does not expire. */
   set(key: string, paid: PaidRow, life?: Life): void {
     if (this.#recent.size >= FEWEST) {
       this.#older = this.#recent
@@ -47,7 +47,7 @@ function endOf({ since, forMs }: Life): Moment {
 const isOver = ({ until }: Verdict): boolean =>
   until !== undefined && (Date.now() >= until.wallMs || performance.now() >= until.steadyMs)
 
-/** Every byte of it, and nothing that whoever reads our memory could present. */
+/** Hashes the whole credential, so that a memory dump contains nothing that could be presented. */
 export function verifiedKeyOf({ accountId }: { accountId: string }, id: string, credential: string): string {
   return hash('sha256', `${accountId} ${id} ${credential}`, 'base64')
 }

@@ -6,10 +6,10 @@ import { publicOperations } from '../../../contract/src/operations.ts'
 /** A path, not PUBLIC_URL: the interactive page may only call the origin it was loaded from. */
 const SERVERS = [{ url: '/', description: 'This Boltyard.' }]
 
-/** What the contract promises, as OpenAPI, for programs and for the interactive page. */
+/** Serves the contract as an OpenAPI document, for programs and for the interactive page. */
 export async function addApiDocument(app: FastifyInstance): Promise<void> {
   const document = openApiDocument(publicOperations, SERVERS)
-  // The library has a type for OpenAPI 3.0 only, and passes the document on as it is.
+  // The library's types only cover OpenAPI 3.0, but it passes the document through unchanged.
   const specification = { document } as unknown as StaticDocumentSpec
   await app.register(swagger, { mode: 'static', specification })
   const text = JSON.stringify(document)

@@ -29,7 +29,7 @@ export type App = FastifyInstance
 
 export const BODY_LIMIT_BYTES = 64 * 1024
 
-/** Of the service's own routes; those of the node proxy and of files say themselves what may be kept. */
+/** The service's own routes. The node proxy and static files set their own caching headers. */
 const API = /^\/(v1|operator|internal|dashboard\/api)\//
 
 export async function buildApp(deps: AppDeps): Promise<App> {
@@ -52,15 +52,15 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   compileSchemasLazily(app)
   acceptOnlyJson(app)
   renderProblems(app)
-  // These run for every request: with a callback, since each promise costs one.
+  // These hooks run for every request. They use callbacks, because each promise costs time.
   app.addHook('onRequest', (request, reply, done) => {
     reply.headers(edge.headers(request.id))
     const { url, config: route } = request.routeOptions
-    // Seeds, passwords, keys and links are in some of these answers, and no cache has a use for the others.
+    // Some of these responses contain seeds, passwords, keys and links, and caching the others has no benefit.
     if (url !== undefined && API.test(url)) reply.header('cache-control', 'no-store')
     done(edge.refusal(request.raw, { url, isHealthCheck: route.isHealthCheck }))
   })
-  // Who keeps a finished connection open would keep us from stopping.
+  // A client that keeps an idle connection open would keep us from stopping.
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (deps.isStopping()) reply.header('connection', 'close')
     done(null, payload)

@@ -20,7 +20,6 @@ import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Limits } from './hooks/rate-limit.ts'
 import type { CountHit } from './node-proxy/node-calls.ts'
 
-/** What the routes call. */
 export type AppDeps = {
   config: Config
   accounts: Accounts
@@ -35,16 +34,16 @@ export type AppDeps = {
   deliveries: Deliveries
   changes: AccountChanges
   topUps: TopUps
-  /** Undefined where money is real. */
+  /** Undefined with real money. */
   sandbox: Sandbox | undefined
   lookUpNode: LookUpNode
   receiveNodeEvent: ReceiveNodeEvent
   operatorToken: string | undefined
-  /** Where the built dashboard lies. */
+  /** The directory of the built dashboard. */
   appDirectory: string
-  /** Resolves when the store has answered. */
+  /** Resolves if the store responds. */
   checkStore: () => Promise<void>
-  /** Undefined: no other process serves, and each limit is counted in memory. */
+  /** Undefined: this is the only process, so limits are counted in memory. */
   countHit: CountHit | undefined
   stats: () => Promise<AnswerOf<typeof getStats>>
   isStopping: () => boolean

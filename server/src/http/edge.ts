@@ -5,14 +5,14 @@ import { newId } from '../platform/ids.ts'
 import { Problem } from '../problems.ts'
 import { requireKnownHost } from './hooks/hosts.ts'
 
-/** What applies to every request, to the service's own routes and to nodes alike. */
+/** Applies to every request, to the service and to nodes. */
 export type Edge = {
   requestIdOf: (request: IncomingMessage) => string
   /** The client's address, as far as the proxies in front of us are trusted. */
   addressOf: (request: IncomingMessage) => string
-  /** Of every answer. */
+  /** Headers of every response. */
   headers: (requestId: string) => Record<string, string>
-  /** Why the request is refused before anything else is looked at. `route` is undefined for nodes and for unknown paths. */
+  /** Why the request is refused before anything else is checked. `route` is undefined for nodes and unknown paths. */
   refusal: (
     request: IncomingMessage,
     route?: { url?: string | undefined; isHealthCheck?: boolean | undefined },
@@ -20,9 +20,9 @@ export type Edge = {
   isStopping: () => boolean
 }
 
-/** A client's request id is kept when it is harmless in a log line. */
+/** A client's request id is kept if it is safe in a log line. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
-/** Without includeSubDomains: subdomains may belong to somebody else, who decides for them. */
+/** Without includeSubDomains: subdomains may belong to other services, which must decide for themselves. */
 const ONE_YEAR = 'max-age=31536000'
 
 export function edgeOf(config: Config, isStopping: () => boolean): Edge {
@@ -55,7 +55,7 @@ const stopping = (): Problem =>
     headers: { 'retry-after': '5', connection: 'close' },
   })
 
-/** A number counts hops from us; whatever a client claims beyond them is not believed. */
+/** A number counts hops from us; anything a client claims beyond them is not trusted. */
 export function trustedProxies(trust: Config['trustProxy']): string[] | false | ((address: string, hop: number) => boolean) {
   return typeof trust === 'number' ? (_address, hop) => hop < trust : trust
 }

@@ -6,7 +6,7 @@ import { addRoute } from './route.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Answered under any Host: who checks whether we live may know us by address only. */
+    /** Accepts any Host: a health checker may only know our address. */
     isHealthCheck?: boolean
   }
 }

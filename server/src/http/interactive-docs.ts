@@ -1,10 +1,10 @@
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
 
-/** The one style element that Swagger UI writes into the page by script; another version may need another one. */
+/** The hash of the style element that Swagger UI adds by script; another version may need a different one. */
 const SWAGGER_STYLE = "'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w='"
 
-/** The page shares its origin with the dashboard: nothing of it comes from elsewhere, nothing is inline, and nobody may frame it. */
+/** The page shares its origin with the dashboard, so it loads nothing from elsewhere, has nothing inline, and cannot be framed. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -25,14 +25,14 @@ export async function interactiveDocs(app: FastifyInstance): Promise<void> {
     reply.headers({ 'referrer-policy': 'no-referrer', 'x-frame-options': 'DENY', 'cross-origin-opener-policy': 'same-origin' })
     done()
   })
-  // The library's page has no viewport, and no option for one.
+  // The library's page has no viewport meta tag, and no option for one.
   app.addHook('onSend', (_request, _reply, payload, done) => {
     done(null, typeof payload === 'string' ? payload.replace(CHARSET, `${CHARSET}\n${VIEWPORT}`) : payload)
   })
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     staticCSP: CONTENT_SECURITY_POLICY,
-    // Its default sends the address of the document to a validator of its makers.
+    // By default, the page sends the document's URL to the library authors' validator.
     uiConfig: { validatorUrl: null },
     theme: { title: 'Boltyard API' },
   })

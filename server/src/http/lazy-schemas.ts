@@ -2,12 +2,12 @@ import { AjvCompiler } from '@fastify/ajv-compiler'
 import { SerializerSelector } from '@fastify/fast-json-stringify-compiler'
 import type { FastifyInstance, FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
 
-/** C5: what is sent is checked as it is; nothing is converted and nothing removed. */
+/** C5: input is validated as it is; nothing is converted or removed. */
 const AJV = { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } as const
 
 /**
- * Compiling the schemas of every route takes longer than the rest of a start, and most processes never use most routes. So a schema is
- * compiled when it is first used. A test compiles all of them: a broken one is found there, not by a caller.
+ * Compiling the schemas of all routes takes longer than the rest of the startup, and most processes use few routes. So each schema is
+ * compiled on first use. A test compiles all of them, so that a broken one is found there and not by a caller.
  */
 export function compileSchemasLazily(app: FastifyInstance): void {
   const validators = once(() => AjvCompiler()({}, { customOptions: AJV }) as FastifySchemaCompiler<unknown>)
@@ -15,7 +15,7 @@ export function compileSchemasLazily(app: FastifyInstance): void {
     const compiled = once(() => validators()(route))
     const validate: ReturnType<FastifySchemaCompiler<unknown>> = (data) => {
       const result = compiled()(data)
-      // Fastify reads the reason for a refusal from the function it called.
+      // Fastify reads the errors from the function it called.
       validate.errors = compiled().errors ?? null
       return result
     }

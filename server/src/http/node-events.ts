@@ -3,10 +3,10 @@ import { isId } from '../platform/ids.ts'
 import { unauthorized } from '../problems.ts'
 import type { RouteDeps } from './deps.ts'
 
-/** Where nodes report a received payment. Anybody can reach it, so only what the node has signed is looked at. */
+/** Where nodes report received payments. Anyone can reach it, so only events signed by the node are processed. */
 export function settledRoutes({ receiveNodeEvent, limits }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
-    // The signature is over the bytes as they came.
+    // The signature covers the raw bytes.
     app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
     app.post<{ Params: { nodeId: string }; Body: Buffer | undefined }>(

@@ -28,7 +28,7 @@ type RouteSettings = {
   exposeHeadRoute?: false
 }
 
-/** Registers an operation of the contract: its path, its checks, its success status and what its answers may contain. */
+/** Registers an operation of the contract: its path, validation, success status and response schema. */
 export function addRoute<O extends Operation>(
   app: FastifyInstance,
   operation: O,
@@ -48,20 +48,20 @@ export function addRoute<O extends Operation>(
     },
     ...settings,
     preValidation: [...(settings.preValidation ?? []), ...(body ? [fillBody] : []), ...parseQuery(query)],
-    // Set first, so that no promise is added to those of the handler; an error sets its own.
+    // Set first, so that no extra promise wraps the handler; an error sets its own status.
     handler: ((request: RequestOf<O>, reply) => handler(request, reply.code(status))) as RouteHandlerMethod,
   })
 }
 
-/** C6: an absent body is an empty one, and what is missing is named. JSON null is a body, and a wrong one. */
+/** C6: a missing body counts as an empty object, so that the missing field is named. JSON null is a body, and an invalid one. */
 const fillBody: preValidationHookHandler = (request, _reply, done) => {
   if (request.body === undefined) request.body = {}
   done()
 }
 
 /**
- * A query string is text, and the validator converts nothing (C5). So exactly the ways to write a number or a boolean that the contract
- * allows are read as one here, and the validator refuses whatever is left as text.
+ * Query values are text, and the validator converts nothing (C5). So the spellings of numbers and booleans that the contract allows are
+ * converted here, and the validator refuses anything that is still text.
  */
 function parseQuery({ properties }: TObject): preValidationHookHandler[] {
   const typed = Object.entries(properties).flatMap(([name, property]) => {
@@ -83,7 +83,7 @@ const integerIn = (value: unknown): unknown =>
   typeof value === 'string' && /^(0|[1-9]\d{0,14})$/.test(value) ? Number(value) : value
 const booleanIn = (value: unknown): unknown => (value === 'true' ? true : value === 'false' ? false : value)
 
-/** The validator and the serializer resolve an `$id` as an address; inlined, a schema needs none. */
+/** The validator and the serializer would resolve an `$id` as an address; an inlined schema needs none. */
 function unnamed(schema: TSchema): TSchema {
   return JSON.parse(JSON.stringify(schema, (key, value: unknown) => (key === '$id' || key === 'examples' ? undefined : value)))
 }

@@ -4,7 +4,7 @@ import serveFiles from '@fastify/static'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../problems.ts'
 
-/** Nothing from elsewhere, nothing inline, no frame around it: a script that got into a page by a node's name could do nothing. */
+/** Nothing from elsewhere, nothing inline, no framing: a script injected through a node's name could do nothing. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -26,14 +26,14 @@ const HEADERS = {
   vary: 'accept-encoding',
 }
 
-/** A page of the app has no dot in its name; a script that is gone must not come back as a page. */
+/** Pages have no dot in their name. A request for a script that no longer exists must not get the page instead. */
 const PAGE = /^(?!assets(\/|$))([\w-]+(\/[\w-]+)*\/?)?$/
-/** No empty, hidden or parent directory, and nothing that would have to be decoded. */
+/** No empty, hidden or parent directories, and nothing that needs decoding. */
 const FILE = /^([\w-]+\/)*[\w-]+(\.[\w-]+)+$/
 
 /**
- * The built dashboard. The build leaves a compressed copy beside each file that is worth it. Whoever opens a page asks next who they
- * are, so `onPage` can prepare the answer.
+ * Serves the built dashboard. The build adds a compressed copy of each file that benefits. A page first asks who is signed in, so `onPage`
+ * can prepare that.
  */
 export function appFiles(directory: string, onPage: () => void) {
   return async (app: FastifyInstance): Promise<void> => {
@@ -56,7 +56,7 @@ export function appFiles(directory: string, onPage: () => void) {
     app.get<{ Params: { '*': string } }>('/dashboard/*', { ...hidden, config: { isFallback: true } }, async (request, reply) => {
       const path = request.params['*']
       if (path === 'api' || path.startsWith('api/')) return reply.header('cache-control', 'no-store').callNotFound()
-      if (!isBuilt) throw new Problem('not_found', 'The dashboard is not built yet: npm run build makes it.')
+      if (!isBuilt) throw new Problem('not_found', 'The dashboard has not been built. Run npm run build.')
       if (PAGE.test(path)) {
         onPage()
         return reply.sendFile('index.html')
@@ -66,7 +66,7 @@ export function appFiles(directory: string, onPage: () => void) {
   }
 }
 
-/** What has its content's hash in its name never changes. The page names the others, so it is always asked for. */
+/** A file with a content hash in its name never changes. The page refers to those names, so the page itself is never cached. */
 function cachingOf(path: string): string {
   if (path.startsWith('assets/')) return 'public, max-age=31536000, immutable'
   return /^index\.html(\.|$)/.test(path) ? 'no-store' : 'max-age=3600'

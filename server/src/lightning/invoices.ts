@@ -7,10 +7,10 @@ import { createInvoice, type InvoiceWish } from './phoenixd/client.ts'
 export type Payee = { address: NodeAddress; password: string; network: Invoice['network'] }
 export type CheckedInvoice = Invoice & { serialized: string }
 
-/** Beyond this many UTF-16 units a node takes only a description's hash. */
+/** For descriptions longer than this many UTF-16 code units, a node accepts only their hash. */
 const LONGEST_INVOICE_DESCRIPTION = 128
 
-/** An invoice of a node, the one that was asked for: whoever pays pays what it says. */
+/** Creates an invoice and checks that it is the one requested, because the customer pays whatever it says. */
 export async function invoiceFrom(payee: Payee, wish: InvoiceWish, timeoutMs: number): Promise<CheckedInvoice> {
   const made = await createInvoice(payee.address, payee.password, wish, timeoutMs)
   if (made.answer !== 'invoice') {
@@ -20,27 +20,27 @@ export async function invoiceFrom(payee: Payee, wish: InvoiceWish, timeoutMs: nu
     })
   }
   const invoice = readInvoice(made.serialized)
-  if (!invoice) throw oddInvoice('it cannot be read')
-  if (invoice.network !== payee.network) throw oddInvoice('it is of another network')
+  if (!invoice) throw oddInvoice('it cannot be decoded')
+  if (invoice.network !== payee.network) throw oddInvoice('its network differs')
   if (invoice.amountMsat !== (wish.amountSat === undefined ? undefined : wish.amountSat * 1000))
-    throw oddInvoice('its amount is another')
-  if (invoice.paymentHash !== made.paymentHash) throw oddInvoice('its payment hash is another')
+    throw oddInvoice('its amount differs')
+  if (invoice.paymentHash !== made.paymentHash) throw oddInvoice('its payment hash differs')
   const isLong = wish.description.length > LONGEST_INVOICE_DESCRIPTION
   const isDescribed = isLong
     ? invoice.descriptionHash === createHash('sha256').update(wish.description).digest('hex')
     : invoice.description === wish.description
-  if (!isDescribed) throw oddInvoice('its description is another')
+  if (!isDescribed) throw oddInvoice('its description differs')
   return { ...invoice, serialized: made.serialized }
 }
 
-/** When it can no longer be paid: our own time, or the invoice's if that is sooner. */
+/** When it can no longer be paid: after our lifetime, or at the invoice's own expiry if that is earlier. */
 export function expiryOf(invoice: Invoice, nowSeconds: number, lifetimeSeconds: number): number {
   const expiresAtSeconds = Math.min(nowSeconds + lifetimeSeconds, invoiceExpiresAtSeconds(invoice))
-  if (expiresAtSeconds <= nowSeconds) throw oddInvoice('it has expired already')
+  if (expiresAtSeconds <= nowSeconds) throw oddInvoice('it has already expired')
   return expiresAtSeconds
 }
 
-/** The cause goes to the log, without a word of the invoice. */
+/** The cause goes to the log and contains no part of the invoice. */
 export const oddInvoice = (why: string): Problem =>
   new Problem('payment_service_unavailable', 'The node returned an invoice that does not match the request.', {
     cause: new Error(`the node’s invoice: ${why}`),

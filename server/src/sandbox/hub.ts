@@ -5,10 +5,10 @@ import { Problem } from '../problems.ts'
 
 const CALL_TIMEOUT_MS = 15_000
 
-/** Where the hub is, and what opens it; asked for each call, since both can change while we run. */
+/** Address and token of the hub; read for each call, since both can change while we run. */
 export type HubDoor = { readonly address: Address; controlToken: () => string }
 
-/** The sandbox network's daemon, the only way to the controls of sandbox nodes. */
+/** Client of the sandbox hub, the only way to control sandbox nodes. */
 export class Hub {
   readonly #door: HubDoor
 
@@ -24,7 +24,7 @@ export class Hub {
     return this.#ask(`/nodes/${lightningId}/fault`, { fault })
   }
 
-  /** Repeated for the same payer it gives the same answer; any other payer is refused a paid invoice. */
+  /** For the same payer, a repeated call returns the same answer. Any other payer is refused a paid invoice. */
   pay(invoice: string, payer: string): Promise<{ paymentHash: string; preimage: string }> {
     return this.#ask('/pay', { invoice, payer })
   }

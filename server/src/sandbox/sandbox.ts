@@ -10,7 +10,7 @@ import type { Hub } from './hub.ts'
 
 export type SandboxDeps = { sql: Sql; hub: Hub; publicUrl: string }
 
-/** Money from nothing, a customer's wallet, and faults on demand. */
+/** Play money, a customer's wallet, and faults on demand. */
 export class Sandbox {
   readonly #deps: SandboxDeps
 
@@ -18,11 +18,11 @@ export class Sandbox {
     this.#deps = deps
   }
 
-  /** `accountId` undefined: the operator, who can fund any node. */
+  /** Without `accountId`, the caller is the operator, who can fund any node. */
   async fund(nodeId: string, amountSat: number, accountId?: string): Promise<{ balanceSat: number }> {
     const { sql, hub } = this.#deps
     const answer = await hub.fund(await this.#lightningId(nodeId, accountId), amountSat)
-    // Known from now on, whatever happens before the next look at the node.
+    // Recorded now, because anything may happen before the next observation of the node.
     await recordFunding(sql, nodeId)
     return answer
   }
@@ -36,7 +36,7 @@ export class Sandbox {
     return this.#deps.hub.pay(invoice, 'operator')
   }
 
-  /** The wallet never runs dry. Where others can sign in, credit paid from it would be credit for the asking. */
+  /** The wallet has unlimited play money. Where others can sign up, buying credit with it would make credit free. */
   async payFromTestWallet(accountId: string, serialized: string): Promise<{ paymentHash: string; preimage: string }> {
     const { sql, hub, publicUrl } = this.#deps
     if (!isLoopback(new URL(publicUrl).hostname)) {

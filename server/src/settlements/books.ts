@@ -7,10 +7,10 @@ import { findUnsettled, recordSettlement } from '../store/payments/payments.ts'
 
 export type BookDeps = { sql: Sql; noteChange: NoteChange }
 
-/** Where invoices of one kind are kept. */
+/** Where invoices of one kind are stored. */
 export type Book = {
   invoices: Invoices
-  /** False: not in this book, or settled before. `atMs` undefined: now, by the database's clock. */
+  /** False: not in this book, or already settled. `atMs` undefined: now, by the database's clock. */
   settle: (deps: BookDeps, nodeId: string, paymentHash: Buffer, atMs: number | undefined) => Promise<boolean>
 }
 
@@ -25,9 +25,9 @@ const settlePayment: Book['settle'] = async ({ sql, noteChange }, nodeId, paymen
   return true
 }
 
-/** A hash is in at most one of them, and a book that does not have it does nothing. */
+/** A hash is in at most one book; a book that does not contain it does nothing. */
 export const BOOKS: readonly Book[] = [
   { invoices: PAYMENT_INVOICES, settle: settlePayment },
-  // Its credit is in the log, which is told of by itself.
+  // The credit creates an activity entry, which sends its own notification.
   { invoices: TOP_UP_INVOICES, settle: ({ sql }, ...payment) => settleTopUp(sql, ...payment) },
 ]

@@ -19,44 +19,45 @@ import { BOOKS } from './books.ts'
 const SWEEP_MS = 1_000
 const ASK_TIMEOUT_MS = 10_000
 const ASKS_AT_ONCE = 8
-/** Before a node stops: what is not asked by then is asked when it is back. */
+/** Before a node stops. Invoices that were not checked in time are checked when the node is back. */
 const LAST_ASKS_MS = 5_000
 const LAST_ASK_TIMEOUT_MS = 2_000
 const LAST_ASKS = 1_000
 const HINT_TIMEOUT_MS = 2_000
-/** Of one node at a time; what comes on top is left to the sweep. */
+/** Per node; further hints are left to the sweep. */
 const MOST_HINTS = 32
-/** A node that says unpaid has signed something else, and is asked about that invoice by its events only once in so long. */
+/** If a node reports a hinted invoice as unpaid, further events about it are ignored for this long. */
 const HINT_PAUSE_MS = 1_000
 
 /**
- * unknown: it answered, and has no such invoice, for example because its data was lost. refused: it answered with something else. Neither is
- * to say that nobody paid.
+ * unknown: the node has no such invoice, for example because its data was lost. refused: it responded with something else. Neither means
+ * that the invoice is unpaid.
  */
 export type NodesWord = 'settled' | 'unpaid' | 'unknown' | 'refused' | 'unreachable'
 
-/** What it takes to ask a node. Without an address it cannot be reached from here at present. */
+/** What we need to ask a node. Without an address, it is currently unreachable from here. */
 export type AskableNode = { address: NodeAddress | undefined; password: () => string }
 
 export type SettlementsDeps = {
   sql: Sql
   /** Undefined: no such node. */
   accessTo: (nodeId: string) => Promise<AskableNode | undefined>
-  /** Whose nodes to sweep; undefined in a process that only serves. */
+  /** The host whose nodes are swept; undefined in a process with ROLE=api. */
   host: string | undefined
   noteChange: NoteChange
   log: Logger
 }
 
 /**
- * What nodes tell us about received payments. Their events come once, unrepeated, and only while we listen: they are hints, which make it
- * quick. Only what a node answers when asked counts, and that nothing is lost is the sweep's work, which asks about every open invoice.
+ * Learns from nodes which invoices are settled. A node sends each event once, and only while we listen, so events are only hints that speed
+ * things up. Only the node's answer to our own query counts, and the sweep, which asks about every open invoice, makes sure that nothing is
+ * lost.
  */
 export class Settlements {
   readonly #deps: SettlementsDeps
   readonly #busyNodes = new Map<string, Promise<void>>()
   readonly #asks = new Map<string, Promise<NodesWord>>()
-  /** By node: the invoices that its events have us ask about, or did a moment ago. */
+  /** By node: invoices that its events made us ask about, now or a moment ago. */
   readonly #hinted = new Map<string, Set<string>>()
   readonly #timer: NodeJS.Timeout | undefined
   #sweeping = false
@@ -68,7 +69,7 @@ export class Settlements {
     if (host !== undefined) this.#timer = setInterval(() => void this.#sweep(host), SWEEP_MS)
   }
 
-  /** Asks the node, and keeps what it says. */
+  /** Asks the node and records a settlement. */
   async ask({ nodeId, paymentHash }: OpenInvoice, node: AskableNode, timeoutMs: number): Promise<NodesWord> {
     if (!node.address) return 'unreachable'
     const found = await findIncoming(node.address, node.password(), paymentHash.toString('hex'), timeoutMs)
@@ -78,7 +79,7 @@ export class Settlements {
     return 'settled'
   }
 
-  /** Who asks the same meanwhile shares the answer: a crowd of requests for one payment is one question to the node. */
+  /** Concurrent callers share the answer, so a burst of requests for one payment is one query to the node. */
   askTogether(invoice: OpenInvoice, node: AskableNode, timeoutMs: number): Promise<NodesWord> {
     const name = `${invoice.nodeId} ${invoice.paymentHash.toString('hex')}`
     const running = this.#asks.get(name)
@@ -93,8 +94,8 @@ export class Settlements {
   }
 
   /**
-   * A node's event about one of its invoices. Whoever has the node's secret can sign any number of them, about anything: one ask per
-   * invoice at a time, and few per node.
+   * Handles a node's event about one of its invoices. Anyone with the node's secret can sign any number of events about anything. So there
+   * is one query per invoice at a time, and only a few per node.
    */
   async followHint(invoice: OpenInvoice, node: AskableNode): Promise<void> {
     const { nodeId, paymentHash } = invoice
@@ -123,12 +124,12 @@ export class Settlements {
     return false
   }
 
-  /** The next sweep asks. */
+  /** Makes the invoice due for the next sweep. */
   async #hurry(invoice: OpenInvoice): Promise<void> {
     for (const { invoices } of BOOKS) await hurryInvoice(this.#deps.sql, invoices, invoice)
   }
 
-  /** The last occasion for as long as the node is down. Whatever goes wrong here must not keep it from stopping. */
+  /** The last chance to ask while the node is up. No error here may keep it from stopping. */
   async askBeforeStop(nodeId: string, address: NodeAddress): Promise<void> {
     const { sql, accessTo, log } = this.#deps
     try {
@@ -147,7 +148,7 @@ export class Settlements {
       }
       await Promise.all(Array.from({ length: ASKS_AT_ONCE }, askNext))
     } catch (error) {
-      log.warn({ err: error, nodeId }, 'a node stops before it was asked about its open invoices')
+      log.warn({ err: error, nodeId }, 'stopping a node before all its open invoices were checked')
     }
   }
 
@@ -161,17 +162,20 @@ export class Settlements {
       for (const nodeId of new Set(due.map((invoice) => invoice.nodeId))) {
         const invoices = due.filter((invoice) => invoice.nodeId === nodeId)
         const work: Promise<void> = this.#askAbout(nodeId, invoices)
-          .catch((error: unknown) => log.warn({ err: error, nodeId }, 'open invoices are asked about again'))
+          .catch((error: unknown) => log.warn({ err: error, nodeId }, 'cannot check open invoices; will retry'))
           .finally(() => this.#busyNodes.delete(nodeId))
         this.#busyNodes.set(nodeId, work)
       }
     } catch (error) {
-      if (!isStoreDown(error)) log.warn({ err: error }, 'cannot look for open invoices')
+      if (!isStoreDown(error)) log.warn({ err: error }, 'cannot query open invoices')
     }
     this.#sweeping = false
   }
 
-  /** A few at a time. One that does not answer at all is not asked about the rest now; what it answers oddly holds up nothing else. */
+  /**
+   * Asks about a few at a time. If the node does not respond at all, the rest is skipped for now; an unexpected answer about one invoice
+   * does not hold up the others.
+   */
   async #askAbout(nodeId: string, invoices: DueInvoice[]): Promise<void> {
     const access = await this.#deps.accessTo(nodeId)
     const late: AnsweredInvoice[] = []

@@ -1,14 +1,14 @@
 import type { Database, Sql } from './db.ts'
 
-/** What pages show of an account. */
+/** The kinds of changes that pages display. */
 export const CHANGES = ['nodes', 'payments', 'activity'] as const
 export type Change = (typeof CHANGES)[number]
 export type AccountChange = { accountId: string; changes: readonly Change[] }
 
-/** Called once a change has committed. */
+/** Call after the change has been committed. */
 export type NoteChange = (accountId: string, ...changes: Change[]) => void
 
-/** Triggers notify it too: of nodes, and of activity other than payments. */
+/** Triggers also notify on it: for nodes, and for activity other than payments. */
 const CHANNEL = 'boltyard_changed'
 
 export async function notifyChanges(sql: Sql, changed: AccountChange[]): Promise<void> {
@@ -16,7 +16,7 @@ export async function notifyChanges(sql: Sql, changed: AccountChange[]): Promise
   await sql`SELECT pg_notify(${CHANNEL}, payload) FROM unnest(${payloads}::text[]) payload`
 }
 
-/** Returns how to stop listening. */
+/** Returns a function that stops listening. */
 export function listenForChanges(
   database: Database,
   { onChange, onStart }: { onChange: (accountId: string, change: Change) => void; onStart: () => void },
@@ -24,13 +24,13 @@ export function listenForChanges(
   const onNotify = (payload: string): void => {
     const [accountId = '', name] = payload.split(' ')
     const change = CHANGES.find((known) => known === name)
-    // A newer version may tell of more than this one shows.
+    // A newer version may send kinds that this one does not know.
     if (change) onChange(accountId, change)
   }
   return database.listen(CHANNEL, { onNotify, onStart })
 }
 
-/** Differs from an earlier one if a payment was made, settled or paid in between. Reads one entry of each index. */
+/** A value that changes whenever a payment is created, settled or paid. Reads one entry of each index. */
 export async function paymentCursorOf(sql: Sql, accountId: string): Promise<string> {
   const [row] = await sql<{ cursor: string }[]>`
     SELECT concat_ws(' ',

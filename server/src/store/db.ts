@@ -8,19 +8,19 @@ export type { Sql } from './postgres/sql.ts'
 export type { Fragment } from './postgres/statement.ts'
 
 export interface Database extends Sql {
-  /** Commits all of the work, or nothing. The work must use the `Sql` that it is given. */
+  /** Commits all of the work or nothing. The work must use the `Sql` it is given. */
   begin<T>(work: (sql: Sql) => Promise<T>): Promise<T>
-  /** In a mode other than PostgreSQL's own, such as `ISOLATION LEVEL REPEATABLE READ`. */
+  /** With a transaction mode other than the default, such as `ISOLATION LEVEL REPEATABLE READ`. */
   beginAs<T>(mode: string, work: (sql: Sql) => Promise<T>): Promise<T>
   /** Keeps one connection for all of the work, without a transaction. */
   session<T>(work: (sql: Sql) => Promise<T>): Promise<T>
-  /** Tells the subscriber of every NOTIFY on the channel. Returns how to unsubscribe. */
+  /** Notifies the subscriber of every NOTIFY on the channel. Returns a function that unsubscribes. */
   listen(channel: string, subscriber: Subscriber): () => void
-  /** Lets statements that run finish within this time, then ends their connections. */
+  /** Lets running statements finish within this time, then closes the connections. */
   end(limit?: { timeoutMs: number }): Promise<void>
 }
 
-/** Twice as many only wait for one another: fewer first validations per second on two cores, and a longer tail. */
+/** Twice as many only compete with each other: fewer first validations per second on two cores, and a longer tail. */
 const MAX_CONNECTIONS = 10
 const END_TIMEOUT_MS = 5_000
 

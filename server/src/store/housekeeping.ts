@@ -8,7 +8,7 @@ import { forgetOldFailures } from './people/sign-in-failures.ts'
 
 const BATCH = 1_000
 
-/** What is deleted once it is old, by name. Each can run at any time, in several processes at once. */
+/** Deletes old rows, by name. Each chore can run at any time, in several processes at once. */
 export const CHORES: Record<string, (sql: Sql, isStopping: () => boolean) => Promise<void>> = {
   'rate limit counters': forgetOldHits,
   'idempotent answers': forgetOldAnswers,

@@ -5,7 +5,7 @@ export type Claim = 'mine' | 'other body' | 'running' | { status: number; answer
 
 const RUNNING_SECONDS = 30
 
-/** The first gets it; a later one gets the first's answer, or the place of a first whose process has died. */
+/** The first request gets the key. A later one gets the first one's answer, or takes over if the first one's process has died. */
 export async function claimKey(sql: Sql, name: IdempotencyName, bodyHash: Buffer, attempt: string): Promise<Claim> {
   const [mine] = await sql`
     INSERT INTO idempotency_keys AS i (caller_id, route, key, body_hash, attempt, running_until)
@@ -18,13 +18,13 @@ export async function claimKey(sql: Sql, name: IdempotencyName, bodyHash: Buffer
   const [row] = await sql<{ bodyHash: Buffer; status: number | null; answer: Buffer | null }[]>`
     SELECT body_hash AS "bodyHash", status, answer FROM idempotency_keys
     WHERE caller_id = ${name.callerId} AND route = ${name.route} AND key = ${name.key}`
-  // Given back between the two statements: the caller asks again.
+  // The key was released between the two statements: the caller tries again.
   if (!row) return 'running'
   if (!bodyHash.equals(Buffer.from(row.bodyHash))) return 'other body'
   return row.answer && row.status ? { status: row.status, answer: Buffer.from(row.answer) } : 'running'
 }
 
-/** In the transaction that does the work: both are there afterwards, or neither. False: somebody took our place over. */
+/** Runs in the transaction that does the work, so both are committed or neither. False: another request has taken over. */
 export async function keepAnswer(
   sql: Sql,
   name: IdempotencyName,
@@ -39,7 +39,7 @@ export async function keepAnswer(
   return row !== undefined
 }
 
-/** After an error the key may be used again. */
+/** After an error, the key can be used again. */
 export async function giveBack(sql: Sql, name: IdempotencyName, attempt: string): Promise<void> {
   await sql`
     DELETE FROM idempotency_keys

@@ -1,15 +1,15 @@
 import type { Database, Sql } from './db.ts'
 
-/** What the key of the first start is called: after the file it is in, where somebody would look for a key that they never saw. */
+/** The name of the key created at the first start. It is the name of its file, where an operator who finds an unknown key would look. */
 export const FIRST_RUN_KEY = 'first-run.json'
 
 export type Scope = 'nodes:read' | 'nodes:write' | 'gateway:write'
 export type KeyRow = { id: string; accountId: string; scopes: Scope[] }
 
-/** Told to every replica when a key is disabled, enabled or revoked. Lost messages cost at most the cache's 5 s. */
+/** Notifies every replica when a key is disabled, enabled or revoked. A lost message costs at most the cache's 5 s. */
 export const KEYS_CHANGED = 'boltyard_keys_changed'
 
-/** Only a key that works now. */
+/** Only finds keys that are currently usable. */
 export async function findUsableKey(sql: Sql, hash: Buffer): Promise<KeyRow | undefined> {
   const [row] = await sql<KeyRow[]>`
     SELECT id, account_id AS "accountId", scopes FROM api_keys WHERE hash = ${hash} AND NOT disabled AND revoked_at IS NULL`
@@ -26,9 +26,7 @@ export type NewKeyRow = {
   actor: string
 }
 
-/**
- * The row lock on the account makes concurrent creations count one after the other, so that the limit holds.
- */
+/** The row lock on the account makes concurrent creations count one after the other, so the limit holds. */
 export async function insertKey(
   database: Database,
   key: NewKeyRow,
@@ -64,12 +62,12 @@ const shown = (sql: Sql) => sql`
   id, name, prefix, scopes, disabled, unix_seconds(created_at) AS "createdAt",
   unix_seconds(last_used_at) AS "lastUsedAt"`
 
-/** Oldest first, without those that are revoked. */
+/** Oldest first, without revoked keys. */
 export async function listKeys(sql: Sql, accountId: string): Promise<KeyView[]> {
   return sql<KeyView[]>`SELECT ${shown(sql)} FROM api_keys WHERE account_id = ${accountId} AND revoked_at IS NULL ORDER BY id`
 }
 
-/** Revoked keys are gone for good: they are in no answer any more. Undefined: no such key in this account. */
+/** Revoking is final: a revoked key is never returned again. Undefined: no such key in this account. */
 export async function changeKey(
   sql: Sql,
   key: { accountId: string; keyId: string; actor: string },
@@ -90,7 +88,7 @@ export async function changeKey(
   return row
 }
 
-/** Sorted ids: two replicas that write overlapping sets in different orders would wait for each other for ever. */
+/** Sorted ids: two replicas that write overlapping sets in different orders would deadlock. */
 export async function recordUse(sql: Sql, uses: Map<string, Date>): Promise<void> {
   const ids = [...uses.keys()].sort()
   const times = ids.map((id) => uses.get(id)?.toISOString() ?? '')

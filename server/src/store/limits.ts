@@ -1,6 +1,6 @@
 import type { Sql } from './db.ts'
 
-/** One statement, so that replicas that count at the same time never lose a hit. The window begins with its first hit. */
+/** A single statement, so that concurrent replicas never lose a hit. The window begins with its first hit. */
 export async function countHit(sql: Sql, key: string, windowMs: number): Promise<{ hits: number; remainingMs: number }> {
   const [row] = await sql<{ hits: number; remainingMs: number }[]>`
     INSERT INTO rate_limits AS r (key, hits, resets_at) VALUES (${key}, 1, now() + ${windowMs} * interval '1 millisecond')

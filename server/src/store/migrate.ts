@@ -6,12 +6,12 @@ import { isStoreDown } from '../platform/store-down.ts'
 import type { Database, Sql } from './db.ts'
 
 const DIRECTORY = fileURLToPath(new URL('./migrations/', import.meta.url))
-/** Any number; the same in every version of the service. */
+/** An arbitrary number that must be the same in every version of the service. */
 const LOCK = 8_402_001
 const OLDEST_POSTGRES = 150_000
 /**
- * An earlier version may still be serving from these tables. Half of PostgreSQL's deadlock timeout, so that of two that wait for each
- * other it is always the migration that gives up, and never a customer's request that fails.
+ * An earlier version may still be using these tables. Half of PostgreSQL's deadlock timeout: if the migration and a request wait for each
+ * other, the migration gives up and the request does not fail.
  */
 const LOCK_TIMEOUT_MS = 500
 const LOCK_PATIENCE_MS = 60_000
@@ -27,16 +27,20 @@ export function readMigrations(): Migration[] {
     .map((name) => ({ version: Number(name.split('-')[0]), name, sql: readFileSync(DIRECTORY + name, 'utf8') }))
 }
 
-/** In order, each in a transaction, under a lock: of two instances that start at once, one waits and finds nothing left to do. */
+/**
+ * Runs in order, each migration in its own transaction, under a lock: if two instances start at once, one waits and finds nothing left to
+ * do.
+ */
 export async function migrate(database: Database, migrations = readMigrations()): Promise<void> {
   await database.session(async (sql) => {
     const [server] = await sql<{ version: string }[]>`SELECT current_setting('server_version_num') AS version`
-    if (Number(server?.version) < OLDEST_POSTGRES) throw new StartFault(78, 'DATABASE_URL: PostgreSQL 15 or newer is needed')
+    if (Number(server?.version) < OLDEST_POSTGRES) throw new StartFault(78, 'DATABASE_URL: PostgreSQL 15 or newer is required')
     await sql`SELECT pg_advisory_lock(${LOCK})`
     try {
       await applyAll(sql, migrations)
     } finally {
-      // A failed migration leaves its transaction open, and the next instance waits for our lock. A lost connection has left neither.
+      // A failed migration leaves its transaction open and our lock held, and the next instance would wait for it. After a lost connection,
+      // both are already gone.
       await sql.unsafe('ROLLBACK; SELECT pg_advisory_unlock_all()').catch((error: unknown) => {
         if (!isStoreDown(error)) throw error
       })
@@ -52,12 +56,12 @@ async function applyAll(sql: Sql, migrations: Migration[]): Promise<void> {
   if (current > newest)
     throw new StartFault(
       78,
-      `DATABASE_URL: the database was made by a newer version (schema ${current}, this one knows ${newest})`,
+      `DATABASE_URL: the database was created by a newer version (schema ${current}; this version supports ${newest})`,
     )
   for (const migration of migrations.filter(({ version }) => version > current)) await apply(sql, migration)
 }
 
-/** Tried again when the tables are in use: each attempt holds up whoever uses them for a moment only. */
+/** Retried while the tables are in use: each attempt blocks other users of the tables only briefly. */
 async function apply(sql: Sql, { version, name, sql: statements }: Migration): Promise<void> {
   const deadline = Date.now() + LOCK_PATIENCE_MS
   for (;;) {
@@ -71,7 +75,7 @@ async function apply(sql: Sql, { version, name, sql: statements }: Migration): P
       if (!NO_LOCK.includes((error as { code?: string }).code ?? '')) throw error
       await sql.unsafe('ROLLBACK')
       if (Date.now() > deadline)
-        throw new StartFault(1, `DATABASE_URL: the migration ${name} gets no lock: something else keeps its tables busy`)
+        throw new StartFault(1, `DATABASE_URL: migration ${name} cannot get a lock: its tables are in use`)
       await pause(LOCK_PAUSE_MS)
     }
   }

@@ -5,7 +5,7 @@ import { isSilent } from './nodes/nodes.ts'
 
 export type Point = { at: number; sat: number }
 export type OverviewRow = {
-  /** Those that are ready but did not answer are not among the ready ones. */
+  /** `ready` excludes nodes that did not respond to the last check. */
   nodes: { ready: number; silent: number; total: number }
   received: { now: number; quarterHours: Point[] }
   funnel: { issued: number; settled: number; paid: number }
@@ -15,12 +15,12 @@ export type OverviewRow = {
 const DAYS = 7
 const DAY = 86_400
 
-/** Each statement reads one range of one index, and so costs what happened lately, not what ever happened. */
+/** Each statement reads one range of one index, so its cost depends on recent activity, not on the whole history. */
 export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewRow> {
   const [received, funnel, [things]] = await Promise.all([
     receivedLately(sql, accountId),
     funnelOf(sql, accountId),
-    // By an order, so that an index is used: to find any one row the whole table may be read, and what comes first in it is others'.
+    // ORDER BY makes PostgreSQL use an index: without it, finding any one row may scan the whole table, past the rows of other accounts.
     sql<{ ready: number; silent: number; total: number; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }[]>`
       SELECT n.ready, n.silent, n.total,
              EXISTS (SELECT 1 FROM api_keys
@@ -31,7 +31,7 @@ export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewR
                    count(*) FILTER (WHERE ${isSilent(sql)})::int AS silent, count(*)::int AS total
             FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL) n`,
   ])
-  if (!things) throw new Error('a count without a row')
+  if (!things) throw new Error('a count returned no row')
   const { ready, silent, total, hasKey, hasChallenge, hasPaidRequest } = things
   return {
     nodes: { ready, silent, total },
@@ -42,8 +42,8 @@ export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewR
 }
 
 /**
- * Quarters of an hour in which something came, of the last eight days: a day of the reader's is theirs to cut, and no time zone is off
- * UTC by less than a quarter. Seven of their days begin at most seven days and some hours ago.
+ * Non-empty quarter hours of the last eight days. The page groups them into days of the reader's time zone; all offsets are multiples of a
+ * quarter hour. The reader's last seven days begin at most seven days and some hours ago.
  */
 export async function receivedLately(sql: Sql, accountId: string): Promise<OverviewRow['received']> {
   const [row] = await sql<OverviewRow['received'][]>`
@@ -54,14 +54,14 @@ export async function receivedLately(sql: Sql, accountId: string): Promise<Overv
     )
     SELECT unix_seconds(now()) AS now,
            coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'sat', sat) ORDER BY at) FROM quarters), '[]') AS "quarterHours"`
-  if (!row) throw new Error('a sum without a row')
+  if (!row) throw new Error('a sum returned no row')
   return row
 }
 
 /**
- * An id begins with the time it was made at, so what was issued in these days is one range of ids, which the index alone can count, and
- * so is what was paid: a challenge lives for minutes, so nothing is settled a day after it was made. What was issued and is removed by
- * now was counted by the hour.
+ * An id begins with its creation time, so the payments issued in these days are one range of ids, which an index-only scan can count. So
+ * are the paid ones: a challenge lives for minutes, so nothing is settled a day after its creation. Challenges that were removed since were
+ * counted by the hour.
  */
 export async function funnelOf(sql: Sql, accountId: string): Promise<OverviewRow['funnel']> {
   const sinceDays = (days: number): string => newId('pay', Date.now() - days * DAY * 1000)

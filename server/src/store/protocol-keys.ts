@@ -15,7 +15,7 @@ export async function protocolKeysUnder(sql: Sql, keyId: string): Promise<Protoc
   return sql<ProtocolKeyRow[]>`SELECT id, key_id AS "keyId", sealed FROM protocol_keys WHERE key_id = ${keyId}`
 }
 
-/** Only over what was read: another replica may have sealed it anew meanwhile. */
+/** Only replaces the value that was read: another replica may have resealed it meanwhile. */
 export async function replaceProtocolKey(sql: Sql, oldKeyId: string, next: ProtocolKeyRow): Promise<void> {
   await sql`UPDATE protocol_keys SET key_id = ${next.keyId}, sealed = ${next.sealed} WHERE id = ${next.id} AND key_id = ${oldKeyId}`
 }

@@ -6,12 +6,12 @@ import type { Sql } from './db.ts'
 const PATIENCE_MS = 30_000
 const RETRY_MS = 250
 
-/** Fails while the store cannot be reached. */
+/** Throws while the store is unreachable. */
 export async function checkStore(sql: Sql): Promise<void> {
   await sql`SELECT 1`
 }
 
-/** A database that starts together with us may need a moment more. */
+/** A database that starts together with us may need a moment longer. */
 export async function reachStore(sql: Sql): Promise<void> {
   const deadline = Date.now() + PATIENCE_MS
   for (;;) {
@@ -19,7 +19,8 @@ export async function reachStore(sql: Sql): Promise<void> {
       return await checkStore(sql)
     } catch (error) {
       const { code } = error as { code?: string }
-      if (!isStoreDown(error)) throw new StartFault(78, `DATABASE_URL: the server refuses us (${code ?? 'unknown reason'})`)
+      if (!isStoreDown(error))
+        throw new StartFault(78, `DATABASE_URL: the server refused the connection (${code ?? 'unknown reason'})`)
       if (Date.now() > deadline) throw new StartFault(1, `cannot reach PostgreSQL (${code})`)
       await pause(RETRY_MS)
     }

@@ -1,10 +1,10 @@
 import type { Sql } from './db.ts'
 
-/** Of any number of callers one writes the value; all get what that one wrote. */
+/** Exactly one of any number of callers writes the value; all get the one that was written. */
 export async function settingOnce(sql: Sql, name: string, value: Buffer): Promise<Buffer> {
   await sql`INSERT INTO settings (name, value) VALUES (${name}, ${value}) ON CONFLICT DO NOTHING`
   const [row] = await sql<{ value: Buffer }[]>`SELECT value FROM settings WHERE name = ${name}`
-  if (!row) throw new Error(`setting ${name} vanished`)
+  if (!row) throw new Error(`setting ${name} no longer exists`)
   return Buffer.from(row.value)
 }
 

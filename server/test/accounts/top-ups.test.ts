@@ -202,7 +202,7 @@ describe('the treasury', () => {
       await free.restart('SIGTERM', { NODE_PRICE_SAT_PER_DAY: '100', TREASURY_NODE_ID: nodeId })
       const answer = await create(poor)
       expect([answer.status, answer.json().error.topUp]).toEqual([402, undefined])
-      expect(free.stderr).toContain('TREASURY_NODE_ID names no node')
+      expect(free.stderr).toContain('TREASURY_NODE_ID is not a node')
     }
     await free.restart('SIGTERM', { NODE_PRICE_SAT_PER_DAY: '100', TREASURY_NODE_ID: mine.node.id })
     await keeper.until(mine.node.id, 'ready')

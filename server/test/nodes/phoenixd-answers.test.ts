@@ -273,7 +273,7 @@ describe('what an answer has to be', () => {
     'refused: paid, but at %j, which is no time',
     async (completedAt) => {
       const answer = await incomingFrom(await saying(200, { ...paid, completedAt }))
-      expect(answer).toStrictEqual({ answer: 'refused', why: 'the payment is paid at no time' })
+      expect(answer).toStrictEqual({ answer: 'refused', why: 'the payment is paid but has no valid time' })
     },
   )
 

@@ -178,9 +178,9 @@ test.each([
 test.each([
   ['no list', { a: 1 }, 'the answer is not a list'],
   ['text', 'Not found', 'the answer is not a list'],
-  ['a list of what is none', [null], 'the list holds what is no payment'],
-  ['without a time', [{ ...incoming, createdAt: undefined }], 'the list holds what is no payment'],
-  ['with a hash that is none', [{ ...incoming, paymentHash: 'x' }], 'the list holds what is no payment'],
+  ['a list of what is none', [null], 'the list contains an entry that is not a payment'],
+  ['without a time', [{ ...incoming, createdAt: undefined }], 'the list contains an entry that is not a payment'],
+  ['with a hash that is none', [{ ...incoming, paymentHash: 'x' }], 'the list contains an entry that is not a payment'],
 ])('refused: %s, in our own words', async (_name, body, why) => {
   expect(await listIncoming(await saying(200, body), 'p', 50, LIMIT_MS)).toEqual(refused(why))
 })

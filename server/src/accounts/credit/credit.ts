@@ -17,10 +17,10 @@ export type CreditSummary = {
   /** Whole satoshis, rounded down. */
   balanceSat: number
   balanceMsat: number
-  /** Usage that is not in the ledger yet; both balances above have it taken off already. */
+  /** Usage that is not in the ledger yet. Both balances above already have it deducted. */
   unpostedMsat: number
   nodesThatCost: number
-  /** Null when nothing costs. */
+  /** Null if nothing is charged. */
   runwaySeconds: number | null
   warning: WarningLevel
   /** When nodes will be stopped; null while there is credit. */
@@ -33,13 +33,12 @@ const SEVERITY: Record<WarningLevel, number> = { none: 0, week: 1, day: 2, empty
 
 type Means = { leftMsat: number; costMsatPerDay: number }
 
-/** Null when nothing costs. */
 export function runwaySeconds({ leftMsat, costMsatPerDay }: Means): number | null {
   if (costMsatPerDay === 0) return null
   return Math.max(0, Math.floor((leftMsat / costMsatPerDay) * DAY_SECONDS))
 }
 
-/** An account that never had credit and runs nothing lacks nothing. */
+/** An account that never had credit and runs nothing is not low on credit. */
 export function levelOf(means: Means): WarningLevel {
   const seconds = runwaySeconds(means)
   if (means.leftMsat < 0 || (means.leftMsat === 0 && seconds !== null)) return 'empty'
@@ -53,8 +52,8 @@ export const meansOf = ({ balanceMsat, unpostedMsat, costing }: CreditRow, price
 })
 
 /**
- * Each crossing is told once. A level is left again only by new credit: otherwise stopping and starting a node would bring the same
- * warning over and over. Undefined: nothing has changed.
+ * Each crossing is reported once. Only new credit resets a level; otherwise stopping and starting a node would repeat the same warning.
+ * Undefined: nothing has changed.
  */
 export function nextWarning(before: CreditRow, means: Means): WarningChange | undefined {
   const current = levelOf(means)
@@ -73,7 +72,6 @@ export type CreditConfig = Pick<Config, 'nodePriceSatPerDay' | 'creditGraceHours
 export type CreditDeps = { sql: Database; config: CreditConfig }
 export type CreditEntry = { id: number; amountSat: number; kind: string; reason: string; createdAt: number }
 
-/** What accounts have left, and why. */
 export class Credit {
   readonly #deps: CreditDeps
 
@@ -109,8 +107,8 @@ export class Credit {
   }
 
   /**
-   * The summary and a page of the ledger, newest first; before: only older entries than this. Read as of one moment: usage that is booked
-   * between two reads would be missing from both, or counted twice.
+   * The summary and a page of the ledger, newest first; with `before`, only older entries. Both are read in one snapshot: usage booked
+   * between two reads would be missing from both or counted twice.
    */
   async ledger(
     accountId: string,

@@ -14,14 +14,14 @@ const AT_ONCE = 1_000
 export type MeteringDeps = {
   sql: Sql
   config: Pick<Config, 'nodePriceSatPerDay' | 'creditGraceHours'>
-  /** Writes down that it is to stop, if the account is still out of credit and grace; the ordinary operation does the rest. */
+  /** Requests the stop if the account is still out of credit and past its grace period; the ordinary operation does the rest. */
   stopNode: (accountId: string, nodeId: string) => Promise<void>
   log: Logger
 }
 
 /**
- * Usage becomes entries of the ledger, and low credit warnings and stops. What was used is kept by the database itself, in the
- * transactions that change nodes: this loop may be late, be killed anywhere, or run in several processes at once, and the sum is the same.
+ * Turns usage into ledger entries, and low credit into warnings and stops. The database records usage itself, in the transactions that
+ * change nodes. So this loop may be late, be killed at any point or run in several processes at once: the sum stays the same.
  */
 export class Metering {
   readonly #deps: MeteringDeps
@@ -36,7 +36,7 @@ export class Metering {
     const pass = (): void => {
       this.#passing ??= this.pass()
         .catch((error: unknown) => {
-          if (!isStoreDown(error)) this.#deps.log.warn({ err: error }, 'usage is posted later')
+          if (!isStoreDown(error)) this.#deps.log.warn({ err: error }, 'cannot post usage; will retry')
         })
         .finally(() => {
           this.#passing = undefined
@@ -63,7 +63,7 @@ export class Metering {
     await this.#stopNodes(accounts)
   }
 
-  /** A node that is busy, or not up yet, is still there the next time. */
+  /** A node that is busy or not up yet is stopped in a later pass. */
   async #stopNodes(accounts: CreditRow[]): Promise<void> {
     const { sql, config, stopNode, log } = this.#deps
     const graceSeconds = config.creditGraceHours * 3_600
@@ -78,7 +78,7 @@ export class Metering {
     for (const { id, accountId } of nodes) {
       try {
         await stopNode(accountId, id)
-        log.info({ nodeId: id }, 'a node is stopped: its account has been out of credit for too long')
+        log.info({ nodeId: id }, 'stopping a node: its account has been out of credit for too long')
       } catch (error) {
         if (!(error instanceof Problem)) throw error
       }

@@ -12,12 +12,12 @@ import { findTreasury, type Treasury } from '../../store/credit/treasury.ts'
 import type { Sql } from '../../store/db.ts'
 
 export type TopUp = TopUpRow
-/** What a 402 carries. */
+/** The part of a 402 response that says how to pay. */
 export type Offer = { amountSat: number; invoice: string; expiresAt: number }
 
 export const MAX_TOP_UP_SAT = 10_000_000
 const LIFETIME_SECONDS = 3_600
-/** Who is given an invoice that was made before still has this long to pay it. */
+/** An existing invoice is returned again only if the payer still has this long to pay it. */
 const LONG_ENOUGH_SECONDS = 1_800
 const MAX_OPEN = 50
 const INVOICE_TIMEOUT_MS = 5_000
@@ -35,7 +35,10 @@ export type TopUpsDeps = {
   log: Logger
 }
 
-/** Credit for sats: the treasury's node gives an invoice, and its word that it was paid becomes credit, whoever listens then. */
+/**
+ * Sells credit for sats: the treasury's node creates an invoice, and when that node reports it settled, the account is credited, whichever
+ * process learns of it.
+ */
 export class TopUps {
   readonly #deps: TopUpsDeps
   readonly #making = new Map<string, Promise<TopUp>>()
@@ -54,8 +57,8 @@ export class TopUps {
   }
 
   /**
-   * One that is open already is given again: who asks over and over, or presses twice, must not fill the treasury's books. For the same
-   * reason there is an end to how many can be open.
+   * An open top-up for the same amount is returned again: a client that retries, or a user who clicks twice, must not fill the treasury's
+   * node with invoices. The number of open top-ups is limited for the same reason.
    */
   async create(accountId: string, amountSat: number, timeoutMs = INVOICE_TIMEOUT_MS): Promise<TopUp> {
     if (!Number.isSafeInteger(amountSat) || amountSat < 1 || amountSat > MAX_TOP_UP_SAT)
@@ -97,11 +100,11 @@ export class TopUps {
       invoice: invoice.serialized,
       expiresAtSeconds: expiryOf(invoice, Math.floor(node.nowMs / 1000), LIFETIME_SECONDS),
     })
-    if (!topUp) throw oddInvoice('its payment hash was used before')
+    if (!topUp) throw oddInvoice('its payment hash was already used')
     return topUp
   }
 
-  /** One that has only just been made is waited for: right after the first start it is not up yet. */
+  /** Waits for a node that was just created: right after the first start it is not up yet. */
   async #ready(treasury: Treasury, deadline: number): Promise<TreasuryNode & { address: NodeAddress }> {
     for (let { status } = treasury; ; ) {
       const node = await this.#deps.accessTo(treasury.nodeId)
@@ -123,7 +126,7 @@ export class TopUps {
     return topUp
   }
 
-  /** For an answer that is due without it too: undefined when there is no treasury, or it does not answer soon. */
+  /** For a response that must be sent anyway: undefined if there is no treasury or it does not respond soon. */
   async offer(accountId: string, missingMsat: number): Promise<Offer | undefined> {
     const missingSat = Math.ceil(missingMsat / 1000)
     if (missingSat > MAX_TOP_UP_SAT || !(await this.isPossible().catch(() => false))) return undefined
@@ -131,7 +134,7 @@ export class TopUps {
       const { amountSat, invoice, expiresAt } = await this.create(accountId, missingSat, OFFER_TIMEOUT_MS)
       return { amountSat, invoice, expiresAt }
     } catch (error) {
-      this.#deps.log.warn({ err: error }, 'a 402 goes without an invoice for what is missing')
+      this.#deps.log.warn({ err: error }, 'cannot create a top-up; the 402 response has no invoice')
       return undefined
     }
   }

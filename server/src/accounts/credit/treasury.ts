@@ -9,7 +9,7 @@ type TreasuryNodeParams = { accountId: string; actor: string; name: string; acce
 export type TreasuryDeps = {
   sql: Database
   config: Pick<Config, 'treasury' | 'nodePriceSatPerDay' | 'role'>
-  /** In the transaction that it is given. */
+  /** Runs in the given transaction. */
   createNode: (sql: Sql, params: TreasuryNodeParams) => Promise<unknown>
   wake: () => void
   log: Logger
@@ -18,24 +18,24 @@ export type TreasuryDeps = {
 const ACTOR = 'first run'
 
 /**
- * Who takes payments for credit. Where money is real the operator names a node of an account made for it. In the sandbox both are made,
- * once: nobody has a key of that account, and so nobody else sees its node.
+ * Sets up the node that receives payments for credit. With real money, the operator names a node of a dedicated account. In the sandbox,
+ * account and node are created once; that account has no key, so no one else can see its node.
  */
 export async function openTreasury({ sql: database, config, createNode, wake, log }: TreasuryDeps): Promise<void> {
   const { treasury } = config
   if (treasury === 'none') return
   if (treasury.nodeId !== undefined) {
     if (!(await markTreasury(database, treasury.nodeId)))
-      log.warn('TREASURY_NODE_ID names no node of an account "treasury": credit cannot be bought')
+      log.warn('TREASURY_NODE_ID is not a node of an account named "treasury": credit cannot be bought')
     return
   }
-  // What costs nothing needs no credit; and a process that only serves has nowhere to put a node.
+  // If nodes are free, no credit is needed; and a process with ROLE=api cannot run a node.
   if (config.nodePriceSatPerDay === 0 || config.role !== 'all') return
   const isMade = await database.begin(async (sql) => {
     await lockTreasury(sql)
     const accountId = newId('acct')
     if (!(await insertTreasuryAccount(sql, accountId, ACTOR))) return false
-    // Limited: enough to make invoices and to be asked about them. Nothing in the service can spend what is in it.
+    // Limited access is enough to create and query invoices. Nothing in the service can spend the node's balance.
     await createNode(sql, { accountId, actor: ACTOR, name: 'Treasury', accessMode: 'limited' })
     return true
   })

@@ -7,7 +7,7 @@ const RANDOM_LENGTH = 30
 const CHECK_LENGTH = 6
 const PATTERN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECK_LENGTH}}$`)
 
-/** 30 random characters and 6 that check them: a scanner recognises a leaked key, and junk never reaches the store. */
+/** 30 random characters and a 6-character checksum, so that scanners recognise a leaked key and malformed keys never reach the store. */
 export function newKey(): string {
   let text = PREFIX
   for (let index = 0; index < RANDOM_LENGTH; index++) text += BASE62[randomInt(62)]
@@ -18,7 +18,7 @@ export function isWellFormedKey(text: string): boolean {
   return PATTERN.test(text) && text.slice(-CHECK_LENGTH) === checkOf(text.slice(0, -CHECK_LENGTH))
 }
 
-/** All that is stored of a key. It has 178 random bits, so a plain hash cannot be guessed backwards. */
+/** The only part of a key that is stored. A key has 178 random bits, so a plain hash cannot be reversed by guessing. */
 export function keyHash(key: string): Buffer {
   return hash('sha256', key, 'buffer')
 }

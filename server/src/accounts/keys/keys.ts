@@ -16,7 +16,7 @@ import {
 import { isWellFormedKey, keyHash, newKey } from './key-format.ts'
 
 export type { Scope }
-/** Whose key was presented, and what it may do. */
+/** The presented key: its account and its scopes. */
 export type Caller = KeyRow
 
 export const SCOPES: Scope[] = ['nodes:read', 'nodes:write', 'gateway:write']
@@ -25,11 +25,14 @@ const CACHE_MS = 5_000
 const CACHE_SIZE = 10_000
 const RECORD_USE_MS = 10_000
 
-/** Whose key it is, with a memory of at most 5 s: within that a key revoked by another replica stops working, whatever gets lost. */
+/**
+ * Authenticates API keys, with a cache of at most 5 s. A key revoked by another replica stops working within that time, even if the
+ * notification is lost.
+ */
 export class Keys {
   readonly #sql: Database
   readonly #cache = new Map<string, { key: KeyRow; until: number }>()
-  /** Moves with every change: what was read before it must not be remembered after it. */
+  /** Incremented by every change: a row read before a change must not be cached after it. */
   #generation = 0
   readonly #uses = new Map<string, Date>()
   readonly #recorder: NodeJS.Timeout
@@ -41,7 +44,7 @@ export class Keys {
       this.#recordUses().catch((error: unknown) => log.warn({ err: error }, 'cannot record when API keys were last used'))
     this.#recorder = setInterval(record, RECORD_USE_MS)
     this.#recorder.unref()
-    // Only makes it sooner: the cache forgets by itself.
+    // Only speeds it up: cache entries expire on their own.
     this.#unlisten = sql.listen(KEYS_CHANGED, { onNotify: () => this.#forget(), onStart: () => this.#forget() })
   }
 
@@ -104,7 +107,7 @@ export class Keys {
     this.#cache.clear()
   }
 
-  /** Lazily: a request never waits for the time of its own use to be written. */
+  /** Written in batches: a request never waits for its own use to be recorded. */
   async #recordUses(): Promise<void> {
     if (this.#uses.size === 0) return
     const uses = new Map(this.#uses)

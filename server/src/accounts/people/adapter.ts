@@ -20,11 +20,11 @@ const TOKEN = 'token_hash'
 const hashOf = (token: unknown): Buffer => createHash('sha256').update(String(token)).digest()
 
 /**
- * better-auth over the pool, or over one transaction of ours: so that a person and the account are one transaction, and the token of a
- * session is in the database as its hash only. better-auth compares tokens that it has listed itself; those lists are therefore never
- * asked of it (store/people/people.ts has its own).
+ * Runs better-auth on the pool or in one of our transactions, so that a person and the account are created together. Session tokens are
+ * stored only as hashes. better-auth compares tokens from lists that it reads itself, so we never use its lists (store/people/people.ts has
+ * its own).
  *
- * `noteFault` is told of everything the store refuses: better-auth takes some of it for "nobody is signed in".
+ * `noteFault` receives every error of the store, because better-auth treats some of them as "not signed in".
  */
 export function peopleAdapter(
   library: Pick<typeof import('@better-auth/core/db/adapter'), 'createAdapterFactory'>,
@@ -80,7 +80,7 @@ export function peopleAdapter(
     },
     deleteMany: async ({ model, where }: Target) =>
       (await noting(deleteRows(sql, model as PeopleTable, conditions(where)))).length,
-    // A challenge is signed once: of two that bring the same one, the DELETE decides.
+    // A challenge can be used once: if two requests present the same one, the DELETE decides.
     consumeOne: async ({ model, where }: Target) =>
       (await noting(deleteRows(sql, model as PeopleTable, conditions(where))))[0] ?? null,
   })
@@ -91,23 +91,23 @@ export function peopleAdapter(
         supportsJSON: false,
         supportsDates: true,
         supportsBooleans: true,
-        // In a transaction of ours, what the library wants to do at once is done at once already.
+        // Our own transaction is already atomic, so the library must not begin another.
         transaction: 'begin' in sql && ((work) => sql.begin((tx) => work(peopleAdapter(library, tx, noteFault)(options)))),
       },
-      // biome-ignore lint/suspicious/noExplicitAny: the library lets the caller choose the type of a row, which only it can know
+      // biome-ignore lint/suspicious/noExplicitAny: the library's caller chooses the row type, which is unknown here
       adapter: ({ getFieldName }) => custom(getFieldName) as any,
     })(options)
 }
 
 function conditions(where: Where = []): Condition[] {
   return where.map(({ field, value, operator, connector }) => {
-    if (connector !== 'AND') throw new Error('people cannot be looked for by OR')
+    if (connector !== 'AND') throw new Error('queries on people do not support OR')
     if (field !== TOKEN) return { column: field, operator, value }
     return { column: field, operator, value: Array.isArray(value) ? value.map(hashOf) : hashOf(value) }
   })
 }
 
-/** Who asked by the token gets it back; nobody else ever does. */
+/** Returns the token only to a caller that queried by it. */
 function shown(rows: Row[], where: Where = []): Row[] {
   const asked = where.find(({ field, operator }) => field === TOKEN && operator === 'eq')?.value
   return rows.map((row) => (TOKEN in row ? { ...row, [TOKEN]: asked ?? '' } : row))

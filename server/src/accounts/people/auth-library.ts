@@ -10,10 +10,10 @@ const BASE_PATH = '/dashboard/api/auth'
 export const SHORTEST_PASSWORD = 10
 export const LONGEST_PASSWORD = 128
 const SESSION_SECONDS = 7 * 24 * 3600
-/** How often a session that is used is prolonged. */
+/** How often an active session is extended. */
 const ROLL_SECONDS = 24 * 3600
 
-/** How a session began; what the activity log calls a sign-in depends on it. */
+/** How a session began; determines how the activity log describes the sign-in. */
 const METHODS: Record<string, string> = {
   '/sign-in/email': 'password',
   '/passkey/verify-authentication': 'passkey',
@@ -23,12 +23,11 @@ export type SessionMethod = 'sign-up' | 'link' | 'password change'
 
 type Setup = { publicUrl: string; secret: string; logger: Logger }
 
-/** What one call of the library works with. */
 type CallDeps = {
-  /** Everything that the call reads and writes goes through here: the pool, or a transaction that is not the library's to end. */
+  /** All reads and writes of the call go through this: the pool, or a transaction that the library must not end. */
   sql: Sql | Database
   noteFault: (error: unknown) => void
-  /** Whatever hashes a password goes through here. */
+  /** Every password hash goes through this queue. */
   queued: <T>(work: () => Promise<T>) => Promise<T>
 }
 
@@ -46,12 +45,12 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
   const isHttps = protocol === 'https:'
   const times = { createdAt: 'created_at', updatedAt: 'updated_at' }
 
-  /** For who has shown what it takes: a link, or the password that is changed. No route leads here. */
+  /** For callers that have already proven who they are, with a link or the current password. Not reachable by any route. */
   const startBody = { $Infer: { body: {} as { personId: string; method: SessionMethod } } }
   const startSession = createAuthEndpoint.serverOnly({ method: 'POST', metadata: startBody }, async (ctx) => {
     const { personId, method } = ctx.body
     const user = await ctx.context.internalAdapter.findUserById(personId)
-    if (!user) throw new Error('a person vanished')
+    if (!user) throw new Error('the person no longer exists')
     const session = await ctx.context.internalAdapter.createSession(personId, false, { method })
     await setSessionCookie(ctx, { session, user })
     return ctx.json({ personId })
@@ -62,15 +61,15 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
       appName: 'Boltyard',
       baseURL: origin,
       basePath: BASE_PATH,
-      // Both: without the list, the library would take one from the environment over ours.
+      // Set both: without the list, the library would prefer one from the environment.
       secret,
       secrets: [{ version: 1, value: secret }],
       database: peopleAdapter(database, sql, noteFault),
       telemetry: { enabled: false },
-      // C44 is kept by sign-in-guard.ts, before the library is asked.
+      // sign-in-guard.ts enforces C44 before the library is called.
       rateLimit: { enabled: false },
       logger: {
-        // Below it the library names email addresses.
+        // At lower levels, the library logs email addresses.
         level: 'error',
         log: (_level, message, ...rest) => {
           const err = rest.find((one) => one instanceof Error)
@@ -126,7 +125,7 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
       },
       plugins: [
         passkey({
-          // A browser takes no IP address for one. On one's own machine the dashboard is at localhost too.
+          // Browsers do not accept an IP address here. On the developer's own machine, the dashboard is also at localhost.
           rpID: isLoopback(hostname) ? 'localhost' : hostname,
           rpName: 'Boltyard',
           schema: {
@@ -146,12 +145,12 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
         { id: 'boltyard', endpoints: { startSession } },
       ],
       advanced: {
-        // __Host-: a browser takes such a cookie from this very host only, so that a sibling name cannot plant a session of its own. The
-        // library knows __Secure- alone, so its own prefix is off and the attribute is set by hand.
+        // __Host-: browsers accept such a cookie only from this exact host, so a sibling domain cannot plant a session. The library only
+        // supports __Secure-, so its prefix is disabled and the attribute is set here.
         cookiePrefix: isHttps ? '__Host-boltyard' : 'boltyard',
         useSecureCookies: false,
         defaultCookieAttributes: { httpOnly: true, sameSite: 'lax', secure: isHttps, path: '/' },
-        // http/session.ts asks for more: exactly our own origin, on everything that changes something.
+        // http/hooks/session.ts is stricter: every request that changes something must come from our own origin.
         disableCSRFCheck: true,
         disableOriginCheck: true,
         ipAddress: { ipAddressHeaders: ['x-client-address'] },
@@ -161,9 +160,7 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
     basePath: BASE_PATH,
     hash: hashPassword,
     verify: verifyPassword,
-    /**
-     * An instance for one call. It costs about a millisecond; in return nothing of a call is in a place where another one could find it.
-     */
+    /** One instance per call. It costs about a millisecond, and nothing of one call can leak into another. */
     open: async (deps: CallDeps) => {
       const auth = instance(deps)
       const { internalAdapter } = await auth.$context

@@ -1,7 +1,7 @@
 /**
- * The common passwords that are long enough to be chosen: from the 49,000 of zxcvbn (passwords.json of @zxcvbn-ts/language-common 4.1.3,
- * MIT, Copyright (c) 2012-2016 Dan Wheeler and Dropbox, Inc., 2021 @zxcvbn-ts), those of at least 10 characters, in lower case. All of
- * the 10,000 most common that the minimum length does not refuse already are among them.
+ * Common passwords that satisfy the minimum length: all entries of at least 10 characters, in lower case, from the 49,000 of zxcvbn
+ * (passwords.json of @zxcvbn-ts/language-common 4.1.3, MIT, Copyright (c) 2012-2016 Dan Wheeler and Dropbox, Inc., 2021 @zxcvbn-ts). They
+ * cover every password of the 10,000 most common ones that the minimum length does not already reject.
  */
 const COMMON = new Set(
   `0000000000d 0000000000o 000777fffa 0102030405 010203040506 01234567890 012345678910 0123654789 0123698745 014702580369

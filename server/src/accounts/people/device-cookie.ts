@@ -1,13 +1,13 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { derivedKey, type MasterKey } from '../../platform/secrets.ts'
 
-/** The longest that browsers keep a cookie. */
+/** The maximum that browsers allow. */
 const LIFETIME_SECONDS = 400 * 24 * 3600
 const VALUE = /^([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/
 
 /**
- * Marks a browser in which an email signed in before. It opens nothing: it only gives the browser its own count of failures (C44), so that
- * strangers who guess at the email cannot keep its owner out. It does not contain the email, and is good for no other.
+ * Marks a browser in which this email has signed in before. It grants no access: it only gives the browser its own failure count (C44), so
+ * that strangers who guess passwords cannot lock out the owner. It does not contain the email and is valid for no other.
  */
 export class DeviceCookie {
   readonly #secret: Buffer
@@ -22,7 +22,7 @@ export class DeviceCookie {
     return `${this.#isHttps ? '__Host-' : ''}boltyard.device`
   }
 
-  /** The browser's id, if this email signed in there. */
+  /** The browser's id, if this email has signed in there. */
   deviceOf(cookies: string | undefined, email: string): string | undefined {
     for (const pair of cookies?.split(';') ?? []) {
       const [name, value = ''] = pair.trim().split('=')
@@ -32,7 +32,7 @@ export class DeviceCookie {
     return undefined
   }
 
-  /** To be set after a sign-in; a browser that is known already keeps its id, and its count. */
+  /** Set after a sign-in. A known browser keeps its id and its count. */
   headerFor(cookies: string | undefined, email: string): string {
     const id = this.deviceOf(cookies, email) ?? randomBytes(16).toString('base64url')
     const value = `${id}.${this.#macOf(id, email).toString('base64url')}`

@@ -1,13 +1,13 @@
 import { Problem } from '../../problems.ts'
 
-/** Whoever is known, by a session, a link or a signed-in browser, waits before strangers and is never refused because of them. */
+/** Known clients (with a session, a link or a known browser) wait before strangers and are never rejected because of them. */
 export type HashCaller = { isKnown: boolean; signal: AbortSignal | undefined }
 
 type Waiting = { enter: () => void }
 
 /**
- * Hashing a password takes a tenth of a second of a processor, and anybody can ask for it. So few are hashed at once, few may wait, and
- * who has left is not hashed any more.
+ * Hashing a password takes a tenth of a second of CPU time, and anyone can request it. So few run at once, few may wait, and clients that
+ * have disconnected are dropped.
  */
 export class HashQueue {
   readonly #maxRunning: number
@@ -62,5 +62,5 @@ const tooBusy = (): Problem =>
     headers: { 'retry-after': '2' },
   })
 
-/** Nobody reads this answer. */
+/** The client is gone, so nobody reads this. */
 const clientLeft = (): Problem => new Problem('service_unavailable', 'The client closed the connection.')

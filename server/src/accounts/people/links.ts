@@ -24,12 +24,12 @@ const DAY_SECONDS = 24 * 3600
 const FIRST_CLAIM_SECONDS = 30 * DAY_SECONDS
 const hashOf = (token: string): Buffer => createHash('sha256').update(token).digest()
 
-/** Unknown, used, over, or to an account that has become somebody's: nobody learns which one it was. */
+/** Unknown, used, expired, or for an account that already has an owner: the response does not reveal which. */
 const noSuchLink = (): Problem => new Problem('not_found', 'This link is invalid or has expired. Ask for a new one.')
 
 /**
- * Ways in without a password: for who has just started the service, for who is invited, for who has forgotten it (no mail is sent).
- * The token has 256 random bits and stands behind the # of the address, which no browser sends and so no log has; we keep its hash.
+ * Access without a password: after the first start, with an invitation, or after forgetting the password (we send no mail). The token has
+ * 256 random bits and is in the fragment of the URL, which browsers do not send, so it reaches no log. We store only its hash.
  */
 export class Links {
   readonly #sql: Sql
@@ -42,7 +42,7 @@ export class Links {
     this.#signIn = signIn
   }
 
-  /** Longer than the others: it lies in a file that only the owner of the machine can read. */
+  /** Valid longer than others: it is in a file that only the owner of the machine can read. */
   async firstClaim(accountId: string): Promise<NewLink> {
     return this.#toAccount(accountId, FIRST_CLAIM_SECONDS, 'first run')
   }
@@ -51,14 +51,14 @@ export class Links {
     return this.#toAccount(accountId, DAY_SECONDS, actor)
   }
 
-  /** By what a person signs in with: two accounts may have one name. */
+  /** Found by the email a person signs in with, because two accounts may have the same name. */
   async toEmail(email: string, actor: string): Promise<NewLink> {
     const accountId = await findAccountOf(this.#sql, emailOf(email))
     if (accountId === undefined) throw new Problem('not_found', 'There is no account with this email address.')
     return this.toAccount(accountId, actor)
   }
 
-  /** The account of the first start has no owner yet, and its link is still good. */
+  /** Whether the account of the first start has no owner yet and its link is still valid. */
   isFirstAccountOpen(): Promise<boolean> {
     return hasOpenClaim(this.#sql, FIRST_ACCOUNT_NAME)
   }
@@ -83,10 +83,10 @@ export class Links {
     return { kind, email, needsPassword: kind !== 'sign-in', expiresAt }
   }
 
-  /** All of it or nothing: a link whose person could not be made, because the address is taken, can be tried again. */
+  /** All or nothing: if the person cannot be created, because the email is taken, the link can be used again. */
   async accept(given: Acceptance, client: Client): Promise<Entered> {
     const password = given.password === undefined ? undefined : newPasswordOf(given.password)
-    // Before the password is hashed: who has no link shall not make us work.
+    // Checked before the password is hashed: without a valid link, a caller must not cost us CPU time.
     const { kind, email: wanted } = await this.#find(given.token)
     const email = given.email === undefined ? (wanted ?? undefined) : emailOf(given.email)
     if (wanted !== null && email !== wanted) throw new Problem('bad_request', `This link is for ${wanted}.`)
@@ -121,7 +121,7 @@ export class Links {
     try {
       return await this.#signIn.enterAs(tx, client, person)
     } catch (error) {
-      // Two links to one account, used at once.
+      // Two links for one account were used at the same time.
       if ((error as { constraint?: string }).constraint === 'people_account_id_key') throw noSuchLink()
       throw error
     }

@@ -10,19 +10,19 @@ const ATTEMPTS_WINDOW_MS = 60_000
 const MAX_SIGN_UPS = 5
 const SIGN_UPS_WINDOW_MS = 3_600_000
 
-/** Whose password is tried, and from where. Both are names that cannot be mistaken for one another: `email …`, `device …`. */
+/** Whose password is tried, and from where. The prefixes (`email …`, `device …`) keep the two apart. */
 export type Guess = { target: string; source: string }
 export type Attempt = {
-  /** The password was right: the next ones begin at zero. */
+  /** The password was correct: the count starts again at zero. */
   succeeded: () => Promise<void>
-  /** It was not looked at, for want of time or of a store: it was no failure. */
+  /** The password was not checked, because of a timeout or an unavailable store, so this was not a failure. */
   takeBack: () => Promise<void>
 }
 
 /**
- * C44: people choose their passwords, so guessing must be slow, and it is refused before anything is hashed. Counted in the database, for
- * all processes together, whatever the deployment counts its other limits with. An email that nobody has is counted like any other: the
- * pause tells nobody who is registered.
+ * C44: people choose weak passwords, so guessing must be slow, and attempts are rejected before anything is hashed. Counts are kept in the
+ * database, across all processes, wherever the deployment counts its other limits. Unknown emails are counted too, so a pause does not
+ * reveal who is registered.
  */
 export class SignInGuard {
   readonly #sql: Sql
@@ -42,7 +42,7 @@ export class SignInGuard {
     return { succeeded: () => forgetFailures(this.#sql, key), takeBack: () => takeBackAttempt(this.#sql, key) }
   }
 
-  /** Each sign-up makes an account, and tells whether the email has one already. */
+  /** Each sign-up creates an account, and reveals whether the email already has one. */
   async admitSignUp(address: string): Promise<void> {
     const { hits, remainingMs } = await countHit(this.#sql, `sign-up ${address}`, SIGN_UPS_WINDOW_MS)
     if (hits > MAX_SIGN_UPS) throw tooMany(remainingMs)

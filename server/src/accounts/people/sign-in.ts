@@ -27,15 +27,15 @@ import { HashQueue } from './hash-queue.ts'
 import { SignInGuard } from './sign-in-guard.ts'
 
 export type Person = { userId: string; email: string; name: string; accountId: string; sessionId: string }
-/** Where a request came from, as far as signing in is concerned. Nothing else of it reaches the library. */
+/** The parts of a request that matter for signing in. Nothing else reaches the library. */
 export type Client = {
   address: string
   cookie: string | undefined
   userAgent: string | undefined
   origin: string | undefined
-  /** Aborted when the connection is closed. */
+  /** Aborted when the client disconnects. */
   signal?: AbortSignal | undefined
-  /** Not a stranger: has a session, a link, or signed in from this browser before. */
+  /** Has a session or a link, or signed in from this browser before. */
   isKnown?: boolean
 }
 export type AuthCall = { method: 'GET' | 'POST'; path: string; query?: Record<string, string>; body?: unknown }
@@ -45,12 +45,12 @@ export type NewPerson = {
   email: string
   name: string | undefined
   passwordHash: string
-  /** Undefined: one is made for them. */
+  /** Undefined: a new account is created. */
   accountId: string | undefined
   isSelfRegistered: boolean
 }
 
-/** What better-auth refuses, by its own name for it. */
+/** A refusal by better-auth, with its error code. */
 export class AuthRefusal extends Error {
   readonly status: number
   readonly code: string
@@ -64,16 +64,16 @@ export class AuthRefusal extends Error {
 
 const LONGEST_NAME = 100
 const LONGEST_USER_AGENT = 500
-/** Half of the threads that Node has for it: a crowd at the door must not keep files and names from being looked up. */
+/** Half of Node's thread pool: a burst of sign-ins must not block file access and name resolution. */
 const MAX_HASHES_AT_ONCE = 2
-/** About a second's worth of them. */
+/** About one second of work. */
 const MAX_WAITING_HASHES = 20
 
 /**
- * People, their sessions and passkeys: better-auth, over our store. It is loaded when somebody first needs it: it takes most of a second
- * and 45 MB, which a service that is only called by programs need not spend.
+ * People, their sessions and passkeys: better-auth on our store. It is loaded on first use, because loading takes most of a second and 45
+ * MB, which a service that is only called by programs does not need.
  *
- * Cookies are signed under the master key, so a new master key signs everybody out. That is all it does: passwords do not depend on it.
+ * Cookies are signed with a key derived from the master key, so a new master key signs everyone out. Passwords do not depend on it.
  */
 export class SignIn {
   readonly guard: SignInGuard
@@ -94,9 +94,9 @@ export class SignIn {
     this.devices = new DeviceCookie({ master, publicUrl: config.publicUrl })
   }
 
-  /** For somebody who is about to need it: loading takes most of a second. */
+  /** For a client that is about to sign in: loading takes most of a second. */
   loadAhead(): void {
-    this.load().catch((error: unknown) => this.#logger.warn({ err: error }, 'cannot load sign-in ahead of its first use'))
+    this.load().catch((error: unknown) => this.#logger.warn({ err: error }, 'cannot preload the sign-in library'))
   }
 
   load(): Promise<AuthLibrary> {
@@ -107,9 +107,9 @@ export class SignIn {
     return this.#library
   }
 
-  /** Who it is, and the cookies that prolong the session; undefined: nobody. */
+  /** The signed-in person, with cookies that extend the session; undefined if not signed in. */
   async whoIs(client: Client): Promise<{ person: Person; cookies: string[] } | undefined> {
-    // Most requests that come without a session come without a cookie: no library is needed to refuse them.
+    // Most requests without a session have no cookie, so they can be refused without loading the library.
     if (!client.cookie) return undefined
     const { headers, response } = await this.#call(this.#sql, client, ({ api }) =>
       api.getSession({ headers: headersOf(client), returnHeaders: true, query: {} }),
@@ -117,12 +117,12 @@ export class SignIn {
     if (!response) return undefined
     const { user, session } = response
     const { id: userId, email, name } = user
-    // The column is never empty; only the library's types cannot know.
+    // The column is NOT NULL, but the library's types do not know that.
     const accountId = user.accountId ?? ''
     return { person: { userId, email, name, accountId, sessionId: session.id }, cookies: headers.getSetCookie() }
   }
 
-  /** One of better-auth's own routes; AuthRefusal when it says no. */
+  /** Calls one of better-auth's own routes; throws AuthRefusal if it refuses. */
   async call(client: Client, { method, path, query, body }: AuthCall): Promise<AuthAnswer> {
     const { basePath } = await this.load()
     const url = new URL(basePath + path, new URL(this.#config.publicUrl).origin)
@@ -153,14 +153,14 @@ export class SignIn {
     return this.#queued(client, () => hash(password))
   }
 
-  /** What is done with the transaction is done together or not at all. */
+  /** Everything done in the transaction is committed together or not at all. */
   async transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T> {
-    // Before a connection is taken: the first time it takes most of a second.
+    // Load before taking a connection: the first time takes most of a second.
     await this.load()
     return this.#sql.begin(work)
   }
 
-  /** An address that is taken is refused before a password is hashed for it, and the constraint decides between two who come at once. */
+  /** Rejects a taken address before hashing a password. Between two concurrent sign-ups, the constraint decides. */
   async signUp(
     client: Client,
     { email, password, name }: { email: string; password: string; name: string | undefined },
@@ -171,7 +171,7 @@ export class SignIn {
     return this.transaction((tx) => this.enterAs(tx, client, person))
   }
 
-  /** A new person, signed in. An account without a person, or a person without an account, would be of no use to anybody. */
+  /** Creates a person and signs them in. An account without a person, or a person without an account, would be unusable. */
   async enterAs(tx: Sql, client: Client, person: NewPerson): Promise<Entered> {
     const { email, passwordHash: password } = person
     const [id, name] = [newId('person'), person.name ?? nameOf(email)]
@@ -187,7 +187,7 @@ export class SignIn {
     return { user: { id, email, name }, cookies: await this.start(tx, client, id, 'sign-up') }
   }
 
-  /** All of it or nothing: a password that is changed while the other sessions live on would protect nobody. */
+  /** All or nothing: a new password is useless if the other sessions stay open. */
   async changePassword(
     client: Client,
     { userId, email, name }: Person,
@@ -207,7 +207,7 @@ export class SignIn {
     return { user: { id: userId, email, name }, cookies }
   }
 
-  /** Whoever else was signed in is not any more. */
+  /** Also ends all other sessions of the person. */
   async replacePassword(tx: Sql, client: Client, personId: string, passwordHash: string): Promise<void> {
     await this.#call(tx, client, async ({ people }) => {
       await people.updatePassword(personId, passwordHash)
@@ -215,7 +215,7 @@ export class SignIn {
     })
   }
 
-  /** A session for who has shown what it takes; its cookies. */
+  /** Starts a session for a caller that has already proven who they are. Returns its cookies. */
   async start(tx: Sql, client: Client, personId: string, method: SessionMethod): Promise<string[]> {
     const call = { body: { personId, method }, headers: headersOf(client), returnHeaders: true as const }
     const { headers } = await this.#call(tx, client, ({ api }) => api.startSession(call))
@@ -232,8 +232,8 @@ export class SignIn {
   }
 
   /**
-   * better-auth takes a store that is down, or a queue that is full, for "nobody is signed in" or for a fault of the caller. So what they
-   * said comes first, whatever it made of it.
+   * better-auth reports an unavailable store or a full queue as "not signed in" or as a client error. So an error that we noted takes
+   * precedence over its result.
    */
   async #call<T>(sql: Sql | Database, client: Client, work: (library: AuthInstance) => Promise<T>): Promise<T> {
     const faults: unknown[] = []
@@ -241,7 +241,7 @@ export class SignIn {
     const library = await open({
       sql,
       noteFault: (error) => {
-        // Class 23, a constraint, is the store doing its work: of two who take one address, it refuses one.
+        // Class 23 (constraint violation) is the store doing its job: of two people who take the same address, one is refused.
         if (!(error as { code?: string }).code?.startsWith('23')) faults.push(error)
       },
       queued: (hashing) =>
@@ -257,7 +257,10 @@ export class SignIn {
   }
 }
 
-/** As better-auth has it, at every way in: who came in with an address or a password that it refuses could never come in again. */
+/**
+ * The same rules as better-auth's, for every way to sign up: with an address or password that it rejects, a person could never sign in
+ * again.
+ */
 const EMAIL = /^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z]{2,}$/
 
 export function emailOf(text: string): string {
@@ -265,7 +268,7 @@ export function emailOf(text: string): string {
   return text.toLowerCase()
 }
 
-/** For a new password only: one that was chosen under older rules still signs in. */
+/** For new passwords only: one chosen under older rules still works. */
 export function newPasswordOf(text: string): string {
   if (text.length < SHORTEST_PASSWORD || text.length > LONGEST_PASSWORD)
     throw new Problem('bad_request', `A password must have ${SHORTEST_PASSWORD} to ${LONGEST_PASSWORD} characters.`)
@@ -275,13 +278,13 @@ export function newPasswordOf(text: string): string {
 
 export const nameOf = (email: string): string => (email.split('@')[0] ?? '').slice(0, LONGEST_NAME)
 
-/** Whoever owns default@evil.example must not have an account that looks like the first one, or like the treasury. */
+/** The owner of default@evil.example must not get an account that looks like the first one or the treasury. */
 const accountNameOf = (email: string): string => {
   const name = nameOf(email)
   return RESERVED_NAMES.includes(name.toLowerCase()) ? email.slice(0, LONGEST_NAME) : name
 }
 
-/** Only what is named here: a header that a client invents must not become a trusted proxy's word about its address. */
+/** An allow-list: a header invented by a client must not pass for a trusted proxy's statement about its address. */
 function headersOf({ address, cookie, userAgent, origin }: Client): Headers {
   const headers = new Headers({ 'x-client-address': address })
   if (cookie !== undefined) headers.set('cookie', cookie)

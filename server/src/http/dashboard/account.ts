@@ -15,7 +15,7 @@ import { callOf } from './calls.ts'
 
 const PAGE = 50
 
-/** The account: what it earned and owes, its keys, what happened in it. */
+/** The account: earnings and costs, keys and activity. */
 export function dashboardAccountRoutes({ accounts, credit, config, keys, topUps }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     addRoute(app, getOverview, async ({ person }) => accounts.overview(person.accountId))
@@ -49,14 +49,14 @@ export function dashboardAccountRoutes({ accounts, credit, config, keys, topUps 
   }
 }
 
-/** Pages go by the id of their last row: what is added meanwhile neither repeats a row nor hides one. */
+/** Pages continue from the id of the last row: rows added meanwhile are neither repeated nor skipped. */
 function numberIn(cursor: string | undefined): number | undefined {
   if (cursor === undefined) return undefined
   if (!/^[1-9]\d{0,14}$/.test(cursor)) throw badCursor()
   return Number(cursor)
 }
 
-/** One more than a page holds tells whether there is a next one. */
+/** One extra row tells whether there is a next page. */
 function paged<N extends string, R extends { id: number }>(name: N, rows: R[]): Record<N, R[]> & { nextCursor: string | null } {
   const page = rows.slice(0, PAGE)
   const nextCursor = rows.length > PAGE ? String(page.at(-1)?.id) : null

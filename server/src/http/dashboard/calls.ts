@@ -12,9 +12,9 @@ export const callOf = ({ person }: Pick<FastifyRequest, 'person'>): Call => ({
 const ENOUGH_RANDOM = /^[A-Za-z0-9_-]{22,255}$/
 
 /**
- * An answer with credentials is sealed under what only the caller has. A program has its API key. A person has a session, and it ends:
- * who signs in again to ask for a lost answer could not open it any more. So it is the Idempotency-Key itself, which has to be a random
- * value that only the page knows. The store gets its hash: neither it nor the master key, nor both, open what is kept there.
+ * An answer with credentials is sealed with a secret that only the caller has. For a program, that is its API key. A person has a session,
+ * which can end: after signing in again, they could not open a lost answer. So the secret is the Idempotency-Key itself, which must be a
+ * random value that only the page knows. The store keeps only its hash, so even with the master key the answer cannot be opened.
  */
 export function repeatableOf(request: Pick<FastifyRequest, 'headers' | 'person' | 'body'>, route: string): Repeatable {
   const secret = request.headers['idempotency-key']?.toString()

@@ -8,18 +8,18 @@ import { addRoute } from '../route.ts'
 
 const GOODBYE_MS = 500
 const MOST_PER_ACCOUNT = 10
-/** A reader that has not taken this much will not take more. */
+/** A client with this much unread data is considered dead. */
 const MOST_WAITING_BYTES = 64 * 1024
 
-/** Server-sent events: that something changed, and what kind of thing, never what it is: for that the page asks. */
+/** Server-sent events. They say that something changed, and what kind of thing, but never the data: the page queries that. */
 export function dashboardEventRoutes({ changes, signIn }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     const streams = new EventStreams(changes)
-    // A stream never ends by itself, and the stop waits for what is open.
+    // A stream never ends on its own, and stopping waits for open responses.
     app.addHook('preClose', async () => streams.close())
     const handler = async ({ person }: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
       const stream = await streams.open(person.accountId, () => signIn.isSessionOpen(person))
-      // Closed with the stream, so that the connection does not wait for a next request when the service wants to stop.
+      // The connection closes with the stream. Otherwise it would wait for another request while the service is stopping.
       return reply
         .headers({ 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no', connection: 'close' })
         .send(stream)
@@ -50,14 +50,14 @@ export class EventStreams {
     const check = (): void => {
       isSignedIn().then(
         (isOpen) => isOpen || stream.end(),
-        // While the store is down nobody can say, and the page would be told to sign in again.
+        // While the store is down, we cannot tell, and must not make the page ask the user to sign in again.
         () => undefined,
       )
     }
-    // Before the page learns that it listens: what happens after that moment it is told.
+    // Watch before the page learns that it is listening, so that it misses no change after that.
     const leave = await this.#changes.watch(accountId, (changed) => {
       write(stream, `event: changed\ndata: ${JSON.stringify(changed)}\n\n`)
-      // Whoever signs out, here or elsewhere, leaves a line in the log.
+      // Signing out, here or elsewhere, creates an activity entry.
       if (changed.activity) check()
     })
     if (this.#isClosed) {
@@ -80,7 +80,7 @@ export class EventStreams {
     this.#byAccount.set(accountId, streams.add(stream))
     const [oldest] = streams
     if (streams.size <= MOST_PER_ACCOUNT || !oldest) return
-    // It comes back by itself, and would push out the next one at once.
+    // The page reconnects automatically, and would immediately replace the next stream.
     oldest.end('retry: 30000\n\n')
     streams.delete(oldest)
   }
@@ -91,7 +91,7 @@ export class EventStreams {
     if (streams?.size === 0) this.#byAccount.delete(accountId)
   }
 
-  /** So that no proxy takes a quiet connection for a dead one. */
+  /** Keeps proxies from closing a quiet connection. */
   #beat(): void {
     for (const streams of this.#byAccount.values()) for (const stream of streams) write(stream, ': still here\n\n')
   }
@@ -102,7 +102,7 @@ export class EventStreams {
     for (const streams of this.#byAccount.values())
       for (const stream of streams) {
         stream.end()
-        // Who does not read does not end either.
+        // A client that does not read does not end the stream either.
         setTimeout(() => stream.destroy(), GOODBYE_MS).unref()
       }
   }

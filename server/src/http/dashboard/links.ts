@@ -11,11 +11,11 @@ const Acceptance = strict({
   password: Type.Optional(Text),
 })
 
-/** What the page behind a link asks. */
+/** The calls of the page that a link opens. */
 export function linkRoutes({ links, signIn, config, limits }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))
-    // A person opens one link; who tries many is guessing, and each try is a query.
+    // A person opens one link; a client that tries many is guessing, and each try is a query.
     app.addHook('onRequest', limits.links)
     app.post<{ Body: { token: string } }>(
       '/inspect',

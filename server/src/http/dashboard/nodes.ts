@@ -22,7 +22,7 @@ import type { RouteDeps } from '../deps.ts'
 import { addRoute } from '../route.ts'
 import { callOf, repeatableOf } from './calls.ts'
 
-/** The order of the public API's routes, then the node's own money. */
+/** In the order of the public API's routes, followed by the node's wallet. */
 export function dashboardNodeRoutes({ nodes, wallets }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     addRoute(app, listOwnNodes, async (request) => ({ nodes: await nodes.list(callOf(request)) }))

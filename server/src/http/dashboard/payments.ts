@@ -20,7 +20,7 @@ export function dashboardGatewayRoutes({ payments }: RouteDeps) {
   }
 }
 
-/** A panel to try a whole 402 in: by the rules of the public API, since it is the same gateway. Each of these keeps a node busy. */
+/** The try-it panel: a complete 402 flow through the same gateway, under the rules of the public API. Each of these calls uses a node. */
 export function dashboardTryItRoutes({ payments, validation, sandbox }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     addRoute(app, createOwnPayment, async (request) => payments.create(callOf(request), request.body))

@@ -6,7 +6,7 @@ import { dashboardEventRoutes } from './events.ts'
 import { dashboardNodeRoutes } from './nodes.ts'
 import { dashboardGatewayRoutes, dashboardTryItRoutes } from './payments.ts'
 
-/** What the app asks for, with its session: the same calls to the same domain as the public API, which a key opens. */
+/** The dashboard's API. It makes the same domain calls as the public API, with a session instead of a key. */
 export function dashboardRoutes(deps: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     const signedIn = [requireSameOrigin(deps.config), requirePerson(deps)]

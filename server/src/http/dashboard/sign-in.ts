@@ -21,12 +21,12 @@ const SignInBody = strict({ email: Text, password: Text, rememberMe: Type.Option
 const PasswordChange = strict({
   currentPassword: Text,
   newPassword: Text,
-  // The others are always ended; who says so is not refused.
+  // The other sessions always end; a client that asks for it is not refused.
   revokeOtherSessions: Type.Optional(Type.Literal(true)),
 })
 const Nothing = strict({})
 const PasskeyId = Type.String({ minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9_-]+$' })
-/** As a browser makes it. What it means is checked by who knows; here only that nothing of it can upset the store. */
+/** As the browser creates it. better-auth checks its meaning; here we only make sure that the store can handle it. */
 const WebAuthn = Type.Object(
   {
     id: Type.String({ maxLength: 2048, pattern: '^[A-Za-z0-9_=+/-]+$' }),
@@ -40,7 +40,7 @@ const WebAuthn = Type.Object(
   { additionalProperties: true },
 )
 
-/** What better-auth calls a passkey that was wrong. */
+/** better-auth's codes for an invalid passkey. */
 const WRONG_PASSKEY = ['PASSKEY_NOT_FOUND', 'AUTHENTICATION_FAILED']
 const SENTENCES: Record<string, string> = {
   CHALLENGE_NOT_FOUND: 'This took too long. Start again.',
@@ -50,8 +50,8 @@ const SENTENCES: Record<string, string> = {
 }
 
 /**
- * Signing up, in and out. The routes of better-auth that are not named here do not exist, and what they take is checked here first:
- * nothing of it is an error of ours.
+ * Signing up, in and out. Only the better-auth routes listed here exist, and their input is checked here first, so that invalid input never
+ * becomes an internal error.
  */
 export function signInRoutes(deps: RouteDeps) {
   const { signIn, limits, config } = deps
@@ -78,7 +78,7 @@ export function signInRoutes(deps: RouteDeps) {
       if (cookies.length > 0) reply.header('set-cookie', cookies)
       return body
     }
-    /** A session has begun: the browser is known from then on. */
+    /** A session has begun: from now on, this browser is known. */
     const welcome = (reply: FastifyReply, client: Client, { user, cookies }: Entered): UserView => {
       reply.header('set-cookie', [...cookies, signIn.devices.headerFor(client.cookie, user.email)])
       return { user }
@@ -87,7 +87,7 @@ export function signInRoutes(deps: RouteDeps) {
       const { body, cookies } = await send(request, client, call)
       return welcome(reply, client, { ...userView(body), cookies })
     }
-    /** C44: a password that is tried was counted first, and only a wrong one stays counted. */
+    /** C44: a password attempt is counted before it is tried, and only a wrong one stays counted. */
     const guess = async <T>(request: FastifyRequest, attempt: Attempt, work: () => Promise<T>): Promise<T> => {
       let result: T
       try {
@@ -96,7 +96,7 @@ export function signInRoutes(deps: RouteDeps) {
         if (!(error instanceof WrongPassword))
           await attempt
             .takeBack()
-            .catch((err: unknown) => request.log.warn({ err }, 'a sign-in that was not tried stays counted as failed'))
+            .catch((err: unknown) => request.log.warn({ err }, 'cannot undo the count of a sign-in that was not tried'))
         throw error
       }
       await attempt.succeeded()
@@ -145,7 +145,7 @@ export function signInRoutes(deps: RouteDeps) {
       async (request, reply) => {
         newPasswordOf(request.body.newPassword)
         const client = { ...clientOf(request, reply), isKnown: true }
-        // Not the count of the email: strangers would keep its owner from changing the password.
+        // Not counted by email: otherwise strangers could keep its owner from changing the password.
         const who = `person ${request.person.userId}`
         const attempt = await signIn.guard.admit({ target: who, source: who })
         return guess(request, attempt, async () => {
@@ -177,7 +177,7 @@ export function signInRoutes(deps: RouteDeps) {
     })
     app.post('/revoke-sessions', { ...sessionNeeded, schema: { body: Nothing } }, async (request, reply) => {
       await signIn.endSessions(request.person, 'all')
-      // For the cookie; the session is gone already.
+      // Only to clear the cookie; the session is already gone.
       await call(request, reply, { method: 'POST', path: '/sign-out' })
       return { status: true }
     })
@@ -222,7 +222,7 @@ export function signInRoutes(deps: RouteDeps) {
 
 type UserView = Pick<Entered, 'user'>
 
-/** Of what better-auth answers, what a page may know: the token of the session is for the cookie alone. */
+/** The part of better-auth's response that a page may see. The session token is only for the cookie. */
 function userView(body: unknown): UserView {
   const { id, email, name } = (body as UserView).user
   return { user: { id, email, name } }
@@ -234,7 +234,7 @@ function passkeyView(body: unknown) {
   return { id, name: name ?? null, deviceType, backedUp, createdAt: Math.floor(Date.parse(createdAt) / 1000) }
 }
 
-/** Thrown, so that it can be told from everything else that a sign-in may end with. */
+/** A class of its own, so that it can be told from every other error of a sign-in. */
 class WrongPassword extends Problem {}
 
 const asProblem = (path: string, error: unknown): unknown =>
@@ -243,11 +243,11 @@ const asProblem = (path: string, error: unknown): unknown =>
 /** Undefined: not the caller's fault. */
 function problemOf(path: string, { status, code, message }: AuthRefusal): Problem | undefined {
   if (code === 'INVALID_EMAIL_OR_PASSWORD') return new WrongPassword('unauthorized', 'Wrong email address or password.')
-  // 400: the session is good, only this word is not.
+  // 400, because the session is valid; only the password is wrong.
   if (code === 'INVALID_PASSWORD') return new WrongPassword('bad_request', 'The current password is incorrect.')
   if (path === '/passkey/verify-authentication' && WRONG_PASSKEY.includes(code))
     return new Problem('unauthorized', 'This passkey does not belong to any account.')
-  // Somebody else's and none at all: one answer. Who asks is signed in, or would not have come this far.
+  // The same answer for another person's passkey and an unknown one. The caller is signed in, or would not have got this far.
   if (/^\/passkey\/(delete|update)-passkey$/.test(path) && [401, 403, 404].includes(status))
     return new Problem('not_found', 'There is no such passkey.')
   if (code === 'SESSION_NOT_FRESH')

@@ -6,14 +6,14 @@ import type { Limits } from './rate-limit.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who calls; set by requireKey before a handler runs. */
+    /** Set by requireKey before a handler runs. */
     caller: Caller
-    /** The key itself, for what only its holder may open. Never logged: log lines are made of other fields. */
+    /** The key itself, for data that only its holder may open. Never logged: the log serializers do not include it. */
     presentedKey: string
   }
 }
 
-/** The Bearer token, or undefined. Node joins repeated headers only for some names: two Authorization lines must not pass as one. */
+/** The Bearer token, if there is one. Node joins repeated headers only for some names: two Authorization lines must not pass as one. */
 function bearerToken(request: FastifyRequest): string | undefined {
   const { rawHeaders } = request.raw
   let lines = 0
@@ -23,7 +23,7 @@ function bearerToken(request: FastifyRequest): string | undefined {
   return /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.authorization ?? '')?.[1]
 }
 
-/** Missing, malformed, unknown, disabled, revoked or without the scope: one answer for all. */
+/** Missing, malformed, unknown, disabled, revoked or without the scope: the response is the same. */
 export function requireKey(keys: Keys, limits: Limits, scope?: Scope) {
   return async (request: FastifyRequest): Promise<void> => {
     const token = bearerToken(request)
@@ -32,7 +32,7 @@ export function requireKey(keys: Keys, limits: Limits, scope?: Scope) {
       await limits.failures(request)
       throw unauthorized()
     }
-    // A valid key without the scope is no guess: it counts against nobody.
+    // A valid key without the scope is not a guess, so it is not counted as a failure.
     if (scope && !key.scopes.includes(scope)) throw unauthorized()
     request.caller = key
     request.presentedKey = token ?? ''

@@ -5,8 +5,8 @@ const MAX_DEPTH = 32
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * JSON and nothing else, strictly: Fastify's own parser would turn broken UTF-8 into replacement characters and let half a surrogate
- * pair through, and what was stored would not be what was sent.
+ * Accepts only strict JSON. Fastify's parser would turn invalid UTF-8 into replacement characters and accept half a surrogate pair, so we
+ * would store something other than what was sent.
  */
 export function acceptOnlyJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()

@@ -9,14 +9,14 @@ import { Problem, storeDown } from '../../problems.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Takes every path that no other route does, and so says nothing about what a path takes. */
+    /** Matches every path that no other route does, so it says nothing about which methods a path supports. */
     isFallback?: boolean
   }
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** One shape for every error, from every layer, and the only place that renders it. */
+/** One shape for every error from every layer. This is the only place that renders them. */
 export function renderProblems(app: FastifyInstance): void {
   const routes: { method: string; pattern: RegExp }[] = []
   app.addHook('onRoute', ({ method, url, config }) => {
@@ -37,15 +37,15 @@ export function renderProblems(app: FastifyInstance): void {
     const allow = allowed.sort().join(', ')
     return new Problem('method_not_allowed', `This path only supports ${allow}.`, { headers: { allow } })
   }
-  // Before the body is looked at: what is wrong with it matters to nobody.
-  // In its own turn: what the rest of the same packet is worth must be known first, or nonsense would be answered twice.
+  // Before the body is parsed: its errors do not matter here. Asynchronous, because the rest of the same packet must be parsed first, or
+  // malformed input would get two responses.
   app.addHook('preParsing', async (request) => {
     if (request.is404) throw unknownPath(request)
   })
   app.setNotFoundHandler((request, reply) => send(reply, unknownPath(request)))
 }
 
-/** Paths that the router cannot read: no hook runs for them. */
+/** For paths that the router cannot parse: no hook runs for them. */
 export function renderRouterError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const problem =
     error.code === 'FST_ERR_BAD_URL'
@@ -54,7 +54,7 @@ export function renderRouterError(error: FastifyError, request: FastifyRequest, 
   send(reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff'), problem)
 }
 
-/** What is no HTTP gets an answer all the same, when there is still somebody to read it. */
+/** Input that is not HTTP still gets a response, if the connection can be written to. */
 export function renderClientError({ code }: Error & { code?: string }, socket: Socket): void {
   if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const problem = new Problem(
@@ -84,7 +84,7 @@ function send(reply: FastifyReply, problem: Problem): FastifyReply {
   return reply.code(problem.status).headers(problem.headers).type(JSON_TYPE).send(problem.body())
 }
 
-/** What the caller is told of an error; the rest goes to the log. */
+/** What the caller sees of an error; the rest goes to the log. */
 export function problemOf(thrown: unknown, request: { id: string; log: Logger }): Problem {
   const error = thrown as FastifyError
   if (error instanceof Problem) {
@@ -108,7 +108,7 @@ export function problemOf(thrown: unknown, request: { id: string; log: Logger })
   return new Problem('internal_error', 'Something went wrong on our side.', { details: { requestId: request.id } })
 }
 
-/** Names the field that is wrong, in words. */
+/** Describes which field is invalid, and why. */
 function sentence({ validation, validationContext }: FastifyError): string {
   const [first] = validation ?? []
   const where = validationContext === 'querystring' ? 'query parameter' : 'field'

@@ -3,14 +3,14 @@ import type { Config } from '../../config.ts'
 import { isLoopback } from '../../platform/loopback.ts'
 import { Problem } from '../../problems.ts'
 
-/** The name in a `Host` header, without its port: the same to every resolver, and so to every browser. */
+/** The name in a `Host` header, without its port, in the form that resolvers and browsers consider equal. */
 export function hostNameOf(header = ''): string {
   let name = header.toLowerCase().replace(/:\d*$/, '')
   while (name.endsWith('.')) name = name.slice(0, -1)
   return name
 }
 
-/** What stands before the domain of nodes; undefined for any other host. The domain's port, if it has one, is only for `endpointUrl`. */
+/** The label before the nodes' domain; undefined for any other host. The domain's port, if it has one, is only for `endpointUrl`. */
 export function nodeLabelOf(header: string | undefined, nodeDomain: string | undefined): string | undefined {
   if (nodeDomain === undefined) return undefined
   const [name, suffix] = [hostNameOf(header), `.${hostNameOf(nodeDomain)}`]
@@ -18,8 +18,8 @@ export function nodeLabelOf(header: string | undefined, nodeDomain: string | und
 }
 
 /**
- * A name that somebody else points at this machine makes a page of theirs one of ours to a browser (DNS rebinding), so only names that
- * the deployment knows are answered to. Of two Host lines a server in front of us may have read the other one.
+ * Prevents DNS rebinding: if someone points a name at this machine, a browser treats their page as ours. So we only respond to names the
+ * deployment knows. With two Host lines, a server in front of us may have read the other one.
  */
 export function requireKnownHost(config: Config): (request: IncomingMessage, route: string | undefined) => Problem | undefined {
   const known = new Set([new URL(config.publicUrl).hostname, ...config.allowedHosts])

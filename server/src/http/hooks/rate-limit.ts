@@ -7,45 +7,47 @@ import { type CountHit, NodeCalls } from '../node-proxy/node-calls.ts'
 const MAX_FAILURES = 30
 const FAILURE_WINDOW_MS = 60_000
 const MAX_FROM_STRANGERS = 60
-/** As much as two nodes take. Calls that a node refuses count here, and only here. */
+/** As much as two nodes accept. Calls that a node refuses count only here. */
 const MAX_NODE_CALLS_OF_ADDRESS = 1_200
-/** Addresses that one process counts at a time; beyond it the one not seen for longest is forgotten. */
+/** Addresses counted per process; beyond that, the least recently seen is forgotten. */
 const MOST_CLIENTS = 100_000
 
 type Check = (request: FastifyRequest) => Promise<void>
 export type Limits = {
   /** Node operations, per client address. */
   nodes: Check
-  /** Node operations of the dashboard, its try-it panel included: as many again, so that neither uses up the other's. */
+  /**
+   * Node operations of the dashboard, including its try-it panel: a separate limit of the same size, so that neither uses up the other's.
+   */
   dashboardNodes: Check
-  /** Failed authentications, per client address: a valid key is never refused for what others behind its address tried. */
+  /** Failed authentications, per client address: a valid key is never refused because of others behind the same address. */
   failures: Check
-  /** What anybody may have written without being known: accounts and passkey challenges, per client address. */
+  /** What unauthenticated clients can make us store: accounts and passkey challenges, per client address. */
   strangers: Check
-  /** Looks at sign-in links and invitations, and uses of them, per client address. */
+  /** Reads and uses of sign-in links and invitations, per client address. */
   links: Check
   /** Calls to nodes through the proxy, per client address. */
   nodeCallsOfAddress: (request: IncomingMessage, ip: string) => Promise<void>
-  /** The same per node: asked before a call, and told when the node took it. */
+  /** The same per node: checked before a call, and counted once the node has accepted it. */
   nodeCalls: { require: (nodeId: string) => void; count: (nodeId: string) => void }
-  /** Creations of payments, per API key and minute; undefined when the deployment wants none. */
+  /** Payment creations, per API key and minute; undefined if the deployment sets no limit. */
   creations: Check | undefined
 }
 
-/** Addresses are counted as the library does: IPv4 as it is, IPv6 by /64, since one customer has at least that many. */
+/** Addresses are counted as the library does: IPv4 as is, IPv6 by /64, because each customer has at least that many. */
 export async function addLimits(
   app: FastifyInstance,
   settings: { max: number; windowSeconds: number; gatewayMax: number },
   countHit: CountHit | undefined,
 ): Promise<Limits> {
-  // biome-ignore lint/suspicious/noExplicitAny: the library types a store by its own class, which takes no client of ours
+  // biome-ignore lint/suspicious/noExplicitAny: the library's type for a store is its own class, whose constructor does not take our client
   const store = countHit && { store: sharedStore(countHit) as any }
   await app.register(rateLimit, { global: false, cache: MOST_CLIENTS, ...store })
   const limit = (name: string, max: number, timeWindow: number, keyGenerator?: (request: FastifyRequest) => string): Check => {
     const options = { max, timeWindow, nameSpace: name, ...(keyGenerator ? { keyGenerator } : {}) }
     const check = app.createRateLimit(options as { max: number; timeWindow: number })
     return async (request) => {
-      // The address goes with the connection, and nobody is there to be told.
+      // The connection is gone, and its address with it; nobody would read the response.
       if (request.raw.socket.destroyed) return
       const result = await check(request)
       if (!result.isAllowed && result.isExceeded) throw rateLimited(max, result.ttlInSeconds)
@@ -55,7 +57,7 @@ export async function addLimits(
   const calls = new NodeCalls(countHit)
   const callsOfAddress = limit('node calls of address', MAX_NODE_CALLS_OF_ADDRESS, 60_000)
   return {
-    // These requests never reach Fastify; the library reads no more of them than this.
+    // These requests never reach Fastify. The library reads only these fields.
     nodeCallsOfAddress: (raw, ip) => callsOfAddress({ raw, ip, routeOptions: {} } as FastifyRequest),
     nodeCalls: {
       require: (nodeId) => {
@@ -78,7 +80,7 @@ export const addressOf = ({ ip }: FastifyRequest): string => normalizeIP(ip)
 
 type Counted = (error: Error | null, result?: { current: number; ttl: number }) => void
 
-/** For replicas that share nothing but the database. While it is down nobody is counted: a limit must not become an outage of its own. */
+/** For replicas that share only the database. While it is down, nothing is counted: a limit must not cause an outage. */
 function sharedStore(countHit: CountHit) {
   return class SharedStore {
     readonly #name: string

@@ -8,23 +8,23 @@ import type { RouteDeps } from '../deps.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who is signed in; set by requirePerson before a handler runs. */
+    /** The signed-in person; set by requirePerson before a handler runs. */
     person: Person
   }
 }
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 
-/** Not the answer to a missing API key: nobody is asked for a Bearer token here. */
+/** Unlike the response to a missing API key, this one does not ask for a Bearer token. */
 export const signedOut = (): Problem => new Problem('unauthorized', 'Sign in first.')
 
-/** Never true of a proxy's header or of a cookie of another name: only what is named here reaches the sign-in. */
+/** An allow-list: only these fields of a request reach the sign-in, never a proxy's header or another cookie. */
 export function clientOf(request: FastifyRequest, reply?: FastifyReply): Client {
   const { cookie, origin, 'user-agent': userAgent } = request.headers
   return { address: request.ip, cookie, origin, userAgent, signal: reply && closedSignal(reply) }
 }
 
-/** Aborted when the connection is closed: nothing needs to be done any more for who has left. */
+/** Aborted when the client disconnects, so that no more work is done for it. */
 function closedSignal({ raw }: FastifyReply): AbortSignal {
   const controller = new AbortController()
   if (raw.destroyed) controller.abort()
@@ -32,12 +32,12 @@ function closedSignal({ raw }: FastifyReply): AbortSignal {
   return controller.signal
 }
 
-/** Somebody at the machine that the service runs on, and not a proxy there that speaks for everybody. */
+/** Whether the client is on the machine that the service runs on, and is not a proxy there that forwards for others. */
 export function isOnThisMachine(config: Config, { ip }: FastifyRequest): boolean {
   return isLoopback(new URL(config.publicUrl).hostname) && isLoopback(ip)
 }
 
-/** A session that is used is prolonged, and its cookie with it. */
+/** Using a session extends it and its cookie. */
 export function requirePerson({ signIn }: Pick<RouteDeps, 'signIn'>) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const found = await signIn.whoIs(clientOf(request))
@@ -48,8 +48,8 @@ export function requirePerson({ signIn }: Pick<RouteDeps, 'signIn'>) {
 }
 
 /**
- * A page of somebody else may send our cookie along, but it cannot send our origin. SameSite alone is not enough: a sibling domain, and
- * another port of this host, are the same site.
+ * Another site's page can make the browser send our cookie, but it cannot fake our origin. SameSite alone is not enough: a sibling domain,
+ * or another port of this host, is the same site.
  */
 export function requireSameOrigin(config: Config) {
   return async (request: FastifyRequest): Promise<void> => {
@@ -58,15 +58,15 @@ export function requireSameOrigin(config: Config) {
     if (!origins.includes(request.headers.origin ?? ''))
       throw new Problem('unauthorized', `This request is only accepted from ${origins[0]}.`)
     const type = request.headers['content-type']
-    // What a form can send without asking us first.
+    // Types that a form can send without a preflight request.
     if (type !== undefined && !/^application\/json\s*(;|$)/i.test(type))
       throw new Problem('unauthorized', 'The body must be JSON, with Content-Type: application/json.')
   }
 }
 
 /**
- * Where the dashboard can be used: at PUBLIC_URL and, on one's own machine, under its other names too, because passkeys need a name and
- * 127.0.0.1 is none.
+ * Where the dashboard can be used: at PUBLIC_URL and, on the developer's own machine, at its other names too, because passkeys need a host
+ * name and do not work with 127.0.0.1.
  */
 export function originsOf({ host, publicUrl }: Config): string[] {
   const url = new URL(publicUrl)
@@ -76,7 +76,7 @@ export function originsOf({ host, publicUrl }: Config): string[] {
   return [...new Set([url.origin, ...names.map((name) => `http://${name}${port}`)])]
 }
 
-/** What a page must know before anybody is signed in, and who is. */
+/** What a page needs before anyone is signed in, and who is. */
 export function meRoutes({ config, accounts, signIn, links }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/me', { schema: { hide: true } }, async (request, reply) => {

@@ -8,9 +8,9 @@ import { Problem } from '../../problems.ts'
 import { headersTowardsClient, headersTowardsNode } from './headers.ts'
 import type { Upgrading } from './upgrade.ts'
 
-/** One request to a node and its answer. Nothing is kept: what one side does not take, the other is not asked for. */
+/** One request to a node and its response. Nothing is buffered: each side is read only as fast as the other accepts data. */
 
-/** Why goes to the log, as a word: an error of node:http may hold the bytes that were received, and they may hold a secret. */
+/** `why` goes to the log as a single word: an error of node:http may contain received bytes, which may include a secret. */
 export const nodeDown = (why: string): Problem =>
   new Problem('payment_service_unavailable', 'The node cannot be reached right now.', { cause: why })
 
@@ -26,18 +26,18 @@ export function startExchange(request: IncomingMessage, { address, path, agent, 
     const headers = headersTowardsNode(request, address, isWebsocket)
     return startRequest({ ...address, agent, method: request.method, path, headers })
   } catch {
-    // What node:http has read it can also write; this is for the day when it cannot.
+    // Unexpected: node:http can normally write whatever it has parsed.
     throw new Problem('bad_request', 'This request cannot be forwarded to the node.')
   }
 }
 
-/** `left` is aborted when the client's connection is gone. */
+/** `left` is aborted when the client disconnects. */
 export type Bounds = { limitMs: number; maxBytes: number; left: AbortSignal }
 
-/** `node` is there when the node agreed to a websocket, and only when it was asked for one. */
+/** `node` is set if a websocket was requested and the node agreed. */
 export type NodeAnswer = { response: IncomingMessage; node?: Upgrading }
 
-/** Sends the body and waits for the head of the answer. The time runs anew with each piece of the body. */
+/** Sends the body and waits for the response headers. Each chunk of the body restarts the timeout. */
 export function answerTo(
   outgoing: ClientRequest,
   body: IncomingMessage,
@@ -57,19 +57,19 @@ export function answerTo(
       settle()
       body.unpipe(outgoing)
       outgoing.destroy()
-      // Read to its end and forgotten, for the sake of the connection's next request; where there is none it is left where it is.
+      // Drain the body so that the connection can be reused; if it is going to be closed, leave the body unread.
       if (problem.headers.connection !== 'close') body.resume()
       reject(problem)
     }
     const isClientLate = (): boolean => !body.complete && !outgoing.writableNeedDrain
     const timer = setTimeout(() => fail(isClientLate() ? bodyStopped() : nodeDown('timeout')), limitMs)
-    // The server's own limit for a silent connection may be shorter than a payment takes.
+    // The server's own timeout for an idle connection may be shorter than a payment takes.
     client.setTimeout(0)
-    left.addEventListener('abort', () => fail(nodeDown('the client went away')))
+    left.addEventListener('abort', () => fail(nodeDown('the client disconnected')))
     outgoing.on('error', (error: NodeJS.ErrnoException) => fail(nodeDown(error.code ?? error.name)))
     outgoing.on('response', (response) => settle({ response }))
-    // node:http closes without a word when the node upgrades and nobody asked for it, that is, listens for it.
-    outgoing.on('close', () => fail(nodeDown('it hung up')))
+    // If the node upgrades without being asked, there is no 'upgrade' listener, and node:http closes the connection silently.
+    outgoing.on('close', () => fail(nodeDown('it closed the connection')))
     if (isWebsocket) {
       outgoing.on('upgrade', (response, socket, head) => {
         if (response.headers.upgrade?.toLowerCase() === 'websocket')
@@ -90,10 +90,10 @@ export function answerTo(
   })
 }
 
-/** The client's side of an exchange. `headers` are the service's own, which the node cannot replace. */
+/** The client's side of an exchange. `headers` are the service's own; the node cannot replace them. */
 export type Answering = { response: ServerResponse; headers: Record<string, string>; log: Logger }
 
-/** From here on the answer is the node's: what goes wrong after its head can only be told by cutting the connection. */
+/** From here on, the response is the node's: after its headers, an error can only be signalled by closing the connection. */
 export async function relay(
   outgoing: ClientRequest,
   answer: IncomingMessage,
@@ -105,15 +105,15 @@ export async function relay(
     if (body.method !== 'HEAD' && Number(answer.headers['content-length'] ?? 0) > maxBytes) throw nodeDown('answer too large')
     writeHead(answer, client, headers)
     client.flushHeaders()
-    // Whatever the node sends is written here, so this one clock sees a silent node as well as a client that does not read.
+    // Everything the node sends is written here, so this one timer detects both a silent node and a client that does not read.
     client.setTimeout(limitMs, () => client.destroy())
     await pipeline(answer, upTo(maxBytes), client, { signal: left })
   } catch (error) {
     outgoing.destroy()
     if (!client.headersSent) throw error
-    log.info({ why: (error as NodeJS.ErrnoException).code ?? (error as Error).message }, 'an answer of a node was cut off')
+    log.info({ why: (error as NodeJS.ErrnoException).code ?? (error as Error).message }, 'the response of a node was cut off')
   } finally {
-    // It answered before it had the whole body, and wants no more of it.
+    // The node responded before it received the whole body, and does not want the rest.
     if (!outgoing.writableFinished) outgoing.destroy()
     body.unpipe(outgoing)
     body.resume()
@@ -126,11 +126,11 @@ function writeHead(answer: IncomingMessage, client: ServerResponse, headers: Rec
   try {
     client.writeHead(statusCode, statusMessage, headersTowardsClient(answer, headers))
   } catch {
-    throw nodeDown('its head cannot be passed on')
+    throw nodeDown('its headers cannot be forwarded')
   }
 }
 
-/** A stream, and no generator: one that waits for the node would not notice that the client is gone. */
+/** A stream, not a generator: a generator that waits for the node would not notice that the client is gone. */
 function upTo(maxBytes: number): Transform {
   let size = 0
   return new Transform({
@@ -142,7 +142,7 @@ function upTo(maxBytes: number): Transform {
   })
 }
 
-/** The node agreed to a websocket; from the next byte on nobody here reads along. */
+/** The node agreed to a websocket; from the next byte on, we only forward. */
 export function writeSwitch(answer: IncomingMessage, { response, headers: ours }: Answering, { socket }: Upgrading): void {
   response.detachSocket(socket)
   const headers = headersTowardsClient(answer, ours, true)

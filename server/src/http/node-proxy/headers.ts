@@ -2,20 +2,23 @@ import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
 import type { NodeAddress } from '../../platform/node-agent.ts'
 
-/** What passes between a client and a node, and what does not. Headers are lists of names and values, as they came: repeated ones stay repeated. */
+/** Which headers pass between a client and a node. Headers are lists of names and values, as received: repeated ones stay repeated. */
 
-/** They speak of one connection, and ours to the node is another one. `Upgrade` is set again for websockets, the framing for bodies. */
+/**
+ * They describe a single connection, and ours to the node is a different one. `Upgrade` is set again for websockets, and framing for
+ * bodies.
+ */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade'])
 
 /**
- * Cookies are the service's own, not the node's. Whoever believes a forwarding header must know who wrote it: the node cannot.
- * `Expect` was answered by our server before we see the request. Host and framing are written anew.
+ * Cookies belong to the service, not the node. Forwarding headers can only be trusted by a server that knows who wrote them, and the node
+ * does not. Our server has already answered `Expect`. Host and framing are rewritten.
  */
 const NOT_FOR_THE_NODE = new Set(['cookie', 'forwarded', 'x-real-ip', 'via', 'host', 'expect', 'content-length'])
 
 /**
- * Under `/n/` all nodes and the service share one origin: no node may leave anything behind in a browser, or act there as the service.
- * What does no harm is named, since browsers learn new headers.
+ * Under `/n/`, all nodes and the service share one origin, so a node must not leave anything in a browser or act there as the service. This
+ * is an allow-list, because browsers keep adding headers.
  */
 const FOR_THE_CLIENT = new Set(
   ['content-type', 'content-length', 'content-encoding', 'date', 'cache-control', 'www-authenticate', 'retry-after'].concat(
@@ -27,7 +30,7 @@ const HARMLESS_IN_A_BROWSER = {
   'content-security-policy': "sandbox; default-src 'none'",
 }
 
-/** Node writes these without a body, unless told of one; all others it would frame as chunked, though there is nothing to send. */
+/** Node sends these methods without a body unless told otherwise. It would frame all others as chunked, even with nothing to send. */
 const USUALLY_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 
 const WEBSOCKET = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
@@ -36,7 +39,7 @@ export function pairs(rawHeaders: string[]): [name: string, value: string][] {
   return rawHeaders.flatMap((name, index) => (index % 2 === 0 ? [[name, rawHeaders[index + 1] ?? '']] : []))
 }
 
-/** Everything but what speaks of the one connection: the usual names, and those that `Connection` names itself. */
+/** Everything except hop-by-hop headers: the standard names, and those listed in `Connection`. */
 function endToEnd(rawHeaders: string[]): [name: string, value: string][] {
   const all = pairs(rawHeaders)
   const named = all.filter(([name]) => name.toLowerCase() === 'connection').flatMap(([, value]) => tokens(value))
@@ -54,14 +57,14 @@ export function headersTowardsNode(request: IncomingMessage, { host, port }: Nod
   return ['Host', `${isIPv6(host) ? `[${host}]` : host}:${port}`, ...kept.flat(), ...framing]
 }
 
-/** From what the parser understood, never from what was written: two readers of one message must not disagree where it ends. */
+/** From the parsed headers, never from the raw ones: two parsers of one message must not disagree about where it ends. */
 function framingOf({ method = '', headers }: IncomingMessage): string[] {
   if (headers['transfer-encoding'] !== undefined) return ['Transfer-Encoding', 'chunked']
   if (headers['content-length'] !== undefined) return ['Content-Length', headers['content-length']]
   return USUALLY_WITHOUT_BODY.has(method) ? [] : ['Content-Length', '0']
 }
 
-/** `ours` are the service's own headers; the node's of the same name are dropped. */
+/** `ours` are the service's own headers; the node's headers with the same names are dropped. */
 export function headersTowardsClient(response: IncomingMessage, ours: Record<string, string>, isWebsocket = false): string[] {
   const set: Record<string, string> = { ...ours, ...HARMLESS_IN_A_BROWSER }
   const isChunked = response.headers['transfer-encoding'] !== undefined
@@ -72,7 +75,7 @@ export function headersTowardsClient(response: IncomingMessage, ours: Record<str
   return [...Object.entries(set).flat(), ...kept.flat(), ...(isWebsocket ? WEBSOCKET : [])]
 }
 
-/** A handshake as RFC 6455 has it. One with a body is none: the bytes of the body would become the first bytes of the conversation. */
+/** A handshake as defined by RFC 6455. One with a body is not valid: the body would become the first bytes of the websocket. */
 export function isWebsocketHandshake({ method, headers, httpVersion }: IncomingMessage): boolean {
   return (
     method === 'GET' &&

@@ -1,12 +1,12 @@
-/** Counts one more hit of this key, for all processes together. The window begins with its first hit. */
+/** Counts a hit for this key across all processes. The window begins with its first hit. */
 export type CountHit = (key: string, windowMs: number) => Promise<{ hits: number; remainingMs: number }>
 
 export const MAX_NODE_CALLS = 600
 const WINDOW_MS = 60_000
 
 /**
- * How many calls a node took in the last minute. A call counts once the node has taken it: those that it answers with 401 are
- * strangers', and must not use up what its owner may do. Undefined `countHit`: no other process serves these nodes.
+ * How many calls a node accepted in the last minute. A call counts once the node has accepted it: those it answers with 401 come from
+ * strangers and must not use up the owner's limit. `countHit` is undefined if no other process serves these nodes.
  */
 export class NodeCalls {
   readonly max: number
@@ -18,7 +18,7 @@ export class NodeCalls {
     this.max = max
   }
 
-  /** Undefined: there are calls left. Otherwise when there will be some again. */
+  /** Undefined if calls are left; otherwise the time until the next one is allowed. */
   secondsUntilFree(nodeId: string): number | undefined {
     const window = this.#windowOf(nodeId)
     return window.calls < this.max ? undefined : Math.ceil((window.endsAtMs - Date.now()) / 1000)
@@ -33,7 +33,7 @@ export class NodeCalls {
         window.calls = Math.max(window.calls, hits)
         window.endsAtMs = Date.now() + remainingMs
       },
-      // While the store is down each process counts by itself: a limit must not become an outage of its own.
+      // While the store is down, each process counts on its own: a limit must not cause an outage.
       () => undefined,
     )
   }

@@ -14,14 +14,14 @@ import { responseTo, tunnel, type Upgrading } from './upgrade.ts'
 
 const MIB = 1024 * 1024
 export const PROXY_LIMITS = {
-  /** For the head of the answer, and then between bytes. */
+  /** For the response headers, and then between bytes. */
   answerMs: 10_000,
-  /** The same for calls that pay: phoenixd may try for 90 s, and a payer who hears nothing may pay twice. */
+  /** The same for calls that pay: phoenixd may try for 90 s, and a payer who gets no response may pay twice. */
   payingAnswerMs: 120_000,
   websocketIdleMs: 120_000,
   requestBytes: 64 * 1024,
   responseBytes: 16 * MIB,
-  /** Of one node, at a time; requests and websockets each. */
+  /** Per node, at a time; requests and websockets separately. */
   concurrent: 64,
 }
 export type ProxyLimits = typeof PROXY_LIMITS
@@ -30,7 +30,7 @@ const PAYING = new Set(
   ['payinvoice', 'payoffer', 'paylnaddress', 'lnurlpay', 'sendtoaddress', 'bumpfee', 'closechannel'].map((call) => `/${call}`),
 )
 
-/** A stranger's call, which must not use up what the owner may do. */
+/** A stranger's call, which must not use up the owner's limit. */
 const REFUSED = 401
 
 export type NodeProxyOptions = {
@@ -44,11 +44,11 @@ export type NodeProxyOptions = {
 type Call = Answering & {
   request: IncomingMessage
   target: NodeTarget
-  /** Set when the client asks for a websocket. */
+  /** Set if the client requested a websocket. */
   client: Upgrading | undefined
 }
 
-/** Passes requests and websockets on to nodes. */
+/** Forwards requests and websockets to nodes. */
 export class NodeProxy {
   readonly targetOf: TargetOf
   readonly #options: NodeProxyOptions
@@ -77,7 +77,7 @@ export class NodeProxy {
     response.once('finish', () => log.info({ res: response, responseTime: performance.now() - startedAt }, 'request completed'))
     const call = { request, response, target, client, headers: edge.headers(id), log }
     this.#forward(call).catch((error: unknown) => {
-      // Nobody is there to be told.
+      // The client is gone, so nobody would read a response.
       if (request.socket.destroyed) return
       if (edge.isStopping()) response.shouldKeepAlive = false
       writeProblem(response, problemOf(error, { id, log }), call.headers)
@@ -89,7 +89,7 @@ export class NodeProxy {
     if (response) this.handle(request, response, target, client)
   }
 
-  /** Requests end by themselves; websockets do not, and whoever closes the server would wait for them. */
+  /** Requests end on their own. Websockets do not, and closing the server would wait for them. */
   closeWebsockets(): void {
     for (const socket of this.#open) socket.destroy()
   }
@@ -104,7 +104,7 @@ export class NodeProxy {
     const { request, target, client } = call
     const { nodeId } = target
     if (isAmbiguous(request)) request.socket.destroy()
-    // The one that was just cut off, or the next one of its connection.
+    // Destroyed just above, or by an earlier request on the same connection.
     if (request.socket.destroyed) return
     const refusal = edge.refusal(request)
     if (refusal) throw refusal
@@ -117,10 +117,10 @@ export class NodeProxy {
     if (address === 'not found') throw noSuchNode()
     if (address === 'down') throw nodeDown('it is not running')
     calls.nodeCalls.require(nodeId)
-    // The client may have left while we looked.
+    // The client may have disconnected during the look-up.
     if (request.socket.destroyed) return
     const leave = (client ? this.#websockets : this.#requests).enter(nodeId)
-    // The connection tells, not the answer: one that waits behind others of its connection does not hear of the end.
+    // Watch the connection, not the response: a response that is queued behind others on its connection gets no close event.
     const left = new AbortController()
     const abort = (): void => left.abort()
     request.socket.once('close', abort)

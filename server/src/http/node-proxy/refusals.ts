@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import { Problem } from '../../problems.ts'
 import { pairs } from './headers.ts'
 
-/** What is refused before a node, or the store, hears of it. */
+/** What is refused before a node or the store is involved. */
 
 /**
- * Read one way here and perhaps another way by a server in front of us, so that the rest of the connection may be somebody else's
- * request. node:http takes HTTP/0.9 (a line feed in a path makes one) and HTTP/2.0 in plain text, and leaves codings other than
- * chunks on the body, which passed on as plain chunks would be another body. HTTP/1.0 knows no chunks at all.
+ * A server in front of us may parse these differently, so that the rest of the connection could be someone else's request. node:http
+ * accepts HTTP/0.9 (a line feed in a path creates one) and HTTP/2.0 in plain text, and leaves transfer codings other than chunked on the
+ * body, which would change when forwarded as plain chunks. HTTP/1.0 has no chunked coding.
  */
 export function isAmbiguous({ httpVersion, headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding']?.toLowerCase()
@@ -18,8 +18,8 @@ export function isAmbiguous({ httpVersion, headers }: IncomingMessage): boolean 
 const ASKED_FOR_HERE = ['same-origin', 'none']
 
 /**
- * A browser that was given a node's password once sends it along with what any page asks for, and a form that pays needs nobody's
- * permission. Programs send neither header.
+ * A browser that knows a node's password sends it with requests from any page, and a form that pays needs no permission. Programs send
+ * neither header.
  */
 export function refuseOtherSites({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site']
@@ -28,7 +28,7 @@ export function refuseOtherSites({ headers }: IncomingMessage): void {
   throw new Problem('forbidden_origin', 'Web pages from other origins cannot call a node. Call it from a server or a script.')
 }
 
-/** By the scheme of the origin, since only it tells which port goes without saying. */
+/** By the scheme of the origin, which determines the default port. */
 function isOriginOf(origin: string, host = ''): boolean {
   if (!URL.canParse(origin)) return false
   const { protocol, host: from } = new URL(origin)
@@ -39,8 +39,9 @@ function isOriginOf(origin: string, host = ''): boolean {
 const API_KEY = 'byk_'
 
 /**
- * A node knows only its own passwords. An API key, sent here by mistake, opens the account, so the node must not see it, wherever it
- * stands: alone, as a Bearer token, as a password, in the query. Of two Authorization lines nobody knows which one the node would read.
+ * A node knows only its own passwords. An API key that is sent here by mistake gives access to the account, so the node must not see it
+ * anywhere: on its own, as a Bearer token, as a password or in the query. With two Authorization lines, we cannot know which one the node
+ * would read.
  */
 export function refuseKeys({ rawHeaders, url = '' }: IncomingMessage): void {
   const headers = pairs(rawHeaders).map(([name, value]) => [name.toLowerCase(), value] as const)
@@ -48,7 +49,7 @@ export function refuseKeys({ rawHeaders, url = '' }: IncomingMessage): void {
   const isKeyless =
     credentials.length <= 1 &&
     !credentials.some((value) => /(^|,)\s*bearer\b/i.test(value) || basicIn(value).includes(API_KEY)) &&
-    // Cookies are not passed on, and a browser sends those of every port of its host.
+    // Cookies are not forwarded, and a browser sends those of every port on its host.
     !headers.some(([name, value]) => name !== 'cookie' && value.includes(API_KEY)) &&
     !unescaped(url).includes(API_KEY)
   if (isKeyless) return
@@ -60,6 +61,6 @@ export function refuseKeys({ rawHeaders, url = '' }: IncomingMessage): void {
 const basicIn = (value: string): string =>
   /^basic /i.test(value) ? Buffer.from(value.slice('basic '.length), 'base64').toString('latin1') : ''
 
-/** As a node would read it; what is no escape stays. */
+/** Decoded as a node would; invalid escapes stay as they are. */
 const unescaped = (url: string): string =>
   url.replace(/%([0-9a-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))

@@ -1,18 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { nodeLabelOf } from '../hooks/hosts.ts'
 
-/** What a request wants of which node. `nodeId` is undefined when what stands in its place cannot be the id of a node. */
+/** The node and path a request is for. `nodeId` is undefined if the part in its place cannot be a node id. */
 export type NodeTarget = { nodeId: string | undefined; path: string }
 export type TargetOf = (request: { url?: string | undefined; headers: IncomingHttpHeaders }) => NodeTarget | undefined
 
-/** The id undecoded: in any other spelling it is not an id. Then everything else, byte for byte. */
+/** The id is not decoded: in any other spelling it is not an id. The rest is kept byte for byte. */
 const BY_PATH = /^\/n\/([A-Za-z0-9_-]{1,200})(?![^/?])(.*)$/s
 const LABEL = /^[a-z0-9-]{1,63}$/
 
 /**
- * Undefined: the request is the service's own. Without a domain for nodes, `/n/<id>/x` is the node's. With one, it is
- * `<label>.<domain>/x` and nothing else, so that no node shares an origin with the service; and on such a name everything is the
- * node's, so that no path, however it is written, reaches the service.
+ * Undefined: the request is for the service. Without a domain for nodes, `/n/<id>/x` is for the node. With one, only `<label>.<domain>/x`
+ * is, so that no node shares an origin with the service. On such a name every request is for the node, so that no path, in any spelling,
+ * reaches the service.
  */
 export function nodeTargets(nodeDomain: string | undefined): TargetOf {
   if (nodeDomain === undefined)

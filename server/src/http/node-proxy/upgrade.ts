@@ -1,12 +1,12 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** A client that asked for a websocket: its connection is no longer node:http's, and these bytes came after the handshake. */
+/** A client that requested a websocket: node:http no longer handles its connection, and `head` holds the bytes after the handshake. */
 export type Upgrading = { socket: Socket; head: Buffer }
 
 /**
- * What does not end in a websocket is answered like any other request, and the connection closed. Undefined: it cannot be answered,
- * and the connection is closed already.
+ * A request that does not end in a websocket gets an ordinary response, and the connection is closed. Undefined: no response is possible,
+ * and the connection is already closed.
  */
 export function responseTo(request: IncomingMessage, { socket }: Upgrading): ServerResponse | undefined {
   const cut = (): unknown => socket.destroy()
@@ -15,7 +15,7 @@ export function responseTo(request: IncomingMessage, { socket }: Upgrading): Ser
   try {
     response.assignSocket(socket)
   } catch {
-    // An earlier request of this connection is still being answered, and the answers would mix.
+    // An earlier request on this connection is still being answered, and the responses would mix.
     cut()
     return undefined
   }
@@ -25,7 +25,10 @@ export function responseTo(request: IncomingMessage, { socket }: Upgrading): Ser
   return response
 }
 
-/** Bytes both ways until one side ends, or neither has moved one for `idleMs`: each byte passes both sockets. */
+/**
+ * Forwards bytes both ways until one side ends or nothing has moved for `idleMs`. Each byte passes both sockets, so either timer covers
+ * both directions.
+ */
 export function tunnel(client: Upgrading, node: Upgrading, idleMs: number): Promise<void> {
   return new Promise((resolve) => {
     const ways = [

@@ -52,7 +52,7 @@ export function gatewayRoutes({ keys, limits, payments, validation, deliveries }
   }
 }
 
-/** A credential that is missing is a wrong one; a body that is wrong otherwise is a bad request, and that goes first. */
+/** A missing credential is an invalid credential. Any other invalid body is a bad request, which takes precedence. */
 export function requireCredential({ body: schema }: { body: TObject }): preValidationHookHandler {
   return ({ body }, _reply, done) => {
     const isBad =

@@ -9,40 +9,43 @@ export type NodeInfo = {
   channels: Channel[]
 }
 
-/** balanceSat: undefined where the node tells none. */
+/** balanceSat: undefined if the node does not report one. */
 export type Channel = { state: string; balanceSat: number | undefined }
 
-/** refused: nobody listens. silent: somebody does, and does not answer. */
+/** refused: nothing listens on the port. silent: something listens but does not respond. */
 export type InfoAnswer = { answer: 'info'; info: NodeInfo } | { answer: 'refused' | 'silent' | 'wrong password' | 'nonsense' }
 
 export type InvoiceWish = {
   /** Undefined: the payer chooses. */
   amountSat: number | undefined
   description: string
-  /** The node's own, a day, unless given. */
+  /** Defaults to the node's own: one day. */
   expirySeconds?: number
   externalId?: string
   webhookUrl?: string
 }
 
-/** refused: it answered, and not with what it was asked for. Why goes to the log: a status and our own words, never the node's. */
+/** refused: it responded, but not with what was requested. `why` goes to the log: a status and our own words, never the node's. */
 export type NoAnswer = { answer: 'unreachable' } | { answer: 'refused'; why: string }
 export type InvoiceAnswer = { answer: 'invoice'; serialized: string; paymentHash: string } | NoAnswer
-/** unknown: it has no such payment. There is no preimage in here: it proves a payment, and the node tells it before anyone has paid. */
+/**
+ * unknown: the node has no such payment. The preimage is left out on purpose: it proves a payment, and the node returns it before anyone
+ * has paid.
+ */
 export type IncomingAnswer =
   | { answer: 'incoming'; isPaid: boolean; completedAtMs: number | undefined }
   | { answer: 'unknown' }
   | NoAnswer
 
 const MAX_BYTES = 1024 * 1024
-/** phoenixd's own limit, in its own measure. */
+/** phoenixd's own limit, in its own unit. */
 const MAX_DESCRIPTION_UNITS = 128
 const HASH = /^[0-9a-f]{64}$/
 
 const kept = keepingAgent(32)
 
 export async function getInfo(address: NodeAddress, password: string, timeoutMs: number): Promise<InfoAnswer> {
-  // Behind thirty-two slow payments a node that is well would look silent, and be restarted in the midst of them.
+  // With a shared agent, this request would queue behind 32 slow payments. A healthy node would look silent and be restarted while it pays.
   const reply = await ask(address, password, { path: '/getinfo' }, timeoutMs, freshAgent)
   if (reply === 'nobody listens') return { answer: 'refused' }
   if (typeof reply === 'string') return { answer: 'silent' }
@@ -86,19 +89,19 @@ export async function findIncoming(
   if (reply.status === 404) return { answer: 'unknown' }
   if (reply.status !== 200) return refused(reply.status)
   const found = objectIn(reply.text)
-  // Of another payment it would say that this one is paid.
+  // An answer about a different payment must not mark this one as paid.
   if (found.paymentHash !== paymentHash || typeof found.isPaid !== 'boolean')
     return { answer: 'refused', why: 'the answer is not this payment' }
   if (!found.isPaid) return { answer: 'incoming', isPaid: false, completedAtMs: undefined }
-  // The time goes into a receipt, and a receipt is for ever.
-  if (!isTimeMs(found.completedAt)) return { answer: 'refused', why: 'the payment is paid at no time' }
+  // The time goes into a receipt, and a receipt never changes.
+  if (!isTimeMs(found.completedAt)) return { answer: 'refused', why: 'the payment is paid but has no valid time' }
   return { answer: 'incoming', isPaid: true, completedAtMs: found.completedAt }
 }
 
 type Call = { path: string; form?: Record<string, string> }
 type Reply = { status: number; text: string } | 'nobody listens' | 'no answer' | 'not HTTP' | 'too large'
 
-/** The time is for everything: a connection, the head of the answer and all of its body. */
+/** The timeout covers everything: the connection, the headers and the whole body. */
 export function ask(address: NodeAddress, password: string, call: Call, timeoutMs: number, agent: Agent = kept): Promise<Reply> {
   const authorization = `Basic ${Buffer.from(`:${password}`).toString('base64')}`
   const type = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -111,12 +114,12 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
       if (isOver) return
       isOver = true
       clearTimeout(timer)
-      // Otherwise whatever still comes would be read, and the connection be kept for somebody else's request.
+      // Otherwise the rest of the response would still be read, and the connection reused for another request.
       if (typeof reply === 'string') outgoing.destroy()
       resolve(reply)
     }
-    // A clock of our own: a request that waits for a connection is told of its end only when it has got one.
-    // After a turn in which sockets are read: in a process that was busy an answer that came in time may lie there unread.
+    // Our own timer: a request that waits for a connection gets its timeout event only once it has one. setImmediate lets pending socket
+    // reads run first: in a busy process, a response that arrived in time may still be unread.
     const timer = setTimeout(() => setImmediate(finish, 'no answer'), timeoutMs)
     const send = (through: Agent): void => {
       let bytesBefore = 0
@@ -135,7 +138,7 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
         response.on('error', () => finish('no answer'))
         response.on('end', () => finish({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }))
       })
-      // Nobody asked for one, and without a listener node:http closes without a word.
+      // We never ask for an upgrade. Without a listener, node:http would close the connection silently.
       outgoing.on('upgrade', () => finish('not HTTP'))
       outgoing.on('error', (error: NodeJS.ErrnoException) => {
         if (!isOver && isClosedInPassing(outgoing, bytesBefore, error)) send(freshAgent)
@@ -148,8 +151,8 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
 }
 
 /**
- * A kept connection that the daemon closed just when we wrote to it. To ask again is safe even where the first request did arrive: a
- * look-up changes nothing, and an invoice that nobody was told of is paid by nobody.
+ * The daemon closed an idle connection just as we wrote to it. A retry is safe even if the first request arrived: a look-up changes
+ * nothing, and nobody pays an invoice that was never returned.
  */
 function isClosedInPassing(outgoing: ClientRequest, bytesBefore: number, error: NodeJS.ErrnoException): boolean {
   const isClosed = error.code === 'ECONNRESET' || error.code === 'EPIPE'
@@ -172,12 +175,12 @@ export const refused = (status: number): NoAnswer => ({ answer: 'refused', why: 
 const sha256 = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex')
 export const isHash = (value: unknown): value is string => typeof value === 'string' && HASH.test(value)
 
-/** Beyond the year 9999 no date can be written any more, and a settlement that has one could never get its receipt. */
+/** Dates after the year 9999 cannot be formatted, and a settlement with one could never get its receipt. */
 export function isTimeMs(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < 253_402_300_800_000
 }
 
-/** Undefined: not JSON. */
+/** Undefined if the text is not JSON. */
 export function valueIn(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -186,7 +189,7 @@ export function valueIn(text: string): unknown {
   }
 }
 
-/** What is not an object has no fields. */
+/** A value that is not an object has no fields. */
 export function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
@@ -211,7 +214,7 @@ function channelIn(value: unknown): Channel {
   return { state: typeof state === 'string' ? state : '', balanceSat: isAmount(balanceSat) ? balanceSat : undefined }
 }
 
-/** States whose balance is all that we have in the channel. One that is not listed here counts as funds, whatever balance it tells. */
+/** States in which the reported balance is all we have in the channel. Any other state counts as funds, whatever its balance. */
 const KNOWN_STATES = new Set([
   'Normal',
   'WaitForFundingConfirmed',
@@ -226,7 +229,7 @@ const KNOWN_STATES = new Set([
 /** Offline and syncing channels hide their balance until the peer is back. */
 const isHidden = ({ state, balanceSat }: Channel): boolean => balanceSat === undefined && /^(Offline|Syncing)(\(|$)/.test(state)
 
-/** A refused opening leaves such an entry until the daemon restarts. It never held anything. */
+/** A refused opening leaves such an entry until the daemon restarts. It never held funds. */
 export const isAborted = ({ state, balanceSat }: Channel): boolean => state === 'Aborted' && balanceSat === undefined
 
 function mayHoldFunds(channel: Channel): boolean {
@@ -235,15 +238,15 @@ function mayHoldFunds(channel: Channel): boolean {
 }
 
 /**
- * Undefined: this answer tells nothing. One channel with money is enough to know; that there is none is only known when no channel
- * hides its balance, and not before the block height: until then a daemon has not restored its channels and lists none.
+ * Undefined: unknown. One channel with money is enough for true. False requires that no channel hides its balance and that the block height
+ * is known: until then, a daemon has not restored its channels and lists none.
  */
 export function hasFunds({ blockHeight, channels }: NodeInfo): boolean | undefined {
   if (channels.some(mayHoldFunds)) return true
   return blockHeight === undefined || channels.some(isHidden) ? undefined : false
 }
 
-/** Undefined while any channel does not tell its balance: a sum without it would look like lost money. */
+/** Undefined while any channel hides its balance: a partial sum would look like lost money. */
 export function balanceOf({ blockHeight, channels }: NodeInfo): number | undefined {
   const balances = channels.filter((channel) => !isAborted(channel)).map(({ balanceSat }) => balanceSat)
   if (blockHeight === undefined || !balances.every((sat) => sat !== undefined)) return undefined

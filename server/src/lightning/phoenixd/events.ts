@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { fieldsOf, isHash, valueIn } from './client.ts'
 
-/** Whether the holder of the node's webhook secret signed these very bytes. */
+/** Whether the holder of the node's webhook secret signed exactly these bytes. */
 export function isSignedWith(secret: string, body: Buffer, signature: string): boolean {
   const expected = createHmac('sha256', secret).update(body).digest()
   // Buffer.from accepts upper case and stops at the first non-hex character: one signature would have many spellings.

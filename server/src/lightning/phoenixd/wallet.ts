@@ -2,9 +2,9 @@ import { readInvoice } from '../../../../protocol/src/bolt11.ts'
 import { freshAgent, type NodeAddress } from '../../platform/node-agent.ts'
 import { ask, fieldsOf, isAmount, isHash, isTimeMs, type NoAnswer, noAnswer, objectIn, refused, valueIn } from './client.ts'
 
-/** What a node's owner sees and does with the money in it: the part of its API that the gateway has no use for. */
+/** What owners see and do with a node's money: the part of its API that the gateway does not use. */
 
-/** There is no preimage in here: it proves a payment, and the node tells it before anyone has paid. */
+/** The preimage is left out on purpose: it proves a payment, and the node returns it before anyone has paid. */
 export type WalletPayment = {
   direction: 'in' | 'out'
   paymentHash: string | undefined
@@ -18,7 +18,7 @@ export type WalletPayment = {
 export type BalanceAnswer = { answer: 'balance'; balanceSat: number; feeCreditSat: number } | NoAnswer
 export type PaymentsAnswer = { answer: 'payments'; payments: WalletPayment[] } | NoAnswer
 export type PaymentAnswer = { answer: 'payment'; payment: WalletPayment } | { answer: 'unknown' } | NoAnswer
-/** uncertain: it may have been sent, may be on its way, or may never be. Who asks must not pay again, but look. */
+/** uncertain: it may have been sent, may be in flight or may never be sent. The caller must look it up instead of paying again. */
 export type SentAnswer =
   | { answer: 'sent'; amountSat: number; feeSat: number }
   | { answer: 'failed'; reason: string }
@@ -26,9 +26,9 @@ export type SentAnswer =
   | { answer: 'uncertain' }
   | NoAnswer
 
-/** An answer of so many stays well below what we read of one. */
+/** A page of this size stays well below the maximum response size. */
 const PAGE = 400
-/** Outgoing payments come oldest first, and there is no way to ask for the last ones: what is recent is asked for by its age. */
+/** Outgoing payments are listed oldest first, and phoenixd cannot list the latest ones. So recent payments are selected by age. */
 const AGES_MS = [86_400_000, 30 * 86_400_000, Number.POSITIVE_INFINITY]
 const LONGEST_REASON = 300
 
@@ -42,7 +42,7 @@ export async function getBalance(address: NodeAddress, password: string, timeout
     : { answer: 'refused', why: 'the answer is not a balance' }
 }
 
-/** The newest invoices by when they were made, unpaid ones too. */
+/** The newest invoices by creation time, including unpaid ones. */
 export async function listIncoming(
   address: NodeAddress,
   password: string,
@@ -52,7 +52,7 @@ export async function listIncoming(
   return listed(address, password, `/payments/incoming?all=true&limit=${limit}`, timeoutMs, incomingIn)
 }
 
-/** The newest, whatever became of them. */
+/** The newest payments, whatever their outcome. */
 export async function listOutgoing(
   address: NodeAddress,
   password: string,
@@ -86,7 +86,7 @@ export async function findIncomingPayment(
   return found(address, password, `/payments/incoming/${paymentHash}`, paymentHash, timeoutMs, incomingIn)
 }
 
-/** Of several attempts the best: one that succeeded, else one that is on its way, else one that failed. */
+/** Of several attempts, prefers one that succeeded, then one in flight, then one that failed. */
 export async function findOutgoingPayment(
   address: NodeAddress,
   password: string,
@@ -96,10 +96,7 @@ export async function findOutgoingPayment(
   return found(address, password, `/payments/outgoingbyhash/${paymentHash}`, paymentHash, timeoutMs, outgoingIn)
 }
 
-/**
- * Sent once, whatever happens: on a connection of its own, since what is written to one that the daemon was about to close is written
- * again to another.
- */
+/** Sent exactly once, on a connection of its own: node:http sends a request again if a reused connection was just being closed. */
 export async function payInvoice(
   address: NodeAddress,
   password: string,
@@ -112,11 +109,11 @@ export async function payInvoice(
   if (reply === 'nobody listens') return noAnswer(reply)
   if (typeof reply === 'string') return { answer: 'uncertain' }
   if (reply.status === 401) return { answer: 'wrong password' }
-  // What the request itself is refused for was looked at before anything was sent. All else may have come too late.
+  // A 4xx means that the node rejected the request before sending anything. Any other error may have come after that.
   if (reply.status >= 400 && reply.status < 500) return refused(reply.status)
   if (reply.status !== 200) return { answer: 'uncertain' }
   const { recipientAmountSat, routingFeeSat, paymentPreimage, reason } = objectIn(reply.text)
-  // The preimage is the only difference that counts: a failure is a 200 too.
+  // Only the preimage tells success from failure: both have status 200.
   if (isHash(paymentPreimage) && isAmount(recipientAmountSat) && isAmount(routingFeeSat))
     return { answer: 'sent', amountSat: recipientAmountSat, feeSat: routingFeeSat }
   if (paymentPreimage === undefined && typeof reason === 'string')
@@ -141,7 +138,7 @@ async function listed(
   const payments = list.map(read)
   return payments.every((payment) => payment !== undefined)
     ? { answer: 'payments', payments }
-    : { answer: 'refused', why: 'the list holds what is no payment' }
+    : { answer: 'refused', why: 'the list contains an entry that is not a payment' }
 }
 
 async function found(
@@ -157,7 +154,7 @@ async function found(
   if (reply.status === 404) return { answer: 'unknown' }
   if (reply.status !== 200) return refused(reply.status)
   const payment = read(valueIn(reply.text))
-  // Of another payment it would say what became of this one.
+  // An answer about a different payment must not decide this one's outcome.
   return payment?.paymentHash === paymentHash
     ? { answer: 'payment', payment }
     : { answer: 'refused', why: 'the answer is not this payment' }
@@ -179,7 +176,7 @@ function incomingIn(value: unknown): WalletPayment | undefined {
   }
 }
 
-/** On-chain ones have no description, and a fee that nobody can explain looks like a theft. */
+/** On-chain payments have no description, and an unexplained fee looks like theft. */
 const ON_CHAIN: Record<string, string> = {
   auto_liquidity: 'Inbound liquidity, bought automatically',
   manual_liquidity: 'Inbound liquidity',
@@ -196,7 +193,7 @@ function outgoingIn(value: unknown): WalletPayment | undefined {
   return {
     direction: 'out',
     paymentHash: isHash(paymentHash) ? paymentHash : undefined,
-    // With the fee, and cut to whole satoshis, once it is paid; without it before that.
+    // phoenixd's amount includes the fee, rounded down to whole satoshis, once the payment is paid; before that it excludes it.
     amountSat: isPaid ? Math.max(0, Math.ceil((sent * 1000 - feeMsat) / 1000)) : sent,
     feeMsat,
     description: described,

@@ -4,20 +4,20 @@ import { unpostedMsat } from './usage.ts'
 const balanceMsat = (sql: Sql, accountId: Fragment | string) => sql`
   (SELECT coalesce(sum(e.amount_msat), 0) FROM credit_entries e WHERE e.account_id = ${accountId})::bigint`
 
-/** What is in the ledger less what is not in it yet: one statement, so that what is being posted counts once. */
+/** The ledger's balance minus unposted usage, in one statement, so that usage being posted at this moment counts exactly once. */
 const leftMsat = (sql: Sql, accountId: Fragment | string, priceMsatPerDay: number) => sql`
   (${balanceMsat(sql, accountId)} - ${unpostedMsat(sql, accountId, priceMsatPerDay)})`
 
 /**
- * What is missing for a day of the nodes that cost now and so many more; 0 when nothing is. In the transaction that adds one: the
- * account's row lock lets one at a time through, and a node that is being started counts already, so that two cannot start on the
- * credit of one.
+ * The credit missing for one day of the nodes that are charged now, plus `more`; 0 if none is missing. Call it in the transaction that adds
+ * or starts a node: the account's row lock admits one caller at a time, and a starting node already counts, so two cannot start on credit
+ * for one.
  */
 export async function missingCredit(sql: Sql, accountId: string, priceMsatPerDay: number, more: number): Promise<number> {
   if (priceMsatPerDay === 0) return 0
   const [account] = await sql<{ isTreasury: boolean }[]>`
     SELECT is_treasury AS "isTreasury" FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`
-  // Its nodes cost nothing, and one that was stopped must be able to take payments again.
+  // The treasury's nodes are free, and a stopped one must be able to receive payments again.
   if (account?.isTreasury) return 0
   const [row] = await sql<{ leftMsat: number; costing: number }[]>`
     SELECT ${leftMsat(sql, accountId, priceMsatPerDay)} AS "leftMsat",
@@ -42,8 +42,8 @@ const entryFields = (sql: Sql) => sql`
   id, amount_msat AS "amountMsat", kind, reason, reference, unix_seconds(created_at) AS "createdAt"`
 
 /**
- * Undefined: no such account. A number: that is the balance, and it does not have what was to be taken. Under the account's row lock, so
- * that two who take the last of it do not both find it.
+ * Undefined: no such account. A number: the balance, which is too low for the deduction. Runs under the account's row lock, so that two
+ * callers cannot both deduct the last of it.
  */
 export async function insertCredit(database: Database, entry: NewEntry): Promise<EntryRow | number | undefined> {
   return database.begin(async (sql) => {
@@ -64,7 +64,7 @@ export async function insertCredit(database: Database, entry: NewEntry): Promise
 
 export type LedgerRow = EntryRow & { balanceAfterMsat: number }
 
-/** Newest first, each with the balance that it left: a page adds up without the pages before it. */
+/** Newest first, each with the balance after it, so that a page adds up without the pages before it. */
 export async function listEntries(sql: Sql, accountId: string, before: number | undefined, limit: number): Promise<LedgerRow[]> {
   const wanted = sql`account_id = ${accountId} ${before === undefined ? sql`` : sql`AND id < ${before}`}`
   return sql<LedgerRow[]>`
@@ -82,7 +82,7 @@ export type CreditRow = {
   accountId: string
   balanceMsat: number
   unpostedMsat: number
-  /** Nodes that cost now, and all that are meant to run: one that failed comes back by itself. */
+  /** `costing`: nodes that are charged now. `running`: all that should run, including failed ones, which are restarted automatically. */
   costing: number
   running: number
   level: WarningLevel
@@ -112,7 +112,7 @@ export async function findCredit(sql: Sql, accountId: string, priceMsatPerDay: n
   return row
 }
 
-/** Accounts that could be warned, or were: those with something that is meant to run. */
+/** Accounts that may need a warning or have had one: those with nodes that should run. */
 export async function listWatchedCredit(sql: Sql, priceMsatPerDay: number): Promise<CreditRow[]> {
   return sql<CreditRow[]>`
     SELECT ${creditColumns(sql, priceMsatPerDay)} FROM ${creditTables(sql)}
@@ -122,11 +122,11 @@ export async function listWatchedCredit(sql: Sql, priceMsatPerDay: number): Prom
 export type WarningChange = {
   level: WarningLevel
   isEmpty: boolean
-  /** What the account is told; undefined: it was told already. */
+  /** The warning to send; undefined if it was already sent. */
   tells: { level: WarningLevel; runwaySeconds: number | null } | undefined
 }
 
-/** Of any number of processes that saw the same, one writes it down and warns. */
+/** If several processes see the same change, exactly one records it and warns. */
 export async function recordWarning(sql: Sql, before: CreditRow, { level, isEmpty, tells }: WarningChange): Promise<void> {
   await sql`
     WITH recorded AS (
@@ -141,7 +141,7 @@ export async function recordWarning(sql: Sql, before: CreditRow, { level, isEmpt
     SELECT account_id, 'credit', 'credit.warning', ${sql.json(tells ?? {})} FROM recorded WHERE ${tells !== undefined}`
 }
 
-/** Looked at again where it is decided: what was paid meanwhile counts. */
+/** Checked again in the deciding transaction, because the account may have been topped up meanwhile. */
 export async function isOutOfGrace(sql: Sql, accountId: string, priceMsatPerDay: number, graceSeconds: number): Promise<boolean> {
   const [row] = await sql`
     SELECT 1 FROM credit_warnings w WHERE w.account_id = ${accountId}
@@ -149,7 +149,7 @@ export async function isOutOfGrace(sql: Sql, accountId: string, priceMsatPerDay:
   return row !== undefined
 }
 
-/** What can be stopped now: of these accounts, and nobody is at it. */
+/** Nodes of these accounts that can be stopped now: ready or failed, with no operation in progress. */
 export async function listStoppableNodes(sql: Sql, accountIds: string[]): Promise<{ id: string; accountId: string }[]> {
   return sql<{ id: string; accountId: string }[]>`
     SELECT id, account_id AS "accountId" FROM nodes

@@ -16,7 +16,7 @@ export type NewTopUp = {
   expiresAtSeconds: number
 }
 
-/** Undefined: the node gave that hash before, and one payment would count for two. */
+/** Undefined: the node has already used that payment hash, so one payment would count twice. */
 export async function insertTopUp(sql: Sql, topUp: NewTopUp): Promise<TopUpRow | undefined> {
   const [row] = await sql<TopUpRow[]>`
     INSERT INTO top_ups (payment_hash, account_id, node_id, amount_sat, invoice, expires_at, ask_at)
@@ -38,7 +38,7 @@ export async function isTopUp(sql: Sql, paymentHash: Buffer): Promise<boolean> {
 
 export type OpenTopUps = { open: number; same: TopUpRow | undefined }
 
-/** What the account could pay now, and one of this amount and node that can be paid for long enough. */
+/** The account's open top-ups, and one with this amount and node that can be paid for long enough. */
 export async function openTopUps(
   sql: Sql,
   { accountId, nodeId, amountSat }: { accountId: string; nodeId: string; amountSat: number },
@@ -53,8 +53,8 @@ export async function openTopUps(
 }
 
 /**
- * The node's word that a top-up was paid, and the credit for it: one statement, so that it is both or neither, once. With the invoice's
- * own amount, whatever was sent. False: not one of ours, or known already.
+ * Records the settlement and adds the credit in one statement: both or neither, and only once. Credits the invoice's amount, whatever was
+ * sent. False: not one of ours, or already recorded.
  */
 export async function settleTopUp(
   sql: Sql,

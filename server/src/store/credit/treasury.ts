@@ -2,7 +2,7 @@ import type { Database, Sql } from '../db.ts'
 
 export type Treasury = { nodeId: string; status: string }
 
-/** The named node of the treasury's account, or, when none is named, its first. Undefined: there is nobody to pay. */
+/** The given node of the treasury's account or, if none is given, its first node. Undefined: credit cannot be bought. */
 export async function findTreasury(sql: Sql, nodeId: string | undefined): Promise<Treasury | undefined> {
   const [row] = await sql<Treasury[]>`
     SELECT n.id AS "nodeId", n.status FROM accounts a JOIN nodes n ON n.account_id = a.id
@@ -12,7 +12,10 @@ export async function findTreasury(sql: Sql, nodeId: string | undefined): Promis
 
 export const TREASURY_NAME = 'treasury'
 
-/** False: there is no such node, or its account is not called so. There is one treasury: what was it before is an account like others. */
+/**
+ * False: there is no such node, or its account does not have the treasury's name. There is one treasury: a previous one becomes an ordinary
+ * account.
+ */
 export async function markTreasury(database: Database, nodeId: string): Promise<boolean> {
   return database.begin(async (sql) => {
     await lockTreasury(sql)
@@ -27,12 +30,12 @@ export async function markTreasury(database: Database, nodeId: string): Promise<
   })
 }
 
-/** Until the end of the transaction: two processes that start at once must not make two. */
+/** Held until the end of the transaction, so that two processes starting at once do not create two. */
 export async function lockTreasury(sql: Sql): Promise<void> {
   await sql`SELECT pg_advisory_xact_lock(hashtextextended('treasury', 0))`
 }
 
-/** False: there is one already. */
+/** False if one already exists. */
 export async function insertTreasuryAccount(sql: Sql, accountId: string, actor: string): Promise<boolean> {
   const [row] = await sql`
     WITH account AS (

@@ -1,13 +1,15 @@
 import type { Fragment, Sql } from '../db.ts'
 
-/** Nodes whose rows nobody is changing. Who changes one closes its interval, and must not meet another that closes it at the same time. */
+/**
+ * Nodes whose rows are not locked. A transaction that changes a node closes its interval, and no one else may close it at the same time.
+ */
 const restingNodes = (sql: Sql, started: Fragment) => sql`
   SELECT n.id FROM nodes n JOIN usage_intervals u ON u.node_id = n.id AND u.ended_at IS NULL AND u.started_at <= ${started}
   ORDER BY n.id LIMIT 1000 FOR NO KEY UPDATE OF n SKIP LOCKED`
 
 /**
- * What has gone on for an hour is closed, and goes on in the same minute. However long nobody did this, it is one interval, and nothing
- * is lost.
+ * Closes intervals that are at least an hour old and opens the next one at the same moment. After a long pause it is one long interval;
+ * nothing is lost.
  */
 export async function closeHours(sql: Sql): Promise<number> {
   const anHourAgo = sql`whole_minute(now()) - interval '1 hour'`
@@ -22,8 +24,8 @@ export async function closeHours(sql: Sql): Promise<number> {
 }
 
 /**
- * Every closed interval becomes one entry of the ledger: marked and entered by one statement, it is both or neither, and of two that
- * post at once each takes what the other has not. Returns how many intervals were posted. What cost nothing is no entry.
+ * Turns every closed interval into one ledger entry. One statement marks and enters it, so it is both or neither, and concurrent callers
+ * post different intervals. Returns the number of intervals posted. Intervals that cost nothing get no entry.
  */
 export async function postUsage(sql: Sql, priceMsatPerDay: number, limit: number): Promise<number> {
   const [row] = await sql<{ posted: number }[]>`
@@ -48,7 +50,7 @@ export async function postUsage(sql: Sql, priceMsatPerDay: number, limit: number
   return row?.posted ?? 0
 }
 
-/** While nodes cost nothing nothing is kept: otherwise a price that is set later would be asked for the time before it. */
+/** While nodes are free, usage is not kept. Otherwise a price set later would be charged for the time before it. */
 export async function forgetUsage(sql: Sql): Promise<void> {
   await sql`
     WITH resting AS MATERIALIZED (${restingNodes(sql, sql`whole_minute(now()) - interval '1 minute'`)})
@@ -57,7 +59,10 @@ export async function forgetUsage(sql: Sql): Promise<void> {
   await sql`DELETE FROM usage_intervals WHERE posted_at IS NULL AND ended_at IS NOT NULL`
 }
 
-/** All that an account has used and the ledger does not have yet, until now. An interval that begins later than now, by a clock that was set back, is none. */
+/**
+ * What an account has used until now that is not in the ledger yet. An interval that starts in the future, after the clock was set back,
+ * does not count.
+ */
 export const unpostedMsat = (sql: Sql, accountId: Fragment | string, priceMsatPerDay: number) => sql`
   (SELECT coalesce(sum(usage_charge(${priceMsatPerDay}::bigint, unix_minute(u.started_at),
             greatest(unix_minute(u.started_at), unix_minute(coalesce(u.ended_at, now()))))), 0)

@@ -3,23 +3,23 @@ import type { Sql } from '../db.ts'
 import type { DesiredState, History, Status } from './node-state.ts'
 import { columns, type NodeRow } from './nodes.ts'
 
-/** Until the end of the transaction: concurrent creations count, number and pay one after the other. */
+/** Held until the end of the transaction: concurrent creations are counted, numbered and charged one after the other. */
 export async function lockCreations(sql: Sql, accountId: string, host: string): Promise<void> {
   const [account] = await sql`SELECT 1 FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`
-  if (!account) throw new Error('the account of a key is gone')
-  // Other accounts fill the same host, and the lock above does not hold them off.
+  if (!account) throw new Error('the account no longer exists')
+  // Other accounts use the same host, and the account's row lock does not block them.
   await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`nodes of ${host}`}, 0))`
 }
 
 export type NodeCounts = {
   ofAccount: number
-  /** Without the treasury's. */
+  /** Excludes the treasury's nodes. */
   onHost: number
-  /** Signed up by themselves, and has neither topped up nor been given credit by the operator. */
+  /** The account signed up on its own, and has neither topped up nor received credit from the operator. */
   isNewcomer: boolean
 }
 
-/** Once `lockCreations` has returned nobody else adds to these. */
+/** After `lockCreations`, no other transaction changes these counts. */
 export async function countNodes(sql: Sql, accountId: string, host: string): Promise<NodeCounts> {
   const [counts] = await sql<NodeCounts[]>`
     SELECT (SELECT count(*) FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL)::int AS "ofAccount",
@@ -28,15 +28,15 @@ export async function countNodes(sql: Sql, accountId: string, host: string): Pro
            (SELECT is_self_registered AND NOT EXISTS (
               SELECT 1 FROM credit_entries e WHERE e.account_id = ${accountId} AND e.kind IN ('top_up', 'operator') AND e.amount_msat > 0)
             FROM accounts WHERE id = ${accountId}) AS "isNewcomer"`
-  if (!counts) throw new Error('a count without a row')
+  if (!counts) throw new Error('a count returned no row')
   return counts
 }
 
-/** How many nodes the account has made, this one included. A number is not given again. */
+/** The number of nodes the account has ever created, including this one. Numbers are not reused. */
 export async function takeNodeNumber(sql: Sql, accountId: string): Promise<number> {
   const [row] = await sql<{ number: number }[]>`
     UPDATE accounts SET nodes_made = nodes_made + 1 WHERE id = ${accountId} RETURNING nodes_made AS number`
-  if (!row) throw new Error('the account of a new node is gone')
+  if (!row) throw new Error('the account no longer exists')
   return row.number
 }
 
@@ -50,13 +50,13 @@ export type NewNode = {
   accessMode: string
   status: Status
   desired: { state: DesiredState; version: string; run: number }
-  /** It is wanted from now on, by the database's clock. */
+  /** `wantedSinceMs` is set by the database's clock. */
   history: Omit<History, 'wantedSinceMs'>
   secrets: { keyId: string; dashboardAccess: Buffer; webhookSecret: Buffer; material: Buffer }
   actor: string
 }
 
-/** When its transaction has committed, the node, what it is meant to be, and its credentials are durable. */
+/** Once the transaction commits, the node, its desired state and its credentials are durable. */
 export async function insertNode(sql: Sql, node: NewNode): Promise<NodeRow> {
   const { desired, secrets } = node
   const [row] = await sql<NodeRow[]>`
@@ -66,7 +66,7 @@ export async function insertNode(sql: Sql, node: NewNode): Promise<NodeRow> {
             ${node.status}, ${desired.state}, ${desired.version}, ${desired.run},
             ${sql.json(node.history)}::jsonb || jsonb_build_object('wantedSinceMs', unix_ms(clock_timestamp())))
     RETURNING ${columns(sql)}`
-  if (!row) throw new Error('an INSERT without a row')
+  if (!row) throw new Error('an INSERT returned no row')
   await sql`
     INSERT INTO node_secrets (node_id, key_id, dashboard_access, webhook_secret, material)
     VALUES (${node.id}, ${secrets.keyId}, ${secrets.dashboardAccess}, ${secrets.webhookSecret}, ${secrets.material})`

@@ -1,21 +1,21 @@
-/** What is kept of a node's life. The state machine in `nodes/node.ts` decides about it; only types are stated here. */
+/** The stored state of a node, types only. The state machine in `nodes/node.ts` decides how it changes. */
 
 export type Status = 'provisioning' | 'ready' | 'stopped' | 'failed'
 export type OperationKind = 'start' | 'stop' | 'restart' | 'update' | 'delete'
 export type DesiredState = 'running' | 'stopped' | 'deleted'
 
-/** What deadlines and crash counts need. All times are the database's, in milliseconds. */
+/** For deadlines and crash counts. All times are in milliseconds, by the database's clock. */
 export type History = {
-  /** When somebody or something last asked it to come up; deadlines count from here. */
+  /** When the node was last asked to run, by a user or by the service; deadlines count from here. */
   wantedSinceMs: number
-  /** Unasked exits of the last ten minutes. */
+  /** Unexpected exits in the last ten minutes. */
   exitsMs: number[]
-  /** When the process that is there now was started, and as which run and version. */
+  /** When the current process was started, with its run and version. */
   startedAtMs: number | null
   run: number
   version: string | null
-  /** A process of that version has, or may have, connected to its peer. Then its data must never go back. */
+  /** A process of this version has connected to its peer, or may have. Its data must never be rolled back. */
   reached: boolean
-  /** What ran before an update; its data was copied. */
+  /** The version before an update, whose data was copied. */
   previousVersion: string | null
 }

@@ -31,15 +31,13 @@ export type NodeRow = {
   isSilent: boolean
   leaseEpoch: number
   deletedAt: number | null
-  /** From then on it cannot be brought back, and its data is being removed. */
+  /** Set once the node can no longer be restored and its data is being removed. */
   purgingAt: number | null
   /** The database's clock when the row was read. */
   nowMs: number
 }
 
-/**
- * `ready` is a promise that a node keeps while it is brought back, so it does not say whether the node answers. The last look at it does.
- */
+/** A node stays `ready` while it is being restarted, so the status does not say whether it responds. The last observation does. */
 export const isSilent = (sql: Sql) => sql`(status = 'ready' AND operation IS NULL AND phase NOT IN ('running', 'unknown'))`
 
 export const columns = (sql: Sql) => sql`
@@ -51,7 +49,7 @@ export const columns = (sql: Sql) => sql`
   operation_result AS "operationResult", phase, version, history, has_funds AS "hasFunds", ${isSilent(sql)} AS "isSilent", lease_epoch AS "leaseEpoch",
   unix_seconds(deleted_at) AS "deletedAt", unix_seconds(purging_at) AS "purgingAt", unix_ms(clock_timestamp()) AS "nowMs"`
 
-/** What callers see of a node. */
+/** The fields of a node that callers see. */
 export type ShownNode = Pick<
   NodeRow,
   | 'id'
@@ -69,7 +67,7 @@ export type ShownNode = Pick<
   | 'isSilent'
 >
 
-/** Only what is shown: with everything else a list of a thousand takes twice as long. */
+/** Only the visible fields: with all columns, a list of a thousand nodes takes twice as long. */
 export async function listNodes(sql: Sql, accountId: string): Promise<ShownNode[]> {
   return sql<ShownNode[]>`
     SELECT id, name, status, failure_message AS "failureMessage", update_status AS "updateStatus",
@@ -86,7 +84,7 @@ export async function findNode(sql: Sql, accountId: string, id: string): Promise
   return row
 }
 
-/** Of any account, deleted ones included: for the operator and for us. */
+/** A node of any account, including deleted ones: for the operator and for internal use. */
 export async function findAnyNode(sql: Sql, id: string): Promise<NodeRow | undefined> {
   const [row] = await sql<NodeRow[]>`SELECT ${columns(sql)} FROM nodes WHERE id = ${id}`
   return row
@@ -96,7 +94,7 @@ export async function listAllNodes(sql: Sql): Promise<NodeRow[]> {
   return sql<NodeRow[]>`SELECT ${columns(sql)} FROM nodes ORDER BY id`
 }
 
-/** Renaming never waits for an operation. The time moves only when the name does. */
+/** Renaming never waits for an operation. `updatedAt` changes only if the name does. */
 export async function renameNode(
   sql: Sql,
   accountId: string,

@@ -8,16 +8,16 @@ export type Ask = {
   timeoutMs: number
   from: readonly Status[]
   state: DesiredState | 'as it is'
-  /** Restart: the process that runs now has to go. */
+  /** Restart: the current process must be replaced. */
   newRun: boolean
   version?: string
-  /** Delete: not if there is money in it. Decided here, since it may come in while the node is being looked at. */
+  /** Delete: refuse if the node holds funds. Decided in the statement, because funds may arrive while the node is being checked. */
   unlessFunded?: boolean
 }
 
 /**
- * Of any number of callers one gets the operation, and only from a state that allows it: both are in the WHERE clause. When this has
- * committed the intent is durable; whoever dies now, it is finished all the same.
+ * Exactly one of any number of callers gets the operation, and only from a state that allows it: both conditions are in the WHERE clause.
+ * Once this commits, the intent is durable, and the operation completes even if this process dies.
  */
 export async function beginOperation(sql: Sql, accountId: string, id: string, ask: Ask): Promise<NodeRow | undefined> {
   const [row] = await sql<NodeRow[]>`
@@ -39,7 +39,7 @@ export async function beginOperation(sql: Sql, accountId: string, id: string, as
   return row
 }
 
-/** Undefined: not deleted, or too long ago. */
+/** Undefined: not deleted, or deleted too long ago. */
 export async function undeleteNode(sql: Sql, id: string, retentionDays: number): Promise<NodeRow | undefined> {
   const [row] = await sql<NodeRow[]>`
     UPDATE nodes SET deleted_at = NULL, desired_state = 'stopped', status = 'stopped', failure_message = NULL, updated_at = now(), next_at = now()

@@ -2,8 +2,8 @@ import type { Sql } from '../db.ts'
 import type { NodeRow } from './nodes.ts'
 
 /**
- * Nodes of this host that were deleted longer ago than they are kept. This statement and that of an undeletion exclude each other: from
- * here on the node cannot come back, so its data can be removed however often that is interrupted.
+ * Nodes of this host whose retention period has ended. This statement and the one that undeletes exclude each other: from here on the node
+ * cannot be restored, so removing its data can be interrupted and repeated.
  */
 export async function beginPurges(sql: Sql, host: string, retentionDays: number): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
@@ -14,7 +14,10 @@ export async function beginPurges(sql: Sql, host: string, retentionDays: number)
   return rows.map(({ id }) => id)
 }
 
-/** Once nothing of it is left on its host: what could rebuild it, and its user's number, which another node may have now. */
+/**
+ * Called when nothing of the node is left on its host. Removes the secrets that could rebuild it, and its user id, which another node may
+ * have by now.
+ */
 export async function finishPurge(sql: Sql, node: NodeRow): Promise<void> {
   await sql`
     WITH purged AS (

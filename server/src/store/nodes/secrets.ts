@@ -8,13 +8,13 @@ export type AccessRow = {
   desiredState: string
   keyId: string
   dashboardAccess: Buffer
-  /** Null for nodes made before there was a gateway. */
+  /** Null for nodes created before the gateway existed. */
   webhookSecret: Buffer | null
   isDeleted: boolean
   nowMs: number
 }
 
-/** What talking to a node takes, and nothing that could open its seed. */
+/** What is needed to talk to a node; nothing here can open its seed. */
 export async function findAccess(sql: Sql, nodeId: string): Promise<AccessRow | undefined> {
   const [row] = await sql<AccessRow[]>`
     SELECT n.account_id AS "accountId", n.host, n.status, n.desired_state AS "desiredState", s.key_id AS "keyId",
@@ -30,7 +30,7 @@ export async function findMaterial(sql: Sql, nodeId: string): Promise<{ keyId: s
   return row
 }
 
-/** Which master keys are still needed. */
+/** The master keys that are still needed. */
 export async function sealingKeyIds(sql: Sql): Promise<{ keyId: string; rows: number }[]> {
   return sql<{ keyId: string; rows: number }[]>`
     SELECT key_id AS "keyId", count(*)::int AS rows
@@ -52,7 +52,7 @@ export async function secretsUnder(sql: Sql, keyId: string, limit: number): Prom
     FROM node_secrets s JOIN nodes n ON n.id = s.node_id WHERE s.key_id = ${keyId} ORDER BY s.node_id LIMIT ${limit}`
 }
 
-/** Only over what was read: another replica may have sealed it anew meanwhile. */
+/** Only replaces the value that was read: another replica may have resealed it meanwhile. */
 export async function replaceSecrets(
   sql: Sql,
   nodeId: string,

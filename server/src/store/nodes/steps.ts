@@ -4,8 +4,8 @@ import type { History, Status } from './node-state.ts'
 import { columns, type NodeRow } from './nodes.ts'
 
 /**
- * Nodes of this host that are due, each for 30 s to one owner; the epoch fences off whoever had it before. A lease of our own on a node
- * that we are not busy with is left over from a step that failed, most often because the store was away: it need not run out.
+ * Leases due nodes of this host for 30 s; the epoch fences off earlier owners. A lease of our own on a node we are not working on is left
+ * over from a failed step, usually because the store was down, so it can be taken at once.
  */
 export async function claimDueNodes(
   sql: Sql,
@@ -39,8 +39,8 @@ export type Outcome = {
 }
 
 /**
- * False: somebody else has the node now, and nothing was written. A wish that came in meanwhile (next_at moved) is not overwritten by
- * the time of the next look.
+ * False: another process has the node now, and nothing was written. If a new request arrived meanwhile (next_at has changed), the time of
+ * the next check does not overwrite it.
  */
 export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Promise<boolean> {
   const { shows, ends, updateEnds } = outcome
@@ -61,14 +61,14 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
       AND (purging_at IS NULL) = ${node.purgingAt === null}
     RETURNING 1`
   if (row) return true
-  // Asked for something else meanwhile: give the lease back, look again at once.
+  // Something else was requested meanwhile: release the lease and check again immediately.
   await sql`UPDATE nodes SET lease_owner = NULL, lease_until = NULL, next_at = now() WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch}`
   return false
 }
 
 /**
- * A new process on this host: every node is looked at once. Since it holds the data directory's lock its former self is dead, and its
- * leases need not run out first; the epoch still fences.
+ * After a restart, every node is checked once. We hold the lock on the data directory, so the previous process is dead and its leases need
+ * not expire first; the epoch still fences.
  */
 export async function takeOverHost(sql: Sql, host: string): Promise<void> {
   await sql`UPDATE nodes SET lease_until = NULL, lease_owner = NULL, next_at = now() WHERE host = ${host}`
@@ -79,8 +79,8 @@ export async function wakeNode(sql: Sql, id: string): Promise<void> {
 }
 
 /**
- * The ports and users that versions before the runtime kept its own record wrote here. The columns stay until no older version can
- * still be serving.
+ * The ports and users recorded here by versions from before the runtime kept its own record. The columns stay until no such version can
+ * still be running.
  */
 export async function placesBefore(sql: Sql, host: string): Promise<{ id: string; port: number | null; uid: number | null }[]> {
   return sql`

@@ -1,10 +1,10 @@
 import type { Sql } from '../db.ts'
 import type { Proof, Terms } from './payments.ts'
 
-/** The terms that whoever redeems holds the payment to; what is not named is not compared. */
+/** The terms that a redemption expects; terms that are not given are not compared. */
 export type ExpectedTerms = {
   nodeId?: string
-  /** Compared with the description of a payment that has none. */
+  /** Compared with the description if the payment has no resource. */
   resource?: string
   description?: string
   amountSat?: number
@@ -12,22 +12,23 @@ export type ExpectedTerms = {
 }
 
 export type Claim = {
-  /** Null: nobody can ask for the same again. */
+  /** Null: the claim cannot be repeated. */
   requestId: string | null
   /** Null: the claim is final. */
   holdSeconds: number | null
 }
 
-/** What is to be delivered, and since when it may be. */
+/** What to deliver, and when it was claimed. */
 export type Delivery = Terms & { receipt: string | null; redeemedAt: number }
 
-/** A payment whose deliveries keep failing needs a person, not another try. */
+/** After this many failed deliveries, a person should look at the payment. */
 export const MOST_RELEASES = 10
 
 /**
- * Of any number of callers exactly one gets the delivery, and the payment is paid from then on; the request that has it gets it again,
- * and keeps its first hold. Only if the payment is settled and on these terms. Undefined: it is not, somebody else has it, or this request
- * gave it back; which, the caller finds out by reading it. Without a proof the credential was judged before. `IS TRUE` as in `findPayment`.
+ * Exactly one of any number of callers claims the delivery, which also marks the payment paid. The request that has the claim gets it
+ * again, with its original hold. Requires that the payment is settled and has these terms. Undefined: one of these does not hold, another
+ * request has the claim, or this request has released it; the caller reads the payment to find out which. Without `proof`, the credential
+ * was already judged. `IS TRUE` as in `findPayment`.
  */
 export async function claimDelivery(
   sql: Sql,
@@ -69,9 +70,9 @@ export async function claimDelivery(
 export type DeliveryName = { id: string; requestId: string }
 
 /**
- * Makes the claims that these requests hold final, also those that lapsed and that nobody else has taken; gives the ones that are. Locked
- * in one order, so that two batches with the same payments in them cannot deadlock. Each is looked up, and then written, by its key alone:
- * as a join, either could be planned as a scan of all the account's payments. The INSERT never inserts, since its rows exist and are locked.
+ * Makes the claims of these requests final, including lapsed ones that no one else has taken, and returns those that are final. Rows are
+ * locked in one order, so that two batches with the same payments cannot deadlock. Each is looked up and then written by its key alone: a
+ * join could be planned as a scan of all the account's payments. The INSERT never inserts, because its rows exist and are locked.
  */
 export async function confirmDeliveries(sql: Sql, accountId: string, deliveries: DeliveryName[]): Promise<DeliveryName[]> {
   return sql<DeliveryName[]>`
@@ -90,7 +91,7 @@ export async function confirmDeliveries(sql: Sql, accountId: string, deliveries:
     SELECT id, redeem_request_id AS "requestId" FROM held`
 }
 
-/** Gives the delivery back that this request has. False: it has none, or this payment was given back too often. */
+/** Releases this request's claim. False: it has none, or the payment was released too often. */
 export async function releaseDelivery(
   sql: Sql,
   { accountId, actor }: { accountId: string; actor: string },

@@ -1,12 +1,12 @@
 import type { Sql } from '../db.ts'
 
-/** Invoices whose nodes are asked whether they were paid: those of the gateway, and those of top-ups. */
+/** Invoices whose nodes are asked whether they were paid: those of payments and those of top-ups. */
 export type Invoices = {
   table: 'gateway_payments' | 'top_ups'
   key: 'id' | 'payment_hash'
-  /** Of one node in one sweep, so that one with many does not hold up the others. */
+  /** Per node and sweep, so that a node with many invoices does not hold up the others. */
   mostAtOnce: number
-  /** Remembers that the node said unpaid; only what is removed later has to. */
+  /** Whether to record that the node reported unpaid. Only needed where unpaid rows are removed later. */
   keepsUnpaid: boolean
 }
 
@@ -16,12 +16,12 @@ export const TOP_UP_INVOICES: Invoices = { table: 'top_ups', key: 'payment_hash'
 export type OpenInvoice = { nodeId: string; paymentHash: Buffer }
 export type DueInvoice = OpenInvoice & { isLate: boolean }
 
-/** How long after its creation the node is asked about an invoice for the first time, and how often then. */
+/** The node is first asked about an invoice this long after its creation, and then at this interval. */
 export const ASK_EVERY_SECONDS = 15
 
 /**
- * Invoices to ask the ready nodes of this host about: every 15 s until a minute after their expiry, and then when `recordAnswers` says.
- * Those of a node that is not ready stay due until it is.
+ * Invoices to ask the ready nodes of this host about: every 15 s until one minute after their expiry, then as scheduled by `recordAnswers`.
+ * Invoices of a node that is not ready stay due until it is.
  */
 export async function takeDueInvoices(
   sql: Sql,
@@ -41,13 +41,13 @@ export async function takeDueInvoices(
 
 export type AnsweredInvoice = {
   paymentHash: Buffer
-  /** The node has it and says so; one that does not know it, or answers oddly, has not said that nobody paid. */
+  /** The node knows the invoice and reported it unpaid. A node that does not know it, or answers unexpectedly, has not said that. */
   isUnpaid: boolean
 }
 
 /**
- * Late ones are asked about ten minutes and an hour after their expiry, then never. Only now that the node has answered: an ask that
- * nobody answered, or whose asker died, told nothing and does not count.
+ * Expired invoices are checked again ten minutes and one hour after their expiry, then never. Scheduled only once the node has answered: a
+ * query without an answer, or whose process died, does not count.
  */
 export async function recordAnswers(
   sql: Sql,
@@ -68,7 +68,7 @@ export async function recordAnswers(
 const hashesOf = (sql: Sql, invoices: AnsweredInvoice[]) => sql`
   SELECT decode(hash, 'hex') FROM unnest(${invoices.map(({ paymentHash }) => paymentHash.toString('hex'))}::text[]) hash`
 
-/** By its key alone: together with other conditions it would also fit the index of all open ones. */
+/** By its key alone: with other conditions, PostgreSQL might choose the index of all open invoices. */
 const keyOf = (sql: Sql, { table, key }: Invoices, { nodeId, paymentHash }: OpenInvoice) => sql`
   ${sql(key)} = (SELECT ${sql(key)} FROM ${sql(table)} WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash})`
 
@@ -78,14 +78,14 @@ export async function isOpenInvoice(sql: Sql, invoices: Invoices, invoice: OpenI
   return row !== undefined
 }
 
-/** It is asked about next, also when there was nothing left to ask. */
+/** Makes the invoice due now, even if no further check was scheduled. */
 export async function hurryInvoice(sql: Sql, invoices: Invoices, invoice: OpenInvoice): Promise<void> {
   await sql`
     UPDATE ${sql(invoices.table)} SET ask_at = now()
     WHERE ${keyOf(sql, invoices, invoice)} AND settled_at IS NULL AND (ask_at <= now()) IS NOT TRUE`
 }
 
-/** First those that can still be paid: who paid just now has had the least time to be heard of. */
+/** Invoices that can still be paid come first: a recent payment has had the least time to be noticed. */
 export async function listOpenInvoices(sql: Sql, { table }: Invoices, nodeId: string, limit: number): Promise<OpenInvoice[]> {
   return sql<OpenInvoice[]>`
     SELECT node_id AS "nodeId", payment_hash AS "paymentHash" FROM ${sql(table)}

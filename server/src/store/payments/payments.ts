@@ -21,7 +21,7 @@ export type NewPayment = {
   expiresAtSeconds: number
 }
 
-/** False: the node gave this hash before. */
+/** False: the node has already used this payment hash. */
 export async function insertPayment(sql: Sql, payment: NewPayment): Promise<boolean> {
   const [row] = await sql`
     INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, resource, challenge, payment_hash,
@@ -34,13 +34,16 @@ export async function insertPayment(sql: Sql, payment: NewPayment): Promise<bool
   return row !== undefined
 }
 
-/** What was sold, where, and for how much. */
+/** What was sold, by which node and for how much. */
 export type Terms = { nodeId: string; amountSat: number; description: string; resource: string | null }
 
-/** Whether it was claimed; what was held for too long is not. */
+/** `none` includes a hold that has lapsed. */
 export type DeliveryState = 'none' | 'held' | 'done'
 
-/** All that a validation needs, with the database's time, in one statement; of fixed text, since building it each time takes longer than sending it. */
+/**
+ * Everything a validation needs, with the database's time, in one statement. Its text is fixed, because building it takes longer than
+ * sending it.
+ */
 export type PaymentRow = Terms & {
   id: string
   protocol: Protocol
@@ -51,23 +54,26 @@ export type PaymentRow = Terms & {
   expiresAtMs: number
   isSettled: boolean
   isPaid: boolean
-  /** MPP, once it is settled. */
+  /** MPP only, once settled. */
   receipt: string | null
   delivery: DeliveryState
-  /** Also by a claim that was held for too long, until another takes its place. */
+  /** Also true for a lapsed hold, until another claim replaces it. */
   isClaimed: boolean
-  /** Null unless it is held or done. */
+  /** Null unless held or done. */
   redeemedAt: number | null
-  /** Of the last claim, also of one that was held for too long. */
+  /** The request of the last claim, even if its hold has lapsed. */
   redeemRequestId: string | null
-  /** Until it lapses; null unless it is held. */
+  /** Time until the hold lapses; null unless held. */
   heldForMs: number | null
-  /** In the order they were released. */
+  /** In the order of their release. */
   releasedRequestIds: string[]
   nowMs: number
 }
 
-/** `IS TRUE`, here and below, hides the account from the planner: without good statistics it would read all of an account's payments. */
+/**
+ * `IS TRUE`, here and below, hides the account condition from the planner, which without good statistics would read all of an account's
+ * payments.
+ */
 export async function findPayment(sql: Sql, accountId: string, id: string): Promise<PaymentRow | undefined> {
   const [row] = await sql<PaymentRow[]>`
     SELECT id, node_id AS "nodeId", protocol, amount_sat AS "amountSat", description, resource, challenge, payment_hash AS "paymentHash",
@@ -83,7 +89,7 @@ export async function findPayment(sql: Sql, accountId: string, id: string): Prom
   return row
 }
 
-/** What whoever paid is told. */
+/** What a validation returns. */
 export type PaidRow = Pick<PaymentRow, 'id' | 'protocol' | 'receipt'>
 
 export type ShownPayment = Terms & {
@@ -120,7 +126,9 @@ export async function findShownPayment(
   return row
 }
 
-/** As its status, but that what is settled and was never validated is apart: that money waits for its delivery. */
+/**
+ * Like the status, except that settled payments that were never validated are separate: their money is there, but nothing was delivered.
+ */
 const listedAs = (sql: Sql) => sql`
   CASE WHEN paid_at IS NOT NULL THEN 'paid' WHEN settled_at IS NOT NULL THEN 'settled' WHEN expires_at <= now() THEN 'expired'
        ELSE 'payment_required' END`
@@ -128,15 +136,18 @@ const listedAs = (sql: Sql) => sql`
 export type PaymentFilter = {
   status?: ShownPayment['status'] | 'settled'
   delivery?: DeliveryState
-  /** Only what the node received money for. */
+  /** Only settled payments. */
   isSettled?: true
   nodeId?: string
-  /** Only older ones than this. */
+  /** Only payments older than this one. */
   before?: string
   limit: number
 }
 
-/** A challenge lives for five minutes at most, and an id begins with the time it was made at: what is open is among the newest, and no more is read. */
+/**
+ * A challenge lives for five minutes at most, and an id begins with its creation time. So open payments are among the newest, and only
+ * those are read.
+ */
 const HOUR_MS = 3_600_000
 
 export async function listPayments(sql: Sql, accountId: string, filter: PaymentFilter): Promise<ShownPayment[]> {
@@ -151,15 +162,15 @@ export async function listPayments(sql: Sql, accountId: string, filter: PaymentF
 }
 
 /**
- * What a credential that proved itself says its payment is like. The whole challenge is not sent along: its id, which it begins with, is a
- * keyed hash of the rest.
+ * What a verified credential proves about its payment. The whole challenge is not compared: it begins with its id, which is a keyed hash of
+ * the rest.
  */
 export type Proof = { challengeBeginning: string; paymentHash: Uint8Array }
 
 /**
- * Of any number of callers exactly one turns the payment paid, and only if it is settled and the very one that was proved. Undefined:
- * another did, or it is not; which, the caller finds out by reading it. Every parameter and column costs, here: only what is not known
- * yet is asked for.
+ * Exactly one of any number of callers marks the payment paid, and only if it is settled and matches the proof. Undefined: another caller
+ * did, or it does not match; the caller reads the payment to find out which. Every parameter and column costs time here, so only what is
+ * not known yet is selected.
  */
 export async function payProved(
   sql: Sql,
@@ -177,7 +188,7 @@ export async function payProved(
   return row && { id, protocol: 'mpp', ...row }
 }
 
-/** The same for a payment whose credential was judged by hand. */
+/** The same for a payment whose credential was verified on the slow path. */
 export async function markPaid(sql: Sql, id: string, actor: string): Promise<void> {
   await sql`
     INSERT INTO paid_payments (account_id, id, actor)
@@ -186,8 +197,8 @@ export async function markPaid(sql: Sql, id: string, actor: string): Promise<voi
 }
 
 /**
- * One that the node now says was settled; undefined when it is none of ours, or known already. OFFSET 0 keeps the two conditions apart:
- * together they would also fit the index of all open ones.
+ * A payment that its node now reports as settled; undefined if it is not ours or already recorded. OFFSET 0 keeps the two conditions apart:
+ * together they would also match the index of all open payments.
  */
 export async function findUnsettled(
   sql: Sql,
@@ -202,8 +213,8 @@ export async function findUnsettled(
 }
 
 /**
- * The node's word about one of its invoices, once: the first time and its receipt stay. What was earned is in the node from now on,
- * whatever happens before the next look at it. Returns whose it is; undefined: it was known already.
+ * Records a settlement once: the first time and receipt stay. Also records that the node now has funds, because anything may happen before
+ * its next observation. Returns the account; undefined if already recorded.
  */
 export async function recordSettlement(
   sql: Sql,
@@ -224,8 +235,8 @@ export async function recordSettlement(
 }
 
 /**
- * Removes challenges that expired more than a day ago, if the node, when it was asked for the last time, an hour after the expiry or
- * later, has said that nobody paid. Gives how many.
+ * Removes challenges that expired more than a day ago if the node, when last asked at least an hour after the expiry, reported them unpaid.
+ * Returns how many.
  */
 export async function removeUnpaidPayments(sql: Sql, limit: number): Promise<number> {
   const rows = await sql`
@@ -248,7 +259,7 @@ export async function forgetRemovedPayments(sql: Sql): Promise<void> {
   await sql`DELETE FROM removed_challenges WHERE hour < now() - interval '8 days'`
 }
 
-/** How many of a node's challenges can still be paid, counted up to the most that it may have, and when the first of them ends. */
+/** How many challenges of a node can still be paid, counted up to `most`, and when the first of them expires. */
 export async function countOpen(sql: Sql, nodeId: string, most: number): Promise<{ open: number; nextEndSeconds: number }> {
   const [row] = await sql<{ open: number; nextEndSeconds: number }[]>`
     SELECT count(*)::int AS open, coalesce(ceil(extract(epoch FROM min(expires_at) - now())), 0)::int AS "nextEndSeconds"

@@ -3,7 +3,7 @@ import type { Sql } from '../db.ts'
 export type LinkKind = 'claim' | 'invitation' | 'sign-in'
 export type LinkRow = { kind: LinkKind; accountId: string | null; email: string | null; expiresAt: number }
 
-/** Neither used nor over; and nobody takes an account that has become somebody's since. */
+/** Neither used nor expired; and a claim is void once its account has an owner. */
 const isGood = (sql: Sql) => sql`
   l.used_at IS NULL AND l.expires_at > now()
   AND (l.kind <> 'claim' OR NOT EXISTS (SELECT 1 FROM people p WHERE p.account_id = l.account_id))`
@@ -11,7 +11,7 @@ const fields = (sql: Sql) => sql`
   l.kind, l.account_id AS "accountId", unix_seconds(l.expires_at) AS "expiresAt",
   CASE WHEN l.kind = 'sign-in' THEN (SELECT p.email FROM people p WHERE p.account_id = l.account_id) ELSE l.email END AS email`
 
-/** To an account: a claim while it is nobody's, else a way in for its person. Undefined: no such account. */
+/** For an account: a claim if it has no owner yet, otherwise a sign-in link for its owner. Undefined: no such account. */
 export async function insertAccountLink(
   sql: Sql,
   link: { hash: Buffer; accountId: string; seconds: number; actor: string },
@@ -39,7 +39,7 @@ export async function insertInvitation(
     INSERT INTO links (token_hash, kind, email, expires_at)
     VALUES (${hash}, 'invitation', ${email ?? null}, now() + ${seconds} * interval '1 second')
     RETURNING unix_seconds(expires_at) AS "expiresAt"`
-  if (!row) throw new Error('no link was made')
+  if (!row) throw new Error('no link was created')
   return row
 }
 
@@ -48,7 +48,7 @@ export async function findLink(sql: Sql, hash: Buffer): Promise<LinkRow | undefi
   return row
 }
 
-/** Whether an account of that name waits for its owner. */
+/** Whether the account with this name is waiting to be claimed. */
 export async function hasOpenClaim(sql: Sql, accountName: string): Promise<boolean> {
   const [row] = await sql`
     SELECT 1 FROM links l JOIN accounts a ON a.id = l.account_id
@@ -56,7 +56,10 @@ export async function hasOpenClaim(sql: Sql, accountName: string): Promise<boole
   return row !== undefined
 }
 
-/** Of any number of callers one gets it. Within the transaction that does what the link is for: if that fails, it is as good as before. */
+/**
+ * Exactly one of any number of callers can use the link. Call it in the transaction that does what the link is for: if that fails, the link
+ * stays valid.
+ */
 export async function useLink(sql: Sql, hash: Buffer): Promise<LinkRow | undefined> {
   const [row] = await sql<LinkRow[]>`
     UPDATE links AS l SET used_at = now() WHERE l.token_hash = ${hash} AND ${isGood(sql)} RETURNING ${fields(sql)}`

@@ -1,6 +1,6 @@
 import type { Database, Fragment, Sql } from '../db.ts'
 
-/** What better-auth keeps, in tables of ours. What happened to a person is in the activity log if, and only if, the row says so too. */
+/** better-auth's data in our own tables. A person's activity is logged in the statement that writes the row, so both exist or neither. */
 export type PeopleTable = 'people' | 'people_sessions' | 'people_identities' | 'people_verifications' | 'people_passkeys'
 export type Row = Record<string, unknown>
 export type Condition = { column: string; operator: string; value: unknown }
@@ -37,7 +37,7 @@ export async function countRows(sql: Sql, table: PeopleTable, where: Condition[]
   return row?.count ?? 0
 }
 
-/** With a new password the sign-in links that are still open die: whoever has one could otherwise get in past it. */
+/** A new password also ends open sign-in links: with one of them, someone could still get in without it. */
 export async function updateRows(sql: Sql, table: PeopleTable, where: Condition[], changes: Row): Promise<Row[]> {
   const isNewPassword = table === 'people_identities' && 'password_hash' in changes
   const log = isNewPassword
@@ -48,7 +48,7 @@ export async function updateRows(sql: Sql, table: PeopleTable, where: Condition[
     WITH row AS (UPDATE ${sql(table)} SET ${list(sql, sets)} WHERE ${all(sql, where)} RETURNING *), ${log} SELECT * FROM row`
 }
 
-/** One session that ends before its time was signed out; those that ran out are only swept away. */
+/** A session deleted before its expiry was a sign-out. Expired sessions are only cleaned up. */
 export async function deleteRows(sql: Sql, table: PeopleTable, where: Condition[]): Promise<Row[]> {
   const isSignOut = table === 'people_sessions' && where.some(({ column }) => column === 'token_hash')
   const log = isSignOut ? logged(sql, 'person.signed_out', sql`row.expires_at > now()`) : sql`log AS (SELECT 1)`
@@ -95,8 +95,8 @@ function one(sql: Sql, { column, operator, value }: Condition) {
     case 'in':
       return sql`${name} = ANY (${value as string[]})`
   }
-  // Better no answer than the answer to another question.
-  throw new Error(`people cannot be looked for by ${operator}`)
+  // Better to fail than to answer a different question.
+  throw new Error(`queries on people do not support ${operator}`)
 }
 
 export type SessionRow = {
@@ -121,8 +121,8 @@ export async function isOpenSession(sql: Sql, id: string): Promise<boolean> {
 }
 
 /**
- * All of a person, or all but one, and the links that would begin another. The links first, in a statement of their own: a link that is
- * being used at this moment is waited for, and the session it began is seen by the second statement.
+ * Ends all sessions of a person, or all but one, and the links that could start another. The links go first, in their own statement: if a
+ * link is being used at this moment, we wait for it, and the second statement sees the session it started.
  */
 export async function endSessions(database: Database, personId: string, except: string | undefined): Promise<void> {
   await database.begin(async (sql) => {

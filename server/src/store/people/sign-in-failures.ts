@@ -1,14 +1,14 @@
 import type { Sql } from '../db.ts'
 
-/** Failures that are free of a pause. */
+/** The number of failures before pauses begin. */
 const FREE_FAILURES = 5
 const LONGEST_PAUSE_SECONDS = 900
 const REMEMBERED = '1 day'
 const MAX_ROWS = 100_000
 
 /**
- * Counts an attempt as failed before it is tried, so that a thousand guesses sent at once are not all tried before the first one fails.
- * While a pause lasts nothing is counted, and the answer is how long it still takes.
+ * Counts an attempt as failed before it is tried, so that a thousand concurrent guesses are not all tried before the first one fails.
+ * During a pause nothing is counted, and the result is the remaining time.
  */
 export async function countAttempt(sql: Sql, key: Buffer): Promise<{ pauseMs: number }> {
   const [row] = await sql<{ pauseMs: number }[]>`
@@ -28,7 +28,7 @@ export async function countAttempt(sql: Sql, key: Buffer): Promise<{ pauseMs: nu
   return { pauseMs: row?.pauseMs ?? 0 }
 }
 
-/** The attempt was never tried: the failure that it was counted as did not happen, and neither did its pause. */
+/** The attempt was never tried, so its failure and its pause are undone. */
 export async function takeBackAttempt(sql: Sql, key: Buffer): Promise<void> {
   await sql`UPDATE sign_in_failures SET failures = greatest(0, failures - 1), paused_until = now() WHERE key = ${key}`
 }
@@ -37,7 +37,7 @@ export async function forgetFailures(sql: Sql, key: Buffer): Promise<void> {
   await sql`DELETE FROM sign_in_failures WHERE key = ${key}`
 }
 
-/** Beyond the bound those with the fewest failures go first: a flood of invented names cannot wash out a pause. */
+/** Beyond the limit, rows with the fewest failures go first: a flood of made-up names cannot push out a pause. */
 export async function forgetOldFailures(sql: Sql, maxRows = MAX_ROWS): Promise<void> {
   await sql`DELETE FROM sign_in_failures WHERE forget_at < now()`
   await sql`

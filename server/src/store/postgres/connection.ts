@@ -6,7 +6,7 @@ export type StoreAddress = string | { host: string; port: number; user: string; 
 const CONNECT_TIMEOUT_MS = 5_000
 const INT8: number = pg.types.builtins.INT8
 
-/** int8 arrives as a number: all that we count (millisatoshi included) stays below 2^53, and what does not must not be rounded. */
+/** int8 is parsed as a number: everything we count (including millisatoshis) stays below 2^53, and a larger value must not be rounded. */
 function parseInteger(text: string): number {
   const value = Number(text)
   if (!Number.isSafeInteger(value)) throw new Error('an integer from the database is too large')
@@ -18,7 +18,7 @@ const types: pg.CustomTypesConfig = {
     oid === INT8 && format !== 'binary' ? parseInteger : pg.types.getTypeParser(oid, format),
 }
 
-/** A connection that knows when it was lost. */
+/** A connection that knows whether it has been lost. */
 export class Connection extends pg.Client {
   #isLost = false
 
@@ -27,10 +27,10 @@ export class Connection extends pg.Client {
       ...(typeof address === 'string' ? { connectionString: address } : address),
       types,
       keepAlive: true,
-      // Not at the pool: there it would also limit the wait for a connection that is in use.
+      // Not set on the pool, where it would also limit the wait for a connection in use.
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     })
-    // Without a listener, a connection that is lost between two statements would end the process.
+    // Without a listener, losing the connection between two statements would end the process.
     this.on('error', () => {
       this.#isLost = true
     })
@@ -40,9 +40,9 @@ export class Connection extends pg.Client {
     return this.#isLost
   }
 
-  /** The error of a statement as the caller should see it. */
+  /** Translates the error of a statement for the caller. */
   explain(error: unknown): unknown {
-    // The server has said goodbye. The socket closes a moment later, and the next statement must not be sent on it.
+    // The server is closing this connection. The socket closes a moment later, and the next statement must not be sent on it.
     this.#isLost ||= GOODBYES.has(codeOf(error) ?? '')
     return this.#isLost && codeOf(error) === undefined ? new StoreUnavailable(error) : explainConnect(error)
   }
@@ -50,7 +50,7 @@ export class Connection extends pg.Client {
 
 /** admin_shutdown, crash_shutdown, cannot_connect_now */
 const GOODBYES = new Set(['57P01', '57P02', '57P03'])
-/** What pg says of a connection that could not be made, or that it has ended, where the operating system gave no code. */
+/** pg's messages for a failed or closed connection when the operating system gave no error code. */
 const NO_CONNECTION = new Set(['timeout expired', 'Connection terminated unexpectedly', 'Connection terminated'])
 
 export function explainConnect(error: unknown): unknown {

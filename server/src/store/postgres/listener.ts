@@ -5,13 +5,13 @@ import { Connection, type StoreAddress } from './connection.ts'
 
 export type Subscriber = {
   onNotify: (payload: string) => void
-  /** Listening has begun, for the first time or again: notifications from before did not arrive. */
+  /** Called when listening has begun or resumed. Earlier notifications were not delivered. */
   onStart: () => void
 }
 
 const RETRY_MS = 500
 
-/** One connection that listens on all channels. When it is lost, it is opened again until it works. */
+/** One connection that listens on all channels. If it is lost, it is reopened until that succeeds. */
 export class Listener {
   readonly #address: StoreAddress
   readonly #subscribers = new Map<string, Set<Subscriber>>()
@@ -24,7 +24,7 @@ export class Listener {
     this.#address = address
   }
 
-  /** Returns how to unsubscribe. */
+  /** Returns a function that unsubscribes. */
   listen(channel: string, subscriber: Subscriber): () => void {
     const subscribers = this.#subscribers.get(channel) ?? new Set()
     this.#subscribers.set(channel, subscribers.add(subscriber))
@@ -47,7 +47,7 @@ export class Listener {
         for (const [channel, subscribers] of this.#subscribers) this.#start(connection, channel, [...subscribers])
         await ended
       } catch {
-        // The store is down. Every statement says so; here it is only tried again.
+        // The store is down. Every statement reports that; here we only retry.
       } finally {
         this.#connection = undefined
       }
@@ -55,7 +55,7 @@ export class Listener {
     }
   }
 
-  /** One after the other: a connection runs one statement at a time. */
+  /** One at a time: a connection runs one statement at a time. */
   #start(connection: Connection, channel: string, subscribers: Subscriber[]): void {
     this.#starting = this.#starting.then(async () => {
       try {

@@ -11,8 +11,8 @@ const IDLE_TIMEOUT_MS = 60_000
 type Pooled = Connection & pg.PoolClient
 
 /**
- * One statement at a time on each connection, the others wait: a statement that was sent behind one that waits for a lock would wait
- * for that lock too, even if it belongs to the request that holds it.
+ * Each connection runs one statement at a time, and others wait. A statement queued behind one that waits for a lock would wait for that
+ * lock too, even if it belongs to the request that holds it.
  */
 export class Pool {
   readonly #pool: pg.Pool
@@ -60,12 +60,12 @@ export class Pool {
       await session.query(`BEGIN ${mode}`)
       try {
         const result = await work(session.sql)
-        // PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK, and not with an error.
+        // If a statement failed, PostgreSQL answers COMMIT with ROLLBACK instead of an error.
         const { command } = await session.query('COMMIT')
         if (command !== 'COMMIT') throw new Error('the transaction was rolled back: one of its statements had failed')
         return result
       } catch (error) {
-        // Fails only if the connection is lost, and the transaction with it. The first error says why.
+        // Fails only if the connection is lost, and the transaction with it. The first error is the one to report.
         await session.query('ROLLBACK').catch(() => undefined)
         throw error
       }

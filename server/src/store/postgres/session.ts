@@ -3,7 +3,7 @@ import type { Connection } from './connection.ts'
 import { type Sql, sqlOn } from './sql.ts'
 import type { Query } from './statement.ts'
 
-/** One connection for several statements. Those that are sent at the same time run one after the other. */
+/** One connection for several statements. Concurrent statements run one after the other. */
 export class Session {
   readonly sql: Sql
   readonly #connection: Connection
@@ -14,12 +14,12 @@ export class Session {
     this.#connection = connection
     this.sql = sqlOn({
       run: async (query) => (await this.query(query)).rows,
-      // pg returns a list of results if the text has several statements.
+      // pg returns a list of results if the text contains several statements.
       runText: async (text) => (await this.query(text)).rows ?? [],
     })
   }
 
-  /** The connection has prepared a statement whose tables have changed since. */
+  /** The connection has a prepared statement whose tables have changed since. */
   get isStale(): boolean {
     return this.#isStale
   }
@@ -35,7 +35,7 @@ export class Session {
     return result
   }
 
-  /** When everything that was sent has been answered. */
+  /** Resolves when every statement sent so far has completed. */
   async idle(): Promise<void> {
     await this.#last
   }

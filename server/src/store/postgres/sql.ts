@@ -1,11 +1,11 @@
 import { Identifier, Json, type Parameter, type Query, type Rows, Statement } from './statement.ts'
 
-/** Runs statements: on any connection of the pool, or in one transaction. A function that takes it works in both. */
+/** Runs statements, on any connection of the pool or in one transaction. A function that takes it works with both. */
 export interface Sql {
   <T extends readonly unknown[] = Rows>(strings: TemplateStringsArray, ...parameters: Parameter[]): Statement<T>
   (identifier: string): Identifier
   json(value: unknown): Json
-  /** Sends the text as it is, one statement or several, without parameters. Returns the rows of a single one. */
+  /** Sends the text as it is, one or several statements, without parameters. Returns the rows if there is a single statement. */
   unsafe(text: string): Promise<Rows>
 }
 

@@ -20,16 +20,16 @@ export class Json {
 
 export type Parameter = string | number | boolean | null | Date | Uint8Array | readonly Parameter[] | Identifier | Json | Fragment
 
-// biome-ignore lint/suspicious/noExplicitAny: only the SQL knows what its rows are; a caller names their type or takes what comes
+// biome-ignore lint/suspicious/noExplicitAny: only the SQL knows its row type; callers name it or accept any
 export type Rows = Record<string, any>[]
 
-/** What the driver gets. With a name, PostgreSQL parses the text once per connection. */
+/** What the driver receives. With a name, PostgreSQL parses the text once per connection. */
 export type Query = { name: string; text: string; values: unknown[] }
 
 /** Part of a statement. It is sent on its own only if it is awaited. */
 export type Fragment = Statement<readonly unknown[]>
 
-/** SQL with its parameters kept apart. It runs once, when it is first awaited, where it was made: on the pool or in a transaction. */
+/** SQL with separate parameters. It runs once, when first awaited, where it was created: on the pool or in a transaction. */
 export class Statement<T extends readonly unknown[]> implements Promise<T> {
   readonly strings: TemplateStringsArray
   readonly parameters: readonly Parameter[]
@@ -76,7 +76,7 @@ export class Statement<T extends readonly unknown[]> implements Promise<T> {
 const fixedTexts = new WeakMap<TemplateStringsArray, { name: string; text: string }>()
 
 export function toQuery({ strings, parameters }: Fragment): Query {
-  // Looked at each time: the same place in the source may hold a value now and a fragment later.
+  // Checked each time: the same place in the source may get a value now and a fragment later.
   const isFixed = parameters.every(leavesTextAlone)
   const fixed = isFixed ? fixedTexts.get(strings) : undefined
   if (fixed) return { name: fixed.name, text: fixed.text, values: parameters.map(toValue) }
@@ -92,7 +92,7 @@ function joinText(strings: TemplateStringsArray, parameters: readonly Parameter[
     const parameter = parameters[index - 1] as Parameter
     if (parameter instanceof Statement) return before + joinText(parameter.strings, parameter.parameters, values) + after
     if (parameter instanceof Identifier) return before + parameter.text + after
-    // PostgreSQL takes a parameter for text where the context does not say that it is jsonb.
+    // PostgreSQL assumes text where the context does not say that a parameter is jsonb.
     const cast = parameter instanceof Json ? '::jsonb' : ''
     return `${before}$${values.push(toValue(parameter))}${cast}${after}`
   })
@@ -107,7 +107,7 @@ function toValue(parameter: Parameter): unknown {
   return parameter instanceof Json ? parameter.text : parameter
 }
 
-/** Texts come from this program, never from a request: a few hundred at most. */
+/** Texts come from this program, never from a request, so there are a few hundred at most. */
 const names = new Map<string, string>()
 
 function nameOf(text: string): string {

@@ -1,4 +1,4 @@
-/** The connection is gone, or there was none. Whether a statement that was under way took effect is not known. */
+/** The connection was lost or could not be made. Whether a running statement took effect is unknown. */
 export class StoreUnavailable extends Error {
   readonly code = 'STORE_UNAVAILABLE'
 
