@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import fastify from 'fastify'
 
-/** The most that an HTTP server of our kind can do on this machine: it parses the same body and answers as many bytes, and nothing else. */
+/** The upper bound for an HTTP server like ours on this machine: it parses the same body, sends as many bytes, and does nothing else. */
 const app = fastify({ logger: false })
 for (const path of ['/', '/v1/gateway/payments/:id/redeem'])
   app.post(path, async ({ body }) => ({ receipt: (body as { credential: string }).credential.slice(0, 300) }))

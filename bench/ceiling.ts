@@ -2,13 +2,13 @@ import { openStore } from '../server/src/store/db.ts'
 import { closedLoop } from './measure.ts'
 
 /**
- * The most that PostgreSQL gives one process: a bare UPDATE … RETURNING through the service's own client and with as many connections,
- * of the rows that payments are (1.5 kB each), or of narrow ones (a hundred bytes).
+ * The upper bound of PostgreSQL for one process: a bare UPDATE … RETURNING through the service's own client with as many connections, on
+ * rows as large as payments (1.5 kB each) or on narrow ones (a hundred bytes).
  */
 export type Ceiling = {
   connection: { host: string; port: number; user: string; password: string; database: string }
   ids: string[]
-  /** Of the narrow rows. */
+  /** For the narrow rows. */
   accountId?: string
   callers: number
 }
@@ -22,7 +22,7 @@ process.on('message', ({ connection, ids, accountId, callers }: Ceiling) => {
         UPDATE paid_payments SET redeemed_at = now() WHERE account_id = ${accountId} AND id = ${id} AND redeemed_at IS NULL
         RETURNING id`
   const work = async () => {
-    // Every connection has the statement prepared and planned, as those of the service have theirs.
+    // Makes every connection prepare and plan the statement, as the service's connections have.
     for (let round = 0; round < 30; round++) await Promise.all(Array.from({ length: callers }, () => update()))
     const { perSecond } = await closedLoop(ids.length, callers, async (index) => {
       if ((await update(ids[index])).length !== 1) throw new Error('a row that was not updated')

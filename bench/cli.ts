@@ -11,7 +11,7 @@ function tookMs(args: string[]): number {
   return performance.now() - started
 }
 
-/** In turns with a bare Node, so that whatever else the machine does meanwhile slows both. */
+/** Alternates with bare Node, so that other load on the machine slows both. */
 export async function benchCli(quick: boolean): Promise<Measure[]> {
   const calls = { bare: ['-e', '0'], version: [BOLTYARD, '--version'], help: [BOLTYARD, '--help'] }
   const took = { bare: [] as number[], version: [] as number[], help: [] as number[] }

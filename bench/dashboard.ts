@@ -7,7 +7,7 @@ import { agent, killDaemons, Service } from '../testing/service.ts'
 import { type Measure, median } from './measure.ts'
 import { Visitor } from './visitor.ts'
 
-/** By the browser's own clock, which starts with the navigation. There means: the numbers and the chart are painted. */
+/** By the browser's own clock, which starts with the navigation. "There" means that the numbers and the chart are painted. */
 const WATCH = `
   window.longTasks = []
   window.shift = 0
@@ -25,7 +25,7 @@ const WATCH = `
     })
     look.observe(document, { subtree: true, childList: true })
   })`
-/** Interactive is there, and no long task left that a click would have to wait for. What was cached has no size on the wire, and is nothing measured. */
+/** Interactive means that it is there and no long task would delay a click. Cached files have no size on the wire, and are not counted. */
 const READ = `({
   document: performance.getEntriesByType('navigation')[0].responseEnd,
   paint: performance.getEntriesByName('first-contentful-paint')[0].startTime,
@@ -36,7 +36,7 @@ const READ = `({
 })`
 type Load = { document: number; paint: number; interactive: number; shift: number; scriptBytes: number }
 
-/** The Overview of somebody who is signed in and has received something, in a browser that has never been here. */
+/** The Overview of a signed-in person who has received payments, in a browser with an empty cache. */
 export async function benchDashboard(): Promise<Measure[]> {
   const program = findChromium()
   if (!program) {
@@ -53,7 +53,7 @@ export async function benchDashboard(): Promise<Measure[]> {
     await visitor.pay(await visitor.charge(nodeId, 1_000, 'One report'))
     browser = await openChromium(program)
     const loads: Load[] = []
-    // The first round warms the browser up, as the browser of a person is.
+    // The first round warms up the browser, as a person's browser is.
     for (let round = 0; round < 8; round++) {
       const load = await loadOnce(browser, service, visitor)
       if (round > 0) loads.push(load)
@@ -70,7 +70,7 @@ export async function benchDashboard(): Promise<Measure[]> {
       },
       {
         name: 'dashboard: layout shift of the first load',
-        // The worst one: what moves in one load of eight moves under somebody's finger.
+        // The worst of all loads: a shift in one of eight is still a shift under someone's finger.
         value: Math.max(...loads.map(({ shift }) => shift)),
         unit: '',
         target: { op: '≤', value: 0.01 },
@@ -98,7 +98,7 @@ async function loadOnce(browser: Browser, service: Service, visitor: Visitor): P
   await page.addInitScript(WATCH)
   await page.goto(`${service.url}/dashboard/`)
   await page.evaluate('window.isThere')
-  // What the page loads ahead when it has nothing else to do belongs to the first load as well.
+  // What the page prefetches when idle is part of the first load.
   await page.waitForLoadState('networkidle', { timeout: 3_000 }).catch(() => undefined)
   const load = await page.evaluate<Load>(READ)
   await context.close()

@@ -43,7 +43,7 @@ const post = (path: string, key: string, body: unknown): string => {
   return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
 }
 
-/** Payments as the service makes them, settled, with the credential of whoever paid: only the node was not asked for each invoice. */
+/** Settled payments as the service creates them, with their customers' credentials; only the node was not asked for each invoice. */
 export async function settledPayments(
   service: Service,
   sql: Sql,
@@ -78,7 +78,7 @@ export async function settledPayments(
                 ${rows.map(({ hash }) => hash)}::text[], ${rows.map(({ receipt }) => receipt)}::text[],
                 ${rows.map(({ token }) => token)}::text[]) AS made (id, challenge, hash, receipt, token)`
   return rows.map(({ id, preimage, challenge }) => {
-    // Not through an offer: all of them carry the same invoice, which is of none of these payments.
+    // Not through an offer: all of them carry the same invoice, which belongs to none of these payments.
     const echoed = Object.fromEntries(readChallenges(challenge)?.[0]?.params ?? [])
     const proof = preimage.toString('hex')
     const credential = protocol === 'l402' ? `L402 ${echoed.macaroon}:${proof}` : mppCredential(echoed, proof)
@@ -92,7 +92,7 @@ export async function settledPayments(
   })
 }
 
-/** Of the service and of the PostgreSQL that it has started, connections and writers included. */
+/** Of the service and the PostgreSQL it started, including backends and background writers. */
 export function cpuMs(service: Service): number {
   const tree = [service.pid]
   const parents = new Map<number, number>()
@@ -107,10 +107,10 @@ export function cpuMs(service: Service): number {
   return tree.reduce((sum, pid) => sum + cpuSeconds(pid), 0) * 1000
 }
 
-/** A node is a child too, and none of a redemption's doing. */
+/** A node is a child too, but has no part in a redemption. */
 const isOurs = (pid: number): boolean => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('postgres')
 
-/** Confirmations of what was redeemed, as many as one call takes. */
+/** Confirms what was redeemed, as many as one call accepts. */
 function batches(service: Service, payments: Payment[]): string[] {
   return Array.from({ length: Math.ceil(payments.length / 100) }, (_, at) => {
     const deliveries = payments.slice(at * 100, at * 100 + 100).map(({ id }) => ({ id, requestId: id }))
@@ -118,7 +118,7 @@ function batches(service: Service, payments: Payment[]): string[] {
   })
 }
 
-/** Ratios of one round: the machine is the same for both sides of each. */
+/** Ratios within one round, so that both sides ran on the same machine at the same speed. */
 async function validations(service: Service, nodeId: string, invoice: string, quick: boolean): Promise<Measure[]> {
   const [bare, loader, updater] = [program('bare.ts'), program('load.ts'), program('ceiling.ts')]
   const sql = service.store(4)
@@ -130,11 +130,11 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
     return result
   }
   const barePort = await new Promise<number>((resolve) => bare.once('message', (value) => resolve(value as number)))
-  // Fewer than the service remembers: what is validated again was validated lately.
+  // Fewer than the cache holds, so that repeated validations find their entry.
   const count = quick ? 1_500 : 3_000
-  // Many and short: the speed of the machine changes within seconds, and a ratio is of one round.
+  // Many short rounds: the speed of the machine changes within seconds, and a ratio is taken within one round.
   const rounds = quick ? 4 : 15
-  // Until the engine has compiled what is measured.
+  // Until the engine has compiled the measured code.
   const warmUps = quick ? 3 : 2
   const perRound: { bare: number; update: number; narrow: number; first: number; repeated: number; repeatedL402: number }[] = []
   const redeemMs: number[] = []
@@ -183,7 +183,10 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
     repeatedMs.push(...repeated.latenciesMs)
   }
   const of = (value: (round: (typeof perRound)[number]) => number): number => median(perRound.map(value))
-  /** Half as many callers, each with its next request as soon as the last was answered; three times, since one pause would decide it. */
+  /**
+   * Half as many callers, each sending its next request as soon as the last was answered; three runs, because one pause would decide the
+   * result.
+   */
   const halfLoad = async (name: string, requests: string[]): Promise<Measure[]> => {
     const third = Math.ceil(requests.length / 3)
     const runs: { middle: number; p99: number }[] = []
@@ -198,7 +201,10 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
       { name: '  p99 / median', value: ratio, unit: '×', target: { op: '≤', value: 5 } },
     ]
   }
-  /** Requests that come when they come, also while others wait: what a pause of the machine costs shows here, in our server and in a bare one. */
+  /**
+   * Requests arrive on a fixed schedule, even while others wait: this shows what a pause of the machine costs, in our server and in a bare
+   * one.
+   */
   const steady = async (name: string, to: number, perSecond: number, requests: string[]): Promise<Measure[]> => {
     const { latenciesMs } = await load({ port: to, callers: CALLERS, requests, perSecond })
     return [
@@ -259,7 +265,7 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
   return measures
 }
 
-/** The same node, asked by hand and through the gateway, in turns. */
+/** The same node, called directly and through the gateway, in turns. */
 async function creations(service: Service, nodeId: string, password: string, quick: boolean): Promise<Measure[]> {
   const direct: number[] = []
   const created: number[] = []
@@ -306,7 +312,7 @@ export async function benchGateway(quick: boolean): Promise<Measure[]> {
     await service.start()
     const { body } = await service.call('POST', '/v1/nodes')
     await service.untilReady(body.node.id)
-    // The sign-in library is loaded some seconds after the start, and that is none of a creation's doing.
+    // The sign-in library is loaded some seconds after the start, which is not part of a creation.
     if (!quick) await new Promise((resolve) => setTimeout(resolve, 5_000))
     const measures = await creations(service, body.node.id, body.credentials.password, quick)
     const made = await service.call('POST', '/v1/gateway/payments', {

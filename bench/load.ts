@@ -1,21 +1,24 @@
 import { connect, type Socket } from 'node:net'
 
 /**
- * The load, in a process of its own: what measures must not wait for what is measured. Requests are written as they are on the wire, by
- * hand: a client library would use as much of the machine as the server does.
+ * Generates load in its own process, so that the measuring side does not wait for the measured one. Requests are written as raw bytes: a
+ * client library would use as much CPU as the server.
  */
 export type Load = {
   port: number
   callers: number
   /** Complete HTTP requests; each is sent once. */
   requests: string[]
-  /** Undefined: each caller sends its next as soon as the last was answered. Else so many per second, timed from when each was due. */
+  /**
+   * Undefined: each caller sends its next request as soon as the last was answered. Otherwise this many per second, timed from when each
+   * was due.
+   */
   perSecond?: number
 }
 export type LoadResult = { perSecond: number; latenciesMs: number[]; statuses: Record<string, number> }
 
 const NOTHING = Buffer.alloc(0)
-/** What is asked before anything is measured: a connection's first answer, and the first of this process, are not the server's speed. */
+/** Sent before anything is measured: the first response on a connection, and the first in this process, do not show the server's speed. */
 const WARM_UP = Buffer.from('GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
 const WARM_UPS = 30
 const HEAD_END = Buffer.from('\r\n\r\n')
@@ -75,7 +78,7 @@ async function run({ port, callers, requests, perSecond }: Load): Promise<LoadRe
         const dueMs = perSecond === undefined ? performance.now() : started + (index / perSecond) * 1000
         const waitMs = dueMs - performance.now()
         if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
-        // A timer may be a little early; a request that is late because we are counts from when it was due.
+        // A timer may fire a little early; a request that we send late counts from when it was due.
         const fromMs = Math.min(dueMs, performance.now())
         const status = await caller.send(bytes[index] ?? NOTHING)
         latenciesMs.push(performance.now() - fromMs)

@@ -17,7 +17,7 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - started
 }
 
-/** A closed loop: so many callers, each with its next call as soon as the last one was answered. */
+/** A closed loop: this many callers, each making its next call as soon as the last one was answered. */
 export async function closedLoop(
   calls: number,
   callers: number,

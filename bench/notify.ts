@@ -13,8 +13,8 @@ import { migrate } from '../server/src/store/migrate.ts'
 import { payProved } from '../server/src/store/payments/payments.ts'
 
 /**
- * What telling of a payment costs: the statement of a first validation on 16 connections, alone, with NOTIFY in its own transaction (a
- * trigger), and with a notification that the process sends afterwards for many. PostgreSQL writes to the disk as it does in production.
+ * What notifying of a payment costs: the statement of a first validation on 16 connections, on its own, with NOTIFY in its transaction (a
+ * trigger), and with one notification that the process sends afterwards for many. PostgreSQL writes to disk as in production.
  */
 
 const CONNECTIONS = 16

@@ -12,7 +12,7 @@ import { ask, cpuMs, program, settledPayments } from './gateway.ts'
 import type { LoadResult } from './load.ts'
 import { cpuSeconds, type Measure, median, quantile, timed } from './measure.ts'
 
-/** A paid request, and how much of it was the gateway's: from when it is asked until its answer is there. */
+/** A paid request, and the gateway's share of it: from the request to its response. */
 async function purchases(service: Service, nodeId: string, quick: boolean): Promise<Measure[]> {
   let roundTripMs = 0
   const timedFetch: typeof fetch = async (...request) => {
@@ -47,7 +47,7 @@ async function purchases(service: Service, nodeId: string, quick: boolean): Prom
   const rounds = quick ? 40 : 1_000
   for (let round = -30; round < rounds; round++) {
     const credential = await paid((await get('/paid')).headers.get('www-authenticate') ?? '')
-    // Nodes tell of a payment after they have taken it; waiting for that is none of the paywall's doing.
+    // Nodes report a payment after they have received it; waiting for that is not part of the paywall.
     while ((await client.payments.get(paymentIdOf(credential) ?? '')).settledAt === null) await new Promise(setImmediate)
     const freeMs = await timed(() => get('/free'))
     roundTripMs = 0
@@ -77,7 +77,7 @@ const WARM_UP = 2_000
 const get = (path: string, authorization?: string): string =>
   `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorization === undefined ? '' : `Authorization: ${authorization}\r\n`}\r\n`
 
-/** What a request costs the shop, the gateway and PostgreSQL together, over one that Express answers for nothing. */
+/** What a request costs the shop, the gateway and PostgreSQL together, compared with a free one in Express. */
 async function costs(service: Service, nodeId: string, quick: boolean): Promise<Measure[]> {
   const env = { SERVICE_API_KEY: service.key, SERVICE_BASE_URL: `${service.url}/v1`, NODE_ID: nodeId }
   const [shop, loader] = [program('paywall-shop.ts', env), program('load.ts')]
@@ -93,7 +93,7 @@ async function costs(service: Service, nodeId: string, quick: boolean): Promise<
       await load(requests.slice(0, WARM_UP))
       const before = cpu()
       await load(requests.slice(WARM_UP))
-      // Deliveries are confirmed a moment later; that is part of what they cost.
+      // Deliveries are confirmed a moment later, which is part of their cost.
       await new Promise((resolve) => setTimeout(resolve, 200))
       return (cpu() - before) / (requests.length - WARM_UP)
     }
@@ -108,7 +108,7 @@ async function costs(service: Service, nodeId: string, quick: boolean): Promise<
     const some = quick ? 2_000 : 6_000
     const before = await measured('200', repeat(many, get('/free')))
     const repeated = await measured('200', repeat(many, get('/l402', offer.credentialFor(body.preimage))))
-    // The service has work of its own now and then: the quieter of two.
+    // The service has occasional background work, so take the lower of two.
     const free = Math.min(before, await measured('200', repeat(many, get('/free'))))
     const payments = await settledPayments(service, sql, nodeId, invoice, WARM_UP + some)
     await sql`CHECKPOINT`
@@ -133,7 +133,7 @@ export async function benchPaywall(quick: boolean): Promise<Measure[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'boltyard-bench-'))
   const service = new Service(dataDir)
   try {
-    // The limits on creating payments would be what is measured.
+    // Otherwise the limits on creating payments would be measured.
     await service.start({ GATEWAY_RATE_LIMIT_MAX: '0', MAX_OPEN_CHALLENGES: '0' })
     const nodeId = await service.createUntilReady()
     return [...(await purchases(service, nodeId, quick)), ...(await costs(service, nodeId, quick))]

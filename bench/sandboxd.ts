@@ -59,7 +59,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** Until the port answers; polled tightly, so that the wait is not what is measured. */
+/** Until the port responds; polled tightly, so that the polling interval is not measured. */
 async function answering(probe: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {

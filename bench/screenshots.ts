@@ -7,7 +7,7 @@ import { FADED, findChromium, openChromium } from '../testing/chromium.ts'
 import { agent, killDaemons, Service } from '../testing/service.ts'
 import { Visitor } from './visitor.ts'
 
-/** `npm run screenshots`: every page, light and dark, wide and 360 px, of an instance of its own, into docs/images/. */
+/** `npm run screenshots`: every page, light and dark, wide and 360 px, of a separate instance, into docs/images/. */
 
 const DIRECTORY = fileURLToPath(new URL('../docs/images', import.meta.url))
 const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 740 } }
@@ -66,7 +66,7 @@ async function furnish(visitor: Visitor): Promise<Shown> {
   return { shop, idle, payment }
 }
 
-/** Over the last day: what was paid within a minute is one bar in a chart, and shows nothing of it. */
+/** Spread over the last day: payments within one minute would be a single bar in the chart. */
 async function spread(): Promise<void> {
   const sql = service.store()
   await sql`

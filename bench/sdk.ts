@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { Boltyard } from '../sdk/src/index.ts'
 import { closedLoop, type Measure, median } from './measure.ts'
 
-/** Of this process, for each call. */
+/** CPU time of this process per call. */
 async function cpuMs(client: Boltyard, calls: number): Promise<number> {
   const before = process.cpuUsage()
   await closedLoop(calls, 16, () => client.payments.redeem('pay_1', { credential: 'x'.repeat(400) }))
@@ -11,7 +11,7 @@ async function cpuMs(client: Boltyard, calls: number): Promise<number> {
   return (user + system) / 1000 / calls
 }
 
-/** What a call to the gateway costs the shop, in front of a server that does nothing. In turns, so that the machine slows both alike. */
+/** What a call to the gateway costs the shop, against a server that does nothing. In turns, so that other load slows both alike. */
 export async function benchSdk(quick: boolean): Promise<Measure[]> {
   const bare = fork(fileURLToPath(new URL('bare.ts', import.meta.url)), { execArgv: ['--import', 'tsx'] })
   const port = await new Promise<number>((resolve) => bare.once('message', (value) => resolve(value as number)))

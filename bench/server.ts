@@ -10,7 +10,7 @@ function rssMb(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 }
 
-/** `bareSpawnMs`: the same daemon started by hand until its API answers, from the same run. */
+/** `bareSpawnMs`: the time the same daemon takes from a direct start until its API responds, in the same run. */
 export async function benchServer(quick: boolean, bareSpawnMs: number): Promise<Measure[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'boltyard-bench-'))
   const service = new Service(dataDir)
@@ -57,7 +57,7 @@ export async function benchServer(quick: boolean, bareSpawnMs: number): Promise<
     }
     await copies(100, readFileSync(join(dataDir, 'host.id'), 'utf8'))
     if (!quick) {
-      // After the start the sign-in library is loaded, and the engine tidies up its memory: that is not what it does when idle.
+      // After the start, the sign-in library is loaded and the engine collects garbage: that is not idle usage.
       await new Promise((resolve) => setTimeout(resolve, 30_000))
       const before = cpuSeconds(service.pid)
       await new Promise((resolve) => setTimeout(resolve, IDLE_SECONDS * 1000))

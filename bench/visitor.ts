@@ -3,7 +3,7 @@ import type { BrowserContext } from 'playwright-core'
 import { offerIn } from '../protocol/src/offers.ts'
 import type { Service } from '../testing/service.ts'
 
-/** Somebody with an account and a session, whose browser or program speaks to the dashboard's own routes. */
+/** A person with an account and a session, whose browser or program calls the dashboard's own routes. */
 export class Visitor {
   readonly #service: Service
   readonly #cookie: string
@@ -53,7 +53,7 @@ export class Visitor {
     return this.call('POST', '/payments', { nodeId, amountSat, description, protocol: 'l402' })
   }
 
-  /** As a customer pays, and comes back with the proof of it. */
+  /** Pays like a customer, and comes back with the credential. */
   async pay({ id, challenge }: { id: string; challenge: string }): Promise<void> {
     const offer = offerIn(challenge)
     const { preimage } = await this.call('POST', '/sandbox/pay', { invoice: offer.invoiceText })

@@ -27,7 +27,7 @@ function demo(...args: string[]) {
   return { child, printed, exit: once(child, 'close').then(([code]) => code as number) }
 }
 
-/** Daemons outlive who started them: each is found by its data directory, in what it was started with. */
+/** Daemons outlive the process that started them: each is found by the data directory in its command line. */
 function running(): string[] {
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid)) return false

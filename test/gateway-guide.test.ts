@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { credentialOf, newMerchant, pay } from '../server/test/support/gateway.ts'
 import { eventually, freePort, type Server, startServer, temporaryDirectory } from '../server/test/support/server.ts'
 
-/** The shop of docs/gateway.md, word for word, and customers who try to get more than they paid for. */
+/** The shop of docs/gateway.md, unchanged, and customers who try to get more than they paid for. */
 
 const guide = readFileSync(fileURLToPath(new URL('../docs/gateway.md', import.meta.url)), 'utf8')
 const [, program = ''] = /```js\n([\s\S]*?)```/.exec(guide) ?? []

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { cycles, files, type Import, imports, packageOf } from './source-graph.ts'
 
-/** The arrows of the architecture. Everything that is not allowed here is refused. */
+/** The import rules of the architecture. Everything that is not allowed here fails. */
 
 type Arrows = Record<string, string[]>
 
-/** What the code of a room may import of other rooms; `sandboxd` imports none, because it is the independent oracle. */
+/** What a room may import from other rooms; `sandboxd` imports none, because it is the independent oracle. */
 const ROOMS: Arrows = {
   protocol: [],
   contract: [],
@@ -27,7 +27,7 @@ const DOMAIN = ['store', 'settlements', 'lightning', 'nodes/runtime', 'config', 
 const SERVER: Arrows = {
   main: ['service', 'config', 'platform'],
   service: ['node-host', 'http', 'nodes', 'gateway', 'accounts', 'events', 'sandbox', 'runtimes', ...DOMAIN],
-  // The part of the composition that says where nodes run.
+  // The part of the composition that decides where nodes run.
   'node-host': ['nodes', 'sandbox', 'runtimes', ...DOMAIN],
   config: ['platform'],
   http: ['nodes', 'gateway', 'accounts', 'events', 'sandbox', 'idempotency', 'config', ...EVERYONE],
@@ -45,9 +45,9 @@ const SERVER: Arrows = {
   problems: [],
 }
 
-/** Files that compute and do nothing else import only what is as pure as they are. */
+/** Pure files import only other pure files. */
 const PURE: Arrows = {
-  // Of the store only types: what it keeps for the state machine.
+  // From the store only types: what it keeps for the state machine.
   'server/src/nodes/node.ts': ['server/src/store/nodes/node-state.ts', 'server/src/platform/versions.ts'],
   'server/src/store/nodes/node-state.ts': [],
   'server/src/platform/ids.ts': [],
@@ -56,7 +56,7 @@ const PURE: Arrows = {
   'server/src/accounts/keys/key-format.ts': [],
 }
 
-/** Packages that only one place may know. */
+/** Packages that only one place may import. */
 const PACKAGES: [name: RegExp, places: RegExp][] = [
   [/^(fastify$|@fastify\/)/, /^server\/src\/http\//],
   [/^@kubernetes\//, /^server\/src\/runtimes\/kubernetes\//],

@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
 import { files } from './source-graph.ts'
 
-/** How large a file and a folder may grow before a reader loses the overview. */
+/** How large a file or folder may become. */
 
 const MAX_SOURCE_LINES = 400
 const MAX_MEDIAN_LINES = 120

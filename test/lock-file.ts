@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** `npm run check` calls this: npm verifies a download only where the lock file says what its bytes must be. */
+/** Called by `npm run check`: npm verifies a download only if the lock file has its hash. */
 
 type Entry = {
   link?: boolean
@@ -15,7 +15,7 @@ type Entry = {
 }
 export type LockFile = { packages: Record<string, Entry> }
 
-/** What README promises. Entries for other platforms may lack an integrity: not every registry has those packages. */
+/** The platforms that README promises. Entries for others may lack an integrity: not every registry has those packages. */
 const PLATFORMS = [
   { os: 'linux', cpu: 'x64', libc: 'glibc' },
   { os: 'linux', cpu: 'arm64', libc: 'glibc' },
@@ -27,7 +27,7 @@ export function lockFileProblems({ packages }: LockFile): string[] {
     .flatMap(([path, entry]) => [
       ...(isInstalled(entry) && !entry.integrity?.startsWith('sha512-') ? [`${path} has no sha512 integrity`] : []),
       ...(entry.resolved === undefined ? [] : [`${path} names the host it was downloaded from`]),
-      // npm leaves out what a registry does not have, and then neither installs nor misses it.
+      // npm omits packages that a registry does not have, and then neither installs nor misses them.
       ...Object.keys(entry.optionalDependencies ?? {})
         .filter((name) => !isLocked(packages, path, name))
         .map((name) => `${path} has an optional dependency without an entry: ${name}`),

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pack } from '../sdk/test/packed.ts'
 
-/** `npm run check:packages`: every package that is published is packed, and judged as npm, Node and TypeScript will see it. */
+/** `npm run check:packages`: packs every published package and checks it as npm, Node and TypeScript will see it. */
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const PUBLISHED = ['sdk', 'cli'] as const
-/** What the registry shows, and what a reader needs to find the source and report a fault. */
+/** What the registry shows, and what a reader needs to find the source and report a bug. */
 const METADATA = ['description', 'keywords', 'homepage', 'bugs', 'repository', 'license', 'files', 'engines', 'publishConfig']
 
 const problems: string[] = []

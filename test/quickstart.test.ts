@@ -7,10 +7,10 @@ import { expect, test } from 'vitest'
 import { freePort, startServer, temporaryDirectory } from '../server/test/support/server.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** The service is running already, and the suite is what runs this. */
+/** The service is already running, and the test suite is what runs this. */
 const NOT_TYPED = /^npm ci && npm (start|test)\n/gm
 
-/** What somebody sees who types all commands of a page from top to bottom, with the service and the shop on other ports. */
+/** What a person sees who types all commands of a page from top to bottom, with the service and the shop on other ports. */
 async function typed(page: string): Promise<string> {
   const server = await startServer({ store: 'embedded' })
   const directory = temporaryDirectory()

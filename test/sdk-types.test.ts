@@ -5,7 +5,7 @@ import type * as nodes from '../contract/src/nodes.ts'
 import type * as payments from '../contract/src/payments.ts'
 import type * as sdk from '../sdk/src/types.ts'
 
-// The compiler is what fails here, in `npm run check`: both sides are types.
+// Checked by the compiler, in `npm run check`: both sides are types.
 test('D11: the SDK’s types are the contract’s, no field more, none less', () => {
   expectTypeOf<sdk.ApiKey>().toEqualTypeOf<Static<typeof keys.ApiKey>>()
   expectTypeOf<sdk.Node>().toEqualTypeOf<Static<typeof nodes.Node>>()

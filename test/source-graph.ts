@@ -44,7 +44,7 @@ const BARE = /^import\s+'([^']+)'/gm
 const CALL = /\bimport\(\s*'([^']+)'/g
 
 export const imports: Import[] = files.flatMap(({ path: from, text }) => {
-  // Template literals contain programs that are shown to people, with imports of their own.
+  // Template literals contain programs for display, with their own imports.
   const code = text.replace(/`[^`]*`/g, '``')
   const names = [STATEMENT, BARE, CALL].flatMap((pattern) => [...code.matchAll(pattern)].map((match) => match[1] ?? ''))
   return names.map((name) => {
@@ -53,7 +53,7 @@ export const imports: Import[] = files.flatMap(({ path: from, text }) => {
   })
 })
 
-/** `@scope/name` or `name`, without what follows. */
+/** `@scope/name` or `name`, without the rest of the path. */
 export const packageOf = (name: string): string => name.split('/', name.startsWith('@') ? 2 : 1).join('/')
 
 /** One path for each group of files that import each other, types included. */

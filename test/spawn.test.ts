@@ -11,7 +11,7 @@ const files = ROOMS.flatMap((room) =>
     .map((path) => join(room, path)),
 )
 
-/** From the name to the bracket that closes the call. */
+/** From the name to the closing bracket of the call. */
 function callsIn(text: string): string[] {
   return [...text.matchAll(/(?<![.\w#])(spawn|spawnSync|exec|execSync|execFile|execFileSync|fork)\(/g)].map((match) => {
     let depth = 0
@@ -23,7 +23,7 @@ function callsIn(text: string): string[] {
   })
 }
 
-/** What stands for the environment: in the call itself, or in what is defined under the name that the call is given. */
+/** The environment argument: in the call itself, or in the definition of the name that the call uses. */
 function environmentOf(call: string, text: string): string | undefined {
   const direct = /\benv:\s*(\{[^}]*\}|[\w.()]+)/.exec(call)?.[1]
   if (direct !== undefined) return direct

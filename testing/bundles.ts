@@ -7,16 +7,16 @@ import { build } from 'esbuild'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 export const SERVER = join(root, 'server/dist/main.js')
-/** With crash points. In the same room as the real one, because it finds the dashboard and its packages relative to itself. */
+/** With crash points. In the same room as the real one, because it finds the dashboard and its packages by relative path. */
 export const CRASHING_SERVER = join(root, 'server/dist-crashpoints/main.js')
 export const SANDBOXD = join(root, 'sandboxd/dist/sandboxd.cjs')
 export const CRASHING_SANDBOXD = join(root, 'sandboxd/dist/sandboxd.crashpoints.cjs')
 export const BOLTYARD = join(root, 'cli/dist/boltyard.js')
 
-/** Rooms whose source ends up inside the bundle of another one; a change in any of them makes that bundle stale. */
+/** Rooms whose source is bundled into others; a change in any of them makes those bundles stale. */
 const SHARED = ['protocol', 'contract', 'package-lock.json']
 
-/** Tests run the bundles that people run. Each is built only if one of its sources is newer. */
+/** Tests run the published bundles. Each is built only if one of its sources is newer. */
 export async function buildBundles(): Promise<void> {
   const sandboxd = ['sandboxd/src', 'sandboxd/package.json', ...SHARED]
   if (isStale(SANDBOXD, sandboxd)) npmBuild('sandboxd')

@@ -20,11 +20,11 @@ function isProgram(path: string): boolean {
 }
 
 export function openChromium(executablePath: string): Promise<Browser> {
-  // /dev/shm of a container is often 64 MB: pages then die in the middle of a test, without a reason.
+  // A container's /dev/shm is often 64 MB: pages then crash in the middle of a test, without a reason.
   return chromium.launch({ executablePath, args: ['--disable-dev-shm-usage', '--disable-gpu'], timeout: 120_000 })
 }
 
-/** For a page to wait by: until all that fades or slides has done so. What turns for as long as something runs never ends, and is left out. */
+/** Resolves in a page when all transitions have finished. Spinners never finish, so they are ignored. */
 export const FADED = `Promise.all(document.getAnimations()
   .filter(({ effect }) => effect.getComputedTiming().endTime !== Infinity)
   .map((animation) => animation.finished.catch(() => undefined)))`

@@ -1,10 +1,10 @@
-/** Thrown by a probe that knows that what is waited for cannot come any more. */
+/** Thrown by a probe that knows that the awaited state can no longer be reached. */
 export class Hopeless extends Error {}
 
 const FIRST_PAUSE_MS = 10
 const LONGEST_PAUSE_MS = 100
 
-/** Waits for a truthy value; what the probe throws meanwhile counts as "not yet". */
+/** Waits for a truthy value; an error from the probe counts as "not yet". */
 export async function eventually<T>(probe: () => T | Promise<T>, what: string, timeoutMs = 60_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + timeoutMs
   let last: unknown
@@ -19,7 +19,7 @@ export async function eventually<T>(probe: () => T | Promise<T>, what: string, t
       last = error
     }
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
-    // What does not come at once is seldom there 10 ms later, and asking takes time from whoever is to bring it.
+    // What is not there at once is rarely there 10 ms later, and polling takes CPU time from the process we wait for.
     pauseMs = Math.min(pauseMs * 1.5, LONGEST_PAUSE_MS)
   }
   throw new Error(`gave up waiting for ${what}; last: ${String(last)}`)

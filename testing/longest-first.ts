@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const ORDER = ['crash', 'process', 'browser', 'interop', 'api', 'unit']
 
-/** A long file that starts last is what everybody waits for in the end. Within a project the longer text usually takes longer. */
+/** If a long file starts last, the whole run waits for it. Within a project, longer files usually take longer. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ project }: TestSpecification): number => ORDER.indexOf(project.name)

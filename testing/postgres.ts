@@ -11,24 +11,24 @@ import { openStore } from '../server/src/store/db.ts'
 import { migrate } from '../server/src/store/migrate.ts'
 import { eventually } from './eventually.ts'
 
-/** Where a database is; what the service is given in its environment. */
+/** The location of a database, as the service gets it in its environment. */
 export type Store = { host: string; port: number; user: string; password: string; database: string }
 
-/** What the tests of a run share. Plain data: it is handed to the processes that run the test files. */
+/** What all tests of a run share. Plain data, because it is passed to the processes that run the test files. */
 export type TestPostgres = {
-  /** Its database is a template with all migrations. */
+  /** Its database is a template with all migrations applied. */
   store: Store
   /** A data directory with an embedded PostgreSQL that was set up, migrated and stopped. Never started in place, only copied. */
   preparedDataDir: string
 }
 
 /**
- * One PostgreSQL for a whole run. Setting one up costs more than most tests: the programs are copied, the cluster is made, and every
- * migration runs. It does not sync to the disk, so tests of what survives a power cut or a killed PostgreSQL use an embedded one.
+ * One PostgreSQL for a whole run. Setting one up costs more than most tests: it copies the binaries, creates the cluster and runs every
+ * migration. It does not sync to disk, so tests of power failures or a killed PostgreSQL use an embedded one.
  */
 export async function startTestPostgres(): Promise<{ postgres: TestPostgres; stop: () => Promise<void> }> {
   const directory = mkdtempSync(join(tmpdir(), 'boltyard-postgres-'))
-  // As root PostgreSQL runs as another user, who must reach its own directory.
+  // As root, PostgreSQL runs as another user, who must reach its own directory.
   chmodSync(directory, 0o711)
   const user = process.getuid?.() === 0 ? lookUpUser('postgres', 'nobody') : undefined
 
@@ -66,7 +66,7 @@ export async function startTestPostgres(): Promise<{ postgres: TestPostgres; sto
   return {
     postgres: { store: { ...embedded.connection, host: place }, preparedDataDir },
     stop: async () => {
-      // Its immediate shutdown: nothing of it is needed any more.
+      // Immediate shutdown: nothing needs to be saved.
       child.kill('SIGQUIT')
       await ended
       rmSync(directory, { recursive: true, force: true })
@@ -74,10 +74,10 @@ export async function startTestPostgres(): Promise<{ postgres: TestPostgres; sto
   }
 }
 
-/** A database of its own with all migrations, in a few milliseconds. */
+/** A new database with all migrations, in a few milliseconds. */
 export async function createDatabase({ store }: TestPostgres): Promise<Store> {
   const database = `test_${randomBytes(8).toString('hex')}`
-  // Nobody may be connected to the template while it is copied, so the order comes from another database.
+  // A template must have no connections while it is copied, so connect to another database.
   const sql = openStore({ ...store, database: 'template1' }, 1)
   await sql.unsafe(`CREATE DATABASE ${database} TEMPLATE ${store.database}`)
   await sql.end()
@@ -90,7 +90,7 @@ export async function dropDatabase({ store }: TestPostgres, { database }: Store)
   await sql.end()
 }
 
-/** A data directory whose embedded PostgreSQL needs only to be started. Its programs are the same files: nobody writes to them. */
+/** A data directory whose embedded PostgreSQL only needs to be started. The binaries are hard links: no one writes to them. */
 export function copyPreparedDataDir({ preparedDataDir }: TestPostgres, dataDir: string): void {
   mkdirSync(dataDir, { recursive: true })
   execFileSync('cp', ['-al', join(preparedDataDir, 'software'), join(dataDir, 'software')])

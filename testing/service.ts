@@ -9,7 +9,7 @@ export const agent = new Agent({ keepAlive: true })
 
 export type Answer = { status: number; body: any }
 
-/** The service people run, in a process and a data directory of its own. */
+/** The published service, in its own process and data directory. */
 export class Service {
   readonly dataDir: string
   #child: ChildProcess | undefined
@@ -98,13 +98,13 @@ export class Service {
   }
 }
 
-/** Nodes outlive the service: whoever was started in our directory is ended here. */
+/** Nodes outlive the service, so end every process started in our directory. */
 export function killDaemons(dataDir: string): void {
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
     try {
       if (readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(dataDir)) process.kill(Number(name), 'SIGKILL')
     } catch {
-      // gone meanwhile, or another user's
+      // gone meanwhile, or owned by another user
     }
   }
 }

@@ -8,7 +8,7 @@ declare module 'vitest' {
   }
 }
 
-/** Before the first test: bundles and PostgreSQL, once for all files. Unit tests need neither, and start without them. */
+/** Runs before the first test: builds bundles and starts PostgreSQL, once for all files. Unit tests need neither. */
 export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (project.vitest.projects.every(({ name }) => name === 'unit')) return undefined
   await buildBundles()

@@ -3,7 +3,7 @@ import type { Reporter, TestModule, Vitest } from 'vitest/node'
 
 const SHOWN = 10
 
-/** At the end of a run: the files that took the longest, loading them included. */
+/** Prints the slowest files at the end of a run, including the time to load them. */
 export default class SlowestFiles implements Reporter {
   #root = ''
 

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import createClient from 'openapi-fetch'
 import type { paths } from './dist/schema.js'
 
-/** What an integrator would write over the types that openapi-typescript generates. It prints what it got, as JSON. */
+/** What an integrator would write with the types that openapi-typescript generates. Prints its results as JSON. */
 
 const { BASE_URL: baseUrl = '', API_KEY: apiKey = '' } = process.env
 const client = createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${apiKey}` } })

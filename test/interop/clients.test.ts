@@ -7,11 +7,11 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { COST_SAT, expectNoSale, expectOneSale, FUNDS_SAT, Market, PRICE_SAT } from './harness.ts'
 import { GOODS } from './merchant.ts'
 
-/** Other people's clients, as published, against the gateway. Whatever we believe of the protocols: this is what has to work. */
+/** Published third-party clients against the gateway. Whatever we think the protocols say, these must work. */
 
 const require = createRequire(import.meta.url)
 const { setupL402Interceptor, MemoryTokenStore, PaymentResult } = require('l402')
-// The very axios that it was built for.
+// The exact axios that it was built for.
 const { default: axios } = createRequire(require.resolve('l402'))('axios')
 
 let market: Market
@@ -134,7 +134,7 @@ describe('Alby', () => {
 })
 
 describe('l402', () => {
-  /** Stops paying after so many: its interceptor pays every 402 that it meets, and would never stop. */
+  /** Stops after this many payments: its interceptor pays every 402 it gets, and would never stop. */
   function client(mostPayments = 1): { get: (url: string) => Promise<any> } {
     const instance = axios.create({ proxy: false })
     let left = mostPayments
@@ -227,10 +227,10 @@ describe('lsat-js', () => {
 })
 
 describe('the Go clients', () => {
-  /** Their patterns, run here by another engine than Go's; nothing in them is read differently. */
+  /** Their patterns, run by a different engine than Go's; nothing in them behaves differently. */
   const APERTURE = /(LSAT|L402) macaroon="(.*?)", invoice="(.*?)"/
   const LNGET = /(LSAT|L402)\s+macaroon="([^"]+)",\s*invoice="([^"]+)"/i
-  /** What Go's base64.StdEncoding reads: the standard alphabet, padded. */
+  /** What Go's base64.StdEncoding accepts: the standard alphabet, padded. */
   const STD_ENCODING = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
   describe.each([

@@ -7,8 +7,8 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Server, startServer } from '../../server/test/support/server.ts'
 
 /**
- * Clients that two independent generators make of the document that the service serves. The generators are not dependencies of ours:
- * `.ci/run` installs them into `test/generators/`.
+ * Clients that two independent generators create from the document the service serves. The generators are not our dependencies: `.ci/run`
+ * installs them into `test/generators/`.
  */
 const here = fileURLToPath(new URL('../generators/', import.meta.url))
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -24,7 +24,7 @@ const run = async (file: string, args: string[], env: Record<string, string> = {
   return stdout
 }
 
-/** Skipped, loudly, where the generator is not installed; with CI=true that is a failure. */
+/** Skipped with a message if the generator is not installed; with CI=true, that is a failure. */
 function generatedBy(generator: string, program: string, tests: () => void): void {
   const isWanted = existsSync(program) || process.env.CI === 'true'
   if (!isWanted) process.stderr.write(`\n### SKIPPED: clients by ${generator}: .ci/run installs it into test/generators ###\n\n`)
@@ -63,7 +63,7 @@ generatedBy('openapi-python-client', python, () => {
   test('D11: a program over its package creates a node and a payment, and reads an error', async () => {
     const output = join(dist, 'boltyard_client')
     const args = ['generate', '--path', join(dist, 'openapi.json'), '--meta', 'none', '--output-path', output]
-    // It formats what it generated with a program that it expects on the PATH, and says nothing when all of the document was understood.
+    // It formats its output with a program that it expects on the PATH, and prints nothing if it understood the whole document.
     const PATH = `${join(here, '.venv/bin')}:${process.env.PATH}`
     expect(await run(python, ['-m', 'openapi_python_client', ...args, '--fail-on-warning'], { PATH })).not.toMatch(
       /warning|error/i,

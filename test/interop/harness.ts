@@ -6,7 +6,7 @@ import { Merchant, type Visit } from './merchant.ts'
 /** A whole market: the service, a merchant's node and shop, and a customer's node, which is the wallet behind every client. */
 
 export const PRICE_SAT = 500
-/** The price, and what the customer's node takes for the way: 4 sat and 0.4 %. */
+/** The price, and the routing fee of the customer's node: 4 sat and 0.4 %. */
 export const COST_SAT = 506
 export const FUNDS_SAT = 100_000
 
@@ -21,12 +21,12 @@ export type ShownPayment = {
 }
 export type Trade<T> = {
   result: T
-  /** What it cost the customer, and what the merchant got. */
+  /** What the customer spent, and what the merchant received. */
   spentSat: number
   earnedSat: number
-  /** What the customer's node was asked to pay, with success. */
+  /** What the customer's node was asked to pay, successfully. */
   payments: Payment[]
-  /** What the merchant asked for, in the order of asking, as the gateway shows it afterwards. */
+  /** The payments the merchant requested, in order, as the gateway shows them afterwards. */
   asked: ShownPayment[]
   visits: Visit[]
 }
@@ -67,7 +67,7 @@ export class Market {
     return this.merchant.url(path)
   }
 
-  /** The customer's node pays, or says why not. */
+  /** The customer's node pays, or gives a reason why not. */
   async pay(invoice: string): Promise<Payment> {
     const { node, credentials } = this.#purse
     const answer = await callNode(node, credentials.password, 'POST', '/payinvoice', `invoice=${invoice}`)
@@ -82,15 +82,15 @@ export class Market {
     return this.owner.want(200, 'GET', `/gateway/payments/${paymentId}`)
   }
 
-  /** What somebody did, and whose money went where meanwhile. */
+  /** What a client did, and how money moved meanwhile. */
   async trade<T>(act: () => Promise<T>): Promise<Trade<T>> {
     const { merchant } = this
     const [asked, visits, paid] = [merchant.asked.length, merchant.visits.length, this.#payments.length]
     const [purse, till] = await this.#balances()
     const result = await act()
     const [purseThen, tillThen] = await this.#balances()
-    // Credentials and preimages are in nobody's log, whatever client sent them.
-    // The token apart from its scheme: in base64 a preimage does not look like itself.
+    // No log contains credentials or preimages, whatever client sent them.
+    // The token without its scheme: in base64, a preimage looks different.
     const tokens = merchant.visits.map(({ authorization }) => authorization.split(' ').at(-1) ?? '')
     const secrets = [...this.#payments.map(({ preimage }) => preimage), ...tokens]
     const log = this.#server.stdout + this.#server.stderr
@@ -110,7 +110,7 @@ export class Market {
   }
 }
 
-/** One payment was made, it arrived whole, and of all that was asked for exactly this one is paid. */
+/** One payment was made and arrived in full, and of all payments requested exactly this one is paid. */
 export function expectOneSale(
   { spentSat, earnedSat, payments, asked, visits }: Trade<unknown>,
   protocol: string,
@@ -128,7 +128,7 @@ export function expectOneSale(
   expect(asked.filter(({ status }) => status === 'payment_required')).toHaveLength(offers - 1)
 }
 
-/** Nobody's money moved, and everything that was asked for waits. */
+/** No money moved, and every requested payment is still open. */
 export function expectNoSale({ spentSat, earnedSat, payments, asked, visits }: Trade<unknown>, offers = 1): void {
   expect({ spentSat, earnedSat, payments, visits }).toEqual({ spentSat: 0, earnedSat: 0, payments: [], visits: [] })
   expect(asked.map(({ status, settledAt }) => [status, settledAt])).toEqual(Array(offers).fill(['payment_required', null]))

@@ -4,26 +4,26 @@ import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import type { Owner } from '../../server/test/support/nodes.ts'
 
-// It brings no types.
+// It has no types.
 const { importMacaroon } = createRequire(import.meta.url)('macaroon')
 
-/** What a customer sees for his money, quotes, umlauts and all: a description goes through every client unharmed or nothing validates. */
+/** What a customer gets, with quotes and umlauts: unless every client passes a description through unchanged, nothing validates. */
 export const GOODS = 'Sunny, 21 °C'
 export const DESCRIPTION = 'Weather for Zürich, "today" — 天気'
 
 export type Protocol = 'mpp' | 'l402'
-/** One request with a credential: what was presented, and what the gateway said to it. */
+/** One request with a credential: what was presented, and the gateway's answer. */
 export type Visit = { authorization: string; paymentId: string | undefined; status: number | undefined; code: string | undefined }
 
 /**
- * A shop on node:http, as small as the documentation says that it can be: it keeps nothing, neither payments nor customers. Its lists are
- * for the tests to look at; it does not read them.
+ * A shop on node:http, as small as the documentation says it can be: it stores neither payments nor customers. Its lists are only for the
+ * tests.
  *
- * The path says what is offered, in the order of the header lines: /mpp, /l402, /l402+mpp, /mpp+l402; /lsat is L402 under its old name.
- * Queries: sat=<price>; once: redeem, not only validate; deaf=<status>: take the credential for nothing, and answer that.
+ * The path selects the offers, in the order of the header lines: /mpp, /l402, /l402+mpp, /mpp+l402; /lsat is L402 under its old name.
+ * Queries: sat=<price>; once: redeem instead of only validating; deaf=<status>: ignore the credential and respond with this status.
  */
 export class Merchant {
-  /** The ids of the payments that it asked for. */
+  /** The ids of the payments that it requested. */
   readonly asked: string[] = []
   readonly visits: Visit[] = []
   readonly #owner: Owner
@@ -81,7 +81,7 @@ export class Merchant {
       response.end(GOODS)
       return
     }
-    // Not known to be unpaid is no reason for a second invoice: some clients pay whatever comes.
+    // If the payment may be paid, do not issue a second invoice: some clients pay every one.
     if (status === 502 || error?.reason === 'not_settled' || deaf === '503') {
       response.writeHead(503, { 'retry-after': '1' }).end()
       return
@@ -89,7 +89,7 @@ export class Merchant {
     return this.#ask(response, offers, priceSat)
   }
 
-  /** One gateway payment has one protocol, so two offers are two payments. */
+  /** A gateway payment has one protocol, so two offers are two payments. */
   async #ask(response: ServerResponse, offers: string[], amountSat: number): Promise<void> {
     const lines: string[] = []
     for (const offer of offers) {
@@ -111,7 +111,7 @@ export class Merchant {
   }
 }
 
-/** From the credential alone. It is a lookup key and proves nothing: whoever writes another one is refused by the gateway. */
+/** From the credential alone. It is a lookup key and proves nothing: the gateway refuses a forged one. */
 function paymentIdOf(authorization: string): string | undefined {
   const [scheme = '', token = ''] = authorization.split(/ +/)
   try {
@@ -126,7 +126,7 @@ const jsonOf = (base64url: string) => JSON.parse(Buffer.from(base64url, 'base64u
 
 const mppPaymentId = (token: string): string | undefined => jsonOf(jsonOf(token).challenge.request).externalId
 
-/** The first one: later ones were appended by whoever held the macaroon. */
+/** The first one: later ones were appended by a holder of the macaroon. */
 function l402PaymentId(token: string): string | undefined {
   const caveats: { identifier: Uint8Array }[] = importMacaroon(token.slice(0, token.indexOf(':'))).caveats
   const texts = caveats.map(({ identifier }) => Buffer.from(identifier).toString())

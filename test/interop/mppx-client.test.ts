@@ -6,8 +6,8 @@ import { DESCRIPTION, GOODS } from './merchant.ts'
 import { charge, lightningOf } from './mppx-lightning.ts'
 
 /**
- * The protocol's reference client. It takes challenge and request apart and writes them anew: only a request in canonical JSON comes back
- * as the bytes that were issued.
+ * The protocol's reference client. It parses and re-encodes challenge and request, so only a request in canonical JSON comes back as the
+ * bytes that were issued.
  */
 
 let market: Market

@@ -1,7 +1,7 @@
 import { Credential, Method, z } from 'mppx'
 import { expect } from 'vitest'
 
-/** mppx has no Lightning method of its own, so here is one, as its users write them. */
+/** mppx has no Lightning method, so this is one as its users would write it. */
 export const charge = Method.from({
   name: 'lightning',
   intent: 'charge',

@@ -6,7 +6,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { challengesIn, Market } from '../../sdk/test/paywall-harness.ts'
 import { JOKE, SHOPS, type Shop } from '../../sdk/test/paywall-shops.ts'
 
-/** Other people's clients, as published, against the paywall in every framework. */
+/** Published third-party clients against the paywall in every framework. */
 
 const require = createRequire(import.meta.url)
 const { setupL402Interceptor, MemoryTokenStore, PaymentResult } = require('l402')

@@ -8,7 +8,7 @@ import { SHOPS, type Shop } from '../../sdk/test/paywall-shops.ts'
 import { eventually } from '../../server/test/support/server.ts'
 import { lightningOf } from './mppx-lightning.ts'
 
-/** What goes wrong between honest people. Each customer pays once, and gets what they paid for. */
+/** What goes wrong between honest parties. Each customer pays once and gets what they paid for. */
 
 const require = createRequire(import.meta.url)
 const { setupL402Interceptor, MemoryTokenStore, PaymentResult } = require('l402')
@@ -25,7 +25,9 @@ beforeEach(() => {
 
 type Got = { status: number; text: string }
 type Asking = { method?: 'GET' | 'HEAD'; signal?: AbortSignal }
-/** `buy` asks, pays and asks again, as the client does it; `again` comes back with what was paid for. Undefined: no whole answer. */
+/**
+ * `buy` requests, pays and requests again, as the client does; `again` returns with the same credential. Undefined: no complete response.
+ */
 type Buyer = Record<'buy' | 'again', (url: string, asking?: Asking) => Promise<Got | undefined>>
 
 const gotFrom = async (answer: Response): Promise<Got> => ({ status: answer.status, text: await answer.text() })
@@ -69,7 +71,7 @@ function l402Buyer(): Buyer {
   const purse = {
     payInvoice: async (invoice: string) => new PaymentResult((await market.wallet.payInvoice({ invoice })).preimage, true),
   }
-  // By default it keeps one token for HEAD and another for GET.
+  // By default, it keeps separate tokens for HEAD and GET.
   setupL402Interceptor(shopper, purse, new MemoryTokenStore({ keyMode: 'hostname-path' }))
   const ask = (url: string, asking: Asking = {}): Promise<Got | undefined> =>
     shopper.request({ url, ...asking }).then(

@@ -69,7 +69,7 @@ describe('a tool of an MCP server', () => {
     return server
   }
 
-  /** Streamable HTTP, with one session after the other: each client gets a transport of its own to the same tools. */
+  /** Streamable HTTP, one session after the other: each client gets its own transport to the same tools. */
   beforeAll(async () => {
     const sessions = new Map<string, StreamableHTTPServerTransport>()
     const tools = makeServer()
@@ -114,7 +114,7 @@ describe('a tool of an MCP server', () => {
       problem: { type: 'https://paymentauth.org/problems/payment-required', status: 402 },
     })
     expect([calls, market.paid]).toEqual([[], 0])
-    // D15: the words are about MCP, which has no headers.
+    // D15: the message is about MCP, which has no headers.
     expect(error.message).toMatch(/_meta\["org\.paymentauth\/credential"\]/)
     expect(error.message).not.toMatch(/WWW-Authenticate|Authorization/)
   })
@@ -137,7 +137,7 @@ describe('a tool of an MCP server', () => {
     expect([result.content, market.paid]).toEqual([[{ type: 'text', text: 'pun' }], 1])
   })
 
-  /** The credential of somebody who has paid, as mppx puts it into a call. */
+  /** The credential of a customer who has paid, as mppx puts it into a call. */
   async function bought(call: { name: string; arguments?: object }): Promise<unknown> {
     const client = await connected()
     const error = await client.callTool(call as any).catch((reason) => reason)

@@ -10,7 +10,7 @@ import { Market } from '../../sdk/test/paywall-harness.ts'
 import { eventually, freePort, temporaryDirectory } from '../../server/test/support/server.ts'
 
 /**
- * The example on a real Next server, built and started as its users do. Next weighs 340 MB, so it is no dependency of ours: this installs it
+ * The example on a real Next server, built and started as its users do. Next has 340 MB, so it is not a dependency: this test installs it
  * into an empty directory, which takes a minute and a registry. `FULL=1 npm test -- test/interop/paywall-next.test.ts`
  */
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -23,7 +23,7 @@ test.skipIf(!process.env.FULL)(
       execFileSync(file, args, { cwd: directory, env: { ...bare, NEXT_TELEMETRY_DISABLED: '1' }, encoding: 'utf8' })
     const { SERVICE_API_KEY: _key, NODE_ENV: _env, ...bare } = process.env
     writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true }))
-    // Next would install the last three by itself, but not where it finds CI=true.
+    // Next would install the last three itself, but not with CI=true.
     const packages = ['next@16', 'react@19', 'react-dom@19', 'typescript@5', '@types/react@19', '@types/node@20']
     run('npm', 'install', '--no-audit', '--no-fund', ...packages, pack('sdk', directory))
     cpSync(join(root, 'examples/next-joke'), directory, { recursive: true })

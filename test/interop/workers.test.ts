@@ -8,11 +8,11 @@ import { challengesIn, Market, present } from '../../sdk/test/paywall-harness.ts
 import { temporaryDirectory } from '../../server/test/support/server.ts'
 
 /**
- * The client and an example in workerd, the runtime of Cloudflare Workers, without `nodejs_compat`. It weighs 165 MB, so it is no dependency
- * of ours: this installs it into an empty directory. `FULL=1 npm test -- test/interop/workers.test.ts`
+ * The client and an example in workerd, the runtime of Cloudflare Workers, without `nodejs_compat`. It has 165 MB, so it is not a
+ * dependency: this test installs it into an empty directory. `FULL=1 npm test -- test/interop/workers.test.ts`
  */
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** Before 2024-10-14 a promise that another request resolved never continued. */
+/** Before 2024-10-14, a promise resolved by another request never continued. */
 const DATES = ['2024-01-01', '2025-06-01']
 
 type Worker = { url: string; close: () => Promise<void> }

@@ -242,7 +242,7 @@ describe('C33: out of credit, with real nodes', () => {
     const owner = await newOwner(server, { creditSat: 150 })
     const { node } = await owner.createReady()
     const sql = server.sql()
-    // As another process would have left it that saw the account empty long ago; meanwhile there is credit.
+    // As another process would have left it, having seen the account empty long ago; the account has credit again since.
     await sql`
       INSERT INTO credit_warnings (account_id, level, empty_since) VALUES (${owner.accountId}, 'empty', now() - interval '9 hours')`
     await server.restart()
@@ -250,7 +250,7 @@ describe('C33: out of credit, with real nodes', () => {
       async () => (await sql`SELECT 1 FROM credit_warnings WHERE account_id = ${owner.accountId} AND empty_since IS NULL`).length,
       'the account to be seen with its credit',
     )
-    // The next start waits for the end of what this one was about to do.
+    // The next start waits until this one has finished its work.
     await server.restart()
     expect([(await owner.get(node.id)).status, await actions(owner)]).toEqual([
       'ready',

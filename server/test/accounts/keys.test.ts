@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, eventually, type Key, type Request, type Server, startServer } from '../support/server.ts'
 
 let server: Server
-/** Another service on the same database: it shares the store and nothing else. */
+/** Another service on the same database: it shares only the store. */
 let replica: Server
 
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
   replica = await startServer({ env: { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1' } })
 })
 
-/** Each from an address of its own, so that failures do not add up to a refusal (C44). */
+/** Each from its own address, so that failures do not add up to a refusal (C44). */
 let lastAddress = 0
 function who(options: Request = {}, on = server): Promise<Answer> {
   const address = `10.0.${lastAddress >> 8}.${lastAddress++ & 255}`
@@ -34,7 +34,7 @@ const revoke = (key: Key): Promise<Answer> => server.operator('DELETE', keyPath(
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** CRC-32 bit by bit, and long division: nothing in common with the service's own. */
+/** CRC-32 bit by bit, and long division: shares nothing with the service's implementation. */
 function checkOf(text: string): string {
   let crc = 0xffffffff
   for (const byte of Buffer.from(text)) {
@@ -50,7 +50,7 @@ function checkOf(text: string): string {
   return check
 }
 
-/** Right in every way, but nobody has it. */
+/** Well formed, but belongs to no account. */
 function wellFormed(): string {
   let text = 'byk_'
   for (let index = 0; index < 30; index++) text += BASE62[Math.floor(Math.random() * 62)]
@@ -59,7 +59,7 @@ function wellFormed(): string {
 
 describe('C10: what a key looks like', () => {
   test('C10: byk_, 30 characters of base 62, and 6 that check them', async () => {
-    // The CRC-32 of this text is 0xcbf43926 in every book.
+    // 0xcbf43926 is the standard check value of CRC-32 for this text.
     expect(checkOf('123456789')).toBe('3jZRME')
     const { id } = await server.newAccount()
     const keys = await Promise.all(Array.from({ length: 10 }, () => server.newKey([], id)))
@@ -198,7 +198,7 @@ describe('C12: on another replica', () => {
 
   test('C12: it is told, and a disabled key stops before its memory of it ends', async () => {
     const key = await server.newKey()
-    // Without a message the replica would believe its memory for 5 s.
+    // Without a notification, the replica would trust its cache for 5 s.
     expect((await who({ token: key.key }, replica)).status).toBe(200)
     await setDisabled(key, true)
     await eventually(async () => (await who({ token: key.key }, replica)).status === 401, 'the replica to be told', 2_500)
@@ -211,7 +211,7 @@ describe('C12: on another replica', () => {
   test('C12: when the message is lost, the key stops within 5 s all the same', async () => {
     const key = await server.newKey()
     expect((await who({ token: key.key }, replica)).status).toBe(200)
-    // Nobody is told of this.
+    // No notification is sent for this change.
     await server.sql()`UPDATE api_keys SET disabled = true WHERE id = ${key.id}`
     expect((await who({ token: key.key }, replica)).status).toBe(200)
     await eventually(async () => (await who({ token: key.key }, replica)).status === 401, 'the replica to forget', 50_000)
@@ -393,7 +393,7 @@ test('when a key was last used is written later, in one go, and also when the se
   expect(Math.abs(lastUsedAt - used)).toBeLessThanOrEqual(1)
 })
 
-/** Last: it takes the store away. */
+/** Last, because it takes the store down. */
 test('C10: junk is refused without asking the store: it is 401 while the store is down, a well-formed key 503', async () => {
   await replica.stop()
   const { giveBack } = await server.takeStoreAway()

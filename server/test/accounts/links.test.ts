@@ -4,7 +4,7 @@ import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
 import { type Answer, type Server, Server as ServerProcess, startServer } from '../support/server.ts'
 
 let server: Server
-/** The same people where nobody new is let in. */
+/** The same people, on a service where registration is off. */
 let closed: Server
 let sql: Database
 
@@ -37,7 +37,7 @@ const actionsOf = async (accountId: string): Promise<string[]> =>
     .json()
     .activity.map((row: any) => `${row.actor} ${row.action}`)
 
-/** One answer for all. */
+/** The same answer for all. */
 let notGood: string
 async function expectNotGood(answer: Answer): Promise<void> {
   notGood ??= (await inspect('A'.repeat(43))).text

@@ -32,7 +32,7 @@ beforeAll(async () => {
 })
 
 beforeEach(async () => {
-  // What another test left open would be closed and posted with this one's.
+  // Otherwise, intervals left open by another test would be closed and posted with this one's.
   await forgetNodes(sql)
   await clock.set(NOON)
   account = await newAccount(sql)
@@ -63,7 +63,7 @@ describe('C33: warnings, grace, stop', () => {
       await sql<{ level: string }[]>`
         SELECT detail->>'level' AS level FROM activity WHERE account_id = ${account} AND action = 'credit.warning' ORDER BY id`
     ).map(({ level }) => level)
-  /** So many hours, as the service lives through them. */
+  /** This many hours, processed one by one as the service would. */
   const live = async (hours: number): Promise<void> => {
     for (let hour = 0; hour < hours; hour++) {
       await clock.move(HOUR)
@@ -117,7 +117,7 @@ describe('C33: warnings, grace, stop', () => {
     await newNode(sql, account)
     await live(24 + GRACE_HOURS - 4)
     expect(await warnings()).toEqual(['day', 'empty'])
-    // 44 hours were owed: 28 are left.
+    // 44 hours were owed; 28 are left.
     await credit(3 * PRICE_SAT)
     await live(28 + GRACE_HOURS - 2)
     expect(await warnings()).toEqual(['day', 'empty', 'day', 'empty'])

@@ -31,7 +31,7 @@ beforeAll(async () => {
 })
 
 beforeEach(async () => {
-  // What another test left open would be closed and posted with this one's.
+  // Otherwise, intervals left open by another test would be closed and posted with this one's.
   await forgetNodes(sql)
   await clock.set(NOON)
 })
@@ -85,7 +85,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** What should be kept of one node, in the plainest way: the set of its minutes. */
+/** The simplest model of one node's usage: the set of its minutes. */
 class Expected {
   readonly minutes = new Set<number>()
   #from: number | undefined

@@ -35,7 +35,7 @@ beforeAll(async () => {
 })
 
 beforeEach(async () => {
-  // What another test left open would be closed and posted with this one's.
+  // Otherwise, intervals left open by another test would be closed and posted with this one's.
   await forgetNodes(sql)
   await clock.set(NOON)
   account = await newAccount(sql)
@@ -75,7 +75,7 @@ describe('C32: what is kept of a node’s time', () => {
     await expect(undone).rejects.toThrow('undone')
     expect(await intervalsOf(sql, node)).toEqual([{ from: NOW, to: null, isPosted: false }])
     await setNode(sql, node, { desired: 'stopped' })
-    // The process still goes down: it is no longer meant to run.
+    // The process is still stopping, but the node should no longer run.
     await setNode(sql, node, { status: 'stopped' })
     expect(await intervalsOf(sql, node)).toEqual([{ from: NOW, to: NOW + 11, isPosted: false }])
   })
@@ -87,7 +87,7 @@ describe('C32: what is kept of a node’s time', () => {
       expect(await intervalsOf(sql, node)).toEqual([{ from: NOW, to: NOW + 1, isPosted: false }])
       await setNode(sql, node, { status: 'ready' })
     }
-    // It goes on into the next minute without a gap.
+    // The next interval begins in the next minute, without a gap.
     await clock.move(60)
     await setNode(sql, node, { isDeleted: true })
     expect(await intervalsOf(sql, node)).toEqual([
@@ -165,7 +165,7 @@ describe('C32: what is kept of a node’s time', () => {
   test('C32: nodes that were there before begin when their time begins to be kept', async () => {
     const old = await freshDatabase(4)
     const owner = newId('acct')
-    // By hand: the service's own statement names columns of later versions.
+    // Plain SQL, because the service's own statement uses columns of later versions.
     await old.sql`INSERT INTO accounts (id, name) VALUES (${owner}, 'old')`
     const runs = await newNode(old.sql, owner)
     const others = [
@@ -292,7 +292,7 @@ describe('C32: posting', () => {
       const intervals = await intervalsOf(sql, node)
       return intervals.every(({ to }) => to !== null) && intervals
     }, 'the node to be stopped')
-    // Of the hour before nothing, and what is left goes the next time.
+    // Nothing of the hour before is charged; the rest is posted in the next pass.
     expect(kept).toEqual([{ from: NOW + 60, to: NOW + 61, isPosted: false }])
     await forgetUsage(sql)
     expect(await intervalsOf(sql, node)).toEqual([])
@@ -328,7 +328,7 @@ describe('C32: services that are killed, and several on one database', () => {
     accountId = (await yard.newAccount({ creditSat: 10_000 })).id
   })
 
-  /** Nodes of another host, so that nobody looks at them but metering; as if they had run for so long. */
+  /** Nodes of another host, so that only metering touches them; as if they had run for this long. */
   const runFor = async (hours: number): Promise<{ id: string; from: number }> => {
     const id = await newNode(store, accountId)
     await store`UPDATE usage_intervals SET started_at = started_at - ${hours} * interval '1 hour' WHERE node_id = ${id}`

@@ -5,17 +5,17 @@ import type { Database } from '../../src/store/db.ts'
 import { Browser, cookiesOf, newEmail, PASSWORD } from '../support/browser.ts'
 import { type Answer, type Server, Server as ServerProcess, send, startServer } from '../support/server.ts'
 
-/** Everybody's own address, so that no test's failures count against another's. */
+/** Everyone has their own address, so that failures in one test do not count against another. */
 let server: Server
 /** The same people, served by another process. */
 let replica: Server
 let sql: Database
-/** Somebody who stays signed in throughout: a password takes a tenth of a second to hash. */
+/** Stays signed in throughout, because hashing a password takes a tenth of a second. */
 let known: { browser: Browser; email: string }
 
 beforeAll(async () => {
   server = await startServer({ env: { TRUST_PROXY: '1' } })
-  // Behind one address, as replicas are: the origin is the first one's.
+  // Behind one address, like replicas: the origin is the first service's.
   const together = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url }
   replica = new ServerProcess({ env: { ...together, REGISTRATION: 'invite' } })
   await replica.launch()
@@ -67,7 +67,7 @@ describe('the session’s cookie', () => {
       '__Host-boltyard.device',
       expect.stringMatching(/^__Host-boltyard\.better-auth-passkey/),
     ])
-    // Browsers refuse such a name with a Domain, with another Path, or without Secure.
+    // Browsers reject such a name with a Domain, with another Path, or without Secure.
     for (const { attributes } of cookies) {
       expect(attributes).toEqual(expect.arrayContaining(['HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure']))
       expect(attributes.some((attribute) => /^domain/i.test(attribute))).toBe(false)
@@ -90,7 +90,7 @@ describe('the session’s cookie', () => {
     ]
     for (const answer of answers) {
       expect(answer.status).toBe(200)
-      // The name of a field of /me, which holds a path.
+      // The name of a field of /me that contains a path.
       expect(answer.text.replace('"operatorTokenFile":null', '')).not.toMatch(/token/i)
       expect(answer.text).not.toContain(token)
     }

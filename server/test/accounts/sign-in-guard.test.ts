@@ -28,9 +28,9 @@ beforeAll(async () => {
 })
 
 const WRONG = 'wrong horse battery'
-/** Of a machine whose cores are busy, where each password takes a second. */
+/** On a machine with busy cores, where each password takes a second. */
 const PATIENCE_MS = 120_000
-/** A browser that nobody has signed in with, at an address of its own. */
+/** A browser in which nobody has signed in, with its own address. */
 function aBrowser(at: Server = server): Browser {
   const browser = new Browser(server)
   browser.server = at
@@ -44,15 +44,15 @@ async function aPerson(): Promise<{ browser: Browser; email: string }> {
 }
 const times = <T>(count: number, act: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => act(index))
 const shown = ({ status, headers, text }: Answer) => [status, headers['retry-after'], text]
-/** Of the whole process: what a busy machine makes slow is not counted. */
+/** CPU time of the whole process, so that a busy machine does not count. */
 function cpuTicksOf({ child }: Server): number {
   const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return Number(fields[11]) + Number(fields[12])
 }
-/** A pause of a second may be over before the next request is made; an hour is not. */
+/** A one-second pause may end before the next request is sent; an hour will not. */
 const prolongPauses = () => sql`UPDATE sign_in_failures SET paused_until = now() + interval '1 hour' WHERE failures >= 5`
 const endPauses = () => sql`UPDATE sign_in_failures SET paused_until = now()`
-/** So that the minute is not over before a slow machine has counted to twenty; and as if so many had been counted. */
+/** Keeps the minute from ending before a slow machine has counted to twenty, as if this many had been counted. */
 const prolongMinute = (address: string, hits: number) =>
   sql`UPDATE rate_limits SET hits = ${hits}, resets_at = now() + interval '1 hour' WHERE key = ${`sign-in address ${address}`}`
 
@@ -72,7 +72,7 @@ describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
     }
     const refused = cpuTicksOf(server) - start - hashed
     expect(refused / 200, `CPU ticks: 10 hashed ${hashed}, 200 refused ${refused}`).toBeLessThan(hashed / 10 / 4)
-    // Nobody else is refused for it, and the email of 200 refused guesses has no failure.
+    // No one else is refused because of it, and the email of 200 refused guesses has no failure.
     expect((await aBrowser().signIn(email)).status).toBe(200)
   })
 
@@ -84,7 +84,7 @@ describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
         await endPauses()
         await sql`UPDATE sign_in_failures SET failures = ${failure - 1} WHERE failures = 7 AND ${failure} = 14`
         answers.push(shown(await aBrowser().signIn(address, WRONG)))
-        // Both times are of one statement, so that what is between them does not depend on how slow the machine is.
+        // One statement returns both times, so their difference does not depend on the speed of the machine.
         const [row] = await sql<{ seconds: number }[]>`
           SELECT extract(epoch FROM paused_until - forget_at + interval '1 day')::float8 AS seconds
           FROM sign_in_failures ORDER BY forget_at DESC LIMIT 1`
@@ -128,17 +128,17 @@ describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
     for (let failure = 1; failure <= 5; failure++) await aBrowser().signIn(email, WRONG)
     await prolongPauses()
     expect((await aBrowser().signIn(email)).status).toBe(429)
-    // Not even at the address that the strangers have used up.
+    // Not even from the address whose limit the strangers have used up.
     const crowded = { 'x-forwarded-for': '192.0.2.2' }
     await sql`INSERT INTO rate_limits VALUES ('sign-in address 192.0.2.2', 1000, now() + interval '1 hour')`
     expect((await browser.signIn(email, PASSWORD, crowded)).status).toBe(200)
-    // Its owner's success does not give the strangers five more guesses.
+    // The owner's success does not give the strangers five more guesses.
     expect((await aBrowser().signIn(email)).status).toBe(429)
-    // The count is the browser's own, and bounded like the other.
+    // The browser has its own count, with the same limit.
     for (let failure = 1; failure <= 5; failure++) expect((await browser.signIn(email, WRONG)).status).toBe(401)
     await prolongPauses()
     expect((await browser.signIn(email, WRONG)).status).toBe(429)
-    // The mark of one person is none for another, nor is one that was made up.
+    // One person's cookie is not valid for another, and neither is a made-up one.
     const other = await aPerson()
     for (let failure = 1; failure <= 5; failure++) await aBrowser().signIn(other.email, WRONG)
     await prolongPauses()
@@ -224,7 +224,7 @@ describe('C44: the queue for hashing', { timeout: PATIENCE_MS }, () => {
       statuses.push(answer.status)
       if (answer.status === 503) retryAfter.add(answer.headers['retry-after'])
     })
-    // They are at the door: the first of them are being hashed.
+    // The queue is busy: the first of them are being hashed.
     const counted = async () => (await sql`SELECT 1 FROM sign_in_failures`).length > 30
     await eventually(counted, 'the crowd to arrive')
     const answer = await browser.signIn(email)
@@ -234,7 +234,7 @@ describe('C44: the queue for hashing', { timeout: PATIENCE_MS }, () => {
     await Promise.all(crowd)
     expect(new Set(statuses)).toEqual(new Set([401, 503]))
     expect([...retryAfter]).toEqual(['2'])
-    // Who was turned away was not tried, and so has not failed.
+    // A rejected attempt was not tried, so it is not a failure.
     const [row] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM sign_in_failures WHERE failures = 0`
     expect(row?.count).toBeGreaterThanOrEqual(statuses.filter((status) => status === 503).length)
   })

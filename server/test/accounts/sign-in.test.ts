@@ -14,17 +14,17 @@ import {
   temporaryDirectory,
 } from '../support/server.ts'
 
-/** Everybody's own address, so that no test's failures count against another's. */
+/** Everyone has their own address, so that failures in one test do not count against another. */
 let server: Server
 /** The same people, served by another process. */
 let replica: Server
 let sql: Database
-/** Somebody who stays signed in throughout: a password takes a tenth of a second to hash. */
+/** Stays signed in throughout, because hashing a password takes a tenth of a second. */
 let known: { browser: Browser; email: string }
 
 beforeAll(async () => {
   server = await startServer({ env: { TRUST_PROXY: '1' } })
-  // Behind one address, as replicas are: the origin is the first one's.
+  // Behind one address, like replicas: the origin is the first service's.
   const together = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url }
   replica = new ServerProcess({ env: { ...together, REGISTRATION: 'invite' } })
   await replica.launch()
@@ -66,7 +66,7 @@ describe('signing up', () => {
       publicUrl: server.url,
       origins: [server.url, server.url.replace('127.0.0.1', 'localhost')],
       hasUnclaimedAccount: false,
-      // Asked through a proxy, by somebody elsewhere.
+      // Requested through a proxy, from elsewhere.
       operatorTokenFile: null,
       version: '0.1.0',
       nodePriceSatPerDay: 100,
@@ -366,7 +366,7 @@ describe('what is not for a page', () => {
   test.each(POSTS)('no body upsets %s', async (path) => {
     const { browser } = known
     const headers = { origin: browser.origin, 'content-type': 'application/json', 'x-forwarded-for': '192.0.2.60' }
-    // What takes nothing may be asked without a body: it does its work, and who asks is not signed in any more.
+    // Routes without input accept a missing body: they do their work, and the caller is signed out.
     const takesNothing = ['/auth/sign-out', '/auth/revoke-sessions', '/auth/revoke-other-sessions'].includes(path)
     for (const body of BODIES.filter((one) => one !== '' || !takesNothing)) {
       const answer = await send(server.port, 'POST', `/dashboard/api${path}`, {

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 
 const create = (owner: Owner, options = {}): Promise<Answer> => owner.send('POST', '/nodes', options)
-/** What a 402 offers to be paid. */
+/** The part of a 402 that says how to pay. */
 const offerIn = (answer: Answer): Offer => {
   expect([answer.status, answer.json().error.code]).toEqual([402, 'insufficient_credit'])
   expect(answer.json().error.topUp).toEqual({
@@ -94,10 +94,10 @@ describe('C32: the 402 can be paid', () => {
     const together = await Promise.all(Array.from({ length: 20 }, () => create(other)))
     expect(new Set(together.map((answer) => offerIn(answer).invoice)).size).toBe(1)
     expect(offerIn(together[0] as Answer).invoice).not.toBe(first.invoice)
-    // What is about to expire is not offered again.
+    // A top-up that is about to expire is not offered again.
     await sql`UPDATE top_ups SET expires_at = now() + interval '20 minutes' WHERE account_id = ${owner.accountId}`
     expect(offerIn(await create(owner)).invoice).not.toBe(first.invoice)
-    // What was paid neither.
+    // Neither is one that was paid.
     await pay(first.invoice)
     await credited(owner)
   })
@@ -219,7 +219,7 @@ describe('C32: a payment is never lost and never counts twice', () => {
   let store: Database
 
   beforeAll(async () => {
-    // Nobody listens there: what nodes tell is lost, and only asking helps.
+    // Nothing listens there: the nodes' events are lost, and only polling helps.
     const env = { ...ENV, NODE_CALLBACK_URL: `http://127.0.0.1:${await freePort()}` }
     yard = await new Server({ command: [process.execPath, CRASHING_SERVER], env }).start()
     store = yard.sql()

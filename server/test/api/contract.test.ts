@@ -6,9 +6,9 @@ import { mismatch, operationAt } from '../support/answers.ts'
 import { openApp, registeredRoutes } from '../support/app.ts'
 import { send } from '../support/server.ts'
 
-/** Files, pages, nodes, and what nodes tell us: no part of the API that the contract describes. */
+/** Files, pages, nodes and events of nodes: not part of the API that the contract describes. */
 const ELSEWHERE = /^\/(dashboard\*?|docs.*|internal\/settled\/:nodeId|n\/.*|openapi\.json)?$/
-/** Signing in and out follows the library that does it. */
+/** Signing in and out follows better-auth. */
 const SIGN_IN = /^\/dashboard\/api\/(auth\/|link\/|me$)/
 
 describe('D11: the routes', () => {
@@ -31,7 +31,7 @@ describe('D11: the routes', () => {
     expect(found(401, { error: { code: 'bad_request', message: 'x' } })).toMatch(/code bad_request/)
   })
 
-  // The service compiles each schema when it is first used, so it would start with one that cannot be compiled.
+  // The service compiles each schema on first use, so it would start even if one cannot be compiled.
   test('D11: every schema of the contract compiles', async () => {
     const app = fastify()
     for (const operation of operations) addRoute(app, operation, async () => ({}) as never)

@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** The one shape of every error, with the id that its log lines carry. */
+/** The shape of every error, with the id that its log lines contain. */
 function expectProblem(answer: Answer, status: number, code: string, says: string | RegExp = /./): void {
   expect([answer.status, answer.headers['content-type']]).toEqual([status, JSON_TYPE])
   expect(answer.json()).toEqual({ error: expect.objectContaining({ code, message: expect.stringMatching(says) }) })
@@ -500,12 +500,12 @@ describe('what anybody may ask', () => {
   })
 })
 
-/** Last: it takes the store away for a while. */
+/** Last, because it takes the store down for a while. */
 describe('C2: while the store is down', () => {
   test('C2: 503 with Retry-After for what needs it, 200 for /healthz, and all is well again without a restart', async () => {
     const { key } = await server.newKey()
     const { giveBack } = await server.takeStoreAway()
-    // Often: a client that backs off more and more would let later callers wait.
+    // Often: with exponential backoff, later callers would wait longer.
     for (let round = 0; round < 15; round++) {
       const began = performance.now()
       const answers = await Promise.all([

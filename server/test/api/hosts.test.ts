@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { openApp } from '../support/app.ts'
 import { sendRaw } from '../support/server.ts'
 
-/** Behind a proxy, under a name; and at home. */
+/** Behind a proxy, with a host name; and on the developer's own machine. */
 let yard: { port: number }
 let local: { port: number }
 beforeAll(async () => {

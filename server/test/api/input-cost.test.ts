@@ -10,16 +10,18 @@ import { basic, type Created, type Owner, runningPidOf, stateOf } from '../suppo
 import { type Server, startServer } from '../support/server.ts'
 
 /**
- * One thread serves everyone, so no request may keep it busy. Everything that reads what a client wrote is given as much as it takes of
- * each kind of character, in front of it what it expects and behind it what it does not: that is where a pattern begins to try again.
- * A quadratic one took 500 ms of CPU for a header of 16 kB.
+ * One thread serves everyone, so no request may keep it busy. Every parser of client input gets the longest allowed run of each kind of
+ * character, with what it expects before it and something invalid after it: that is where a regular expression starts to backtrack. A
+ * quadratic one took 500 ms of CPU for a header of 16 kB.
  */
 
 const DOMAIN = 'nodes.test'
-/** All headers together may have 16 KiB. Less would be safer still, but browsers send the cookies of every local port. */
+/** All headers together are limited to 16 KiB. Less would be safer, but browsers send the cookies of every local port. */
 const HEADER_BYTES = 15_000
 const BODY_BYTES = 60_000
-/** CPU above that of a bare request. Ordinary reading costs up to 7 ms before it is compiled; what this is about, hundreds. */
+/**
+ * CPU time above that of a plain request. Ordinary parsing costs up to 7 ms before it is compiled; the problem we look for costs hundreds.
+ */
 const MOST_MS = 25
 
 const UNITS = [
@@ -89,10 +91,10 @@ beforeAll(async () => {
   daemon = { port, pid: runningPidOf(server, created.node) }
 }, 180_000)
 
-/** Of the thread that serves, as the kernel counts it: what else runs on this machine does not matter. */
+/** CPU time of the serving thread, as counted by the kernel: other load on this machine does not matter. */
 const cpuMs = (pid: number): number => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6
 
-/** Until the answer begins: by then whatever reads the request has read it. */
+/** Until the response begins: by then, the whole request has been parsed. */
 function exchange(port: number, bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
@@ -106,7 +108,7 @@ function exchange(port: number, bytes: Buffer): Promise<void> {
   })
 }
 
-/** Noise only ever adds: of several measurements the least is the nearest. */
+/** Noise only adds, so the smallest of several measurements is the most accurate. */
 async function costMs(port: number, pid: number, bytes: Buffer, most: number): Promise<number> {
   let least = Number.POSITIVE_INFINITY
   for (let attempt = 0; attempt < 5 && least > most; attempt++) {
@@ -176,7 +178,7 @@ const asPerson = (): Record<string, string> => ({ cookie: visitor.cookie, origin
 const onNode = (label: string): Record<string, string> => ({ host: `${label}.${DOMAIN}` })
 const unknownNode = '0'.repeat(20)
 
-/** Which probes read a header; the test below finds one that is read and not here. */
+/** The probes that read a header; the test below finds one that is read but not listed here. */
 const headerProbes = (): Record<string, Probe[]> => {
   const node = { path: '/getinfo', headers: onNode(unknownNode) }
   const handshake = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
@@ -246,7 +248,7 @@ const headerProbes = (): Record<string, Probe[]> => {
       body: '{}',
     }),
     'x-request-id': inHeader('x-request-id', [''], { path: '/healthz' }),
-    // Not read by us but by what serves the files of the interactive page.
+    // Parsed by the file server of the interactive page, not by our code.
     'if-none-match': inHeader('if-none-match', ['', 'W/"'], { path: '/docs/static/index.css' }),
     'if-modified-since': inHeader('if-modified-since', ['', 'Mon, '], { path: '/docs/static/index.css' }),
     range: inHeader('range', ['', 'bytes=', 'bytes=0-'], { path: '/docs/static/index.css' }),
@@ -269,7 +271,7 @@ describe('security 1: no request keeps the service busy', () => {
       )
       return [...members, ...destructured]
     })
-    // Of answers of nodes, and of our own problems.
+    // Headers of nodes' responses and of our own errors.
     const notOfRequests = ['flat', 'ts']
     expect([...new Set(read)].filter((name) => !probed.includes(name) && !notOfRequests.includes(name))).toEqual([])
     expect(read).toContain('sec-fetch-site')

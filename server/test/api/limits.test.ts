@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, type Server, startServer } from '../support/server.ts'
 
-/** Counts in memory, and believes nobody about addresses. */
+/** Counts in memory and trusts no proxy. */
 let alone: Server
-/** Count in the database, and believe the proxies that they are told of. */
+/** Count in the database and trust the configured proxies. */
 let behindOne: Server
 let behindTwo: Server
 let behindList: Server
@@ -49,7 +49,7 @@ function expectLimited(answer: Answer): void {
   })
 }
 
-/** Whom the service takes the client for: what it counts by is what it logs. */
+/** The address the service assigns to the client: limits count what it logs. */
 let lastRequest = 0
 async function addressSeen(server: Server, forwarded: string | string[] | undefined): Promise<string> {
   const id = `address-${lastRequest++}`

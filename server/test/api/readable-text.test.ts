@@ -4,9 +4,9 @@ import { isReadable } from '../../../contract/src/readable-text.ts'
 import { openApp } from '../support/app.ts'
 import { send } from '../support/server.ts'
 
-/** Refused alone and within other text. */
+/** Rejected alone and within other text. */
 const DECEPTIVE = [0x00, 0x0a, 0x7f, 0x9f, 0x200b, 0x2028, 0x2029, 0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0xfeff]
-/** Fine within other text, but nothing to see by themselves. */
+/** Allowed within other text, but invisible on their own. */
 const INVISIBLE = [0xad, 0x034f, 0x061c, 0x115f, 0x200c, 0x200d, 0x200e, 0x200f, 0x2800, 0x3164, 0xfe0f, 0xe0020]
 
 const named = (code: number): [string, string] => [`U+${code.toString(16)}`, String.fromCodePoint(code)]
@@ -33,7 +33,7 @@ describe('security 29: what looks like something else, or like nothing', () => {
     const fields: [string, string, string][] = operations.flatMap(({ method, path, body }) =>
       Object.entries<any>(body?.properties ?? {})
         .filter(([name]) => ['name', 'description', 'resource', 'reason'].includes(name))
-        // A node's name is looked at after it was trimmed, in nodes.test.ts.
+        // Node names are checked after trimming, in nodes.test.ts.
         .filter(() => !/^\/(v1|dashboard\/api)\/nodes(\/\{nodeId\})?$/.test(path))
         .map(([name, { pattern }]): [string, string, string] => [`${method} ${path}`, name, pattern]),
     )

@@ -25,7 +25,7 @@ describe('Reliability 1 and 14: create', () => {
         expect(await yard.list()).toHaveLength(before)
         return
       }
-      // Whoever did not get the answer asks again with the same key, and gets it.
+      // A client that got no answer asks again with the same key, and gets it.
       const again = await yard.create(headers)
       if (!(answer instanceof Error)) expect(again).toEqual(answer)
       expect(await yard.list()).toHaveLength(before + 1)
@@ -48,7 +48,7 @@ describe('Reliability 1 and 14: delete', () => {
     await matrix.allIsWell()
     expect((await yard.v1('GET', `/${node.node.id}`)).status).toBe(404)
     expect(yard.daemon(node.node.id)).toBeUndefined()
-    // Its data is kept, and it can come back.
+    // Its data is kept, and it can be restored.
     await matrix.operationEnded(node)
     await yard.expectOk(yard.operator('POST', `/nodes/${node.node.id}/undelete`))
     await matrix.operate(node, 'start')

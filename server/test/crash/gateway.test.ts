@@ -6,9 +6,9 @@ import { CrashingYard } from '../support/crash-matrix.ts'
 import { type Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
 import { type Answer, eventually } from '../support/server.ts'
 
-/** Reliability 1, 7 and 8 at the gateway: whoever dies between an effect and its answer, the same request again gets the one answer. */
+/** Reliability 1, 7 and 8 at the gateway: after a death between an effect and its answer, repeating the request gives the same answer. */
 
-/** C41: from the death of the first on. */
+/** C41: counted from the first death. */
 const TAKEN_OVER_MS = 30_000
 
 let yard: CrashingYard
@@ -16,13 +16,13 @@ let merchant: Merchant
 let nodeId: string
 
 beforeAll(async () => {
-  // Events would record settlements at moments that nobody chose.
+  // Events would record settlements at unpredictable times.
   yard = await new CrashingYard({ store: 'embedded', env: { NODE_CALLBACK_URL: NOWHERE } }).start()
   merchant = await newMerchant(yard)
   nodeId = (await merchant.owner.createReady()).node.id
 })
 
-/** The service dies at the first passing of the point, before it has answered, and another one is started. */
+/** The service dies when it first passes the point, before it has answered; then another one is started. */
 async function dieAt(point: string, work: () => Promise<Answer>): Promise<void> {
   await merchant.owner.until(nodeId, 'ready')
   yard.arm(point)
@@ -80,7 +80,7 @@ describe('create', () => {
         expect([answer.status, answer.text]).toEqual([201, expect.any(String)])
         expect(Date.now() - diedAt).toBeLessThan(TAKEN_OVER_MS + 2_000)
         expect(await idsOf(description)).toEqual([answer.json().id])
-        // Kept from now on.
+        // Stored from now on.
         expect((await again()).text).toBe(answer.text)
         expect(await idsOf(description)).toHaveLength(1)
         expect((await merchant.validate(await merchant.pay(answer.json()))).status).toBe(200)
@@ -105,7 +105,7 @@ describe('create', () => {
     const description = 'no key'
     await dieAt('payment: not yet committed', () => merchant.ask(nodeId, { description }))
     await merchant.owner.until(nodeId, 'ready')
-    // One statement: it may have reached the store, and is whole there.
+    // A single statement: if it reached the store, it is complete.
     expect((await idsOf(description)).length).toBeLessThanOrEqual(1)
     expect((await merchant.ask(nodeId, { description })).status).toBe(201)
   })
@@ -246,7 +246,7 @@ test('C38: PostgreSQL dies in the midst of validations: 503 or the right answer,
   const answers = payments.map((): Answer[] => [])
   let isOver = false
   const clients = payments.map(async (payment, at) => {
-    // Each begins at its own moment, so that the death finds every step of some.
+    // They begin at different times, so that the death hits every step of some of them.
     await pause(at * 15)
     while (!isOver) answers[at]?.push(await merchant.validate(payment))
   })

@@ -19,7 +19,7 @@ const BAD: Point[] = [
 
 describe('Reliability 1 and 14: update', () => {
   let matrix: CrashMatrix
-  /** One for each row, made while there was only the old version: a service that knows the new one would make them of that. */
+  /** One per row, created while only the old version existed: a service that knows the new version would create them with it. */
   let nodes: Created[]
 
   beforeAll(async () => {

@@ -15,7 +15,7 @@ let server: Server
 let ann: Visitor
 let bob: Visitor
 let sql: Database
-/** Every route of the dashboard but signing in and out, as the router has them. */
+/** Every route of the dashboard except signing in and out, taken from the router. */
 let routes: { method: string; url: string }[]
 
 beforeAll(async () => {
@@ -34,7 +34,7 @@ const NODE = 'node_00000000000000000000'
 const PAYMENT = 'pay_00000000000000000000'
 const KEY = 'key_00000000000000000000'
 const HASH = 'ab'.repeat(32)
-/** What names something in a path, and how it answers when that is not there. */
+/** Path parameters that identify something, and the response if it does not exist. */
 const named = (node: string, payment: string, key: string, hash: string) =>
   ({
     ':nodeId': node,
@@ -47,7 +47,7 @@ const filled = (url: string, names: Record<string, string>): string =>
   Object.entries(names)
     .reduce((path, [name, value]) => path.replace(name, value), url)
     .replace('/dashboard/api', '')
-/** Good ones, so that nothing but the thing itself is missing. */
+/** Valid bodies, so that only the thing itself is missing. */
 const BODIES: Record<string, unknown> = {
   'PATCH /nodes/:nodeId': { name: 'x' },
   'POST /nodes/:nodeId/invoices': { description: 'x' },
@@ -97,7 +97,7 @@ test('a page of somebody else can change nothing, although its visitor is signed
     { origin: 'https://evil.example' },
     { origin: 'null' },
     { origin: `${server.url}.evil.example` },
-    // Our own names on this machine, at ports that are others'.
+    // Our own names on this machine, on ports of other programs.
     { origin: 'http://127.0.0.1' },
     { origin: `http://localhost:${server.port + 1}` },
     { origin: server.url.replace('http:', 'https:') },
@@ -151,12 +151,12 @@ describe('an account with everything in it', () => {
       await bob.refusal('POST', '/payments', { json: { ...charge, nodeId: NODE } }),
     )
     expect(await bob.want(200, 'GET', `/payments?nodeId=${node.node.id}`)).toEqual({ payments: [], nextCursor: null })
-    // And hers is as it was.
+    // Hers is unchanged.
     expect(await ann.want(200, 'GET', `/nodes/${node.node.id}`)).toMatchObject({ status: 'ready', name: 'Node 1' })
     expect((await ann.want(200, 'GET', '/keys')).keys).toHaveLength(1)
   })
 
-  // Field by field each answer is held against the contract where it is received.
+  // Each response is checked against the contract, field by field, when it is received.
   test('every kind of answer is asked for, and fits the contract', async () => {
     const { id } = node.node
     const overview = await ann.want(200, 'GET', '/overview')
@@ -434,7 +434,7 @@ describe('C41: creating a node from a page', () => {
         || query_to_xml('SELECT * FROM activity', true, true, '')::text AS text`
     expect(dump?.text).toContain(row?.key)
     expect(dump?.text).not.toContain(key)
-    // Everything that stands in the row, and the session, as the key to it: none opens it. The real one does.
+    // Neither the contents of the row nor the session open it. The real key does.
     const master = masterKeyOf(Buffer.from(server.masterKey, 'base64'))
     const opens = (secret: string, name: string): string | undefined => {
       const sealing = Buffer.from(
@@ -491,7 +491,7 @@ test('C42: node operations of the dashboard are counted by address, beside those
   })
   expect((await eve.send('GET', '/keys', { headers })).status).toBe(200)
   expect((await eve.send('GET', '/nodes')).status).toBe(200)
-  // What the try-it panel asks of a node is counted with them; to look at what is there is not.
+  // Node calls of the try-it panel count too; reads do not.
   const tries = ['/payments', '/payments/pay_x/validate', '/payments/pay_x/redeem', '/sandbox/nodes/node_x/fund', '/sandbox/pay']
   for (const path of tries) expect([path, ...(await eve.refusal('POST', path, { headers }))].slice(0, 2)).toEqual([path, 429])
   expect((await eve.send('GET', '/payments', { headers })).status).toBe(200)

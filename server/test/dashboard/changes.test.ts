@@ -28,7 +28,7 @@ afterEach(async () => {
 })
 
 const NEVER_MS = 1_000_000
-/** Enough for what was notified to be told. */
+/** Long enough for every notification to be reported. */
 const MOMENT_MS = 200
 const ALL: Changed = { nodes: true, payments: true, activity: true }
 const ONLY = (...names: (keyof Changed)[]): Changed => ({
@@ -37,12 +37,12 @@ const ONLY = (...names: (keyof Changed)[]): Changed => ({
   activity: names.includes('activity'),
 })
 
-/** What is told of an account, from the moment on at which it is listened to. */
+/** What is reported for an account from the moment it is watched. */
 async function watch(
   accountId: string,
   options: Partial<AccountChangesOptions> = {},
 ): Promise<{ told: Changed[]; leave: () => void; changes: AccountChanges }> {
-  // Listens on a connection of its own, so that it is told of the beginning before it is told of anything else.
+  // Listens on its own connection, so that it learns of the start before any notification.
   const own = track(openStore(server.store, 1))
   const changes = new AccountChanges({ sql: own, log, pauseMs: 10, sweepMs: NEVER_MS, ...options })
   closing.push(() => changes.close())
@@ -52,7 +52,7 @@ async function watch(
     await tell(accountId)
     return told.length > 0
   }, 'the listening to begin')
-  // Notifications arrive in the order of their commits: what was told until this one is not of the test.
+  // Notifications arrive in commit order: everything before this one is not part of the test.
   told.length = 0
   await notifyChanges(sql, [{ accountId, changes: ['nodes'] }])
   await eventually(() => told.some(({ nodes }) => nodes), 'the last one')

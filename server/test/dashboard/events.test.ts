@@ -27,14 +27,14 @@ async function listen(visitor: Visitor): Promise<Stream> {
 }
 const ofNodes = ({ nodes }: Changed): boolean => nodes
 const ofPayments = ({ payments }: Changed): boolean => payments
-/** Whatever had happened would have been told by now. */
+/** Any event would have arrived by now. */
 const QUIET_MS = 1_500
 const quiet = async (stream: Stream): Promise<void> => {
   const seen = stream.events.length
   await pause(QUIET_MS)
   expect(stream.events.slice(seen)).toEqual([])
 }
-/** What went before has been told. */
+/** Earlier events have been delivered. */
 const settled = (stream: Stream): Promise<boolean> =>
   eventually(
     async () => {
@@ -172,7 +172,7 @@ test('at most ten connections of an account: the eleventh is let in, the oldest 
   await dora.want(201, 'POST', '/keys', { json: { name: 'k', scopes: [] } })
   await told
   for (const stream of [...ten, eleventh]) stream.close()
-  // Whoever leaves makes room.
+  // A closed stream makes room.
   await eventually(async () => {
     const again = await listen(dora)
     await pause(50)

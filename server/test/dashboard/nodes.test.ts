@@ -15,7 +15,7 @@ import { eventually, type Server, startServer } from '../support/server.ts'
 let server: Server
 let sql: Database
 let ann: Visitor
-/** One of each access, and a stranger's, to be paid. */
+/** One node of each access mode, and a stranger's node to pay. */
 let full: CreatedNode
 let limited: CreatedNode
 let shop: CreatedNode
@@ -33,7 +33,7 @@ beforeAll(async () => {
     stranger.createReady(),
   ])
   for (const { node } of [full, limited]) await give(node.id, 100_000)
-  // From now on there is something newer.
+  // From now on, a newer version is available.
   await server.restart('SIGTERM', { NODE_VERSIONS })
 })
 
@@ -200,7 +200,7 @@ describe('invoices', () => {
     const long = await ann.want(201, 'POST', path, { json: { description: 'x'.repeat(500) } })
     expect(readInvoice(long.invoice)).toMatchObject({ description: undefined, descriptionHash: expect.any(String) })
     expect((await ann.refusal('GET', `${path}/${'ab'.repeat(32)}`)).slice(0, 2)).toEqual([404, 'not_found'])
-    // A hash that is none leads to no other call.
+    // An invalid hash does not become another call.
     for (const hash of ['x', '..%2f..%2fgetinfo', 'AB'.repeat(32)])
       expect((await ann.refusal('GET', `${path}/${hash}`)).slice(0, 2)).toEqual([404, 'not_found'])
   })
@@ -361,7 +361,7 @@ describe('a node that does not say whether it has paid', () => {
   let impostor: HttpServer
   let realPort: number
   let asked: { method: string; path: string }[] = []
-  /** By the first part of the path; whatever it is not told to answer, the real node does. */
+  /** By the first part of the path; everything else is answered by the real node. */
   const says = new Map<string, (response: ServerResponse) => void>()
 
   beforeAll(async () => {
@@ -410,7 +410,7 @@ describe('a node that does not say whether it has paid', () => {
   ])('it %s after it has paid: it is asked about the payment, not to pay again', async (_name, reply) => {
     const before = await balanceOf(shop)
     const invoice = await invoiceOf(shop, 40)
-    // The real one pays; only its answer is lost.
+    // The real node pays; only its answer is lost.
     says.set('payinvoice', (response) => {
       const form = new URLSearchParams({ invoice }).toString()
       callNode(

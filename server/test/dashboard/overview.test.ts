@@ -22,7 +22,7 @@ beforeAll(async () => {
   sql = server.sql()
 })
 
-/** Of rows as large as real ones; `ages` are how many seconds ago each was made, settled and paid. */
+/** Rows as large as real ones; `ages` are how many seconds ago each was created, settled and paid. */
 async function insertPayments(
   accountId: string,
   nodeId: string,
@@ -78,7 +78,7 @@ describe('what it says', () => {
       { ageSeconds: 100, amountSat: 1, settledAgo: 0, isPaid: true },
       { ageSeconds: 3 * HOUR, amountSat: 20, settledAgo: 2 * HOUR },
       { ageSeconds: 22 * HOUR, amountSat: 300, settledAgo: 22 * HOUR, isPaid: true },
-      // Made a week and more ago, and settled only now.
+      // Created more than a week ago, and settled only now.
       { ageSeconds: 10 * DAY, amountSat: 4_000, settledAgo: 0 },
       { ageSeconds: 3 * DAY, amountSat: 50_000, settledAgo: 3 * DAY, isPaid: true },
       { ageSeconds: 9 * DAY, amountSat: 600_000, settledAgo: 9 * DAY, isPaid: true },
@@ -91,7 +91,7 @@ describe('what it says', () => {
     expect(quarterHours.filter(({ at }) => at % (15 * 60) !== 0)).toEqual([])
     for (const [place, ago] of [3 * DAY, 22 * HOUR, 2 * HOUR, 0].entries())
       expect(Math.abs((quarterHours[place]?.at ?? 0) + 450 - (got.now - ago))).toBeLessThan(450 + 30)
-    // Five were issued in 7 days, five settled, the late one among them, and three of these paid.
+    // Five were issued in 7 days, five settled (including the late one), and three of these paid.
     expect(funnel).toEqual({ issued: 5, settled: 5, paid: 3 })
     expect(checklist).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: true })
   })
@@ -105,7 +105,7 @@ describe('what it says', () => {
     expect([await nodes(), await isSilent()]).toEqual([{ ready: 2, silent: 0, total: 2 }, false])
     await sql`UPDATE nodes SET phase = 'starting' WHERE id = ${copy}`
     expect([await nodes(), await isSilent()]).toEqual([{ ready: 1, silent: 1, total: 2 }, true])
-    // While it is being restarted, that is what a person wants to know.
+    // While it is being restarted, the page should say so.
     await sql`UPDATE nodes SET operation = 'restart' WHERE id = ${copy}`
     expect(await isSilent()).toBe(false)
   })
@@ -118,7 +118,7 @@ describe('what it says', () => {
     const { node } = await bob.create()
     expect(await list()).toEqual({ hasNode: true, hasKey: true, hasChallenge: false, hasPaidRequest: false })
     await bob.want(204, 'DELETE', `/keys/${key.id}`)
-    // The one that the first start makes is nothing that a person did.
+    // The key created at the first start is not the person's own action.
     await bob.want(201, 'POST', '/keys', { json: { name: FIRST_RUN_KEY, scopes: [] } })
     await insertPayments(bob.accountId, node.id, [{ ageSeconds: 10, settledAgo: 5 }])
     expect(await list()).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: false })
@@ -135,7 +135,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     const { node } = await ann.create()
     nodes = await insertNodes(ann.accountId, node.id, NODES)
     const [theirs = ''] = await insertNodes(other.accountId, node.id, 1)
-    // Over a month, three of four settled, two of them paid: and a neighbour with as many.
+    // Over a month, three of four settled and two of them paid; a neighbour has as many.
     const month = (count: number) =>
       Array.from({ length: count }, (_, n) => {
         const ageSeconds = Math.floor((n / count) * 30 * DAY)
@@ -156,7 +156,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     'Shared Read Blocks': number
     Plans?: Plan[]
   }
-  /** Runs a function of the store as it is, with an EXPLAIN before each of its statements. */
+  /** Runs a store function unchanged, with an EXPLAIN before each of its statements. */
   async function explained(run: (sql: Sql) => Promise<unknown>): Promise<{ ms: number; plan: Plan }[]> {
     const plans: Promise<{ ms: number; plan: Plan }>[] = []
     const explaining = new Proxy(sql, {
@@ -177,7 +177,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
         return query
       },
     })
-    // Once to warm up, and then the quietest of five: what is measured is the work, not the disk and not the neighbours.
+    // One warm-up, then the fastest of five: this measures the work, not the disk or the neighbours.
     await run(sql)
     const runs: { ms: number; plan: Plan }[][] = []
     for (let time = 0; time < 5; time++) {

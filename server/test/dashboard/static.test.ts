@@ -11,7 +11,7 @@ import type { AppDeps } from '../../src/http/deps.ts'
 import { createLogger } from '../../src/platform/log.ts'
 import { type Answer, type Server, send, startServer, temporaryDirectory } from '../support/server.ts'
 
-/** A built app of a few files, so that what is tested here is how they are served and not what they are. */
+/** A built app of a few files: the tests are about how they are served, not what they contain. */
 const SCRIPT = `console.log('${'x'.repeat(2000)}')`
 const PAGE = '<!doctype html><title>Boltyard</title>'
 let app: FastifyInstance

@@ -74,7 +74,7 @@ describe('a challenge', () => {
     const invoice = invoiceIn(payment.challenge)
     const { paymentHash } = decoded(invoice)
     expect(paymentHash).toMatch(/^[0-9a-f]{64}$/)
-    // The names in order at both levels and no space between: that is all that canonical means for strings.
+    // Sorted names at both levels and no spaces: for strings, that is all canonical JSON means.
     const canonical = JSON.stringify({
       amount: '21000000',
       currency: 'sat',
@@ -197,7 +197,7 @@ describe('C34: what is looked at first', () => {
     void slow.then(() => {
       isOver = true
     })
-    // Enough to take every connection that is kept for the node, and more.
+    // Enough to use up all connections kept for the node, and more.
     const crowd = times(40, () => ask(wish({ nodeId: hung.node.id })))
     await new Promise((resolve) => setTimeout(resolve, 300))
     for (const [by, { node }] of [
@@ -213,7 +213,7 @@ describe('C34: what is looked at first', () => {
     const { answer, ms } = await slow
     expect([answer.status, answer.json().error.code]).toEqual([502, 'payment_service_unavailable'])
     expect(ms).toBeGreaterThan(4_500)
-    // One after the other they would take 200 s.
+    // Sequentially they would take 200 s.
     expect(ms).toBeLessThan(50_000)
     expect((await Promise.all(crowd)).map(({ status }) => status)).toEqual(crowd.map(() => 502))
     expect(await paymentsKept()).toBe(kept + 2)
@@ -412,7 +412,7 @@ describe('C36: limits', () => {
     const limited = await send('POST', list, one)
     expect([limited.status, limited.json()]).toEqual([429, { error: { code: 'rate_limited', message: 'rate limit exceeded' } }])
     const seconds = Number(limited.headers['retry-after'])
-    // By the minute, whatever the window of the node operations is.
+    // Per minute, whatever the window for node operations is.
     expect(Number.isInteger(seconds) && seconds > 1 && seconds <= 60).toBe(true)
     expect(limited.headers).toMatchObject({
       'x-ratelimit-limit': '3',

@@ -5,7 +5,7 @@ import { confirmDeliveries } from '../../src/store/payments/deliveries.ts'
 import { type Merchant, newMerchant, type Paid } from '../support/payments.ts'
 import { type Answer, eventually, type Server, startServer } from '../support/server.ts'
 
-/** C45, C48 and C39: claims that are held, confirmed and given back, and terms that a payment is held to. */
+/** C45, C48 and C39: claims that are held, confirmed and released, and terms that a payment must match. */
 
 let server: Server
 let sql: Database
@@ -44,7 +44,7 @@ const [IN_PROGRESS, REDEEMED, NOT_CLAIMED] = [
   [409, 'not_claimed'],
 ]
 
-/** As if the shop had died, and its time had passed. */
+/** As if the shop had died and its hold had lapsed. */
 const lapse = ({ id }: Paid): Promise<unknown> =>
   sql`UPDATE paid_payments SET held_until = now() - interval '1 second' WHERE id = ${id} AND held_until IS NOT NULL`
 
@@ -52,7 +52,7 @@ const rowOf = async ({ id }: { id: string }): Promise<object> => ({
   ...(await sql`SELECT * FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id}`)[0],
 })
 
-/** MPP, and L402 that is delivered once. */
+/** MPP, and L402 with a single delivery. */
 const ONCE = [
   { protocol: 'mpp' as const, more: {} },
   { protocol: 'l402' as const, more: { singleUse: true } },
@@ -117,7 +117,7 @@ describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
     for (const body of [{}, HELD])
       expect(await refusal(merchant.redeem(paid, { requestId: 'a', ...body, ...more }))).toEqual(NOT_CLAIMED)
     expect(await merchant.delivered([{ id: paid.id, requestId: 'a' }])).toEqual(['not_claimed'])
-    // Its answer was lost: asked again it is the same, as long as nobody has claimed it since.
+    // The response was lost: a repeated request gets the same one, unless another request has claimed the delivery since.
     expect(await refusal(merchant.release(paid, 'a'))).toEqual(OK)
     expect(await refusal(hold(paid, 'b', more))).toEqual(OK)
     expect(await refusal(merchant.release(paid, 'a'))).toEqual(NOT_CLAIMED)
@@ -277,7 +277,7 @@ describe('delivered', () => {
       expect(new Set(results)).toEqual(new Set(['delivered']))
   })
 
-  /** What another request changes and has not committed yet. */
+  /** Changed by another request that has not committed yet. */
   async function during(change: (transaction: Database) => Promise<unknown>, work: () => Promise<void>): Promise<void> {
     await sql.begin(async (transaction) => {
       await change(transaction as unknown as Database)
@@ -313,7 +313,7 @@ describe('delivered', () => {
     await hold(high, 'a')
     await hold(low, 'a')
     const batch = [high, low].map(({ id }) => ({ id, requestId: 'a' }))
-    // In a table this small an index would happen to give the right order.
+    // In a table this small, an index would happen to return the right order.
     const confirm = () =>
       sql.begin(async (transaction) => {
         await transaction`SET LOCAL enable_indexscan = off`
@@ -408,7 +408,7 @@ describe('C45: expect', () => {
       400,
       'invalid_payment_credential',
     ])
-    // The same request that has it holds it to other terms: it keeps what it has, and is told.
+    // The request that has the claim repeats it with different terms: it keeps the claim and gets an error.
     expect(await refusal(merchant.redeem(paid, { requestId: 'a' }))).toEqual(OK)
     expect(await refusal(merchant.redeem(paid, { requestId: 'a', ...expected }))).toEqual([409, 'terms_mismatch'])
   })
@@ -424,7 +424,7 @@ describe('C45: expect', () => {
       ),
       ...[{ resource: 'a\u0000' }, { resource: ' ' }, { description: 'x'.repeat(501) }].map((one) => ({ expect: one })),
       ...[0, 601, 1.5, '120', null].map((holdSeconds) => ({ holdSeconds, requestId: 'a' })),
-      // Nobody could confirm or release it.
+      // No one could confirm or release it.
       HELD,
     ]
     for (const more of bad) expect([more, await refusal(merchant.redeem(paid, more))]).toEqual([more, [400, 'bad_request']])

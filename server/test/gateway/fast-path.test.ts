@@ -15,8 +15,8 @@ import { credentialOf, newMerchant, parametersOf } from '../support/gateway.ts'
 import { startServer } from '../support/server.ts'
 
 /**
- * The quick statement serves a credential under the present protocol key; under an older one the same payment is read and judged. Two
- * instances over one store, one with each key as its present one, take every state of a payment down both paths.
+ * The fast statement serves credentials of the current protocol key; with an older key, the same payment is read and judged. Two instances
+ * on one store, each with a different current key, take every state of a payment down both paths.
  */
 let sql: Sql
 let call: { accountId: string; actor: string }
@@ -34,7 +34,7 @@ beforeAll(async () => {
   const master = masterKeyOf(Buffer.from(server.masterKey, 'base64'))
   keys = await ProtocolKeys.open(sql, master, undefined)
   const later = await ProtocolKeys.open(sql, masterKeyOf(randomBytes(32)), master)
-  // The node is out of reach: what is not settled in the store stays unknown.
+  // The node is unreachable: what is not settled in the store stays unknown.
   const deps = {
     sql,
     accessTo: async () => undefined,
@@ -98,7 +98,7 @@ async function made({ isSettled, claim, released }: State): Promise<Made> {
   return { id, credential, proof: { challengeBeginning: headerBeginningOf(parametersOf(challenge).id ?? ''), paymentHash } }
 }
 
-/** What the caller gets, and what is in the store afterwards, without what differs from one payment to the next. */
+/** What the caller gets, and what is stored afterwards, without values that differ between payments. */
 async function seen({ id }: Made, answer: Promise<{ id: string; receipt?: string; redeemedAt?: number }>): Promise<unknown> {
   const got = await answer.then(
     ({ id: named, receipt, redeemedAt, ...more }) => [named === id, typeof receipt, redeemedAt === LONG_AGO, more],

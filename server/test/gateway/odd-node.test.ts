@@ -26,7 +26,7 @@ import { type Created, type Owner, redirectNode } from '../support/nodes.ts'
 import { report } from '../support/payments.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
-/** A node that answers as no good one would. The service is real, and believes that the impostor is its node: that is all it is told. */
+/** A node that answers like no honest one. The service is real, and only believes that the impostor is its node. */
 
 const PROTOCOLS: Protocol[] = ['mpp', 'l402']
 const AMOUNT = 1000
@@ -40,7 +40,7 @@ let merchant: Owner
 let shop: Created
 let impostor: HttpServer
 let realPort: number
-/** What it says instead of the real node; whatever it is not told to answer, the real node does. */
+/** What it answers instead of the real node; everything else is answered by the real node. */
 const says = new Map<string, (form: URLSearchParams) => Reply>()
 let forms: URLSearchParams[] = []
 
@@ -49,7 +49,7 @@ beforeAll(async () => {
   merchant = await newMerchant(server)
   shop = await merchant.createReady()
   impostor = createServer((incoming, response) => {
-    // A mistake of the test must not look like a node that hangs.
+    // A mistake in the test must not look like a hung node.
     answer(incoming, response).catch((error: Error) => response.writeHead(599, { mistake: error.message }).end())
   }).listen(0, '127.0.0.1')
   await once(impostor, 'listening')
@@ -108,7 +108,7 @@ type Terms = {
   expiry: number | undefined
 }
 
-/** By an encoder that is not ours. Right in everything, but for what is changed. */
+/** Made by an independent encoder. Correct in everything except what is changed. */
 function invoice(changes: Partial<Terms> = {}): { serialized: string; paymentHash: string } {
   const right: Terms = {
     prefix: 'lnbcrt',
@@ -153,7 +153,7 @@ describe('an invoice from a node that is not to be trusted', () => {
       )
       expect(decoded(invoiceIn(payment.challenge))).toMatchObject({ amountMsat: `${AMOUNT}000`, description: DESCRIPTION })
       const [form] = forms
-      // MPP 15, L402 13: and this is what the node was asked for.
+      // MPP 15, L402 13: this is what the node was asked for.
       expect(Object.fromEntries(form ?? [])).toEqual({
         amountSat: String(AMOUNT),
         description: DESCRIPTION,
@@ -377,14 +377,14 @@ describe('what the node is asked because of its own events', () => {
     return (await report(server, shop.node.id, body, { 'x-phoenix-signature': signature })).status
   }
   const openHash = async (): Promise<string> => decoded(invoiceIn((await charge(merchant, shop)).challenge)).paymentHash
-  /** How often it was asked about one of these, and about how many of them at most at a time. */
+  /** How often it was asked about one of these, and about how many at most at a time. */
   async function asksAbout(hashes: string[], act: () => Promise<void>): Promise<{ asks: number; atOnce: number }> {
     let [asks, now, atOnce] = [0, 0, 0]
     const unpaid: Reply = (response) => {
       if (!hashes.some((hash) => response.req.url?.includes(hash))) return void response.writeHead(404).end()
       asks++
       atOnce = Math.max(atOnce, ++now)
-      // Long enough for the others to meet it.
+      // Long enough for the others to arrive.
       setTimeout(() => {
         now--
         response
@@ -403,7 +403,7 @@ describe('what the node is asked because of its own events', () => {
       for (const _ of ['at once', 'right after'])
         expect(new Set(await Promise.all(Array.from({ length: 100 }, () => tell(hash))))).toEqual(new Set([204]))
     })
-    // One by the event; the sweep may come by as it does every second.
+    // One because of the event; the sweep, which runs every second, may add its own.
     expect(asks).toBeGreaterThanOrEqual(1)
     expect(asks).toBeLessThan(20)
   })
@@ -435,7 +435,7 @@ describe('what the node is asked because of its own events', () => {
     const { asks, atOnce } = await asksAbout(hashes, async () => {
       expect(new Set(await Promise.all(hashes.map(tell)))).toEqual(new Set([204]))
     })
-    // How many are asked at once is the promise. On a busy machine some of the 32 give up before they reach the node.
+    // The promise is how many are asked at once. On a busy machine, some of the 32 time out before they reach the node.
     expect(asks).toBeGreaterThan(0)
     // Ours, and the eight of the sweep.
     expect(atOnce).toBeLessThanOrEqual(40)
@@ -459,7 +459,7 @@ test.each<[what: string, reply: Reply]>([
     const { id } = await charge(merchant, shop)
     const state = async (): Promise<Record<string, unknown> | undefined> =>
       (await sql`SELECT ask_at, unpaid_at FROM gateway_payments WHERE id = ${id}`)[0]
-    // The node has said unpaid before: what counts is its last word.
+    // The node reported unpaid before; only its latest answer counts.
     await while_(
       'payments',
       () => reply,

@@ -7,15 +7,15 @@ import { hurryInvoice, isOpenInvoice, PAYMENT_INVOICES } from '../../src/store/p
 import { findPayment, findShownPayment, findUnsettled, payProved } from '../../src/store/payments/payments.ts'
 import { startServer, track } from '../support/server.ts'
 
-/** Statements about one payment read its rows and no others, also while the planner knows nothing, or what was true yesterday. */
+/** Statements about one payment read only its rows, even if the planner has no statistics or outdated ones. */
 
 const call = { accountId: newId('acct'), actor: newId('key') }
 const nodeId = newId('node')
-/** So many of one account that a plan which reads them all cannot be overlooked. */
+/** So many payments in one account that a plan that reads them all is obvious. */
 const MANY = 4_000
-/** Below this, by what the planner assumes of a table without statistics, an account has one payment. */
+/** Below this, the planner's assumptions for a table without statistics give an account one payment. */
 const FEW = 150
-/** PostgreSQL keeps a plan from the sixth execution on. */
+/** PostgreSQL keeps a generic plan from the sixth execution on. */
 const UNTIL_KEPT = 8
 const BATCH = 10
 
@@ -23,7 +23,7 @@ let sql: Database
 
 beforeAll(async () => {
   const server = await startServer()
-  // Plans are kept by connection.
+  // Plans are kept per connection.
   sql = track(openStore(server.store, 1))
   for (const table of ['gateway_payments', 'paid_payments'])
     await sql.unsafe(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
@@ -91,10 +91,10 @@ const statements: { name: string; of: Kind; run: (store: Sql, id: string, ids: s
   },
 ]
 
-/** Rows that the work reads of the two tables, by whatever scan. */
+/** How many rows of the two tables the work reads, by any scan. */
 async function rowsRead(work: (store: Sql) => Promise<unknown>): Promise<number> {
   return sql.begin(async (store) => {
-    // A connection's counts go on from its earlier transactions until it reports them, at most once in a second.
+    // A connection accumulates its counts over transactions until it reports them, at most once a second.
     const readSoFar = async (): Promise<number> => {
       const [row] = await store<{ read: number }[]>`
         SELECT sum(seq_tup_read + idx_tup_fetch)::int AS read FROM pg_stat_xact_user_tables
@@ -107,7 +107,7 @@ async function rowsRead(work: (store: Sql) => Promise<unknown>): Promise<number>
   })
 }
 
-/** Plans are made while there are few payments, and must serve when there are many. */
+/** Plans are made while there are few payments, and must work when there are many. */
 async function expectLookups({ of, run }: (typeof statements)[number]): Promise<void> {
   const early = await insert(of, FEW)
   for (let time = 0; time < UNTIL_KEPT; time++) {
@@ -123,7 +123,7 @@ async function expectLookups({ of, run }: (typeof statements)[number]): Promise<
 describe('speed: one payment is looked up by its key', () => {
   describe('before there are statistics', () => {
     test.each(statements)('$name', async (statement) => {
-      // Also of a table that was emptied there are none any more: but of its columns there would be.
+      // An emptied table has no table statistics either, but it would keep those of its columns.
       await sql`TRUNCATE gateway_payments, paid_payments`
       await expectLookups(statement)
     })

@@ -4,7 +4,7 @@ import type { Database } from '../../src/store/db.ts'
 import { inTurns, Line, Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
-/** Reliability 6: everybody at once, through two processes that share nothing but the store. */
+/** Reliability 6: concurrent requests through two processes that share only the store. */
 
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -12,10 +12,10 @@ vi.setConfig({ testTimeout: 300_000 })
 const MANY = 100
 const SOME = 15
 const CLIENTS = 100
-/** So many payments in flight together: the hundred requests of each really meet. */
+/** This many payments in flight at a time, so that the hundred requests of each really overlap. */
 const TOGETHER = 5
 
-/** Whoever sees it fail runs it again in the same order. */
+/** After a failure, the same seed repeats the same order. */
 const seed = Number(process.env.SEED ?? randomInt(2 ** 31))
 
 let server: Server
@@ -23,9 +23,9 @@ let replica: Server
 let sql: Database
 let nodeId: string
 let lines: Line[]
-/** Their nodes' events arrive. */
+/** Receives its nodes' events. */
 let heard: Merchant
-/** The same merchant at a process whose nodes' events are lost. */
+/** The same shop, at a process whose nodes' events are lost. */
 let unheard: Merchant
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ beforeAll(async () => {
   nodeId = (await heard.owner.createReady()).node.id
   lines = [server, replica].map((one) => new Line(one, heard.key.key, (TOGETHER * CLIENTS) / 2))
   sql = server.sql()
-  // Counting the end does not show a second transition that came to the same: the store itself counts every one.
+  // The final state does not show a second transition with the same result, so the store itself counts each one.
   await sql.unsafe(`
     CREATE TABLE witness (payment text NOT NULL, what text NOT NULL);
     CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO witness VALUES (coalesce(NEW.id, OLD.id), TG_ARGV[0]); RETURN NULL; END';
@@ -60,7 +60,7 @@ afterAll(() => {
   for (const line of lines) line.close()
 })
 
-/** Paid by their customers; known to us only where the events came through. */
+/** Paid by their customers; known to us only where the events arrived. */
 async function paidPayments(count: number, protocol: 'mpp' | 'l402', isHeard: boolean): Promise<Paid[]> {
   const merchant = isHeard ? heard : unheard
   const paid = await inTurns(Array.from({ length: count }), 8, () => merchant.createPaid(nodeId, { protocol }))
@@ -78,7 +78,7 @@ async function paidPayments(count: number, protocol: 'mpp' | 'l402', isHeard: bo
 
 type Outcome = { payment: Paid; answers: { status: number; text: string }[] }
 
-/** A hundred requests for each payment, over both processes, in any order; among them as many of another kind, if given. */
+/** A hundred requests for each payment, over both processes, in random order; optionally mixed with as many of another kind. */
 async function storm(
   payments: Paid[],
   path: string,
@@ -112,7 +112,7 @@ function numbersFrom(start: number): () => number {
   }
 }
 
-/** How often it happened to each payment: the least and the most. */
+/** How often it happened to each payment: the minimum and the maximum. */
 async function transitions(payments: Paid[], what: string): Promise<[least: number, most: number]> {
   const ids = payments.map(({ id }) => id)
   const rows = await sql<{ count: number }[]>`
@@ -143,7 +143,7 @@ const statusesOf = ({ answers }: Outcome): Record<string, number> => {
   return counts
 }
 
-/** All that is said about a payment by those who were told yes. */
+/** All answers about a payment to callers that succeeded. */
 const wordsOf = ({ answers }: Outcome): string[] => [
   ...new Set(answers.filter(({ status }) => status === 200).map(({ text }) => text)),
 ]
@@ -161,7 +161,7 @@ describe(`order ${seed}`, () => {
         expect(wordsOf(outcome)).toHaveLength(1)
       }
       await expectOnePaidEach(payments)
-      // The receipt that everybody was told is the one that stays.
+      // The receipt in every answer is the one that was stored.
       for (const { payment, answers } of outcomes) {
         const [row] = await sql<{ receipt: string }[]>`SELECT receipt FROM gateway_payments WHERE id = ${payment.id}`
         expect(JSON.parse(answers[0]?.text ?? '{}').receipt).toBe(row?.receipt)

@@ -67,7 +67,7 @@ describe('expiry', () => {
     expect(await Promise.all(all.map(({ payment }) => statusOf(payment, hurried)))).toEqual(all.map(() => 'payment_required'))
 
     await eventually(async () => (await statusOf(noL402.payment, hurried)) === 'expired', 'all challenges to expire')
-    // Its events are not believed and it was not asked yet, so nobody knows that two of them were paid.
+    // Its events are rejected and it has not been asked yet, so the service does not know that two of them were paid.
     expect(await Promise.all(all.map(({ payment }) => statusOf(payment, hurried)))).toEqual(all.map(() => 'expired'))
     for (const { payment, credential } of [mpp, l402]) await accepted(validate(hurried, payment.id, credential))
     for (const { payment, credential } of [noMpp, noL402]) {
@@ -207,13 +207,13 @@ describe('C45: redeem', () => {
   })
 })
 
-/** What was printed by processes before the present one. */
+/** Output of processes before the current one. */
 let printedBefore = ''
 async function restart(env: Record<string, string>): Promise<void> {
   printedBefore += server.stdout + server.stderr
   const { port } = server
   await server.restart('SIGTERM', env)
-  // What it prints is how clients reach it, which need not be where it listens.
+  // It prints how clients reach it, which need not be where it listens.
   server.port = port
 }
 
@@ -228,7 +228,7 @@ async function dump(): Promise<string> {
     .join('\n')
 }
 
-/** The ways in which bytes are written. */
+/** Different encodings of the same bytes. */
 const spellings = (bytes: Buffer): string[] => [
   bytes.toString('hex'),
   bytes.toString('base64').replace(/=+$/, ''),
@@ -276,7 +276,7 @@ describe('secrets', () => {
       if (protocol === 'mpp') {
         const { id = '', realm, method, intent, request = '', expires } = parametersOf(challenge)
         const key = derive('', 'mpp challenge id')
-        // The key is the one: otherwise its absence would mean nothing.
+        // The key is really this one; otherwise its absence would prove nothing.
         expect(
           createHmac('sha256', key).update([realm, method, intent, request, expires, '', ''].join('|')).digest('base64url'),
         ).toBe(id)
@@ -347,7 +347,7 @@ describe('what outlives the process and its keys', () => {
       await pay(server, payment)
       await accepted(validate(merchant, payment.id, credential))
     }
-    // What is new is issued under the new key, and names the new address.
+    // New challenges use the new key and the new address.
     for (const protocol of PROTOCOLS) {
       const fresh = await bought(protocol)
       await accepted(validate(merchant, fresh.payment.id, fresh.credential))

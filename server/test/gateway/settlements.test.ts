@@ -12,7 +12,7 @@ import { catalogue, directoryOf, fault, type Node, runningPidOf } from '../suppo
 import { inTurns, type Merchant, NOWHERE, newMerchant, type Paid, type Payment, report } from '../support/payments.ts'
 import { type Answer, eventually, type Server, send, startServer } from '../support/server.ts'
 
-/** C40: events make it quick, asking makes it sure. Here every event that a daemon sends is lost; those that come are the tests' own. */
+/** C40: events make it fast, polling makes it reliable. Here every event of a daemon is lost; the only events are sent by the tests. */
 
 const [OLD, BOTH] = [
   { NODE_VERSIONS: catalogue([{ version: '0.8.0' }]) },
@@ -23,7 +23,7 @@ let server: Server
 let sql: Database
 let merchant: Merchant
 let node: Node
-/** Of the old version, so that it can be updated. */
+/** With the old version, so that it can be updated. */
 let oldNode: Node
 let neighbour: Merchant
 let neighbourNode: Node
@@ -52,7 +52,7 @@ const sign = (body: string | Buffer, secret: string): Record<string, string> => 
   'x-phoenix-signature': createHmac('sha256', secret).update(body).digest('hex'),
 })
 
-/** As the daemon writes it: indented, with its nulls. */
+/** As the daemon writes it: indented, with nulls. */
 const eventOf = (paymentHash: string, more: object = {}): string =>
   JSON.stringify(
     { type: 'payment_received', timestamp: Date.now(), amountSat: 10, paymentHash, externalId: null, payerNote: null, ...more },
@@ -61,7 +61,7 @@ const eventOf = (paymentHash: string, more: object = {}): string =>
   )
 
 let addresses = 0
-/** Each from its own address, so that only the test of the limit meets it. */
+/** Each from its own address, so that only the test of the limit reaches it. */
 const from = (): Record<string, string> => ({ 'x-forwarded-for': `10.200.${(addresses >> 8) & 255}.${addresses++ & 255}` })
 
 const tell = async (of: Node, payment: Payment, more: object = {}): Promise<Answer> => {
@@ -77,11 +77,11 @@ const isSettled = async ({ id }: { id: string }): Promise<boolean> => (await mer
 const hasFunds = async ({ id }: Node): Promise<boolean | undefined> =>
   (await sql<{ funds: boolean }[]>`SELECT has_funds AS funds FROM nodes WHERE id = ${id}`)[0]?.funds
 
-/** The sweep stays away from it. */
+/** The sweep leaves it alone. */
 const notBefore = (payments: { id: string }[], interval: string): Promise<unknown> =>
   sql`UPDATE gateway_payments SET ask_at = now() + ${interval}::interval WHERE id = ANY (${payments.map(({ id }) => id)}) AND settled_at IS NULL`
 
-/** Made so long ago that it expired at that time, and due now. */
+/** Created so long ago that it expired at that time, and due now. */
 const expiredAgo = (payments: { id: string }[], interval: string): Promise<unknown> => sql`
   UPDATE gateway_payments SET created_at = now() - ${interval}::interval - interval '5 minutes',
     expires_at = now() - ${interval}::interval, ask_at = now()
@@ -96,7 +96,7 @@ const askAtOf = async ({ id }: { id: string }): Promise<{ fromNow: number | null
 }
 
 describe('the event', () => {
-  /** Paid by its customer, which nobody has told us: a true event would be believed. */
+  /** Paid by its customer, without our knowledge: a true event would be believed. */
   let payment: Payment
   beforeAll(async () => {
     payment = await merchant.create(node.id)
@@ -114,12 +114,12 @@ describe('the event', () => {
     const first = await merchant.get(told.id)
     expect(first).toMatchObject({ status: 'payment_required', settledAt: expect.any(Number), paidAt: null })
     expect(first.settledAt).toBeGreaterThan(before)
-    // There is no replay protection in a signature without a time: a repeated event must not matter.
+    // A signature without a time has no replay protection, so a repeated event must not matter.
     for (const _ of [1, 2]) expect((await tell(node, told)).status).toBe(204)
     expect(await merchant.get(told.id)).toEqual(first)
     expect(await settlementsOf(told)).toEqual([{ actor: node.id }])
     expect(await askAtOf(told)).toEqual({ fromNow: null, fromExpiry: null })
-    // C37: past its time with a settlement it is not expired: the money was taken.
+    // C37: settled after its expiry, it is not expired: the money was received.
     await sql`UPDATE gateway_payments SET expires_at = now() - interval '1 day' WHERE id = ${told.id}`
     expect(await merchant.get(told.id)).toMatchObject({ status: 'payment_required', settledAt: first.settledAt })
     const listed = await merchant.send('GET', '?status=expired&limit=100')
@@ -155,7 +155,7 @@ describe('the event', () => {
   })
 
   type Forged = { nodeId?: string; body?: string | Buffer; headers?: Record<string, string> }
-  /** Always the same bytes: what is changed below is all that is wrong. */
+  /** Always the same bytes, so that the change below is the only thing wrong. */
   const timestamp = Date.now()
   const genuine = async (): Promise<{ body: string; headers: Record<string, string> }> => {
     const body = eventOf(await hashOf(payment), { timestamp })
@@ -307,7 +307,7 @@ describe('the sweep', () => {
     await server.kill('SIGKILL')
     const { port } = JSON.parse(readFileSync(join(server.dataDir, 'run', 'hub', 'run.json'), 'utf8'))
     const [, token = ''] = /^control-token=(.+)$/m.exec(readFileSync(join(server.dataDir, 'hub', 'hub.conf'), 'utf8')) ?? []
-    // The customer does not need us.
+    // The customer does not need our service to pay.
     const answer = await send(port, 'POST', '/pay', { token, json: { invoice: invoiceIn(payment.challenge) } })
     expect(answer.status).toBe(200)
     await server.start(BOTH)
@@ -338,7 +338,7 @@ describe('the sweep', () => {
     const paid = await merchant.createPaid(node.id)
     await fault(server, { node }, 'hang')
     await expiredAgo([paid], '2 hours')
-    // It was taken up, and longer than the node is given time.
+    // The connection was accepted, and held longer than the node is given.
     await eventually(async () => ((await askAtOf(paid)).fromNow ?? 99) > 1 || undefined, 'an ask')
     await pause(3_000)
     const { fromNow } = await askAtOf(paid)
@@ -362,7 +362,7 @@ describe('the sweep', () => {
 
   test('C40: the invoices of a stopped node wait, and are asked about when it is back', async () => {
     const [paid, unpaid] = [await merchant.createPaid(node.id), await merchant.create(node.id)]
-    // The last ask before the stop must not find them.
+    // The last query before the stop must not find them.
     await sql`UPDATE gateway_payments SET ask_at = NULL WHERE id = ANY (${[paid.id, unpaid.id]})`
     await merchant.owner.act(node.id, 'stop')
     await expiredAgo([paid, unpaid], '2 days')
@@ -451,7 +451,7 @@ describe('C50, security 11: what nobody paid', () => {
 })
 
 describe('before it stops', () => {
-  /** Paid, the event lost, and the sweep not due: only the last ask can know of it. */
+  /** Paid, the event lost, and the sweep not due: only the last query can find it. */
   const paidInSilence = async (of: Node): Promise<Paid> => {
     const paid = await merchant.createPaid(of.id)
     await notBefore([paid], '1 hour')
@@ -500,7 +500,7 @@ describe('before it stops', () => {
     expect(await hasFunds(own)).toBe(true)
   })
 
-  /** Holds the reconciler between its look at the node and the last ask. */
+  /** Holds the reconciler between its observation of the node and the last query. */
   const between = async (act: () => Promise<void>, begin: () => Promise<unknown>): Promise<void> => {
     let asked: Promise<unknown> | undefined
     await sql.begin(async (transaction) => {
@@ -542,7 +542,7 @@ describe('before it stops', () => {
       silentSince = Date.now()
     }
     await between(silence, () => merchant.owner.act(own.id, 'stop'))
-    // Two seconds for the asks, ten for a process that does not end by itself.
+    // Two seconds for the queries, ten for a process that does not exit on its own.
     expect(Date.now() - silentSince).toBeLessThan(15_000)
     expect((await merchant.owner.get(own.id)).status).toBe('stopped')
   })
@@ -555,7 +555,7 @@ describe('before it stops', () => {
     await merchant.owner.act(own.id, 'stop')
     expect(Date.now() - started).toBeLessThan(20_000)
     expect(await isSettled(paid)).toBe(false)
-    // Nothing is lost: it is asked when it is back.
+    // Nothing is lost: the node is asked when it is back.
     await notBefore([paid], '0')
     await merchant.owner.act(own.id, 'start')
     await eventually(() => isSettled(paid), 'the settlement')

@@ -5,13 +5,13 @@ import { fault, type Node } from '../support/nodes.ts'
 import { inTurns, Line, type Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
-/** Reliability 10: somebody else's node is slow. */
+/** Reliability 10: another account's node is slow. */
 
 vi.setConfig({ testTimeout: 300_000 })
 
 const IN_FLIGHT = 100
 const ROUNDS = 30
-/** Noise of a machine that does other things too: it is not what a queue or an exhausted pool would cost, which is seconds. */
+/** Noise of a machine that is also doing other things. A queue or an exhausted pool would cost seconds. */
 const NOISE_MS = 60
 
 let server: Server
@@ -21,7 +21,7 @@ let quickNode: Node
 const lines: Line[] = []
 
 beforeAll(async () => {
-  // Validations have to ask the node.
+  // Validations must ask the node.
   server = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE } })
   slow = await newMerchant(server)
   quick = await newMerchant(server)
@@ -50,7 +50,7 @@ describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
     const stuck = await inTurns(Array.from({ length: 20 }), 5, () => (slow as Merchant).createPaid(slowNode.id))
     const statuses = { theirs: new Set<number>(), ours: new Set<number>() }
 
-    /** One after the other: creations, and validations that the node has to be asked for. */
+    /** Sequentially: creations, and validations that must ask the node. */
     const measure = async (): Promise<{ create: number; validate: number }> => {
       const paid: Paid[] = await inTurns(Array.from({ length: ROUNDS }), 4, () => (quick as Merchant).createPaid(quickNode.id))
       const times = { create: [] as number[], validate: [] as number[] }
@@ -80,14 +80,14 @@ describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
       const validates = keepAsking(`/v1/gateway/payments/${id}/validate`, { credential })
       return Promise.all([validates, keepAsking('/v1/gateway/payments', { nodeId: slowNode.id, ...wish })])
     })
-    // Whatever fails below fails for its own reason.
+    // Any failure below has its own cause.
     for (const one of storm) one.catch(() => undefined)
-    // Until no kept connection to the quick node is left: with those alone it would not show that no other is to be had.
+    // Until no idle connection to the fast node is left: with those, the test would not show that no new one can be opened.
     await pause(IDLE_CONNECTION_MS + 1_000)
     const busy = await measure()
     isOver = true
     await Promise.all(storm)
-    // It has a hundred requests to leave first.
+    // It has a hundred requests to finish first.
     await eventually(() => fault(server, { node: slowNode }, 'none').then(() => true), 'the slow node to be well again')
     quiet.push(await measure())
 
@@ -97,7 +97,7 @@ describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
     for (const what of ['create', 'validate'] as const)
       expect(busy[what]).toBeLessThan(2 * Math.max(...quiet.map((one) => one[what])) + NOISE_MS)
 
-    // And when it is well again nothing of it is left.
+    // And when the node has recovered, nothing of it is left.
     await slow.owner.until(slowNode.id, 'ready')
     expect((await theirs.post('/v1/gateway/payments', { nodeId: slowNode.id, ...wish })).status).toBe(201)
     for (const payment of stuck) expect((await slow.validate(payment)).status).toBe(200)

@@ -81,7 +81,7 @@ describe('a paid credential', () => {
   test('MPP 28, MPP 29: any case of the scheme, spaces around, padding or none; other schemes and alphabets are 400', async () => {
     const { payment, preimage, credential } = await bought('mpp')
     const token = credential.slice('Payment '.length)
-    // A length that wants padding, so that there is something to pad.
+    // A length that needs padding, so that there is something to pad.
     const long = ['', 'x', 'xx'].map((source) =>
       base64url({ source, challenge: parametersOf(payment.challenge), payload: { preimage } }),
     )
@@ -250,7 +250,7 @@ describe('C38: what is looked at first', () => {
       for (const one of ['', 'x', wrong]) expect(await refused(validate(merchant, payment.id, one))).toEqual(WRONG)
       expect(await refused(validate(merchant, payment.id, credential))).toEqual(EXPIRED)
       expect(await refused(redeem(merchant, payment.id, credential))).toEqual(EXPIRED)
-      // MPP 40, L402 59: nothing of all that has left a trace, and `expired` is not stored.
+      // MPP 40, L402 59: none of this has left a trace, and `expired` is not stored.
       expect(await rowOf(server, payment.id)).toEqual(expired)
     })
 
@@ -308,7 +308,7 @@ describe('C38: what is looked at first', () => {
         expect([name, one, ...answer]).toEqual([name, one, ...WRONG])
       }
     }
-    // The same meaning in other bytes, and the same moment written otherwise.
+    // The same meaning in different bytes, and the same time written differently.
     const request = base64url({ ...requestIn(payment.challenge), more: 1 })
     const spaced = Buffer.from(JSON.stringify(requestIn(payment.challenge), null, 1)).toString('base64url')
     const cheaper = base64url({ ...requestIn(payment.challenge), amount: '1' })
@@ -399,7 +399,7 @@ describe('settlement', () => {
       await accepted(validate(merchant, settled.payment.id, settled.credential))
       expect(performance.now() - start).toBeLessThan(1_500)
       expect(await refused(validate(merchant, open.payment.id, open.credential))).toEqual(UNAVAILABLE)
-      // It is not known that nobody paid: 410 would send the customer away to pay again.
+      // We do not know that it is unpaid: a 410 would make the customer pay again.
       expect(await refused(validate(merchant, late.payment.id, late.credential))).toEqual(UNAVAILABLE)
       expect(await refused(validate(merchant, open.payment.id, 'x'))).toEqual(WRONG)
       expect([await rowOf(server, open.payment.id), await rowOf(server, late.payment.id)]).toEqual(before)

@@ -30,7 +30,7 @@ describe('C28: nodes that are not there, or not well', () => {
         { error: { code: 'node_not_found', message: 'There is no such node.' } },
       ])
     }
-    // Not even the path of one: the prefix has one spelling.
+    // Not even its path: the prefix has a single spelling.
     expect((await send(main.port, 'GET', '/%6e/node_a/')).status).toBe(404)
     expect(node.seen).toEqual([])
   })

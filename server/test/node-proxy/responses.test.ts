@@ -62,7 +62,7 @@ describe('C28: what the client gets', () => {
     expect(values('x-request-id')).toEqual([expect.stringMatching(/^ours-/)])
     expect(values('www-authenticate')).toEqual(['Basic'])
     const passed = [...new Set(headers.map(([name]) => name))].sort()
-    // Connection and framing are of our own connection.
+    // Connection and framing headers belong to our own connection.
     expect(passed).toEqual([
       ...['cache-control', 'connection', 'content-encoding', 'content-security-policy', 'content-type', 'date'],
       ...['retry-after', 'transfer-encoding', 'www-authenticate', 'x-content-type-options', 'x-request-id'],

@@ -11,7 +11,7 @@ describe('C28: websockets and other upgrades', () => {
   const KEY = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n'
   const HANDSHAKE = `Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${KEY}`
 
-  /** A second request on the same connection, once the first one is answered: behind an upgrade nothing may be sent before. */
+  /** A second request on the same connection, after the first response: nothing may be sent behind an upgrade before that. */
   async function inTurn(port: number, first: string, second: string): Promise<string> {
     const socket = connect(port, '127.0.0.1')
     sockets.push(socket)
@@ -26,7 +26,7 @@ describe('C28: websockets and other upgrades', () => {
     return text
   }
 
-  /** A node whose websockets send back what they get. */
+  /** A node whose websockets echo what they receive. */
   async function echoing(): Promise<NodeAddress & { handshakes: [string, string][][]; server: WebSocketServer }> {
     const http = createServer((_request, response) => response.writeHead(404).end('no'))
     const server = new WebSocketServer({ server: http, path: '/echo' })
@@ -79,7 +79,7 @@ describe('C28: websockets and other upgrades', () => {
     const second = await open()
     for (const client of echo.server.clients) client.terminate()
     await once(second, 'close')
-    // The same when the connection does not end but breaks.
+    // The same when the connection breaks instead of ending.
     const reset = (socket: any): void => socket._socket.resetAndDestroy()
     const third = await open()
     const ended = once([...echo.server.clients][0] as WebSocket, 'close')

@@ -25,7 +25,7 @@ const MAX_NODES = 15
 
 let server: Server
 let owner: Owner
-/** A node that tests share and leave ready. */
+/** Shared by the tests, which leave it ready. */
 let shared: Created
 
 beforeAll(async () => {
@@ -41,7 +41,7 @@ const statuses = (answers: Answer[]): number[] => answers.map(({ status }) => st
 const activityOf = async (on: Server, { accountId }: Owner): Promise<{ actor: string; action: string; target: string }[]> =>
   (await on.operator('GET', `/accounts/${accountId}/activity`)).json().activity
 
-/** A secret as it is, in hex, and in base64 at each of the three places it can begin; a password also as the bytes it stands for. */
+/** A secret as it is, in hex, and in base64 at each of the three offsets; a password also as the bytes it encodes. */
 function spellings(secret: string): string[] {
   const forms = [Buffer.from(secret), ...(/^[0-9a-f]{64}$/.test(secret) ? [Buffer.from(secret, 'hex')] : [])]
   return [
@@ -161,7 +161,7 @@ describe('C31 C32: credit', () => {
   })
 
   test('C32: stopped and deleted nodes cost nothing; starting needs what creating needs', async () => {
-    // And a little for the minutes that the test takes.
+    // Plus a little for the minutes the test takes.
     const poor = await newOwner(server, { creditSat: PRICE_SAT + 5 })
     const first = await poor.createReady()
     expect(await poor.refusal('POST', '/nodes')).toEqual(insufficient)
@@ -172,7 +172,7 @@ describe('C31 C32: credit', () => {
     expect(await poor.get(first.node.id)).toEqual(before)
     expect((await poor.delete(second.node.id)).status).toBe(204)
     expect((await poor.act(first.node.id, 'start')).status).toBe('ready')
-    // What runs already needs no more credit to run again.
+    // A running node needs no more credit to be started again.
     expect((await poor.act(first.node.id, 'restart')).status).toBe('ready')
     await poor.delete(first.node.id)
   })
@@ -191,7 +191,7 @@ describe('C31 C32: credit', () => {
     const poor = await newOwner(server, { creditSat: 0 })
     expect(await poor.refusal('POST', '/nodes', { json: { name: 5 } })).toEqual([400, 'bad_request'])
     expect(await poor.refusal('POST', '/nodes')).toEqual(insufficient)
-    // As if it had been there before the price was raised.
+    // As if it had existed before the price was raised.
     const sql = server.sql()
     await sql`
       INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, desired_version, history, desired_state)
@@ -287,7 +287,7 @@ describe('C41: repeating a creation', () => {
     const { node } = await mine.create({}, keyed('k').headers)
     await mine.delete(node.id)
     const sql = server.sql()
-    // As a process leaves it that dies between claiming the key and committing its answer.
+    // As left by a process that died between claiming the key and committing its answer.
     const running = (until: string) =>
       sql`UPDATE idempotency_keys SET answer = NULL, status = NULL, running_until = now() + ${until}::interval WHERE caller_id = ${mine.key.id}`
     const [row] = await sql`
@@ -353,7 +353,7 @@ describe('C41: repeating a creation', () => {
       ...[Buffer.concat([hash, Buffer.from('sealed')]), `${hash.toString('hex')}sealed`, Buffer.from(row?.body_hash)].map(under),
     ]
     for (const key of known) expect(() => open(key, context, answer)).toThrow()
-    // So that the above proves something: this is how it is sealed.
+    // Makes the checks above meaningful: this is how it is sealed.
     expect(JSON.parse(open(under(`${mine.key.key}sealed`), context, answer).toString())).toMatchObject(first.json())
     await mine.delete(node.id)
   })
@@ -404,7 +404,7 @@ describe('another price, another limit, another version', () => {
     expect(refused?.json().error).toEqual({ code: 'limit_reached', message: expect.stringMatching(/have bought credit/) })
     const { node } = await known.create()
     expect((await known.delete(node.id)).status).toBe(204)
-    // Credit that somebody stands for makes a stranger known; the first credit, which everybody gets, does not.
+    // Credit from the operator makes a newcomer known; the first credit, which everyone gets, does not.
     const [payer] = strangers
     await other.operator('POST', `/accounts/${payer?.accountId}/credit`, { json: { amountSat: 1, reason: 'paid' } })
     expect((await create(payer as Visitor)).status).toBe(202)
@@ -418,7 +418,7 @@ describe('another price, another limit, another version', () => {
     const path = `/nodes/${node.id}`
     await mine.want(200, 'PATCH', path, { json: { name: 'logged' } })
     for (const action of ['stop', 'start', 'restart'] as const) await mine.act(node.id, action)
-    // What is refused has not happened.
+    // A refused call has no effect.
     for (const action of ['start', 'update']) await mine.refusal('POST', `${path}/${action}`)
     await mine.refusal('PATCH', path, { json: { name: '' } })
 

@@ -20,7 +20,7 @@ import {
 } from '../support/nodes.ts'
 import { type Answer, eventually, processesIn, type Server, startServer } from '../support/server.ts'
 
-/** Longer than the three seconds for which a process that does not listen counts as merely starting. */
+/** Longer than the three seconds for which a process that does not listen counts as starting. */
 const DEADLINE_SECONDS = 4
 const WAITING = /has not reached its Lightning peer/
 
@@ -41,7 +41,7 @@ beforeAll(async () => {
 const getInfo = ({ node, credentials }: Created): Promise<Answer> => callNode(node, credentials.password, 'GET', '/getinfo')
 const isUp = async (made: Created): Promise<boolean> => (await getInfo(made)).status === 200
 
-/** Another process than this one, that answers. */
+/** A different process that responds. */
 const successor = (made: Created, pid: number, timeoutMs = 20_000): Promise<number> =>
   eventually(
     async () => {
@@ -52,7 +52,7 @@ const successor = (made: Created, pid: number, timeoutMs = 20_000): Promise<numb
     timeoutMs,
   )
 
-/** It has begun, durably. */
+/** The operation has begun, durably. */
 const operationOf = (node: Node, kind: string): Promise<unknown> => {
   const sql = server.sql()
   return eventually(async () => (await sql`SELECT 1 FROM nodes WHERE id = ${node.id} AND operation = ${kind}`).length === 1, kind)
@@ -192,7 +192,7 @@ describe.concurrent('C19: processes that die or hang', () => {
       pid = await successor(made, pid)
       waits.push(performance.now() - died)
     }
-    // Each time it waits twice as long.
+    // Each wait is twice as long as the last.
     for (const [index, waitedMs] of waits.entries()) expect(waitedMs).toBeGreaterThanOrEqual(1_000 * 2 ** index)
     const failed = await owner.until(made.node.id, 'failed')
     expect(failed.failureMessage).toMatch(/5 times in ten minutes.*keeps restarting it/)
@@ -206,7 +206,7 @@ describe.concurrent('C19: processes that die or hang', () => {
     const made = await owner.createReady()
     const sql = server.sql()
     process.kill(runningPidOf(server, made.node), 'SIGKILL')
-    // As after nine deaths: the next attempt is minutes away.
+    // As after nine exits: the next attempt is minutes away.
     await sql`
       UPDATE nodes SET history = history || jsonb_build_object('exitsMs',
         (SELECT jsonb_agg(floor(extract(epoch FROM clock_timestamp()) * 1000) - n) FROM generate_series(1, 9) n))
@@ -221,7 +221,7 @@ describe.concurrent('C19: processes that die or hang', () => {
     const made = await owner.createReady()
     const pid = runningPidOf(server, made.node)
     await fault(server, made, 'hang')
-    // It would be looked at by itself, later.
+    // Otherwise it would be checked on its own, later.
     await server.sql()`UPDATE nodes SET next_at = now() WHERE id = ${made.node.id}`
     const began = performance.now()
     await eventually(() => !isRunning(pid), 'the end of the process that hangs', 60_000)
@@ -352,7 +352,7 @@ describe('when PostgreSQL is gone', () => {
         expect([method, path, answer.status, answer.json().error.code]).toEqual([method, path, 503, 'service_unavailable'])
         expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1)
       }
-      // This one dies while nobody can write it down.
+      // This one dies while the exit cannot be recorded.
       process.kill(doomedPid, 'SIGKILL')
       await eventually(() => !isRunning(doomedPid), 'the death')
       await eventually(() => server.stderr.includes('a node has exited'), 'the service to notice')

@@ -23,7 +23,7 @@ const FIELDS = [
 
 let server: Server
 let owner: Owner
-/** A node that tests share and leave ready. */
+/** Shared by the tests, which leave it ready. */
 let shared: Created
 
 beforeAll(async () => {
@@ -67,7 +67,7 @@ describe('C14: the Node object', () => {
   test('C14: updatedAt moves when another field changes, never otherwise', async () => {
     const { node } = await owner.createReady({ name: 'clock' })
     const sql = server.sql()
-    /** What it does to the time when the last change was long ago. */
+    /** How it changes the time if the last change was long ago. */
     const moves = async (act: () => Promise<unknown>): Promise<boolean> => {
       const [row] = await sql`
         UPDATE nodes SET updated_at = now() - interval '1 hour' WHERE id = ${node.id}
@@ -210,7 +210,7 @@ describe('C23 C24 C29: reading', () => {
     const updates = await reader.want<Record<string, unknown>>(200, 'GET', `/nodes/${shared.node.id}/updates`)
     expect(Object.keys(updates)).toEqual(['currentVersion', 'latestVersion', 'updateAvailable', 'lastUpdateError'])
     const { version } = await infoOf(shared)
-    // 0.8.0-sandbox and 0.8.0: what follows the dash does not count.
+    // 0.8.0-sandbox and 0.8.0: the part after the dash does not count.
     expect(updates).toEqual({ currentVersion: version, latestVersion: '0.8.0', updateAvailable: false, lastUpdateError: null })
     const before = await owner.get(shared.node.id)
     for (const options of [{}, { json: { version: '0.8.0' } }, { json: { version: '9.9.9' } }])

@@ -27,7 +27,7 @@ const MAX_NODES = 15
 
 let server: Server
 let owner: Owner
-/** A node that tests share and leave ready. */
+/** Shared by the tests, which leave it ready. */
 let shared: Created
 
 beforeAll(async () => {
@@ -143,7 +143,7 @@ describe('C26: deleting', () => {
   test('C26: funds that were seen are not forgotten while channels are offline, and are when it is seen empty', async () => {
     const made = await owner.createReady()
     const { node, credentials } = made
-    // Earned, so that nobody but the node knows of it.
+    // Received as a payment, so that only the node knows of it.
     const income = { json: { invoice: await invoiceOf(made, '&amountSat=1000') } }
     expect((await server.operator('POST', '/sandbox/pay', income)).status).toBe(200)
     expect(await owner.refusal('DELETE', `/nodes/${node.id}`)).toEqual([409, 'node_has_funds'])
@@ -162,7 +162,7 @@ describe('C26: deleting', () => {
     const made = await owner.createReady()
     const { id } = made.node
     await control(server, made, 'channels', { others: ['Aborted'] })
-    // Earned, so that nobody but the node knows of it.
+    // Received as a payment, so that only the node knows of it.
     const income = { json: { invoice: await invoiceOf(made, '&amountSat=176500') } }
     expect((await server.operator('POST', '/sandbox/pay', income)).status).toBe(200)
     expect(await owner.refusal('DELETE', `/nodes/${id}`)).toEqual([409, 'node_has_funds'])
@@ -189,7 +189,7 @@ describe('C26: deleting', () => {
     await fund(server, made, 4321)
     const { nodeId } = await infoOf(made)
     const undelete = (): Promise<Answer> => server.operator('POST', `/nodes/${id}/undelete`)
-    // Frozen it cannot stop, so its deletion goes on until it is thawed.
+    // A frozen process cannot stop, so the deletion continues until it is resumed.
     const pid = runningPidOf(server, made.node)
     process.kill(pid, 'SIGSTOP')
     expect((await owner.delete(id, '?force=true')).status).toBe(204)
@@ -224,7 +224,7 @@ describe('C27: one operation at a time', () => {
     const made = await owner.createReady()
     const { id } = made.node
     const pid = runningPidOf(server, made.node)
-    // Frozen it can neither stop nor answer: whatever wins cannot end before the others were told.
+    // A frozen process can neither stop nor respond: whichever call wins cannot end before the others were refused.
     process.kill(pid, 'SIGSTOP')
     const kinds = ['restart', 'stop'] as const
     const running = times(20, async (index) => {

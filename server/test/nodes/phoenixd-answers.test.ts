@@ -27,7 +27,7 @@ const infoWith = (channels: ChannelAnswer[], blockHeight: unknown) => ({
   version: '0.8.0',
 })
 
-/** [channels as the node lists them, does it hold funds, what is its balance, block height] */
+/** [channels as the node lists them, whether it holds funds, its balance, block height] */
 const CHANNELS: [
   name: string,
   channels: ChannelAnswer[],
@@ -160,7 +160,7 @@ describe('a daemon', () => {
     expect(completedAt).toEqual(expect.any(Number))
     expect(await find(paymentHash)).toStrictEqual({ answer: 'incoming', isPaid: true, completedAtMs: completedAt })
     expect(await find(HASH)).toStrictEqual({ answer: 'unknown' })
-    // A hash that is none leads to no other call.
+    // An invalid hash does not become another call.
     expect(await find('../../getinfo')).toStrictEqual(refusedWith(400))
   })
 
@@ -208,7 +208,7 @@ async function listening(server: Server): Promise<Fake> {
 }
 
 const fake = (listener: RequestListener): Promise<Fake> => listening(createHttpServer(listener))
-/** Whatever is sent, this comes back. */
+/** This is the response to every request. */
 const saying = (status: number, body: unknown, headers: Record<string, string> = {}): Promise<Fake> =>
   fake((request, response) => {
     request.resume()
@@ -442,7 +442,7 @@ describe('a node that does not answer', () => {
     const next = invoiceFrom(slow, 20_000)
     for (const response of waiting.splice(0)) response.end(JSON.stringify(made))
     for (const answer of await Promise.all(stuck)) expect(answer).toMatchObject({ answer: 'invoice' })
-    // The one that gave up is not sent after all; the one after it is.
+    // The one that timed out is never sent; the one after it is.
     await eventually(() => waiting.length === 1, 'the next request')
     waiting[0]?.end(JSON.stringify(made))
     expect(await next).toMatchObject({ answer: 'invoice' })
@@ -455,7 +455,7 @@ describe('connections are kept', () => {
     return `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`
   }
 
-  /** What it does with each request, in their order, whichever connection they come on. */
+  /** What it does with each request, in order, on any connection. */
   async function daemon(...replies: ((socket: Socket) => void)[]): Promise<Fake & { requests: () => number }> {
     let requests = 0
     const address = await listening(
@@ -494,7 +494,7 @@ describe('connections are kept', () => {
 
   test('asked once more is asked on a new connection, not on the next that is dead as well', async () => {
     const address = await daemon(answers, answers, closes, answers)
-    // Two at once, so that two are kept.
+    // Two at once, so that two connections are kept.
     await Promise.all([invoiceFrom(address), invoiceFrom(address)])
     expect([address.requests(), address.connections()]).toEqual([2, 2])
     expect(await invoiceFrom(address)).toMatchObject({ answer: 'invoice' })

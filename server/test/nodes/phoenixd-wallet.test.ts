@@ -100,7 +100,7 @@ const outgoing = (createdAt: number) => ({
   createdAt,
   completedAt: createdAt,
 })
-/** phoenixd's own way: oldest first, so many from an offset, made since then. */
+/** Like phoenixd: oldest first, with limit, offset and a start time. */
 async function nodeWith(times: number[]): Promise<{ address: NodeAddress; asked: string[] }> {
   const asked: string[] = []
   const address = await fake((request, response) => {
@@ -125,7 +125,7 @@ test('of a node’s outgoing payments, which it tells oldest first, the newest a
   }
   for (const times of [[...old, ...month, ...today], [...old, ...month], old, today, []])
     expect(await newest(times)).toEqual([...times].sort((a, b) => b - a).slice(0, 50))
-  // A busy day is not a reason to read a year.
+  // A busy day is no reason to read a whole year.
   const { address, asked } = await nodeWith([...old, ...month, ...Array.from({ length: 60 }, (_, n) => NOW - n * 1000)])
   await listOutgoing(address, 'p', 50, NOW, LIMIT_MS)
   expect(asked).toHaveLength(1)
@@ -224,7 +224,7 @@ describe('what is known after asking to pay', () => {
       pays++
       request.socket.destroy()
     })
-    // A connection that could be used again is there.
+    // There is an idle connection that could be reused.
     for (let time = 0; time < 3; time++) await getBalance(address, 'p', LIMIT_MS)
     expect(await payInvoice(address, 'p', wish, LIMIT_MS)).toEqual({ answer: 'uncertain' })
     expect(pays).toBe(1)

@@ -5,7 +5,7 @@ import { daemonsIn, program, versions, Yard } from '../support/crash.ts'
 import { eventually, temporaryDirectory } from '../support/server.ts'
 
 // Real services are started and killed over and over.
-/** phoenixd as it behaves when things go wrong, without phoenixd: executables that do one such thing each. */
+/** phoenixd's behaviour when things go wrong, without phoenixd: executables that each do one such thing. */
 
 const DEADLINE_SECONDS = 4
 
@@ -25,7 +25,7 @@ async function phoenixd(script: string, env: Record<string, string> = {}): Promi
   return { yard, id: (await yard.create()).node.id }
 }
 
-/** A node in JavaScript, for what a shell cannot do. */
+/** A node in JavaScript, for what a shell script cannot do. */
 function serving(handler: string): string {
   const path = join(temporaryDirectory(), 'server.cjs')
   const port = "Number(/--http-bind-port=([0-9]+)/.exec(process.argv.join(' '))[1])"
@@ -43,7 +43,7 @@ describe('without a peer', () => {
     expect((await yard.view(id)).status).toBe('provisioning')
     const view = await yard.becomes(id, 'failed')
     expect(view.failureMessage).toMatch(/has not reached its Lightning peer yet.*automatically/)
-    // Several looks later it is the same process, and the only one there ever was.
+    // Several checks later, it is the same process, and the only one there ever was.
     const sql = yard.sql()
     const [first] = await sql<{ epoch: number }[]>`SELECT lease_epoch AS epoch FROM nodes`
     await eventually(async () => {
@@ -54,7 +54,7 @@ describe('without a peer', () => {
     expect(startsOf(yard, id)).toBe(1)
     expect((await yard.view(id)).status).toBe('failed')
 
-    // Also after the service was away.
+    // Even after the service was down.
     await yard.restart('SIGKILL')
     await eventually(
       async () => (await sql`SELECT 1 FROM nodes WHERE phase = 'waiting_for_peer' AND lease_until IS NULL`).length === 1,
@@ -62,7 +62,7 @@ describe('without a peer', () => {
     )
     expect(yard.daemon(id)).toEqual(daemon)
 
-    // Starting it waits for it, and does not restart it.
+    // Start waits for it and does not restart it.
     const start = await yard.restart('SIGTERM', { OPERATION_TIMEOUT_SECONDS: '1' }).then(() => yard.v1('POST', `/${id}/start`))
     expect([start.status, start.json().error.code]).toEqual([502, 'payment_service_unavailable'])
     expect(start.json().error.message).toMatch(/peer/)
@@ -86,7 +86,7 @@ describe('a phoenixd that cannot', () => {
     const view = await yard.becomes(id, 'failed')
     expect(view.failureMessage).toMatch(message)
     expect(daemonsIn(yard.dataDir).length).toBeLessThanOrEqual(1)
-    // Tried again ever more slowly: 1, 2, 4 s fit into what has passed.
+    // Retried with growing delays: 1, 2 and 4 s fit into the elapsed time.
     expect(startsOf(yard, id)).toBeLessThanOrEqual(5)
     await yard.expectOk(yard.v1('DELETE', `/${id}`))
     await eventually(() => yard.daemon(id) === undefined, 'it to be gone')
@@ -126,6 +126,6 @@ test.each([
     'auto-liquidity',
     '',
   ])
-  // No hub, and so no money from nothing.
+  // No hub, and so no play money.
   expect((await yard.operator('POST', `/sandbox/nodes/${id}/fund`, { json: { amountSat: 1 } })).status).toBe(404)
 })

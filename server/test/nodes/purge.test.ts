@@ -8,7 +8,7 @@ import { beginPurges } from '../../src/store/nodes/purges.ts'
 import { type Created, Yard } from '../support/crash.ts'
 import { eventually } from '../support/server.ts'
 
-/** The end of a deleted node (C50, C26): what is past its retention is removed, and nothing else. */
+/** The end of a deleted node (C50, C26): its data is removed after the retention period, and nothing else is. */
 
 const RETENTION_DAYS = 30
 let yard: Yard
@@ -18,7 +18,7 @@ beforeAll(async () => {
   const env = { RETENTION_DAYS: String(RETENTION_DAYS), MAX_NODES_PER_ACCOUNT: '200' }
   yard = await new Yard({ command: [process.execPath, CRASHING_SERVER], env }).start()
   sql = yard.sql()
-  // Rows of other hosts are made after its pattern: without one there would be none to purge.
+  // Rows of other hosts are copied from it: without one there would be none to purge.
   await yard.createReady()
 })
 
@@ -80,14 +80,14 @@ test.each(['purge: the copies are gone', 'purge: the data is gone', 'purge: noth
     await yard.kill()
     await yard.launch({ CRASH_AT: point })
     expect((await yard.exited).signal).toBe('SIGKILL')
-    // The material goes last: until then the node's data may have to be found again.
+    // The material goes last: until then, the node's data may have to be found again.
     await yard.start()
     await purged(old.node.id)
     await expectNothingLeft(old)
   },
 )
 
-/** Of another host: the service of this test does not look at it. */
+/** On another host: the service of this test does not touch it. */
 async function rowElsewhere(at: number, state: { deletedDaysAgo: number | null; desired: string }): Promise<string> {
   const id = `node_${String(at).padStart(20, '0')}`
   await sql`

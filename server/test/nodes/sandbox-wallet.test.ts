@@ -3,7 +3,7 @@ import { signUp, type Visitor } from '../support/dashboard.ts'
 import { invoiceIn } from '../support/gateway.ts'
 import { eventually, freePort, type Server, startServer } from '../support/server.ts'
 
-/** The wallet that never runs dry, on a sandbox that strangers share. */
+/** The wallet with unlimited play money, on a sandbox that strangers share. */
 
 let server: Server
 let ann: Visitor

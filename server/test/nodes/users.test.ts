@@ -23,12 +23,15 @@ import { sandboxd, versions } from '../support/crash.ts'
 import { type Created, directoryOf, infoOf, isRunning, newOwner, type Owner, runningPidOf, stateOf } from '../support/nodes.ts'
 import { eventually, Server, temporaryDirectory } from '../support/server.ts'
 
-/** What whoever took over a node's process can do to the host and to other nodes. Needs root: only root has other users' processes. */
+/**
+ * What an attacker who controls a node's process can do to the host and to other nodes. Needs root, which alone can run processes as other
+ * users.
+ */
 
 const isRoot = process.getuid?.() === 0
 if (!isRoot) process.stderr.write('SKIPPED: the tests of hostile node users need root\n')
 
-/** As this user, without any other right; what it printed. */
+/** Runs as this user, without any other rights; returns its output. */
 function as(uid: number, script: string, ...args: string[]): string {
   const options = { uid, gid: uid, cwd: '/', env: { PATH: process.env.PATH }, encoding: 'utf8' } as const
   return execFileSync('sh', ['-c', script, 'sh', ...args], options)
@@ -42,7 +45,7 @@ const refused = (uid: number, script: string, ...args: string[]): boolean => {
     as(uid, `${script} 2>/dev/null`, ...args)
     return false
   } catch {
-    // it could not
+    // it was not allowed to
     return true
   }
 }
@@ -55,7 +58,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
   let made: Created
   let other: Created
   let uid: number
-  /** Root's, and a canary: whoever writes to it, takes it or shows it has followed a link. */
+  /** Owned by root, as a canary: anyone who writes to it, takes it or shows it has followed a link. */
   let canary: string
   const SECRET = 'canary of root, not to be read'
 
@@ -119,7 +122,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     expect(refused(uid, `kill -0 ${runningPidOf(server, other.node)}`)).toBe(true)
   })
 
-  /** Each as it would be for the service's next step. */
+  /** Each in the state that the service's next step would find. */
   const redirections: [name: string, script: string][] = [
     ...['phoenix.conf', 'phoenix.conf.new', 'run.json', 'run.json.new', 'daemon.log', '.lock.new', 'anything'].map(
       (name): [string, string] => [`a link ${name}`, `ln -sf "$1" ./${name}`],
@@ -146,7 +149,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     const { nodeId } = await infoOf(made)
     await owner.act(made.node.id, 'stop')
     as(uid, 'cd "$2" && rm seed.dat && ln -s "$1" seed.dat.new', canary, directory)
-    // As after a death between the process and its record: only then is a seed written where the node's user has been.
+    // As after a death between starting the process and recording it: only then is a seed written where the node's user has been.
     await server.sql()`UPDATE nodes SET history = history || '{"version": null}' WHERE id = ${made.node.id}`
     expect((await owner.act(made.node.id, 'start')).status).toBe('ready')
     expectUntouched()
@@ -183,7 +186,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
   })
 
   test('security 6: what its user can see of other processes, during a whole start of the service, holds no secret', async () => {
-    // Reads environment and arguments of every new process as fast as it can, and keeps what it could read: some live for milliseconds.
+    // Reads the environment and arguments of every new process as fast as it can, and keeps what it could read: some live for milliseconds.
     const poller = `
       const { existsSync, readdirSync, readFileSync } = require('node:fs')
       const known = new Set(readdirSync('/proc'))
@@ -241,7 +244,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     })
     await eventually(() => heard === 'listening', 'the squatter')
     expect(listenerUid(port)).toBe(otherUid)
-    // As if it were still up: what a request would meet between the node's death and its next start.
+    // As if it were still up: what a request would find between the node's death and its next start.
     await sql`UPDATE nodes SET desired_state = 'running', status = 'ready', next_at = now() + interval '1 hour' WHERE id = ${made.node.id}`
     const basic = `Basic ${Buffer.from(`:${made.credentials.password}`).toString('base64')}`
     const answer = await server.send('GET', `/n/${made.node.id}/getinfo`, { headers: { authorization: basic } })
@@ -249,7 +252,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     const key = await server.newKey(['gateway:write'], owner.accountId)
     const payment = { protocol: 'l402', nodeId: made.node.id, amountSat: 10, description: 'x' }
     expect((await server.send('POST', '/v1/gateway/payments', { token: key.key, json: payment })).status).toBe(502)
-    // The service itself goes to another port.
+    // The service itself moves to another port.
     await sql`UPDATE nodes SET next_at = now() WHERE id = ${made.node.id}`
     expect((await server.restart()).port).toBeGreaterThan(0)
     await eventually(async () => (await infoOf(made)).nodeId, 'the node on another port')
@@ -341,13 +344,13 @@ describe.skipIf(!isRoot)('trees of another user', () => {
       }`
     mkdirSync(tree, { mode: 0o700 })
     chownSync(tree, UID, UID)
-    // Its own directory is all it needs to reach.
+    // It only needs to reach its own directory.
     chmodSync(root, 0o711)
     const child = spawn(process.execPath, ['-e', swap], { uid: UID, gid: UID, cwd: '/', env: {} })
     await new Promise((resolve) => child.stdout.once('data', resolve))
     for (let round = 0; round < 200; round++) {
       const copy = join(root, `copy-${round}`)
-      // It may well find something gone: that is an error, and it is tried again. It must not find something else.
+      // It may find something missing: that is an error, and is retried. It must not find something else.
       await copyTree(tree, copy).catch(expectRace)
       for (const path of entriesBelow(copy))
         if (path.endsWith('file')) expect(readFileSync(join(copy, path), 'utf8')).not.toBe('kept')
@@ -361,7 +364,7 @@ describe.skipIf(!isRoot)('trees of another user', () => {
   })
 })
 
-/** Without what links lead to. */
+/** Without the targets of links. */
 function entriesBelow(directory: string): string[] {
   return execFileSync('find', ['-P', directory, '-mindepth', '1', '-printf', '%P\\n'], { encoding: 'utf8' })
     .split('\n')
@@ -389,7 +392,7 @@ describe.skipIf(!isRoot)('an installation of an earlier version', () => {
     for (const { id, port } of rows) await sql`UPDATE nodes SET uid = NULL, port = ${port} WHERE id = ${id}`
     await server.stop()
 
-    // As the earlier version left them: everything in the node's directory, and everybody the same user.
+    // As the earlier version left them: everything in the node's directory, and one user for all.
     const old = new Map<string, number>()
     for (const { id, port } of rows) {
       const [home, state] = [join(server.dataDir, 'nodes', id), join(server.dataDir, 'run', id)]
@@ -418,7 +421,7 @@ describe.skipIf(!isRoot)('an installation of an earlier version', () => {
       const process_ = id === forged.node.id ? { ...identify(process.pid), uid: undefined } : identity
       writeFileSync(join(home, 'run.json'), JSON.stringify({ ...record, process: process_ }), { mode: 0o600 })
     }
-    // That took a while, and its port may be somebody else's by now.
+    // That took a while, and another program may have taken its port.
     server.port = 0
     await server.start()
     const answers = async (): Promise<string> => (await infoOf({ ...made, node: await owner.get(made.node.id) })).nodeId

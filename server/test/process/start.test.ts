@@ -35,11 +35,11 @@ import {
 const isRoot = process.getuid?.() === 0
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '')
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
-/** Some user, and not this one. */
+/** Any user except this one. */
 const anotherUser = (not: number): string => (lookUpUser('nobody')?.uid === not ? 'daemon' : 'nobody')
 const newMasterKey = (): string => randomBytes(32).toString('base64')
 
-/** Lines for its owner on stderr, no stack, nothing on stdout. */
+/** Lines for the operator on stderr, no stack trace, nothing on stdout. */
 async function expectFault(server: Server, code: number, ...says: RegExp[]): Promise<void> {
   await server.launch()
   const end = await Promise.race([server.exited, server.printed(/^boltyard ready/m).catch(() => server.exited)])
@@ -108,7 +108,7 @@ describe('bad configuration', () => {
     ...['x', '50000', '50000-', '50000-50000', '54999-50000', '999-2000', '50000-2000000001', '50000–54999', ' 50000-54999'].map(
       (NODE_UID_RANGE): [string, () => Record<string, string>] => ['NODE_UID_RANGE', () => ({ NODE_UID_RANGE })],
     ),
-    // Only root has other users' processes.
+    // Only root can run processes as other users.
     ...(isRoot
       ? ([
           ['NODE_UID_RANGE', () => ({ NODE_UID_RANGE: `65000-${lookUpUser('nobody')?.uid}` })],
@@ -130,7 +130,7 @@ describe('bad configuration', () => {
     expect((fault as Error).message).not.toContain(SECRET)
   })
 
-  // By its reason: as root these ranges also hold numbers that users of the machine have.
+  // Matches the reason: as root, these ranges also contain ids of existing users.
   test.each(['999-2000', '50000-2000000001'])('security 10: NODE_UID_RANGE %s is out of bounds', (NODE_UID_RANGE) => {
     expect(() => readConfig({ NODE_UID_RANGE })).toThrow(/a range first-last/)
   })
@@ -240,7 +240,7 @@ describe('one instance through its life', () => {
     expect(server.stdout).toBe(`boltyard ready http://127.0.0.1:${server.port}\n`)
     expect(server.stderr).toContain(join(server.dataDir, 'first-run.json'))
     expect(server.stderr).not.toContain(key)
-    // The command that it suggests reads the key from that file.
+    // The suggested command reads the key from that file.
     const reading = /^\s*curl .*"Authorization: Bearer (\$\(.+\))"/m.exec(server.stderr)?.[1] ?? ''
     expect(execFileSync('sh', ['-c', `printf %s "${reading}"`], { encoding: 'utf8' })).toBe(key)
   })
@@ -257,7 +257,7 @@ describe('one instance through its life', () => {
     const postgres = join(server.dataDir, 'postgres')
     expect([modeOf(postgres), modeOf(join(postgres, 'data'))]).toEqual(['700', '700'])
     if (isRoot) expect(statSync(postgres).uid).toBe(lookUpUser('postgres', 'nobody')?.uid)
-    // What others can get at: below directories that let them pass. The programs are no secret.
+    // Files that others can reach: below directories that let them pass. The binaries are not secret.
     const reachable = (directory: string): string[] =>
       readdirSync(directory).flatMap((name) => {
         const path = join(directory, name)
@@ -282,7 +282,7 @@ describe('one instance through its life', () => {
     const pids = [server.child.pid ?? 0, ...processesIn(server.dataDir)]
     expect(pids.length).toBeGreaterThan(2)
     const places = pids.flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`])
-    // A backend of PostgreSQL may end while we look.
+    // A backend of PostgreSQL may exit while we look.
     const texts = places.flatMap((path) => (existsSync(path) ? [readFileSync(path, 'latin1')] : []))
     texts.push(server.stdout, server.stderr, readFileSync(join(server.dataDir, 'run', 'postgres.log'), 'utf8'))
     for (const secret of secrets()) expect(texts.filter((text) => text.includes(secret))).toEqual([])
@@ -328,7 +328,7 @@ describe('one instance through its life', () => {
     const [env, other] = [server.sharedStoreEnv, newMasterKey()]
     await expectFault(new Server({ env: { ...env, MASTER_KEY: other } }), 78, /^MASTER_KEY: is not the key/)
     const own = { ...env, MASTER_KEY_PREVIOUS: env.MASTER_KEY ?? '', MASTER_KEY: other }
-    // Stopped before everything is sealed anew, the next start would rightly ask for the previous key.
+    // If it stopped before everything was resealed, the next start would rightly ask for the previous key.
     const changeTo = async (wanted: Record<string, string>): Promise<void> => {
       const changing = await startServer({ env: wanted })
       await changing.printed(/rows resealed/, 'stderr')
@@ -502,7 +502,7 @@ describe('one instance through its life', () => {
 describe.concurrent('a data directory', () => {
   test('security 27: deeper than a socket’s path may be, with spaces, commas and other scripts in it, works; its socket’s directory is a new one at each start', async () => {
     const root = temporaryDirectory()
-    // Short in characters, long in bytes: it is bytes that count.
+    // Short in characters, long in bytes: the limit is in bytes.
     const dataDir = join(root, '節点'.repeat(10), 'a, b c', 'data')
     const server = await startServer({ dataDir })
     removeAfterwards(server.store.host)
@@ -510,7 +510,7 @@ describe.concurrent('a data directory', () => {
     expect(modeOf(server.store.host)).toBe('700')
     const { key } = await server.newKey()
     const works = async (one: Server): Promise<boolean> => (await one.send('GET', '/v1/api-key', { token: key })).status === 200
-    // A process that only serves finds it, and a service that was killed finds it again.
+    // A process with ROLE=api finds it, and so does a service after being killed.
     const { host } = server.store
     const api = await startServer({ dataDir, env: { ROLE: 'api' } })
     expect(await works(api)).toBe(true)
@@ -519,7 +519,7 @@ describe.concurrent('a data directory', () => {
     expect([await works(server), server.store.host]).toEqual([true, host])
     await server.stop()
     expect(existsSync(host)).toBe(false)
-    // Somebody else has taken the name meanwhile: with what only they may want to be given away.
+    // Another user has taken the name meanwhile, for a file that must not be given away.
     const theirs = temporaryDirectory()
     symlinkSync(theirs, host)
     removeAfterwards(host)

@@ -14,7 +14,7 @@ import { eventually, Server, type Store, startServer, storeEnv, temporaryDirecto
 
 const PASSWORD = 'test-password'
 
-/** PostgreSQL as the distribution has it. */
+/** The PostgreSQL of the distribution. */
 function debianPostgres(): string | undefined {
   const root = '/usr/lib/postgresql'
   if (!existsSync(root)) return undefined
@@ -133,7 +133,7 @@ function promises(start: () => Promise<Store>): void {
       await sql`SELECT id, floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail FROM activity ORDER BY id DESC`
     await migrate(sql, all)
 
-    // The fifth was paid too, though no line says so.
+    // The fifth was also paid, although no log entry says so.
     const [unheard, ...others] = await listActivity(sql, 'acct_1', 10)
     expect(unheard).toMatchObject({ at: 105, actor: 'node_1', action: 'payment.paid', target: 'pay_5' })
     expect(others).toEqual([...before])

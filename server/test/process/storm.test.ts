@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { daemonsIn, type NodeView, Yard } from '../support/crash.ts'
 import { type Answer, eventually } from '../support/server.ts'
 
-/** Everybody at once: 200 creations of 20 accounts, on a host that holds 25 nodes, or 60 with FULL=1. */
+/** Concurrent load: 200 creations by 20 accounts, on a host with room for 25 nodes, or 60 with FULL=1. */
 
 const ACCOUNTS = 20
 const EACH = 10
@@ -17,7 +17,7 @@ test('two hundred creations at once', async () => {
     PROVISION_DEADLINE_SECONDS: '110',
   }
   const yard = await new Yard({ env }).start()
-  // Three accounts cannot pay for all they ask for.
+  // Three accounts cannot pay for everything they request.
   const keys = await Promise.all(
     Array.from({ length: ACCOUNTS }, async (_, at) => {
       const account = await yard.newAccount({ creditSat: at < 3 ? 250 : 100_000 })
@@ -52,7 +52,7 @@ test('two hundred creations at once', async () => {
   const ids = new Set(made.map(({ answer }) => answer.json().node.id))
   const daemons = daemonsIn(yard.dataDir)
   expect(daemons.filter(({ nodeId }) => ids.has(nodeId))).toHaveLength(MAX_NODES)
-  // One more, which nobody asked for: the treasury, which takes the top-ups.
+  // One more, created by the service: the treasury, which receives the top-ups.
   expect(daemons).toHaveLength(MAX_NODES + 1)
 
   const deleted = await Promise.all(made.map(({ key, answer }) => as(key, 'DELETE', `/${answer.json().node.id}`)))

@@ -4,7 +4,7 @@ import { type Created, daemonsIn, program, sandboxd, versions, Yard } from '../s
 import { eventually, temporaryDirectory } from '../support/server.ts'
 
 // Real services are started and killed over and over.
-/** C24 and C25, with versions that are real daemons and versions that are good for nothing. */
+/** C24 and C25, with versions that are real daemons and versions that do not work. */
 
 const FUNDED_SAT = 10_000
 let old: string
@@ -24,7 +24,7 @@ const only = (): Promise<Yard> => yard.restart('SIGTERM', versions({ '0.8.0': ol
 const offering = (path: string, env: Record<string, string> = {}): Promise<Yard> =>
   yard.restart('SIGTERM', { ...versions({ '0.8.0': old, '0.9.0': path }), ...env })
 
-/** A node of the old version with money and a payment to remember; then the service knows the new version as well. */
+/** A node of the old version with money and a payment to remember; then the service learns of the new version too. */
 async function nodeBefore(path: string, env: Record<string, string> = {}): Promise<Created & { paymentHash: string }> {
   await only()
   const created = await yard.createReady()
@@ -158,9 +158,9 @@ describe('a bad update', () => {
       updateAvailable: true,
       lastUpdateError: expect.stringMatching(/0\.9\.0 did not start.*rolled back to 0\.8\.0/),
     })
-    // And the next one, with the fault mended, works.
+    // The next version, with the bug fixed, works.
     await offering(next)
-    // The failed one goes on until the service has seen the old version run: 409 until then.
+    // The failed update ends only when the service has seen the old version run: until then, 409.
     await eventually(async () => (await update(id)).status === 202, 'the failed update to be over')
     await ended(id, 'updated')
     expect(await versionOf(created)).toBe('0.9.0-sandbox')
@@ -206,7 +206,7 @@ describe('a bad update', () => {
     expect(view).toMatchObject({ status: 'failed', failureMessage: expect.stringContaining('then it broke') })
     expect((await updatesOf(id)).lastUpdateError).toContain('then it broke')
     expect(existsSync(yard.copyOf(id, '0.8.0'))).toBe(true)
-    // Forward is the only way: the same version, mended.
+    // Forward is the only way: the same version, fixed.
     await offering(next)
     await yard.becomes(id, 'ready', 60_000)
     expect(await versionOf(created)).toBe('0.9.0-sandbox')
@@ -242,7 +242,7 @@ test('without a peer nobody can tell: the new version is neither killed nor roll
       return daemon && daemon.startTime !== before?.startTime && daemon
     }, 'the new version')
     const sql = yard.sql()
-    // Past the deadline, and looked at since.
+    // Past the deadline, and checked since.
     await eventually(
       async () =>
         (

@@ -3,11 +3,11 @@ import { ERRORS, type ErrorCode, errorSchema } from '../../../contract/src/error
 import { errorsOf, type Operation } from '../../../contract/src/operation.ts'
 import { operations } from '../../../contract/src/operations.ts'
 
-/** Every answer that a test gets from an operation of the contract is held against it: status, error code, fields. */
+/** Every response of an operation in the contract is checked against it: status, error code and fields. */
 
 const patterns = operations.map((operation) => ({
   operation,
-  // A longer parameter is no path of ours: the router answers it itself.
+  // A longer parameter matches no route: the router answers it.
   pattern: new RegExp(`^${operation.path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]{1,200}')}$`),
 }))
 const isLiteral = ({ path }: Operation): boolean => !path.includes('{')
@@ -18,7 +18,7 @@ export function operationAt(method: string, path: string): Operation | undefined
   return (found.find(({ operation }) => isLiteral(operation)) ?? found[0])?.operation
 }
 
-/** What is wrong with it; undefined when nothing is. */
+/** What is wrong with it; undefined if nothing is. */
 export function mismatch(operation: Operation, status: number, text: string): string | undefined {
   if (status !== operation.status) return errorMismatch(operation, status, text)
   if (operation.response === undefined) return operation.status === 204 && text !== '' ? 'a 204 with a body' : undefined
@@ -40,7 +40,7 @@ function fieldMismatch(schema: object, text: string): string | undefined {
     : JSON.stringify([...Errors(schema, value)].map(({ instancePath, message }) => [instancePath, message]))
 }
 
-/** Fields may be added within v1, but not without being written down: no other field than those of the contract. */
+/** Fields may be added within v1, but only if documented: a response has no fields beyond the contract. */
 function closed(schema: object): object {
   return JSON.parse(JSON.stringify(schema), (key, value) =>
     key !== 'properties' && value?.type === 'object' && value.properties && value.additionalProperties === undefined

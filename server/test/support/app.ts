@@ -6,7 +6,7 @@ import { buildApp } from '../../src/http/app.ts'
 import type { AppDeps } from '../../src/http/deps.ts'
 import { createLogger } from '../../src/platform/log.ts'
 
-/** All routes and hooks of the service on a real socket, without a store: for what is decided before anything is looked up. */
+/** All routes and hooks of the service on a real socket, without a store: for decisions made before any look-up. */
 
 const apps: FastifyInstance[] = []
 afterAll(async () => {
@@ -29,7 +29,7 @@ export async function openApp(env: Record<string, string> = {}, more: Partial<Ap
   return { port: (app.server.address() as AddressInfo).port }
 }
 
-/** Every route that the service registers with a sandbox and an operator, as the router has them. */
+/** Every route that the service registers with a sandbox and an operator, taken from the router. */
 export async function registeredRoutes(): Promise<{ method: string; url: string }[]> {
   const deps = {
     config: readConfig({}),

@@ -4,12 +4,12 @@ let browsers = 0
 
 export type Cookie = { name: string; value: string; attributes: string[] }
 
-/** What a browser does for the page: it keeps cookies, sends them back, and names the page's origin. */
+/** What a browser does for a page: keeps cookies, sends them back and adds the page's origin. */
 export class Browser {
   readonly cookies = new Map<string, string>()
   server: Server
   origin: string
-  /** As a proxy would tell it (TRUST_PROXY): everybody their own, so that nobody is limited for what others do. */
+  /** As reported by a proxy (TRUST_PROXY): everyone has their own, so that no one is limited because of others. */
   address = `10.1.${browsers >> 8}.${browsers++ & 255}`
 
   constructor(server: Server) {
@@ -25,7 +25,7 @@ export class Browser {
     return this.#send('GET', path, options)
   }
 
-  /** As a script of the page does it: JSON, with the origin. Headers given here replace those; undefined takes one away. */
+  /** Like a script of the page: JSON, with the origin. Headers given here replace those; undefined removes one. */
   post(path: string, json: unknown = {}, headers: Record<string, string | undefined> = {}): Promise<Answer> {
     const all = { origin: this.origin, ...headers }
     const kept = Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined))

@@ -5,15 +5,15 @@ import { CRASHING_SERVER } from '../../../testing/bundles.ts'
 import { type Created, type Daemon, daemonsIn, program, sandboxd, versions, Yard } from './crash.ts'
 import { type Answer, eventually, type ServerSetup, temporaryDirectory } from './server.ts'
 
-/** The service dies by its own SIGKILL between an effect and its record; the next one finishes what was asked. */
+/** The service kills itself with SIGKILL between an effect and its record; the next one finishes the operation. */
 
 export const CONVERGED_MS = 30_000
 export const FUNDED_SAT = 5_000
 
-/** A crash point, and how often it has to be passed. */
+/** A crash point, and how often it must be passed. */
 export type Point = [name: string, nth: number]
 
-/** Of every operation that the reconciler carries out. */
+/** For every operation that the reconciler carries out. */
 export const LOOKS: Point[] = [
   ['reconciler: decided', 1],
   ['reconciler: acted', 1],
@@ -29,7 +29,7 @@ export const BEGUN: Point[] = [['operation: begun', 1]]
 
 type Catalogues = { old: Record<string, string>; both: Record<string, string>; bad: Record<string, string> }
 
-/** The service with live crash points. One that is armed dies once; what is started after it is not armed. */
+/** The service with active crash points. An armed service dies once; the next one is not armed. */
 export class CrashingYard extends Yard {
   readonly #orders: string
 
@@ -39,7 +39,7 @@ export class CrashingYard extends Yard {
     this.#orders = orders
   }
 
-  /** The running service dies at the nth passing from now on. */
+  /** The running service dies when it passes the point for the nth time from now. */
   arm(point: string, nth = 1): void {
     writeFileSync(`${this.#orders}.new`, `${point}\n${nth}`)
     renameSync(`${this.#orders}.new`, this.#orders)
@@ -54,7 +54,7 @@ export class CrashingYard extends Yard {
   }
 }
 
-/** A service, and a node that nobody ever asks for anything: whatever dies beside it, it stays as it is. */
+/** A service, and a node that no test touches: whatever dies beside it, it must not change. */
 export class CrashMatrix {
   readonly yard: CrashingYard
   readonly catalogues: Catalogues
@@ -81,7 +81,7 @@ export class CrashMatrix {
     return new CrashMatrix(yard, catalogues, await yard.createReady())
   }
 
-  /** Until no node is due, so that whatever passes a point now belongs to the operation. */
+  /** Until no node is due, so that any point passed from now on belongs to the operation. */
   async settled(): Promise<void> {
     await this.#inStore(async (sql) =>
       eventually(async () => {
@@ -102,7 +102,7 @@ export class CrashMatrix {
     return answer
   }
 
-  /** What must hold for every node after any crash, however it was treated. */
+  /** What must hold for every node after any crash. */
   async allIsWell(): Promise<void> {
     const { yard } = this
     const nodes = await eventually(
@@ -121,11 +121,11 @@ export class CrashMatrix {
     expect(new Set(nodes.map(({ name }) => name)).size).toBe(nodes.length)
     const { id } = this.#bystander.node
     expect(yard.daemon(id), 'nobody touches a node that was not asked for').toEqual(this.#bystanderDaemon)
-    // A pipe to a service that is gone would end it at its next word.
+    // A pipe to a dead service would end it at its next output.
     expect(readlinkSync(`/proc/${this.#bystanderDaemon?.pid}/fd/1`)).toBe(`${yard.state(id)}/daemon.log`)
   }
 
-  /** The node answers under both of its passwords. */
+  /** The node accepts both of its passwords. */
   async answers({ node, credentials }: Created, version?: string): Promise<void> {
     const info = await this.yard.node(node.id, credentials.password, 'GET', '/getinfo')
     await this.yard.node(node.id, credentials.restrictedPassword, 'GET', '/getbalance')
@@ -144,7 +144,7 @@ export class CrashMatrix {
     return this.yard.expectOk(this.yard.v1('DELETE', `/${node.id}${query}`))
   }
 
-  /** Only the store knows: nobody waits for it any more. */
+  /** Only the store knows: no caller is waiting for it any more. */
   async operationEnded({ node }: Created): Promise<void> {
     await this.#inStore((sql) =>
       eventually(

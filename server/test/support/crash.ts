@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { SANDBOXD } from '../../../testing/bundles.ts'
 import { type Answer, eventually, processesIn, type Request, Server, type ServerSetup } from './server.ts'
 
-/** An executable that a catalogue can name. Nodes may run as another user, so everybody may read it. */
+/** An executable for a catalog. Nodes may run as another user, so everyone may read it. */
 export function program(directory: string, name: string, script: string): string {
   const path = join(directory, name)
   writeFileSync(path, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
   return path
 }
 
-/** The sandbox daemon, calling itself another version. */
+/** The sandbox daemon, reporting another version. */
 export function sandboxd(directory: string, version: string): string {
   const bundle = join(directory, `sandboxd-${version}.cjs`)
   const source = readFileSync(SANDBOXD, 'utf8')
@@ -27,14 +27,14 @@ export const versions = (catalogue: Record<string, string>): Record<string, stri
 
 export type Daemon = { pid: number; startTime: string; nodeId: string }
 
-/** By what it was called with, and no other process of the machine. */
+/** By its command line, and no other process on the machine. */
 export function hubsIn(dataDir: string): number[] {
   return processesIn(dataDir).filter((pid) =>
     readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0hub\0--datadir=${dataDir}/hub\0`),
   )
 }
 
-/** Every living process that was started for a node of this data directory, whether or not anybody has it on record. */
+/** Every running process that was started for a node of this data directory, recorded or not. */
 export function daemonsIn(dataDir: string): Daemon[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -69,7 +69,7 @@ export type Created = { node: NodeView; credentials: Credentials }
 export class Yard extends Server {
   #key = ''
 
-  /** Everything that tests turn to often is fast, and nothing runs into limits that are not its subject. Free: so there is no treasury's node among the processes. */
+  /** Intervals are short, and limits that are not under test are high. Nodes are free, so there is no treasury node among the processes. */
   constructor(setup: ServerSetup = {}) {
     super({ ...setup, env: { RATE_LIMIT_MAX: '1000000', NODE_PRICE_SAT_PER_DAY: '0', LOG_LEVEL: 'warn', ...setup.env } })
   }
@@ -125,7 +125,7 @@ export class Yard extends Server {
     return text === '' ? undefined : JSON.parse(text)
   }
 
-  /** The node's own API, as whoever has its password, through the service's proxy. */
+  /** The node's own API through the service's proxy, for anyone who has its password. */
   async node(id: string, password: string, method: string, path: string, form?: Record<string, string>): Promise<any> {
     const authorization = `Basic ${Buffer.from(`:${password}`).toString('base64')}`
     const body = form && { body: new URLSearchParams(form).toString() }
@@ -139,7 +139,7 @@ export class Yard extends Server {
     await this.expectOk(this.operator('POST', `/sandbox/nodes/${id}/fund`, { json: { amountSat } }))
   }
 
-  /** The one process of a node; undefined when it has none. Two would be the end of its money. */
+  /** The only process of a node; undefined if it has none. Two would put its money at risk. */
   daemon(id: string): Daemon | undefined {
     const daemons = daemonsIn(this.dataDir).filter(({ nodeId }) => nodeId === id)
     if (daemons.length > 1) throw new Error(`${id} runs ${daemons.length} times`)
@@ -150,7 +150,7 @@ export class Yard extends Server {
     return join(this.dataDir, 'nodes', id)
   }
 
-  /** What only the service can reach. */
+  /** Files that only the service can reach. */
   state(id: string): string {
     return join(this.dataDir, 'run', id)
   }
@@ -164,7 +164,7 @@ export class Yard extends Server {
     return existsSync(path) ? readFileSync(path, 'utf8') : ''
   }
 
-  /** The daemon's own command line, as the kernel has it. */
+  /** The daemon's own command line, from the kernel. */
   commandLine(id: string): string[] {
     const daemon = this.daemon(id)
     return daemon ? readFileSync(`/proc/${daemon.pid}/cmdline`, 'utf8').split('\0') : []

@@ -6,18 +6,18 @@ import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { migrate, readMigrations } from '../../src/store/migrate.ts'
 import { track } from './server.ts'
 
-/** The ledger and what is kept of usage, in a database of their own, with the service's own migrations and statements. */
+/** The ledger and usage in a database of their own, with the service's migrations and statements. */
 
 export const PRICE_SAT = 100
 export const PRICE_MSAT = PRICE_SAT * 1000
-/** A minute that 1,440 does not divide, at some second of it. */
+/** A minute that does not divide 1,440, at some second of it. */
 export const NOON = 1_790_000_047
 
 let databases = 0
 
 /**
- * The time of a database can be set: names that stand before PostgreSQL's own in the search path take the place of its clock, and
- * nothing of the service knows of it.
+ * A database whose time can be set: functions that come before PostgreSQL's own in the search path replace its clock, and the service does
+ * not notice.
  */
 export class Clock {
   readonly sql: Sql
@@ -35,7 +35,7 @@ export class Clock {
   }
 }
 
-/** A fresh database with a clock that can be set; without migrations from `until` on. */
+/** A new database with a settable clock; without migrations from `until` on. */
 export async function freshDatabase(until = Number.POSITIVE_INFINITY): Promise<{ sql: Database; clock: Clock }> {
   const name = `credit_${databases++}_${randomBytes(4).toString('hex')}`
   const { store } = inject('postgres')
@@ -68,7 +68,7 @@ export async function newAccount(sql: Sql, creditMsat = 0): Promise<string> {
 
 export type NodeState = { status?: string; desired?: string; isDeleted?: boolean }
 
-/** Only its row: no process belongs to it. */
+/** Only its row: it has no process. */
 export async function newNode(
   sql: Sql,
   accountId: string,
@@ -87,7 +87,7 @@ export async function setNode(sql: Sql, id: string, { status, desired, isDeleted
       deleted_at = ${isDeleted === undefined ? sql`deleted_at` : isDeleted ? sql`now()` : null} WHERE id = ${id}`
 }
 
-/** The ledger stays: nothing can be taken out of it. */
+/** The ledger stays: it is append-only. */
 export async function forgetNodes(sql: Sql): Promise<void> {
   for (const table of ['top_ups', 'nodes', 'usage_intervals', 'credit_warnings']) await sql`DELETE FROM ${sql(table)}`
 }
@@ -114,7 +114,7 @@ export async function entriesOf(sql: Sql, accountId: string, kind?: string): Pro
 
 export const sumOf = (entries: { amountMsat: number }[]): number => entries.reduce((sum, { amountMsat }) => sum + amountMsat, 0)
 
-/** Minute by minute, in a way of its own: what the price of a day makes of each. */
+/** An independent calculation, minute by minute, from the price per day. */
 export function costOf(priceMsat: number, minutes: Iterable<number>): number {
   const upTo = (minute: number): bigint => (BigInt(priceMsat) * BigInt(minute)) / 1440n
   let sum = 0n

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { type Credentials, Owner } from './nodes.ts'
 import { type Answer, eventually, type Request, type Server } from './server.ts'
 
-/** People in front of the dashboard, as a browser makes them look. */
+/** People who use the dashboard, as their browser presents them. */
 
 export type DashboardNode = {
   id: string
@@ -17,7 +17,7 @@ export type DashboardNode = {
 export type CreatedNode = { node: DashboardNode; credentials: Credentials }
 
 let addresses = 0
-/** Each request from an address of its own, so that only tests of a limit meet it (TRUST_PROXY=1). */
+/** Each request from its own address, so that only tests of a limit reach it (TRUST_PROXY=1). */
 const newAddress = (): string => `10.128.${(addresses >> 8) & 255}.${addresses++ & 255}`
 let people = 0
 const PASSWORD = 'correct horse battery'
@@ -54,7 +54,7 @@ export class Visitor {
     return this.server.send(method, `/dashboard/api${path}`, { timeoutMs: 60_000, ...options, headers })
   }
 
-  /** The body of an answer that has to be this one. */
+  /** The body of a response that must have this status. */
   async want<T = any>(status: number, method: string, path: string, options: Request = {}): Promise<T> {
     const answer = await this.send(method, path, options)
     if (answer.status !== status) throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`)
@@ -94,7 +94,7 @@ export class Visitor {
     return new Owner(this.server, await this.server.newKey(scopes, this.accountId))
   }
 
-  /** The session that was there before is over. */
+  /** The earlier session has ended. */
   async signInAgain(): Promise<void> {
     await this.want(200, 'POST', '/auth/sign-out', { json: {} })
     const json = { email: this.email, password: PASSWORD }
@@ -106,7 +106,7 @@ export class Visitor {
   }
 }
 
-/** origin: where the page came from, if the service is told that it is reached elsewhere (PUBLIC_URL). */
+/** origin: where the page was loaded from, if the service has another PUBLIC_URL. */
 export async function signUp(server: Server, origin = server.url): Promise<Visitor> {
   const email = `person${people++}@example.com`
   const headers = { origin, 'x-forwarded-for': newAddress() }
@@ -129,11 +129,11 @@ export type Changed = { nodes: boolean; payments: boolean; activity: boolean }
 export type Stream = {
   headers: Record<string, unknown>
   events: Changed[]
-  /** When each came, as the clock has it. */
+  /** When each event arrived, by the wall clock. */
   times: number[]
   comments: string[]
   retries: string[]
-  /** When the server has ended it. */
+  /** When the server ended the stream. */
   ended: Promise<void>
   isOpen: () => boolean
   close: () => void

@@ -4,13 +4,13 @@ import type { Database } from '../../src/store/db.ts'
 import { type Created, callNode, Owner } from './nodes.ts'
 import { type Answer, eventually, type Server } from './server.ts'
 
-/** What a merchant, his customer and whoever tampers with a credential do. Nothing here uses the code under test. */
+/** What a shop, its customer and an attacker do with a credential. Nothing here uses the code under test. */
 
 export type Protocol = 'mpp' | 'l402'
 export type Payment = { id: string; protocol: Protocol; status: string; challenge: string }
 export type Wish = { nodeId: string; amountSat: number; description: string; protocol?: Protocol }
 
-/** Somebody who may do everything that a key can; of a new account, unless one is named. */
+/** A caller with all scopes; in a new account unless one is given. */
 export async function newMerchant(server: Server, accountId?: string): Promise<Owner> {
   return new Owner(server, await server.newKey(['nodes:write', 'gateway:write'], accountId))
 }
@@ -29,14 +29,14 @@ export function redeem(merchant: Owner, id: string, credential: unknown, more: o
   return merchant.send('POST', `/gateway/payments/${id}/redeem`, { json: { credential, ...more } })
 }
 
-/** A customer's wallet: pays the invoice of a challenge, and learns the preimage. */
+/** A customer's wallet: pays the invoice of a challenge and learns the preimage. */
 export async function pay(server: Server, { challenge }: { challenge: string }): Promise<string> {
   const answer = await server.operator('POST', '/sandbox/pay', { json: { invoice: invoiceIn(challenge) } })
   if (answer.status !== 200) throw new Error(`pay: ${answer.status} ${answer.text}`)
   return answer.json().preimage
 }
 
-/** The node's event comes when it comes; what is settled is seen in the payment. */
+/** The node's event arrives later; the payment shows when it is settled. */
 export function untilSettled(merchant: Owner, { id }: { id: string }): Promise<{ settledAt: number }> {
   return eventually(async () => {
     const payment = await merchant.want<{ settledAt: number | null }>(200, 'GET', `/gateway/payments/${id}`)
@@ -45,13 +45,13 @@ export function untilSettled(merchant: Owner, { id }: { id: string }): Promise<{
   }, `${id} to be settled`)
 }
 
-/** What the payee's own node tells anyone with its password, before anybody has paid. */
+/** What the payee's own node tells anyone with its password, before anyone has paid. */
 export async function preimageFrom({ node, credentials }: Created, { challenge }: { challenge: string }): Promise<string> {
   const { paymentHash } = decoded(invoiceIn(challenge))
   return (await callNode(node, credentials.password, 'GET', `/payments/incoming/${paymentHash}`)).json().preimage
 }
 
-/** The parameters of a challenge of either protocol, in their order. */
+/** The parameters of a challenge of either protocol, in order. */
 export function parametersOf(challenge: string): Record<string, string> {
   const pairs = challenge.slice(challenge.indexOf(' ') + 1).split(', ')
   return Object.fromEntries(pairs.map((pair) => /^(\w+)="([^"]*)"$/.exec(pair)?.slice(1) ?? [pair, '']))
@@ -79,7 +79,7 @@ export const base64url = (value: unknown): string => Buffer.from(JSON.stringify(
 
 export const l402Credential = (macaroon: Buffer, preimage: string): string => `L402 ${macaroon.toString('base64')}:${preimage}`
 
-/** The same macaroon with caveats at its end: whoever holds it can do that, without any key. */
+/** The same macaroon with caveats added: any holder can do that, without a key. */
 export function attenuate(macaroon: Buffer, ...caveats: string[]): Buffer {
   const tail = 35
   return caveats.reduce((before, caveat) => {
@@ -101,7 +101,7 @@ export type Decoded = {
   descriptionHash: string | undefined
 }
 
-/** By a decoder that is not ours. */
+/** Uses an independent decoder. */
 export function decoded(invoice: string): Decoded {
   const { sections } = decode(invoice)
   const the = (name: string): any => (sections.find((section) => section.name === name) as { value?: unknown })?.value
@@ -116,7 +116,7 @@ export function decoded(invoice: string): Decoded {
   }
 }
 
-/** One connection for each life of the service: it takes a hundred in all. */
+/** One connection per service process: the service takes a hundred in all. */
 const connections = new WeakMap<object, Database>()
 export function storeOf(server: Server): Database {
   const sql = connections.get(server.child) ?? server.sql()
@@ -124,7 +124,7 @@ export function storeOf(server: Server): Database {
   return sql
 }
 
-/** The whole row, to be compared with itself. */
+/** The whole row, for comparison. */
 export async function rowOf(server: Server, id: string): Promise<Record<string, unknown>> {
   const [row] = await storeOf(
     server,

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
 import { type Answer, eventually, type Key, type Request, type Server, send, temporaryDirectory } from './server.ts'
 
-/** Nodes of a server, as their owner, the operator and the machine see them. */
+/** Nodes of a server, as seen by their owner, the operator and the machine. */
 
 export type Node = {
   id: string
@@ -23,7 +23,7 @@ export type Created = { node: Node; credentials: Credentials }
 let addresses = 0
 const newAddress = (): string => `10.${(addresses >> 16) & 127}.${(addresses >> 8) & 255}.${addresses++ & 255}`
 
-/** Somebody with a key. Each request is from an address of its own, so that only tests of the rate limit meet it (TRUST_PROXY=1). */
+/** A caller with a key. Each request is from its own address, so that only tests of the rate limit reach it (TRUST_PROXY=1). */
 export class Owner {
   readonly server: Server
   readonly key: Key
@@ -42,7 +42,7 @@ export class Owner {
     return this.server.send(method, `/v1${path}`, { token: this.key.key, timeoutMs: 60_000, ...options, headers })
   }
 
-  /** The body of an answer that has to be this one. */
+  /** The body of a response that must have this status. */
   async want<T = Node>(status: number, method: string, path: string, options: Request = {}): Promise<T> {
     const answer = await this.send(method, path, options)
     if (answer.status !== status) throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`)
@@ -86,7 +86,7 @@ export class Owner {
     return this.send('DELETE', `/nodes/${id}${query}`)
   }
 
-  /** The code of the error that it has to be. */
+  /** The code of an error that must have this status. */
   async refusal(method: string, path: string, options: Request = {}): Promise<[status: number, code: string]> {
     const { status, text, json } = await this.send(method, path, options)
     if (status < 400) throw new Error(`${method} ${path}: ${status} ${text}`)
@@ -95,7 +95,7 @@ export class Owner {
   }
 }
 
-/** Of a new account, unless one is named. */
+/** In a new account unless one is given. */
 export async function newOwner(server: Server, account: { creditSat?: number; accountId?: string } = {}): Promise<Owner> {
   const { creditSat, accountId } = account
   const id = accountId ?? (await server.newAccount(creditSat === undefined ? {} : { creditSat })).id
@@ -104,7 +104,7 @@ export async function newOwner(server: Server, account: { creditSat?: number; ac
 
 export const basic = (password: string) => ({ authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` })
 
-/** The node's own API, the way that clients reach it. */
+/** The node's own API, the way clients reach it. */
 export function callNode(
   { endpointUrl }: Pick<Node, 'endpointUrl'>,
   password: string,
@@ -145,7 +145,7 @@ export async function fault(server: Server, { node }: { node: Pick<Node, 'id'> }
   expect([answer.status, answer.text]).toEqual([200, '{}'])
 }
 
-/** A control of the sandbox daemon that the operator's API does not have, through the hub. */
+/** A control of the sandbox daemon that the operator API does not offer, through the hub. */
 export async function control(server: Server, made: Created, verb: string, json: Record<string, unknown>): Promise<void> {
   const { nodeId } = await infoOf(made)
   const hub = join(server.dataDir, 'hub')
@@ -156,10 +156,10 @@ export async function control(server: Server, made: Created, verb: string, json:
 }
 
 export const directoryOf = (server: Server, { id }: { id: string }): string => join(server.dataDir, 'nodes', id)
-/** What only the service can reach. */
+/** Files that only the service can reach. */
 export const stateOf = (server: Server, { id }: { id: string }): string => join(server.dataDir, 'run', id)
 
-/** What the machine knows of a process; undefined when it is gone, or only waits to be reaped. */
+/** The state of a process; undefined if it is gone or a zombie. */
 export function isRunning(pid: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -182,7 +182,7 @@ export function runningPidOf(server: Server, node: { id: string }): number {
   return pid
 }
 
-/** Nodes cannot reach their Lightning peer until it is let go again; the hub lives, so that nobody starts another. */
+/** Nodes cannot reach their Lightning peer until it is resumed; the hub stays alive, so that no one starts another. */
 export function freezeHub(server: Server): { thaw: () => void } {
   const pid = pidIn(join(server.dataDir, 'run', 'hub'))
   if (pid === undefined) throw new Error('no hub')
@@ -192,7 +192,7 @@ export function freezeHub(server: Server): { thaw: () => void } {
 
 const SANDBOXD = fileURLToPath(new URL('../../../sandboxd/dist/sandboxd.cjs', import.meta.url))
 
-/** From now on the service looks for the node at this port. Returns where it was. */
+/** From now on, the service looks for the node on this port. Returns the previous one. */
 export function redirectNode(server: Server, node: { id: string }, port: number): number {
   const path = join(stateOf(server, node), 'run.json')
   const run = JSON.parse(readFileSync(path, 'utf8'))
@@ -201,7 +201,7 @@ export function redirectNode(server: Server, node: { id: string }, port: number)
   return run.port
 }
 
-/** A catalogue of the bundled daemon under several names; each reports its own. A command line of its own can break one. */
+/** A catalog of the bundled daemon under several versions; each reports its own. A custom command line can break one. */
 export function catalogue(versions: { version: string; command?: string }[]): string {
   const directory = temporaryDirectory()
   const bundle = readFileSync(SANDBOXD, 'utf8')

@@ -3,9 +3,9 @@ import { credentialOf, invoiceIn } from './gateway.ts'
 import { newOwner, type Owner } from './nodes.ts'
 import { type Answer, type Key, type Request, type Server, send } from './server.ts'
 
-/** Payments as a merchant asks for them, a customer pays them and the merchant presents them. */
+/** Payments as a shop requests them, a customer pays them and the shop presents them. */
 
-/** Nobody listens there, and nobody but root ever can: events that are sent to it are lost. */
+/** Nothing listens there, and only root could: events sent to it are lost. */
 export const NOWHERE = 'http://127.0.0.1:1'
 
 export type Payment = { id: string; protocol: 'mpp' | 'l402'; challenge: string }
@@ -45,7 +45,7 @@ export class Merchant {
     return answer.json()
   }
 
-  /** The customer's part: the credential is the customer's, and now also ours. */
+  /** The customer's part: returns the credential. */
   async pay(payment: Payment): Promise<Paid> {
     const answer = await this.server.operator('POST', '/sandbox/pay', { json: { invoice: invoiceIn(payment.challenge) } })
     if (answer.status !== 200) throw new Error(`pay: ${answer.status} ${answer.text}`)
@@ -82,13 +82,13 @@ export class Merchant {
   }
 }
 
-/** Of a new account; its nodes are the owner's. */
+/** In a new account, which owns its nodes. */
 export async function newMerchant(server: Server): Promise<Merchant> {
   const owner = await newOwner(server)
   return new Merchant(server, owner, await server.newKey(['gateway:write'], owner.accountId))
 }
 
-/** Connections that are kept: for thousands of requests most of the work would be to connect. */
+/** Keep-alive: for thousands of requests, connecting would be most of the work. */
 export class Line {
   readonly #agent: Agent
   readonly #port: number
@@ -128,7 +128,7 @@ export class Line {
   }
 }
 
-/** So many at a time, in order. */
+/** This many at a time, in order. */
 export async function inTurns<T, R>(things: T[], atOnce: number, work: (thing: T, index: number) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   const left = [...things.entries()]
@@ -139,6 +139,6 @@ export async function inTurns<T, R>(things: T[], atOnce: number, work: (thing: T
   return results
 }
 
-/** An event, straight to where nodes report them. */
+/** Sends an event directly to the route where nodes report them. */
 export const report = (server: Server, nodeId: string, body: string | Buffer, headers: Record<string, string>): Promise<Answer> =>
   send(server.port, 'POST', `/internal/settled/${nodeId}`, { body, headers: { 'content-type': 'application/json', ...headers } })

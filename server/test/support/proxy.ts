@@ -21,7 +21,7 @@ import { NodeProxy, PROXY_LIMITS, type ProxyLimits } from '../../src/http/node-p
 import { nodeTargets, type TargetOf } from '../../src/http/node-proxy/target.ts'
 import type { NodeAddress } from '../../src/platform/node-agent.ts'
 
-/** The proxy in front of nodes that answer as told, each with sockets of its own. What a test opens is closed when its file has run. */
+/** The proxy in front of nodes that answer as told, each with its own sockets. Everything a test opens is closed when its file has run. */
 
 export const MIB = 1024 * 1024
 export const MOST = 64 * 1024
@@ -40,7 +40,7 @@ export type Service = {
 
 type ServiceOptions = { domain?: string; isByName?: boolean; connectionTimeoutMs?: number }
 
-/** The service as far as the proxy knows it: its errors, its bodies, its ids, and routes of its own that no node's host may reach. */
+/** The service as the proxy sees it: its errors, bodies and ids, and its own routes, which no node's host may reach. */
 async function service(
   limits: Partial<ProxyLimits>,
   { domain = DOMAIN, isByName = false, connectionTimeoutMs = 800 }: ServiceOptions = {},
@@ -54,7 +54,7 @@ async function service(
   const lines: string[] = []
   log.on('data', (chunk) => lines.push(String(chunk)))
   const serializers = { req: (request: { url: string }) => ({ path: request.url.split('?')[0] }) }
-  // Shorter than the time of a paying call in these tests, as it may be in production.
+  // Shorter than the timeout of a paying call in these tests, as it may be in production.
   const createServer = (service: RequestListener): Server => createListener({ service, proxy: () => proxy, connectionTimeoutMs })
   const app = fastify({
     serverFactory: createServer,
@@ -77,7 +77,7 @@ async function service(
   return { port: (app.server.address() as AddressInfo).port, app, log: () => lines.join(''), close: () => proxy.close(), nodes }
 }
 
-/** That of the service, for any host, and with ids that cannot be a node's. */
+/** The service's, for any host, and with ids that cannot be a node's. */
 function testEdge(): Edge {
   let last = 0
   return {
@@ -100,7 +100,7 @@ export async function listenOn(server: Server | TcpServer): Promise<NodeAddress>
   return { host: '127.0.0.1', port: (server.address() as AddressInfo).port }
 }
 
-/** An honest HTTP server that writes down what it gets, and answers as told. */
+/** An honest HTTP server that records what it receives and answers as told. */
 export async function fakeNode(answer: RequestListener = (_request, response) => response.end('of the node')): Promise<FakeNode> {
   const seen: Seen[] = []
   let connections = 0
@@ -119,7 +119,7 @@ export async function fakeNode(answer: RequestListener = (_request, response) =>
 export const eagerNode = (answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<NodeAddress> =>
   listenOn(createServer(answer))
 
-/** A node that answers any connection with these bytes, once it was asked for something. */
+/** A node that answers any connection with these bytes once it has received a request. */
 export const rawNode = (reply: (socket: Socket) => void): Promise<NodeAddress> =>
   listenOn(
     createTcpServer((socket) => {
@@ -129,7 +129,7 @@ export const rawNode = (reply: (socket: Socket) => void): Promise<NodeAddress> =
     }),
   )
 
-/** These bytes as they are; all that comes back until the other side closes. */
+/** Sends these bytes unchanged; returns everything received until the other side closes. */
 export async function raw(port: number, bytes: string | Buffer): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   sockets.push(socket)
@@ -143,7 +143,7 @@ export async function raw(port: number, bytes: string | Buffer): Promise<string>
 
 export const statusOf = (text: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0)
 
-/** A request whose answer is not awaited to its end. */
+/** A request whose response is not read to its end. */
 export async function opened(port: number, path: string, options: { method?: string; headers?: Record<string, string> } = {}) {
   const outgoing = httpRequest({ host: '127.0.0.1', port, path, agent: false, ...options })
   sockets.push(outgoing)
@@ -172,7 +172,7 @@ beforeAll(async () => {
 })
 afterEach(() => {
   node.seen.length = 0
-  // Whatever was done: nothing failed inside.
+  // Whatever was done, nothing failed inside.
   for (const { log } of running) expect(log()).not.toContain('internal error')
 })
 afterAll(async () => {

@@ -13,20 +13,20 @@ import {
 import type { Created, Owner } from './nodes.ts'
 import { type Answer, type Server, type StoreKind, startServer } from './server.ts'
 
-/** What customers buy: at a shop, at a node whose events are not believed, and at a kiosk where everything is over soon. */
+/** What customers buy: at a shop, at a node whose events are rejected, and at a kiosk where everything expires soon. */
 
 export const PROTOCOLS: Protocol[] = ['mpp', 'l402']
 export const BRIEF = { challengeSeconds: 8, credentialSeconds: 20 }
 
-/** Logs all that it ever would. */
+/** Logs everything it can. */
 export let server: Server
 export let merchant: Owner
 export let shop: Created
-/** A node whose events are not believed: what it was paid is learnt by asking. */
+/** A node whose events are rejected: its payments are found by polling. */
 export let deaf: Created
 export let stranger: Owner
 
-/** Everything is over soon here. */
+/** Everything expires soon here. */
 export let brief: Server
 export let hurried: Owner
 export let kiosk: Created
@@ -60,14 +60,14 @@ export const times = <T>(count: number, make: (index: number) => T): T[] =>
 
 export type Bought = { payment: Payment; preimage: string; credential: string }
 
-/** A payment, and the credential of somebody who read the preimage without paying. */
+/** A payment, and the credential of someone who read the preimage without paying. */
 export async function unpaid(protocol: Protocol, at = shop, by = merchant): Promise<Bought> {
   const payment = await charge(by, at, { protocol })
   const preimage = await preimageFrom(at, payment)
   return { payment, preimage, credential: credentialOf(payment, preimage) }
 }
 
-/** A payment that the customer has paid and nobody validated. */
+/** A payment that the customer has paid and nobody has validated. */
 export async function bought(protocol: Protocol, at = shop, by = merchant): Promise<Bought> {
   const payment = await charge(by, at, { protocol })
   const preimage = await pay(by.server, payment)
@@ -86,7 +86,7 @@ export async function accepted(answer: Promise<Answer>): Promise<string> {
   return text
 }
 
-/** Status, code and reason; every refusal has the one shape that MPP 55 names. */
+/** Status, code and reason; every refusal has the shape that MPP 55 defines. */
 export async function refused(answer: Promise<Answer>): Promise<[status: number, code: string, reason?: string]> {
   const { status, text, json } = await answer
   if (status < 400) throw new Error(`${status} ${text}`)

@@ -6,12 +6,12 @@ import { lightningIdOf, newMaterial } from '../../src/nodes/material.ts'
 import type { History } from '../../src/nodes/node.ts'
 import { CannotStart, type NodeMaterial, type NodeSpec, type Observation, type Runtime } from '../../src/nodes/runtime.ts'
 
-/** A runtime with versions 0.8.0 and 0.9.0 of the sandbox daemon, and 1.0.0, which exits at once. */
+/** A runtime with versions 0.8.0 and 0.9.0 of the sandbox daemon, and 1.0.0, which exits immediately. */
 export type OpenedRuntime = {
   runtime: Runtime
-  /** The same place as a new process of the service finds it. */
+  /** The same runtime as a new process of the service finds it. */
   reopen: () => Runtime
-  /** Ends the node without asking anybody, as a crash would. */
+  /** Ends the node's process directly, as a crash would. */
   crash: (nodeId: string) => Promise<void>
   close: () => Promise<void>
 }
@@ -28,7 +28,7 @@ const HISTORY: History = {
 
 const mine = async (): Promise<boolean> => true
 
-/** What every runtime promises, whatever it runs nodes on. */
+/** What every runtime promises, wherever it runs nodes. */
 export function describeRuntime(
   name: string,
   open: (materialOf: (nodeId: string) => NodeMaterial) => Promise<OpenedRuntime>,
@@ -62,7 +62,7 @@ export function describeRuntime(
       ...node,
       desired: { ...node.desired, ...desired },
     })
-    /** As the reconciler records a start. */
+    /** Like the reconciler when it records a start. */
     const started = (node: NodeSpec, before: Partial<History> = {}): NodeSpec => {
       const { run, version } = node.desired
       return { ...node, history: { ...HISTORY, startedAtMs: Date.now(), run, version, ...before } }
@@ -144,7 +144,7 @@ export function describeRuntime(
     test('a service that starts anew finds what runs, and does not start it twice', async () => {
       const node = await running()
       const runtime = opened.reopen()
-      // Without a record of the start, as after a crash between the start and the record.
+      // Without a record of the start, as after a crash between the two.
       const unrecorded = { ...node, history: HISTORY }
       const seen = await becomes(unrecorded, 'running', runtime)
       expect(seen.process).toEqual({ run: 1, version: '0.8.0' })

@@ -16,7 +16,7 @@ import { mismatch, operationAt } from './answers.ts'
 
 export { eventually, freePort, type Store }
 
-/** The real service on a real PostgreSQL. Everything that a test file starts or writes is gone when the file has run. */
+/** The real service on a real PostgreSQL. Everything that a test file starts or writes is removed when the file has run. */
 
 const servers = new Set<Server>()
 const stores = new Set<Database>()
@@ -36,13 +36,13 @@ afterAll(async () => {
 
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'boltyard-test-'))
-  // PostgreSQL runs as another user when the tests run as root, and must get through.
+  // When the tests run as root, PostgreSQL runs as another user, who must be able to pass.
   chmodSync(directory, 0o711)
   directories.push(directory)
   return directory
 }
 
-/** Also for what a server makes outside its data directory. */
+/** Also for files that a server creates outside its data directory. */
 export function removeAfterwards(directory: string): void {
   directories.push(directory)
 }
@@ -74,7 +74,7 @@ export function send(port: number, method: string, path: string, options: Reques
       response.on('end', () => {
         const text = Buffer.concat(chunks).toString('utf8')
         const status = response.statusCode ?? 0
-        // Under another host name it may be a node that answers.
+        // Under another host name, a node may answer.
         const operation = 'host' in headers ? undefined : operationAt(method, path)
         const fault = operation && mismatch(operation, status, text)
         if (fault !== undefined) return reject(new Error(`${method} ${path} answers ${status} against the contract: ${fault}`))
@@ -86,12 +86,12 @@ export function send(port: number, method: string, path: string, options: Reques
   })
 }
 
-/** Bytes as they are, and all that comes back until the server closes or falls silent for a moment. */
+/** Sends raw bytes; returns everything received until the server closes or is silent for a moment. */
 export function sendRaw(port: number, bytes: string | Buffer, quietMs = 1_000): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
     let text = ''
-    // A busy machine may take seconds to begin its answer, and no time to end it.
+    // A busy machine may take seconds to begin its response, but no time to end it.
     socket.setTimeout(10 * quietMs, () => socket.destroy())
     socket.on('data', (chunk) => {
       socket.setTimeout(quietMs)
@@ -105,7 +105,7 @@ export function sendRaw(port: number, bytes: string | Buffer, quietMs = 1_000): 
   })
 }
 
-/** A socket's directory fits into no URL that the client understands; it takes it from the environment. */
+/** The client understands no URL with a socket directory; it reads it from the environment. */
 export function storeEnv({ host, user, password, database }: Store, masterKey: string): Record<string, string> {
   const connection = { PGHOST: host, PGUSER: user, PGPASSWORD: password }
   return { DATABASE_URL: `postgres:///${database}`, MASTER_KEY: masterKey, ...connection }
@@ -120,10 +120,10 @@ export type StoreKind = 'shared' | 'embedded' | 'none'
 
 export type ServerSetup = {
   env?: Record<string, string>
-  /** One that was there before, or that the test fills. The service then finds its database as it would anywhere else. */
+  /** An existing directory, or one that the test fills. The service then finds its database as it would anywhere else. */
   dataDir?: string
   store?: StoreKind
-  /** How the service is run: in a terminal, as another user. */
+  /** How the service is run: in a terminal, or as another user. */
   command?: string[]
 }
 
@@ -163,7 +163,7 @@ export class Server {
     databases.push(this.#shared)
   }
 
-  /** Starts the process and waits for nothing; what an earlier one printed is forgotten. */
+  /** Starts the process without waiting; earlier output is discarded. */
   async launch(env: Record<string, string> = {}): Promise<this> {
     await this.#prepareStore()
     this.port ||= await freePort()
@@ -196,7 +196,7 @@ export class Server {
     return this
   }
 
-  /** The first match in what it prints, now or later; fails when it exits without having printed it. */
+  /** The first match in its output, now or later; fails if it exits first. */
   printed(pattern: RegExp, stream: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
     return new Promise((resolve, reject) => {
       const look = (): void => {
@@ -246,7 +246,7 @@ export class Server {
     return this.env.MASTER_KEY ?? (this.#shared ? this.#newMasterKey : this.readSecret('master.key'))
   }
 
-  /** Of an embedded PostgreSQL: with any other, the service makes no account by itself. */
+  /** Only with an embedded PostgreSQL: otherwise the service does not create an account on its own. */
   get firstRun(): { accountId: string; apiKey: string; claimUrl: string } {
     return JSON.parse(this.readSecret('first-run.json'))
   }
@@ -257,7 +257,7 @@ export class Server {
     return answer.json()
   }
 
-  /** Of a new account, unless one is named. */
+  /** In a new account unless one is given. */
   async newKey(scopes: string[] = [], accountId?: string): Promise<Key> {
     const account = accountId ?? (await this.newAccount()).id
     const answer = await this.operator('POST', `/accounts/${account}/keys`, { json: { name: 'test', scopes } })
@@ -271,7 +271,7 @@ export class Server {
     return { host, port: 5432, user: 'boltyard', password: this.readSecret('postgres.password'), database: 'postgres' }
   }
 
-  /** For a second service on the same database: its own data directory, nothing in common but the store and the master key. */
+  /** For a second service on the same database: its own data directory, sharing only the store and the master key. */
   get sharedStoreEnv(): Record<string, string> {
     return storeEnv(this.store, this.masterKey)
   }
@@ -284,7 +284,7 @@ export class Server {
     return JSON.parse(readFileSync(join(this.dataDir, 'run', 'hub', 'run.json'), 'utf8')).process.pid
   }
 
-  /** Takes the embedded PostgreSQL away, as hard as can be, and for as long as the caller likes: its program is moved out of the way. */
+  /** Kills the embedded PostgreSQL and keeps it down for as long as the caller likes, by moving its program away. */
   async takeStoreAway(): Promise<{ giveBack: () => void }> {
     const directory = join(this.dataDir, 'postgres')
     const programs = join(this.dataDir, 'software')
@@ -296,7 +296,7 @@ export class Server {
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // they end by themselves when the first of them is gone
+        // they exit on their own when the first of them is gone
       }
     }
     await eventually(() => processesIn(directory).length === 0, 'PostgreSQL to be gone')
@@ -304,7 +304,7 @@ export class Server {
   }
 
   sql(): Database {
-    // Few each: a hundred connections are all there are, and every test opens its own.
+    // Few per test: there are a hundred connections in all, and every test opens its own.
     return track(openStore(this.store, 4))
   }
 }
@@ -326,7 +326,7 @@ function postmasterFile(dataDir: string): string[] {
   return readFileSync(join(dataDir, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n')
 }
 
-/** Processes that a server of this directory left: by what they were called with, or where they stand. */
+/** Processes left by a server of this directory: found by command line or working directory. */
 export function processesIn(directory: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -336,20 +336,20 @@ export function processesIn(directory: string): number[] {
         const [place, line] = [readlinkSync(`/proc/${pid}/cwd`), readFileSync(`/proc/${pid}/cmdline`, 'utf8')]
         return place.startsWith(`${directory}/`) || line.includes(`${directory}/`)
       } catch {
-        // gone, or not ours to look at
+        // gone, or we may not inspect it
         return false
       }
     })
 }
 
-/** PostgreSQL outlives a killed service. It gets its immediate shutdown first, so that its shared memory goes with it. */
+/** PostgreSQL outlives a killed service. It gets an immediate shutdown first, which frees its shared memory. */
 export async function killWhatRunsIn(directory: string): Promise<void> {
   for (const signal of ['SIGQUIT', 'SIGKILL'] as const) {
     for (const pid of processesIn(directory)) {
       try {
         process.kill(pid, signal)
       } catch {
-        // ended by itself meanwhile
+        // exited on its own meanwhile
       }
     }
     const gone = await eventually(() => processesIn(directory).length === 0, 'processes to end', 3_000).catch(() => false)

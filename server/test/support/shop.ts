@@ -3,7 +3,7 @@ import { newMerchant, type Protocol, storeOf } from './gateway.ts'
 import { type Created, callNode, type Owner } from './nodes.ts'
 import { type Answer, type Server, startServer } from './server.ts'
 
-/** A merchant with a shop, and another one with a stall. */
+/** Two merchants: one with a shop, one with a stall. */
 
 export const MAX_SAT = 9_007_199_254_740
 export const LIFETIME = 300
@@ -13,7 +13,7 @@ export let server: Server
 /** Sells; its node is always ready. */
 export let merchant: Owner
 export let shop: Created
-/** Another account, with a node of its own. */
+/** Another account, with its own node. */
 export let rival: Owner
 export let stall: Created
 
@@ -41,7 +41,7 @@ export const paymentsKept = async (): Promise<number> => {
   return row?.count
 }
 
-/** A payment as the API shows it. */
+/** A payment as the API returns it. */
 export type Shown = {
   id: string
   protocol: Protocol

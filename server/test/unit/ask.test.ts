@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
 import { ask } from '../../src/lightning/phoenixd/client.ts'
 
-/** Counts what it has answered where this thread can see it without a turn of its own loop. */
+/** Counts its answers where this thread can see them without yielding to its event loop. */
 const NODE = `
   const { parentPort, workerData: answered } = require('node:worker_threads')
   const server = require('node:http').createServer((request, response) => {
@@ -22,9 +22,9 @@ test('reliability 10: an answer that came in time counts, also when this process
   await look(60_000)
   const timeoutMs = 300
   const reply = look(timeoutMs)
-  // The request is sent, over the connection that was kept.
+  // The request is sent, on the kept connection.
   await turn()
-  // Busy from here on: until the answer is there, and then until the time is over.
+  // Blocks from here on: until the answer has arrived, and then until the timeout has passed.
   Atomics.wait(answered, 0, 1, 60_000)
   Atomics.wait(answered, 0, 2, timeoutMs + 100)
   expect(await reply).toEqual({ status: 200, text: 'well' })

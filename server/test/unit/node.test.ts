@@ -11,7 +11,7 @@ const DEADLINES = { provisionMs: 300_000 }
 const running: Observed = { phase: 'running', nodeId: OURS, version: '0.8.0-sandbox' }
 const stranger: Observed = { phase: 'running', nodeId: THEIRS, version: '0.8.0-sandbox' }
 const exited: Observed = { phase: 'exited', reason: 'out of luck', isUntouched: true }
-/** Its data changed, or nothing is known about it. */
+/** Its data changed, or its state is unknown. */
 const exitedUnproved: Observed = { phase: 'exited', reason: 'out of luck', isUntouched: false }
 
 type Given = {
@@ -24,7 +24,7 @@ type Given = {
   history?: Partial<History>
 }
 
-/** By default a node of version 0.8.0 that was started a second ago, as its first run. */
+/** By default, a node of version 0.8.0 that was started a second ago, as its first run. */
 function decide(observed: Observed, given: Given = {}): Decision {
   const { state = 'running', version = '0.8.0', run = 1, status = 'ready', operation = null, updating = false } = given
   const facts: Facts = { lightningId: OURS, status, desired: { state, version, run }, operation, updating }
