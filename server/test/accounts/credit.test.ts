@@ -30,7 +30,7 @@ const give = (id: string, amountSat: number) =>
   server.operator('POST', `/accounts/${id}/credit`, { json: { amountSat, reason: 'because' } })
 
 describe('C31 C33: the operator gives and takes', () => {
-  test('C33: nobody takes a balance below zero: 400 that says the balance, and nothing is written', async () => {
+  test('C33: a deduction below zero is a 400 that states the balance, and nothing is written', async () => {
     const { id } = await server.newAccount({ creditSat: 100 })
     const refused = await give(id, -101)
     expect([refused.status, refused.json().error.code]).toEqual([400, 'bad_request'])
@@ -41,7 +41,7 @@ describe('C31 C33: the operator gives and takes', () => {
     expect([(await give(id, -100)).status, await creditOf(id)]).toEqual([201, 0])
   })
 
-  test('C33: of fifty that take the last of it at once as many get it as there is', async () => {
+  test('C33: of fifty concurrent deductions, only as many succeed as the balance covers', async () => {
     const { id } = await server.newAccount({ creditSat: 70 })
     const answers = await Promise.all(Array.from({ length: 50 }, () => give(id, -10)))
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(7)
@@ -49,7 +49,7 @@ describe('C31 C33: the operator gives and takes', () => {
     expect(await creditOf(id)).toBe(0)
   })
 
-  test('C33: a balance that metering took below zero can be lifted, also by less than is owed, and not lowered', async () => {
+  test('C33: a balance that metering took below zero can be raised, even by less than is owed, but not lowered', async () => {
     const { id } = await server.newAccount({ creditSat: 0 })
     await server.sql()`INSERT INTO credit_entries (account_id, amount_msat, kind, reason) VALUES (${id}, -50500, 'usage', 'x')`
     expect((await give(id, 10)).status).toBe(201)
@@ -58,7 +58,7 @@ describe('C31 C33: the operator gives and takes', () => {
     expect([refused.status, refused.json().error.message]).toEqual([400, expect.stringContaining('balance is -41 sat')])
   })
 
-  test('no credit for an account that is none', async () => {
+  test('credit for an unknown account is refused', async () => {
     for (const id of ['acct_00000000000000000000', 'nonsense']) {
       const answer = await give(id, 5)
       expect([answer.status, answer.json().error.code]).toEqual([404, 'not_found'])
@@ -78,7 +78,7 @@ describe('C31 C33: what an account is shown', () => {
     credit = new Credit({ sql, config })
   })
 
-  test('the balance has unposted usage taken off, and is rounded down; the runway is for all nodes that cost', async () => {
+  test('the balance excludes unposted usage and is rounded down; the runway covers all charged nodes', async () => {
     await forgetNodes(sql)
     const id = await newAccount(sql, 10 * PRICE_MSAT)
     const idle = {
@@ -101,7 +101,7 @@ describe('C31 C33: what an account is shown', () => {
     expect(await summary(id)).toMatchObject({ nodesThatCost: 0, runwaySeconds: null, warning: 'none', balanceSat: 999 })
   })
 
-  test('when nodes will be stopped is shown from the first moment without credit, and not while there is some', async () => {
+  test('the time when nodes will be stopped is shown as soon as credit runs out, and not before', async () => {
     await forgetNodes(sql)
     await clock.set(NOON)
     const id = await newAccount(sql, PRICE_MSAT)
@@ -120,7 +120,7 @@ describe('C31 C33: what an account is shown', () => {
     expect((await summary(id)).stopsAt).toBeNull()
   })
 
-  test('at price 0 nothing costs, nothing runs out', async () => {
+  test('at price 0, nothing is charged and credit never runs out', async () => {
     const id = await newAccount(sql)
     await newNode(sql, id)
     expect(await new Credit({ sql, config: { ...config, nodePriceSatPerDay: 0 } }).summary(id)).toMatchObject({
@@ -161,7 +161,7 @@ describe('C31 C33: what an account is shown', () => {
     expect(all.map(({ balanceAfterMsat }) => balanceAfterMsat)).toEqual([11_000, 7_000, 4_000, 2_000, 1_000])
   })
 
-  test('dashboard: the ledger adds up: the newest entry’s balance less what is not booked yet is the balance, also while it is being booked', async () => {
+  test('dashboard: the ledger adds up: the newest entry’s balance minus unposted usage is the balance, even while usage is being posted', async () => {
     await forgetNodes(sql)
     await clock.set(NOON)
     const id = await newAccount(sql, 10_000_000)
@@ -185,7 +185,7 @@ describe('C31 C33: what an account is shown', () => {
     await booking
   })
 
-  test('C31: balance and page are read from the index, however long the ledger is', async () => {
+  test('C31: balance and page are read from an index, however long the ledger is', async () => {
     await sql`INSERT INTO accounts (id, name) SELECT 'many ' || n, 'x' FROM generate_series(1, 100) n`
     await sql`
       INSERT INTO credit_entries (account_id, amount_msat, kind, reason)
@@ -206,7 +206,7 @@ describe('C33: out of credit, with real nodes', () => {
     (await server.operator('GET', `/accounts/${accountId}/activity`)).json().activity
   const actions = async (owner: Owner): Promise<string[]> => (await log(owner)).map(({ action }) => action)
 
-  test('C33: warned, in grace everything works, then stopped like by any other; never deleted, never started by itself; credit opens it again', async () => {
+  test('C33: first a warning, then a grace period in which everything works, then an ordinary stop; nodes are never deleted or started automatically, and new credit lets them start again', async () => {
     const owner = await newOwner(server, { creditSat: 250 })
     const [first, second] = [await owner.createReady(), await owner.createReady()]
     const sql = server.sql()
@@ -238,7 +238,7 @@ describe('C33: out of credit, with real nodes', () => {
     for (const { node } of [first, second]) await owner.delete(node.id)
   })
 
-  test('C33: credit that comes after the decision and before the stop saves the node', async () => {
+  test('C33: credit that arrives between the decision and the stop saves the node', async () => {
     const owner = await newOwner(server, { creditSat: 150 })
     const { node } = await owner.createReady()
     const sql = server.sql()

@@ -58,7 +58,7 @@ function wellFormed(): string {
 }
 
 describe('C10: what a key looks like', () => {
-  test('C10: byk_, 30 characters of base 62, and 6 that check them', async () => {
+  test('C10: byk_, 30 characters of base 62 and a 6-character checksum', async () => {
     // 0xcbf43926 is the standard check value of CRC-32 for this text.
     expect(checkOf('123456789')).toBe('3jZRME')
     const { id } = await server.newAccount()
@@ -70,7 +70,7 @@ describe('C10: what a key looks like', () => {
     expect(new Set(keys.map(({ key }) => key)).size).toBe(10)
   })
 
-  test('C10: only its SHA-256 is stored, and eight characters to know it by', async () => {
+  test('C10: only its SHA-256 is stored, and its first eight characters to recognise it', async () => {
     const { id, key } = await server.newKey()
     const [row] = await server.sql()`SELECT * FROM api_keys WHERE id = ${id}`
     expect(Buffer.from(row?.hash).toString('hex')).toBe(createHash('sha256').update(key).digest('hex'))
@@ -78,7 +78,7 @@ describe('C10: what a key looks like', () => {
     expect(JSON.stringify(row)).not.toContain(key.slice(8))
   })
 
-  test('C10: it is shown once: nothing that comes later has it', async () => {
+  test('C10: it is shown once, and no later response contains it', async () => {
     const key = await server.newKey()
     const later = await Promise.all([
       setDisabled(key, false),
@@ -123,15 +123,15 @@ describe('C12: a key that does not work', () => {
     ['5,000 characters', () => bearer('x'.repeat(5_000))],
   ]
 
-  test.each(reasons)('C12: %s: the one answer', async (_title, headers) => {
+  test.each(reasons)('C12: %s gets the same 401', async (_title, headers) => {
     expectUnauthorized(await who({ headers: headers(server.firstRun.apiKey) }))
   })
 
-  test('C12: a key in the query is no key', async () => {
+  test('C12: a key in the query is ignored', async () => {
     expectUnauthorized(await server.send('GET', `/v1/api-key?access_token=${server.firstRun.apiKey}`))
   })
 
-  test('C12: an API key is no operator’s token, and neither is nothing', async () => {
+  test('C12: neither an API key nor a missing token is accepted as the operator’s token', async () => {
     const headers = { 'x-forwarded-for': '10.9.9.9' }
     expectUnauthorized(await server.send('GET', '/operator/v1/accounts', { token: server.firstRun.apiKey, headers }))
     expectUnauthorized(await server.send('GET', '/operator/v1/accounts', { headers }))
@@ -144,7 +144,7 @@ describe('C12: a key that does not work', () => {
     expect((await who({ headers: { authorization: `${scheme} ${server.firstRun.apiKey}` } })).status).toBe(200)
   })
 
-  test('C12: disabled it stops with the next request, enabled it works with the next', async () => {
+  test('C12: a disabled key stops working with the next request, and works again once enabled', async () => {
     const key = await server.newKey()
     for (let round = 0; round < 5; round++) {
       expect((await who({ token: key.key })).status).toBe(200)
@@ -174,7 +174,7 @@ describe('C12: a key that does not work', () => {
     expect(new Set(late)).toEqual(new Set([401]))
   })
 
-  test('C12: revoked it is gone for good: it cannot be enabled, and is unknown from then on', async () => {
+  test('C12: revoking is final: the key cannot be enabled, and is unknown from then on', async () => {
     const key = await server.newKey()
     expect((await who({ token: key.key })).status).toBe(200)
     expect([(await revoke(key)).status, (await revoke(key)).status]).toEqual([204, 404])
@@ -196,7 +196,7 @@ describe('C12: on another replica', () => {
     expect((await who({ token: (await server.newKey()).key }, replica)).status).toBe(200)
   })
 
-  test('C12: it is told, and a disabled key stops before its memory of it ends', async () => {
+  test('C12: it is notified, so a disabled key stops before the cache expires', async () => {
     const key = await server.newKey()
     // Without a notification, the replica would trust its cache for 5 s.
     expect((await who({ token: key.key }, replica)).status).toBe(200)
@@ -208,7 +208,7 @@ describe('C12: on another replica', () => {
     await eventually(async () => (await who({ token: key.key }, replica)).status === 401, 'the replica to be told', 2_500)
   })
 
-  test('C12: when the message is lost, the key stops within 5 s all the same', async () => {
+  test('C12: if the notification is lost, the key still stops within 5 s', async () => {
     const key = await server.newKey()
     expect((await who({ token: key.key }, replica)).status).toBe(200)
     // No notification is sent for this change.
@@ -305,14 +305,14 @@ describe('the operator’s API', () => {
     expect((await server.operator('GET', `/accounts/${id}`)).json().creditSat).toBe(7)
   })
 
-  test('a key’s scope that is none is refused, and says which there are', async () => {
+  test('an unknown scope is refused with the list of valid ones', async () => {
     const { id } = await server.newAccount()
     const answer = await server.operator('POST', `/accounts/${id}/keys`, { json: { name: 'x', scopes: ['nodes:all'] } })
     expect([answer.status, answer.json().error.code]).toEqual([400, 'bad_request'])
     expect(answer.json().error.message).toMatch(/nodes:read, nodes:write, gateway:write/)
   })
 
-  test('PATCH answers what the key is now', async () => {
+  test('PATCH returns the changed key', async () => {
     const key = await server.newKey(['nodes:write'])
     const view = {
       id: key.id,
@@ -325,7 +325,7 @@ describe('the operator’s API', () => {
     expect((await setDisabled(key, false)).json()).toEqual({ ...view, disabled: false, createdAt: expect.any(Number) })
   })
 
-  test('C47: who did what and when is in the account’s log, newest first, and no secret with it', async () => {
+  test('C47: the account’s log says who did what and when, newest first, and contains no secret', async () => {
     const key = await server.newKey(['gateway:write'])
     await setDisabled(key, true)
     await setDisabled(key, false)
@@ -359,7 +359,7 @@ describe('C46: keys per account', () => {
     on.operator('POST', `/accounts/${id}/keys`, { json: { name: 'x', scopes: [] } })
   const count = (answers: Answer[], status: number): number => answers.filter((answer) => answer.status === status).length
 
-  test('C46: of 30 made at once, as many work as the setting says; the rest is limit_reached', async () => {
+  test('C46: of 30 concurrent creations, as many succeed as the limit allows; the rest get limit_reached', async () => {
     const { id } = await server.newAccount()
     const answers = await Promise.all(Array.from({ length: 30 }, () => create(server, id)))
     expect([count(answers, 201), count(answers, 409)]).toEqual([10, 20])
@@ -384,7 +384,7 @@ describe('C46: keys per account', () => {
   })
 })
 
-test('when a key was last used is written later, in one go, and also when the service stops', async () => {
+test('the last use of keys is written later, in batches, and when the service stops', async () => {
   const key = await server.newKey()
   expect((await who({ token: key.key })).status).toBe(200)
   const used = Math.floor(Date.now() / 1000)
@@ -394,7 +394,7 @@ test('when a key was last used is written later, in one go, and also when the se
 })
 
 /** Last, because it takes the store down. */
-test('C10: junk is refused without asking the store: it is 401 while the store is down, a well-formed key 503', async () => {
+test('C10: malformed keys are refused without the store: while it is down they get 401, and a well-formed key 503', async () => {
   await replica.stop()
   const { giveBack } = await server.takeStoreAway()
   expectUnauthorized(await who({ token: 'junk' }))

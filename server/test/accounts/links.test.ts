@@ -46,7 +46,7 @@ async function expectNotGood(answer: Answer): Promise<void> {
 }
 
 describe('the link of the first start', () => {
-  test('makes the account of the first start somebody’s, once', async () => {
+  test('gives the account of the first start an owner, once', async () => {
     const { claimUrl, accountId, apiKey } = server.firstRun
     expect(claimUrl).toMatch(new RegExp(`^${server.url}/dashboard/link#[A-Za-z0-9_-]{43}$`))
     const token = tokenOf(claimUrl)
@@ -68,7 +68,7 @@ describe('the link of the first start', () => {
     expect((await new Browser(server).signIn('owner@example.com')).status).toBe(200)
   })
 
-  test('is in the file, and on nothing that is not a terminal', async () => {
+  test('is in the file, and printed only to a terminal', async () => {
     const token = tokenOf(server.firstRun.claimUrl)
     expect(server.stderr + server.stdout).not.toContain(token)
     expect(server.stderr).not.toContain('dashboard/link')
@@ -76,7 +76,7 @@ describe('the link of the first start', () => {
 })
 
 describe('an invitation', () => {
-  test('lets somebody in who chooses their address, with an account and its first credit', async () => {
+  test('creates a person with an address of their choice, and an account with its first credit', async () => {
     const { token, url, expiresAt } = await newLink('/invitations')
     expect(url).toMatch(new RegExp(`^${server.url}/dashboard/link#[A-Za-z0-9_-]{43}$`))
     expect(expiresAt - Date.now() / 1000).toBeCloseTo(86_400, -2)
@@ -89,7 +89,7 @@ describe('an invitation', () => {
     expect(await actionsOf(account.id)).toEqual([`${user.id} person.signed_up`, `${user.id} account.created`])
   })
 
-  test('for one address is for no other', async () => {
+  test('for one address cannot be used with another', async () => {
     const { token } = await newLink('/invitations', { email: 'Fixed@Example.com' })
     expect((await inspect(token)).json()).toMatchObject({ kind: 'invitation', email: 'fixed@example.com', needsPassword: true })
     const browser = new Browser(server)
@@ -98,7 +98,7 @@ describe('an invitation', () => {
     expect((await accept(browser, { token, password: PASSWORD })).json().user.email).toBe('fixed@example.com')
   })
 
-  test('is still good when the address is taken, or something was missing', async () => {
+  test('stays valid if the address is taken or a field was missing', async () => {
     const { email } = await aPerson()
     const { token } = await newLink('/invitations')
     const browser = new Browser(server)
@@ -118,7 +118,7 @@ describe('an invitation', () => {
     expect((await accept(browser, { token, email: newEmail(), password: PASSWORD })).status).toBe(200)
   })
 
-  test('of twenty who use it at once, one is let in, and there is one account more', async () => {
+  test('of twenty concurrent uses, one succeeds and creates one account', async () => {
     const { token } = await newLink('/invitations')
     const before = await sql`SELECT 1 FROM accounts`
     const answers = await Promise.all(
@@ -130,7 +130,7 @@ describe('an invitation', () => {
     expect(await sql`SELECT 1 FROM people p LEFT JOIN accounts a ON a.id = p.account_id WHERE a.id IS NULL`).toHaveLength(0)
   })
 
-  test('with REGISTRATION=off none is made, and none that was made is good', async () => {
+  test('with REGISTRATION=off none can be created, and existing ones are invalid', async () => {
     const { token } = await newLink('/invitations')
     const browser = new Browser(server)
     browser.server = closed
@@ -146,7 +146,7 @@ describe('an invitation', () => {
 })
 
 describe('a link to an account', () => {
-  test('that is nobody’s makes it somebody’s, also with REGISTRATION=off', async () => {
+  test('without an owner claims it, even with REGISTRATION=off', async () => {
     const { id } = await server.newAccount({ name: 'made by hand', creditSat: 5 })
     const { token } = await newLink(`/accounts/${id}/sign-in-link`)
     expect((await inspect(token)).json()).toMatchObject({ kind: 'claim', email: null, needsPassword: true })
@@ -159,7 +159,7 @@ describe('a link to an account', () => {
     expect(await actionsOf(id)).toEqual([`${user.id} person.signed_up`, 'operator link.created', 'operator account.created'])
   })
 
-  test('of two claims of one account, used at once, one is good; the other is not any more', async () => {
+  test('of two claims for one account, used concurrently, one succeeds and voids the other', async () => {
     const { id } = await server.newAccount()
     const links = await Promise.all([1, 2].map(() => newLink(`/accounts/${id}/sign-in-link`)))
     const answers = await Promise.all(
@@ -183,7 +183,7 @@ describe('a link to an account', () => {
     expect((await actionsOf(accountId)).slice(0, 2)).toEqual([`${user.id} person.signed_in`, 'operator link.created'])
   })
 
-  test('C47: who has forgotten the password sets a new one with it; every other session ends', async () => {
+  test('C47: sets a new password after the old one was forgotten; every other session ends', async () => {
     const { browser, email, accountId } = await aPerson()
     const { token } = await newLink(`/accounts/${accountId}/sign-in-link`)
     const other = new Browser(server)
@@ -217,7 +217,7 @@ describe('a link to an account', () => {
       async (_browser, accountId) =>
         accept(new Browser(server), { token: await aLinkTo(accountId), password: 'another battery' }),
     ],
-  ])('security 17: dies with %s; those to others do not', async (_title, act) => {
+  ])('security 17: is voided by %s; links to other accounts are not', async (_title, act) => {
     const [mine, other] = [await aPerson(), await aPerson()]
     const [token, others] = [await aLinkTo(mine.accountId), await aLinkTo(other.accountId)]
     expect((await inspect(token)).status).toBe(200)
@@ -228,7 +228,7 @@ describe('a link to an account', () => {
     expect((await inspect(await aLinkTo(mine.accountId))).status).toBe(200)
   })
 
-  test('security 24: the operator sees whose account it is; strangers get no name that the operator knows', async () => {
+  test('security 24: the operator sees the owner of an account; people who sign up cannot take a reserved name', async () => {
     const { email, accountId } = await aPerson()
     expect((await server.operator('GET', `/accounts/${accountId}`)).json().emails).toEqual([email])
     expect(((await server.newAccount()) as { emails?: string[] }).emails).toEqual([])
@@ -242,7 +242,7 @@ describe('a link to an account', () => {
     expect(accounts.find(({ id }: { id: string }) => id === accountId).emails).toEqual([email])
   })
 
-  test('security 24: is made by the email of its person, in any case, and not for an email that nobody has', async () => {
+  test('security 24: is created by the owner’s email, in upper or lower case, and not for an unknown email', async () => {
     const { email, accountId } = await aPerson()
     const { token } = await newLink('/sign-in-links', { email: email.toUpperCase() })
     const browser = new Browser(server)
@@ -253,14 +253,14 @@ describe('a link to an account', () => {
     expect(errorOf(await server.operator('POST', '/sign-in-links', { json: { email: 'x' } }))).toEqual([400, 'bad_request'])
   })
 
-  test('that exists not is not made', async () => {
+  test('to an unknown account is not created', async () => {
     for (const id of ['acct_00000000000000000000', 'nonsense', 'acct_%00'])
       expect(errorOf(await server.operator('POST', `/accounts/${id}/sign-in-link`))).toEqual([404, 'not_found'])
   })
 })
 
-describe('what is no link', () => {
-  test('unknown, over, or a hash of one: one answer', async () => {
+describe('an invalid link', () => {
+  test('an unknown or expired token and the hash of a valid one get the same answer', async () => {
     const { token } = await newLink('/invitations')
     const [row] = await sql<{ hash: Buffer }[]>`SELECT token_hash AS hash FROM links ORDER BY created_at DESC LIMIT 1`
     const hash = Buffer.from(row?.hash ?? '')
@@ -282,7 +282,7 @@ describe('what is no link', () => {
     await expectNotGood(await accept(new Browser(server), { token, email: newEmail(), password: PASSWORD }))
   })
 
-  test('a page of somebody else cannot use one, and it stays good', async () => {
+  test('a page of another origin cannot use one, and it stays valid', async () => {
     const { token } = await newLink('/invitations')
     for (const origin of [undefined, 'null', 'https://evil.example']) {
       const answer = await new Browser(server).post('/link/accept', { token, email: newEmail(), password: PASSWORD }, { origin })
@@ -291,7 +291,7 @@ describe('what is no link', () => {
     expect((await inspect(token)).status).toBe(200)
   })
 
-  test('security 30: whoever tries many is told to wait, before anything is looked up; others are not', async () => {
+  test('security 30: an address that tries many is told to wait, before any look-up; others are not', async () => {
     const { token } = await newLink('/invitations')
     const guesser = new Browser(server)
     for (let index = 0; index < 60; index++) await expectNotGood(await inspect('B'.repeat(43), guesser))
@@ -300,7 +300,7 @@ describe('what is no link', () => {
     expect((await inspect(token)).status).toBe(200)
   })
 
-  test('only the operator makes one', async () => {
+  test('only the operator can create one', async () => {
     for (const path of ['/invitations', '/sign-in-links', `/accounts/${server.firstRun.accountId}/sign-in-link`])
       for (const token of ['', 'x'.repeat(40), server.firstRun.apiKey])
         expect(errorOf(await server.operator('POST', path, { token, headers: { 'x-forwarded-for': '192.0.2.80' } }))).toEqual([

@@ -71,7 +71,7 @@ describe('C33: warnings, grace, stop', () => {
     }
   }
 
-  test('C33: seven days, one day, nothing left: each is told once; then two days of grace, then every node is to stop', async () => {
+  test('C33: each warning (seven days, one day, nothing left) is sent once; after two days of grace, every node is stopped', async () => {
     await credit(8 * PRICE_SAT)
     const running = await newNode(sql, account)
     await metering.pass()
@@ -94,7 +94,7 @@ describe('C33: warnings, grace, stop', () => {
     expect(log[0]).toEqual({ actor: 'credit', detail: { level: 'week', runwaySeconds: expect.any(Number) } })
   })
 
-  test('C33: stopping and starting brings no warning again; new credit makes the next crossing one', async () => {
+  test('C33: stopping and starting does not repeat a warning; after new credit, the next crossing warns again', async () => {
     await credit(2 * PRICE_SAT)
     const running = await newNode(sql, account)
     await metering.pass()
@@ -112,7 +112,7 @@ describe('C33: warnings, grace, stop', () => {
     expect(await warnings()).toEqual(['week', 'week'])
   })
 
-  test('C33: credit within the grace saves the nodes, and the next time there is a whole grace again', async () => {
+  test('C33: credit within the grace period saves the nodes, and the next grace period is full again', async () => {
     await credit(PRICE_SAT)
     await newNode(sql, account)
     await live(24 + GRACE_HOURS - 4)
@@ -126,7 +126,7 @@ describe('C33: warnings, grace, stop', () => {
     expect(stops.length).toBeGreaterThan(0)
   })
 
-  test('C33: credit that does not lift the balance above zero does not prolong the grace', async () => {
+  test('C33: credit that does not raise the balance above zero does not extend the grace period', async () => {
     await credit(PRICE_SAT)
     await newNode(sql, account)
     for (let hour = 0; hour < 24 + GRACE_HOURS + 2; hour++) {
@@ -136,7 +136,7 @@ describe('C33: warnings, grace, stop', () => {
     expect(stops.length).toBeGreaterThan(0)
   })
 
-  test('C33: an account that runs nothing is warned of nothing; a node that failed is meant to run, and is stopped too', async () => {
+  test('C33: an account without running nodes gets no warning; a failed node should run, so it is stopped too', async () => {
     await live(3)
     expect(await warnings()).toEqual([])
     await credit(1)
@@ -147,7 +147,7 @@ describe('C33: warnings, grace, stop', () => {
     expect(stops.map(({ nodeId }) => nodeId)).toContain(fails)
   })
 
-  test('C33: what is coming up or busy is left until it can be stopped; the treasury never is', async () => {
+  test('C33: a node that is starting or busy is left until it can be stopped; the treasury is never stopped', async () => {
     await credit(1)
     const [coming, busy] = [await newNode(sql, account, { status: 'provisioning' }), await newNode(sql, account)]
     await sql`UPDATE nodes SET operation = 'restart' WHERE id = ${busy}`
@@ -164,7 +164,7 @@ describe('C33: warnings, grace, stop', () => {
     await sql`UPDATE accounts SET is_treasury = false WHERE id = ${account}`
   })
 
-  test('C33: of many processes that see the same crossing one tells it', async () => {
+  test('C33: of many processes that see the same crossing, one warns', async () => {
     await credit(PRICE_SAT)
     await newNode(sql, account)
     await Promise.all(Array.from({ length: 8 }, () => metering.pass()))
@@ -175,7 +175,7 @@ describe('C33: warnings, grace, stop', () => {
     expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW, NOW + 2 * 1440)))
   })
 
-  test('C33: after a long time without us the grace begins when it is told', async () => {
+  test('C33: after a long downtime, the grace period begins with the warning', async () => {
     await credit(PRICE_SAT)
     await newNode(sql, account)
     await clock.move(20 * DAY)

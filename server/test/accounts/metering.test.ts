@@ -65,7 +65,7 @@ describe('C32: what is kept of a node’s time', () => {
     expect(await intervalsOf(sql, changed)).toHaveLength(costs ? 1 : 0)
   })
 
-  test('C32: it begins and ends in the transaction that changes the node, and is undone with it', async () => {
+  test('C32: an interval begins and ends in the transaction that changes the node, and is rolled back with it', async () => {
     const node = await newNode(sql, account)
     await clock.move(10 * 60)
     const undone = sql.begin(async (transaction) => {
@@ -80,7 +80,7 @@ describe('C32: what is kept of a node’s time', () => {
     expect(await intervalsOf(sql, node)).toEqual([{ from: NOW, to: NOW + 11, isPosted: false }])
   })
 
-  test('C32: a minute that has begun counts, once, however often it is started and stopped in it', async () => {
+  test('C32: a started minute counts once, however often the node is started and stopped in it', async () => {
     const node = await newNode(sql, account)
     for (let time = 0; time < 5; time++) {
       await setNode(sql, node, { status: 'stopped' })
@@ -96,7 +96,7 @@ describe('C32: what is kept of a node’s time', () => {
     ])
   })
 
-  test('C32: who stops before each minute ends pays what all of them cost', async () => {
+  test('C32: stopping before the end of each minute still pays for every minute', async () => {
     await clock.set(NOW * 60 + 5)
     const node = await newNode(sql, account)
     for (let minute = 0; minute < 60; minute++) {
@@ -109,7 +109,7 @@ describe('C32: what is kept of a node’s time', () => {
     expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW, NOW + 60)))
   })
 
-  test('C32: a node whose row is gone costs nothing more, and what it cost is still owed', async () => {
+  test('C32: a node whose row is gone costs nothing more, but its usage is still owed', async () => {
     const node = await newNode(sql, account)
     await clock.move(HOUR)
     await sql`DELETE FROM nodes WHERE id = ${node}`
@@ -133,7 +133,7 @@ describe('C32: what is kept of a node’s time', () => {
     ])
   })
 
-  test('C32: what is younger than an hour stays open', async () => {
+  test('C32: an interval of less than an hour stays open', async () => {
     const node = await newNode(sql, account)
     await clock.move(HOUR - 60)
     expect(await closeHours(sql)).toBe(0)
@@ -226,7 +226,7 @@ describe('C32: what is kept of a node’s time', () => {
 })
 
 describe('C32: posting', () => {
-  test('C32: of eight that post at once every interval is in the ledger once', async () => {
+  test('C32: with eight concurrent postings, every interval is in the ledger once', async () => {
     const nodes = await Promise.all(Array.from({ length: 40 }, () => newNode(sql, account)))
     for (let hour = 0; hour < 5; hour++) {
       await clock.move(HOUR)
@@ -241,7 +241,7 @@ describe('C32: posting', () => {
     expect(-sumOf(entries)).toBe(nodes.length * costOf(PRICE_MSAT, minutes(NOW, NOW + 300)))
   })
 
-  test('C32: a posting that is undone is done again, once', async () => {
+  test('C32: a posting that was rolled back is repeated, once', async () => {
     await newNode(sql, account)
     await clock.move(HOUR)
     await closeHours(sql)
@@ -255,7 +255,7 @@ describe('C32: posting', () => {
     expect(await entriesOf(sql, account, 'usage')).toHaveLength(1)
   })
 
-  test('C32: an interval that somebody marks as not posted is not charged again: the ledger knows it', async () => {
+  test('C32: an interval that is manually marked as not posted is not charged again: the ledger has it', async () => {
     await newNode(sql, account)
     await clock.move(HOUR)
     await closeHours(sql)
@@ -278,7 +278,7 @@ describe('C32: posting', () => {
     expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW + 180, NOW + 191)))
   })
 
-  test('C32: to forget the time does not meet a node that is being stopped', async () => {
+  test('C32: deleting usage does not conflict with a node that is being stopped', async () => {
     const node = await newNode(sql, account)
     await clock.move(HOUR)
     let stopping: Promise<void> | undefined
@@ -298,7 +298,7 @@ describe('C32: posting', () => {
     expect(await intervalsOf(sql, node)).toEqual([])
   })
 
-  test('C32: what is used and not posted counts when a node is created, and what is posted does not count twice', async () => {
+  test('C32: unposted usage counts when a node is created, and posted usage does not count twice', async () => {
     await insertCredit(sql, { accountId: account, amountMsat: 2 * PRICE_MSAT, kind: 'test', reason: 'x', actor: 'x' })
     const missing = (): Promise<number> => missingCredit(sql, account, PRICE_MSAT, 1)
     expect(await missing()).toBe(0)

@@ -41,7 +41,7 @@ const activityOf = async (email: string): Promise<string[]> =>
   ).map(({ action }) => action)
 
 describe('the session’s cookie', () => {
-  test('is for the server alone: http-only, same site, the whole host, seven days', async () => {
+  test('is http-only, same-site, for the whole host and valid for seven days', async () => {
     const [cookie, device, ...others] = cookiesOf(await aBrowser().signUp(newEmail()))
     expect(others).toEqual([])
     expect(device?.name).toBe('boltyard.device')
@@ -76,7 +76,7 @@ describe('the session’s cookie', () => {
     await https.stop()
   })
 
-  test('what signs in is in no body', async () => {
+  test('the session token is in no response body', async () => {
     const { browser, email } = await aPerson()
     const value = decodeURIComponent(browser.cookies.get('boltyard.session_token') ?? '')
     const [token = ''] = value.split('.')
@@ -104,7 +104,7 @@ describe('the session’s cookie', () => {
     ['rubbish', () => '%00%ff.%'],
     ['half an escape', () => '%'],
     ['a very long one', () => 'x'.repeat(8_000)],
-  ])('with %s it is nobody’s', async (_title, change) => {
+  ])('with %s it is not valid', async (_title, change) => {
     const { browser } = known
     const cookie = `boltyard.session_token=${change(browser.cookies.get('boltyard.session_token') ?? '')}`
     const answer = await send(server.port, 'GET', '/dashboard/api/me', { headers: { cookie } })
@@ -113,7 +113,7 @@ describe('the session’s cookie', () => {
     expect(errorOf(refused)).toEqual([401, 'unauthorized'])
   })
 
-  test('ends when its time is over, and is prolonged when it is used', async () => {
+  test('expires, and is extended when used', async () => {
     const { browser, email } = await aPerson()
     const set = (end: string) =>
       sql`UPDATE people_sessions SET expires_at = now() + ${end}::interval WHERE person_id = (SELECT id FROM people WHERE email = ${email})`
@@ -145,7 +145,7 @@ describe('the session’s cookie', () => {
     expect(errorOf(copied)).toEqual([401, 'unauthorized'])
   })
 
-  test('is good at every replica', async () => {
+  test('is valid at every replica', async () => {
     const { browser, email } = await aPerson()
     const { cookie } = browser
     const isGood = async (): Promise<boolean> =>
@@ -193,7 +193,7 @@ describe('leaving', () => {
     expect(await list()).toHaveLength(1)
   })
 
-  test('a changed password ends every other session, and the old one opens nothing', async () => {
+  test('a changed password ends every other session, and the old one no longer works', async () => {
     const { browser, email } = await aPerson()
     const other = aBrowser()
     await other.signIn(email)
@@ -207,7 +207,7 @@ describe('leaving', () => {
     expect((await aBrowser().signIn(email, 'better horse')).status).toBe(200)
   })
 
-  test('a password that is changed by halves is not changed', async () => {
+  test('a password change that fails halfway has no effect', async () => {
     const { browser, email } = await aPerson()
     await sql.unsafe(`
       CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
@@ -219,7 +219,7 @@ describe('leaving', () => {
     expect((await aBrowser().signIn(email)).status).toBe(200)
   })
 
-  test('C47: what a person did is in the activity log, and who it was', async () => {
+  test('C47: the activity log says what a person did, and who it was', async () => {
     const { browser, email } = await aPerson()
     const other = aBrowser()
     await other.signIn(email)
@@ -240,7 +240,7 @@ describe('leaving', () => {
   })
 })
 
-describe('somebody else’s page', () => {
+describe('a page of another origin', () => {
   const foreign: [title: string, headers: Record<string, string | undefined>][] = [
     ['no origin', { origin: undefined }],
     ['another origin', { origin: 'https://evil.example' }],
@@ -287,7 +287,7 @@ describe('somebody else’s page', () => {
     expect(originsAt({ HOST: '0.0.0.0', PUBLIC_URL: 'http://127.0.0.1:8402' })).toEqual(['http://127.0.0.1:8402'])
   })
 
-  test('gets no permission to read either', async () => {
+  test('cannot read anything either', async () => {
     const { browser } = known
     const answer = await browser.get('/me', { headers: { origin: 'https://evil.example' } })
     expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([])

@@ -57,7 +57,7 @@ const prolongMinute = (address: string, hits: number) =>
   sql`UPDATE rate_limits SET hits = ${hits}, resets_at = now() + interval '1 hour' WHERE key = ${`sign-in address ${address}`}`
 
 describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
-  test('C44: from the 21st sign-in of an address in a minute on none is hashed, not even the right one', async () => {
+  test('C44: from the 21st sign-in per address and minute, no password is hashed, not even the right one', async () => {
     const { email } = await aPerson()
     const from = { 'x-forwarded-for': '192.0.2.1' }
     await aBrowser().signIn(newEmail(), WRONG, from)
@@ -76,7 +76,7 @@ describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
     expect((await aBrowser().signIn(email)).status).toBe(200)
   })
 
-  test('C44: after 5 failures an email is paused, from 1 s to 15 min; one that nobody has answers the same', async () => {
+  test('C44: after 5 failures an email is paused, from 1 s to 15 min; an unknown email gets the same answer', async () => {
     const { email } = await aPerson()
     const tryTo = async (address: string) => {
       const [answers, pauses]: [unknown[], number[]] = [[], []]
@@ -104,7 +104,7 @@ describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
     ])
   })
 
-  test('C44: the right password is refused during the pause, is good after it, and then the count begins anew', async () => {
+  test('C44: the right password is refused during the pause and accepted after it; then the count starts again', async () => {
     const { email } = await aPerson()
     for (let failure = 1; failure <= 5; failure++) expect((await aBrowser().signIn(email, WRONG)).status).toBe(401)
     await prolongPauses()
@@ -114,7 +114,7 @@ describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
     for (let failure = 1; failure <= 5; failure++) expect((await aBrowser().signIn(email, WRONG)).status).toBe(401)
   })
 
-  test('C44: of fifty guesses sent at once none is tried before the others are counted', async () => {
+  test('C44: of fifty concurrent guesses, none is tried before the others are counted', async () => {
     const { email } = await aPerson()
     expect((await aBrowser().signIn(email, WRONG)).status).toBe(401)
     await sql`UPDATE sign_in_failures SET failures = 14, paused_until = now() WHERE failures = 1`
@@ -162,7 +162,7 @@ describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
     expect((await elsewhere.signIn(email)).status).toBe(200)
   })
 
-  test('C44: all processes of one database count together, addresses and emails', async () => {
+  test('C44: all processes on one database share the counts of addresses and emails', async () => {
     const { email } = await aPerson()
     const both = (index: number): Browser => aBrowser(index % 2 === 0 ? server : replica)
     for (let failure = 1; failure <= 5; failure++) expect((await both(failure).signIn(email, WRONG)).status).toBe(401)
@@ -175,7 +175,7 @@ describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
     for (const index of [0, 1]) expect((await both(index).signIn(newEmail(), WRONG, from)).status).toBe(429)
   })
 
-  test('C44: whoever finds a session cannot guess at the current password either; its owner is not paused by strangers', async () => {
+  test('C44: with a stolen session, the current password cannot be guessed either; strangers cannot pause its owner', async () => {
     const { browser, email } = await aPerson()
     for (let failure = 1; failure <= 5; failure++) await aBrowser().signIn(email, WRONG)
     await prolongPauses()
@@ -192,7 +192,7 @@ describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
     expect((await change(PASSWORD)).status).toBe(200)
   })
 
-  test('C44: counts are forgotten after a day, and beyond the bound those with the fewest failures first', async () => {
+  test('C44: counts are deleted after a day, and beyond the limit those with the fewest failures go first', async () => {
     await sql`DELETE FROM sign_in_failures`
     await sql`
       INSERT INTO sign_in_failures (key, failures, paused_until, forget_at)
@@ -204,7 +204,7 @@ describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
     expect(rows.map(({ key }) => key)).toEqual(['0007', '0018', '0019'])
   })
 
-  test('C44: no email and no password that was tried is in the table of failures', async () => {
+  test('C44: the table of failures contains no email and no attempted password', async () => {
     const email = newEmail()
     await aBrowser().signIn(email, WRONG)
     const rows = await sql<{ row: string }[]>`SELECT f::text AS row FROM sign_in_failures f`
@@ -215,7 +215,7 @@ describe('C44: guessing at passwords', { timeout: PATIENCE_MS }, () => {
 })
 
 describe('C44: the queue for hashing', { timeout: PATIENCE_MS }, () => {
-  test('C44: 120 strangers at 120 addresses do not hold up a person who is known', async () => {
+  test('C44: 120 strangers at 120 addresses do not hold up a known person', async () => {
     const { browser, email } = await aPerson()
     const statuses: number[] = []
     const retryAfter = new Set<unknown>()
@@ -239,7 +239,7 @@ describe('C44: the queue for hashing', { timeout: PATIENCE_MS }, () => {
     expect(row?.count).toBeGreaterThanOrEqual(statuses.filter((status) => status === 503).length)
   })
 
-  test('C44: who has left is not hashed, and has not failed', async () => {
+  test('C44: the password of a disconnected client is not hashed, and does not count as a failure', async () => {
     await sql`DELETE FROM sign_in_failures`
     const left = times(20, (index) => {
       const body = JSON.stringify({ email: `left-${index}@example.com`, password: WRONG })
@@ -261,7 +261,7 @@ describe('C44: the queue for hashing', { timeout: PATIENCE_MS }, () => {
     )
   })
 
-  test('C44: a crowd that has its passwords hashed keeps no connection of the store from anybody meanwhile', async () => {
+  test('C44: many concurrent hashes hold no database connections', async () => {
     const crowd = Promise.all(times(20, () => aBrowser().signUp(newEmail())))
     let [isOver, most] = [false, 0]
     void crowd.then(() => {
@@ -276,7 +276,7 @@ describe('C44: the queue for hashing', { timeout: PATIENCE_MS }, () => {
     expect(most).toBeLessThan(10)
   })
 
-  test('C44: two at a time, the known before strangers, each in the order in which they came; a failure lets the next one in', async () => {
+  test('C44: two at a time, known clients before strangers, each in order of arrival; a failure lets the next one in', async () => {
     const queue = new HashQueue({ maxRunning: 2, maxWaiting: 20 })
     let [inside, most] = [0, 0]
     const order: number[] = []
@@ -296,7 +296,7 @@ describe('C44: the queue for hashing', { timeout: PATIENCE_MS }, () => {
     expect(results.map(({ status }) => status === 'fulfilled')).toEqual(times(20, (index) => index !== 3))
   })
 
-  test('C44: beyond the bound it is 503; strangers do not use up the places of the known; who leaves gives the place back', async () => {
+  test('C44: beyond the limit it is 503; strangers do not use up the places of known clients; a disconnect frees the place', async () => {
     const queue = new HashQueue({ maxRunning: 1, maxWaiting: 2 })
     let release = (): void => undefined
     const running = queue.run({ isKnown: false, signal: undefined }, () => new Promise<void>((resolve) => (release = resolve)))
@@ -318,7 +318,7 @@ describe('C44: the queue for hashing', { timeout: PATIENCE_MS }, () => {
 })
 
 describe('C44: new passwords', { timeout: PATIENCE_MS }, () => {
-  test('C44: common ones are refused in any case, at every way to set one', async () => {
+  test('C44: common ones are refused in upper or lower case, by every way to set one', async () => {
     for (const password of ['qwertyuiop', '1234567890', 'Password123', 'BASKETBALL'])
       expect(isCommonPassword(password)).toBe(true)
     expect(isCommonPassword('')).toBe(false)
@@ -333,7 +333,7 @@ describe('C44: new passwords', { timeout: PATIENCE_MS }, () => {
       expect([answer.status, answer.json().error.message]).toEqual([400, expect.stringMatching(/too common/)])
   })
 
-  test('C44: one that was chosen under older rules still signs in', async () => {
+  test('C44: one chosen under older rules still works', async () => {
     const { email } = await aPerson()
     await sql`
       UPDATE people_identities SET password_hash = ${await hashPassword('password')}
@@ -349,7 +349,7 @@ describe('security 13 and 18: strangers who sign up', { timeout: PATIENCE_MS }, 
       headers: { origin: server.url, ...(address ? { 'x-forwarded-for': address } : {}) },
     })
 
-  test('security 18: five times in an hour of one address, whether the email is taken or not', async () => {
+  test('security 18: five times per hour and address, whether the email is taken or not', async () => {
     const { email } = await aPerson()
     for (let index = 0; index < 5; index++) expect((await signUp('192.0.2.4', email)).status).toBe(400)
     expect((await signUp('192.0.2.4', email)).status).toBe(429)
@@ -357,11 +357,11 @@ describe('security 13 and 18: strangers who sign up', { timeout: PATIENCE_MS }, 
     expect((await signUp('192.0.2.5')).status).toBe(200)
   })
 
-  test('security 13: on one’s own machine as often as one likes', async () => {
+  test('security 13: unlimited on the developer’s own machine', async () => {
     for (let index = 0; index < 6; index++) expect((await signUp(undefined)).status).toBe(200)
   })
 
-  test('security 13: a proxy on this machine, in front of a public service, is not its owner', () => {
+  test('security 13: a proxy on this machine, in front of a public service, is not treated as its owner', () => {
     const at = (env: Record<string, string>, ip: string): boolean =>
       isOnThisMachine(readConfig(env), { ip } as Parameters<typeof isOnThisMachine>[1])
     expect(at({}, '127.0.0.1')).toBe(true)

@@ -50,7 +50,7 @@ const isSignedIn = async (browser: Browser): Promise<boolean> => (await browser.
 const errorOf = (answer: Answer): [number, string] => [answer.status, answer.json().error.code]
 
 describe('signing up', () => {
-  test('makes a person and an account with its first credit, and signs in', async () => {
+  test('creates a person and an account with its first credit, and signs in', async () => {
     const browser = aBrowser()
     const answer = await browser.signUp('Ann.Smith@Example.com')
     expect(answer.status).toBe(200)
@@ -76,11 +76,11 @@ describe('signing up', () => {
     expect(account).toMatchObject({ name: 'ann.smith', creditSat: 10_000 })
   })
 
-  test('/me answers a stranger too', async () => {
+  test('/me also responds without a session', async () => {
     expect(await aBrowser().me()).toMatchObject({ user: null, account: null, registration: 'open', isSandbox: true })
   })
 
-  test('an address is one person’s, in whatever case; who has it can sign in in any', async () => {
+  test('an address belongs to one person, in upper or lower case, and works in either', async () => {
     const { email } = await aPerson()
     const again = await aBrowser().signUp(email.toUpperCase())
     expect([again.status, again.json().error]).toEqual([
@@ -95,7 +95,7 @@ describe('signing up', () => {
     )
   })
 
-  test('of twenty who take one address at once, one gets it, and there is one account more', async () => {
+  test('of twenty concurrent sign-ups with one address, one succeeds and creates one account', async () => {
     const email = newEmail()
     const [before] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM accounts`
     const answers = await Promise.all(Array.from({ length: 20 }, () => aBrowser().signUp(email)))
@@ -120,7 +120,7 @@ describe('signing up', () => {
     expect(answer.json().error.message).toMatch(sentence)
   })
 
-  test('a password of 10 and one of 128 characters, spaces and all, are taken as they are', async () => {
+  test('passwords of 10 and of 128 characters, including spaces, are accepted unchanged', async () => {
     for (const password of [' '.repeat(10), '😀'.repeat(64)]) {
       const email = newEmail()
       expect((await aBrowser().signUp(email, password)).status).toBe(200)
@@ -144,10 +144,10 @@ describe('signing up', () => {
   })
 })
 
-describe('a crowd at the door', () => {
+describe('many sign-ins at once', () => {
   const from = (address: string) => ({ 'x-forwarded-for': address })
 
-  test('a crowd of strangers at one address is slowed down, somebody who is known is not', async () => {
+  test('many strangers at one address are slowed down; a known person is not', async () => {
     const { browser } = await aPerson()
     const ask = (one: Browser) => one.get('/auth/passkey/generate-authenticate-options', { headers: from('192.0.2.5') })
     const statuses = await Promise.all(Array.from({ length: 61 }, async () => (await ask(aBrowser())).status))
@@ -159,7 +159,7 @@ describe('a crowd at the door', () => {
 })
 
 describe('REGISTRATION', () => {
-  test('invite and off: nobody signs up by themselves; who is here signs in', async () => {
+  test('invite and off: no one can sign up without an invitation; existing people can sign in', async () => {
     const { email } = known
     const browser = onReplica()
     expect((await browser.me()).registration).toBe('invite')
@@ -193,7 +193,7 @@ describe('REGISTRATION', () => {
 })
 
 describe('passkeys', () => {
-  test('what a browser needs to make one is for who is signed in', async () => {
+  test('the options to create one require a session', async () => {
     expect(errorOf(await aBrowser().get('/auth/passkey/generate-register-options'))).toEqual([401, 'unauthorized'])
     const { browser, email } = await aPerson()
     const options = (await browser.get('/auth/passkey/generate-register-options')).json()
@@ -201,7 +201,7 @@ describe('passkeys', () => {
     expect(options.challenge.length).toBeGreaterThan(20)
   })
 
-  test('a session of more than a day ago makes none: one has to sign in again first', async () => {
+  test('a session older than a day cannot create one without signing in again', async () => {
     const { browser, email } = await aPerson()
     await sql`UPDATE people_sessions SET created_at = now() - interval '25 hours' WHERE person_id = (SELECT id FROM people WHERE email = ${email})`
     const answer = await browser.get('/auth/passkey/generate-register-options')
@@ -230,7 +230,7 @@ describe('passkeys', () => {
     ['an id that is an object', { id: { $ne: '' }, rawId: 'A', type: 'public-key', response: {} }],
     ['transports that are none', { id: 'AAAA', rawId: 'AAAA', type: 'public-key', response: { transports: { join: 1 } } }],
   ]
-  test.each(rubbish)('%s is no passkey, to make one or to sign in with', async (_title, response) => {
+  test.each(rubbish)('%s is refused, when creating a passkey and when signing in', async (_title, response) => {
     const { browser } = known
     await browser.get('/auth/passkey/generate-register-options')
     const made = await browser.post('/auth/passkey/verify-registration', { response })
@@ -253,7 +253,7 @@ describe('passkeys', () => {
     expect(errorOf(await verify())).toEqual([400, 'bad_request'])
   })
 
-  test('C44: passkeys that open nothing count as failures', async () => {
+  test('C44: invalid passkeys count as failures', async () => {
     const response = { id: 'AAAA', rawId: 'AAAA', type: 'public-key', response: {} }
     const statuses: number[] = []
     for (let index = 0; index < 31; index++) {
@@ -265,7 +265,7 @@ describe('passkeys', () => {
     expect(statuses).toEqual([...Array.from({ length: 30 }, () => 401), 429])
   })
 
-  test('C47: one that was added is in the list and in the log; another person’s is as good as none', async () => {
+  test('C47: an added passkey is in the list and in the log; another person’s passkey is unknown', async () => {
     const { browser, email } = await aPerson()
     const stranger = (await aPerson()).browser
     const [person] = await sql<{ id: string }[]>`SELECT id FROM people WHERE email = ${email}`
@@ -363,7 +363,7 @@ describe('what is not for a page', () => {
     Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]),
   ]
 
-  test.each(POSTS)('no body upsets %s', async (path) => {
+  test.each(POSTS)('no body causes an internal error at %s', async (path) => {
     const { browser } = known
     const headers = { origin: browser.origin, 'content-type': 'application/json', 'x-forwarded-for': '192.0.2.60' }
     // Routes without input accept a missing body: they do their work, and the caller is signed out.
@@ -385,7 +385,7 @@ describe('what is not for a page', () => {
     expect(await isSignedIn(browser)).toBe(true)
   })
 
-  test('no query upsets anything', async () => {
+  test('no query causes an internal error', async () => {
     const { browser } = known
     for (const path of ['/auth/get-session', '/auth/list-sessions', '/auth/passkey/list-user-passkeys'])
       expect(errorOf(await browser.get(`${path}?disableCookieCache=x`))).toEqual([400, 'bad_request'])
@@ -393,7 +393,7 @@ describe('what is not for a page', () => {
       expect((await browser.get(`/auth/passkey/generate-register-options?${query}`)).status).toBe(400)
   })
 
-  test('a name is all that a person can change of themselves', async () => {
+  test('a person can change only their name', async () => {
     const { browser, email } = await aPerson()
     expect((await browser.post('/auth/update-user', { name: 'Ann' })).status).toBe(200)
     expect((await browser.me()).user).toMatchObject({ name: 'Ann', email })
@@ -449,7 +449,7 @@ describe('a service of its own', () => {
     expect(own.stderr).not.toContain('ann@example.com')
   })
 
-  test('what is over is forgotten', async () => {
+  test('expired sessions, challenges and links are deleted', async () => {
     const store = own.sql()
     const tables = ['people_sessions', 'people_verifications', 'links']
     for (const table of tables) {
@@ -461,7 +461,7 @@ describe('a service of its own', () => {
     for (const table of tables) expect(await store`SELECT 1 FROM ${store(table)}`).toHaveLength(0)
   })
 
-  test('killed in the middle of a sign-up: nothing of it is left, and it can be repeated', async () => {
+  test('after a kill in the middle of a sign-up, nothing is left and it can be repeated', async () => {
     const store = own.sql()
     await store.unsafe(`
       CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(4); RETURN NEW; END $$;
@@ -480,7 +480,7 @@ describe('a service of its own', () => {
     expect((await new Browser(own).signUp('late@example.com')).status).toBe(200)
   })
 
-  test('while the store is away nobody is told that they are signed out: 503, and afterwards all is as before', async () => {
+  test('while the store is down, the answer is 503 and not "signed out"; afterwards everything works as before', async () => {
     const browser = new Browser(own)
     await browser.signUp('bob@example.com')
     const { giveBack } = await own.takeStoreAway()
@@ -497,7 +497,7 @@ describe('a service of its own', () => {
     expect((await browser.me()).user.email).toBe('bob@example.com')
   })
 
-  test('a new master key signs everybody out, and passwords are good as before', async () => {
+  test('a new master key signs everyone out, and passwords still work', async () => {
     const browser = new Browser(own)
     await browser.signIn('bob@example.com')
     expect(await isSignedIn(browser)).toBe(true)

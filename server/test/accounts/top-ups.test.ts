@@ -72,7 +72,7 @@ describe('C32: the 402 can be paid', () => {
     expect(offerIn(await create(owner)).amountSat).toBe(1)
   })
 
-  test('C32: a start that is refused can be paid as well', async () => {
+  test('C32: a refused start can be paid for too', async () => {
     const owner = await newOwner(server, { creditSat: 105 })
     const { node } = await owner.createReady()
     await owner.act(node.id, 'stop')
@@ -85,7 +85,7 @@ describe('C32: the 402 can be paid', () => {
     await owner.delete(node.id)
   })
 
-  test('who asks again gets the same invoice, also many at once; another account gets another', async () => {
+  test('repeated and concurrent requests get the same invoice; another account gets a different one', async () => {
     const [owner, other] = [await newOwner(server, { creditSat: 0 }), await newOwner(server, { creditSat: 0 })]
     const first = offerIn(await create(owner))
     const again = await Promise.all(Array.from({ length: 20 }, () => create(owner)))
@@ -102,7 +102,7 @@ describe('C32: the 402 can be paid', () => {
     await credited(owner)
   })
 
-  test('an idempotent creation that is refused is tried again with the same key after the payment', async () => {
+  test('a refused idempotent creation succeeds with the same key after the payment', async () => {
     const owner = await newOwner(server, { creditSat: 0 })
     const headers = { 'idempotency-key': 'k' }
     await pay(offerIn(await create(owner, { headers })).invoice)
@@ -111,7 +111,7 @@ describe('C32: the 402 can be paid', () => {
     await owner.delete(node.id)
   })
 
-  test('an event that comes again, from another node, or with nobody’s signature credits nothing more', async () => {
+  test('an event that is repeated, from another node or without a valid signature adds no credit', async () => {
     const owner = await newOwner(server, { creditSat: 0 })
     const { invoice } = offerIn(await create(owner))
     await pay(invoice)
@@ -125,7 +125,7 @@ describe('C32: the 402 can be paid', () => {
     expect(await topUpsOf(sql, owner)).toHaveLength(1)
   })
 
-  test('a treasury that hangs costs two seconds and the offer, not the answer', async () => {
+  test('if the treasury hangs, the response comes after two seconds, without an offer', async () => {
     const owner = await newOwner(server, { creditSat: 0 })
     const treasury = { node: { id: await treasuryOf(sql) } as never }
     await fault(server, treasury, 'hang')
@@ -142,7 +142,7 @@ describe('C32: the 402 can be paid', () => {
 })
 
 describe('the treasury', () => {
-  test('nobody but the operator sees it: not in lists, not by its id, not among what counts', async () => {
+  test('only the operator sees it: it is in no list, not found by id, and not counted', async () => {
     const id = await treasuryOf(sql)
     const owner = await newOwner(server)
     expect((await owner.list()).map((node) => node.id)).not.toContain(id)
@@ -161,7 +161,7 @@ describe('the treasury', () => {
     expect(await sql`SELECT 1 FROM usage_intervals WHERE node_id = ${await treasuryOf(sql)}`).toEqual([])
   })
 
-  test('an account that only calls itself treasury is like any other', async () => {
+  test('an account that is merely named treasury is an ordinary account', async () => {
     const { id } = await server.newAccount({ name: 'treasury', creditSat: 0 })
     const owner = await newOwner(server, { accountId: id })
     offerIn(await create(owner))
@@ -227,7 +227,7 @@ describe('C32: a payment is never lost and never counts twice', () => {
 
   const askNow = (): Promise<unknown> => store`UPDATE top_ups SET ask_at = now() WHERE settled_at IS NULL`
 
-  test('C32: without a word from the node the sweep finds it, once, also when the service was down while it was paid', async () => {
+  test('C32: without an event the sweep finds it, once, even if it was paid while the service was down', async () => {
     const owner = await newOwner(yard, { creditSat: 0 })
     const { invoice, amountSat } = offerIn(await create(owner))
     await pay(invoice, yard)
@@ -242,7 +242,7 @@ describe('C32: a payment is never lost and never counts twice', () => {
     expect(await topUpsOf(store, owner)).toHaveLength(1)
   })
 
-  test('C32: while the treasury is down the question waits; before it stops it is asked', async () => {
+  test('C32: while the treasury is down the query waits; before it stops, it is asked', async () => {
     const owner = await newOwner(yard, { creditSat: 0 })
     const { invoice } = offerIn(await create(owner))
     await pay(invoice, yard)
@@ -256,7 +256,7 @@ describe('C32: a payment is never lost and never counts twice', () => {
     await keeper.act(treasury, 'start')
   })
 
-  test('C32: killed between the invoice and its row: nobody was told of it, and the next one is good', async () => {
+  test('C32: after a kill between the invoice and its row, no one has seen that invoice, and the next one works', async () => {
     const owner = await newOwner(yard, { creditSat: 0 })
     await yard.restart('SIGKILL', { CRASH_AT: 'top-up: invoice made' })
     await create(owner).catch(() => undefined)

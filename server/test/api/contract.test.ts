@@ -12,14 +12,14 @@ const ELSEWHERE = /^\/(dashboard\*?|docs.*|internal\/settled\/:nodeId|n\/.*|open
 const SIGN_IN = /^\/dashboard\/api\/(auth\/|link\/|me$)/
 
 describe('D11: the routes', () => {
-  test('D11: what the service registers is what the contract has, no route more, none less', async () => {
+  test('D11: the service registers exactly the routes of the contract', async () => {
     const registered = (await registeredRoutes())
       .filter(({ method, url }) => method !== 'HEAD' && !ELSEWHERE.test(url) && !SIGN_IN.test(url))
       .map(({ method, url }) => `${method} ${url.replace(/:(\w+)/g, '{$1}')}`)
     expect(registered.sort()).toEqual(operations.map(({ method, path }) => `${method} ${path}`).sort())
   })
 
-  test('D11: an answer with another field, another status or another code than the contract has is found', () => {
+  test('D11: a response with a field, status or code that is not in the contract is detected', () => {
     const operation = operationAt('GET', '/v1/api-key')
     const found = (status: number, body: object) => operation && mismatch(operation, status, JSON.stringify(body))
     const key = { id: 'key_1', accountId: 'acct_1', scopes: ['nodes:read'] }
@@ -39,7 +39,7 @@ describe('D11: the routes', () => {
     await app.close()
   })
 
-  test('C5: a number or boolean in a query is written in one way', async () => {
+  test('C5: a number or boolean in a query has exactly one spelling', async () => {
     const { port } = await openApp(
       {},
       {

@@ -30,13 +30,13 @@ describe('C1: JSON in and out', () => {
     expect([answer.status, answer.headers['content-type']]).toEqual([200, JSON_TYPE])
   })
 
-  test('C1: 204 comes without a body and without a type', async () => {
+  test('C1: 204 has no body and no content type', async () => {
     const { accountId, id } = await server.newKey()
     const answer = await server.operator('DELETE', `/accounts/${accountId}/keys/${id}`)
     expect([answer.status, answer.text, answer.headers['content-type']]).toEqual([204, '', undefined])
   })
 
-  test('C1: text goes in and comes out as it was, in every script', async () => {
+  test('C1: text is returned as it was sent, in every script', async () => {
     const name = 'Ünïcode 節点 🟠 "\\/'
     const account = await server.newAccount({ name })
     expect(account.name).toBe(name)
@@ -46,7 +46,7 @@ describe('C1: JSON in and out', () => {
 
 describe('C2: every error has one shape', () => {
   test.each(['{', '', ' ', '{"name":"x",}', "{'name':'x'}", 'name=x', '{"name":"x"}x', 'undefined', 'NaN', '\ufeff{"name":"x"}'])(
-    'C2: 400 for a body of %j, which is no JSON',
+    'C2: 400 for a body of %j, which is not JSON',
     async (body) => expectProblem(await newAccount(body), 400, 'bad_request'),
   )
 
@@ -137,7 +137,7 @@ describe('C2: every error has one shape', () => {
     expectProblem(await server.operator('GET', `/accounts/${'a'.repeat(10_000)}`), 404, 'not_found')
   })
 
-  test('C2: 500 says nothing but the id under which the log has the cause', async () => {
+  test('C2: 500 reveals only the id under which the log has the cause', async () => {
     const sql = server.sql()
     await sql`ALTER VIEW activity_log RENAME TO elsewhere`
     const answer = await server.operator('GET', `/accounts/${server.firstRun.accountId}/activity`, {
@@ -151,7 +151,7 @@ describe('C2: every error has one shape', () => {
   })
 })
 
-describe('C2: nonsense on the socket is answered in the same shape, and never with 500', () => {
+describe('C2: invalid input on the socket gets the same shape, and never a 500', () => {
   const nonsense: [title: string, bytes: string][] = [
     ['no HTTP', 'hello\r\n\r\n'],
     ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
@@ -197,11 +197,11 @@ describe('C2: nonsense on the socket is answered in the same shape, and never wi
     expect(JSON.parse(body)).toEqual({ error: { code: expect.stringMatching(/^[a-z_]+$/), message: expect.any(String) } })
   })
 
-  test('C2: after all of it the service answers as before', async () => {
+  test('C2: afterwards, the service responds as before', async () => {
     expect((await server.send('GET', '/readyz')).status).toBe(200)
   })
 
-  test('C2: who goes away in the middle of a body disturbs nobody', async () => {
+  test('C2: a client that disconnects in the middle of a body affects no one else', async () => {
     const socket = connect(server.port, '127.0.0.1')
     socket.write(
       `POST /operator/v1/accounts HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: gone-1\r\nAuthorization: Bearer ${server.operatorToken}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"name":`,
@@ -215,7 +215,7 @@ describe('C2: nonsense on the socket is answered in the same shape, and never wi
 })
 
 describe('C3: request ids', () => {
-  test('C3: every answer has one of its own, good or bad', async () => {
+  test('C3: every response has its own, success or error', async () => {
     const ids = await Promise.all(
       ['/healthz', '/healthz', '/readyz', '/v1/api-key', '/nothing', '/docs', '/openapi.json', '/%'].map(
         async (path) => (await server.send('GET', path)).headers['x-request-id'],
@@ -248,7 +248,7 @@ describe('C3: request ids', () => {
   })
 })
 
-describe('C4: the key comes before everything that the request says', () => {
+describe('C4: the key is checked before anything else in the request', () => {
   const keyless: [title: string, options: { body?: string; headers?: Record<string, string> }][] = [
     ['no JSON', { body: '{', headers: { 'content-type': 'application/json' } }],
     ['the wrong type', { body: 'x', headers: { 'content-type': 'text/plain' } }],
@@ -264,7 +264,7 @@ describe('C4: the key comes before everything that the request says', () => {
     expectProblem(await server.send('GET', '/v1/api-key?x=1', { token: server.firstRun.apiKey }), 400, 'bad_request', /"x"/)
   })
 
-  test('C4: the body comes before the question whether the thing exists', async () => {
+  test('C4: the body is checked before the resource is looked up', async () => {
     const answer = await server.operator('POST', '/accounts/acct_none/credit', { json: { amountSat: '5', reason: 'x' } })
     expectProblem(answer, 400, 'bad_request')
   })
@@ -277,27 +277,27 @@ describe('C5: nothing is coerced, nothing is ignored', () => {
   })
 
   test.each(['1.5', '"5"', '"1"', 'true', 'null', '[1]', '{}', '-1', '9007199255', '1e400', '""'])(
-    'C5: %s is no such integer',
+    'C5: %s is not a valid integer',
     async (text) => expectProblem(await newAccount(withCredit(text)), 400, 'bad_request', /"creditSat"/),
   )
 
-  test.each([1, true, null, ['x'], { a: 'x' }])('C5: %j is no text', async (name) => {
+  test.each([1, true, null, ['x'], { a: 'x' }])('C5: %j is not a string', async (name) => {
     expectProblem(await server.operator('POST', '/accounts', { json: { name } }), 400, 'bad_request', /"name"/)
   })
 
-  test.each([0, 1, 'true', 'false', null, ''])('C5: %j is no boolean', async (disabled) => {
+  test.each([0, 1, 'true', 'false', null, ''])('C5: %j is not a boolean', async (disabled) => {
     const { accountId, id } = await server.newKey()
     const answer = await server.operator('PATCH', `/accounts/${accountId}/keys/${id}`, { json: { disabled } })
     expectProblem(answer, 400, 'bad_request', /"disabled"/)
   })
 
-  test('C5: a lone value is no list', async () => {
+  test('C5: a single value is not a list', async () => {
     const { id } = await server.newAccount()
     const answer = await server.operator('POST', `/accounts/${id}/keys`, { json: { name: 'x', scopes: 'nodes:read' } })
     expectProblem(answer, 400, 'bad_request', /"scopes"/)
   })
 
-  test('C5: an unknown field is named, and nothing was done', async () => {
+  test('C5: an unknown field is named, and nothing changes', async () => {
     const before = (await server.operator('GET', '/accounts')).json().accounts.length
     expectProblem(await newAccount('{"name":"x","colour":"red"}'), 400, 'bad_request', /"colour"/)
     expectProblem(await newAccount('{"name":"x","Name":"y"}'), 400, 'bad_request', /"Name"/)
@@ -319,7 +319,7 @@ describe('C5: nothing is coerced, nothing is ignored', () => {
     expectProblem(await server.operator('POST', '/accounts?colour=red', { json: { name: 'x' } }), 400, 'bad_request', /"colour"/)
   })
 
-  test.each(['[]', '[{"name":"x"}]', '"name"', '1', 'true', 'null'])('C5: %s is no object', async (body) => {
+  test.each(['[]', '[{"name":"x"}]', '"name"', '1', 'true', 'null'])('C5: %s is not an object', async (body) => {
     expectProblem(await newAccount(body), 400, 'bad_request')
   })
 
@@ -352,7 +352,7 @@ describe('C5: nothing is coerced, nothing is ignored', () => {
     expectProblem(await server.operator('POST', '/accounts', { json: { name: 'x'.repeat(101) } }), 400, 'bad_request', /"name"/)
   })
 
-  test('C5: a name of 60,000 spaces is refused in no time', async () => {
+  test('C5: a name of 60,000 spaces is refused quickly', async () => {
     const began = performance.now()
     expectProblem(await newAccount(`{"name":"${' '.repeat(60_000)}\\u0000"}`), 400, 'bad_request')
     expect(performance.now() - began).toBeLessThan(1_000)
@@ -417,7 +417,7 @@ test('C8: ids are a prefix and 20 characters of Crockford’s base 32, and sort 
   expect(new Set(accounts).size).toBe(5)
 })
 
-describe('C9: what is not yours does not exist', () => {
+describe('C9: resources of other accounts do not exist for the caller', () => {
   const strange = [
     'acct_0',
     'acct_00000000000000000000',
@@ -439,7 +439,7 @@ describe('C9: what is not yours does not exist', () => {
     for (const answer of answers) expectProblem(answer, 404, 'not_found', 'There is no such account.')
   })
 
-  test('C9: a key of another account is as unknown as one that never was', async () => {
+  test('C9: a key of another account is as unknown as one that never existed', async () => {
     const [mine, other] = await Promise.all([server.newKey(), server.newKey()])
     for (const id of [other.id, 'key_00000000000000000000', 'key_', '%00', 'x'.repeat(200)]) {
       const path = `/accounts/${mine.accountId}/keys/${id}`
@@ -450,7 +450,7 @@ describe('C9: what is not yours does not exist', () => {
   })
 })
 
-describe('what anybody may ask', () => {
+describe('public routes', () => {
   test.each(['/healthz', '/readyz'])('%s is {"status":"ok"}', async (path) => {
     const answer = await server.send('GET', path)
     expect([answer.status, answer.text, answer.headers['content-type']]).toEqual([200, '{"status":"ok"}', JSON_TYPE])
@@ -502,7 +502,7 @@ describe('what anybody may ask', () => {
 
 /** Last, because it takes the store down for a while. */
 describe('C2: while the store is down', () => {
-  test('C2: 503 with Retry-After for what needs it, 200 for /healthz, and all is well again without a restart', async () => {
+  test('C2: 503 with Retry-After for what needs it, 200 for /healthz, and recovery without a restart', async () => {
     const { key } = await server.newKey()
     const { giveBack } = await server.takeStoreAway()
     // Often: with exponential backoff, later callers would wait longer.

@@ -35,7 +35,7 @@ const PATHS = [
 ]
 const MISDIRECTED = [421, 'misdirected_request']
 
-describe('C51: who is not meant is not answered', () => {
+describe('C51: requests for other hosts are refused', () => {
   test.each([
     'evil.example',
     '127.0.0.1',
@@ -83,7 +83,7 @@ describe('C51: who is not meant is not answered', () => {
     '0.0.0.0',
     '2130706433',
     '0x7f.1',
-  ])('C51: on loopback, Host %j is 421: a name that leads here makes no page of ours', async (name) =>
+  ])('C51: on loopback, Host %j is 421: a name that resolves to this machine does not become our origin', async (name) =>
     expect(await ask(local, '/dashboard/api/me', host(name))).toEqual(MISDIRECTED),
   )
 
@@ -92,12 +92,12 @@ describe('C51: who is not meant is not answered', () => {
     async (name) => expect((await ask(local, '/openapi.json', host(name)))[0]).toBe(200),
   )
 
-  test('C51: two Host lines are 421, also when both are ours', async () => {
+  test('C51: two Host lines are 421, even if both are ours', async () => {
     expect(await ask(local, '/openapi.json', host('localhost') + host('evil.example'))).toEqual(MISDIRECTED)
     expect(await ask(local, '/openapi.json', `${host('localhost')}hOST: localhost\r\n`)).toEqual(MISDIRECTED)
   })
 
-  test('C51: no Host: 400 in HTTP/1.1, which demands one; 421 in HTTP/1.0', async () => {
+  test('C51: a missing Host is 400 in HTTP/1.1, which requires one, and 421 in HTTP/1.0', async () => {
     expect(await ask(local, '/openapi.json', '')).toEqual([400, 'bad_request'])
     expect(await ask(local, '/openapi.json', '', '1.0')).toEqual(MISDIRECTED)
     expect((await ask(local, '/openapi.json', host('localhost'), '1.0'))[0]).toBe(200)
@@ -114,7 +114,7 @@ describe('C51: who is not meant is not answered', () => {
     expect(await ask(local, '/n/node_a/getinfo', host('localhost'))).toEqual([404, 'node_not_found'])
   })
 
-  test('C51: websocket handshakes are no way around it', async () => {
+  test('C51: websocket handshakes cannot bypass it', async () => {
     const lines = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
     const text = await sendRaw(local.port, `GET /n/node_a/websocket HTTP/1.1\r\n${host('evil.example')}${lines}\r\n`)
     expect(text).toMatch(/^HTTP\/1\.1 421 /)

@@ -60,7 +60,7 @@ async function addressSeen(server: Server, forwarded: string | string[] | undefi
 }
 
 describe('C44: failed authentications', () => {
-  test('C44: 30 of one address are 401, the 31st and all after it 429; a valid key is never refused', async () => {
+  test('C44: 30 from one address get 401, all further ones 429; a valid key is never refused', async () => {
     const from = '192.0.2.1'
     expect(await failOften(behindOne, MANY, () => from)).toEqual(refused(MANY))
     expectLimited(await fail(behindOne, from))
@@ -73,7 +73,7 @@ describe('C44: failed authentications', () => {
     expect((await fail(behindOne, '192.0.2.2')).status).toBe(401)
   })
 
-  test('C44: of 60 at once, 30 are 401', async () => {
+  test('C44: of 60 concurrent ones, 30 get 401', async () => {
     const answers = await Promise.all(Array.from({ length: 60 }, () => fail(behindOne, '192.0.2.3')))
     expect(answers.filter(({ status }) => status === 401)).toHaveLength(30)
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(30)
@@ -104,7 +104,7 @@ describe('C44: failed authentications', () => {
     expectLimited(await fail(behindList, from))
   })
 
-  test('C44: when the minute is over, it begins again', async () => {
+  test('C44: the count starts again after a minute', async () => {
     const from = '192.0.2.7'
     await failOften(behindOne, MANY, () => from)
     expectLimited(await fail(behindOne, from))
@@ -113,7 +113,7 @@ describe('C44: failed authentications', () => {
     expectLimited(await fail(behindOne, from))
   })
 
-  test('C44: what is no authentication is not limited', async () => {
+  test('C44: requests without authentication are not limited', async () => {
     const from = { headers: { 'x-forwarded-for': '192.0.2.1' } }
     for (const path of ['/healthz', '/readyz', '/openapi.json'])
       expect((await behindOne.send('GET', path, from)).status).toBe(200)
@@ -143,7 +143,7 @@ describe('C43: whose address counts', () => {
     expect(await addressSeen(server(), forwarded)).toBe(address)
   })
 
-  test('C43: a proxy that is not on the list is not believed', async () => {
+  test('C43: a proxy that is not on the list is not trusted', async () => {
     const stranger = await startServer({ env: { ...alone.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '10.0.0.0/8' } })
     expect(await addressSeen(stranger, '1.1.1.1')).toBe('127.0.0.1')
     await stranger.stop()
@@ -164,7 +164,7 @@ describe('C43: whose address counts', () => {
     for (const server of [behindOne, behindTwo, behindList]) expect((await fail(server, forwarded)).status).toBe(401)
   })
 
-  test('C43: without TRUST_PROXY an invented address helps nobody to guess on', async () => {
+  test('C43: without TRUST_PROXY, a forged address does not bypass the limit', async () => {
     expect(await failOften(alone, MANY, (index) => `198.51.100.${index}`)).toEqual(refused(MANY))
     expectLimited(await fail(alone, '198.51.100.99'))
     expect((await alone.send('GET', '/v1/api-key', { token: alone.firstRun.apiKey })).status).toBe(200)
@@ -174,7 +174,7 @@ describe('C43: whose address counts', () => {
 })
 
 describe('C42, C44: an address', () => {
-  test('IPv6 counts by /64, however it is written: one customer has at least that many', async () => {
+  test('IPv6 counts by /64, in any notation: each customer has at least that many', async () => {
     const statuses = await failOften(behindOne, MANY, (index) =>
       index % 2 ? `2001:db8:1:2::${index}` : `2001:0DB8:1:2:ffff:${index}:0:1`,
     )
@@ -183,7 +183,7 @@ describe('C42, C44: an address', () => {
     expect((await fail(behindOne, '2001:db8:1:3::1')).status).toBe(401)
   })
 
-  test('IPv4 counts by itself, also when it comes as IPv6', async () => {
+  test('IPv4 counts per address, even when mapped to IPv6', async () => {
     expect(await failOften(behindOne, MANY, (index) => (index % 2 ? '203.0.113.1' : '::ffff:203.0.113.1'))).toEqual(refused(MANY))
     expectLimited(await fail(behindOne, '203.0.113.1'))
     expect((await fail(behindOne, '203.0.113.2')).status).toBe(401)

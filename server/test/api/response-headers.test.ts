@@ -24,18 +24,18 @@ describe('security 19: headers for browsers', () => {
     expect((await get(http, path)).headers['x-content-type-options']).toBe('nosniff')
   })
 
-  test('security 19: so has the answer to what is no HTTP', async () => {
+  test('security 19: so does the response to invalid HTTP', async () => {
     expect(await sendRaw(http.port, 'hello\r\n\r\n')).toMatch(/^x-content-type-options: nosniff\r$/im)
   })
 
-  test('security 19: with an https PUBLIC_URL browsers are told to stay with it, and without one they are not', async () => {
+  test('security 19: HSTS is sent with an https PUBLIC_URL, and only then', async () => {
     for (const path of PATHS.filter((one) => one !== '/%')) {
       expect([path, (await get(https, path)).headers['strict-transport-security']]).toEqual([path, 'max-age=31536000'])
       expect([path, (await get(http, path)).headers['strict-transport-security']]).toEqual([path, undefined])
     }
   })
 
-  test('security 19: the interactive page takes nothing from elsewhere, is framed by nobody, and tells nobody where it was', async () => {
+  test('security 19: the interactive page loads nothing from elsewhere, cannot be framed, and sends no referrer', async () => {
     const { headers, text } = await get(http, '/docs')
     const policy = String(headers['content-security-policy'])
     expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self' /)
@@ -47,7 +47,7 @@ describe('security 19: headers for browsers', () => {
   })
 })
 
-test('security 20: no answer of an API is kept by a cache, whatever it says', async () => {
+test('security 20: no API response may be cached', async () => {
   const calls: [string, string][] = [
     ['GET', '/v1/api-key'],
     ['POST', '/v1/nodes'],

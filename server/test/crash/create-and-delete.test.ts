@@ -67,7 +67,7 @@ test.each(SPAWN)('the sandbox hub, at "%s" (%i): there is one afterwards', async
   expect(hubsIn(other.dataDir)).toEqual([other.hubPid])
 })
 
-test('the service that people run has no crash points, in none of its parts', () => {
+test('the published service contains no crash points', () => {
   const withCrashPoints = (main: string): string[] =>
     readdirSync(dirname(main), { withFileTypes: true })
       .filter((entry) => entry.isFile() && /CRASH_(AT|FILE)/.test(readFileSync(join(dirname(main), entry.name), 'utf8')))

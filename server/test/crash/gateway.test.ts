@@ -57,7 +57,7 @@ const activitiesOf = ({ id }: { id: string }, action: string): Promise<number> =
   inStore(async (sql) => (await sql`SELECT 1 FROM activity_log WHERE target = ${id} AND action = ${action}`).length)
 
 describe('create', () => {
-  test('C41: before it was kept: nothing is there, and within 30 s the same request makes it, once', async () => {
+  test('C41: before the commit: nothing exists, and within 30 s the same request creates it, once', async () => {
     const points = ['payment: invoice made', 'payment: not yet committed']
     const attempts: { description: string; key: string; diedAt: number }[] = []
     for (const point of points) {
@@ -88,7 +88,7 @@ describe('create', () => {
     )
   })
 
-  test('C41: after it was kept: the same request gets that payment, at once', async () => {
+  test('C41: after the commit: the same request gets that payment immediately', async () => {
     const description = 'committed'
     const headers = { 'idempotency-key': randomUUID() }
     await dieAt('payment: committed', () => merchant.ask(nodeId, { description }, headers))
@@ -101,7 +101,7 @@ describe('create', () => {
     expect((await merchant.validate(await merchant.pay(again))).status).toBe(200)
   })
 
-  test('without a key nobody can tell, so a second payment is made; the first is nobody’s and owes nothing', async () => {
+  test('without a key, a retry creates a second payment; the first stays unpaid and costs nothing', async () => {
     const description = 'no key'
     await dieAt('payment: not yet committed', () => merchant.ask(nodeId, { description }))
     await merchant.owner.until(nodeId, 'ready')
@@ -132,7 +132,7 @@ describe.each(['mpp', 'l402'] as const)('%s', (protocol) => {
   })
 
   const claim = protocol === 'l402' ? { singleUse: true } : {}
-  test('C45: redeem, between the claim and its answer: the same requestId gets it again, nobody else', async () => {
+  test('C45: redeem, between the claim and its answer: the same requestId gets it again, and no other', async () => {
     const payment = await createPaid(protocol)
     await dieAt('redeem: claimed', () => merchant.redeem(payment, { requestId: 'mine', ...claim }))
     const kept = await rowOf(payment)
@@ -148,8 +148,8 @@ describe.each(['mpp', 'l402'] as const)('%s', (protocol) => {
   })
 })
 
-describe('mpp, when it is not known who asked', () => {
-  test('C45: redeem, between the settlement and the claim: the delivery is still to be had, once', async () => {
+describe('mpp, without a requestId', () => {
+  test('C45: redeem, between the settlement and the claim: the delivery is still available, once', async () => {
     const payment = await createPaid('mpp')
     await dieAt('redeem: settled', () => merchant.redeem(payment, { requestId: 'one' }))
     expect(await rowOf(payment)).toMatchObject({ settled_at: expect.any(Date), paid_at: null, redeemed_at: null })
@@ -158,7 +158,7 @@ describe('mpp, when it is not known who asked', () => {
     expect(await activitiesOf(payment, 'payment.paid')).toBe(1)
   })
 
-  test('C45: without a requestId a delivery whose answer was lost is not given again', async () => {
+  test('C45: without a requestId, a delivery whose answer was lost is not granted again', async () => {
     const payment = await createPaid('mpp')
     await dieAt('redeem: claimed', () => merchant.redeem(payment))
     for (const more of [{}, { requestId: 'late' }]) {
@@ -176,7 +176,7 @@ describe('a held delivery', () => {
     return payment
   }
 
-  test('C45: redeem with a hold, between the claim and its answer: the same request keeps it, until then nobody else', async () => {
+  test('C45: redeem with a hold, between the claim and its answer: the same request keeps it, and no other gets it until the hold ends', async () => {
     const payment = await createPaid('mpp')
     await dieAt('redeem: claimed', () => merchant.redeem(payment, { requestId: 'mine', holdSeconds: 600 }))
     const refused = await merchant.redeem(payment, { requestId: 'other' })
@@ -186,7 +186,7 @@ describe('a held delivery', () => {
     expect((await merchant.redeem(payment, { requestId: 'other' })).status).toBe(200)
   })
 
-  test('C45: delivered, between the confirmation and its answer: it is final, and repeating it says the same', async () => {
+  test('C45: delivered, between the confirmation and its answer: it is final, and a repeat gets the same answer', async () => {
     const payment = await held('mine')
     const confirm = { json: { deliveries: [{ id: payment.id, requestId: 'mine' }] } }
     await dieAt('delivered: confirmed', () => merchant.send('POST', '/delivered', confirm))
@@ -194,7 +194,7 @@ describe('a held delivery', () => {
     expect((await merchant.redeem(payment, { requestId: 'other' })).json().error.code).toBe('already_redeemed')
   })
 
-  test('C48: release, between the release and its answer: it is free, repeating it says the same, and frees nobody else’s', async () => {
+  test('C48: release, between the release and its answer: it is free, a repeat gets the same answer and frees no other claim', async () => {
     const payment = await held('mine')
     await dieAt('release: released', () => merchant.release(payment, 'mine'))
     expect((await merchant.release(payment, 'mine')).json()).toEqual({ id: payment.id, status: 'paid', redeemable: true })
@@ -221,7 +221,7 @@ describe('the node dies', () => {
     expect([answer.status, answer.json().status]).toEqual([200, 'paid'])
   })
 
-  test('C38: between payment and validation: 502 while nobody can tell, then paid; never a no', async () => {
+  test('C38: between payment and validation: 502 while the outcome is unknown, then paid; never a refusal', async () => {
     await merchant.owner.until(nodeId, 'ready')
     const payment = await merchant.createPaid(nodeId)
     killNode()
@@ -240,7 +240,7 @@ describe('the node dies', () => {
   })
 })
 
-test('C38: PostgreSQL dies in the midst of validations: 503 or the right answer, one transition each', async () => {
+test('C38: PostgreSQL dies during validations: 503 or the right answer, one transition each', async () => {
   await merchant.owner.until(nodeId, 'ready')
   const payments = await Promise.all(Array.from({ length: 30 }, () => merchant.createPaid(nodeId)))
   const answers = payments.map((): Answer[] => [])

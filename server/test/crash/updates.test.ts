@@ -58,7 +58,7 @@ describe('Reliability 1 and 14: update', () => {
       await matrix.yard.restart('SIGKILL', matrix.catalogues.bad)
     })
 
-    test.each(BAD)('at "%s" (%i): it is back on the data of before', async (point, nth) => {
+    test.each(BAD)('at "%s" (%i): it is rolled back with the data from before the update', async (point, nth) => {
       const { yard, catalogues } = matrix
       const node = next()
       await matrix.dieAt(point, nth, catalogues.bad, () => matrix.operate(node, 'update'))

@@ -62,7 +62,7 @@ const BODIES: Record<string, unknown> = {
   'POST /credit/top-ups': { amountSat: 1 },
 }
 
-test('the matrices below look at all routes', () => {
+test('the tables below cover all routes', () => {
   expect(routes.length).toBeGreaterThan(40)
   expect(routes.map(({ method, url }) => `${method} ${url}`)).toEqual(
     expect.arrayContaining([
@@ -73,7 +73,7 @@ test('the matrices below look at all routes', () => {
   )
 })
 
-test('without a session every route is 401 in the one shape, before anything else is looked at, and no cache keeps it', async () => {
+test('without a session, every route is 401 in the usual shape before anything else is checked, and is not cached', async () => {
   const wrong: unknown[] = []
   for (const { method, url } of routes) {
     for (const cookie of ['', 'boltyard.session_token=forged.forged', ann.cookie.replace(/.(?=;|$)/, '~')]) {
@@ -91,7 +91,7 @@ test('without a session every route is 401 in the one shape, before anything els
   expect(wrong).toEqual([])
 })
 
-test('a page of somebody else can change nothing, although its visitor is signed in', async () => {
+test('a page of another origin can change nothing, although its visitor is signed in', async () => {
   const wrong: unknown[] = []
   const foreign: Record<string, string>[] = [
     { origin: 'https://evil.example' },
@@ -116,7 +116,7 @@ test('a page of somebody else can change nothing, although its visitor is signed
   expect(await ann.want(200, 'GET', '/nodes')).toEqual({ nodes: [] })
 })
 
-describe('an account with everything in it', () => {
+describe('an account with data of every kind', () => {
   let node: Awaited<ReturnType<Visitor['createReady']>>
   let payment: { id: string; challenge: string; protocol: 'mpp' | 'l402' }
   let key: { id: string; key: string }
@@ -131,7 +131,7 @@ describe('an account with everything in it', () => {
     topUp = await ann.want(201, 'POST', '/credit/top-ups', { json: { amountSat: 50 } })
   })
 
-  test('C9: what is another account’s is answered as what does not exist, on every route that names it', async () => {
+  test('C9: resources of another account get the same answer as unknown ones, on every route', async () => {
     const wrong: unknown[] = []
     const naming = routes.filter(({ method, url }) => url.includes(':') && method !== 'HEAD')
     expect(naming.length).toBeGreaterThan(15)
@@ -157,7 +157,7 @@ describe('an account with everything in it', () => {
   })
 
   // Each response is checked against the contract, field by field, when it is received.
-  test('every kind of answer is asked for, and fits the contract', async () => {
+  test('every route responds, and matches the contract', async () => {
     const { id } = node.node
     const overview = await ann.want(200, 'GET', '/overview')
     expect(overview).toMatchObject({
@@ -199,7 +199,7 @@ describe('an account with everything in it', () => {
     )
   })
 
-  test('C5: nothing is taken that is not asked for, in a body or a query, and it is named', async () => {
+  test('C5: unknown fields of a body or a query are refused by name', async () => {
     const wrong: unknown[] = []
     for (const { method, url } of routes.filter((route) => route.method !== 'HEAD')) {
       const path = filled(url, named(node.node.id, payment.id, key.id, HASH))
@@ -260,7 +260,7 @@ describe('an account with everything in it', () => {
     )
   })
 
-  test('the faucet fills a node of one’s own, and it holds funds from then on', async () => {
+  test('the faucet funds one’s own node, which holds funds from then on', async () => {
     const { id } = node.node
     const before = (await ann.want(200, 'GET', `/nodes/${id}/live`)).balanceSat
     await sql`UPDATE nodes SET has_funds = false WHERE id = ${id}`
@@ -272,7 +272,7 @@ describe('an account with everything in it', () => {
     expect(await ann.refusal('DELETE', `/nodes/${id}`)).toEqual([409, 'node_has_funds', expect.any(String)])
   })
 
-  test('a top-up that is paid becomes credit, and the page learns it by asking', async () => {
+  test('a paid top-up becomes credit, and the page finds out by polling', async () => {
     const { balanceSat } = await ann.want(200, 'GET', '/credit')
     const asked = await ann.want(201, 'POST', '/credit/top-ups', { json: { amountSat: 700 } })
     await ann.want(200, 'POST', '/sandbox/pay', { json: { invoice: asked.invoice } })
@@ -294,7 +294,7 @@ describe('API keys', () => {
   const create = (scopes: string[], name = 'key') => carl.want(201, 'POST', '/keys', { json: { name, scopes } })
   const use = (key: string, method = 'GET', path = '/nodes') => server.send(method, `/v1${path}`, { token: key })
 
-  test('C11: Read is on every key, whatever was ticked', async () => {
+  test('C11: every key has the read scope, whatever was selected', async () => {
     const made = [await create([]), await create(['gateway:write']), await create(['nodes:write', 'nodes:read'])]
     expect(made.map(({ scopes }) => scopes)).toEqual([
       ['nodes:read'],
@@ -310,7 +310,7 @@ describe('API keys', () => {
     for (const { id } of made) await carl.want(204, 'DELETE', `/keys/${id}`)
   })
 
-  test('C10: a key is told once: in no later answer is there more of it than its first characters', async () => {
+  test('C10: a key is shown once: later responses contain only its first characters', async () => {
     const { id, key, ...rest } = await create(['nodes:write'], '  laptop ')
     expect(rest).toEqual({ name: 'laptop', scopes: ['nodes:read', 'nodes:write'] })
     expect(key).toMatch(/^byk_[0-9A-Za-z]{36}$/)
@@ -329,7 +329,7 @@ describe('API keys', () => {
     await carl.want(204, 'DELETE', `/keys/${id}`)
   })
 
-  test('C12: disabled, enabled, revoked: each at the next request, and written down with who did it', async () => {
+  test('C12: disabling, enabling and revoking take effect with the next request, and are logged with who did it', async () => {
     const { id, key } = await create([])
     expect((await use(key)).status).toBe(200)
     expect(await carl.want(200, 'PATCH', `/keys/${id}`, { json: { disabled: true } })).toMatchObject({ disabled: true })
@@ -346,7 +346,7 @@ describe('API keys', () => {
     )
   })
 
-  test('C46: as many keys as the deployment allows, counted under load too', async () => {
+  test('C46: as many keys as the deployment allows, even under concurrent creation', async () => {
     const answers = await Promise.all(
       Array.from({ length: 9 }, () => carl.send('POST', '/keys', { json: { name: 'k', scopes: [] } })),
     )
@@ -398,7 +398,7 @@ describe('C41: creating a node from a page', () => {
     ])
   })
 
-  test('C17: without the key no later answer holds the credentials', async () => {
+  test('C17: without the key, no later response contains the credentials', async () => {
     const { node, credentials } = await dora.create()
     for (const path of ['/nodes', `/nodes/${node.id}`, `/nodes/${node.id}/live`, '/activity', '/overview']) {
       const { text } = await dora.send('GET', path)
@@ -407,7 +407,7 @@ describe('C41: creating a node from a page', () => {
     expect(server.stderr).not.toContain(credentials.seed)
   })
 
-  test('a key that somebody could guess is refused, and so is none: it seals the credentials', async () => {
+  test('a guessable or missing key is refused, because it seals the credentials', async () => {
     for (const key of [undefined, '', 'create', '1'.repeat(21), `${'a'.repeat(30)} b`, 'é'.repeat(30)]) {
       const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key }
       expect([key, ...(await dora.refusal('POST', '/nodes', { json: {}, headers }))].slice(0, 3)).toEqual([
@@ -418,14 +418,14 @@ describe('C41: creating a node from a page', () => {
     }
   })
 
-  test('another person’s request with the same key is another request', async () => {
+  test('another person’s request with the same key is a separate request', async () => {
     const key = newRepeatKey()
     const [hers, his] = [await dora.create({}, key), await bob.create({}, key)]
     expect(hers.node.id).not.toBe(his.node.id)
     expect(hers.credentials.seed).not.toBe(his.credentials.seed)
   })
 
-  test('the database and the master key together do not open a kept answer: the key itself is nowhere in it', async () => {
+  test('the database and the master key together cannot open a stored answer: the key itself is not stored', async () => {
     const key = newRepeatKey()
     const { credentials } = await dora.create({}, key)
     const [row] = await sql`SELECT * FROM idempotency_keys WHERE caller_id = ${dora.userId} ORDER BY created_at DESC LIMIT 1`
@@ -463,7 +463,7 @@ describe('C41: creating a node from a page', () => {
     expect(opens(key, createHash('sha256').update(key).digest('hex'))).toContain(credentials.seed)
   })
 
-  test('the answer is the same for who had to sign in again, and when the node was deleted meanwhile', async () => {
+  test('the answer is the same after signing in again, and after the node was deleted', async () => {
     const key = newRepeatKey()
     const { node, credentials } = await dora.create({}, key)
     await dora.signInAgain()
@@ -474,7 +474,7 @@ describe('C41: creating a node from a page', () => {
   })
 })
 
-test('C42: node operations of the dashboard are counted by address, beside those of the API and not with them', async () => {
+test('C42: node operations of the dashboard are counted by address, separately from those of the API', async () => {
   const own = await startServer({ env: { RATE_LIMIT_MAX: '5', TRUST_PROXY: '1' } })
   const eve = await signUp(own)
   const { key } = await eve.want(201, 'POST', '/keys', { json: { name: 'k', scopes: [] } })
@@ -500,7 +500,7 @@ test('C42: node operations of the dashboard are counted by address, beside those
   expect((await eve.refusal('POST', '/sandbox/pay', { headers: others }))[0]).toBe(429)
 })
 
-test('what happened is paged by its id: nothing twice and nothing left out, also while more happens', async () => {
+test('activity is paged by id: nothing is repeated or skipped, even while more is added', async () => {
   const fay = await signUp(server)
   await sql`
     INSERT INTO activity (account_id, actor, action, detail)
@@ -534,7 +534,7 @@ test('the ledger is paged the same way', async () => {
   expect([first.entries.length, second.nextCursor]).toEqual([50, null])
 })
 
-test('without a sandbox there is no faucet and no customer', async () => {
+test('without a sandbox there is no faucet and no test wallet', async () => {
   const deps = {
     config: readConfig({}),
     sandbox: undefined,
@@ -550,13 +550,13 @@ test('without a sandbox there is no faucet and no customer', async () => {
   await app.close()
 })
 
-test('the public document knows nothing of the dashboard', async () => {
+test('the public OpenAPI document does not contain the dashboard’s routes', async () => {
   const { paths } = (await server.send('GET', '/openapi.json')).json()
   expect(Object.keys(paths).filter((path) => path.startsWith('/dashboard'))).toEqual([])
   expect(Object.keys(paths).filter((path) => path === '/')).toEqual([])
 })
 
-test('an unknown path below it is 404, a wrong method 405 with what it takes, and neither is a page', async () => {
+test('an unknown path below it is 404, a wrong method is 405 with Allow, and neither returns the page', async () => {
   const headers = { origin: server.url }
   const ask = async (method: string, path: string) => {
     const answer = await server.send(method, `/dashboard/api${path}`, { headers })

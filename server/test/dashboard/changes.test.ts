@@ -70,8 +70,8 @@ async function insertPayment(accountId: string): Promise<string> {
   return id
 }
 
-describe('an account that is watched', () => {
-  test('is told of what follows within the pause together', async () => {
+describe('a watched account', () => {
+  test('reports changes within the pause together', async () => {
     const accountId = await newAccount(sql)
     const { told } = await watch(accountId, { pauseMs: 1_000 })
     await tell(accountId)
@@ -81,7 +81,7 @@ describe('an account that is watched', () => {
     expect(told).toEqual([ONLY('payments'), ONLY('payments', 'activity')])
   })
 
-  test('is not told of others, nor after it was left', async () => {
+  test('does not report changes of other accounts, or after the watch has ended', async () => {
     const [mine, others] = [await newAccount(sql), await newAccount(sql)]
     const { told, leave } = await watch(mine)
     await tell(others)
@@ -93,7 +93,7 @@ describe('an account that is watched', () => {
     expect(told).toEqual([ONLY('payments')])
   })
 
-  test('is told of what a page shows of a node, and not of every look at it', async () => {
+  test('reports visible changes of a node, and not every observation', async () => {
     const accountId = await newAccount(sql)
     const nodeId = await newNode(sql, accountId)
     const { told } = await watch(accountId)
@@ -116,7 +116,7 @@ describe('an account that is watched', () => {
     await next(ONLY('nodes'))
   })
 
-  test('is told of lines of the log; those of payments are told by who wrote them', async () => {
+  test('reports activity entries; those of payments are reported by the process that wrote them', async () => {
     const accountId = await newAccount(sql)
     const { told } = await watch(accountId)
     await sql`INSERT INTO activity (account_id, actor, action) VALUES (${accountId}, 'test', 'payment.settled')`
@@ -139,7 +139,7 @@ describe('an account that is watched', () => {
       async (accountId: string, id: string) =>
         sql`INSERT INTO paid_payments (account_id, id, actor) VALUES (${accountId}, ${id}, 'test')`,
     ],
-  ])('is told of a payment that was %s by a process that died before it could tell', async (_title, act) => {
+  ])('reports a payment that was %s by a process that died before it could notify', async (_title, act) => {
     const accountId = await newAccount(sql)
     const id = await insertPayment(accountId)
     const { told } = await watch(accountId, { sweepMs: 20 })
@@ -151,7 +151,7 @@ describe('an account that is watched', () => {
     expect(told).toEqual([ONLY('payments', 'activity')])
   })
 
-  test('is told that everything may have changed when the connection that listens was lost', async () => {
+  test('reports that everything may have changed after the listening connection was lost', async () => {
     const accountId = await newAccount(sql)
     const { told } = await watch(accountId)
     const [ended] = await sql`
@@ -163,7 +163,7 @@ describe('an account that is watched', () => {
   })
 })
 
-test('while nobody watches, nothing is asked of the store', async () => {
+test('without watchers, nothing is queried', async () => {
   let statements = 0
   const counting = new Proxy(sql, {
     apply: (target, that, args) => {
@@ -181,8 +181,8 @@ test('while nobody watches, nothing is asked of the store', async () => {
   expect(statements).toBe(before)
 })
 
-describe('what a process tells of its own changes', () => {
-  test('is one notification for an account and moment, however much it was', async () => {
+describe('notifications of a process’s own changes', () => {
+  test('are one per account and interval, however many changes there were', async () => {
     const [one, two] = [newId('acct'), newId('acct')]
     const heard: string[] = []
     await new Promise<void>((resolve) => {
@@ -196,7 +196,7 @@ describe('what a process tells of its own changes', () => {
     expect(heard.sort()).toEqual([`${one} payments`, `${two} activity`, `${two} payments`].sort())
   })
 
-  test('is told before it closes', async () => {
+  test('are sent before it closes', async () => {
     const accountId = await newAccount(sql)
     const { told } = await watch(accountId)
     const notifier = new ChangeNotifier({ sql, log, delayMs: NEVER_MS })
@@ -215,12 +215,12 @@ describe('a stream', () => {
     return streams.open(newId('acct'), isSignedIn)
   }
 
-  test('a comment at least every 15 s, a look at the session at least every 30 s', () => {
+  test('sends a comment at least every 15 s, and checks the session at least every 30 s', () => {
     expect(STREAM_TIMES.heartbeatMs).toBeLessThanOrEqual(15_000)
     expect(STREAM_TIMES.sessionCheckMs).toBeLessThanOrEqual(30_000)
   })
 
-  test('is kept by a comment again and again', async () => {
+  test('is kept alive by repeated comments', async () => {
     const stream = await open({ heartbeatMs: 20, sessionCheckMs: NEVER_MS }, async () => true)
     let text = ''
     stream.on('data', (chunk) => {
@@ -229,7 +229,7 @@ describe('a stream', () => {
     await eventually(() => text.split(': still here\n\n').length > 3, 'comments')
   })
 
-  test('ends when its session is over, and stays while nobody can say', async () => {
+  test('ends with its session, and stays open while that is unknown', async () => {
     let answer: () => Promise<boolean> = async () => true
     const stream = (await open({ heartbeatMs: NEVER_MS, sessionCheckMs: 20 }, () => answer())).resume()
     answer = () => Promise.reject(new Error('the store is down'))

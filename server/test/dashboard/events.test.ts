@@ -46,7 +46,7 @@ const settled = (stream: Stream): Promise<boolean> =>
     25_000,
   )
 
-test('it is a stream of events that no cache and no proxy keeps', async () => {
+test('it is an event stream that is neither cached nor buffered', async () => {
   const stream = await listen(ann)
   expect(stream.headers).toMatchObject({
     'content-type': 'text/event-stream; charset=utf-8',
@@ -60,7 +60,7 @@ test('it is a stream of events that no cache and no proxy keeps', async () => {
   stream.close()
 })
 
-test('a node becomes ready, without a reload: told within 2 s, as is everything else that a page shows of it', async () => {
+test('a node becomes ready without a reload: reported within 2 s, like all its visible changes', async () => {
   const stream = await listen(ann)
   const { node } = await ann.create()
   await ann.until(node.id, 'ready')
@@ -84,7 +84,7 @@ test('a node becomes ready, without a reload: told within 2 s, as is everything 
   stream.close()
 })
 
-test('a payment: asked for, settled, paid; whoever did it, by whatever way', async () => {
+test('a payment is reported when created, settled and paid, whatever caused it', async () => {
   const { node } = await ann.createReady()
   const owner = await ann.owner()
   const stream = await listen(ann)
@@ -105,7 +105,7 @@ test('a payment: asked for, settled, paid; whoever did it, by whatever way', asy
   stream.close()
 })
 
-test('a row that appears below one that was there before is told too: transactions end in any order', async () => {
+test('a row that appears below an existing one is reported too: transactions commit in any order', async () => {
   const stream = await listen(ann)
   await settled(stream)
   let release = (): void => undefined
@@ -126,7 +126,7 @@ test('a row that appears below one that was there before is told too: transactio
   stream.close()
 })
 
-test('of another account nothing is told', async () => {
+test('nothing of another account is reported', async () => {
   const bob = await signUp(server)
   const stream = await listen(bob)
   await settled(stream)
@@ -135,7 +135,7 @@ test('of another account nothing is told', async () => {
   stream.close()
 })
 
-test('what another process on the same database changes is told: nodes, payments and the log', async () => {
+test('changes by another process on the same database are reported: nodes, payments and activity', async () => {
   const replica = new Server({
     env: { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url },
   })
@@ -158,7 +158,7 @@ test('what another process on the same database changes is told: nodes, payments
   await replica.stop()
 })
 
-test('at most ten connections of an account: the eleventh is let in, the oldest goes, and is not back at once', async () => {
+test('at most ten connections per account: the eleventh replaces the oldest, which does not reconnect at once', async () => {
   const dora = await signUp(server)
   const ten: Stream[] = []
   for (let count = 0; count < 10; count++) ten.push(await listen(dora))
@@ -180,7 +180,7 @@ test('at most ten connections of an account: the eleventh is let in, the oldest 
   }, 'room')
 })
 
-test('a session that is over ends its stream, and no other', async () => {
+test('the end of a session ends its stream, and no other', async () => {
   const eve = await signUp(server)
   const other = await signUp(server)
   const [stream, kept] = [await listen(eve), await listen(other)]
@@ -193,12 +193,12 @@ test('a session that is over ends its stream, and no other', async () => {
   kept.close()
 })
 
-test('HEAD does not listen', async () => {
+test('HEAD opens no stream', async () => {
   const { status } = await ann.send('HEAD', '/events', { timeoutMs: 3_000 })
   expect([404, 405]).toContain(status)
 })
 
-test('a reader that does not read costs nobody else anything', async () => {
+test('a client that does not read does not affect others', async () => {
   const fay = await signUp(server)
   const silent = request({
     host: '127.0.0.1',
@@ -225,7 +225,7 @@ test('a reader that does not read costs nobody else anything', async () => {
 })
 
 describe('when the service stops or the store goes', () => {
-  test('SIGTERM with open streams: they end, the service exits 0 within 10 s, and a new one is listened to again', async () => {
+  test('SIGTERM with open streams: they end, the service exits 0 within 10 s, and clients can listen to the next one', async () => {
     const own = await startServer({ env: { TRUST_PROXY: '1' } })
     const gus = await signUp(own)
     const open = await Promise.all([gus.listen(), gus.listen(), gus.listen()])
@@ -242,7 +242,7 @@ describe('when the service stops or the store goes', () => {
     again.close()
   })
 
-  test('the store goes and comes back: the stream stays, and what changed meanwhile is told', async () => {
+  test('the store goes down and comes back: the stream stays open, and changes in between are reported', async () => {
     const own = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1' } })
     const hal = await signUp(own)
     const stream = await hal.listen()

@@ -50,7 +50,7 @@ const live = (id: string) => ann.want(200, 'GET', `/nodes/${id}/live`)
 const paymentsOf = async (id: string) => (await ann.want(200, 'GET', `/nodes/${id}/payments`)).payments
 
 describe('a node is operated as the public API does it', () => {
-  test('start, stop, restart, and what may not be: the same states and the same words', async () => {
+  test('start, stop, restart and their refusals: the same states and messages', async () => {
     const { id } = limited.node
     const owner = await ann.owner()
     expect((await ann.refusal('POST', `/nodes/${id}/start`)).slice(0, 2)).toEqual([400, 'invalid_node_state'])
@@ -82,7 +82,7 @@ describe('a node is operated as the public API does it', () => {
     )
   })
 
-  test('the operation that runs is shown while it runs', async () => {
+  test('an operation is shown while it is in progress', async () => {
     const stopping = ann.want(200, 'POST', `/nodes/${limited.node.id}/stop`)
     await eventually(async () => (await ann.want(200, 'GET', `/nodes/${limited.node.id}`)).operation === 'stop', 'the operation')
     await stopping
@@ -102,7 +102,7 @@ describe('a node is operated as the public API does it', () => {
     )
   })
 
-  test('an update is offered, made, and gone from the offers', async () => {
+  test('an update is offered, carried out, and no longer offered', async () => {
     const { id } = limited.node
     const updates = () => ann.want(200, 'GET', `/nodes/${id}/updates`)
     expect(await updates()).toMatchObject({ latestVersion: '0.9.0', updateAvailable: true, lastUpdateError: null })
@@ -117,7 +117,7 @@ describe('a node is operated as the public API does it', () => {
     expect(await live(id)).toMatchObject({ isReachable: true, version: expect.stringMatching(/^0\.9\.0/) })
   })
 
-  test('C26: a deleted one is gone; one that holds funds only when that is meant', async () => {
+  test('C26: a deleted node is gone; one that holds funds is only deleted with force', async () => {
     const { node } = await ann.createReady()
     await give(node.id, 10_000)
     expect((await ann.refusal('DELETE', `/nodes/${node.id}?force=false`, { json: {} })).slice(0, 2)).toEqual([
@@ -131,7 +131,7 @@ describe('a node is operated as the public API does it', () => {
   })
 })
 
-describe('money that is there, and money that nobody can see now', () => {
+describe('known and unknown balances', () => {
   test('balance, channels, height and version are the node’s own', async () => {
     expect(await live(full.node.id)).toEqual({
       isReachable: true,
@@ -144,7 +144,7 @@ describe('money that is there, and money that nobody can see now', () => {
     expect(await balanceOf(full)).toBeGreaterThan(0)
   })
 
-  test('a node that never had a channel has nothing, and that is known', async () => {
+  test('a node that never had a channel has a known balance of zero', async () => {
     const carl = await signUp(server)
     const { node } = await carl.createReady()
     expect(await carl.want(200, 'GET', `/nodes/${node.id}/live`)).toMatchObject({
@@ -155,7 +155,7 @@ describe('money that is there, and money that nobody can see now', () => {
     })
   })
 
-  test('while the peer is away the balance is unknown, never zero, and it comes back', async () => {
+  test('while the peer is offline the balance is unknown, never zero, and it comes back', async () => {
     const before = await balanceOf(full)
     await fault(server, full, 'peer_down')
     await eventually(async () => (await live(full.node.id)).channels.usable === 0, 'the channel to be offline')
@@ -170,7 +170,7 @@ describe('money that is there, and money that nobody can see now', () => {
     await eventually(async () => (await live(full.node.id)).balanceSat === before, 'the balance')
   })
 
-  test('a node that hangs is said to be away within 4 s, and holds up nobody else', async () => {
+  test('a hung node is reported as unreachable within 4 s, and holds up no other', async () => {
     await fault(server, full, 'hang')
     const since = performance.now()
     const [hung, well] = await Promise.all([live(full.node.id), live(limited.node.id)])
@@ -183,7 +183,7 @@ describe('money that is there, and money that nobody can see now', () => {
 })
 
 describe('invoices', () => {
-  test('an invoice with an amount, one without, and what becomes of them', async () => {
+  test('invoices with and without an amount, before and after payment', async () => {
     const { id } = limited.node
     const path = `/nodes/${id}/invoices`
     const asked = await ann.want(201, 'POST', path, { json: { amountSat: 2500, description: 'Two teas' } })
@@ -205,7 +205,7 @@ describe('invoices', () => {
       expect((await ann.refusal('GET', `${path}/${hash}`)).slice(0, 2)).toEqual([404, 'not_found'])
   })
 
-  test('C5: amounts and descriptions that are none', async () => {
+  test('C5: invalid amounts and descriptions', async () => {
     for (const json of [
       {},
       { description: 'x', amountSat: 0 },
@@ -224,7 +224,7 @@ describe('invoices', () => {
 })
 
 describe('C30: what the dashboard may do with a node', () => {
-  test('with full access it sends, and says what it cost', async () => {
+  test('with full access it sends, and reports the cost', async () => {
     const [mine, theirs] = [await balanceOf(full), await balanceOf(shop)]
     const sent = await pay(full.node.id, { invoice: await invoiceOf(shop, 1000) })
     expect(sent).toEqual({ outcome: 'sent', reason: null, amountSat: 1000, feeSat: 8 })
@@ -234,7 +234,7 @@ describe('C30: what the dashboard may do with a node', () => {
     expect(activity[0]).toMatchObject({ action: 'node.pay', actor: ann.userId, target: full.node.id })
   })
 
-  test('with limited access it reads and makes invoices, and does not send: no money moves', async () => {
+  test('with limited access it reads and creates invoices but does not send: no money moves', async () => {
     const before = await balanceOf(limited)
     const invoice = await invoiceOf(shop, 1000)
     const answer = await refused(limited.node.id, { invoice })
@@ -244,7 +244,7 @@ describe('C30: what the dashboard may do with a node', () => {
     expect((await live(limited.node.id)).balanceSat).toBe(before)
   })
 
-  test('it is the node that refuses: what is stored of a limited node cannot send, whoever asks with it', async () => {
+  test('the node itself refuses: the password stored for a limited node cannot send', async () => {
     const [row] = await sql`SELECT host FROM nodes WHERE id = ${limited.node.id}`
     const master = masterKeyOf(Buffer.from(server.masterKey, 'base64'))
     const access = await accessTo(sql, [master], row?.host, addressIn(server.dataDir))(limited.node.id)
@@ -254,7 +254,7 @@ describe('C30: what the dashboard may do with a node', () => {
     expect(await payInvoice(access.address, access.password(), wish, 5_000)).toEqual({ answer: 'wrong password' })
   })
 
-  test('also when our own check is gone: the row says full, the stored password does not', async () => {
+  test('even without our own check: the row says full, but the stored password is the restricted one', async () => {
     const before = await balanceOf(limited)
     await sql`UPDATE nodes SET access_mode = 'full' WHERE id = ${limited.node.id}`
     expect((await refused(limited.node.id, { invoice: await invoiceOf(shop, 1000) })).slice(0, 2)).toEqual([
@@ -267,7 +267,7 @@ describe('C30: what the dashboard may do with a node', () => {
 })
 
 describe('sending', () => {
-  test('an invoice without an amount takes one; one with an amount takes no other', async () => {
+  test('an invoice without an amount requires one; one with an amount accepts no other', async () => {
     const open = await invoiceOf(shop, undefined)
     expect((await refused(full.node.id, { invoice: open }))[2]).toContain('amountSat')
     expect(await pay(full.node.id, { invoice: open, amountSat: 77 })).toMatchObject({ outcome: 'sent', amountSat: 77 })
@@ -276,7 +276,7 @@ describe('sending', () => {
     expect(await pay(full.node.id, { invoice: fixed, amountSat: 50 })).toMatchObject({ outcome: 'sent', amountSat: 50 })
   })
 
-  test('as people paste it: from a link, from a QR code, with a line around it', async () => {
+  test('pasted invoices: from a link, from a QR code, with line breaks', async () => {
     for (const written of [
       (text: string) => `lightning:${text}`,
       (text: string) => text.toUpperCase(),
@@ -286,7 +286,7 @@ describe('sending', () => {
       expect(await pay(full.node.id, { invoice: written(await invoiceOf(shop, 5)) })).toMatchObject({ outcome: 'sent' })
   })
 
-  test('what is no invoice, of another network, or expired, does not reach the node', async () => {
+  test('an invalid invoice, one of another network and an expired one do not reach the node', async () => {
     const mainnet =
       'lnbc1pvjluezsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygspp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqdpl2pkx2ctnv5sxxmmwwd5kgetjypeh2ursdae8g6twvus8g6rfwvs8qun0dfjkxaq9qrsgq357wnc5r2ueh7ck6q93dj32dlqnls087fxdwk8qakdyafkq3yap9us6v52vjjsrvywa6rt52cm9r9zqt8r2t7mlcwspyetp5h2tztugp9lfyql'
     expect((await refused(full.node.id, { invoice: mainnet, amountSat: 1 }))[2]).toMatch(/network/)
@@ -297,7 +297,7 @@ describe('sending', () => {
     expect((await refused(full.node.id, { invoice: brief }))[2]).toMatch(/expired/)
   })
 
-  test('a payment that fails says why, and nothing has moved', async () => {
+  test('a failed payment has a reason, and no money moved', async () => {
     const before = await balanceOf(full)
     expect(await pay(full.node.id, { invoice: await invoiceOf(shop, 10_000_000) })).toEqual({
       outcome: 'failed',
@@ -322,7 +322,7 @@ describe('sending', () => {
   })
 })
 
-test('the node’s list: both directions, newest first, at most 50, and no preimage in it', async () => {
+test('the list of payments has both directions, newest first, at most 50, and no preimages', async () => {
   const { id } = full.node
   for (let count = 0; count < 60; count++) await invoiceOf(full, count + 1)
   await pay(id, { invoice: await invoiceOf(shop, 123) })
@@ -407,7 +407,7 @@ describe('a node that does not say whether it has paid', () => {
     ['answers 504', status(504)],
     ['answers nonsense', json({ hello: 1 })],
     ['answers a preimage that is none', json({ paymentPreimage: 'x', recipientAmountSat: 1, routingFeeSat: 0 })],
-  ])('it %s after it has paid: it is asked about the payment, not to pay again', async (_name, reply) => {
+  ])('it %s after paying: the payment is looked up, not sent again', async (_name, reply) => {
     const before = await balanceOf(shop)
     const invoice = await invoiceOf(shop, 40)
     // The real node pays; only its answer is lost.
@@ -426,7 +426,7 @@ describe('a node that does not say whether it has paid', () => {
     expect(await balanceOf(shop)).toBe(before + 40)
   })
 
-  test('it has no record of it, or does not answer at all: the outcome is unknown, and that is said', async () => {
+  test('it has no record of it, or does not respond: the outcome is reported as unknown', async () => {
     says.set('payinvoice', hangUp)
     expect(await pay(full.node.id, { invoice: await invoiceOf(shop, 41) })).toEqual(UNKNOWN)
     says.set('payments/outgoingbyhash', hangUp)
@@ -434,7 +434,7 @@ describe('a node that does not say whether it has paid', () => {
     expect(paysAsked()).toBe(2)
   })
 
-  test('it is on its way: unknown. It failed just now: failed. It failed before we asked: that was another attempt', async () => {
+  test('in flight: unknown. Failed just now: failed. Failed before the request: that was another attempt', async () => {
     const invoice = await invoiceOf(shop, 42)
     const paymentHash = readInvoice(invoice)?.paymentHash
     const attempt = { type: 'outgoing_payment', subType: 'lightning', paymentHash, isPaid: false, sent: 42, fees: 0 }
@@ -453,7 +453,7 @@ describe('a node that does not say whether it has paid', () => {
     })
   })
 
-  test('its refusal of the request itself is a 502 without its words, and nobody listening is no payment', async () => {
+  test('its refusal of the request is a 502 without its message, and if nothing listens there is no payment', async () => {
     says.set('payinvoice', status(400))
     const answer = await refused(full.node.id, { invoice: await invoiceOf(shop, 43) })
     expect(answer.slice(0, 2)).toEqual([502, 'payment_service_unavailable'])
@@ -461,7 +461,7 @@ describe('a node that does not say whether it has paid', () => {
     expect(asked.filter(({ path }) => path.includes('outgoing'))).toEqual([])
   })
 
-  test('a list that is none, a balance that is none: 502, or unknown', async () => {
+  test('an invalid list is a 502, and an invalid balance is unknown', async () => {
     says.set('payments/incoming', json({ not: 'a list' }))
     expect((await ann.refusal('GET', `/nodes/${full.node.id}/payments`)).slice(0, 2)).toEqual([
       502,

@@ -72,7 +72,7 @@ describe('what it says', () => {
   })
   const overview = () => ann.want(200, 'GET', '/overview')
 
-  test('sats are counted when the node reported them, whether or not anybody has validated, by quarters of an hour that fit every time zone', async () => {
+  test('sats count from the node’s report, validated or not, in quarter hours that fit every time zone', async () => {
     expect((await overview()).received).toEqual({ now: expect.any(Number), quarterHours: [] })
     await insertPayments(ann.accountId, nodeId, [
       { ageSeconds: 100, amountSat: 1, settledAgo: 0, isPaid: true },
@@ -96,7 +96,7 @@ describe('what it says', () => {
     expect(checklist).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: true })
   })
 
-  test('dashboard: a node that is ready and does not answer is not counted among the ready ones, and the pages are told', async () => {
+  test('dashboard: a ready node that does not respond is not counted as ready, and pages are notified', async () => {
     const bob = await signUp(server)
     const { node } = await bob.createReady()
     const [copy = ''] = await insertNodes(bob.accountId, node.id, 1)
@@ -110,7 +110,7 @@ describe('what it says', () => {
     expect(await isSilent()).toBe(false)
   })
 
-  test('dashboard: what to do next is ticked by what was done, and only in this account', async () => {
+  test('dashboard: the checklist reflects what was done, in this account only', async () => {
     const bob = await signUp(server)
     const list = async () => (await bob.want(200, 'GET', '/overview')).checklist
     expect(await list()).toEqual({ hasNode: false, hasKey: false, hasChallenge: false, hasPaidRequest: false })
@@ -216,7 +216,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     ['the nodes', (store) => listNodes(store, ann.accountId)],
     ['the keys', (store) => listKeys(store, ann.accountId)],
   ]
-  test.each(statements)('%s: no scan over a large table, and quick', async (_name, run) => {
+  test.each(statements)('%s: no scan of a large table, and fast', async (_name, run) => {
     const plans = await explained(run)
     expect(plans.length).toBeGreaterThan(0)
     for (const { ms, plan } of plans) {
@@ -227,13 +227,13 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     }
   })
 
-  test('a redemption still touches no index', async () => {
+  test('a redemption still updates no index', async () => {
     const indexes = await sql`SELECT indexdef FROM pg_indexes WHERE tablename = 'paid_payments'`
     expect(indexes).toHaveLength(2)
     expect(indexes.map(({ indexdef }) => indexdef).filter((text) => /redeem/.test(text))).toEqual([])
   })
 
-  test('the routes answer', async () => {
+  test('the routes respond', async () => {
     const quick = async (path: string): Promise<number> => {
       await ann.want(200, 'GET', path)
       const since = performance.now()

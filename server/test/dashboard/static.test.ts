@@ -54,14 +54,14 @@ afterAll(() => app.close())
 
 const get = (path: string, headers: Record<string, string> = {}): Promise<Answer> => send(port, 'GET', path, { headers })
 
-test('/ and /dashboard lead to the app', async () => {
+test('/ and /dashboard redirect to the app', async () => {
   for (const path of ['/', '/dashboard']) {
     const { status, headers } = await get(path)
     expect([path, status, headers.location]).toEqual([path, 302, '/dashboard/'])
   }
 })
 
-test('whoever opens a page is about to sign in: the library for it is loaded meanwhile, and not for a script', async () => {
+test('opening a page preloads the sign-in library; loading a script does not', async () => {
   const before = signInLoads
   await get('/dashboard/assets/index-a1b2c3.js')
   await get('/v1/nodes')
@@ -70,7 +70,7 @@ test('whoever opens a page is about to sign in: the library for it is loaded mea
   expect(signInLoads).toBe(before + 1)
 })
 
-test('every page of the app is the one page, which no cache keeps', async () => {
+test('every path of the app returns the same page, which is not cached', async () => {
   for (const path of ['', 'nodes', 'nodes/node_d1vqmr0q3r5f65kbsy7d', 'link', 'developers/api-keys', 'index.html']) {
     const { status, headers, text } = await get(`/dashboard/${path}`)
     expect([path, status, text]).toEqual([path, 200, PAGE])
@@ -79,7 +79,7 @@ test('every page of the app is the one page, which no cache keeps', async () => 
   expect((await get('/dashboard/nodes?tab=payments')).text).toBe(PAGE)
 })
 
-test('nothing may run in it, be loaded into it or be put around it that is not its own', async () => {
+test('it runs and loads only its own files, and cannot be framed', async () => {
   for (const path of ['', 'assets/index-a1b2c3.js', 'icon.svg']) {
     const { headers } = await get(`/dashboard/${path}`)
     const policy = Object.fromEntries(
@@ -110,7 +110,7 @@ test('nothing may run in it, be loaded into it or be put around it that is not i
   }
 })
 
-test('what has a hash in its name is kept for ever; what is gone is not a page', async () => {
+test('files with a hash in their name are immutable; a missing file is not the page', async () => {
   const script = await get('/dashboard/assets/index-a1b2c3.js')
   expect([script.status, script.text]).toEqual([200, SCRIPT])
   expect(script.headers).toMatchObject({
@@ -128,7 +128,7 @@ test('what has a hash in its name is kept for ever; what is gone is not a page',
   }
 })
 
-test('it is sent compressed to who takes that, and only then', async () => {
+test('it is sent compressed only to clients that accept that', async () => {
   const path = '/dashboard/assets/index-a1b2c3.js'
   const length = async (encoding?: string): Promise<[string | undefined, boolean]> => {
     const { headers } = await get(path, encoding === undefined ? {} : { 'accept-encoding': encoding })
@@ -146,13 +146,13 @@ test('it is sent compressed to who takes that, and only then', async () => {
   }
 })
 
-test('what is still current is not sent again', async () => {
+test('an unchanged file is not sent again', async () => {
   const { headers } = await get('/dashboard/icon.svg')
   const again = await get('/dashboard/icon.svg', { 'if-none-match': String(headers.etag) })
   expect([again.status, again.text, again.headers['cache-control']]).toEqual([304, '', 'max-age=3600'])
 })
 
-test('no path leads out of it, however it is written', async () => {
+test('no path leads out of its directory, in any spelling', async () => {
   const paths = [
     '..%2fsecret.txt',
     '..%2f..%2fetc%2fpasswd',
@@ -178,13 +178,13 @@ test('no path leads out of it, however it is written', async () => {
   }
 })
 
-test('HEAD has the headers and no body; nothing else is taken', async () => {
+test('HEAD has the headers and no body; other methods are refused', async () => {
   const head = await send(port, 'HEAD', '/dashboard/')
   expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', String(PAGE.length)])
   for (const method of ['POST', 'PUT', 'DELETE']) expect((await send(port, method, '/dashboard/nodes')).status).toBe(404)
 })
 
-test('before it is built a sentence says how to build it, and everything else works', async () => {
+test('before it is built, a message says how to build it, and everything else works', async () => {
   const unbuilt = await serving(join(temporaryDirectory(), 'nothing'))
   const answer = await unbuilt.inject('/dashboard/')
   expect([answer.statusCode, answer.json().error.message]).toEqual([404, expect.stringContaining('npm run build')])

@@ -35,7 +35,7 @@ import {
 } from '../support/shop.ts'
 
 describe('a challenge', () => {
-  test('MPP 1, MPP 23: 201 with four fields, mpp unless said otherwise, and no cache may keep it', async () => {
+  test('MPP 1, MPP 23: 201 with four fields, mpp by default, and not cacheable', async () => {
     for (const protocol of [undefined, 'mpp']) {
       const answer = await ask(wish({ protocol }))
       expect([answer.status, answer.headers['cache-control']]).toEqual([201, 'no-store'])
@@ -48,7 +48,7 @@ describe('a challenge', () => {
     }
   })
 
-  test('L402 1, L402 18: 201 with four fields, and no cache may keep it', async () => {
+  test('L402 1, L402 18: 201 with four fields, and not cacheable', async () => {
     const answer = await ask(wish({ protocol: 'l402' }))
     expect([answer.status, answer.headers['cache-control']]).toEqual([201, 'no-store'])
     expect(answer.json()).toEqual({
@@ -130,7 +130,7 @@ describe('a challenge', () => {
     expect(macaroonIn(challenge).subarray(79, -32).toString('latin1')).toBe(`\0${bytes}\0\x06\x20`)
   })
 
-  test('MPP 18, L402 8, L402 9: the same wish twice is two payments that share nothing', async () => {
+  test('MPP 18, L402 8, L402 9: two identical requests create two payments that share nothing', async () => {
     for (const protocol of PROTOCOLS) {
       const both = [await charge(merchant, shop, { protocol }), await charge(merchant, shop, { protocol })]
       const [one, other] = both.map(({ id, challenge }) => {
@@ -144,7 +144,7 @@ describe('a challenge', () => {
     }
   })
 
-  test('MPP 20: one line of printable ASCII below 8 KB, also with the longest description there can be', async () => {
+  test('MPP 20: one line of printable ASCII below 8 KB, even with the longest description', async () => {
     for (const protocol of PROTOCOLS) {
       const { challenge } = await charge(merchant, shop, { protocol, amountSat: MAX_SAT, description: '\u{10ffff}'.repeat(500) })
       expect(challenge).toMatch(/^[\x20-\x7e]+$/)
@@ -155,13 +155,13 @@ describe('a challenge', () => {
 
 const hex = (bytes: Buffer, from: number, to?: number): string => bytes.subarray(from, to).toString('hex')
 
-describe('C34: what is looked at first', () => {
-  test('C34: a bad body is a bad body, whatever the node is', async () => {
+describe('C34: the order of checks', () => {
+  test('C34: an invalid body is a 400, whatever the node', async () => {
     expect(await refusal(wish({ nodeId: stall.node.id, amountSat: 0 }))).toEqual(BAD)
     expect(await refusal(wish({ nodeId: 'nothing', description: ' ' }))).toEqual(BAD)
   })
 
-  test('C34: unknown, another account’s and deleted nodes are the same 404, and no id is too odd for it', async () => {
+  test('C34: unknown, another account’s and deleted nodes are the same 404, and so is any invalid id', async () => {
     const gone = await merchant.createReady({ name: 'gone' })
     await merchant.want(204, 'DELETE', `/nodes/${gone.node.id}`)
     const ids = [newId('node'), stall.node.id, gone.node.id, newId('pay'), '', '\0', '../nodes', shop.node.id.toUpperCase()]
@@ -171,7 +171,7 @@ describe('C34: what is looked at first', () => {
     expect(answers.map(({ status, text }) => [status, text])).toEqual(answers.map(() => [404, first?.text]))
   })
 
-  test('C34: a node that is not ready cannot be paid: 502, until it is again', async () => {
+  test('C34: a node that is not ready cannot be paid: 502 until it is', async () => {
     const { node } = await merchant.create({ name: 'slow to rise' })
     const unavailable = [502, 'payment_service_unavailable']
     expect(await refusal(wish({ nodeId: node.id }))).toEqual(unavailable)
@@ -186,7 +186,7 @@ describe('C34: what is looked at first', () => {
     await merchant.delete(node.id)
   })
 
-  test('C34, C41: a node that hangs is given 5 s, nobody else waits for it, and nothing is left of the attempt', async () => {
+  test('C34, C41: a hung node is given 5 s, no one else waits for it, and nothing is left of the attempt', async () => {
     const hung = await merchant.createReady({ name: 'hung' })
     await fault(server, hung, 'hang')
     const kept = await paymentsKept()
@@ -249,14 +249,14 @@ describe('the body', () => {
     expect(await refusal(body())).toEqual(BAD)
   })
 
-  test('C34: no body, and half of one, are 400', async () => {
+  test('C34: a missing and an incomplete body are 400', async () => {
     const path = '/gateway/payments'
     expect(await merchant.refusal('POST', path)).toEqual(BAD)
     const headers = { 'content-type': 'application/json' }
     expect(await merchant.refusal('POST', path, { headers, body: '{"nodeId"' })).toEqual(BAD)
   })
 
-  test('MPP 19: an amount that is none is 400, and the node is not asked for anything', async () => {
+  test('MPP 19: an invalid amount is 400, and the node is not asked for anything', async () => {
     const [made, kept] = [await invoicesMade(shop), await paymentsKept()]
     const amounts = ['0', '-1', '-0', '1.5', '0.999', '"10"', '1e400', String(MAX_SAT + 1), '9007199254740993', '1e21', '[10]']
     for (const amount of amounts) {
@@ -271,7 +271,7 @@ describe('the body', () => {
   })
 
   test.each([1, 2_100_000_000_000_000 / 1000, MAX_SAT - 1, MAX_SAT])(
-    'MPP 7, MPP 9, L402 7: %i sat is an amount',
+    'MPP 7, MPP 9, L402 7: %i sat is a valid amount',
     async (amountSat) => {
       for (const protocol of PROTOCOLS) {
         const { id, challenge } = await charge(merchant, shop, { amountSat, protocol })
@@ -326,12 +326,12 @@ describe('C35: descriptions', () => {
     expect(await refusal(wish({ description }))).toEqual(BAD)
   })
 
-  test('C35: nothing but white space of any kind is 400, alone and mixed', async () => {
+  test('C35: only white space of any kind is 400, alone and mixed', async () => {
     for (const description of [...blanks].flatMap((blank) => [blank, blank.repeat(3), ` ${blank} `]))
       expect([shown(description), ...(await refusal(wish({ description })))]).toEqual([shown(description), ...BAD])
   })
 
-  test('C35: every C0, DEL and C1 control is 400, wherever it stands', async () => {
+  test('C35: every C0, DEL and C1 control is 400, at any position', async () => {
     const controls = [...times(32, (code) => code), ...times(33, (index) => 127 + index)]
     for (const control of controls.map((code) => String.fromCharCode(code))) {
       const descriptions = [control, `${control}x`, `x${control}x`, `x${control}`]
@@ -351,7 +351,7 @@ describe('who may', () => {
     ['POST', '/gateway/payments/x/validate'],
     ['POST', '/gateway/payments/x/redeem'],
   ]
-  test.each(routes)('%s %s wants a key with gateway:write, before it looks at anything else', async (method, path) => {
+  test.each(routes)('%s %s requires a key with gateway:write before anything else is checked', async (method, path) => {
     const plain = await newOwner(server, { accountId: merchant.accountId })
     const nobody = { headers: { authorization: 'Bearer byk_0000000000000000000000000000000000cR7l' } }
     for (const answer of [
@@ -362,7 +362,7 @@ describe('who may', () => {
     }
   })
 
-  test('a key with gateway:write alone creates and reads; it changes no node', async () => {
+  test('a key with only gateway:write creates and reads payments, but changes no node', async () => {
     const till = new Owner(server, await server.newKey(['gateway:write'], merchant.accountId))
     const { id } = await charge(till, shop)
     expect((await till.send('GET', `/gateway/payments/${id}`)).status).toBe(200)
@@ -371,7 +371,7 @@ describe('who may', () => {
 })
 
 describe('C36: limits', () => {
-  test('C36: nothing under /gateway and not /api-key counts in the node limit', async () => {
+  test('C36: neither /gateway nor /api-key counts towards the node limit', async () => {
     const strict = await startServer({ env: { ...server.sharedStoreEnv, ROLE: 'api', RATE_LIMIT_MAX: '3' } })
     const send = (method: string, path: string): Promise<Answer> => strict.send(method, `/v1${path}`, { token: merchant.key.key })
     const calls = times(60, (index) =>
@@ -424,7 +424,7 @@ describe('C36: limits', () => {
     await strict.stop()
   })
 
-  test('C36: a node has no more open challenges than MAX_OPEN_CHALLENGES; what was paid or has expired makes room', async () => {
+  test('C36: a node has at most MAX_OPEN_CHALLENGES open challenges; paid and expired ones make room', async () => {
     const strict = await startServer({ env: { MAX_OPEN_CHALLENGES: '5' } })
     const seller = await newMerchant(strict)
     const [busy, other] = [await seller.createReady(), await seller.createReady()]
@@ -475,7 +475,7 @@ describe('C36: limits', () => {
     await strict.stop()
   })
 
-  test('C36: the count of open challenges reads the index that is made for it, and no more than the limit', async () => {
+  test('C36: the count of open challenges uses its own index, and reads no more than the limit', async () => {
     const sql = storeOf(server)
     const [row] = await sql.begin(async (transaction) => {
       await transaction`SET LOCAL enable_seqscan = off`

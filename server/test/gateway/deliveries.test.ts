@@ -59,7 +59,7 @@ const ONCE = [
 ]
 
 describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
-  test('C45: is its request’s alone until its time is over; repeating it gives the same answer and no more time', async () => {
+  test('C45: belongs to its request until the hold ends; a repeat gets the same answer and no more time', async () => {
     const paid = await bought({ protocol })
     const first = await hold(paid, 'a', more)
     expect(first.status).toBe(200)
@@ -75,7 +75,7 @@ describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
     }
   })
 
-  test('C45: lapses, and is then another’s; who held it before can neither confirm nor release it', async () => {
+  test('C45: lapses and can be claimed by another; the previous holder can neither confirm nor release it', async () => {
     const paid = await bought({ protocol })
     expect(await refusal(hold(paid, 'a', more))).toEqual(OK)
     await lapse(paid)
@@ -88,7 +88,7 @@ describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
     expect(await refusal(hold(paid, 'c', more))).toEqual(REDEEMED)
   })
 
-  test('C45: that lapsed is had again by its own request, for as long again', async () => {
+  test('C45: that lapsed can be claimed again by its own request, with a full hold', async () => {
     const paid = await bought({ protocol })
     const first = await hold(paid, 'a', more)
     await lapse(paid)
@@ -96,7 +96,7 @@ describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
     expect(await refusal(hold(paid, 'b', more))).toEqual(IN_PROGRESS)
   })
 
-  test('C45: that lapsed can still be confirmed while nobody else has it', async () => {
+  test('C45: that lapsed can still be confirmed while no one else has claimed it', async () => {
     const paid = await bought({ protocol })
     await hold(paid, 'a', more)
     await lapse(paid)
@@ -105,7 +105,7 @@ describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
     expect((await merchant.get(paid.id)).redeemedAt).toEqual(expect.any(Number))
   })
 
-  test('C48: released, the same credential is good for another request, and never again for this one', async () => {
+  test('C48: once released, the credential works for another request, and never again for this one', async () => {
     const paid = await bought({ protocol })
     await hold(paid, 'a', more)
     expect((await merchant.release(paid, 'a', { reason: 'upstream is down' })).json()).toEqual({
@@ -127,7 +127,7 @@ describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
     expect([...lines]).toEqual([{ detail: { reason: 'upstream is down' } }])
   })
 
-  test('C48: a late duplicate of a release frees nothing, also not after the next one lapsed or was released', async () => {
+  test('C48: a late duplicate of a release frees nothing, even after the next claim lapsed or was released', async () => {
     const paid = await bought({ protocol })
     await hold(paid, 'a', more)
     await merchant.release(paid, 'a')
@@ -154,7 +154,7 @@ describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
 })
 
 describe('release', () => {
-  test('C48: of twenty at once one frees it, and all are told the same', async () => {
+  test('C48: of twenty concurrent releases one frees it, and all get the same answer', async () => {
     const paid = await bought()
     await hold(paid, 'a')
     const answers = await Promise.all(Array.from({ length: 20 }, () => merchant.release(paid, 'a')))
@@ -163,7 +163,7 @@ describe('release', () => {
     expect(lines).toHaveLength(1)
   })
 
-  test('C48: a final and a confirmed delivery can be given back too: a handler may find out late', async () => {
+  test('C48: a final or confirmed delivery can also be released: a handler may fail late', async () => {
     for (const claim of [{}, HELD]) {
       const paid = await bought()
       expect(await refusal(merchant.redeem(paid, { requestId: 'a', ...claim }))).toEqual(OK)
@@ -215,7 +215,7 @@ describe('release', () => {
 })
 
 describe('delivered', () => {
-  test('C45: a batch answers each in its order; unknown, foreign, unclaimed and repeated ones do not hinder the rest', async () => {
+  test('C45: a batch is answered in order; unknown, foreign, unclaimed and repeated entries do not affect the rest', async () => {
     const [one, two, free] = await Promise.all([bought(), bought(), bought()])
     const strangersNode = (await stranger.owner.createReady()).node.id
     const foreign = await stranger.createPaid(strangersNode)
@@ -251,7 +251,7 @@ describe('delivered', () => {
     expect(await refusal(hold(two, 'c'))).toEqual(REDEEMED)
   })
 
-  test('C45: a hundred at most, none is too few, and each needs both names', async () => {
+  test('C45: a batch has 1 to 100 entries, each with both ids', async () => {
     const one = { id: newId('pay'), requestId: 'a' }
     const sends = (json: object): Promise<Answer> => merchant.send('POST', '/delivered', { json })
     expect((await sends({ deliveries: Array(100).fill(one) })).status).toBe(200)
@@ -268,7 +268,7 @@ describe('delivered', () => {
     for (const json of bad) expect([json, await refusal(sends(json))]).toEqual([json, [400, 'bad_request']])
   })
 
-  test('C45: many batches with the same payments in any order, at once, all end', async () => {
+  test('C45: concurrent batches with the same payments in any order all complete', async () => {
     const payments = await Promise.all(Array.from({ length: 8 }, () => bought()))
     await Promise.all(payments.map((paid) => hold(paid, 'a')))
     const names = payments.map(({ id }) => ({ id, requestId: 'a' }))
@@ -386,7 +386,7 @@ describe('C45: expect', () => {
     },
   )
 
-  test.each(ONCE)('a payment without a resource is held to its description ($protocol)', async ({ protocol, more }) => {
+  test.each(ONCE)('a payment without a resource is compared by its description ($protocol)', async ({ protocol, more }) => {
     const paid = await bought({ description: 'GET /joke', protocol })
     expect((await merchant.get(paid.id)).resource).toBeNull()
     const wrong = await merchant.redeem(paid, { expect: { resource: 'GET /dear' }, ...more })
@@ -395,7 +395,7 @@ describe('C45: expect', () => {
     expect([right.status, right.json().resource]).toEqual([200, null])
   })
 
-  test('is looked at after the settlement, and never at the expense of a wrong credential’s own answer', async () => {
+  test('is checked after the settlement, and an invalid credential keeps its own error', async () => {
     const open = await merchant.create(nodeId, terms)
     const expected = { expect: { amountSat: 1 } }
     expect(await refusal(merchant.redeem({ ...open, credential: 'Payment x' }, expected))).toEqual([
@@ -443,7 +443,7 @@ describe('C45: expect', () => {
 })
 
 describe('reusable L402', () => {
-  test('C45: every redemption is 200 since the first, whatever is asked to be held', async () => {
+  test('C45: every redemption is 200 after the first, with or without a hold', async () => {
     const paid = await bought({ protocol: 'l402' })
     const first = await hold(paid, 'a')
     expect(first.status).toBe(200)
@@ -464,7 +464,7 @@ describe('reusable L402', () => {
     expect((await merchant.get(paid.id)).redeemedAt).toEqual(expect.any(Number))
   })
 
-  test('C45: while a single use is being delivered, or after it lapsed, the plain one is served all the same', async () => {
+  test('C45: while a single use is being delivered, or after it lapsed, a reusable redemption still succeeds', async () => {
     const paid = await bought({ protocol: 'l402' })
     await hold(paid, 'a', { singleUse: true })
     expect(await refusal(merchant.redeem(paid, { requestId: 'b' }))).toEqual(OK)
@@ -474,7 +474,7 @@ describe('reusable L402', () => {
   })
 })
 
-test('C39: the list finds what was paid and not served', async () => {
+test('C39: the list finds payments that were paid but not delivered', async () => {
   const seller = await newMerchant(server)
   const its = (await seller.owner.createReady()).node.id
   const isSettledThere = async ({ id }: Paid): Promise<boolean> => (await seller.get(id)).settledAt !== null

@@ -122,7 +122,7 @@ const STATES: State[] = CLAIM_NAMES.flatMap((claim) =>
   ),
 )
 
-describe('C38, C45: the quick statement and the judgement', () => {
+describe('C38, C45: the fast statement and the outcome tables agree', () => {
   test.each(STATES)('redeem: $claim, settled $isSettled, released by $released', async (state) => {
     for (const expected of Object.values(TERMS))
       for (const requestId of [ME, undefined])

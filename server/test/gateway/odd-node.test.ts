@@ -143,8 +143,8 @@ const ask = async (protocol: Protocol, description = DESCRIPTION): Promise<[stat
 }
 const count = async (): Promise<number> => (await storeOf(server)`SELECT count(*)::int AS n FROM gateway_payments`)[0]?.n
 
-describe('an invoice from a node that is not to be trusted', () => {
-  test('what the impostor makes is good where it changes nothing: otherwise the rest would prove nothing', async () => {
+describe('an invoice from an untrusted node', () => {
+  test('the impostor’s unchanged invoice is accepted: otherwise the rest would prove nothing', async () => {
     for (const protocol of PROTOCOLS) {
       const payment = await while_(
         'createinvoice',
@@ -249,7 +249,7 @@ describe('an invoice from a node that is not to be trusted', () => {
     expect(await count()).toBe(before)
   })
 
-  test('C34: one hash twice would let one payment count for two: the second is 502', async () => {
+  test('C34: a repeated hash would let one payment count twice: the second is 502', async () => {
     const same = made()
     for (const protocol of PROTOCOLS) {
       const answers = [
@@ -290,7 +290,7 @@ describe('an invoice from a node that is not to be trusted', () => {
     }
   })
 
-  test('C34: nothing of what a node says reaches the caller or the log', async () => {
+  test('C34: no text from a node reaches the caller or the log', async () => {
     const word = 'sekret-word-of-the-node'
     const replies: Reply[] = [{ status: 500, body: word }, { body: { serialized: word, paymentHash: hash } }, { body: word }]
     for (const reply of replies) {
@@ -306,9 +306,9 @@ describe('an invoice from a node that is not to be trusted', () => {
   })
 })
 
-describe('a node that tells nonsense about a payment', () => {
+describe('a node with an invalid answer about a payment', () => {
   test.each(PROTOCOLS)(
-    'C38, MPP 49, L402 48: has told nothing: 502, nothing changes, and its true word counts later (%s)',
+    'C38, MPP 49, L402 48: has not answered: 502, nothing changes, and its correct answer counts later (%s)',
     async (protocol) => {
       const payment = await charge(merchant, shop, { protocol })
       const preimage = await preimageFrom(shop, payment)
@@ -368,7 +368,7 @@ describe('a node that tells nonsense about a payment', () => {
   })
 })
 
-describe('what the node is asked because of its own events', () => {
+describe('queries caused by a node’s own events', () => {
   const secretOf = (): string =>
     /^webhook-secret=(.+)$/m.exec(readFileSync(join(server.dataDir, 'nodes', shop.node.id, 'phoenix.conf'), 'utf8'))?.[1] ?? ''
   const tell = async (paymentHash: string): Promise<number> => {
@@ -396,7 +396,7 @@ describe('what the node is asked because of its own events', () => {
     return { asks, atOnce }
   }
 
-  test('security 7: a hundred events about one invoice at once are one question, and a hundred more right after it none', async () => {
+  test('security 7: a hundred concurrent events about one invoice cause one query, and a hundred more right after it none', async () => {
     const hash = await openHash()
     await notAsked([hash])
     const { asks } = await asksAbout([hash], async () => {
@@ -408,7 +408,7 @@ describe('what the node is asked because of its own events', () => {
     expect(asks).toBeLessThan(20)
   })
 
-  test('C38: a crowd of validations of one payment is one question at a time', async () => {
+  test('C38: concurrent validations of one payment are one query at a time', async () => {
     const payment = await charge(merchant, shop)
     const hash = decoded(invoiceIn(payment.challenge)).paymentHash
     const credential = credentialOf(payment, await preimageFrom(shop, payment))
@@ -420,7 +420,7 @@ describe('what the node is asked because of its own events', () => {
     expect([asks > 0, atOnce]).toEqual([true, 1])
   })
 
-  test('security 7: events about invoices that are not ours make us ask nothing', async () => {
+  test('security 7: events about unknown invoices cause no query', async () => {
     const hashes = Array.from({ length: 50 }, () => randomBytes(32).toString('hex'))
     const { asks } = await asksAbout(hashes, async () => {
       expect(new Set(await Promise.all(hashes.map(tell)))).toEqual(new Set([204]))
@@ -428,7 +428,7 @@ describe('what the node is asked because of its own events', () => {
     expect(asks).toBe(0)
   })
 
-  test('security 7: events about many open invoices at once make us ask about some at a time', async () => {
+  test('security 7: concurrent events about many open invoices cause a few queries at a time', async () => {
     const hashes: string[] = []
     for (let count = 0; count < 80; count++) hashes.push(await openHash())
     await notAsked(hashes)

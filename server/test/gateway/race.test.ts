@@ -153,7 +153,7 @@ describe(`order ${seed}`, () => {
     { told: 'the node has told of the settlement', isHeard: true },
     { told: 'the event is lost, and every request asks the node itself', isHeard: false },
   ])('$told', ({ isHeard }) => {
-    test('C38, MPP 46: of a hundred validations one makes the transition, and all get the same answer', async () => {
+    test('C38, MPP 46: of a hundred validations, one makes the transition and all get the same answer', async () => {
       const payments = await paidPayments(isHeard ? SOME : MANY, 'mpp', isHeard)
       const outcomes = await storm(payments, 'validate', ({ credential }) => ({ credential }))
       for (const outcome of outcomes) {
@@ -197,7 +197,7 @@ describe(`order ${seed}`, () => {
     })
   })
 
-  test('C45: of a hundred redemptions after a hold has lapsed one gets the delivery, whoever confirms meanwhile', async () => {
+  test('C45: of a hundred redemptions after a lapsed hold, one gets the delivery, even with concurrent confirmations', async () => {
     const payments = await paidPayments(SOME, 'mpp', true)
     const bodyOf =
       (requestId: string) =>

@@ -68,7 +68,7 @@ describe('C39: reading', () => {
     },
   )
 
-  test('C39: what is not there, of another account or no id at all is the same 404', async () => {
+  test('C39: an unknown payment, one of another account and an invalid id are the same 404', async () => {
     const { id } = await charge(merchant, shop)
     const ids = [newId('pay'), shop.node.id, 'x', '%00', 'pay_', id.toUpperCase(), `${id}x`]
     const answers = [...(await Promise.all(ids.map((one) => merchant.send('GET', `/gateway/payments/${one}`))))]
@@ -101,7 +101,7 @@ describe('C39: reading', () => {
       expect(await list('', await newMerchant(server))).toEqual({ payments: [], nextCursor: null })
     })
 
-    test('C39: newest first, 20 unless said otherwise, each as GET shows it but without its challenge', async () => {
+    test('C39: newest first, 20 by default, each as in GET but without its challenge', async () => {
       const page = await list()
       expect(Object.keys(page)).toEqual(['payments', 'nextCursor'])
       expect(ids(page)).toEqual(wanted((_, index) => index < 20))
@@ -131,7 +131,7 @@ describe('C39: reading', () => {
       },
     )
 
-    test('C39: of one node, and of one that is another’s or none', async () => {
+    test('C39: filtered by node; another account’s or an unknown node gives an empty list', async () => {
       const [first, second] = nodes as [Created, Created]
       const sets = await Promise.all([first, second].map(({ node }) => list(`?limit=100&nodeId=${node.id}`)))
       for (const [index, { node }] of [first, second].entries())
@@ -164,7 +164,7 @@ describe('C39: reading', () => {
       expect((await list(`?status=paid&nodeId=${stall.node.id}`)).payments).toEqual([])
     })
 
-    test('C39: other accounts’ are never seen, also not from one of their cursors', async () => {
+    test('C39: other accounts’ payments are never listed, not even with one of their cursors', async () => {
       const theirs = await charge(rival, stall)
       const own = new Set(wanted(() => true))
       const page = await list(`?limit=100&cursor=${theirs.id}`)
@@ -206,7 +206,7 @@ describe('C41: repeating a creation', () => {
     expect((await repeat(key, wish({ protocol }))).text).toBe(first.text)
   })
 
-  test('C41: of ten at once one creates; the others get its answer or are told to wait', async () => {
+  test('C41: of ten concurrent requests, one creates; the others get its answer or are told to wait', async () => {
     const kept = await paymentsKept()
     const answers = await Promise.all(times(10, () => repeat('ten at once')))
     const good = answers.filter(({ status }) => status === 201)
@@ -217,7 +217,7 @@ describe('C41: repeating a creation', () => {
     expect(await paymentsKept()).toBe(kept + 1)
   })
 
-  test('C41: another body under the same key is 409, also one that only writes out the default', async () => {
+  test('C41: a different body with the same key is 409, even one that only spells out the default', async () => {
     expect((await repeat('conflict')).status).toBe(201)
     for (const json of [
       wish({ amountSat: 11 }),
@@ -230,7 +230,7 @@ describe('C41: repeating a creation', () => {
     }
   })
 
-  test('C41: after an error the key is free, for another body too', async () => {
+  test('C41: after an error the key can be reused, even with a different body', async () => {
     const { node } = await merchant.createReady({ name: 'errors' })
     await merchant.act(node.id, 'stop')
     expect((await repeat('after errors', wish({ amountSat: 0 }))).status).toBe(400)
@@ -252,7 +252,7 @@ describe('C41: repeating a creation', () => {
     await merchant.delete(node.node.id)
   })
 
-  test('C41: without a key each call is a payment; a key that is none is 400; elsewhere it is ignored', async () => {
+  test('C41: without a key each call creates a payment; an invalid key is 400; other routes ignore it', async () => {
     const answers = [await ask(wish()), await ask(wish())].map((answer) => answer.json())
     expect(answers[0].id).not.toBe(answers[1].id)
     for (const key of ['x'.repeat(256), 'tab\there', 'ü']) expect([key, (await repeat(key)).status]).toEqual([key, 400])
