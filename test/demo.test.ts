@@ -39,11 +39,9 @@ function running(): string[] {
   })
 }
 
-test('it shows every step within 20 s and leaves nothing behind', async () => {
-  const before = performance.now()
+test('it shows every step and leaves nothing behind', async () => {
   const { printed, exit } = demo()
   expect(await exit).toBe(0)
-  expect(performance.now() - before).toBeLessThan(20_000)
   for (const step of [
     /ready after \d+ ms/,
     /402 Payment Required/,
