@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { cpuMsSince } from '../../testing/cpu-time.ts'
 import { asked } from './support/codecs.ts'
 import { anyBytes, fresh, good, judged, NOW, refusal, status, withMore } from './support/l402.ts'
 import { A, attenuated, B, credential, FRESH, identifier, macaroon, meaningOf, vectors } from './support/l402-by-hand.ts'
@@ -32,9 +33,9 @@ describe('arbitrary input', () => {
   test.each(hostile)('L402 57: refused quickly, in little memory and before any signature is computed: %s', (_, text) => {
     const before = asked.hmacs
     const memory = process.memoryUsage()
-    const started = performance.now()
+    const started = process.cpuUsage()
     for (let times = 0; times < 100; times++) expect(refusal(text)?.reason).toBe('invalid')
-    expect(performance.now() - started).toBeLessThan(2_000)
+    expect(cpuMsSince(started)).toBeLessThan(2_000)
     const { arrayBuffers, heapUsed } = process.memoryUsage()
     expect(arrayBuffers - memory.arrayBuffers).toBeLessThan(50e6)
     expect(heapUsed - memory.heapUsed).toBeLessThan(100e6)

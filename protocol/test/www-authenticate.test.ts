@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { cpuMsSince } from '../../testing/cpu-time.ts'
 import { readChallenges } from '../src/www-authenticate.ts'
 
 const read = (header: string) =>
@@ -95,9 +96,9 @@ describe('WWW-Authenticate by RFC 9110, 11.6.1', () => {
       }),
     )
     fc.assert(fc.property(fc.string({ maxLength: 200 }), (text) => void readChallenges(text)))
-    const started = Date.now()
+    const started = process.cpuUsage()
     for (const text of [','.repeat(16_000), 'a '.repeat(8_000), `a ${'b=c,'.repeat(4_000)}`, `a b="${'\\"'.repeat(8_000)}`])
       readChallenges(text)
-    expect(Date.now() - started).toBeLessThan(1_000)
+    expect(cpuMsSince(started)).toBeLessThan(1_000)
   })
 })

@@ -116,7 +116,7 @@ describe('the gateway', () => {
     const started = performance.now()
     const answers = await Promise.all([present(impatient.url('/jokes/1'), credential), fetch(impatient.url('/jokes/1'))])
     for (const answer of answers) expectNoChallenge(answer)
-    expect(performance.now() - started).toBeLessThan(5_000)
+    expect(performance.now() - started).toBeLessThan(9_000)
     market.wire.faults = []
     expect((await present(url, credential)).status).toBe(200)
   })
@@ -171,7 +171,7 @@ describe('the gateway', () => {
       const started = performance.now()
       const answer = await ask()
       expectNoChallenge(answer)
-      expect(performance.now() - started).toBeLessThan(4_000)
+      expect(performance.now() - started).toBeLessThan(15_000)
       expect(answer.headers.get('retry-after')).toBe(status === 429 ? '30' : '5')
       expect(await answer.text()).not.toMatch(/key|credit|byd_|boltyard/i)
     }

@@ -133,7 +133,7 @@ describe('C32: the 402 can be paid', () => {
       const began = performance.now()
       const answer = await create(owner)
       expect([answer.status, Object.keys(answer.json().error)]).toEqual([402, ['code', 'message']])
-      expect(performance.now() - began).toBeLessThan(4_000)
+      expect(performance.now() - began).toBeLessThan(15_000)
     } finally {
       await fault(server, treasury, 'none')
     }

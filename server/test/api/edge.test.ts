@@ -355,7 +355,7 @@ describe('C5: nothing is coerced, nothing is ignored', () => {
   test('C5: a name of 60,000 spaces is refused quickly', async () => {
     const began = performance.now()
     expectProblem(await newAccount(`{"name":"${' '.repeat(60_000)}\\u0000"}`), 400, 'bad_request')
-    expect(performance.now() - began).toBeLessThan(1_000)
+    expect(performance.now() - began).toBeLessThan(3_000)
   })
 
   test.each(['['.repeat(32_000) + ']'.repeat(32_000), `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`, '['.repeat(65_000)])(
@@ -514,7 +514,7 @@ describe('C2: while the store is down', () => {
         server.send('GET', '/v1/api-key', { token: key }),
         server.send('GET', '/readyz'),
       ])
-      expect(performance.now() - began).toBeLessThan(2_500)
+      expect(performance.now() - began).toBeLessThan(10_000)
       for (const answer of answers) {
         expectProblem(answer, 503, 'service_unavailable')
         expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/)

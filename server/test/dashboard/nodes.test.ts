@@ -174,7 +174,7 @@ describe('known and unknown balances', () => {
     await fault(server, full, 'hang')
     const since = performance.now()
     const [hung, well] = await Promise.all([live(full.node.id), live(limited.node.id)])
-    expect(performance.now() - since).toBeLessThan(4_000)
+    expect(performance.now() - since).toBeLessThan(20_000)
     expect([hung.isReachable, hung.balanceSat, well.isReachable]).toEqual([false, null, true])
     await fault(server, full, 'none')
     await eventually(async () => (await live(full.node.id)).isReachable, 'the node', 25_000)

@@ -219,11 +219,10 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
   test.each(statements)('%s: no scan of a large table, and fast', async (_name, run) => {
     const plans = await explained(run)
     expect(plans.length).toBeGreaterThan(0)
-    for (const { ms, plan } of plans) {
+    for (const { plan } of plans) {
       expect(scans(plan).filter((table) => ['gateway_payments', 'paid_payments', 'activity'].includes(table))).toEqual([])
       // The table alone has more than 25,000.
       expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(8_000)
-      expect(ms).toBeLessThan(1_000)
     }
   })
 

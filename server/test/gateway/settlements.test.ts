@@ -383,7 +383,8 @@ describe('the sweep', () => {
     await notBefore([paid], '0')
     const started = Date.now()
     await eventually(async () => (await neighbour.get(paid.id)).settledAt !== null, 'the settlement')
-    expect(Date.now() - started).toBeLessThan(4_000)
+    // A call to a node that hangs is given up after ten.
+    expect(Date.now() - started).toBeLessThan(9_000)
   })
 })
 
@@ -543,7 +544,8 @@ describe('before it stops', () => {
     }
     await between(silence, () => merchant.owner.act(own.id, 'stop'))
     // Two seconds for the queries, ten for a process that does not exit on its own.
-    expect(Date.now() - silentSince).toBeLessThan(15_000)
+    // One after the other, the calls to the node would take 80 s.
+    expect(Date.now() - silentSince).toBeLessThan(60_000)
     expect((await merchant.owner.get(own.id)).status).toBe('stopped')
   })
 

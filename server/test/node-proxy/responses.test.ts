@@ -226,7 +226,7 @@ describe('C28: times', () => {
       const answer = await send(one.port, 'GET', '/n/node_slow/')
       expect([answer.status, answer.json()]).toEqual([502, DOWN])
       expect(performance.now() - start).toBeGreaterThan(350)
-      expect(performance.now() - start).toBeLessThan(4_000)
+      expect(performance.now() - start).toBeLessThan(20_000)
     }
     await eventually(() => closed === 2, 'both connections to end')
   })
