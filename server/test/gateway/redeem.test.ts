@@ -92,7 +92,7 @@ describe('expiry', () => {
 })
 
 describe('C45: redeem', () => {
-  test('C45, MPP 58: MPP is delivered once; the request that has it gets the same answer again', async () => {
+  test('C45, MPP 58: MPP is delivered once; the request that claimed it gets the same answer again', async () => {
     const { payment, credential } = await bought('mpp')
     const first = await accepted(redeem(merchant, payment.id, credential, { requestId: 'order 1' }))
     expect(JSON.parse(first)).toEqual({
@@ -114,7 +114,7 @@ describe('C45: redeem', () => {
     expect(await paidRows(payment)).toBe(1)
   })
 
-  test('C45, MPP 58: without a requestId nobody gets it twice, also not the one who had it', async () => {
+  test('C45, MPP 58: without a requestId no one gets it twice, not even the caller that had it', async () => {
     const { payment, credential } = await bought('mpp')
     await accepted(redeem(merchant, payment.id, credential))
     for (const more of [{}, { requestId: 'x' }])
@@ -122,7 +122,7 @@ describe('C45: redeem', () => {
   })
 
   test.each(PROTOCOLS)(
-    'C45, MPP 58, L402 61: of twenty at once exactly one gets it; of twenty that are one request all do (%s)',
+    'C45, MPP 58, L402 61: of twenty concurrent requests exactly one gets it; of twenty with the same requestId all do (%s)',
     async (protocol) => {
       const singleUse = { singleUse: true }
       for (const at of [shop, deaf]) {
@@ -142,7 +142,7 @@ describe('C45: redeem', () => {
     },
   )
 
-  test('C45, MPP 58: what was validated before the store was restored to an earlier time is still delivered, once', async () => {
+  test('C45, MPP 58: a payment validated before the store was restored to an earlier state is still delivered, once', async () => {
     const { payment, credential } = await bought('mpp')
     const { receipt } = JSON.parse(await accepted(validate(merchant, payment.id, credential)))
     await storeOf(server)`DELETE FROM paid_payments WHERE id = ${payment.id}`
@@ -151,7 +151,7 @@ describe('C45: redeem', () => {
     expect(await paidRows(payment)).toBe(1)
   })
 
-  test('C45, L402 61: L402 is delivered every time within its life, unless singleUse asks for once', async () => {
+  test('C45, L402 61: L402 is delivered every time until it expires, unless singleUse is set', async () => {
     const { payment, credential } = await bought('l402')
     const first = await accepted(redeem(merchant, payment.id, credential))
     expect(JSON.parse(first)).toEqual({
@@ -176,7 +176,7 @@ describe('C45: redeem', () => {
     for (const more of [{}, { requestId: 'b' }]) expect(await refused(use(more))).toEqual(REDEEMED)
   })
 
-  test.each(PROTOCOLS)('C45, MPP 58, L402 61: what does not validate claims nothing (%s)', async (protocol) => {
+  test.each(PROTOCOLS)('C45, MPP 58, L402 61: an invalid credential claims nothing (%s)', async (protocol) => {
     const { payment, preimage, credential } = await unpaid(protocol)
     const before = await rowOf(server, payment.id)
     const all = { requestId: 'x', singleUse: true }
@@ -236,7 +236,7 @@ const spellings = (bytes: Buffer): string[] => [
 ]
 
 describe('secrets', () => {
-  test('MPP 22, MPP 26, L402 10: after a whole round no preimage, credential or key is printed, kept or answered, and no challenge printed', async () => {
+  test('MPP 22, MPP 26, L402 10: after a complete flow, no preimage, credential or key was printed, stored or returned, and no challenge printed', async () => {
     const answers: Answer[] = []
     const never: string[] = []
     const neverPrinted: string[] = []
@@ -314,7 +314,7 @@ describe('secrets', () => {
 })
 
 describe('what outlives the process and its keys', () => {
-  test('MPP 43, MPP 53, L402 30: after a restart and a change of the master key old challenges validate, and receipts are the same bytes', async () => {
+  test('MPP 43, MPP 53, L402 30: after a restart and a change of the master key, old challenges validate and receipts are identical', async () => {
     const old = await Promise.all(PROTOCOLS.map((protocol) => validated(protocol)))
     const settled = await Promise.all(PROTOCOLS.map((protocol) => bought(protocol)))
     const open = await Promise.all(PROTOCOLS.map((protocol) => unpaid(protocol)))
@@ -338,7 +338,7 @@ describe('what outlives the process and its keys', () => {
     const [one, other] = settled as [Bought, Bought]
     await accepted(validate(merchant, one.payment.id, one.credential))
     const under = async (): Promise<number> => (await server.operator('GET', '/stats')).json().rowsUnderPreviousKey
-    await eventually(async () => (await under()) === 0, 'everything to be sealed anew')
+    await eventually(async () => (await under()) === 0, 'everything to be resealed')
 
     await restart({ MASTER_KEY: second, PUBLIC_URL: 'http://pay.example:8080', OPERATOR_TOKEN: server.operatorToken })
     await sameAsEver()
@@ -362,7 +362,7 @@ describe('what outlives the process and its keys', () => {
     server.env.MASTER_KEY = second
   })
 
-  test('C37, L402 56: the clock is the database’s: an hour ahead of ours, it is an hour later', async () => {
+  test('C37, L402 56: the database’s clock counts: if it is an hour ahead of ours, it is an hour later', async () => {
     const [open, settled] = [await unpaid('mpp'), await bought('l402')]
     await untilSettled(merchant, settled.payment)
     const soon = Math.floor(Date.now() / 1000) + 1_800

@@ -104,7 +104,7 @@ describe('the event', () => {
     await merchant.pay(payment)
   })
 
-  test('C40, security 7: makes us ask the node: that settles, once, at the node’s own time, and does not make the payment paid', async () => {
+  test('C40, security 7: makes us ask the node, whose answer settles the payment once, at the node’s time, without marking it paid', async () => {
     const told = await merchant.create(node.id)
     await notBefore([told], '1 hour')
     const paid = await merchant.pay(told)
@@ -131,7 +131,7 @@ describe('the event', () => {
     expect(await merchant.get(told.id)).toMatchObject({ status: 'paid', settledAt: first.settledAt, paidAt: expect.any(Number) })
   })
 
-  test('security 7: signed, about an invoice that nobody paid: nothing is settled, and the credential is not good', async () => {
+  test('security 7: signed, but about an unpaid invoice: nothing is settled, and the credential is refused', async () => {
     const { node: own, credentials } = await merchant.owner.createReady()
     const unpaid = await merchant.create(own.id)
     await notBefore([unpaid], '1 hour')
@@ -144,7 +144,7 @@ describe('the event', () => {
     await merchant.owner.delete(own.id)
   })
 
-  test('security 7: a node that does not answer is asked by the sweep, also about what it was not to be asked about any more', async () => {
+  test('security 7: a node that does not respond is asked by the sweep, even about an invoice with no check left', async () => {
     const told = await merchant.createPaid(node.id)
     await sql`UPDATE gateway_payments SET ask_at = NULL WHERE id = ${told.id}`
     await fault(server, { node }, 'hang')
@@ -217,20 +217,20 @@ describe('the event', () => {
     ['a number', () => '1e999'],
     ['a depth of ten thousand', () => '['.repeat(10_000) + ']'.repeat(10_000)],
     ['a prototype', (hash) => `{"__proto__":${eventOf(hash)}}`],
-  ])('C40: signed, but %s: taken and ignored', async (_what, body) => {
+  ])('C40: signed, but %s: accepted and ignored', async (_what, body) => {
     const bytes = body(await hashOf(payment))
     expect((await attempt({ body: bytes, headers: sign(bytes, secretOf(node)) })).status).toBe(204)
     await nothingChanged()
   })
 
-  test('C40: a node tells of its own payments only', async () => {
+  test('C40: a node can only report its own payments', async () => {
     const body = eventOf(await hashOf(payment))
     const answer = await report(server, neighbourNode.id, body, { ...sign(body, secretOf(neighbourNode)), ...from() })
     expect(answer.status).toBe(204)
     await nothingChanged()
   })
 
-  test('C44: from the 31st failure of an address on 429, and what the node has signed is never refused', async () => {
+  test('C44: from the 31st failure of an address it is 429, and an event signed by the node is never refused', async () => {
     const address = from()
     const { body, headers } = await genuine()
     const failures = await inTurns(Array.from({ length: 40 }), 1, () =>
@@ -244,22 +244,19 @@ describe('the event', () => {
     expect(await isSettled(payment)).toBe(true)
   })
 
-  test.each([undefined, null, -1, 1.5, 1e300, '1700000000000', {}])(
-    'C40: the timestamp %s is not looked at',
-    async (timestamp) => {
-      const told = await merchant.create(node.id)
-      await notBefore([told], '1 hour')
-      const before = Math.floor(Date.now() / 1000) - 60
-      const paid = await merchant.pay(told)
-      expect((await tell(node, told, { timestamp })).status).toBe(204)
-      const { settledAt } = await merchant.get(told.id)
-      expect(settledAt).toBeGreaterThan(before)
-      expect(settledAt).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000) + 60)
-      expect((await merchant.validate(paid)).status).toBe(200)
-    },
-  )
+  test.each([undefined, null, -1, 1.5, 1e300, '1700000000000', {}])('C40: the timestamp %s is ignored', async (timestamp) => {
+    const told = await merchant.create(node.id)
+    await notBefore([told], '1 hour')
+    const before = Math.floor(Date.now() / 1000) - 60
+    const paid = await merchant.pay(told)
+    expect((await tell(node, told, { timestamp })).status).toBe(204)
+    const { settledAt } = await merchant.get(told.id)
+    expect(settledAt).toBeGreaterThan(before)
+    expect(settledAt).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000) + 60)
+    expect((await merchant.validate(paid)).status).toBe(200)
+  })
 
-  test('security 7: a node that was deleted cannot be asked, so its event is taken and settles nothing', async () => {
+  test('security 7: a deleted node cannot be asked, so its event is accepted and settles nothing', async () => {
     const short = (await merchant.owner.createReady()).node
     const secret = secretOf(short)
     const last = await merchant.create(short.id)
@@ -270,7 +267,7 @@ describe('the event', () => {
     expect(await isSettled(last)).toBe(false)
   })
 
-  test('C40: as the daemon sends it, it is there at once', async () => {
+  test('C40: sent by a real daemon, it arrives immediately', async () => {
     const other = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn' } })
     const seller = await newMerchant(other)
     const its = (await seller.owner.createReady()).node
@@ -294,7 +291,7 @@ describe('the sweep', () => {
   }
   afterEach(free)
 
-  test('C40: without any event the settlement is known within 20 s, and nothing is paid by it', async () => {
+  test('C40: without any event the settlement is known within 20 s, and the payment is not marked paid', async () => {
     const paid = await merchant.createPaid(node.id)
     expect(await isSettled(paid)).toBe(false)
     await eventually(() => isSettled(paid), 'the settlement', 20_000)
@@ -302,7 +299,7 @@ describe('the sweep', () => {
     expect(await settlementsOf(paid)).toEqual([{ actor: node.id }])
   })
 
-  test('C40: what was paid while the service was down is known when it is back', async () => {
+  test('C40: a payment made while the service was down is known when it is back', async () => {
     const payment = await merchant.create(node.id)
     await server.kill('SIGKILL')
     const { port } = JSON.parse(readFileSync(join(server.dataDir, 'run', 'hub', 'run.json'), 'utf8'))
@@ -334,7 +331,7 @@ describe('the sweep', () => {
     expect(await isSettled(payment)).toBe(false)
   })
 
-  test('C40: a node that does not answer uses no ask up: the last one is made when it does', async () => {
+  test('C40: a query without an answer does not count: the last one is repeated until the node answers', async () => {
     const paid = await merchant.createPaid(node.id)
     await fault(server, { node }, 'hang')
     await expiredAgo([paid], '2 hours')
@@ -349,7 +346,7 @@ describe('the sweep', () => {
     await eventually(() => isSettled(paid), 'the settlement')
   })
 
-  test('C40: a service that dies while it asks for the last time has not asked', async () => {
+  test('C40: the last query does not count if the service dies during it', async () => {
     const paid = await merchant.createPaid(node.id)
     await fault(server, { node }, 'hang')
     await expiredAgo([paid], '2 hours')
@@ -374,7 +371,7 @@ describe('the sweep', () => {
     await eventually(async () => (await askAtOf(unpaid)).fromNow === null, 'the last ask')
   })
 
-  test('C40: a node that hangs holds up nobody else’s', async () => {
+  test('C40: a hung node does not hold up the invoices of others', async () => {
     const stuck = await inTurns(Array.from({ length: 60 }), 6, () => merchant.create(node.id))
     const paid = await neighbour.createPaid(neighbourNode.id)
     await fault(server, { node }, 'hang')
@@ -388,7 +385,7 @@ describe('the sweep', () => {
   })
 })
 
-describe('C50, security 11: what nobody paid', () => {
+describe('C50, security 11: an unpaid challenge', () => {
   const isThere = async ({ id }: { id: string }): Promise<boolean> =>
     (await sql`SELECT 1 FROM gateway_payments WHERE id = ${id}`).length === 1
   const removeAll = async (): Promise<void> => {
@@ -396,7 +393,7 @@ describe('C50, security 11: what nobody paid', () => {
   }
   const isAsked = async (payment: { id: string }): Promise<boolean> => (await askAtOf(payment)).fromNow === null
 
-  test('is removed a day after its expiry, once the node has said so after it; and is still counted as issued', async () => {
+  test('is removed a day after its expiry if the node reported it unpaid after that; and is still counted as issued', async () => {
     const [old, young] = [await merchant.create(node.id), await merchant.create(node.id)]
     const issued = async (): Promise<number> => (await funnelOf(sql, merchant.owner.accountId)).issued
     const before = await issued()
@@ -409,7 +406,7 @@ describe('C50, security 11: what nobody paid', () => {
     expect(await issued()).toBe(before)
   })
 
-  test('is kept when it was paid after all, or the node was not asked after the expiry, or has one more ask before it', async () => {
+  test('is kept if it was paid after all, if the node was not asked after the expiry, or if one more query is due', async () => {
     const paid = await merchant.createPaid(node.id)
     const unasked = await merchant.create(node.id)
     const askedSoon = await merchant.create(node.id)
@@ -424,7 +421,7 @@ describe('C50, security 11: what nobody paid', () => {
     expect((await merchant.validate(paid)).status).toBe(200)
   })
 
-  test('is kept when the node does not answer, and removed when it has', async () => {
+  test('is kept while the node does not answer, and removed once it has', async () => {
     const silent = await merchant.create(node.id)
     await fault(server, { node }, 'hang')
     await expiredAgo([silent], '2 days')
@@ -438,7 +435,7 @@ describe('C50, security 11: what nobody paid', () => {
     expect(await isThere(silent)).toBe(false)
   })
 
-  test('a settlement that comes while it is being removed wins, or finds nothing', async () => {
+  test('a settlement during its removal either wins or finds nothing', async () => {
     const old = await merchant.create(node.id)
     await expiredAgo([old], '2 days')
     await eventually(() => isAsked(old), 'the last ask')
@@ -482,7 +479,7 @@ describe('before it stops', () => {
     await eventually(() => isSettled(paid), 'the settlement')
   })
 
-  test('C40: all that are open, not only the first', async () => {
+  test('C40: about all open invoices, not only the first', async () => {
     const own = (await merchant.owner.createReady()).node
     const paid = await inTurns(Array.from({ length: 40 }), 6, () => merchant.createPaid(own.id))
     await notBefore(paid, '1 hour')
@@ -490,7 +487,7 @@ describe('before it stops', () => {
     for (const one of paid) expect(await isSettled(one)).toBe(true)
   })
 
-  test('C26: a settlement is known to be in the node, though the node is gone before anybody looked', async () => {
+  test('C26: a settlement counts as funds, even if the node is gone before it was observed', async () => {
     const own = (await merchant.owner.createReady()).node
     const payment = await merchant.create(own.id)
     await notBefore([payment], '1 hour')
@@ -521,7 +518,7 @@ describe('before it stops', () => {
   }
   const pay = async (payment: Payment): Promise<void> => void (await merchant.pay(payment))
 
-  test('C26: what is earned between the last look and the stop counts as funds', async () => {
+  test('C26: money received between the last observation and the stop counts as funds', async () => {
     const own = (await merchant.owner.createReady()).node
     const payment = await merchant.create(own.id, { amountSat: 100_000 })
     await notBefore([payment], '1 hour')
@@ -533,7 +530,7 @@ describe('before it stops', () => {
     expect(await merchant.owner.refusal('DELETE', `/nodes/${own.id}`)).toEqual([409, 'node_has_funds'])
   })
 
-  test('C40: a node that falls silent just then is stopped all the same, within its time', async () => {
+  test('C40: a node that falls silent just then is still stopped in time', async () => {
     const own = (await merchant.owner.createReady()).node
     const open = await inTurns(Array.from({ length: 40 }), 6, () => merchant.create(own.id))
     await notBefore(open, '1 hour')
@@ -549,7 +546,7 @@ describe('before it stops', () => {
     expect((await merchant.owner.get(own.id)).status).toBe('stopped')
   })
 
-  test('C40: a node that has hung for long is stopped without being asked', async () => {
+  test('C40: a node that has been hung for a while is stopped without being asked', async () => {
     const own = (await merchant.owner.createReady()).node
     const paid = await paidInSilence(own)
     await fault(server, { node: own }, 'hang')

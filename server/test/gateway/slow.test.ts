@@ -42,7 +42,7 @@ const lineOf = ({ key }: Merchant, connections: number): Line => {
 const median = (numbers: number[]): number => numbers.sort((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? 0
 
 describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
-  test('costs its own customers 502, and nobody else anything', async () => {
+  test('costs its own customers a 502, and does not affect others', async () => {
     if (!slow || !quick) throw new Error('not begun')
     const [theirs, ours] = [lineOf(slow, 2 * IN_FLIGHT), lineOf(quick, 4)]
     const wish = { amountSat: 10, description: 'test' }
@@ -88,7 +88,7 @@ describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
     isOver = true
     await Promise.all(storm)
     // It has a hundred requests to finish first.
-    await eventually(() => fault(server, { node: slowNode }, 'none').then(() => true), 'the slow node to be well again')
+    await eventually(() => fault(server, { node: slowNode }, 'none').then(() => true), 'the slow node to recover')
     quiet.push(await measure())
 
     expect(ended).toBeGreaterThanOrEqual(2 * IN_FLIGHT)

@@ -48,7 +48,7 @@ import {
 import type { Answer } from '../support/server.ts'
 
 describe('a paid credential', () => {
-  test('MPP 24, MPP 25, MPP 27: 200 with a receipt that names the payment by its hash, and no cache may share it', async () => {
+  test('MPP 24, MPP 25, MPP 27: 200 with a receipt that contains the payment hash, and not in a shared cache', async () => {
     const { payment, credential } = await bought('mpp')
     const { settledAt } = await untilSettled(merchant, payment)
     const answer = JSON.parse(await accepted(validate(merchant, payment.id, credential)))
@@ -158,7 +158,7 @@ describe('a paid credential', () => {
     expect(await refused(validate(merchant, payment.id, 'x'.repeat(64 * 1024)))).toEqual([413, 'payload_too_large'])
   })
 
-  test('L402 27, L402 28, L402 29: narrowed by its holder it is still good; what we do not know is skipped', async () => {
+  test('L402 27, L402 28, L402 29: restricted by its holder it is still valid; unknown caveats are skipped', async () => {
     const { payment, preimage } = await bought('l402')
     const later = Math.floor(Date.now() / 1000) + 60
     const lists = [
@@ -176,7 +176,7 @@ describe('a paid credential', () => {
     ['mpp', 50, 'MPP 45'],
     ['l402', 20, 'L402 26'],
   ] as const)(
-    'C38: of many first validations at once one makes the transition, and all get the same answer (%s, %i at once, %s)',
+    'C38: of many concurrent first validations, one makes the transition and all get the same answer (%s, %i at once, %s)',
     async (protocol, count, _line) => {
       for (const at of [shop, deaf]) {
         const { payment, credential } = await bought(protocol, at)
@@ -187,7 +187,7 @@ describe('a paid credential', () => {
     },
   )
 
-  test('MPP 43, MPP 44: again and again the same receipt, byte for byte; with a wrong credential never', async () => {
+  test('MPP 43, MPP 44: every validation returns the same receipt, byte for byte; a wrong credential never gets one', async () => {
     const { payment, preimage, credential, text } = await validated('mpp')
     await ended(payment)
     expect(await accepted(validate(merchant, payment.id, credential))).toBe(text)
@@ -206,9 +206,9 @@ describe('a paid credential', () => {
   })
 })
 
-describe('C38: what is looked at first', () => {
+describe('C38: the order of checks', () => {
   describe.each(PROTOCOLS)('%s', (protocol) => {
-    test('C38, MPP 28, L402 33: the body, then the type of the credential, whether or not the payment is there', async () => {
+    test('C38, MPP 28, L402 33: the body, then the type of the credential, whether or not the payment exists', async () => {
       const { payment, credential } = await unpaid(protocol)
       for (const id of [payment.id, newId('pay'), 'x']) {
         for (const action of ['validate', 'redeem']) {
@@ -223,7 +223,7 @@ describe('C38: what is looked at first', () => {
       }
     })
 
-    test('C38, MPP 50, L402 50: then the payment: unknown and another account’s are one 404, whatever the string holds', async () => {
+    test('C38, MPP 50, L402 50: then the payment: unknown and another account’s are the same 404, whatever the id contains', async () => {
       const { payment, credential } = await validated(protocol)
       const answers = [
         ...(await Promise.all(['', 'x', credential].map((one) => validate(merchant, newId('pay'), one)))),
@@ -238,7 +238,7 @@ describe('C38: what is looked at first', () => {
       expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
     })
 
-    test('C38, MPP 42, L402 51: then the credential, also of an expired payment; then its expiry; then the settlement', async () => {
+    test('C38, MPP 42, L402 51: then the credential, even of an expired payment; then its expiry; then the settlement', async () => {
       const { payment, credential } = await unpaid(protocol)
       const wrong = credentialOf(payment, '0'.repeat(64))
       const before = await rowOf(server, payment.id)
@@ -273,7 +273,7 @@ describe('C38: what is looked at first', () => {
       await accepted(validate(merchant, other.payment.id, other.credential))
     })
 
-    test('MPP 51, L402 49: a credential of the other protocol is a wrong one', async () => {
+    test('MPP 51, L402 49: a credential of the other protocol is invalid', async () => {
       const { payment, preimage } = await bought(protocol)
       const foreign = await bought(protocol === 'mpp' ? 'l402' : 'mpp')
       expect(await refused(validate(merchant, payment.id, foreign.credential))).toEqual(WRONG)
@@ -318,7 +318,7 @@ describe('C38: what is looked at first', () => {
     await accepted(validate(merchant, payment.id, credential))
   })
 
-  test('L402 46, L402 54, L402 55: a holder’s caveat for another payment is 400; one whose time is over 410, while the original stays good', async () => {
+  test('L402 46, L402 54, L402 55: a holder’s caveat for another payment is 400; one that has expired is 410, while the original stays valid', async () => {
     const { payment, preimage, credential } = await validated('l402')
     const now = Math.floor(Date.now() / 1000)
     const with_ = (...caveats: string[]): Promise<Answer> =>
@@ -335,7 +335,7 @@ describe('C38: what is looked at first', () => {
 
 describe('settlement', () => {
   test.each(PROTOCOLS)(
-    'MPP 47, L402 47, C38: who reads the preimage at the node without paying gets 400 not_settled after a bounded wait, and 200 once it is paid (%s)',
+    'MPP 47, L402 47, C38: a caller who reads the preimage at the node without paying gets 400 not_settled after a bounded wait, and 200 once it is paid (%s)',
     async (protocol) => {
       const { payment, credential, preimage } = await unpaid(protocol)
       const before = await rowOf(server, payment.id)
@@ -355,7 +355,7 @@ describe('settlement', () => {
     },
   )
 
-  test('MPP 48, L402 31, C40: what is settled during the wait is 200, with the node’s event and without it', async () => {
+  test('MPP 48, L402 31, C40: a settlement during the wait is 200, with and without the node’s event', async () => {
     const rounds = [shop, deaf].flatMap((at) => PROTOCOLS.map((protocol) => ({ at, protocol })))
     for (const { at, protocol } of rounds) {
       const { payment, credential } = await unpaid(protocol, at)
@@ -369,7 +369,7 @@ describe('settlement', () => {
     }
   })
 
-  test('C40: without the node’s event, nothing is lost: the first validation asks, and so does the service by itself', async () => {
+  test('C40: without the node’s event, nothing is lost: the first validation asks the node, and so does the sweep', async () => {
     for (const protocol of PROTOCOLS) {
       const asked = await bought(protocol, deaf)
       expect(await rowOf(server, asked.payment.id)).toMatchObject({ settled_at: null })
@@ -381,7 +381,7 @@ describe('settlement', () => {
     }
   })
 
-  test('MPP 49, L402 32, L402 48, C38: a node that does not answer: 502 for what is not known to be settled, 200 for what is', async () => {
+  test('MPP 49, L402 32, L402 48, C38: a node that does not answer: 502 for payments not known to be settled, 200 for settled ones', async () => {
     for (const protocol of PROTOCOLS) {
       const open = await unpaid(protocol, deaf)
       const late = await unpaid(protocol, deaf)

@@ -6,11 +6,11 @@ import { eventually, startServer } from '../support/server.ts'
 
 const PAID = { id: 'pay_1', protocol: 'l402', receipt: null } as const
 
-describe('what was verified', () => {
+describe('a verified credential', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'] }))
   afterEach(() => void vi.useRealTimers())
 
-  test('L402 53: is remembered until the credential’s own end, counted from before the database told its time', () => {
+  test('L402 53: is cached until it expires, counted from before the database reported its time', () => {
     const cache = new VerifiedCache()
     const since = thisMoment()
     vi.advanceTimersByTime(400)
@@ -21,7 +21,7 @@ describe('what was verified', () => {
     expect(cache.get('key')).toBeUndefined()
   })
 
-  test('L402 53: one clock is enough to end it: the other may have been set back, or stood still', () => {
+  test('L402 53: either clock can end it: the other may have been set back or stopped', () => {
     const since = thisMoment()
     const life = { since, forMs: 5_000 }
     const cache = new VerifiedCache()
@@ -35,7 +35,7 @@ describe('what was verified', () => {
     expect(cache.get('key')).toBeUndefined()
   })
 
-  test('C37: is asked of the database again after a minute, however long its life; without an end it is not', () => {
+  test('C37: is checked in the database again after a minute, however long it is valid; without an expiry it is not', () => {
     const cache = new VerifiedCache()
     cache.set('l402', PAID, { since: thisMoment(), forMs: Number.POSITIVE_INFINITY })
     cache.set('mpp', PAID)
@@ -47,7 +47,7 @@ describe('what was verified', () => {
     expect(cache.get('over')).toBeUndefined()
   })
 
-  test('the last ten thousand are remembered, and twice as many at most', () => {
+  test('the last ten thousand are cached, and at most twice as many', () => {
     const cache = new VerifiedCache()
     for (let n = 0; n < 50_000; n++) cache.set(`key ${n}`, PAID)
     const known = Array.from({ length: 50_000 }, (_, n) => cache.get(`key ${n}`)).filter((one) => one !== undefined)
@@ -55,7 +55,7 @@ describe('what was verified', () => {
     expect(known.length).toBeLessThanOrEqual(20_000)
   })
 
-  test('the key is of every byte of account, payment and credential, and shows none of them', () => {
+  test('the key depends on every byte of account, payment and credential, and reveals none of them', () => {
     const key = (accountId: string, id: string, credential: string): string => verifiedKeyOf({ accountId }, id, credential)
     const keys = [key('a', 'p', 'c'), key('b', 'p', 'c'), key('a', 'q', 'c'), key('a', 'p', 'C'), key('a', 'p', 'c ')]
     expect(new Set(keys).size).toBe(keys.length)
@@ -63,7 +63,7 @@ describe('what was verified', () => {
   })
 })
 
-test('C38, L402 53: a repeated validation needs no store, of either protocol, and ends when the database says that it does', async () => {
+test('C38, L402 53: a repeated validation needs no store, in either protocol, and expires by the database’s clock', async () => {
   const server = await startServer({ env: { LOG_LEVEL: 'warn' } })
   const sql = server.sql()
   const [merchant, stranger] = [await newMerchant(server), await newMerchant(server)]

@@ -20,7 +20,7 @@ import {
   withLimits,
 } from '../support/proxy.ts'
 
-describe('C28: nodes that are not there, or not well', () => {
+describe('C28: nodes that are missing or failing', () => {
   test('C28: no such node', async () => {
     for (const path of ['/n/node_b', '/n/node_b/getinfo', '/n/%6eode_a/', '/n/node_a%2f/', '/n/node_a;x/', '/n/../x', '/n//x']) {
       const answer = await send(main.port, 'GET', path)
@@ -94,14 +94,14 @@ describe('C28: nodes that are not there, or not well', () => {
     expect(node.seen.map(({ url }) => url)).toEqual(['/next'])
   })
 
-  test('C28: a node that dies within its answer: the client’s connection is cut, never ended as if all were there', async () => {
+  test('C28: a node that dies during its response: the client’s connection is aborted, never ended as if complete', async () => {
     for (const head of ['Content-Length: 100', 'Transfer-Encoding: chunked']) {
       main.nodes.set('node_dying', await rawNode((socket) => socket.end(`HTTP/1.1 200 OK\r\n${head}\r\n\r\n4\r\nhalf\r\n`)))
       await expect(send(main.port, 'GET', '/n/node_dying/')).rejects.toThrow('aborted')
     }
   })
 
-  test('C28: a client that leaves takes its request with it: while it sends, while it waits, while it reads', async () => {
+  test('C28: a client that disconnects ends its request: while sending, waiting or reading', async () => {
     const gone: Promise<unknown>[] = []
     const arrived: IncomingMessage[] = []
     const patient = await eagerNode((request, response) => {
@@ -127,7 +127,7 @@ describe('C28: nodes that are not there, or not well', () => {
   })
 })
 
-test('C28: the request of a client that left while its node was looked up is not made', async () => {
+test('C28: if the client disconnects during the look-up, the node is not called', async () => {
   let find: (address: NodeAddress) => void = () => undefined
   const found = new Promise<NodeAddress>((resolve) => {
     find = resolve
@@ -150,7 +150,7 @@ test('C28: the request of a client that left while its node was looked up is not
   expect([late.seen.map(({ url }) => url), late.connections()]).toEqual([['/stayed'], 1])
 })
 
-test('C28: requests that wait behind another of their connection end with it, and leave their places', async () => {
+test('C28: requests queued behind another on their connection end with it, and free their places', async () => {
   const one = await withLimits({ concurrent: 4 })
   const urls: (string | undefined)[] = []
   const closed: Promise<unknown>[] = []
@@ -171,7 +171,7 @@ test('C28: requests that wait behind another of their connection end with it, an
   expect((await once(outgoing, 'response'))[0].statusCode).toBe(200)
 })
 
-test('C28: a client that asks before it sends is told to go on, and the node is not asked again', async () => {
+test('C28: Expect: 100-continue is answered by us and not forwarded', async () => {
   const outgoing = await opened(main.port, '/n/node_a/x', {
     method: 'POST',
     headers: { expect: '100-continue', 'content-length': '2' },
@@ -183,7 +183,7 @@ test('C28: a client that asks before it sends is told to go on, and the node is 
   expect(node.seen.map(({ body, headers }) => [body.toString(), new Map(headers).has('expect')])).toEqual([['ok', false]])
 })
 
-test('C28: neither passwords nor queries nor bodies are in the log', async () => {
+test('C28: the log contains no passwords, queries or bodies', async () => {
   const headers = { authorization: basic('PASSWORDCANARY'), 'content-type': 'text/plain', cookie: 'COOKIECANARY=1' }
   for (const id of ['node_a', 'node_down', 'node_none', 'node_bad'])
     await send(main.port, 'POST', `/n/${id}/x?q=QUERYCANARY`, { headers, body: 'BODYCANARY' })

@@ -13,7 +13,7 @@ describe('C28: node hosts', () => {
     ['abc.nodes.test', '//v1', 'node_abc', '//v1'],
     ['abc.nodes.test', '/n/node_b/x', 'node_abc', '/n/node_b/x'],
     ['abc.nodes.test', '/../../v1', 'node_abc', '/../../v1'],
-  ])('C28: %s %s asks %s for %s', (host, url, nodeId, path) => {
+  ])('C28: %s %s goes to %s as %s', (host, url, nodeId, path) => {
     expect(nodeTargets(DOMAIN)({ url, headers: { host } })).toEqual({ nodeId, path })
   })
 
@@ -24,7 +24,7 @@ describe('C28: node hosts', () => {
     [`${'a'.repeat(64)}.nodes.test`, '/v1'],
     ['user@abc.nodes.test', '/v1'],
     ['a/../v1?.nodes.test', '/v1'],
-  ])('C28: %s %s asks no node, and not the service either', (host, url) => {
+  ])('C28: %s %s goes to no node, and not to the service', (host, url) => {
     expect(nodeTargets(DOMAIN)({ url, headers: { host } })).toMatchObject({ nodeId: undefined })
   })
 
@@ -34,7 +34,7 @@ describe('C28: node hosts', () => {
     ['abc.nodes.test.example', '/v1'],
     [undefined, '/v1'],
     ['nodes.test', '/n/node_a/x'],
-  ])('C28: %s %s is the service’s own', (host, url) => {
+  ])('C28: %s %s goes to the service', (host, url) => {
     expect(nodeTargets(DOMAIN)({ url, headers: host === undefined ? {} : { host } })).toBeUndefined()
   })
 
@@ -45,7 +45,7 @@ describe('C28: node hosts', () => {
     ['/n/node_a;x/', undefined, '/'],
     ['/n//x', undefined, '/'],
     [`/n/${'a'.repeat(201)}/x`, undefined, '/'],
-  ])('C28: without a domain for nodes, %s asks %s for %s, whatever the host', (url, nodeId, path) => {
+  ])('C28: without a domain for nodes, %s goes to %s as %s, whatever the host', (url, nodeId, path) => {
     expect(nodeTargets(undefined)({ url, headers: { host: 'abc.nodes.test' } })).toEqual({ nodeId, path })
     expect(nodeTargets(undefined)({ url: '/v1', headers: { host: 'abc.nodes.test' } })).toBeUndefined()
   })
@@ -69,7 +69,7 @@ describe('C28: node hosts', () => {
     'http://a.nodes.test/v1/thing',
     '*',
     '/%zz',
-  ])('C28: on a node’s host the service and other nodes are out of reach: %s', async (target) => {
+  ])('C28: on a node’s host, the service and other nodes are unreachable: %s', async (target) => {
     const other = await fakeNode()
     main.nodes.set('node_b', other)
     const ask = (path: string, more = ''): string => `${path} HTTP/1.1\r\nHost: a.${DOMAIN}\r\n${more}\r\n`
@@ -92,7 +92,7 @@ describe('C28: node hosts', () => {
 })
 
 describe('C51: with a domain for nodes', () => {
-  test('C51: a node answers under its own name only; /n/ on another host is 404, however it is written', async () => {
+  test('C51: a node responds only under its own name; /n/ on another host is 404, in any spelling', async () => {
     const one = await withLimits({}, { isByName: true })
     one.nodes.set('node_a', node)
     expect((await send(one.port, 'GET', '/getinfo', { headers: { host: `a.${DOMAIN}:8080` } })).status).toBe(200)

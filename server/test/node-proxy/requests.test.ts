@@ -13,7 +13,7 @@ describe('C28: a real daemon behind the proxy', () => {
     main.nodes.set('node_payee', { host: '127.0.0.1', port: payee.port })
   })
 
-  test('C28: getinfo with either password is what the node says, and without one its own refusal', async () => {
+  test('C28: getinfo returns the node’s response with either password, and its refusal without one', async () => {
     for (const password of [FULL, LIMITED]) {
       const headers = { authorization: basic(password) }
       const answer = await send(main.port, 'GET', at('/getinfo'), { headers })
@@ -35,7 +35,7 @@ describe('C28: a real daemon behind the proxy', () => {
     expect((await send(main.port, 'GET', '/getinfo', { headers })).json().nodeId).toBe(payee.nodeId)
   })
 
-  test('C28: forms, urlencoded and multipart, arrive as they were written', async () => {
+  test('C28: forms, urlencoded and multipart, arrive unchanged', async () => {
     const description = 'ünï & = +%'
     const form = new URLSearchParams({ description, amountSat: '21' }).toString()
     const multipart = ['description', 'amountSat']
@@ -103,7 +103,7 @@ describe('C28: what the node gets', () => {
     expect(node.seen.map(({ method }) => method).join()).toBe('GET,HEAD,OPTIONS,POST,PUT,PATCH,DELETE,TRACE,QUERY')
   })
 
-  test('C28: what has no body gets none on the way, nor chunks', async () => {
+  test('C28: requests without a body are forwarded without one, and without chunks', async () => {
     for (const method of ['GET', 'POST', 'PUT', 'DELETE'])
       await raw(main.port, `${method} /n/node_a/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
     const framing = node.seen.map(({ headers }) => headers.filter(([name]) => /^(content-length|transfer-encoding)$/.test(name)))
@@ -111,7 +111,7 @@ describe('C28: what the node gets', () => {
     expect(framing).toHaveLength(4)
   })
 
-  test('C28: bodies untouched, of any type or none, with a length or in chunks, also where nobody expects one', async () => {
+  test('C28: bodies are unchanged, with any type or none, with a length or chunked, for any method', async () => {
     const body = Buffer.from([...Array(256).keys()])
     const types = ['application/json', 'text/plain; charset=utf-16', 'nonsense', '']
     for (const type of types)
@@ -125,7 +125,7 @@ describe('C28: what the node gets', () => {
     expect(node.seen).toHaveLength(12)
   })
 
-  test('C28: no cookies, nothing of the hop, nothing of who forwarded; everything else, repeated or not, stays', async () => {
+  test('C28: no cookies, hop-by-hop or forwarding headers; everything else, repeated or not, is kept', async () => {
     const headers = [
       'Host: evil.example',
       'Cookie: session=1',
@@ -188,7 +188,7 @@ describe('C28: what the node gets', () => {
   })
 })
 
-describe('security 28: an API key reaches no node, wherever it stands', () => {
+describe('security 28: an API key reaches no node, wherever it appears', () => {
   const key = `byk_${'a1B2'.repeat(9)}`
   test.each([
     ['without a scheme', '/x', `Authorization: ${key}`],
@@ -208,7 +208,7 @@ describe('security 28: an API key reaches no node, wherever it stands', () => {
     expect([node.seen.length, node.connections()]).toEqual([0, before])
   })
 
-  test('security 28: in a cookie it refuses nobody, since no cookie is passed on', async () => {
+  test('security 28: in a cookie it is no reason to refuse, because cookies are not forwarded', async () => {
     for (const answer of await bothWays(main, '/n/node_a/getinfo', `Host: x\r\nCookie: other=${key}\r\n`))
       expect(statusOf(answer)).toBe(200)
     expect(node.seen).toHaveLength(2)
@@ -268,7 +268,7 @@ describe('C49: pages of other sites', () => {
   })
 })
 
-describe('C49: how many calls', () => {
+describe('C49: call limits', () => {
   const times = async (count: number, call: (index: number) => Promise<{ status: number }>): Promise<number[]> => {
     const statuses: number[] = []
     for (let done = 0; done < count; done += 50)
@@ -281,7 +281,7 @@ describe('C49: how many calls', () => {
   }
   const all = (count: number, status: number): number[] => Array.from({ length: count }, () => status)
 
-  test('C49: 600 a minute for a node, then 429; those that it refuses are not counted, and other nodes go on', async () => {
+  test('C49: 600 per minute and node, then 429; calls that the node refuses do not count, and other nodes are unaffected', async () => {
     // Fifty at once on a busy machine may each be silent for seconds.
     const one = await withLimits({}, { connectionTimeoutMs: 60_000 })
     const busy = await fakeNode(({ headers }, response) => response.writeHead(headers.authorization ? 200 : 401).end())
@@ -301,7 +301,7 @@ describe('C49: how many calls', () => {
     expect((await send(one.port, 'GET', '/n/node_a/')).status).toBe(200)
   })
 
-  test('C49: 1,200 a minute for an address, whatever they ask for, and then no look at the store', async () => {
+  test('C49: 1,200 per minute and address, whatever they ask for, and then no query to the store', async () => {
     // Fifty at once on a busy machine may each be silent for seconds.
     const one = await withLimits({}, { connectionTimeoutMs: 60_000 })
     let looks = 0

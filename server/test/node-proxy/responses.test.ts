@@ -25,7 +25,7 @@ import {
 } from '../support/proxy.ts'
 
 describe('C28: what the client gets', () => {
-  test('C28, C49: nothing that a browser would keep or believe, and our own headers', async () => {
+  test('C28, C49: no headers that a browser would store or trust, and our own headers', async () => {
     const hostile = await fakeNode((_request, response) =>
       response
         .writeHead(418, 'Short and stout', [
@@ -70,7 +70,7 @@ describe('C28: what the client gets', () => {
     expect(values('keep-alive')).not.toContain('timeout=77')
   })
 
-  test('C28, C49: redirects are not followed, and lead no browser anywhere', async () => {
+  test('C28, C49: redirects are not followed, and do not redirect a browser', async () => {
     const canary = await fakeNode()
     const location = `http://127.0.0.1:${canary.port}/`
     main.nodes.set('node_redirect', await fakeNode((_request, response) => response.writeHead(307, { location }).end()))
@@ -99,7 +99,7 @@ describe('C28: what the client gets', () => {
 })
 
 describe('C28: streams', () => {
-  test('C28: each byte is passed on at once, both ways', async () => {
+  test('C28: each byte is forwarded immediately, both ways', async () => {
     main.nodes.set('node_echo', await eagerNode((request, response) => void request.pipe(response)))
     const outgoing = await opened(main.port, '/n/node_echo/', { method: 'POST' })
     outgoing.write('first')
@@ -111,14 +111,14 @@ describe('C28: streams', () => {
     await once(response, 'end')
   })
 
-  test('C28: the head of an answer arrives before its body exists', async () => {
+  test('C28: the headers of a response arrive before its body exists', async () => {
     main.nodes.set('node_head', await eagerNode((_request, response) => response.flushHeaders()))
     const outgoing = await opened(main.port, '/n/node_head/')
     outgoing.end()
     expect((await once(outgoing, 'response'))[0].statusCode).toBe(200)
   })
 
-  test('C28: a client that reads slowly slows the node down; nothing is collected in between, and nothing lost', async () => {
+  test('C28: a client that reads slowly slows down the node; nothing is buffered in between, and nothing is lost', async () => {
     const one = await withLimits({ responseBytes: 512 * MIB })
     const total = 128 * MIB
     let written = 0
@@ -231,7 +231,7 @@ describe('C28: times', () => {
     await eventually(() => closed === 2, 'both connections to end')
   })
 
-  test('C28: a node that falls silent within its answer is cut off; one that goes on slowly is not', async () => {
+  test('C28: a node that falls silent during its response is cut off; one that continues slowly is not', async () => {
     one.nodes.set('node_slow', await eagerNode((_request, response) => void response.write('half')))
     const outgoing = await opened(one.port, '/n/node_slow/')
     outgoing.end()
@@ -267,12 +267,12 @@ describe('C28: times', () => {
     expect(late.map(({ status }) => status)).toEqual([502, 502, 502])
   })
 
-  test('C28: paying calls have a limit as well', async () => {
+  test('C28: paying calls have a time limit too', async () => {
     one.nodes.set('node_silent', await rawNode(() => undefined))
     expect((await send(one.port, 'POST', '/n/node_silent/payinvoice', { body: 'a=b' })).status).toBe(502)
   })
 
-  test('C28: a client that stops sending, or reading, is let go, and so is the node', async () => {
+  test('C28: a client that stops sending or reading is disconnected, and so is the node', async () => {
     const seen: IncomingMessage[] = []
     one.nodes.set('node_any', await eagerNode((request) => void seen.push(request.resume().on('error', () => undefined))))
     const answer = await raw(one.port, 'POST /n/node_any/ HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab')
@@ -293,7 +293,7 @@ describe('C28: times', () => {
 })
 
 describe('C28: sizes', () => {
-  test('C28, C49: 64 KiB pass; one byte more is refused before the node hears of it', async () => {
+  test('C28, C49: 64 KiB pass; one byte more is refused before the node is called', async () => {
     const body = Buffer.alloc(MOST, 'a')
     expect((await send(main.port, 'POST', '/n/node_a/x', { body })).status).toBe(200)
     expect(node.seen[0]?.body.length).toBe(MOST)
@@ -323,7 +323,7 @@ describe('C28: sizes', () => {
     expect(received).toBeLessThanOrEqual(MOST)
   })
 
-  test('C28: the same when the node has answered already', async () => {
+  test('C28: the same if the node has already responded', async () => {
     main.nodes.set(
       'node_early',
       await eagerNode((request, response) => {
@@ -338,7 +338,7 @@ describe('C28: sizes', () => {
     await expect(textOf(response)).rejects.toThrow('aborted')
   })
 
-  test('C28: an answer of 16 MiB passes; a longer one is a 502 when it says so, and cut off when it does not', async () => {
+  test('C28: a response of 16 MiB passes; a longer one is a 502 if it declares its length, and cut off if not', async () => {
     const big = await fakeNode((request, response) => {
       const size = Number(request.url?.split('/')[2])
       if (request.url?.startsWith('/said')) response.setHeader('content-length', size)
@@ -355,7 +355,7 @@ describe('C28: sizes', () => {
     expect((await send(main.port, 'HEAD', `/n/node_big/said/${most + 1}`)).status).toBe(200)
   })
 
-  test('C28: a node has so many requests at a time; more are told to come back, and other nodes do not notice', async () => {
+  test('C28: requests per node are limited; further ones are told to retry, and other nodes are unaffected', async () => {
     const one = await withLimits({ concurrent: 3 })
     const held: ServerResponse[] = []
     const hung = await fakeNode((_request, response) => void held.push(response))

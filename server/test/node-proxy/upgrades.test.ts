@@ -39,7 +39,7 @@ describe('C28: websockets and other upgrades', () => {
     return { ...(await listenOn(http)), handshakes, server }
   }
 
-  test('C28: bytes pass both ways, and the handshake has the same hygiene', async () => {
+  test('C28: bytes pass both ways, and the handshake’s headers are filtered too', async () => {
     const echo = await echoing()
     main.nodes.set('node_echo', echo)
     const headers = { cookie: 'a=b', 'x-forwarded-for': '1.2.3.4', authorization: basic(LIMITED), 'x-kept': '1' }
@@ -64,7 +64,7 @@ describe('C28: websockets and other upgrades', () => {
     expect(code).toBe(4001)
   })
 
-  test('C28: the end of either side is the end of the other', async () => {
+  test('C28: when one side ends, so does the other', async () => {
     const echo = await echoing()
     main.nodes.set('node_echo', echo)
     const open = async (): Promise<WebSocket> => {
@@ -132,7 +132,7 @@ describe('C28: websockets and other upgrades', () => {
     expect(node.seen.map(({ url }) => url)).toEqual(['/missing'])
   })
 
-  test('C28: websockets of a node are limited, apart from its requests', async () => {
+  test('C28: websockets of a node are limited, separately from its requests', async () => {
     const one = await withLimits({ concurrent: 1 })
     one.nodes.set('node_echo', await echoing())
     const url = `ws://127.0.0.1:${one.port}/n/node_echo/echo`
@@ -151,7 +151,7 @@ describe('C28: websockets and other upgrades', () => {
     }, 'the place to be free again')
   })
 
-  test('C28: a wish for HTTP/2 is ignored, here and at the service, also with a body and for the connection’s next request', async () => {
+  test('C28: a request to upgrade to HTTP/2 is ignored, for nodes and the service, also with a body and for the next request', async () => {
     const wish = 'Host: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n'
     const post = (path: string): string =>
       `POST ${path} HTTP/1.1\r\n${wish}Content-Type: application/json\r\nContent-Length: 7\r\n\r\n{"a":1}`
@@ -192,7 +192,7 @@ describe('C28: websockets and other upgrades', () => {
     expect((await send(main.port, 'GET', '/n/node_a/')).status).toBe(200)
   })
 
-  test('C28: a client that resets during the handshake harms nobody', async () => {
+  test('C28: a client that resets during the handshake affects no one else', async () => {
     const held: Socket[] = []
     main.nodes.set('node_silent', await rawNode((socket) => void held.push(socket)))
     const socket = connect(main.port, '127.0.0.1')
@@ -204,7 +204,7 @@ describe('C28: websockets and other upgrades', () => {
     expect((await send(main.port, 'GET', '/n/node_a/')).status).toBe(200)
   })
 
-  test('C28: closing ends the websockets, and the app need not wait for them', async () => {
+  test('C28: closing ends the websockets, so the app does not wait for them', async () => {
     for (const how of ['close', 'app'] as const) {
       const one = await withLimits({})
       one.nodes.set('node_echo', await echoing())

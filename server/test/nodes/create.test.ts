@@ -67,7 +67,7 @@ describe('C17: credentials', () => {
     for (const { node } of others) await owner.delete(node.id)
   })
 
-  test('C17 C28: both passwords are valid at endpointUrl, a wrong one is not, and the restricted one cannot pay', async () => {
+  test('C17 C28: both passwords work at endpointUrl, a wrong one does not, and the restricted one cannot pay', async () => {
     const { node, credentials } = shared
     const { password, restrictedPassword } = credentials
     const infos = await Promise.all([password, restrictedPassword].map((one) => callNode(node, one, 'GET', '/getinfo')))
@@ -89,7 +89,7 @@ describe('C17: credentials', () => {
     await owner.delete(payee.node.id, '?force=true')
   })
 
-  test('C17: no later answer, log line, argument, environment or table has any of them', async () => {
+  test('C17: no later response, log line, argument, environment or table contains any of them', async () => {
     const made = await owner.createReady({ name: 'secretive' })
     const { node, credentials } = made
     const path = `/nodes/${node.id}`
@@ -134,7 +134,7 @@ describe('C31 C32: credit', () => {
     { creditSat: PRICE_SAT * 2 - 1, nodes: 1 },
     { creditSat: PRICE_SAT - 1, nodes: 0 },
     { creditSat: 0, nodes: 0 },
-  ])('C32: $creditSat sat carry $nodes nodes, also when all are asked for at once', async ({ creditSat, nodes }) => {
+  ])('C32: $creditSat sat are enough for $nodes nodes, even with concurrent requests', async ({ creditSat, nodes }) => {
     const poor = await newOwner(server, { creditSat })
     const answers = await Promise.all(times(4, () => poor.send('POST', '/nodes')))
     expect(statuses(answers)).toEqual([...times(nodes, () => 202), ...times(4 - nodes, () => 402)])
@@ -143,7 +143,7 @@ describe('C31 C32: credit', () => {
     for (const { id } of await poor.list()) await poor.delete(id)
   })
 
-  test('C31 C32: one millisatoshi too little is too little, and nothing is created: no node, no number, no log, no kept answer', async () => {
+  test('C31 C32: one millisatoshi too little is refused, and nothing is created: no node, number, log entry or stored answer', async () => {
     const poor = await newOwner(server, { creditSat: PRICE_SAT })
     const sql = server.sql()
     const credit = (msat: number) =>
@@ -177,7 +177,7 @@ describe('C31 C32: credit', () => {
     await poor.delete(first.node.id)
   })
 
-  test('C32: two stopped nodes cannot be started at once on the credit of one', async () => {
+  test('C32: two stopped nodes cannot both be started on credit for one', async () => {
     const poor = await newOwner(server, { creditSat: PRICE_SAT * 2 + 5 })
     const nodes = [await poor.createReady(), await poor.createReady()]
     for (const { node } of nodes) await poor.act(node.id, 'stop')
@@ -187,7 +187,7 @@ describe('C31 C32: credit', () => {
     for (const { node } of nodes) await poor.delete(node.id)
   })
 
-  test('C4: a full account without credit hears of the limit first, a wrong body of the body', async () => {
+  test('C4: the node limit is reported before missing credit, and an invalid body before both', async () => {
     const poor = await newOwner(server, { creditSat: 0 })
     expect(await poor.refusal('POST', '/nodes', { json: { name: 5 } })).toEqual([400, 'bad_request'])
     expect(await poor.refusal('POST', '/nodes')).toEqual(insufficient)
@@ -205,7 +205,7 @@ describe('C31 C32: credit', () => {
 describe('C41: repeating a creation', () => {
   const keyed = (key: string) => ({ headers: { 'idempotency-key': key } })
 
-  test('C41: the same request gets the same answer to the byte, credentials included, and makes nothing', async () => {
+  test('C41: the same request gets the identical answer, including credentials, and creates nothing', async () => {
     const mine = await newOwner(server)
     const request = { ...keyed('order 1'), json: { name: 'once', autoLiquidity: '5m' } }
     const first = await mine.send('POST', '/nodes', request)
@@ -220,7 +220,7 @@ describe('C41: repeating a creation', () => {
     for (const { id } of await mine.list()) await mine.delete(id)
   })
 
-  test('C41: the same key with another body is 409 idempotency_conflict, before and after', async () => {
+  test('C41: the same key with a different body is 409 idempotency_conflict, before and after', async () => {
     const mine = await newOwner(server)
     const { node } = await mine.create({ name: 'one' }, keyed('k').headers)
     for (const json of [{ name: 'two' }, {}, { name: 'one', accessMode: 'full' }])
@@ -230,7 +230,7 @@ describe('C41: repeating a creation', () => {
     await mine.delete(node.id)
   })
 
-  test('C41: after an error the key is free again, for another body, too', async () => {
+  test('C41: after an error the key can be reused, even with a different body', async () => {
     const mine = await newOwner(server, { creditSat: 0 })
     expect(await mine.refusal('POST', '/nodes', { ...keyed('k'), json: { name: 5 } })).toEqual([400, 'bad_request'])
     expect(await mine.refusal('POST', '/nodes', { ...keyed('k'), json: { name: 'a' } })).toEqual([402, 'insufficient_credit'])
@@ -240,7 +240,7 @@ describe('C41: repeating a creation', () => {
     await mine.delete(node.id)
   })
 
-  test('C41: 20 requests at once with one key make one node; who comes too early is told to come again', async () => {
+  test('C41: 20 concurrent requests with one key create one node; early ones are told to retry', async () => {
     const mine = await newOwner(server)
     const answers = await Promise.all(times(20, () => mine.send('POST', '/nodes', keyed('at once'))))
     const made = answers.filter(({ status }) => status === 202)
@@ -255,7 +255,7 @@ describe('C41: repeating a creation', () => {
     for (const { id } of await mine.list()) await mine.delete(id)
   })
 
-  test('C41: another API key with the same idempotency key makes another node, also of the same account', async () => {
+  test('C41: another API key with the same idempotency key creates another node, even in the same account', async () => {
     const mine = await newOwner(server)
     const colleague = await newOwner(server, { accountId: mine.accountId })
     const stranger = await newOwner(server)
@@ -265,7 +265,7 @@ describe('C41: repeating a creation', () => {
     for (const one of [mine, stranger]) for (const { id } of await one.list()) await one.delete(id)
   })
 
-  test('C41: it outlives the node, and is forgotten after 24 hours', async () => {
+  test('C41: it outlives the node, and is deleted after 24 hours', async () => {
     const mine = await newOwner(server)
     const first = await mine.send('POST', '/nodes', keyed('k'))
     const { id } = first.json().node
@@ -282,7 +282,7 @@ describe('C41: repeating a creation', () => {
     await mine.delete(node.id)
   })
 
-  test('C41: one whose process is gone is taken over when its time is up', async () => {
+  test('C41: a key whose process has died is taken over after a timeout', async () => {
     const mine = await newOwner(server)
     const { node } = await mine.create({}, keyed('k').headers)
     await mine.delete(node.id)
@@ -311,7 +311,7 @@ describe('C41: repeating a creation', () => {
     expect(await owner.refusal('POST', '/nodes', keyed(key))).toEqual([400, 'bad_request'])
   })
 
-  test('C41: every printable character may stand in it, 255 of them', async () => {
+  test('C41: it may contain every printable character, up to 255 of them', async () => {
     const mine = await newOwner(server)
     const printable = times(95, (index) => String.fromCharCode(32 + index))
       .join('')
@@ -322,13 +322,13 @@ describe('C41: repeating a creation', () => {
     await mine.delete(node.id)
   })
 
-  test('C41: it is ignored where nothing is created', async () => {
+  test('C41: it is ignored by routes that create nothing', async () => {
     const { id } = shared.node
     for (const name of ['one', 'two'])
       expect((await owner.want<Node>(200, 'PATCH', `/nodes/${id}`, { ...keyed('k'), json: { name } })).name).toBe(name)
   })
 
-  test('C41: the database and the master key together do not open the kept answer; the API key and the idempotency key do', async () => {
+  test('C41: the database and the master key together cannot open the stored answer; the API key and the idempotency key can', async () => {
     const mine = await newOwner(server)
     const first = await mine.send('POST', '/nodes', keyed('sealed'))
     const { node, credentials } = first.json() as Created
@@ -374,7 +374,7 @@ describe('another price, another limit, another version', () => {
     })
   })
 
-  test('C32: at price 0 nobody is ever told to pay', async () => {
+  test('C32: at price 0 no one is ever asked to pay', async () => {
     const poor = await newOwner(other, { creditSat: 0 })
     const { node } = await poor.createReady()
     await poor.act(node.id, 'stop')
@@ -384,7 +384,7 @@ describe('another price, another limit, another version', () => {
     for (const one of [node, second.node]) expect((await poor.delete(one.id)).status).toBe(204)
   })
 
-  test('C46: a host takes as many nodes as it may hold, also when many accounts ask at once', async () => {
+  test('C46: a host accepts nodes up to its limit, even if many accounts ask concurrently', async () => {
     const owners = await Promise.all(times(10, () => newOwner(other)))
     const answers = await Promise.all(owners.map((one) => one.send('POST', '/nodes')))
     expect(statuses(answers)).toEqual([...times(HOST_MAX, () => 202), ...times(10 - HOST_MAX, () => 409)])
@@ -392,7 +392,7 @@ describe('another price, another limit, another version', () => {
     for (const one of owners) for (const { id } of await one.list()) await one.delete(id)
   })
 
-  test('security 13: strangers who sign up cannot take the last places of a host; who is known or has topped up gets them', async () => {
+  test('security 13: newcomers cannot take the last places of a host; accounts that are known or have topped up can', async () => {
     const known = await newOwner(other)
     const strangers = await Promise.all(times(3, () => signUp(other)))
     const create = (one: Visitor): Promise<Answer> =>
@@ -412,7 +412,7 @@ describe('another price, another limit, another version', () => {
       for (const { id } of (await one.want(200, 'GET', '/nodes')).nodes) await one.want(204, 'DELETE', `/nodes/${id}`)
   })
 
-  test('C47 C24: everything that was done to a node is in the account’s log: what, to which, by whom', async () => {
+  test('C47 C24: every operation on a node is in the account’s log: what, on which node, by whom', async () => {
     const mine = await newOwner(other)
     const { node } = await mine.createReady()
     const path = `/nodes/${node.id}`

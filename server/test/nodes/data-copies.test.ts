@@ -63,7 +63,7 @@ test.each<[string, (directory: string) => void]>([
       symlinkSync(join(directory, '..', 'elsewhere'), join(directory, DATABASE))
     },
   ],
-])('C25: %s changed: nobody can tell whether the new version connected', async (_what, change) => {
+])('C25: %s changed: the new version may have connected', async (_what, change) => {
   const { directory, isUntouched } = await copied()
   change(directory)
   expect(await isUntouched()).toBe(false)
@@ -83,7 +83,7 @@ test('C25: without a copy there is no evidence', async () => {
   expect(await new DataCopies(join(directory, '..')).isUntouched(NODE, '0.7.0')).toBe(false)
 })
 
-test('C25: a second name for the database does not hide a change', async () => {
+test('C25: a hard link to the database does not hide a change', async () => {
   const { directory, isUntouched } = await copied()
   linkSync(join(directory, DATABASE), join(directory, 'phoenix.log.9'))
   appendFileSync(join(directory, 'phoenix.log.9'), '!')

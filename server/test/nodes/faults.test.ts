@@ -69,14 +69,14 @@ function environmentOf(pid: number): string {
   }
 }
 
-describe('C18: a Lightning peer that is away', () => {
+describe('C18: an unreachable Lightning peer', () => {
   let hub: { thaw: () => void } | undefined
   afterEach(() => {
     hub?.thaw()
     hub = undefined
   })
 
-  test('C18: provisioning, failed at the deadline with the reason, ready by itself when the peer answers; one process all the while', async () => {
+  test('C18: provisioning, failed with the reason at the deadline, and ready automatically when the peer responds; always one process', async () => {
     hub = freezeHub(server)
     const made = await owner.create()
     const pid = await eventually(() => pidOf(server, made.node), 'its process')
@@ -93,7 +93,7 @@ describe('C18: a Lightning peer that is away', () => {
     await owner.delete(made.node.id)
   })
 
-  test('C20: a failed node that waits for its peer is waited for by start, not restarted', async () => {
+  test('C20: start waits for a failed node that waits for its peer, and does not restart it', async () => {
     hub = freezeHub(server)
     const made = await owner.create()
     await owner.until(made.node.id, 'failed')
@@ -116,7 +116,7 @@ describe('C18: a Lightning peer that is away', () => {
     await owner.delete(made.node.id)
   })
 
-  test('C20 C21: what does not come back in time is 502 and failed, and ready by itself later', async () => {
+  test('C20 C21: a node that does not come back in time is 502 and failed, and ready automatically later', async () => {
     const made = await owner.createReady()
     hub = freezeHub(server)
     const answer = await owner.send('POST', `/nodes/${made.node.id}/restart`)
@@ -140,7 +140,7 @@ describe('C18: a Lightning peer that is away', () => {
     await owner.delete(first.node.id)
   })
 
-  test('a peer that goes away from a ready node takes nothing with it', async () => {
+  test('a ready node that loses its peer loses nothing else', async () => {
     const made = await owner.createReady()
     const pid = runningPidOf(server, made.node)
     hub = freezeHub(server)
@@ -150,7 +150,7 @@ describe('C18: a Lightning peer that is away', () => {
     await owner.delete(made.node.id)
   })
 
-  test('a hub that is killed comes back by itself, with everybody’s money', async () => {
+  test('a killed hub is restarted automatically, with everyone’s money', async () => {
     const made = await owner.createReady()
     await fund(server, made, 777)
     process.kill(server.hubPid, 'SIGKILL')
@@ -164,7 +164,7 @@ describe('C18: a Lightning peer that is away', () => {
 })
 
 describe.concurrent('C19: processes that die or hang', () => {
-  test('C19: a crash is repaired by itself; meanwhile the node is ready and its endpoint 502', async () => {
+  test('C19: a crash is repaired automatically; meanwhile the node is ready and its endpoint 502', async () => {
     const made = await owner.createReady()
     await fund(server, made, 99)
     const pid = runningPidOf(server, made.node)
@@ -180,7 +180,7 @@ describe.concurrent('C19: processes that die or hang', () => {
     await owner.delete(made.node.id, '?force=true')
   })
 
-  test('C19: five deaths are failed with the reason; it is still retried, and ready again by itself', async () => {
+  test('C19: after five crashes it is failed with the reason; it is still retried, and becomes ready automatically', async () => {
     const made = await owner.createReady()
     let pid = runningPidOf(server, made.node)
     const waits: number[] = []
@@ -202,7 +202,7 @@ describe.concurrent('C19: processes that die or hang', () => {
     await owner.delete(made.node.id)
   })
 
-  test('C20: who does not want to wait for the retry starts it', async () => {
+  test('C20: start does not wait for the next retry', async () => {
     const made = await owner.createReady()
     const sql = server.sql()
     process.kill(runningPidOf(server, made.node), 'SIGKILL')
@@ -217,7 +217,7 @@ describe.concurrent('C19: processes that die or hang', () => {
     await owner.delete(made.node.id)
   })
 
-  test('a process that hangs is killed after five unanswered questions, and replaced', async () => {
+  test('a hung process is killed after five unanswered queries, and replaced', async () => {
     const made = await owner.createReady()
     const pid = runningPidOf(server, made.node)
     await fault(server, made, 'hang')
@@ -235,7 +235,7 @@ describe.concurrent('C19: processes that die or hang', () => {
 const phaseOf = async (node: Node): Promise<string> =>
   (await server.operator('GET', '/nodes')).json().nodes.find(({ id }: Node) => id === node.id).phase
 
-describe('data that is not what it should be', () => {
+describe('wrong or missing data', () => {
   const OTHER_SEED = 'legal winner thank year wave sausage worth useful legal winner thank yellow'
 
   test('a foreign seed is never started: 502 and failed with that reason, and nothing is overwritten', async () => {
@@ -257,7 +257,7 @@ describe('data that is not what it should be', () => {
     await owner.delete(id)
   })
 
-  test('it can be stopped and deleted as it is; put right, it comes up by itself', async () => {
+  test('it can be stopped and deleted as it is; once corrected, it starts automatically', async () => {
     const made = await owner.createReady()
     const { id } = made.node
     const seedFile = join(directoryOf(server, made.node), 'seed.dat')
@@ -285,7 +285,7 @@ describe('data that is not what it should be', () => {
     expect((await stranger.get(node.id)).status).toBe('failed')
   })
 
-  test('a directory that is gone is failed with the reason and never a fresh start; given back, the node is itself again', async () => {
+  test('a missing directory is failed with the reason, never a new start; once restored, the node recovers', async () => {
     const made = await owner.createReady()
     const { id } = made.node
     await fund(server, made, 555)
@@ -309,7 +309,7 @@ describe('data that is not what it should be', () => {
     await owner.delete(id, '?force=true')
   })
 
-  test('a directory that goes away under a ready node: its death is failed, not a fresh start', async () => {
+  test('a directory that disappears under a ready node: its exit is failed, not a new start', async () => {
     const made = await owner.createReady()
     const directory = directoryOf(server, made.node)
     const pid = runningPidOf(server, made.node)
@@ -320,7 +320,7 @@ describe('data that is not what it should be', () => {
     expect((await owner.delete(made.node.id)).status).toBe(204)
   })
 
-  test('things that nobody put there for us harm nobody', async () => {
+  test('unexpected files do no harm', async () => {
     const nodes = join(server.dataDir, 'nodes')
     writeFileSync(join(nodes, 'a file'), 'x')
     const made = await owner.createReady()
@@ -335,7 +335,7 @@ describe('data that is not what it should be', () => {
 })
 
 describe('when PostgreSQL is gone', () => {
-  test('nodes keep their processes, the API is 503 with Retry-After, and all recovers by itself', async () => {
+  test('nodes keep running, the API is 503 with Retry-After, and everything recovers automatically', async () => {
     const made = await owner.createReady()
     const doomed = await owner.createReady()
     const [pid, doomedPid] = [runningPidOf(server, made.node), runningPidOf(server, doomed.node)]
@@ -367,7 +367,7 @@ describe('when PostgreSQL is gone', () => {
     for (const { node } of [made, doomed]) await owner.delete(node.id)
   })
 
-  test('an operation that has begun is finished when the store is back', async () => {
+  test('an operation in progress is finished when the store is back', async () => {
     const made = await owner.createReady()
     const pid = runningPidOf(server, made.node)
     process.kill(pid, 'SIGSTOP')
@@ -419,7 +419,7 @@ describe('when the service is gone', () => {
     await owner.delete(made.node.id)
   })
 
-  test('C27: an operation whose caller was cut off is finished: by the next process, too', async () => {
+  test('C27: an operation whose caller disconnected is finished, even by the next process', async () => {
     const made = await owner.createReady()
     const pid = runningPidOf(server, made.node)
     process.kill(pid, 'SIGSTOP')
@@ -434,7 +434,7 @@ describe('when the service is gone', () => {
     await owner.delete(made.node.id)
   })
 
-  test('C27: a service that is told to stop answers who waits with 503, and the next one finishes it', async () => {
+  test('C27: a stopping service answers waiting callers with 503, and the next one finishes the operation', async () => {
     const made = await owner.createReady()
     const pid = runningPidOf(server, made.node)
     process.kill(pid, 'SIGSTOP')

@@ -38,7 +38,7 @@ const times = <T>(count: number, make: (index: number) => T): T[] => Array.from(
 const statuses = (answers: Answer[]): number[] => answers.map(({ status }) => status).sort()
 
 describe('C14: the Node object', () => {
-  test('C14: nine fields, always all of them, in this order, in every answer that has one', async () => {
+  test('C14: always the same nine fields in this order, in every response that contains a node', async () => {
     const made = await owner.create()
     const id = made.node.id
     const answers: [string, Node][] = [['POST /nodes', made.node]]
@@ -64,7 +64,7 @@ describe('C14: the Node object', () => {
     await owner.delete(id)
   })
 
-  test('C14: updatedAt moves when another field changes, never otherwise', async () => {
+  test('C14: updatedAt changes only when another field does', async () => {
     const { node } = await owner.createReady({ name: 'clock' })
     const sql = server.sql()
     /** How it changes the time if the last change was long ago. */
@@ -131,12 +131,12 @@ describe('C15: names', () => {
     ['an ideographic space', '\u3000'],
   ]
 
-  test.each(good)('C15: PATCH takes %s', async (_title, name, kept) => {
+  test.each(good)('C15: PATCH accepts %s', async (_title, name, kept) => {
     const node = await owner.want<Node>(200, 'PATCH', `/nodes/${shared.node.id}`, { json: { name } })
     expect([node.name, (await owner.get(shared.node.id)).name]).toEqual([kept, kept])
   })
 
-  test('C15: creation takes and trims them, too', async () => {
+  test('C15: creation accepts and trims them too', async () => {
     const tried = [good[2], good[3]].flatMap((one) => (one ? [one] : []))
     for (const [, name, kept] of tried) {
       const { node } = await owner.create({ name })
@@ -158,14 +158,14 @@ describe('C15: names', () => {
     expect(await owner.get(shared.node.id)).toEqual(before)
   })
 
-  test('C15: PATCH needs a name, and knows no other field', async () => {
+  test('C15: PATCH requires a name, and accepts no other field', async () => {
     const path = `/nodes/${shared.node.id}`
     expect(await owner.refusal('PATCH', path, { json: {} })).toEqual([400, 'bad_request'])
     expect(await owner.refusal('PATCH', path)).toEqual([400, 'bad_request'])
     expect(await owner.refusal('PATCH', path, { json: { name: 'a', status: 'ready' } })).toEqual([400, 'bad_request'])
   })
 
-  test('C15: omitted or blank on creation is Node n: the account’s nodes so far and one, named and deleted ones included', async () => {
+  test('C15: an omitted or blank name becomes Node n, counting all nodes the account ever created', async () => {
     const mine = await newOwner(server)
     const names = async (body: unknown): Promise<string> => (await mine.create(body)).node.name
     expect(await names({})).toBe('Node 1')
@@ -178,7 +178,7 @@ describe('C15: names', () => {
     await mine.delete((await mine.list())[0]?.id ?? '')
   })
 
-  test('C15 C46: 20 creations at once make exactly as many nodes as the account may have, each with a number of its own', async () => {
+  test('C15 C46: 20 concurrent creations create exactly as many nodes as the account may have, each with its own number', async () => {
     const mine = await newOwner(server)
     const answers = await Promise.all(times(20, () => mine.send('POST', '/nodes')))
     expect(statuses(answers)).toEqual([...times(MAX_NODES, () => 202), ...times(20 - MAX_NODES, () => 409)])
@@ -199,13 +199,13 @@ describe('C15: names', () => {
 })
 
 describe('C23 C24 C29: reading', () => {
-  test('C23: one node is not wrapped, and the same as in the list', async () => {
+  test('C23: a single node is not wrapped, and equals its entry in the list', async () => {
     const node = await owner.get(shared.node.id)
     expect(Object.keys(node)).toEqual(FIELDS)
     expect(await owner.list()).toContainEqual(node)
   })
 
-  test('C24: what runs, what is newest, and whether that is newer; a key that can only read may ask', async () => {
+  test('C24: the current version, the latest, and whether it is newer; a read-only key is enough', async () => {
     const reader = new Owner(server, await server.newKey([], owner.accountId))
     const updates = await reader.want<Record<string, unknown>>(200, 'GET', `/nodes/${shared.node.id}/updates`)
     expect(Object.keys(updates)).toEqual(['currentVersion', 'latestVersion', 'updateAvailable', 'lastUpdateError'])
@@ -218,7 +218,7 @@ describe('C23 C24 C29: reading', () => {
     expect(await owner.get(shared.node.id)).toEqual(before)
   })
 
-  test('C29: nobody’s list is empty; otherwise the oldest is first, and deleted nodes are not in it', async () => {
+  test('C29: a new account’s list is empty; otherwise oldest first, without deleted nodes', async () => {
     const mine = await newOwner(server)
     expect((await mine.send('GET', '/nodes')).text).toBe('{"nodes":[]}')
     const ids: string[] = []
@@ -231,7 +231,7 @@ describe('C23 C24 C29: reading', () => {
   })
 })
 
-describe('C30: what creation was told', () => {
+describe('C30: options of a creation', () => {
   test.each([
     [undefined, '2m'],
     ['2m', '2m'],
@@ -245,7 +245,7 @@ describe('C30: what creation was told', () => {
   })
 
   test.each([{ autoLiquidity: '3m' }, { autoLiquidity: 2 }, { accessMode: 'none' }, { accessMode: null }, { color: 'red' }])(
-    'C5: %j is refused by the name of its field',
+    'C5: %j is refused, naming its field',
     async (body) => {
       const answer = await owner.send('POST', '/nodes', { json: body })
       expect([answer.status, answer.json().error.code]).toEqual([400, 'bad_request'])
@@ -257,7 +257,7 @@ describe('C30: what creation was told', () => {
     [undefined, 'restrictedPassword'],
     ['limited', 'restrictedPassword'],
     ['full', 'password'],
-  ] as const)('C30: accessMode %s: what the dashboard can open is the %s and nothing else', async (accessMode, which) => {
+  ] as const)('C30: accessMode %s: the dashboard can open only the %s', async (accessMode, which) => {
     const { node, credentials } = await owner.create(accessMode === undefined ? {} : { accessMode })
     const [row] = await server.sql()`SELECT dashboard_access FROM node_secrets WHERE node_id = ${node.id}`
     const key = derivedKey(masterKeyOf(Buffer.from(server.masterKey, 'base64')), 'dashboard access')
@@ -268,7 +268,7 @@ describe('C30: what creation was told', () => {
 })
 
 describe('C9: other people’s nodes', () => {
-  test('C9: on every route they are answered like nodes that do not exist, and nothing happens to them', async () => {
+  test('C9: every route answers as if they did not exist, and nothing happens to them', async () => {
     const stranger = await newOwner(server)
     const routes = publicOperations.filter(({ path }) => path.startsWith('/v1/') && path.includes('{nodeId}'))
     expect(routes.length).toBeGreaterThanOrEqual(8)

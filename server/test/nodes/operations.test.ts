@@ -42,7 +42,7 @@ const times = <T>(count: number, make: (index: number) => T): T[] => Array.from(
 const statuses = (answers: Answer[]): number[] => answers.map(({ status }) => status).sort()
 
 describe('C20 C21 C22: start, restart and stop', () => {
-  test('C22: stop answers when the process is gone; C20: start when the software answers, as the same node; C21: restart is both', async () => {
+  test('C22: stop returns when the process is gone; C20: start when the node responds, as the same node; C21: restart does both', async () => {
     const made = await owner.createReady()
     const { id } = made.node
     const [lightningId, first] = [(await infoOf(made)).nodeId, runningPidOf(server, made.node)]
@@ -85,7 +85,7 @@ describe('C20 C21 C22: start, restart and stop', () => {
     }
   })
 
-  test('C6: actions take no body, an empty one and {}; anything else in it is refused by name', async () => {
+  test('C6: actions accept no body, an empty one and {}; any field is refused by name', async () => {
     const path = `/nodes/${shared.node.id}/start`
     for (const options of [{}, { json: {} }])
       expect(await owner.refusal('POST', path, options)).toEqual([400, 'invalid_node_state'])
@@ -99,7 +99,7 @@ describe('C20 C21 C22: start, restart and stop', () => {
 
 describe('C26: deleting', () => {
   const GONE = /^(absent|exited)$/
-  test('C26: it is gone from every read and its endpoint, its process soon, its data not', async () => {
+  test('C26: it disappears from every read and its endpoint, its process exits soon, and its data is kept', async () => {
     const made = await owner.createReady()
     const pid = runningPidOf(server, made.node)
     const answer = await owner.delete(made.node.id)
@@ -112,7 +112,7 @@ describe('C26: deleting', () => {
     expect(readFileSync(join(directoryOf(server, made.node), 'seed.dat'), 'utf8')).toBe(made.credentials.seed)
   })
 
-  test('C26: one that never came up, and one that is stopped, can be deleted, too', async () => {
+  test('C26: a node that never started, and a stopped one, can be deleted too', async () => {
     const { node } = await owner.create()
     expect((await owner.delete(node.id)).status).toBe(204)
     await eventually(async () => GONE.test(await phaseOf(node)), 'nothing to run')
@@ -140,7 +140,7 @@ describe('C26: deleting', () => {
     expect(await owner.refusal('GET', `/nodes/${id}`)).toEqual([404, 'node_not_found'])
   })
 
-  test('C26: funds that were seen are not forgotten while channels are offline, and are when it is seen empty', async () => {
+  test('C26: known funds are remembered while channels are offline, until the node is seen empty', async () => {
     const made = await owner.createReady()
     const { node, credentials } = made
     // Received as a payment, so that only the node knows of it.
@@ -158,7 +158,7 @@ describe('C26: deleting', () => {
     expect((await owner.delete(node.id)).status).toBe(204)
   })
 
-  test('C26: a channel opening that was refused hides no funds, and is none', async () => {
+  test('C26: a refused channel opening neither hides funds nor counts as funds', async () => {
     const made = await owner.createReady()
     const { id } = made.node
     await control(server, made, 'channels', { others: ['Aborted'] })
@@ -175,7 +175,7 @@ describe('C26: deleting', () => {
     expect((await owner.delete(empty.node.id)).status).toBe(204)
   })
 
-  test('C26: a gift from the operator counts at once, also when the peer goes away with it', async () => {
+  test('C26: funds from the operator count immediately, even if the peer goes offline', async () => {
     const made = await owner.createReady()
     await fund(server, made, 1)
     await fault(server, made, 'peer_down')
@@ -183,7 +183,7 @@ describe('C26: deleting', () => {
     expect((await owner.delete(made.node.id, '?force=true')).status).toBe(204)
   })
 
-  test('C26: the operator brings it back within the retention period: the same node, with the same money', async () => {
+  test('C26: the operator can restore it within the retention period: the same node, with the same money', async () => {
     const made = await owner.createReady({ name: 'lazarus' })
     const { id } = made.node
     await fund(server, made, 4321)
@@ -213,14 +213,14 @@ describe('C26: deleting', () => {
     expect([(await undelete()).status, (await undelete()).json().error.code]).toEqual([404, 'node_not_found'])
   })
 
-  test('C26 C2: an unknown node cannot be brought back, nor one that is there', async () => {
+  test('C26 C2: neither an unknown node nor one that was not deleted can be restored', async () => {
     for (const id of [newId('node'), shared.node.id])
       expect((await server.operator('POST', `/nodes/${id}/undelete`)).status).toBe(404)
   })
 })
 
 describe('C27: one operation at a time', () => {
-  test('C27: of 20 at once one wins and the others are 409; reads and renaming neither wait nor fail, and the status stays', async () => {
+  test('C27: of 20 concurrent operations one wins and the others are 409; reads and renaming neither wait nor fail, and the status stays', async () => {
     const made = await owner.createReady()
     const { id } = made.node
     const pid = runningPidOf(server, made.node)
@@ -259,7 +259,7 @@ describe('C27: one operation at a time', () => {
     await owner.delete(id)
   })
 
-  test('C27: in a storm of operations every answer is one of the allowed, and the end is what the last winner said', async () => {
+  test('C27: under many random operations every response is an allowed one, and the final state is that of the last winner', async () => {
     const made = await owner.createReady()
     const { id } = made.node
     const path = `/nodes/${id}`
@@ -312,14 +312,14 @@ describe('C42: 180 node operations per minute and address', () => {
     expect((await mine.send('GET', '/nodes')).status).toBe(200)
   })
 
-  test('C36: /api-key counts for nothing', async () => {
+  test('C36: /api-key does not count', async () => {
     const here = { headers: { 'x-forwarded-for': '10.200.0.2' } }
     const answers = await Promise.all(times(200, () => owner.send('GET', '/api-key', here)))
     expect(new Set(statuses(answers))).toEqual(new Set([200]))
     expect((await owner.send('GET', '/nodes', here)).status).toBe(200)
   })
 
-  test('C4: the limit comes before the key', async () => {
+  test('C4: the limit is checked before the key', async () => {
     const here = { headers: { 'x-forwarded-for': '10.200.0.3' } }
     await Promise.all(times(180, () => owner.send('GET', '/nodes', here)))
     expect((await server.send('GET', '/v1/nodes', here)).status).toBe(429)

@@ -73,7 +73,7 @@ const CHANNELS: [
   ['a channel without a state', [{}], true, undefined],
 ]
 
-describe('C26: what is known of funds', () => {
+describe('C26: what is known about funds', () => {
   test.each(CHANNELS)('%s', async (...row) => {
     const [, channels, funds, sat] = row
     const blockHeight = row.length > 4 ? row[4] : HEIGHT
@@ -116,7 +116,7 @@ describe('a daemon', () => {
     return { ...answer, read: readInvoice(answer.serialized) }
   }
 
-  test('C34: makes the invoice that was wished for, and it can be vouched for', async () => {
+  test('C34: creates the requested invoice, which passes our checks', async () => {
     const { paymentHash, read } = await create()
     expect(read).toEqual({
       network: 'regtest',
@@ -151,7 +151,7 @@ describe('a daemon', () => {
     })
   })
 
-  test('tells that a payment is unpaid, that it is paid and since when, and that it knows of none; never a preimage', async () => {
+  test('reports a payment as unpaid, as paid with its time, or as unknown; never a preimage', async () => {
     const { paymentHash, serialized } = await create()
     const find = (hash: string) => findIncoming(address, LIMITED, hash, LIMIT_MS)
     expect(await find(paymentHash)).toStrictEqual({ answer: 'incoming', isPaid: false, completedAtMs: undefined })
@@ -164,7 +164,7 @@ describe('a daemon', () => {
     expect(await find('../../getinfo')).toStrictEqual(refusedWith(400))
   })
 
-  test('refuses a wrong password, and an amount that is none', async () => {
+  test('refuses a wrong password and an invalid amount', async () => {
     expect(await createInvoice(address, 'wrong', wish, LIMIT_MS)).toEqual(refusedWith(401))
     expect(await findIncoming(address, 'wrong', HASH, LIMIT_MS)).toEqual(refusedWith(401))
     expect(await getInfo({ host: '127.0.0.1', port: payee.port }, 'wrong', LIMIT_MS)).toEqual({ answer: 'wrong password' })
@@ -172,7 +172,7 @@ describe('a daemon', () => {
     expect(await findIncoming(address, LIMITED, 'short', LIMIT_MS)).toEqual(refusedWith(400))
   })
 
-  test('is told apart by its answer to getinfo', async () => {
+  test('is identified by its answer to getinfo', async () => {
     const answer = await getInfo({ host: '127.0.0.1', port: payee.port }, FULL, LIMIT_MS)
     expect(answer).toMatchObject({ answer: 'info', info: { nodeId: payee.nodeId } })
   })
@@ -224,7 +224,7 @@ const infoFrom = (address: NodeAddress, timeoutMs = LIMIT_MS) => getInfo(address
 const all = (address: NodeAddress, timeoutMs?: number) =>
   Promise.all([invoiceFrom(address, timeoutMs), incomingFrom(address, timeoutMs), infoFrom(address, timeoutMs)])
 
-describe('what an answer has to be', () => {
+describe('valid and invalid answers', () => {
   test('an invoice and its hash, and nothing else is taken from it', async () => {
     expect(await invoiceFrom(await saying(200, { ...made, preimage: PREIMAGE }))).toStrictEqual({
       answer: 'invoice',
@@ -270,14 +270,14 @@ describe('what an answer has to be', () => {
   })
 
   test.each([undefined, null, 0, -1, 1.5, '1700000000000', 2 ** 53, true, [1]])(
-    'refused: paid, but at %j, which is no time',
+    'refused: paid, but at %j, which is not a time',
     async (completedAt) => {
       const answer = await incomingFrom(await saying(200, { ...paid, completedAt }))
       expect(answer).toStrictEqual({ answer: 'refused', why: 'the payment is paid but has no valid time' })
     },
   )
 
-  test('unpaid is unpaid, whatever time stands beside it; paid is paid since then', async () => {
+  test('unpaid is unpaid, whatever its time; paid has the given time', async () => {
     const answer = await incomingFrom(await saying(200, { ...unpaid, completedAt: 1 }))
     expect(answer).toStrictEqual({ answer: 'incoming', isPaid: false, completedAtMs: undefined })
     expect(await incomingFrom(await saying(200, paid))).toStrictEqual({
@@ -295,13 +295,13 @@ describe('what an answer has to be', () => {
       expect(await ask(await saying(status, body))).toStrictEqual(refusedWith(status))
   })
 
-  test('unknown is a payment that is not there; an invoice that is not there is refused', async () => {
+  test('a missing payment is unknown; a missing invoice is refused', async () => {
     const address = await saying(404, 'Not found')
     expect(await incomingFrom(address)).toStrictEqual({ answer: 'unknown' })
     expect(await invoiceFrom(address)).toStrictEqual(refusedWith(404))
   })
 
-  test('a redirect is not followed: the password would go with it', async () => {
+  test('a redirect is not followed, because it would carry the password', async () => {
     const elsewhere = await saying(200, made)
     for (const status of [301, 302, 303, 307, 308]) {
       const address = await saying(status, made, { location: `http://127.0.0.1:${elsewhere.port}/createinvoice` })
@@ -311,7 +311,7 @@ describe('what an answer has to be', () => {
     expect(elsewhere.connections()).toBe(0)
   })
 
-  test('why it was refused is in our words: no password, no preimage, no invoice', async () => {
+  test('the reason of a refusal is in our own words: no password, preimage or invoice', async () => {
     const echo = await fake(async (request, response) => {
       let body = ''
       for await (const chunk of request) body += chunk
@@ -325,7 +325,7 @@ describe('what an answer has to be', () => {
       }
   })
 
-  test('what is sent: a form with the password, its length told, and nothing that was not asked for', async () => {
+  test('the request is a form with the password and a content length, and nothing else', async () => {
     const seen: { method: string | undefined; url: string | undefined; headers: NodeJS.Dict<unknown>; body: string }[] = []
     const address = await fake(async (request, response) => {
       const { method, url, headers } = request
@@ -351,8 +351,8 @@ describe('what an answer has to be', () => {
   })
 })
 
-describe('a node that does not answer', () => {
-  test('nobody listens', async () => {
+describe('a node that does not respond', () => {
+  test('nothing listens', async () => {
     const address = { host: '127.0.0.1', port: await freePort() }
     expect(await all(address)).toEqual([{ answer: 'unreachable' }, { answer: 'unreachable' }, { answer: 'refused' }])
   })
@@ -367,7 +367,7 @@ describe('a node that does not answer', () => {
     ['trickles its head for ever', (socket) => trickle(socket, `${head}x-slow: `, 'a')],
     ['trickles its body for ever', (socket) => trickle(socket, `${head}transfer-encoding: chunked\r\n\r\n`, '1\r\n \r\n')],
     ['says for ever that it goes on', (socket) => trickle(socket, '', 'HTTP/1.1 102 Processing\r\n\r\n')],
-  ])('C34: the time is up for everything: it %s', async (_name, reply) => {
+  ])('C34: the timeout covers everything: it %s', async (_name, reply) => {
     const address = await listening(createServer((socket) => socket.once('data', () => reply(socket))))
     const before = performance.now()
     expect(await all(address, 300)).toEqual(unreachable)
@@ -382,7 +382,7 @@ describe('a node that does not answer', () => {
     ['within the head', (socket) => socket.end('HTTP/1.1 200 O')],
     ['within the body', (socket) => socket.end(`${head}content-length: 1000\r\n\r\n${JSON.stringify(made)}`)],
     ['within a chunk', (socket) => socket.end(`${head}transfer-encoding: chunked\r\n\r\nff\r\n${JSON.stringify(made)}`)],
-  ])('hangs up %s: unreachable at once, and not asked again', async (_name, reply) => {
+  ])('closes the connection %s: unreachable at once, and not asked again', async (_name, reply) => {
     const address = await listening(createServer((socket) => socket.once('data', () => reply(socket))))
     const before = performance.now()
     expect(await all(address, 20_000)).toEqual(unreachable)
@@ -395,7 +395,7 @@ describe('a node that does not answer', () => {
     ['is a websocket that nobody asked for', 'HTTP/1.1 101 x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n', 'not HTTP'],
     ['has a head without end', `${head}${'x-large: a\r\n'.repeat(20_000)}`, 'not HTTP'],
     ['has a body without end', `${head}\r\n${' '.repeat(2 * 1024 * 1024)}`, 'too large'],
-  ])('its answer %s: refused, long before the time is up', async (_name, bytes, why) => {
+  ])('its answer %s: refused, long before the timeout', async (_name, bytes, why) => {
     const address = await listening(createServer((socket) => socket.once('data', () => socket.write(bytes))))
     const before = performance.now()
     const refused = { answer: 'refused', why: `the answer is ${why}` }
@@ -413,7 +413,7 @@ describe('a node that does not answer', () => {
     })
   })
 
-  test('letters that are cut by a packet’s end are whole again', async () => {
+  test('characters split across packets are decoded correctly', async () => {
     const bytes = Buffer.from(JSON.stringify({ ...made, serialized: '漢' }))
     const at = bytes.indexOf(Buffer.from('漢')) + 1
     const address = await fake(async (_request, response) => {
@@ -424,7 +424,7 @@ describe('a node that does not answer', () => {
     expect(await invoiceFrom(address)).toMatchObject({ serialized: '漢' })
   })
 
-  test('a slow node exhausts only its own connections, does not look silent, and those who wait for one wait no longer than they said', async () => {
+  test('a slow node exhausts only its own connections, does not look silent, and waiting requests keep their timeout', async () => {
     const waiting: ServerResponse[] = []
     const slow = await fake((request, response) => {
       if (request.url === '/getinfo') response.end(JSON.stringify(infoWith([], HEIGHT)))
@@ -472,7 +472,7 @@ describe('connections are kept', () => {
   const closes = (socket: Socket): void => void socket.end()
   const resets = (socket: Socket): void => void socket.resetAndDestroy()
 
-  test('one after the other share one, and it is closed before a daemon would', async () => {
+  test('sequential requests share one, and we close it before a daemon would', async () => {
     const address = await daemon(answers)
     for (let round = 0; round < 5; round++) expect(await invoiceFrom(address)).toMatchObject({ answer: 'invoice' })
     expect([address.connections(), address.openNow()]).toEqual([1, 1])
@@ -485,14 +485,17 @@ describe('connections are kept', () => {
   test.each([
     ['closed', closes],
     ['reset', resets],
-  ])('a kept connection that was %s when it was used again costs nothing: asked once more, on a new one', async (_name, ends) => {
-    const address = await daemon(answers, ends, answers)
-    expect(await invoiceFrom(address)).toMatchObject({ answer: 'invoice' })
-    expect(await invoiceFrom(address)).toMatchObject({ answer: 'invoice' })
-    expect([address.requests(), address.connections()]).toEqual([3, 2])
-  })
+  ])(
+    'a kept connection that was %s when it was used again does no harm: the request is repeated on a new one',
+    async (_name, ends) => {
+      const address = await daemon(answers, ends, answers)
+      expect(await invoiceFrom(address)).toMatchObject({ answer: 'invoice' })
+      expect(await invoiceFrom(address)).toMatchObject({ answer: 'invoice' })
+      expect([address.requests(), address.connections()]).toEqual([3, 2])
+    },
+  )
 
-  test('asked once more is asked on a new connection, not on the next that is dead as well', async () => {
+  test('a repeated request uses a new connection, not another dead one', async () => {
     const address = await daemon(answers, answers, closes, answers)
     // Two at once, so that two connections are kept.
     await Promise.all([invoiceFrom(address), invoiceFrom(address)])
@@ -501,21 +504,21 @@ describe('connections are kept', () => {
     expect([address.requests(), address.connections()]).toEqual([4, 3])
   })
 
-  test('once more is once', async () => {
+  test('a request is repeated only once', async () => {
     const address = await daemon(answers, closes)
     await invoiceFrom(address)
     expect(await invoiceFrom(address)).toEqual({ answer: 'unreachable' })
     expect(address.requests()).toBe(3)
   })
 
-  test('not asked again: one that had begun to answer', async () => {
+  test('not repeated: a request whose response had begun', async () => {
     const address = await daemon(answers, (socket) => socket.end('HTTP/1.1 200 OK\r\ncont'))
     await invoiceFrom(address)
     expect(await invoiceFrom(address)).toEqual({ answer: 'unreachable' })
     expect(address.requests()).toBe(2)
   })
 
-  test('not asked again: one that took too long', async () => {
+  test('not repeated: a request that timed out', async () => {
     const address = await daemon(answers, () => undefined)
     await invoiceFrom(address)
     expect(await invoiceFrom(address, 200)).toEqual({ answer: 'unreachable' })
@@ -523,7 +526,7 @@ describe('connections are kept', () => {
     expect(address.requests()).toBe(2)
   })
 
-  test('once more is within the same time', async () => {
+  test('a repeated request keeps the original timeout', async () => {
     const address = await daemon(
       answers,
       (socket) => setTimeout(() => socket.end(), 3_000),
@@ -536,7 +539,7 @@ describe('connections are kept', () => {
     expect(address.requests()).toBe(3)
   })
 
-  test('getinfo keeps none: what it meets is the daemon of now', async () => {
+  test('getinfo keeps none, so it always reaches the current daemon', async () => {
     const address = await saying(200, infoWith([], HEIGHT))
     for (let round = 0; round < 3; round++) expect(await infoFrom(address)).toMatchObject({ answer: 'info' })
     expect(address.connections()).toBe(3)

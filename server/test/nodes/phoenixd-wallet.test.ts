@@ -77,7 +77,7 @@ describe('a daemon', () => {
   })
 })
 
-test('B2 P1: a payment that gets no answer is uncertain, and the node tells what became of it', async () => {
+test('B2 P1: a payment without an answer is uncertain, and a look-up tells its outcome', async () => {
   const { payer, payee } = await startNetwork()
   const { serialized, paymentHash } = await payee.invoice({ amountSat: 10 })
   const address = { host: '127.0.0.1', port: payer.port }
@@ -113,7 +113,7 @@ async function nodeWith(times: number[]): Promise<{ address: NodeAddress; asked:
   return { address, asked }
 }
 
-test('of a node’s outgoing payments, which it tells oldest first, the newest are found, however many there are', async () => {
+test('the newest outgoing payments are found, although the node lists the oldest first', async () => {
   const old = Array.from({ length: 3_000 }, (_, n) => NOW - 400 * DAY_MS + n * 1000)
   const month = Array.from({ length: 900 }, (_, n) => NOW - 20 * DAY_MS + n * 1000)
   const today = Array.from({ length: 30 }, (_, n) => NOW - 3_600_000 + n * 1000)
@@ -178,19 +178,19 @@ test.each([
 test.each([
   ['no list', { a: 1 }, 'the answer is not a list'],
   ['text', 'Not found', 'the answer is not a list'],
-  ['a list of what is none', [null], 'the list contains an entry that is not a payment'],
+  ['an entry that is not an object', [null], 'the list contains an entry that is not a payment'],
   ['without a time', [{ ...incoming, createdAt: undefined }], 'the list contains an entry that is not a payment'],
-  ['with a hash that is none', [{ ...incoming, paymentHash: 'x' }], 'the list contains an entry that is not a payment'],
+  ['with an invalid hash', [{ ...incoming, paymentHash: 'x' }], 'the list contains an entry that is not a payment'],
 ])('refused: %s, in our own words', async (_name, body, why) => {
   expect(await listIncoming(await saying(200, body), 'p', 50, LIMIT_MS)).toEqual(refused(why))
 })
 
-test('another payment than the one asked about is none', async () => {
+test('an answer about a different payment is refused', async () => {
   const address = await saying(200, { ...outgoing(NOW), paymentHash: 'ef'.repeat(32) })
   expect(await findOutgoingPayment(address, 'p', HASH, LIMIT_MS)).toEqual(refused('the answer is not this payment'))
 })
 
-describe('what is known after asking to pay', () => {
+describe('the outcome of a payment request', () => {
   const wish = { invoice: 'lnbcrt1', amountSat: undefined }
   const sent = { recipientAmountSat: 10, routingFeeSat: 4, paymentId: 'x', paymentHash: HASH, paymentPreimage: PREIMAGE }
   test.each([
@@ -208,7 +208,7 @@ describe('what is known after asking to pay', () => {
     expect(await payInvoice(await saying(status, body), 'p', wish, LIMIT_MS)).toEqual(expected)
   })
 
-  test('nobody listens: certainly nothing. It hangs, or hangs up: who knows', async () => {
+  test('nothing listens: certainly not sent. It hangs or closes the connection: uncertain', async () => {
     const nobody = { host: '127.0.0.1', port: await freePort() }
     expect(await payInvoice(nobody, 'p', wish, LIMIT_MS)).toEqual({ answer: 'unreachable' })
     expect(await payInvoice(await fake(() => undefined), 'p', wish, 200)).toEqual({ answer: 'uncertain' })
@@ -217,7 +217,7 @@ describe('what is known after asking to pay', () => {
     })
   })
 
-  test('it is written once: also to a node that closes connections that it has kept', async () => {
+  test('it is sent once, even to a node that closes idle connections', async () => {
     let pays = 0
     const address = await fake((request, response) => {
       if (request.url !== '/payinvoice') return void response.end('{"balanceSat":1,"feeCreditSat":0}')

@@ -74,14 +74,14 @@ describe('without a peer', () => {
   })
 })
 
-describe('a phoenixd that cannot', () => {
+describe('a phoenixd that does not work', () => {
   const cases: [string, string, RegExp][] = [
     ['exits with 0 at once', 'echo "2026-01-01 00:00:00 shutting down..."; exit 0', /exited unexpectedly.*shutting down/],
     ['exits with 1 at once', 'echo "cannot open the database"; exit 1', /exited unexpectedly.*cannot open the database/],
     ['says nothing and dies', 'exec > /dev/null; kill -9 $$', /exited unexpectedly/],
     ['takes connections and never answers', serving('() => undefined'), /did not respond in time.*restart the node/],
   ]
-  test.each(cases)('%s: failed, with a sentence to act on', async (_name, script, message) => {
+  test.each(cases)('%s: failed, with an actionable message', async (_name, script, message) => {
     const { yard, id } = await phoenixd(script)
     const view = await yard.becomes(id, 'failed')
     expect(view.failureMessage).toMatch(message)
@@ -92,7 +92,7 @@ describe('a phoenixd that cannot', () => {
     await eventually(() => yard.daemon(id) === undefined, 'it to be gone')
   })
 
-  test('answers as another node: failed, and it is not left running', async () => {
+  test('responds as a different node: failed, and it is stopped', async () => {
     const info = JSON.stringify({ nodeId: '02'.padEnd(66, 'f'), version: '0.8.0', channels: [] })
     const { yard, id } = await phoenixd(serving(`(_, response) => response.end('${info}')`))
     const view = await yard.becomes(id, 'failed')
@@ -100,7 +100,7 @@ describe('a phoenixd that cannot', () => {
     await eventually(() => yard.daemon(id) === undefined, 'it to be stopped')
   })
 
-  test('is not there at all: failed, and says so', async () => {
+  test('is missing: failed, with that reason', async () => {
     const settings = { NODE_SOFTWARE: 'phoenixd', PROVISION_DEADLINE_SECONDS: '1', OPERATOR_TOKEN: 'x'.repeat(32) }
     const yard = await new Yard({ env: { ...settings, ...versions({ '0.8.0': '/nonexistent/phoenixd' }) } }).start()
     const { node } = await yard.create()
@@ -111,7 +111,7 @@ describe('a phoenixd that cannot', () => {
 test.each([
   ['mainnet', undefined],
   ['testnet', '--chain=testnet'],
-])('%s: what it is started with', async (chain, argument) => {
+])('%s: its arguments', async (chain, argument) => {
   const { yard, id } = await phoenixd('echo "arguments: $*"; exec sleep 1000', { NODE_CHAIN: chain })
   const line = await eventually(() => /^arguments: (.*)$/m.exec(logOf(yard, id))?.[1], 'the arguments')
   const args = line.split(' ')

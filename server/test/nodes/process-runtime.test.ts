@@ -58,7 +58,7 @@ describeRuntime('processes of this machine', async (materialOf) => {
   }
 })
 
-test('what an earlier version recorded is adopted; what is known here stays', () => {
+test('records of an earlier version are adopted; existing ones stay', () => {
   const dataDir = newDataDir()
   const places = new Places(dataDir, { from: 50_000, to: 50_009 })
   places.adopt('node_a', { port: 20_001, uid: 50_003 })
@@ -70,7 +70,7 @@ test('what an earlier version recorded is adopted; what is known here stays', ()
   expect(again.user('node_a')).toEqual({ uid: 50_003, gid: 50_003 })
 })
 
-test('security 2: no two nodes have the same user or port, and the one who comes too late is told so', async () => {
+test('security 2: no two nodes have the same user or port, and when none is left, the caller is told', async () => {
   const dataDir = newDataDir()
   const range = { from: 3_000_000_000, to: 3_000_000_004 }
   const names = ['hub', 'node_a', 'node_b', 'node_c', 'node_d']
@@ -92,7 +92,7 @@ test('a user of another range is replaced', () => {
   expect(new Places(dataDir, { from: 60_000, to: 60_000 }).user('node_a')).toEqual({ uid: 60_000, gid: 60_000 })
 })
 
-test('a first hub that dies before it answers is started again: its port may have been taken in between', async () => {
+test('a first hub that dies before it responds is restarted, because its port may have been taken', async () => {
   const dataDir = newDataDir()
   const places = new Places(dataDir, uids)
   const { sandbox } = installSoftware(dataDir, SANDBOXD, undefined, uids)

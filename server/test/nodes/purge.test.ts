@@ -55,7 +55,7 @@ async function expectNothingLeft({ node: { id } }: Created): Promise<void> {
   expect((await yard.operator('POST', `/nodes/${id}/undelete`)).status).toBe(404)
 }
 
-test('C50: past its retention a deleted node’s directory, copies, records and sealed material are removed; others keep all of theirs', async () => {
+test('C50: after its retention period, a deleted node’s directory, copies, records and sealed material are removed; others are untouched', async () => {
   const [old, recent, living] = [await deleted(RETENTION_DAYS + 1), await deleted(RETENTION_DAYS - 1), await yard.createReady()]
   const daemon = yard.daemon(living.node.id)
   expect([leftOf(old.node.id).length, await hasSecrets(old.node.id)]).toEqual([5, true])
@@ -98,7 +98,7 @@ async function rowElsewhere(at: number, state: { deletedDaysAgo: number | null; 
   return id
 }
 
-test('C50 C26: a node is either brought back or purged, never both, also where one process keeps nodes longer than the other', async () => {
+test('C50 C26: a node is either restored or purged, never both, even if processes have different retention periods', async () => {
   for (let round = 0; round < 30; round++) {
     const id = await rowElsewhere(round, { deletedDaysAgo: 40, desired: 'deleted' })
     const [purging, back] = await Promise.all([beginPurges(sql, 'elsewhere', 30), undeleteNode(sql, id, 60)])
@@ -108,7 +108,7 @@ test('C50 C26: a node is either brought back or purged, never both, also where o
   }
 })
 
-test('C50: only deleted nodes, of the own host, past their time, are purged; the database itself refuses any other', async () => {
+test('C50: only deleted nodes of this host are purged, after their retention period; the database refuses any other', async () => {
   const living = await rowElsewhere(100, { deletedDaysAgo: null, desired: 'stopped' })
   const recent = await rowElsewhere(101, { deletedDaysAgo: 29, desired: 'deleted' })
   const old = await rowElsewhere(102, { deletedDaysAgo: 31, desired: 'deleted' })

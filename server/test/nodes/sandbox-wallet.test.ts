@@ -25,7 +25,7 @@ const payment = async (): Promise<string> => {
   return invoiceIn((await ann.want(201, 'POST', '/payments', { json })).challenge)
 }
 
-test('security 23: what one account has paid, it is told again; another account and the operator get no preimage', async () => {
+test('security 23: an account that paid gets the answer again; another account and the operator get no preimage', async () => {
   const json = { invoice: await payment() }
   const paid = await ann.want(200, 'POST', '/sandbox/pay', { json })
   expect(await ann.want(200, 'POST', '/sandbox/pay', { json })).toEqual(paid)
@@ -41,7 +41,7 @@ test('security 23: what one account has paid, it is told again; another account 
   }
 })
 
-test('security 23: it does not pay for credit, however the invoice is written; the operator does', async () => {
+test('security 23: it does not buy credit, in any spelling of the invoice; the operator can', async () => {
   const { invoice, paymentHash } = await eve.want(201, 'POST', '/credit/top-ups', { json: { amountSat: 10_000 } })
   const before = (await eve.want(200, 'GET', '/credit')).balanceSat
   for (const written of [invoice, invoice.toUpperCase(), `lightning:${invoice}`, ` ${invoice}`])

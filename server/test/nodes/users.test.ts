@@ -80,7 +80,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     expect([ownerUid, mode & 0o777, readFileSync(canary, 'utf8')]).toEqual([0, 0o600, SECRET])
   }
 
-  test('security 10: every node and the hub is a user of its own, of the range and never the database’s; each has its HOME', () => {
+  test('security 10: every node and the hub have their own user, from the range and never the database’s, and their own HOME', () => {
     const pids = [runningPidOf(server, made.node), runningPidOf(server, other.node), server.hubPid]
     const uids = pids.map((pid) => uidOf(pid) ?? 0)
     expect(new Set(uids).size).toBe(3)
@@ -130,7 +130,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     ['a link in a directory', 'mkdir -p below && ln -sf "$1" below/link'],
     ['a directory that is a link to root’s', 'ln -sfn "$(dirname "$1")" directory'],
   ]
-  test.each(redirections)('security 2: %s in its directory leads the service nowhere, at a restart', async (_name, script) => {
+  test.each(redirections)('security 2: %s in its directory does not mislead the service at a restart', async (_name, script) => {
     plant()
     const directory = directoryOf(server, made.node)
     as(uid, `cd "$2" && ${script}`, canary, directory)
@@ -143,7 +143,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     as(uid, 'cd "$1" && rm -rf below directory anything run.json* daemon.log .lock.new', directory)
   })
 
-  test('security 2: a link seed.dat.new in its directory leads the service nowhere, at a first start that is repeated', async () => {
+  test('security 2: a link seed.dat.new in its directory does not mislead the service at a repeated first start', async () => {
     plant()
     const directory = directoryOf(server, made.node)
     const { nodeId } = await infoOf(made)
@@ -157,7 +157,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     expect((await infoOf(made)).nodeId).toBe(nodeId)
   })
 
-  test('security 2: a link in place of its seed is refused with a reason, and what it leads to is not shown', async () => {
+  test('security 2: a link in place of its seed is refused with a reason, and its target is not shown', async () => {
     plant()
     const directory = directoryOf(server, made.node)
     await owner.act(made.node.id, 'stop')
@@ -185,7 +185,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     expect((await owner.act(made.node.id, 'start')).status).toBe('ready')
   })
 
-  test('security 6: what its user can see of other processes, during a whole start of the service, holds no secret', async () => {
+  test('security 6: what its user can see of other processes, during a whole start of the service, contains no secret', async () => {
     // Reads the environment and arguments of every new process as fast as it can, and keeps what it could read: some live for milliseconds.
     const poller = `
       const { existsSync, readdirSync, readFileSync } = require('node:fs')
@@ -229,7 +229,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     }
   })
 
-  test('security 10: who takes a node’s port while it is down is not sent its password: not by the service, not by callers', async () => {
+  test('security 10: a program that takes a node’s port while it is down gets its password neither from the service nor from callers', async () => {
     await owner.act(made.node.id, 'stop')
     const sql = server.sql()
     const { port } = placeOf(server, made.node.id)
@@ -293,7 +293,7 @@ describe.skipIf(!isRoot)('trees of another user', () => {
     expect([statSync(join(root, 'kept')).uid, statSync(join(root, 'kept', 'file')).uid]).toEqual([0, 0])
   }
 
-  test('security 2: a copy follows no link, waits for no pipe, and holds nothing of a third user', async () => {
+  test('security 2: a copy follows no link, waits for no pipe, and contains nothing of a third user', async () => {
     build()
     await copyTree(tree, join(root, 'copy'))
     expect(entriesBelow(join(root, 'copy'))).toEqual(['below', 'below/link to a file', 'below/own', 'link to a directory'])
@@ -307,7 +307,7 @@ describe.skipIf(!isRoot)('trees of another user', () => {
     await removeTree(tree)
   })
 
-  test('security 2: given to another user, what links lead to keeps its owner, hard links too', async () => {
+  test('security 2: changing the owner of a tree does not affect the targets of links, including hard links', async () => {
     build()
     await giveTree(tree, { uid: UID + 1, gid: UID + 1 })
     const uids = ['', 'below', 'below/own', 'hard link'].map((path) => lstatSync(join(tree, path)).uid)
@@ -316,7 +316,7 @@ describe.skipIf(!isRoot)('trees of another user', () => {
     await removeTree(tree)
   })
 
-  test('security 2: removed, what links lead to stays; a link in its place is removed itself', async () => {
+  test('security 2: removing a tree keeps the targets of links; a link in its place is itself removed', async () => {
     build()
     await removeTree(tree)
     expect(existsSync(tree)).toBe(false)
@@ -327,7 +327,7 @@ describe.skipIf(!isRoot)('trees of another user', () => {
     expectKept()
   })
 
-  test('security 2: removed and copied while its owner swaps directories for links, over and over, nothing outside changes', async () => {
+  test('security 2: while its owner keeps swapping directories for links, removing and copying a tree changes nothing outside', async () => {
     tree = join(root, 'tree')
     const swap = `
       const fs = require('node:fs')
@@ -377,7 +377,7 @@ function expectRace(error: NodeJS.ErrnoException): void {
 }
 
 describe.skipIf(!isRoot)('an installation of an earlier version', () => {
-  test('security 2 C17: records move, a running node goes on as it is, and becomes its own user at its next start', async () => {
+  test('security 2 C17: records are moved; a running node continues unchanged and gets its own user at its next start', async () => {
     const nobody = lookUpUser('nobody') ?? { uid: 0, gid: 0 }
     const directory = temporaryDirectory()
     const daemon = sandboxd(directory, '0.8.0')

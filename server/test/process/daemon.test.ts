@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { Daemon } from '../../src/runtimes/process/daemon.ts'
 import { temporaryDirectory } from '../support/server.ts'
 
-test('a log over 10 MB keeps its last megabyte, and whoever has it open goes on appending', () => {
+test('a log over 10 MB keeps its last megabyte, and the process that has it open keeps appending', () => {
   const directory = temporaryDirectory()
   const path = join(directory, 'daemon.log')
   writeFileSync(path, `${'x'.repeat(11_000_000)}the end`)
@@ -22,7 +22,7 @@ test('a small log is left alone', () => {
   expect(readFileSync(join(directory, 'daemon.log'), 'utf8')).toBe('one line\n')
 })
 
-test('C25: what a cut or lost log cannot tell counts as said: a version that may have connected is never rolled back', () => {
+test('C25: with a trimmed or lost log the version may have connected, so it is never rolled back', () => {
   const directory = temporaryDirectory()
   const log = join(directory, 'daemon.log')
   const daemon = new Daemon(directory, directory)

@@ -79,7 +79,7 @@ test('statements of a transaction that are sent at once run one after the other,
   expect(await sql`SELECT id FROM things ORDER BY id`).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }])
 })
 
-test('a table that another version alters under a prepared statement is read all the same', async () => {
+test('a table that another version alters under a prepared statement can still be read', async () => {
   const read = () => sql`SELECT * FROM altered`
   await admin`CREATE TABLE altered (a int)`
   await Promise.all([read(), read()])
@@ -88,7 +88,7 @@ test('a table that another version alters under a prepared statement is read all
   for (const rows of await Promise.all([read(), read(), read()])) expect(rows).toEqual([{ a: 1, b: 2 }])
 })
 
-test('whoever listens is told, and told that something may be missing when its connection was lost', async () => {
+test('a listener is notified, and learns that it may have missed something after a lost connection', async () => {
   const heard: string[] = []
   let starts = 0
   const stop = sql.listen('test_channel', { onNotify: (payload) => heard.push(payload), onStart: () => starts++ })
@@ -102,7 +102,7 @@ test('whoever listens is told, and told that something may be missing when its c
   stop()
 })
 
-test('the end waits for what runs, breaks off what takes too long, and then the store is down', async () => {
+test('closing waits for running statements, aborts slow ones, and then the store is down', async () => {
   const [short, long] = [errorOf(sql`SELECT pg_sleep(0.1)`), errorOf(sql`SELECT pg_sleep(600)`)]
   await pidOf('SELECT pg_sleep(600)')
   await sql.end({ timeoutMs: 1_000 })
@@ -111,7 +111,7 @@ test('the end waits for what runs, breaks off what takes too long, and then the 
   expect(isStoreDown(await errorOf(sql`SELECT 1`))).toBe(true)
 })
 
-test('a server that is not there is a store that is down', async () => {
+test('an unreachable server means that the store is down', async () => {
   const nowhere = track(openStore({ ...address, host: '/nowhere' }, 1))
   expect(isStoreDown(await errorOf(nowhere`SELECT 1`))).toBe(true)
 })

@@ -9,7 +9,7 @@ import { eventually, killWhatRunsIn, send, temporaryDirectory } from '../support
 
 const configOn = (dataDir: string) => readConfig({ DATA_DIR: dataDir, PORT: '0', LOG_LEVEL: 'silent' })
 
-test('started, it answers at its URL; closed, its port and its data directory are free for the next one in the same process', async () => {
+test('once started, it responds at its URL; once closed, its port and data directory are free for another in the same process', async () => {
   const dataDir = temporaryDirectory()
   const first = await startService(configOn(dataDir))
   const port = Number(new URL(first.url).port)
@@ -26,7 +26,7 @@ test('started, it answers at its URL; closed, its port and its data directory ar
   await second.close()
 })
 
-test('PORT 0: a node that the service starts before it listens is told the port that was chosen, not 0', async () => {
+test('PORT 0: a node that the service starts before it listens gets the chosen port, not 0', async () => {
   const dataDir = temporaryDirectory()
   const callbacks = (): string[] =>
     readdirSync(dataDir, { recursive: true, encoding: 'utf8' })

@@ -181,7 +181,7 @@ describe('bad configuration', () => {
     expect(readConfig(env).warnings).toEqual(warned ? [expect.stringMatching(/TRUST_PROXY/)] : [])
   })
 
-  test('78, a line for each bad variable, and nothing made', async () => {
+  test('78, one line per invalid variable, and nothing is created', async () => {
     const dataDir = join(temporaryDirectory(), 'data')
     const env = {
       PORT: 'hidden-1',
@@ -197,7 +197,7 @@ describe('bad configuration', () => {
   })
 })
 
-describe('a data directory that cannot be used: one line, and not 0', () => {
+describe('an unusable data directory: one line, and a non-zero exit code', () => {
   test('because a file has its name', async () => {
     const dataDir = join(temporaryDirectory(), 'file')
     writeFileSync(dataDir, 'mine')
@@ -236,7 +236,7 @@ describe('one instance through its life', () => {
   const names = async (): Promise<string[]> =>
     (await server.operator('GET', '/accounts')).json().accounts.map(({ name }: { name: string }) => name)
 
-  test('the first start says one line on stdout, and on stderr where the key is, but not the key', async () => {
+  test('the first start prints one line on stdout, and on stderr where the key is, but not the key', async () => {
     expect(server.stdout).toBe(`boltyard ready http://127.0.0.1:${server.port}\n`)
     expect(server.stderr).toContain(join(server.dataDir, 'first-run.json'))
     expect(server.stderr).not.toContain(key)
@@ -245,7 +245,7 @@ describe('one instance through its life', () => {
     expect(execFileSync('sh', ['-c', `printf %s "${reading}"`], { encoding: 'utf8' })).toBe(key)
   })
 
-  test('every secret is for its owner only, and so is the database', () => {
+  test('every secret is readable only by its owner, and so is the database', () => {
     expect(modeOf(server.dataDir)).toBe(isRoot ? '711' : '700')
     for (const name of ['first-run.json', 'operator.token', 'master.key', 'postgres.password']) {
       expect([name, modeOf(join(server.dataDir, name)), statSync(join(server.dataDir, name)).uid]).toEqual([
@@ -269,14 +269,14 @@ describe('one instance through its life', () => {
     expect(open).toEqual([])
   })
 
-  test('the database listens on no network and wants a password', async () => {
+  test('the database listens on no network and requires a password', async () => {
     const [row] = await server.sql()`SHOW listen_addresses`
     expect(row?.listen_addresses).toBe('')
     const stranger = track(openStore({ ...server.store, password: 'guess' }))
     await expect(stranger`SELECT 1`).rejects.toMatchObject({ code: '28P01' })
   })
 
-  test('C17: no secret is in what it prints, nor in an argument or environment of its processes', async () => {
+  test('C17: no secret is in its output, or in an argument or environment of its processes', async () => {
     await server.newAccount()
     expect(await works()).toBe(true)
     const pids = [server.child.pid ?? 0, ...processesIn(server.dataDir)]
@@ -288,7 +288,7 @@ describe('one instance through its life', () => {
     for (const secret of secrets()) expect(texts.filter((text) => text.includes(secret))).toEqual([])
   })
 
-  test('security 25: what PostgreSQL logs of a refused row does not quote the row', async () => {
+  test('security 25: PostgreSQL’s log of a rejected row does not quote the row', async () => {
     const sql = server.sql()
     const email = 'somebody@private.example'
     await sql`CREATE TABLE guests (email text UNIQUE)`
@@ -300,7 +300,7 @@ describe('one instance through its life', () => {
     expect(log).not.toContain(email)
   })
 
-  test.skipIf(!isRoot)('another POSTGRES_USER_NAME than the one whose database it is: 78', async () => {
+  test.skipIf(!isRoot)('a POSTGRES_USER_NAME that does not own the database: 78', async () => {
     await server.stop()
     const env = { POSTGRES_USER_NAME: anotherUser(statSync(join(server.dataDir, 'postgres')).uid) }
     await expectFault(new Server({ dataDir: server.dataDir, env }), 78, /^POSTGRES_USER_NAME: /)
@@ -308,23 +308,23 @@ describe('one instance through its life', () => {
     expect(await works()).toBe(true)
   })
 
-  test('75 for a second instance on the same data directory, and the first goes on', async () => {
+  test('75 for a second instance on the same data directory, and the first keeps running', async () => {
     await expectFault(new Server({ dataDir: server.dataDir }), 75, /^another instance holds /)
     expect(await works()).toBe(true)
   })
 
-  test('a port that is taken: one line, and not 0', async () => {
+  test('a port in use: one line, and a non-zero exit code', async () => {
     const late = new Server({ env: { ...server.sharedStoreEnv, PORT: String(server.port) } })
     await expectFault(late, 1, /EADDRINUSE.*:\d+$/)
   })
 
-  test('a database that refuses us: 78 and one line without the password', async () => {
+  test('a database that refuses the connection: 78 and one line without the password', async () => {
     const late = new Server({ env: { ...server.sharedStoreEnv, PGPASSWORD: 'hidden-value' } })
     await expectFault(late, 78, /^DATABASE_URL: .*28P01/)
     expect(late.stderr).not.toContain('hidden-value')
   })
 
-  test('a MASTER_KEY that does not open this database: 78; with the right one as the previous it is changed for good', async () => {
+  test('a MASTER_KEY that does not match the database: 78; with the right one as the previous key it is changed permanently', async () => {
     const [env, other] = [server.sharedStoreEnv, newMasterKey()]
     await expectFault(new Server({ env: { ...env, MASTER_KEY: other } }), 78, /^MASTER_KEY: is not the key/)
     const own = { ...env, MASTER_KEY_PREVIOUS: env.MASTER_KEY ?? '', MASTER_KEY: other }
@@ -359,7 +359,7 @@ describe('one instance through its life', () => {
     return text
   }
 
-  test('SIGTERM: no new connections, what runs is finished, what comes gets 503, and exit 0 within 10 s, PostgreSQL stopped too', async () => {
+  test('SIGTERM: no new connections, running requests finish, new ones get 503, and exit 0 within 10 s with PostgreSQL stopped', async () => {
     const body = '{"name":"in flight"}'
     const [running, late] = [connect(server.port, '127.0.0.1'), connect(server.port, '127.0.0.1')]
     const [finished, refused] = [answerOn(running), answerOn(late)]
@@ -385,7 +385,7 @@ describe('one instance through its life', () => {
     expect(databaseProcesses()).toEqual([])
   })
 
-  test('the second start greets nobody, keeps every secret, and has what was acknowledged', async () => {
+  test('the second start prints no greeting, keeps every secret, and has all acknowledged data', async () => {
     const before = secrets()
     await server.start()
     expect(server.stderr).not.toMatch(/First start|first-run/)
@@ -395,7 +395,7 @@ describe('one instance through its life', () => {
     expect(await names()).toContain('in flight')
   })
 
-  test('who has put the key elsewhere may delete the file: it is not made again', async () => {
+  test('the file may be deleted once the key is stored elsewhere: it is not created again', async () => {
     const file = join(server.dataDir, 'first-run.json')
     rmSync(file)
     await server.restart()
@@ -404,7 +404,7 @@ describe('one instance through its life', () => {
     expect((await names()).filter((name) => name === 'default')).toHaveLength(1)
   })
 
-  test('kill -9 of the service in the middle of its work: PostgreSQL runs on, the next start finds it, and nothing acknowledged is lost', async () => {
+  test('kill -9 of the service under load: PostgreSQL keeps running, the next start finds it, and nothing acknowledged is lost', async () => {
     const postmaster = server.postmasterPid
     const acknowledged: string[] = []
     const writer = async (name: string): Promise<void> => {
@@ -424,7 +424,7 @@ describe('one instance through its life', () => {
     expect(await names()).toEqual(expect.arrayContaining(acknowledged))
   })
 
-  test('kill -9 of PostgreSQL: 503 with Retry-After meanwhile, then all is well without a restart, and nothing acknowledged is lost', async () => {
+  test('kill -9 of PostgreSQL: 503 with Retry-After meanwhile, then recovery without a restart, and nothing acknowledged is lost', async () => {
     const { name } = await server.newAccount({ name: 'before the crash' })
     const { giveBack } = await server.takeStoreAway()
     const answer = await server.operator('GET', '/accounts')
@@ -436,7 +436,7 @@ describe('one instance through its life', () => {
     expect((await server.newAccount()).creditSat).toBe(10_000)
   })
 
-  test('kill -9 of both, and the pid of PostgreSQL is somebody else’s by now: the next start works and leaves that one alone', async () => {
+  test('kill -9 of both, and PostgreSQL’s pid now belongs to another process: the next start works and leaves that process alone', async () => {
     await server.kill()
     const pidFile = join(server.dataDir, 'postgres', 'data', 'postmaster.pid')
     const [old, ...rest] = readFileSync(pidFile, 'utf8').split('\n')
@@ -453,7 +453,7 @@ describe('one instance through its life', () => {
     await server.start()
   })
 
-  test('another MASTER_KEY than the one that was made: 78, PostgreSQL is stopped again, and the right one still works', async () => {
+  test('a MASTER_KEY other than the generated one: 78, PostgreSQL is stopped again, and the right one still works', async () => {
     await server.stop()
     await expectFault(
       new Server({ dataDir: server.dataDir, env: { MASTER_KEY: newMasterKey() } }),
@@ -465,7 +465,7 @@ describe('one instance through its life', () => {
     expect(await works()).toBe(true)
   })
 
-  test.each(['operator.token', 'master.key'])('an emptied %s is no secret: 78, and it is left alone', async (name) => {
+  test.each(['operator.token', 'master.key'])('an emptied %s is not a secret: 78, and it is left alone', async (name) => {
     const path = join(server.dataDir, name)
     const text = readFileSync(path)
     await server.stop()
@@ -488,7 +488,7 @@ describe('one instance through its life', () => {
     await open.stop()
   })
 
-  test('OPERATOR_TOKEN_FILE is read, and the token is in no environment', async () => {
+  test('OPERATOR_TOKEN_FILE is read, and no environment contains the token', async () => {
     const file = join(temporaryDirectory(), 'token')
     const token = randomBytes(24).toString('hex')
     writeFileSync(file, `${token}\n`)
@@ -535,7 +535,7 @@ describe.concurrent('a data directory', () => {
     expect((await server.send('GET', '/readyz')).status).toBe(200)
   })
 
-  test.skipIf(!isRoot)('of a user without any rights is 0700, and all in it is that user’s', async () => {
+  test.skipIf(!isRoot)('of an unprivileged user is 0700, and everything in it belongs to that user', async () => {
     const nobody = lookUpUser('nobody')
     const root = temporaryDirectory()
     chownSync(root, nobody?.uid ?? 0, nobody?.gid ?? 0)
@@ -560,7 +560,7 @@ describe.concurrent('a data directory', () => {
     expect((await server.exited).code).toBe(0)
   })
 
-  test('PORT 0 is a port that is free, and the line says which', async () => {
+  test('PORT 0 chooses a free port, and the line says which', async () => {
     const server = await startServer({ store: 'embedded', env: { PORT: '0', HOST: 'localhost' } })
     expect(server.url).toMatch(/^http:\/\/localhost:[1-9]\d+$/)
     expect((await server.send('GET', '/healthz')).status).toBe(200)

@@ -75,12 +75,12 @@ function promises(start: () => Promise<Store>): void {
     ).length > 0
   const known = readMigrations().map(({ version }) => version)
 
-  test('all migrations there are were found, numbered from 1 without a gap', () => {
+  test('all migrations are found, numbered from 1 without a gap', () => {
     expect(known.length).toBeGreaterThan(0)
     expect(known).toEqual(known.map((_, index) => index + 1))
   })
 
-  test('of five that migrate a fresh database at once, each migration is applied once, and all find it done', async () => {
+  test('with five concurrent runs on a new database, each migration is applied once, and all runs succeed', async () => {
     const address = await freshDatabase()
     const connections = Array.from({ length: 5 }, () => connect(address))
     await Promise.all(connections.map((sql) => migrate(sql)))
@@ -96,7 +96,7 @@ function promises(start: () => Promise<Store>): void {
     expect(await sql`SELECT * FROM schema_migrations`).toEqual(before)
   })
 
-  test('a database of a newer version is refused and left as it is, and the lock is given back', async () => {
+  test('a database of a newer version is refused and left unchanged, and the lock is released', async () => {
     const address = await freshDatabase()
     const sql = connect(address)
     await migrate(sql)
@@ -109,7 +109,7 @@ function promises(start: () => Promise<Store>): void {
     expect(await sql`SELECT 1 FROM settings`).toEqual([])
   })
 
-  test('what was paid and redeemed before schema 7 still is, since the same time and with its line in the log where it was', async () => {
+  test('payments that were paid or redeemed before schema 7 stay so, with the same times and log entries', async () => {
     const sql = connect(await freshDatabase())
     const all = readMigrations()
     await migrate(sql, all.slice(0, 6))
@@ -182,7 +182,7 @@ function promises(start: () => Promise<Store>): void {
     expect(await tables(sql)).toEqual(['one', 'schema_migrations', 'three', 'two'])
   })
 
-  test('an earlier version that still serves loses no statement to a migration, and the migration is applied', async () => {
+  test('an earlier version that is still running loses no statement to a migration, and the migration is applied', async () => {
     const address = await freshDatabase()
     const [serving, migrating] = [connect(address), connect(address)]
     const tables = second('CREATE TABLE payments (a int); CREATE TABLE claims (a int)')
@@ -205,7 +205,7 @@ function promises(start: () => Promise<Store>): void {
     expect(await applied(migrating)).toEqual([1, 2, 3])
   })
 
-  test('a connection that breaks in the middle leaves nothing half-done, and who waited goes on', async () => {
+  test('a connection that breaks in the middle leaves nothing half-done, and a waiting instance continues', async () => {
     const address = await freshDatabase()
     const [breaking, waiting] = [connect(address), connect(address)]
     const long = second('CREATE TABLE two (a int); SELECT pg_sleep(60)')
@@ -225,7 +225,7 @@ function promises(start: () => Promise<Store>): void {
     ])
   })
 
-  test('two services that start at once on a fresh database both serve it; no account is made for anybody', async () => {
+  test('two services that start at once on a new database both serve it; no account is created', async () => {
     const env = { ...storeEnv(await freshDatabase(), randomBytes(32).toString('base64')), ROLE: 'api' }
     const [first, other] = await Promise.all([startServer({ env }), startServer({ env })])
     expect((await first.operator('GET', '/accounts')).json()).toEqual({ accounts: [] })

@@ -9,7 +9,7 @@ const EACH = 10
 const MAX_NODES = process.env.FULL === '1' ? 60 : 25
 const SETTLED_MS = 120_000
 
-test('two hundred creations at once', async () => {
+test('two hundred concurrent creations', async () => {
   const env = {
     NODE_PRICE_SAT_PER_DAY: '100',
     MAX_NODES: String(MAX_NODES),

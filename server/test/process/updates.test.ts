@@ -142,7 +142,7 @@ test('while provisioning: 400', async () => {
 })
 
 describe('a bad update', () => {
-  test('C25: that exits at once and left the data untouched is rolled back', async () => {
+  test('C25: that exits immediately and left the data untouched is rolled back', async () => {
     const created = await nodeBefore(bad)
     const { id } = created.node
     expect((await update(id)).status).toBe(202)
@@ -229,7 +229,7 @@ describe('a bad update', () => {
   })
 })
 
-test('without a peer nobody can tell: the new version is neither killed nor rolled back, and is updated once the peer is there', async () => {
+test('without a peer the outcome is unknown: the new version is neither killed nor rolled back, and counts as updated once the peer is back', async () => {
   const created = await nodeBefore(next, { PROVISION_DEADLINE_SECONDS: '2' })
   const { id } = created.node
   const hub = yard.hubPid
@@ -264,7 +264,7 @@ test('without a peer nobody can tell: the new version is neither killed nor roll
   }
 })
 
-test('a version that is no longer offered: a node that dies says so, and comes back when it is offered again', async () => {
+test('a version that is no longer offered: a node that exits reports it, and recovers when the version is offered again', async () => {
   const created = await nodeBefore(next)
   await yard.restart('SIGTERM', versions({ '0.7.0': old }))
   process.kill(yard.daemon(created.node.id)?.pid ?? 0, 'SIGKILL')

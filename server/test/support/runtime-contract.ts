@@ -95,7 +95,7 @@ export function describeRuntime(
       expect((await runtime.observe(node)).observed.phase).toBe('absent')
     })
 
-    test('started, it is itself, in the version and run that were wanted, and can be reached at its address', async () => {
+    test('once started, it has the right identity, version and run, and can be reached at its address', async () => {
       const node = await running()
       const { observed, process } = await opened.runtime.observe(node)
       expect(process).toEqual({ run: 1, version: '0.8.0' })
@@ -115,13 +115,13 @@ export function describeRuntime(
       expect((await opened.runtime.address(node.id))?.port).toBe(before?.port)
     })
 
-    test('whoever has lost its lease starts nothing', async () => {
+    test('without the lease, nothing is started', async () => {
       const node = newNode()
       await opened.runtime.start(node, materialOf(node.id), async () => false)
       expect((await opened.runtime.observe(node)).observed.phase).toBe('absent')
     })
 
-    test('a version that is not offered cannot be started, and the reason is for the owner', async () => {
+    test('a version that is not offered cannot be started, and the owner sees the reason', async () => {
       const node = wanting(newNode(), { version: '7.7.7' })
       await expect(opened.runtime.start(node, materialOf(node.id), mine)).rejects.toThrow(CannotStart)
       await expect(opened.runtime.start(node, materialOf(node.id), mine)).rejects.toThrow(/7\.7\.7 is not in the catalog/)
@@ -141,7 +141,7 @@ export function describeRuntime(
       if (address) expect(await getInfo(address, materialOf(node.id).restrictedPassword, 5_000)).toEqual({ answer: 'refused' })
     })
 
-    test('a service that starts anew finds what runs, and does not start it twice', async () => {
+    test('a restarted service finds running nodes, and does not start them twice', async () => {
       const node = await running()
       const runtime = opened.reopen()
       // Without a record of the start, as after a crash between the two.
@@ -152,7 +152,7 @@ export function describeRuntime(
       expect((await runtime.address(node.id))?.port).toBe((await opened.runtime.address(node.id))?.port)
     })
 
-    test('a node that dies is reported, again and again until the report is taken', async () => {
+    test('an exited node is reported repeatedly until the report succeeds', async () => {
       const node = await running()
       const reports: string[] = []
       const end = opened.runtime.watch(async (nodeId) => {
@@ -166,7 +166,7 @@ export function describeRuntime(
       expect((await opened.runtime.observe(node)).observed).toMatchObject({ phase: 'exited', isUntouched: false })
     })
 
-    test('data that is gone is lost: nothing is started in its place', async () => {
+    test('missing data is lost: nothing is started in its place', async () => {
       const node = await running()
       await stopped(node)
       await opened.runtime.remove(node)

@@ -13,7 +13,7 @@ const NODE = `
   })
   server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))`
 
-test('reliability 10: an answer that came in time counts, also when this process was too busy to read it', async () => {
+test('reliability 10: an answer that arrived in time counts, even if this process was too busy to read it', async () => {
   const answered = new Int32Array(new SharedArrayBuffer(4))
   const node = new Worker(NODE, { eval: true, workerData: answered })
   onTestFinished(async () => void (await node.terminate()))

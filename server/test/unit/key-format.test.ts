@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isWellFormedKey, newKey } from '../../src/accounts/keys/key-format.ts'
 
-test('C10: a new key is well-formed, and changing any one character makes it junk that never reaches the store', () => {
+test('C10: a new key is well-formed, and changing any one character makes it malformed, so it never reaches the store', () => {
   const position = fc.integer({ min: 0, max: 39 })
   const character = fc.constantFrom(...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-')
   fc.assert(
@@ -24,6 +24,6 @@ test.each([
   newKey().slice(0, -1),
   `${newKey()}0`,
   newKey().toUpperCase(),
-])('C10: %j is junk', (text) => {
+])('C10: %j is malformed', (text) => {
   expect(isWellFormedKey(text)).toBe(false)
 })

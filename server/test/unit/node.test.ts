@@ -228,7 +228,7 @@ describe('by table', () => {
     expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300])
   })
 
-  test('ten minutes up, and the deaths are forgotten', () => {
+  test('after ten minutes of uptime, exits are forgotten', () => {
     const exitsMs = [NOW - MINUTE_MS]
     expect(decide(running, { history: { exitsMs } }).history.exitsMs).toEqual(exitsMs)
     expect(decide(running, { history: { exitsMs, startedAtMs: NOW - 10 * MINUTE_MS - 1 } }).history.exitsMs).toEqual([])
@@ -243,7 +243,7 @@ describe('by table', () => {
 })
 
 describe('a start that was never recorded', () => {
-  test('of another version: it has its way to its peer still before it, and there is a way back', () => {
+  test('of another version: it has not reached its peer yet, and can be rolled back', () => {
     const caughtUp = { startedAtMs: NOW - 1_000, run: 1, version: '0.9.0', reached: false, previousVersion: '0.8.0' }
     expect(withProcess(history(), { run: 1, version: '0.9.0' }, NOW)).toMatchObject(caughtUp)
   })
@@ -312,7 +312,7 @@ describe('by property', () => {
       if (step === 'start' || step === 'roll_back') expect(['absent', 'exited']).toContain(phase)
     }))
 
-  test('what shall be stopped or deleted is never started, and never shown as ready or failed', () =>
+  test('a node that should be stopped or deleted is never started, and never shown as ready or failed', () =>
     always(({ step, shows }, { desired }) => {
       if (desired.state === 'running') return
       expect(['none', 'stop']).toContain(step)
@@ -328,7 +328,7 @@ describe('by property', () => {
       expect(recheckMs).toBeGreaterThan(0)
     }))
 
-  test('who waits for its peer is neither stopped nor killed, unless somebody asked for something else', () =>
+  test('a node that waits for its peer is neither stopped nor killed, unless something else was requested', () =>
     always(({ step }, facts, { phase }, before) => {
       if (phase !== 'waiting_for_peer') return
       if (facts.desired.state === 'running' && isCurrent(facts, before)) expect(step).toBe('none')
@@ -342,7 +342,7 @@ describe('by property', () => {
       else expect(shows.failureMessage).toBeNull()
     }))
 
-  test('ready means: its own API answered, as itself, in the wanted run and version', () =>
+  test('ready means that its API responded with the right identity, run and version', () =>
     always(({ shows, updateEnds }, facts, observed, before) => {
       if (shows?.status !== 'ready' && updateEnds !== 'updated') return
       expect(observed).toMatchObject({ phase: 'running', nodeId: OURS })
@@ -365,19 +365,19 @@ describe('by property', () => {
       if (reached) expect(after.reached).toBe(true)
     }))
 
-  test('an operation ends only where there is one, an update only where one is under way', () =>
+  test('only an existing operation ends, and only an update in progress', () =>
     always(({ ends, updateEnds }, { operation, updating }) => {
       if (ends) expect(operation).not.toBeNull()
       if (updateEnds) expect(updating).toBe(true)
     }))
 
-  test('nobody is looked at for ever, or not for long', () =>
+  test('every node is checked again within five minutes', () =>
     always(({ recheckMs }) => {
       expect(recheckMs).toBeGreaterThanOrEqual(0)
       expect(recheckMs).toBeLessThanOrEqual(5 * MINUTE_MS)
     }))
 
-  test('a start waits as long as the deaths of the last ten minutes say', () =>
+  test('the delay of a start depends on the exits of the last ten minutes', () =>
     always(({ step, history: after }) => {
       const last = after.exitsMs.at(-1)
       if (step !== 'start' || last === undefined) return

@@ -47,7 +47,7 @@ test('C38: only a right credential of a settled payment on the expected terms is
   }
 })
 
-test('C38, MPP 40, L402 55: a wrong credential is told nothing of the payment; a right one is told to pay again only when it was not paid', () => {
+test('C38, MPP 40, L402 55: a wrong credential reveals nothing about the payment; a right one is told to pay again only if it was not paid', () => {
   for (const facts of PAYMENTS) {
     const outcome = paymentOutcome(facts)
     if (facts.credential !== 'right') expect(outcome).toBe(`credential_${facts.credential}`)
@@ -56,7 +56,7 @@ test('C38, MPP 40, L402 55: a wrong credential is told nothing of the payment; a
   }
 })
 
-test('C45: a single use is claimed when nobody has it, again by the request that has it, and by no other', () => {
+test('C45: a single use can be claimed if it is free, again by the request that has it, and by no other', () => {
   expect(DELIVERIES).toHaveLength(24)
   for (const facts of DELIVERIES.filter(({ use }) => use === 'single')) {
     const { delivery, holder, hasReleased } = facts
@@ -70,7 +70,7 @@ test('C45, L402 61: a reusable one is never refused, and claimed by the first', 
     expect(deliveryOutcome(facts)).toBe(facts.delivery === 'none' ? 'claim_for_good' : 'deliver_again')
 })
 
-test('C48: a release that changed nothing is only called done when this request was the last to release, and nobody has claimed since', () => {
+test('C48: a release that changed nothing succeeds only if this request was the last to release and no one has claimed since', () => {
   expect(RELEASES).toHaveLength(12)
   for (const facts of RELEASES) {
     const isDone = facts.holder === 'nobody' && facts.lastReleasedBy === 'this request'

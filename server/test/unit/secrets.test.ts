@@ -9,7 +9,7 @@ const keys = bytes({ minLength: 32, maxLength: 32 })
 const contexts = fc.string({ unit: 'grapheme', maxLength: 50 })
 
 describe('C17: secrets at rest', () => {
-  test('C17: what was sealed opens again, under the same key and for the same thing', () => {
+  test('C17: a sealed value opens with the same key and context', () => {
     fc.assert(
       fc.property(keys, contexts, bytes(), (key, context, plain) => {
         expect(open(key, context, seal(key, context, plain)).equals(plain)).toBe(true)
@@ -17,7 +17,7 @@ describe('C17: secrets at rest', () => {
     )
   })
 
-  test('C17: any flipped bit is noticed', () => {
+  test('C17: any flipped bit is detected', () => {
     fc.assert(
       fc.property(keys, contexts, bytes({ maxLength: 60 }), fc.nat(), (key, context, plain, where) => {
         const sealed = seal(key, context, plain)
@@ -29,7 +29,7 @@ describe('C17: secrets at rest', () => {
     )
   })
 
-  test('C17: what was cut short, or has something added, does not open', () => {
+  test('C17: a truncated or extended value does not open', () => {
     fc.assert(
       fc.property(keys, bytes({ maxLength: 60 }), fc.nat(), bytes({ minLength: 1, maxLength: 20 }), (key, plain, where, more) => {
         const sealed = seal(key, 'x', plain)
@@ -51,14 +51,14 @@ describe('C17: secrets at rest', () => {
     )
   })
 
-  test('C17: the same thing sealed twice looks different, and the text is not in it', () => {
+  test('C17: sealing a value twice gives different results, and neither contains the text', () => {
     const [key, plain] = [randomBytes(32), Buffer.from('abandon abandon about')]
     const all = Array.from({ length: 1_000 }, () => seal(key, 'x', plain).toString('hex'))
     expect(new Set(all.map((text) => text.slice(0, 24))).size).toBe(1_000)
     for (const text of all) expect(text).not.toContain(Buffer.from('abandon').toString('hex'))
   })
 
-  test('C17: every purpose and every master key has a key of its own; the same ones have the same', () => {
+  test('C17: every purpose and master key have their own derived key, which is always the same', () => {
     fc.assert(
       fc.property(keys, keys, contexts, contexts, (one, other, purpose, another) => {
         fc.pre(!one.equals(other) && purpose !== another)

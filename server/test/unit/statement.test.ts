@@ -22,7 +22,7 @@ test('values become numbered parameters, through fragments in fragments; names a
   expect(query?.values).toEqual([1, 2, 'three', null, '{"a":[1]}'])
 })
 
-test('one place in the source may hold a value, then a fragment, then a value again', async () => {
+test('the same place in the source may get a value, then a fragment, then a value again', async () => {
   const at = (time: string | null) => sql`UPDATE t SET at = ${time === 'now' ? sql`now()` : time} WHERE id = ${7}`
   for (const time of ['yesterday', 'now', null, 'now', 'today']) {
     const query = await queryOf(at(time))
@@ -31,7 +31,7 @@ test('one place in the source may hold a value, then a fragment, then a value ag
   }
 })
 
-test('the same text has the same name, and another text another one', async () => {
+test('the same text has the same name, and a different text a different one', async () => {
   const select = (n: number) => sql`SELECT ${n}`
   const [one, two] = [await queryOf(select(1)), await queryOf(select(2))]
   expect(two?.name).toBe(one?.name)
