@@ -10,7 +10,7 @@ import { lookUpUser } from '../server/src/platform/linux.ts'
 import { createLogger } from '../server/src/platform/log.ts'
 import { openStore } from '../server/src/store/db.ts'
 import { migrate } from '../server/src/store/migrate.ts'
-import { payProved } from '../server/src/store/payments/payments.ts'
+import { markPaidByProof } from '../server/src/store/payments/payments.ts'
 
 /**
  * What notifying of a payment costs: the statement of a first validation on 16 connections, on its own, with NOTIFY in its transaction (a
@@ -62,7 +62,7 @@ async function round({
     for (let row = rows.pop(); row; row = rows.pop()) {
       const sent = performance.now()
       const proof = { challengeBeginning: '', paymentHash: createHash('sha256').update(row.id).digest() }
-      if (!(await payProved(sql, { accountId: row.accountId, actor: 'bench' }, row.id, proof))) throw new Error('not paid')
+      if (!(await markPaidByProof(sql, { accountId: row.accountId, actor: 'bench' }, row.id, proof))) throw new Error('not paid')
       note(row.accountId)
       times.push(performance.now() - sent)
     }

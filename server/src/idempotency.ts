@@ -21,7 +21,7 @@ export type Repeatable = {
  * work, and calls to other services, belong in `prepare`, which holds no database connection. The answer is sealed under the caller's
  * secret and idempotency key: the database and the master key together cannot open it.
  */
-export async function once<P, T>(
+export async function runOnce<P, T>(
   database: Database,
   masterKeys: MasterKey[],
   request: Repeatable,

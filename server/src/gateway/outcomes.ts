@@ -1,6 +1,6 @@
 /**
  * The outcome for every state of a payment, of its delivery and of a release. In each table, the first row whose facts all hold decides.
- * The fast statements (`payProved`, `claimDelivery`) have the granting rows as their WHERE clause and refuse nothing themselves: whatever
+ * The fast statements (`markPaidByProof`, `claimDelivery`) have the granting rows as their WHERE clause and refuse nothing themselves: whatever
  * they do not grant is decided here.
  */
 type Table<F, O> = readonly (readonly [facts: Partial<F>, outcome: O])[]

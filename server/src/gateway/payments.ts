@@ -4,7 +4,7 @@ import type { Invoice } from '../../../protocol/src/bolt11.ts'
 import { issueL402 } from '../../../protocol/src/l402.ts'
 import { issueMpp } from '../../../protocol/src/mpp.ts'
 import type { Config } from '../config.ts'
-import { once, type Repeatable } from '../idempotency.ts'
+import { type Repeatable, runOnce } from '../idempotency.ts'
 import { expiryOf, invoiceFrom, oddInvoice } from '../lightning/invoices.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId, newId } from '../platform/ids.ts'
@@ -98,7 +98,7 @@ export class Payments {
       const created =
         repeatable?.key === undefined
           ? await work(sql, await prepare())
-          : await once(sql, masterKeys, repeatable, 201, { prepare, work })
+          : await runOnce(sql, masterKeys, repeatable, 201, { prepare, work })
       crashpoint('payment: committed')
       this.#deps.noteChange(call.accountId, 'payments')
       return created

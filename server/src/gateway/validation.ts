@@ -6,18 +6,18 @@ import { crashpoint } from '../platform/crashpoint.ts'
 import { isId } from '../platform/ids.ts'
 import { primitives } from '../platform/primitives.ts'
 import { Problem } from '../problems.ts'
-import type { AskableNode, NodesWord, Settlements } from '../settlements/settlements.ts'
+import type { AskableNode, SettlementAnswer, Settlements } from '../settlements/settlements.ts'
 import type { NoteChange } from '../store/changes.ts'
 import type { Sql } from '../store/db.ts'
 import { type Claim, claimDelivery, type Delivery, type ExpectedTerms } from '../store/payments/deliveries.ts'
 import {
   findPayment,
   markPaid,
+  markPaidByProof,
   type PaidRow,
   type PaymentRow,
   type Proof,
   type Protocol,
-  payProved,
 } from '../store/payments/payments.ts'
 import { deliveryOutcome, type PaymentFacts, paymentOutcome } from './outcomes.ts'
 import { type Call, notFound } from './payments.ts'
@@ -76,7 +76,7 @@ export class Validation {
     if (known) return paidView(known)
     const presented = new Presented(credential)
     const proof = expect ? undefined : this.#proofIn(presented)
-    const proved = proof && (await payProved(this.#deps.sql, call, id, proof))
+    const proved = proof && (await markPaidByProof(this.#deps.sql, call, id, proof))
     if (proved) this.#verified.set(key, proved)
     const paid = proved ?? (await this.#validateSlowPath(call, id, key, presented, expect))
     crashpoint('validate: paid')
@@ -207,7 +207,7 @@ export class Validation {
     return [again, again.isSettled ? 'settled' : word === 'unpaid' ? 'unpaid' : 'unknown']
   }
 
-  async #askNode(payment: PaymentRow, waitMs: number): Promise<NodesWord> {
+  async #askNode(payment: PaymentRow, waitMs: number): Promise<SettlementAnswer> {
     const node = await this.#deps.accessTo(payment.nodeId)
     if (!node) return 'unreachable'
     const deadline = performance.now() + waitMs

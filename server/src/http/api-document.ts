@@ -4,7 +4,7 @@ import { openApiDocument } from '../../../contract/src/openapi.ts'
 import { publicOperations } from '../../../contract/src/operations.ts'
 
 /** A path, not PUBLIC_URL: the interactive page may only call the origin it was loaded from. */
-const SERVERS = [{ url: '/', description: 'This Boltyard.' }]
+const SERVERS = [{ url: '/', description: 'This deployment.' }]
 
 /** Serves the contract as an OpenAPI document, for programs and for the interactive page. */
 export async function addApiDocument(app: FastifyInstance): Promise<void> {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Invoice, invoiceExpiresAtSeconds, readInvoice } from '../../../protocol/src/bolt11.ts'
 import type { NodeAddress } from '../platform/node-agent.ts'
 import { Problem } from '../problems.ts'
-import { createInvoice, type InvoiceWish } from './phoenixd/client.ts'
+import { createInvoice, type InvoiceParams } from './phoenixd/client.ts'
 
 export type Payee = { address: NodeAddress; password: string; network: Invoice['network'] }
 export type CheckedInvoice = Invoice & { serialized: string }
@@ -11,8 +11,8 @@ export type CheckedInvoice = Invoice & { serialized: string }
 const LONGEST_INVOICE_DESCRIPTION = 128
 
 /** Creates an invoice and checks that it is the one requested, because the customer pays whatever it says. */
-export async function invoiceFrom(payee: Payee, wish: InvoiceWish, timeoutMs: number): Promise<CheckedInvoice> {
-  const made = await createInvoice(payee.address, payee.password, wish, timeoutMs)
+export async function invoiceFrom(payee: Payee, params: InvoiceParams, timeoutMs: number): Promise<CheckedInvoice> {
+  const made = await createInvoice(payee.address, payee.password, params, timeoutMs)
   if (made.answer !== 'invoice') {
     const why = made.answer === 'refused' ? made.why : 'no answer in time'
     throw new Problem('payment_service_unavailable', 'The node did not create an invoice. Try again shortly.', {
@@ -22,13 +22,13 @@ export async function invoiceFrom(payee: Payee, wish: InvoiceWish, timeoutMs: nu
   const invoice = readInvoice(made.serialized)
   if (!invoice) throw oddInvoice('it cannot be decoded')
   if (invoice.network !== payee.network) throw oddInvoice('its network differs')
-  if (invoice.amountMsat !== (wish.amountSat === undefined ? undefined : wish.amountSat * 1000))
+  if (invoice.amountMsat !== (params.amountSat === undefined ? undefined : params.amountSat * 1000))
     throw oddInvoice('its amount differs')
   if (invoice.paymentHash !== made.paymentHash) throw oddInvoice('its payment hash differs')
-  const isLong = wish.description.length > LONGEST_INVOICE_DESCRIPTION
+  const isLong = params.description.length > LONGEST_INVOICE_DESCRIPTION
   const isDescribed = isLong
-    ? invoice.descriptionHash === createHash('sha256').update(wish.description).digest('hex')
-    : invoice.description === wish.description
+    ? invoice.descriptionHash === createHash('sha256').update(params.description).digest('hex')
+    : invoice.description === params.description
   if (!isDescribed) throw oddInvoice('its description differs')
   return { ...invoice, serialized: made.serialized }
 }

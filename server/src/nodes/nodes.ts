@@ -1,6 +1,6 @@
 import { isReadable, READABLE, RULES } from '../../../contract/src/readable-text.ts'
 import type { Config } from '../config.ts'
-import { once, type Repeatable } from '../idempotency.ts'
+import { type Repeatable, runOnce } from '../idempotency.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId } from '../platform/ids.ts'
 import type { MasterKey } from '../platform/secrets.ts'
@@ -95,7 +95,7 @@ export class Nodes {
   async create(call: Call, input: CreateRequest, repeatable: Repeatable): Promise<{ node: NodeView; credentials: Credentials }> {
     const name = input.name === undefined || input.name.trim() === '' ? undefined : checkedName(input.name)
     const { sql, config, masterKeys, host } = this.#deps
-    const created = once(sql, masterKeys, repeatable, 202, {
+    const created = runOnce(sql, masterKeys, repeatable, 202, {
       prepare: async () => prepareNode(this.#deps, { ...input, ...call, name }),
       work: async (transaction, prepared) => {
         await admitNode(transaction, config, call.accountId, host)

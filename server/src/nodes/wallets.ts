@@ -123,10 +123,10 @@ export class Wallets {
   async createInvoice(
     call: Call,
     nodeId: string,
-    wish: { amountSat?: number; description: string },
+    params: { amountSat?: number; description: string },
   ): Promise<{ paymentHash: string; invoice: string }> {
     const { address, password } = await this.#running(call, nodeId)
-    const { amountSat, description } = wish
+    const { amountSat, description } = params
     const payee = { address, password, network: this.#deps.network }
     const invoice = await invoiceFrom(payee, { amountSat, description }, INVOICE_TIMEOUT_MS)
     return { paymentHash: invoice.paymentHash, invoice: invoice.serialized }
@@ -147,13 +147,13 @@ export class Wallets {
    * Sends the payment to the node once. If the outcome is unclear, looks it up and reports what the node knows, because a caller who is
    * told "failed" pays again. A failure recorded before this request belongs to an earlier attempt.
    */
-  async pay(call: Call, nodeId: string, wish: { invoice: string; amountSat?: number }): Promise<NodeSent> {
+  async pay(call: Call, nodeId: string, params: { invoice: string; amountSat?: number }): Promise<NodeSent> {
     const { sql } = this.#deps
     const { accessMode } = await ownNode(sql, call, nodeId)
     // Only for a clear message: the password stored for such a node cannot send anyway.
     if (accessMode !== 'full') throw cannotSend()
     const { address, password, nowMs } = await this.#running(call, nodeId)
-    const payment = this.#checked(wish, nowMs)
+    const payment = this.#checked(params, nowMs)
     await logActivity(sql, call.accountId, call.actor, 'node.pay', nodeId)
     const startedMs = Date.now()
     const sent = await payInvoice(address, password, payment, PAY_TIMEOUT_MS)
@@ -176,18 +176,18 @@ export class Wallets {
   }
 
   /** Checks what the node does not: it pays invoices of any network, and ignores whether they have expired. */
-  #checked(wish: { invoice: string; amountSat?: number }, nowMs: number) {
-    const serialized = normalizedInvoice(wish.invoice)
+  #checked(params: { invoice: string; amountSat?: number }, nowMs: number) {
+    const serialized = normalizedInvoice(params.invoice)
     const invoice = readInvoice(serialized)
     if (!invoice) throw new Problem('bad_request', 'This is not a Lightning invoice.')
     const { network, amountMsat, paymentHash } = invoice
     if (network !== this.#deps.network) throw new Problem('bad_request', 'The invoice is for a different network than the node.')
     if (invoiceExpiresAtSeconds(invoice) * 1000 <= nowMs) throw new Problem('bad_request', 'The invoice has expired.')
-    if (amountMsat === undefined && wish.amountSat === undefined)
+    if (amountMsat === undefined && params.amountSat === undefined)
       throw new Problem('bad_request', 'The invoice has no amount, so the field "amountSat" is required.')
-    if (amountMsat !== undefined && wish.amountSat !== undefined && wish.amountSat * 1000 !== amountMsat)
+    if (amountMsat !== undefined && params.amountSat !== undefined && params.amountSat * 1000 !== amountMsat)
       throw new Problem('bad_request', 'The field "amountSat" differs from the amount of the invoice.')
-    return { invoice: serialized, paymentHash, amountSat: amountMsat === undefined ? wish.amountSat : undefined }
+    return { invoice: serialized, paymentHash, amountSat: amountMsat === undefined ? params.amountSat : undefined }
   }
 
   async #find(call: Call, nodeId: string): Promise<NodeAccess> {

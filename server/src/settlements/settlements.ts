@@ -33,7 +33,7 @@ const HINT_PAUSE_MS = 1_000
  * unknown: the node has no such invoice, for example because its data was lost. refused: it responded with something else. Neither means
  * that the invoice is unpaid.
  */
-export type NodesWord = 'settled' | 'unpaid' | 'unknown' | 'refused' | 'unreachable'
+export type SettlementAnswer = 'settled' | 'unpaid' | 'unknown' | 'refused' | 'unreachable'
 
 /** What we need to ask a node. Without an address, it is currently unreachable from here. */
 export type AskableNode = { address: NodeAddress | undefined; password: () => string }
@@ -56,7 +56,7 @@ export type SettlementsDeps = {
 export class Settlements {
   readonly #deps: SettlementsDeps
   readonly #busyNodes = new Map<string, Promise<void>>()
-  readonly #asks = new Map<string, Promise<NodesWord>>()
+  readonly #asks = new Map<string, Promise<SettlementAnswer>>()
   /** By node: invoices that its events made us ask about, now or a moment ago. */
   readonly #hinted = new Map<string, Set<string>>()
   readonly #timer: NodeJS.Timeout | undefined
@@ -70,7 +70,7 @@ export class Settlements {
   }
 
   /** Asks the node and records a settlement. */
-  async ask({ nodeId, paymentHash }: OpenInvoice, node: AskableNode, timeoutMs: number): Promise<NodesWord> {
+  async ask({ nodeId, paymentHash }: OpenInvoice, node: AskableNode, timeoutMs: number): Promise<SettlementAnswer> {
     if (!node.address) return 'unreachable'
     const found = await findIncoming(node.address, node.password(), paymentHash.toString('hex'), timeoutMs)
     if (found.answer !== 'incoming') return found.answer
@@ -80,7 +80,7 @@ export class Settlements {
   }
 
   /** Concurrent callers share the answer, so a burst of requests for one payment is one query to the node. */
-  askTogether(invoice: OpenInvoice, node: AskableNode, timeoutMs: number): Promise<NodesWord> {
+  askTogether(invoice: OpenInvoice, node: AskableNode, timeoutMs: number): Promise<SettlementAnswer> {
     const name = `${invoice.nodeId} ${invoice.paymentHash.toString('hex')}`
     const running = this.#asks.get(name)
     if (running) return running

@@ -10,7 +10,7 @@ import { masterKeyOf } from '../../src/platform/secrets.ts'
 import { Problem } from '../../src/problems.ts'
 import type { Sql } from '../../src/store/db.ts'
 import { claimDelivery, type ExpectedTerms } from '../../src/store/payments/deliveries.ts'
-import { type Proof, payProved } from '../../src/store/payments/payments.ts'
+import { markPaidByProof, type Proof } from '../../src/store/payments/payments.ts'
 import { credentialOf, newMerchant, parametersOf } from '../support/gateway.ts'
 import { startServer } from '../support/server.ts'
 
@@ -161,7 +161,7 @@ describe('C38, C45: the fast statement and the outcome tables agree', () => {
     const [one, other, third] = [await made(state), await made(state), await made(state)]
     const quick = await seen(one, fast.validate(call, one.id, one))
     expect(await seen(other, slow.validate(call, other.id, other))).toEqual(quick)
-    const served = await payProved(sql, call, third.id, third.proof)
+    const served = await markPaidByProof(sql, call, third.id, third.proof)
     expect(served !== undefined).toBe(state.isSettled && state.claim === 'unpaid')
   })
 })

@@ -4,7 +4,7 @@ import { newId } from '../../src/platform/ids.ts'
 import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { claimDelivery, confirmDeliveries, releaseDelivery } from '../../src/store/payments/deliveries.ts'
 import { hurryInvoice, isOpenInvoice, PAYMENT_INVOICES } from '../../src/store/payments/invoices.ts'
-import { findPayment, findShownPayment, findUnsettled, payProved } from '../../src/store/payments/payments.ts'
+import { findPayment, findShownPayment, findUnsettled, markPaidByProof } from '../../src/store/payments/payments.ts'
 import { startServer, track } from '../support/server.ts'
 
 /** Statements about one payment read only its rows, even if the planner has no statistics or outdated ones. */
@@ -58,7 +58,7 @@ const statements: { name: string; of: Kind; run: (store: Sql, id: string, ids: s
     of: 'settled',
     run: (store, id) => claimDelivery(store, call, id, { requestId: id, holdSeconds: 60 }, expected, proofOf(id)),
   },
-  { name: 'a first validation', of: 'settled', run: (store, id) => payProved(store, call, id, proofOf(id)) },
+  { name: 'a first validation', of: 'settled', run: (store, id) => markPaidByProof(store, call, id, proofOf(id)) },
   { name: 'a payment with all that is known of it', of: 'held', run: (store, id) => findPayment(store, call.accountId, id) },
   { name: 'a payment as it is shown', of: 'held', run: (store, id) => findShownPayment(store, call.accountId, id) },
   {

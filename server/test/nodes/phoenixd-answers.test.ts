@@ -11,7 +11,7 @@ import {
   findIncoming,
   getInfo,
   hasFunds,
-  type InvoiceWish,
+  type InvoiceParams,
 } from '../../src/lightning/phoenixd/client.ts'
 import { IDLE_CONNECTION_MS, type NodeAddress } from '../../src/platform/node-agent.ts'
 import { eventually, freePort } from '../support/server.ts'
@@ -93,7 +93,7 @@ const LIMIT_MS = 5_000
 const HASH = 'ab'.repeat(32)
 const PREIMAGE = 'cd'.repeat(32)
 const INVOICE = 'lnbcrt1secretinvoice'
-const wish: InvoiceWish = {
+const wish: InvoiceParams = {
   amountSat: 21,
   description: 'a coffee',
   expirySeconds: 300,
@@ -110,7 +110,7 @@ describe('a daemon', () => {
     ;({ payer, payee } = await startNetwork())
     address = { host: '127.0.0.1', port: payee.port }
   })
-  const create = async (changes: Partial<InvoiceWish> = {}) => {
+  const create = async (changes: Partial<InvoiceParams> = {}) => {
     const answer = await createInvoice(address, LIMITED, { ...wish, ...changes }, LIMIT_MS)
     if (answer.answer !== 'invoice') throw new Error(JSON.stringify(answer))
     return { ...answer, read: readInvoice(answer.serialized) }

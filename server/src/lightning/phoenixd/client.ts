@@ -15,7 +15,7 @@ export type Channel = { state: string; balanceSat: number | undefined }
 /** refused: nothing listens on the port. silent: something listens but does not respond. */
 export type InfoAnswer = { answer: 'info'; info: NodeInfo } | { answer: 'refused' | 'silent' | 'wrong password' | 'nonsense' }
 
-export type InvoiceWish = {
+export type InvoiceParams = {
   /** Undefined: the payer chooses. */
   amountSat: number | undefined
   description: string
@@ -47,7 +47,7 @@ const kept = keepingAgent(32)
 export async function getInfo(address: NodeAddress, password: string, timeoutMs: number): Promise<InfoAnswer> {
   // With a shared agent, this request would queue behind 32 slow payments. A healthy node would look silent and be restarted while it pays.
   const reply = await ask(address, password, { path: '/getinfo' }, timeoutMs, freshAgent)
-  if (reply === 'nobody listens') return { answer: 'refused' }
+  if (reply === 'connection refused') return { answer: 'refused' }
   if (typeof reply === 'string') return { answer: 'silent' }
   if (reply.status === 401) return { answer: 'wrong password' }
   const info = parseInfo(reply.text)
@@ -57,10 +57,10 @@ export async function getInfo(address: NodeAddress, password: string, timeoutMs:
 export async function createInvoice(
   address: NodeAddress,
   password: string,
-  wish: InvoiceWish,
+  params: InvoiceParams,
   timeoutMs: number,
 ): Promise<InvoiceAnswer> {
-  const { description, amountSat, expirySeconds, externalId, webhookUrl } = wish
+  const { description, amountSat, expirySeconds, externalId, webhookUrl } = params
   const form = {
     ...(amountSat === undefined ? {} : { amountSat: String(amountSat) }),
     ...(expirySeconds === undefined ? {} : { expirySeconds: String(expirySeconds) }),
@@ -99,7 +99,7 @@ export async function findIncoming(
 }
 
 type Call = { path: string; form?: Record<string, string> }
-type Reply = { status: number; text: string } | 'nobody listens' | 'no answer' | 'not HTTP' | 'too large'
+type Reply = { status: number; text: string } | 'connection refused' | 'no answer' | 'not HTTP' | 'too large'
 
 /** The timeout covers everything: the connection, the headers and the whole body. */
 export function ask(address: NodeAddress, password: string, call: Call, timeoutMs: number, agent: Agent = kept): Promise<Reply> {
@@ -160,7 +160,7 @@ function isClosedInPassing(outgoing: ClientRequest, bytesBefore: number, error: 
 }
 
 function meaningOf({ code = '' }: NodeJS.ErrnoException): Reply {
-  if (code === 'ECONNREFUSED') return 'nobody listens'
+  if (code === 'ECONNREFUSED') return 'connection refused'
   return code.startsWith('HPE_') ? 'not HTTP' : 'no answer'
 }
 

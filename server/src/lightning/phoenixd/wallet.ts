@@ -100,13 +100,13 @@ export async function findOutgoingPayment(
 export async function payInvoice(
   address: NodeAddress,
   password: string,
-  wish: { invoice: string; amountSat: number | undefined },
+  params: { invoice: string; amountSat: number | undefined },
   timeoutMs: number,
 ): Promise<SentAnswer> {
-  const { invoice, amountSat } = wish
+  const { invoice, amountSat } = params
   const form = { invoice, ...(amountSat === undefined ? {} : { amountSat: String(amountSat) }) }
   const reply = await ask(address, password, { path: '/payinvoice', form }, timeoutMs, freshAgent)
-  if (reply === 'nobody listens') return noAnswer(reply)
+  if (reply === 'connection refused') return noAnswer(reply)
   if (typeof reply === 'string') return { answer: 'uncertain' }
   if (reply.status === 401) return { answer: 'wrong password' }
   // A 4xx means that the node rejected the request before sending anything. Any other error may have come after that.

@@ -172,7 +172,7 @@ export type Proof = { challengeBeginning: string; paymentHash: Uint8Array }
  * did, or it does not match; the caller reads the payment to find out which. Every parameter and column costs time here, so only what is
  * not known yet is selected.
  */
-export async function payProved(
+export async function markPaidByProof(
   sql: Sql,
   { accountId, actor }: { accountId: string; actor: string },
   id: string,
