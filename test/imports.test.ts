@@ -74,7 +74,7 @@ const named = ({ from, to }: Import): string => `${from} → ${to}`
 const ofFiles = imports.filter(({ isFile }) => isFile)
 const ofPackages = imports.filter(({ isFile, to }) => !isFile && !to.startsWith('node:'))
 
-test('a room imports only the rooms that its arrows name; its tests may use what other rooms have for tests', () => {
+test('a room imports only the rooms its rules allow; its tests may use other rooms’ test support', () => {
   const wrong = ofFiles.filter(({ from, to }) => {
     const [room, target] = [roomOf(from), roomOf(to)]
     const isShared = isTest(from) && (isTest(to) || target === 'sandboxd' || target === 'server')
@@ -83,7 +83,7 @@ test('a room imports only the rooms that its arrows name; its tests may use what
   expect(wrong.map(named)).toEqual([])
 })
 
-test('no room reaches into another by its package name, unless its arrows say so', () => {
+test('no room imports another by its package name unless its rules allow it', () => {
   const wrong = ofPackages.filter(({ from, to }) => {
     const [, target = ''] = /^@boltyard\/(\w+)/.exec(to) ?? []
     return target !== '' && ![roomOf(from), ...(ROOMS[roomOf(from)] ?? [])].includes(target)
@@ -128,7 +128,7 @@ test('pure files import nothing of the service', () => {
   expect(ofFiles.filter(({ from, to }) => PURE[from] && !PURE[from].includes(to)).map(named)).toEqual([])
 })
 
-test('a package that only one place may know is imported only there', () => {
+test('a restricted package is imported only where it is allowed', () => {
   const wrong = ofPackages.filter(({ from, to }) => {
     const rule = isTest(from) ? undefined : PACKAGES.find(([name]) => name.test(packageOf(to)))
     return rule && !rule[1].test(from)
@@ -136,7 +136,7 @@ test('a package that only one place may know is imported only there', () => {
   expect(wrong.map(named)).toEqual([])
 })
 
-test('the SDK imports no package when it runs: its users install nothing else', () => {
+test('the SDK has no runtime dependencies', () => {
   const values = files
     .filter(({ path }) => path.startsWith('sdk/src/'))
     .flatMap(({ path, text }) =>
@@ -147,11 +147,11 @@ test('the SDK imports no package when it runs: its users install nothing else', 
   expect(values.filter((line) => !/ → node:/.test(line))).toEqual([])
 })
 
-test('no file imports itself in a circle, types included', () => {
+test('there are no import cycles, including type imports', () => {
   expect(cycles()).toEqual([])
 })
 
-test('the server’s environment goes from main to config.ts and nowhere else, but for PATH and the crash points', () => {
+test('the server’s environment goes from main to config.ts and nowhere else, except for PATH and the crash points', () => {
   const readers = files.filter(({ path, text }) => path.startsWith('server/src/') && /process\.env\b/.test(text))
   expect(readers.map(({ path }) => path).sort()).toEqual([
     'server/src/main.ts',
@@ -160,7 +160,7 @@ test('the server’s environment goes from main to config.ts and nowhere else, b
   ])
 })
 
-test('C30: what a node is made of, the full password with it, is opened by the node host for the runtime; no path of a request names it', () => {
+test('C30: node material, including the full password, is opened only by the node host for the runtime, never on a request path', () => {
   const naming = (pattern: RegExp): string[] =>
     files
       .filter(({ path, text }) => path.startsWith('server/src/') && pattern.test(text))
@@ -170,7 +170,7 @@ test('C30: what a node is made of, the full password with it, is opened by the n
   expect(naming(/'node material'/)).toEqual(['nodes/material.ts', 'nodes/reseal.ts'])
 })
 
-test('the graph is looked at: imports were found in every room that has code', () => {
+test('the graph is complete: every room with code has imports', () => {
   for (const room of new Set(files.map(({ path }) => roomOf(path))))
     expect(
       imports.some(({ from }) => roomOf(from) === room),

@@ -11,7 +11,7 @@ const remove = (packages: LockFile['packages'], path: string, key: 'integrity'):
   delete packages[path][key]
 }
 
-test('security 21: everything that npm ci installs on Linux, x64 and arm64, is verified; no host is named', () => {
+test('security 21: everything that npm ci installs on Linux, x64 and arm64, is verified; no registry host is named', () => {
   expect(lockFileProblems(lockFile())).toEqual([])
 })
 

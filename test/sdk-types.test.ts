@@ -6,7 +6,7 @@ import type * as payments from '../contract/src/payments.ts'
 import type * as sdk from '../sdk/src/types.ts'
 
 // Checked by the compiler, in `npm run check`: both sides are types.
-test('D11: the SDK’s types are the contract’s, no field more, none less', () => {
+test('D11: the SDK’s types are exactly the contract’s', () => {
   expectTypeOf<sdk.ApiKey>().toEqualTypeOf<Static<typeof keys.ApiKey>>()
   expectTypeOf<sdk.Node>().toEqualTypeOf<Static<typeof nodes.Node>>()
   expectTypeOf<sdk.CreatedNode>().toEqualTypeOf<Static<typeof nodes.CreatedNode>>()

@@ -56,14 +56,14 @@ describe('Alby', () => {
     expect(trade.result.headers.get('payment-receipt')).toBeNull()
   })
 
-  test('L402 20: under the old name it answers with the old name, and that validates too', async () => {
+  test('L402 20: challenged under the old name it responds with the old name, which validates too', async () => {
     const trade = await market.trade(() => fetchWithL402(market.url('/lsat'), {}, { wallet }))
     expect([trade.result.status, await trade.result.text()]).toEqual([200, GOODS])
     expectOneSale(trade, 'l402')
     expect(trade.visits[0]?.authorization).toMatch(/^LSAT /)
   })
 
-  test('L402 25, 61: a credential that is repeated opens the door again, validated or redeemed, and costs nothing', async () => {
+  test('L402 25, 61: a repeated credential works again, validated or redeemed, and costs nothing', async () => {
     const first = await fetchWithL402(market.url('/l402?once'), {}, { wallet })
     expect(first.status).toBe(200)
     for (const path of ['/l402', '/l402?once']) {
@@ -73,7 +73,7 @@ describe('Alby', () => {
     }
   })
 
-  test('MPP 43: a credential that is repeated validates again, to the receipt that it got before', async () => {
+  test('MPP 43: a repeated credential validates again, with the same receipt', async () => {
     const first = await fetchWithMpp(market.url('/mpp'), {}, { wallet })
     const again = { wallet, credentials: credentialsOf(first) }
     const { result: second, spentSat } = await market.trade(() => fetchWithMpp(market.url('/mpp'), {}, again))
@@ -82,7 +82,7 @@ describe('Alby', () => {
     expect(second.headers.get('payment-receipt')).toBe(first.headers.get('payment-receipt'))
   })
 
-  test('MPP 58: a credential that is repeated is redeemed once; then it is 409, and the client pays nothing on its own', async () => {
+  test('MPP 58: a repeated credential is redeemed once; then it is 409, and the client does not pay again', async () => {
     const first = await fetchWithMpp(market.url('/mpp?once'), {}, { wallet })
     expect([first.status, await first.text()]).toEqual([200, GOODS])
     expect(receiptOf(first).status).toBe('success')
@@ -95,7 +95,7 @@ describe('Alby', () => {
   test.each([
     ['MPP 57: fetchWithMpp', fetchWithMpp, '/mpp'],
     ['L402 14: fetchWithL402', fetchWithL402, '/l402'],
-  ])('%s, whose wallet loses the answer, resumes with the preimage and pays no second time', async (_name, client, path) => {
+  ])('%s, whose wallet loses the response, resumes with the preimage and does not pay twice', async (_name, client, path) => {
     const lost: { preimage?: string } = {}
     const forgetful = {
       payInvoice: async ({ invoice }: { invoice: string }) => {
@@ -117,7 +117,7 @@ describe('Alby', () => {
     ['MPP 57: fetchWithMpp', fetchWithMpp, '/mpp'],
     ['L402 14: fetchWithL402', fetchWithL402, '/l402'],
     ['L402 14: fetch402', fetch402, '/l402'],
-  ])('%s of a customer with too little money fails, and nothing is paid', async (_name, client, path) => {
+  ])('%s with too little money fails, and nothing is paid', async (_name, client, path) => {
     const url = market.url(`${path}?sat=${TOO_MUCH_SAT}`)
     const trade = await market.trade(() => client(url, {}, { wallet }).catch((error) => error))
     expect(trade.result).toMatchObject({ name: 'Fetch402InterruptedError', paid: false, amountSat: TOO_MUCH_SAT })
@@ -125,7 +125,7 @@ describe('Alby', () => {
     expectNoSale(trade)
   })
 
-  test('MPP 9: fetch402 reads the price in the invoice, and pays no more than it was allowed to', async () => {
+  test('MPP 9: fetch402 reads the price from the invoice, and pays no more than its limit', async () => {
     const options = { wallet, maxAmount: PRICE_SAT - 1 }
     const trade = await market.trade(() => fetch402(market.url('/mpp'), {}, options).catch((error) => error))
     expect(trade.result.cause.message).toContain(`(${PRICE_SAT} sats) exceeds maxAmount`)
@@ -160,7 +160,7 @@ describe('l402', () => {
     expect([again.result.data, again.spentSat, again.asked, again.visits.length]).toEqual([GOODS, 0, [], 1])
   })
 
-  test('L402 15: of a customer with too little money it fails, and nothing is paid', async () => {
+  test('L402 15: with too little money it fails, and nothing is paid', async () => {
     const url = market.url(`/l402?sat=${TOO_MUCH_SAT}`)
     const trade = await market.trade(() =>
       client()
@@ -171,7 +171,7 @@ describe('l402', () => {
     expectNoSale(trade)
   })
 
-  test('L402 §6: of two offers it takes L402 when that line comes first', async () => {
+  test('L402 §6: of two offers it takes L402 if that line comes first', async () => {
     const trade = await market.trade(() => client().get(market.url('/l402+mpp')))
     expect(trade.result.data).toBe(GOODS)
     expectOneSale(trade, 'l402', 2)
@@ -190,7 +190,7 @@ describe('l402', () => {
     expect([trade.spentSat, trade.asked.filter(({ status }) => status === 'paid')]).toEqual([2 * COST_SAT, []])
   })
 
-  test('MPP §9: offered MPP alone it pays nothing', async () => {
+  test('MPP §9: if only MPP is offered, it pays nothing', async () => {
     const trade = await market.trade(() =>
       client()
         .get(market.url('/mpp'))
@@ -203,7 +203,7 @@ describe('l402', () => {
 
 describe('lsat-js', () => {
   test.each(['/l402', '/lsat', '/l402+mpp'])(
-    'L402 16: of %s it makes an LSAT, and the token under its scheme validates',
+    'L402 16: it parses %s as an LSAT, and its token validates under that scheme',
     async (path) => {
       const trade = await market.trade(async () => {
         const lsat = Lsat.fromHeader(await challengeOf(path))
@@ -219,7 +219,7 @@ describe('lsat-js', () => {
     },
   )
 
-  test('L402 16: a token before it was paid for is no credential', async () => {
+  test('L402 16: an unpaid token is not a credential', async () => {
     const token = Lsat.fromHeader(await challengeOf('/l402')).toToken()
     const { result, visits } = await market.trade(() => fetch(market.url('/l402'), { headers: { authorization: token } }))
     expect([result.status, visits.map(({ code }) => code)]).toEqual([402, ['invalid_payment_credential']])
@@ -261,7 +261,7 @@ describe('two offers in one 402', () => {
     ['/mpp+l402', 'fetch402', fetch402, 'mpp'],
     ['/mpp+l402', 'fetchWithMpp', fetchWithMpp, 'mpp'],
     ['/mpp+l402', 'fetchWithL402', fetchWithL402, 'l402'],
-  ])('MPP §9: of %s Alby’s %s takes one, and pays one', async (path, _name, client, taken) => {
+  ])('MPP §9: of %s, Alby’s %s takes one and pays once', async (path, _name, client, taken) => {
     const trade = await market.trade(() => client(market.url(path), {}, { wallet }))
     expect([trade.result.status, await trade.result.text()]).toEqual([200, GOODS])
     expectOneSale(trade, taken, 2)

@@ -35,7 +35,7 @@ function weSay(rootKey: Buffer, bytes: Uint8Array): boolean {
   return read !== undefined && isSignedBy(primitives, rootKey, read)
 }
 
-test('L402 4: npm macaroon reads what we mint as what went in, and verifies it', () => {
+test('L402 4: npm macaroon decodes what we mint to the same values, and verifies it', () => {
   fc.assert(
     fc.property(cases, ([rootKey, identifier, location, caveats]) => {
       const bytes = mintMacaroon(primitives, rootKey, identifier, location, caveats)
@@ -51,7 +51,7 @@ test('L402 4: npm macaroon reads what we mint as what went in, and verifies it',
   )
 })
 
-test('L402 4: npm macaroon reads the macaroon of a challenge: 66 bytes of identifier, three caveats, nothing behind', () => {
+test('L402 4: npm macaroon reads the macaroon of a challenge: 66 bytes of identifier, three caveats, nothing after them', () => {
   const { rootKey, paymentHash, tokenId } = vectors.keys.paymentA
   const challenge = issueL402(primitives, Buffer.from(rootKey, 'hex'), {
     paymentId: 'pay_example_1',
@@ -70,7 +70,7 @@ test('L402 4: npm macaroon reads the macaroon of a challenge: 66 bytes of identi
   ])
 })
 
-test('L402 4: a changed byte, a cut, an addition or another key: npm macaroon and we say the same', () => {
+test('L402 4: npm macaroon and we agree on a changed byte, a truncation, an addition and another key', () => {
   const said = { good: 0, bad: 0 }
   fc.assert(
     fc.property(cases, keys, fc.nat(), fc.nat(255), fc.nat(4), ([rootKey, identifier, , caveats], otherKey, where, byte, how) => {
@@ -93,7 +93,7 @@ test('L402 4: a changed byte, a cut, an addition or another key: npm macaroon an
 })
 
 test.each(vectors.vectors.filter((vector) => vector.expect.valid || vector.expect.reason === 'bad_signature'))(
-  'L402 4: vector $n, $name: npm macaroon and we say the same of its signature',
+  'L402 4: vector $n, $name: npm macaroon and we agree on its signature',
   ({ credential, rootKeyHex, expect: { valid } }) => {
     const bytes = Buffer.from(/ ([^:]+):/.exec(credential)?.[1] ?? '', 'base64')
     const rootKey = Buffer.from(rootKeyHex, 'hex')

@@ -34,7 +34,7 @@ test('MPP 2: mppx parses the challenge, and its request is one of the lightning 
 })
 
 describe('an mppx client', () => {
-  test.each(['/mpp', '/mpp?once'])('MPP 57: pays %s, its credential counts, and it reads the receipt', async (path) => {
+  test.each(['/mpp', '/mpp?once'])('MPP 57: pays %s, its credential is accepted, and it reads the receipt', async (path) => {
     const trade = await market.trade(() => client().fetch(market.url(path)))
     const { result: response, payments, asked } = trade
     expect([response.status, await response.text()]).toEqual([200, GOODS])
@@ -50,7 +50,7 @@ describe('an mppx client', () => {
     })
   })
 
-  test('MPP 32: says who it is, and that harms nothing', async () => {
+  test('MPP 32: identifies itself, which does no harm', async () => {
     const named = Method.toClient(charge, {
       createCredential: async (parameters) => {
         const credential = Credential.deserialize(await lightning.createCredential(parameters))
@@ -63,7 +63,7 @@ describe('an mppx client', () => {
     expect(Credential.deserialize(trade.visits[0]?.authorization ?? '').source).toMatch(/^did:key:/)
   })
 
-  test('MPP 58: pays for each thing that it buys, and each is redeemed', async () => {
+  test('MPP 58: pays for each purchase, and each is redeemed', async () => {
     const shopper = client()
     const trade = await market.trade(async () => [
       await shopper.fetch(market.url('/mpp?once')),
@@ -74,7 +74,7 @@ describe('an mppx client', () => {
     expect(trade.asked.map(({ status }) => status)).toEqual(['paid', 'paid'])
   })
 
-  test('MPP 58: has its credential stolen: whoever sends it again gets a 409, and no receipt', async () => {
+  test('MPP 58: a stolen credential that is sent again gets a 409 and no receipt', async () => {
     const { visits } = await market.trade(() => client().fetch(market.url('/mpp?once')))
     const authorization = visits[0]?.authorization ?? ''
     const trade = await market.trade(() => fetch(market.url('/mpp?once'), { headers: { authorization } }))
@@ -82,7 +82,7 @@ describe('an mppx client', () => {
     expect(trade.visits).toMatchObject([{ status: 409, code: 'already_redeemed' }])
   })
 
-  test('MPP 57: of a customer with too little money fails, and nothing is paid', async () => {
+  test('MPP 57: fails with too little money, and nothing is paid', async () => {
     const url = market.url(`/mpp?sat=${10 * FUNDS_SAT}`)
     const trade = await market.trade(() =>
       client()
@@ -96,13 +96,13 @@ describe('an mppx client', () => {
 })
 
 describe('two offers in one 402', () => {
-  test.each(['/l402+mpp', '/mpp+l402'])('MPP §9: of %s an mppx client takes MPP, wherever its line is', async (path) => {
+  test.each(['/l402+mpp', '/mpp+l402'])('MPP §9: of %s, an mppx client takes MPP, in any order', async (path) => {
     const trade = await market.trade(() => client().fetch(market.url(path)))
     expect([trade.result.status, await trade.result.text()]).toEqual([200, GOODS])
     expectOneSale(trade, 'mpp', 2)
   })
 
-  test('MPP §9: offered L402 alone it fails, and nothing is paid', async () => {
+  test('MPP §9: if only L402 is offered, it fails and nothing is paid', async () => {
     const trade = await market.trade(() =>
       client()
         .fetch(market.url('/l402'))
@@ -113,13 +113,13 @@ describe('two offers in one 402', () => {
   })
 })
 
-describe('a merchant that has a credential and does not know what to say', () => {
-  test('MPP §8: is paid three times for nothing when it says 402', async () => {
+describe('a merchant that cannot check a credential right now', () => {
+  test('MPP §8: is paid three times for nothing if it responds with 402', async () => {
     const trade = await market.trade(() => client().fetch(market.url('/mpp?deaf=402')))
     expect([trade.result.status, trade.spentSat, trade.visits.length]).toEqual([402, 3 * COST_SAT, 3])
   })
 
-  test('MPP §8: is paid once when it says 503, without a challenge, and the credential counts later', async () => {
+  test('MPP §8: is paid once if it responds with 503 without a challenge, and the credential is accepted later', async () => {
     const { result, visits, spentSat } = await market.trade(() => client().fetch(market.url('/mpp?deaf=503')))
     expect([result.status, spentSat]).toEqual([503, COST_SAT])
     const authorization = visits[0]?.authorization ?? ''

@@ -53,7 +53,7 @@ test('MPP 2: mppx reads in our challenge what we wrote into it', () => {
   )
 })
 
-test('MPP 17: mppx computes the same id under the same secret, and another under another', () => {
+test('MPP 17: mppx computes the same id with the same secret, and a different one with another', () => {
   fc.assert(
     fc.property(cases, ({ secret, issued }) => {
       const challenge = Challenge.deserialize(issued.challenge)
@@ -63,7 +63,7 @@ test('MPP 17: mppx computes the same id under the same secret, and another under
   )
 })
 
-test('MPP 17: mppx issues the very id that we issue', () => {
+test('MPP 17: mppx issues the same id as we do', () => {
   fc.assert(
     fc.property(cases, ({ secret, issued }) => {
       const { id, ...content } = Challenge.deserialize(issued.challenge)
@@ -72,7 +72,7 @@ test('MPP 17: mppx issues the very id that we issue', () => {
   )
 })
 
-test('MPP 30: a credential that mppx writes is right', () => {
+test('MPP 30: a credential written by mppx is valid', () => {
   fc.assert(
     fc.property(cases, fc.option(fc.webUrl()), ({ secret, preimage, issued }, source) => {
       const challenge = Challenge.deserialize(issued.challenge)
@@ -100,7 +100,7 @@ test('MPP 25: mppx reads our receipt', () => {
   )
 })
 
-test('MPP 2, 30: the Alby client pays the invoice of our challenge, and its credential is right', async () => {
+test('MPP 2, 30: the Alby client pays the invoice of our challenge, and its credential is valid', async () => {
   await fc.assert(
     fc.asyncProperty(cases, async ({ secret, preimage, terms, issued }) => {
       const presented: (string | null)[] = []

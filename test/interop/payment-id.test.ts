@@ -30,15 +30,15 @@ function l402(id: string): string {
   return credentialOf({ protocol: 'l402', challenge: issueL402(primitives, Buffer.alloc(32), terms) }, PREIMAGE)
 }
 
-describe('the id of the payment comes out of the credential alone', () => {
-  test('MPP 56: of what MPP clients send', () => {
+describe('the payment id is read from the credential alone', () => {
+  test('MPP 56: for everything MPP clients send', () => {
     const id = newId('pay')
     expect(paymentIdOf(mpp(id))).toBe(id)
     expect(paymentIdOf(mpp(id, 'Wetter für Zürich, "heute" — 天気'))).toBe(id)
     expect(paymentIdOf(mpp(id).replace('Payment', ' payment'))).toBe(id)
   })
 
-  test('L402 60: of what L402 clients send, by either name, and with any alphabet and padding', () => {
+  test('L402 60: for everything L402 clients send, under either name, with any alphabet and padding', () => {
     const id = newId('pay')
     expect(paymentIdOf(l402(id))).toBe(id)
     expect(paymentIdOf(l402(id).replace('L402', 'LSAT'))).toBe(id)
@@ -52,7 +52,7 @@ describe('the id of the payment comes out of the credential alone', () => {
     expect(paymentIdOf(l402Credential(narrowed, PREIMAGE))).toBe(id)
   })
 
-  test('vectors of other people hold no id of ours, and none of them is an error', () => {
+  test('third-party vectors contain no id of ours, and none of them throws', () => {
     const text = ['mpp', 'l402'].map((name) => readFileSync(new URL(`../vectors/${name}.json`, import.meta.url), 'utf8')).join()
     const credentials = [...text.matchAll(/"((?:Payment|L402|LSAT) [^"\\]+)"/g)].map(([, credential = '']) => credential)
     expect(credentials.length).toBeGreaterThan(10)
@@ -60,7 +60,7 @@ describe('the id of the payment comes out of the credential alone', () => {
   })
 })
 
-describe('what is none of ours is undefined, whatever it is', () => {
+describe('anything else is undefined', () => {
   test.each(['', 'Bearer abc', 'Basic YTpi', 'Payment', 'Payment ', 'L402 :', 'Payment e30', 'L402 AgA:00'])(
     '%j',
     (credential) => {
@@ -68,11 +68,11 @@ describe('what is none of ours is undefined, whatever it is', () => {
     },
   )
 
-  test('one that is longer than the service takes', () => {
+  test('a credential longer than the service accepts', () => {
     expect(paymentIdOf(`${mpp(newId('pay'))}${'A'.repeat(20_000)}`)).toBeUndefined()
   })
 
-  test('an id that is no id', () => {
+  test('an invalid id', () => {
     for (const id of ['../nodes', 'pay_', 'pay_0000000000000000000/', 'node_00000000000000000000', ''])
       for (const credential of [mpp(id), l402(id)]) expect(paymentIdOf(credential)).toBeUndefined()
   })

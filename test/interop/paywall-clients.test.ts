@@ -42,7 +42,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect(market.paid).toBe(2)
   })
 
-  test('L402 14: fetchWithL402 and fetch402 (Alby) pay once, also of two offers', async () => {
+  test('L402 14: fetchWithL402 and fetch402 (Alby) pay once, even with two offers', async () => {
     for (const [client, shop] of [
       [fetchWithL402, l402],
       [fetch402, l402],
@@ -54,7 +54,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect(market.paid).toBe(3)
   })
 
-  test('L402 15: the l402 interceptor pays once, also of two offers; its next request needs no payment where a credential may be reused', async () => {
+  test('L402 15: the l402 interceptor pays once, even with two offers; its next request needs no payment if the credential is reusable', async () => {
     for (const [shop, paid] of [
       [l402, 1],
       [day, 1],
@@ -71,7 +71,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     }
   })
 
-  test('L402 16, 20: the token of lsat-js, under its old name, is taken', async () => {
+  test('L402 16, 20: the token of lsat-js is accepted under the old name', async () => {
     const [challenge = ''] = challengesIn(await fetch(at(l402)))
     const lsat = Lsat.fromHeader(challenge)
     lsat.setPreimage((await market.wallet.payInvoice({ invoice: lsat.invoice })).preimage)

@@ -134,7 +134,7 @@ describe.each(FRAMEWORKS)('%s', (_framework, open) => {
     expect([(await buyer.again(soaring.url('/slow')))?.text, market.paid]).toEqual(['slow', 1])
   })
 
-  test.each(BUYERS)('D3: %s leaves during a slow answer, comes again, and is served', async (_name, make) => {
+  test.each(BUYERS)('D3: %s disconnects during a slow response, comes back, and is served', async (_name, make) => {
     const buyer = make()
     const controller = new AbortController()
     let resume = (): void => undefined
@@ -154,7 +154,7 @@ describe.each(FRAMEWORKS)('%s', (_framework, open) => {
     expect([(await buyer.again(shop.url('/slow')))?.text, market.paid]).toEqual(['slow', 1])
   })
 
-  test.each(BUYERS)('D3: %s gets half an answer, comes again, and gets the whole', async (_name, make) => {
+  test.each(BUYERS)('D3: %s gets half a response, comes back, and gets all of it', async (_name, make) => {
     const buyer = make()
     expect(await buyer.buy(shop.url('/broken-off'))).toBeUndefined()
     await undelivered()
@@ -162,14 +162,14 @@ describe.each(FRAMEWORKS)('%s', (_framework, open) => {
     expect([(await buyer.again(shop.url('/broken-off')))?.text, market.paid]).toEqual(['half and half', 1])
   })
 
-  test.each(BUYERS)('D7: %s gets a 404, comes again, and gets the thing', async (_name, make) => {
+  test.each(BUYERS)('D7: %s gets a 404, comes back, and gets the resource', async (_name, make) => {
     const buyer = make()
     expect((await buyer.buy(shop.url('/missing')))?.status).toBe(404)
     shop.isRepaired = true
     expect([(await buyer.again(shop.url('/missing')))?.status, market.paid]).toEqual([200, 1])
   })
 
-  test.each(BUYERS)('D8: %s asks for the head, pays, and gets the thing as well', async (_name, make) => {
+  test.each(BUYERS)('D8: %s sends HEAD, pays, and gets the resource too', async (_name, make) => {
     const buyer = make()
     expect((await buyer.buy(shop.url('/slow'), { method: 'HEAD' }))?.status).toBe(200)
     expect([(await buyer.again(shop.url('/slow')))?.text, market.paid]).toEqual(['slow', 1])

@@ -29,7 +29,7 @@ beforeEach(() => {
 
 const lightning = lightningOf((invoice) => market.wallet.payInvoice({ invoice }))
 
-test.each(SHOPS)('MPP 57: %s: an mppx client pays once, also of two offers, and reads the receipt', async (_name, open) => {
+test.each(SHOPS)('MPP 57: %s: an mppx client pays once, even with two offers, and reads the receipt', async (_name, open) => {
   for (const protocol of ['mpp', 'both'] as const) {
     market.paid = 0
     const shop = await open({ ...market.terms, protocol })
@@ -132,7 +132,7 @@ describe('a tool of an MCP server', () => {
     expect([calls.splice(0), market.paid]).toEqual([['beer'], 1])
   })
 
-  test('a tool without arguments is paid for as well', async () => {
+  test('a tool without arguments can be paid for too', async () => {
     const result = await (await paying()).callTool({ name: 'pun' })
     expect([result.content, market.paid]).toEqual([[{ type: 'text', text: 'pun' }], 1])
   })
@@ -150,7 +150,7 @@ describe('a tool of an MCP server', () => {
       .callTool({ ...call, _meta: { 'org.paymentauth/credential': credential } } as any)
       .catch((reason) => reason)
 
-  test('C45: one payment is one call; for another tool or at another price it is none', async () => {
+  test('C45: one payment buys one call, and none of another tool or at another price', async () => {
     const credential = await bought(joke('beer'))
     expect((await callWith(credential, { name: 'pun' })).code).toBe(-32042)
     expect((await callWith(credential, joke('wine cellar'))).code).toBe(-32042)
@@ -160,7 +160,7 @@ describe('a tool of an MCP server', () => {
     expect(calls.splice(0)).toEqual(['beer'])
   })
 
-  test('C45: a call that fails, by its result or by throwing, is not used up, and has no receipt', async () => {
+  test('C45: a call that fails, by its result or by throwing, does not use up the payment, and has no receipt', async () => {
     for (const topic of ['fails', 'throws']) {
       const credential = await bought(joke(topic))
       for (let time = 0; time < 2; time++) {
