@@ -1,10 +1,12 @@
 import type { TestProject } from 'vitest/node'
 import { buildBundles } from './bundles.ts'
+import { type Promised, promisedAnswers } from './contract.ts'
 import { startTestPostgres, type TestPostgres } from './postgres.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
     postgres: TestPostgres
+    contract: Promised[]
   }
 }
 
@@ -14,5 +16,6 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   await buildBundles()
   const { postgres, stop } = await startTestPostgres()
   project.provide('postgres', postgres)
+  project.provide('contract', promisedAnswers())
   return stop
 }

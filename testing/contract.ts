@@ -1,0 +1,40 @@
+import { ERRORS, errorSchema } from '../contract/src/errors.ts'
+import { errorsOf } from '../contract/src/operation.ts'
+import { operations } from '../contract/src/operations.ts'
+
+/** What an operation may answer, as plain JSON. */
+export type Promised = {
+  method: string
+  path: string
+  status: number
+  response: object | undefined
+  errors: { status: number; codes: string[]; schema: object }[]
+}
+
+/** Loading the contract takes a third of a second, so it is done once for all test files. */
+export function promisedAnswers(): Promised[] {
+  return operations.map((operation) => ({
+    method: operation.method,
+    path: operation.path,
+    status: operation.status,
+    response: operation.response && closed(operation.response),
+    errors: [...errorsOf(operation)].map(([status, codes]) => ({
+      status,
+      codes: codes.filter((code) => ERRORS[code][0] === status),
+      schema: plain(errorSchema(status)),
+    })),
+  }))
+}
+
+/** Fields may be added within v1, but only if documented: a response has no fields beyond the contract. */
+function closed(schema: object): object {
+  return JSON.parse(JSON.stringify(plain(schema)), (key, value) =>
+    key !== 'properties' && value?.type === 'object' && value.properties && value.additionalProperties === undefined
+      ? { ...value, additionalProperties: false }
+      : value,
+  )
+}
+
+/** The validator would look up an `$id` as an address. */
+const plain = (schema: object): object =>
+  JSON.parse(JSON.stringify(schema, (key, value: unknown) => (key === '$id' || key === 'examples' ? undefined : value)))
