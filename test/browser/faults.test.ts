@@ -121,7 +121,7 @@ inBrowser('when things go wrong in the dashboard', () => {
 
     await second.getByRole('button', { name: 'Stop' }).click()
     await untilText(page.getByRole('link', { name: /after/ }), 'Stopped')
-    await second.getByRole('button', { name: 'Start' }).click()
+    await second.getByRole('button', { name: 'Start', exact: true }).click()
     await untilText(page.getByRole('link', { name: /after/ }), 'Ready')
 
     // And what a program does with a key.
@@ -210,7 +210,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await page.getByRole('tab', { name: 'Overview' }).click()
     await page.getByText('The node is stopped. Its money and data are safe').waitFor()
     await page.getByText('The balance is unknown while the node is not running.').waitFor()
-    await page.getByRole('button', { name: 'Start' }).click()
+    await page.getByRole('button', { name: 'Start', exact: true }).click()
     await heading(page, 'funded Ready').waitFor()
     await untilText(page.getByTestId('balance'), balance)
     expect(await balances()).toEqual([balance])
