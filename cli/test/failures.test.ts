@@ -195,12 +195,15 @@ describe('the service is restarted during a call', () => {
   test('a creation and a start succeed: one node, and it is ready', async () => {
     const second = await startServer({ env: ROOMY })
     const bob = await Customer.of(second)
-    // Stopped, the service has the request but has not responded; killed, the outcome is unknown.
+    const wire = await new Wire(second.url).open()
+    // Frozen, the service has the request but has not responded; killed, the outcome is unknown.
     const interrupted = async (args: string[]): Promise<any> => {
       process.kill(second.child.pid ?? 0, 'SIGSTOP')
-      const { ended } = bob.start(args)
-      await sleep(1_500)
-      await second.restart('SIGKILL')
+      const { ended } = bob.via(wire.baseUrl).start(args)
+      await eventually(() => wire.underWay === 1, 'the request')
+      // How long a start takes must not decide: the command gives up after a few seconds.
+      wire.ready = second.restart('SIGKILL')
+      await wire.ready
       const { code, stderr, json } = await ended
       expect([code, stderr]).toEqual([0, ''])
       return json()
@@ -251,7 +254,7 @@ describe('Ctrl-C', () => {
 
   test('while a credential is awaited on standard input', async () => {
     const { child, ended } = ada.start(['payments', 'validate'], { input: null })
-    await sleep(1_500)
+    await sleep(4_000)
     child.kill('SIGINT')
     expect((await ended).code).toBe(130)
   })

@@ -22,6 +22,8 @@ export class Wire {
   /** The maximum number of concurrent requests. */
   mostAtOnce = 0
   holdMs = 0
+  /** Like a load balancer while the service restarts: requests are forwarded once this has resolved. */
+  ready: Promise<unknown> = Promise.resolve()
   #atOnce = 0
   readonly #target: URL
   readonly #server: Server
@@ -40,7 +42,8 @@ export class Wire {
         if (fault === 'swallow') return
         if (fault === 'cut') return incoming.socket.destroy()
         if (typeof fault === 'object') return response.writeHead(fault.status, fault.headers).end(fault.body ?? '')
-        setTimeout(() => this.#forward(incoming, Buffer.concat(chunks), response, fault), this.holdMs)
+        const forward = (): void => this.#forward(incoming, Buffer.concat(chunks), response, fault)
+        setTimeout(() => void this.ready.then(forward), this.holdMs)
       })
     })
     wires.add(this)
