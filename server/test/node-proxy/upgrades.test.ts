@@ -109,18 +109,21 @@ describe('C28: websockets and other upgrades', () => {
   })
 
   test('C28: an idle websocket is closed, a busy one is not', async () => {
-    const one = await withLimits({ websocketIdleMs: 400 })
+    const [idleMs, rounds] = [2_000, 8]
+    const one = await withLimits({ websocketIdleMs: idleMs })
     one.nodes.set('node_echo', await echoing())
     const socket = new WebSocket(`ws://127.0.0.1:${one.port}/n/node_echo/echo`)
     await once(socket, 'open')
+    const closed = once(socket, 'close').then(() => 'closed')
     const start = performance.now()
-    for (let index = 0; index < 8; index++) {
+    for (let round = 0; round < rounds; round++) {
+      const echoed = once(socket, 'message').then(() => 'echoed')
       socket.send('x')
-      await once(socket, 'message')
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      expect(await Promise.race([echoed, closed])).toBe('echoed')
+      await new Promise((resolve) => setTimeout(resolve, idleMs / 5))
     }
-    await once(socket, 'close')
-    expect(performance.now() - start).toBeGreaterThan(1_050)
+    await closed
+    expect(performance.now() - start).toBeGreaterThan((rounds * idleMs) / 5 + idleMs * 0.7)
   })
 
   test('C28: what follows a refused handshake never becomes a request', async () => {
