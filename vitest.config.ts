@@ -23,7 +23,7 @@ const NEVER = ['**/node_modules/**', '**/dist/**']
 
 type Name = keyof typeof FILES | 'api'
 
-function project(name: Name, exclude: string[] = [], isolate = true): UserWorkspaceConfig {
+function project(name: Name, exclude: string[] = []): UserWorkspaceConfig {
   return {
     // As in the service that people run.
     define: { CRASHPOINTS: 'false' },
@@ -33,7 +33,9 @@ function project(name: Name, exclude: string[] = [], isolate = true): UserWorksp
       name,
       include: name === 'api' ? ['**/*.test.ts'] : FILES[name],
       exclude: [...NEVER, ...exclude],
-      isolate,
+      isolate: false,
+      // Nothing is left behind by a unit test.
+      setupFiles: name === 'unit' ? [] : ['testing/fresh-modules.ts'],
       // Every test starts real daemons and talks to them over sockets; two cores share them all. These only end what hangs.
       testTimeout: 300_000,
       hookTimeout: 300_000,
@@ -45,8 +47,7 @@ export default defineConfig({
   define: { CRASHPOINTS: 'false' },
   test: {
     projects: [
-      // Nothing is left behind by a unit test, and most of their time would be to load the same modules again.
-      project('unit', [], false),
+      project('unit'),
       project('api', Object.values(FILES).flat()),
       project('process', FILES.crash),
       project('browser'),
