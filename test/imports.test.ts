@@ -25,8 +25,9 @@ const DOMAIN = ['store', 'settlements', 'lightning', 'nodes/runtime', 'config', 
 
 /** Inside the server, by folder or file below server/src. `a/b` allows that one file of `a`. */
 const SERVER: Arrows = {
-  main: ['service', 'config', 'platform'],
-  service: ['node-host', 'http', 'nodes', 'gateway', 'accounts', 'events', 'sandbox', 'runtimes', ...DOMAIN],
+  main: ['service', 'commands', 'config', 'platform'],
+  commands: ['store', 'config', ...EVERYONE],
+  service: ['node-host', 'http', 'nodes', 'gateway', 'accounts', 'events', 'sandbox', 'runtimes', 'metrics', 'limits', ...DOMAIN],
   // The part of the composition that decides where nodes run.
   'node-host': ['nodes', 'sandbox', 'runtimes', ...DOMAIN],
   config: ['platform'],
@@ -36,6 +37,8 @@ const SERVER: Arrows = {
   accounts: DOMAIN,
   sandbox: DOMAIN,
   events: DOMAIN,
+  metrics: ['store', 'config', ...EVERYONE],
+  limits: EVERYONE,
   settlements: ['lightning', 'store', ...EVERYONE],
   idempotency: ['store', ...EVERYONE],
   runtimes: ['nodes/runtime', 'lightning', 'config', ...EVERYONE],
@@ -63,6 +66,8 @@ const PACKAGES: [name: RegExp, places: RegExp][] = [
   [/^(postgres|pg)$/, /^server\/src\/store\//],
   [/^(better-auth|@better-auth\/|@better-fetch\/|better-call$)/, /^server\/src\/accounts\/people\//],
   [/^pino/, /^server\/src\/platform\//],
+  [/^ioredis$/, /^server\/src\/limits\//],
+  [/^prom-client$/, /^server\/src\/metrics\//],
   [/^typebox$/, /^(contract\/|server\/src\/http\/)/],
   [/^(react|@mantine\/|@tanstack\/|@tabler\/)/, /^dashboard\//],
 ]

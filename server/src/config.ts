@@ -18,6 +18,8 @@ export type Config = {
   dataDir: string
   /** Embedded: we run PostgreSQL ourselves below the data directory, and generate any missing secret there. */
   store: { kind: 'embedded' } | { kind: 'server'; url: string }
+  /** Undefined: limits are counted in memory with the embedded store, else in the database. */
+  redisUrl: string | undefined
   /** Undefined only with the embedded store, which generates the key in DATA_DIR. */
   masterKey: Buffer | undefined
   previousMasterKey: Buffer | undefined
@@ -54,6 +56,8 @@ export type Config = {
   trustProxy: number | string[] | false
   signupCreditSat: number
   maxKeysPerAccount: number
+  /** Undefined: no metrics. */
+  metrics: { host: string; port: number; token: string | undefined } | undefined
   logLevel: string
   /** Allowed but probably unintended settings, for the log. */
   warnings: string[]
@@ -130,6 +134,9 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const databaseUrl = secret('DATABASE_URL')
   if (databaseUrl !== undefined && !(/^postgres(ql)?:\/\//.test(databaseUrl) && URL.canParse(databaseUrl)))
     fault('DATABASE_URL', 'must be a postgres:// URL', undefined)
+  const redisUrl = secret('REDIS_URL')
+  if (redisUrl !== undefined && !(/^rediss?:\/\//.test(redisUrl) && URL.canParse(redisUrl)))
+    fault('REDIS_URL', 'must be a redis:// or rediss:// URL', undefined)
   const masterKey = key('MASTER_KEY')
   const hasMasterKey = text('MASTER_KEY') ?? text('MASTER_KEY_FILE')
   if (databaseUrl !== undefined && !hasMasterKey)
@@ -195,6 +202,13 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const operatorToken = secret('OPERATOR_TOKEN')
   if (operatorToken !== undefined && !/^[\x21-\x7e]{32,}$/.test(operatorToken))
     fault('OPERATOR_TOKEN', 'must be at least 32 printable ASCII characters without spaces', undefined)
+  const metricsToken = secret('METRICS_TOKEN')
+  if (metricsToken !== undefined && !/^[\x21-\x7e]+$/.test(metricsToken))
+    fault('METRICS_TOKEN', 'must be printable ASCII characters without spaces', undefined)
+  const metricsHost = text('METRICS_HOST') ?? '127.0.0.1'
+  const metricsPort = integer('METRICS_PORT', 0, 1, 65_535)
+  if (metricsPort !== 0 && !isLoopback(metricsHost) && metricsToken === undefined)
+    warnings.push('METRICS_TOKEN is not set: everyone who can reach METRICS_HOST can read the metrics')
   const logLevel = text('LOG_LEVEL') ?? 'info'
   if (!LOG_LEVELS.includes(logLevel)) fault('LOG_LEVEL', `must be one of ${LOG_LEVELS.join(', ')}`, undefined)
 
@@ -206,6 +220,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     isLocal,
     dataDir: resolve(text('DATA_DIR') ?? defaultDataDir(environment)),
     store: databaseUrl === undefined ? { kind: 'embedded' } : { kind: 'server', url: databaseUrl },
+    redisUrl,
     masterKey,
     previousMasterKey: key('MASTER_KEY_PREVIOUS'),
     operator: operatorToken !== undefined ? { token: operatorToken } : isLocal ? 'generate' : 'off',
@@ -235,6 +250,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     retentionDays: integer('RETENTION_DAYS', 30, 1, 3_650),
     signupCreditSat: integer('SIGNUP_CREDIT_SAT', isSandbox ? 10_000 : 0, 0, 9_007_199_254),
     maxKeysPerAccount: integer('MAX_KEYS_PER_ACCOUNT', 50, 1, 1_000_000),
+    metrics: metricsPort === 0 ? undefined : { host: metricsHost, port: metricsPort, token: metricsToken },
     logLevel,
     warnings,
   }

@@ -1,10 +1,19 @@
+import { COMMANDS } from './commands.ts'
 import { readConfig } from './config.ts'
 import { isSupportedPlatform } from './platform/linux.ts'
 import { StartFault } from './platform/start-fault.ts'
 import { startService } from './service.ts'
 
-async function main(): Promise<void> {
+async function main(name: string | undefined): Promise<void> {
   if (!isSupportedPlatform()) throw new StartFault(78, 'Boltyard requires Linux: it depends on /proc and flock')
+  if (name === undefined) return serve()
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (!command)
+    throw new StartFault(78, `unknown command; run it without one to serve, or with one of: ${Object.keys(COMMANDS).join(', ')}`)
+  await command(readConfig(process.env))
+}
+
+async function serve(): Promise<void> {
   const service = await startService(readConfig(process.env))
   const stop = async (): Promise<void> => {
     await service.close()
@@ -20,4 +29,4 @@ function die(error: unknown): never {
   process.exit(error instanceof StartFault ? error.exitCode : 1)
 }
 
-main().catch(die)
+main(process.argv[2]).catch(die)

@@ -18,6 +18,7 @@ import { Payments } from './gateway/payments.ts'
 import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
 import { Validation } from './gateway/validation.ts'
 import { type App, buildApp } from './http/app.ts'
+import type { RedisHits } from './limits/redis-hits.ts'
 import { openNodeHost } from './node-host.ts'
 import { type CreateNodeParams, insertPrepared, prepareNode } from './nodes/create.ts'
 import { Nodes } from './nodes/nodes.ts'
@@ -102,6 +103,8 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   const signIn = new SignIn({ config, sql, master, logger })
   const links = new Links({ sql, config, signIn })
   const credit = new Credit({ sql, config })
+  const redisHits = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, logger, opened)
+  const storeHits = config.store.kind === 'server' ? (key: string, windowMs: number) => countHit(sql, key, windowMs) : undefined
   const { hub } = nodeHost
   const app = await buildApp({
     config,
@@ -123,7 +126,7 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
     operatorToken,
     appDirectory: fileURLToPath(new URL('../../dashboard/dist', import.meta.url)),
     checkStore: () => checkStore(sql),
-    countHit: config.store.kind === 'server' ? (key, windowMs) => countHit(sql, key, windowMs) : undefined,
+    countHit: redisHits ? (key, windowMs) => redisHits.count(key, windowMs) : storeHits,
     stats: () => statsOf(sql, master.id),
     isStopping,
     logger,
@@ -131,6 +134,10 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   opened.push(() => inTime(Promise.all([app.close(), metering.close()])))
   await releasePort()
   await app.listen({ host: config.host, port: config.port })
+  if (config.metrics) {
+    const { startMetrics } = await import('./metrics/metrics.ts')
+    opened.push(await startMetrics({ settings: config.metrics, sql, redis: redisHits, log: logger }))
+  }
 
   if (config.store.kind === 'embedded' && config.role === 'all') await firstRun(sql, keys, links, config)
   const createNode = (transaction: Sql, params: CreateNodeParams) =>
@@ -160,6 +167,14 @@ async function storeAddress(config: Config, opened: Opened): Promise<StoreAddres
   const embedded = await startEmbedded(config.dataDir, config.postgresUser, print)
   opened.push(() => embedded.stop())
   return embedded.connection
+}
+
+/** Loaded on demand: most installations have no Redis. */
+async function openRedis(url: string, log: Logger, opened: Opened): Promise<RedisHits> {
+  const { RedisHits } = await import('./limits/redis-hits.ts')
+  const hits = new RedisHits(url, log)
+  opened.push(() => hits.close())
+  return hits
 }
 
 /** The current key first, then the previous one while it is still needed. */

@@ -9,6 +9,7 @@ import { edgeOf, trustedProxies } from './edge.ts'
 import { healthRoutes } from './health.ts'
 import { acceptOnlyJson } from './hooks/body.ts'
 import { renderClientError, renderProblems, renderRouterError } from './hooks/errors.ts'
+import { measureRequests } from './hooks/measure.ts'
 import { addLimits } from './hooks/rate-limit.ts'
 import { meRoutes } from './hooks/session.ts'
 import { interactiveDocs } from './interactive-docs.ts'
@@ -65,6 +66,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     if (deps.isStopping()) reply.header('connection', 'close')
     done(null, payload)
   })
+  if (config.metrics) measureRequests(app)
   const limits = await addLimits(app, config.rateLimit, deps.countHit)
   const routeDeps: RouteDeps = { ...deps, limits }
   await app.register(healthRoutes(routeDeps))

@@ -1,5 +1,6 @@
 import { crashpoint } from '../platform/crashpoint.ts'
 import type { Logger } from '../platform/log.ts'
+import { type StepResult, stepProbe } from '../platform/probes.ts'
 import { isStoreDown } from '../platform/store-down.ts'
 import { sameVersion } from '../platform/versions.ts'
 import type { Sql } from '../store/db.ts'
@@ -75,9 +76,7 @@ export class Reconciler {
       const free = AT_ONCE - this.#busy.size
       const nodes = free > 0 ? await claimDueNodes(sql, host, { owner: this.#owner, busyWith: [...this.#busy.keys()] }, free) : []
       for (const node of nodes) {
-        const work: Promise<void> = this.#reconcile(node)
-          .catch((error: unknown) => this.#deps.log.warn({ err: error, nodeId: node.id }, 'reconciler step failed; will retry'))
-          .finally(() => this.#busy.delete(node.id))
+        const work: Promise<void> = this.#measured(node).finally(() => this.#busy.delete(node.id))
         this.#busy.set(node.id, work)
       }
       if (nodes.length === free && free > 0) this.#again = true
@@ -87,7 +86,18 @@ export class Reconciler {
     this.#wakeIn(SWEEP_MS)
   }
 
-  async #reconcile(node: NodeRow): Promise<void> {
+  async #measured(node: NodeRow): Promise<void> {
+    const startedAtMs = performance.now()
+    let result: StepResult = 'failed'
+    try {
+      result = await this.#reconcile(node)
+    } catch (error) {
+      this.#deps.log.warn({ err: error, nodeId: node.id }, 'reconciler step failed; will retry')
+    }
+    stepProbe.report({ result, seconds: (performance.now() - startedAtMs) / 1000 })
+  }
+
+  async #reconcile(node: NodeRow): Promise<StepResult> {
     const { sql, runtime } = this.#deps
     const { observed, hasFunds, process } = await runtime.observe(specOf(node))
     if (node.purgingAt !== null && isGone(observed)) return this.#purge(node)
@@ -118,9 +128,10 @@ export class Reconciler {
       ends: decision.ends,
       updateEnds: update.ends,
     }
-    const mine = await finishStep(sql, node, outcome)
+    const finished = await finishStep(sql, node, outcome)
     crashpoint('reconciler: recorded')
-    this.#wakeIn(mine ? Math.min(decision.recheckMs, SWEEP_MS) : 0)
+    this.#wakeIn(finished === 'recorded' ? Math.min(decision.recheckMs, SWEEP_MS) : 0)
+    return finished
   }
 
   async #act(node: NodeRow, decision: Decision): Promise<Acted> {
@@ -160,11 +171,12 @@ export class Reconciler {
   }
 
   /** After the retention period. Remove the data first: once the sealed secrets are gone, nothing records that data is left. */
-  async #purge(node: NodeRow): Promise<void> {
+  async #purge(node: NodeRow): Promise<StepResult> {
     await this.#deps.runtime.remove(specOf(node))
     crashpoint('purge: nothing is left here')
     await finishPurge(this.#deps.sql, node)
     this.#deps.log.info({ nodeId: node.id }, 'purged a deleted node')
+    return 'recorded'
   }
 
   /** After a week without problems, an update no longer needs a copy to roll back to. */

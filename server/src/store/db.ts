@@ -1,6 +1,6 @@
 import type { StoreAddress } from './postgres/connection.ts'
 import { Listener, type Subscriber } from './postgres/listener.ts'
-import { Pool } from './postgres/pool.ts'
+import { Pool, type PoolUse } from './postgres/pool.ts'
 import { type Sql, sqlOn } from './postgres/sql.ts'
 
 export type { StoreAddress } from './postgres/connection.ts'
@@ -16,6 +16,8 @@ export interface Database extends Sql {
   session<T>(work: (sql: Sql) => Promise<T>): Promise<T>
   /** Notifies the subscriber of every NOTIFY on the channel. Returns a function that unsubscribes. */
   listen(channel: string, subscriber: Subscriber): () => void
+  /** How many of the connections are in use right now. */
+  poolUse(): PoolUse
   /** Lets running statements finish within this time, then closes the connections. */
   end(limit?: { timeoutMs: number }): Promise<void>
 }
@@ -32,6 +34,7 @@ export function openStore(address: StoreAddress, maxConnections = MAX_CONNECTION
     beginAs: <T>(mode: string, work: (sql: Sql) => Promise<T>): Promise<T> => pool.transaction(mode, work),
     session: <T>(work: (sql: Sql) => Promise<T>): Promise<T> => pool.session(work),
     listen: (channel: string, subscriber: Subscriber): (() => void) => listener.listen(channel, subscriber),
+    poolUse: () => pool.use(),
     end: async ({ timeoutMs } = { timeoutMs: END_TIMEOUT_MS }): Promise<void> => {
       await Promise.all([listener.close(), pool.end(timeoutMs)])
     },

@@ -27,3 +27,22 @@ export async function statsOf(sql: Sql, masterKeyId: string): Promise<Stats> {
   if (!row) throw new Error('a query without FROM returned no row')
   return row
 }
+
+export async function countNodesByPhase(sql: Sql): Promise<{ status: string; phase: string; count: number }[]> {
+  return sql`SELECT status, phase, count(*)::int AS count FROM nodes WHERE deleted_at IS NULL GROUP BY status, phase`
+}
+
+/** How long the most overdue node has waited; 0 if none is due. A node that someone works on right now does not wait. */
+export async function reconcileLagSeconds(sql: Sql): Promise<number> {
+  const [row] = await sql<{ seconds: number }[]>`
+    SELECT coalesce(extract(epoch FROM now() - min(next_at)), 0)::float8 AS seconds FROM nodes
+    WHERE next_at <= now() AND purged_at IS NULL AND (lease_until IS NULL OR lease_until < now())`
+  return row?.seconds ?? 0
+}
+
+export type LedgerTotal = { kind: string; sat: number }
+
+/** The sum of all entries by kind, over all accounts. Reads the whole ledger. */
+export async function ledgerTotals(sql: Sql): Promise<LedgerTotal[]> {
+  return sql`SELECT kind, (sum(amount_msat) / 1000)::float8 AS sat FROM credit_entries GROUP BY kind`
+}

@@ -80,7 +80,7 @@ export const addressOf = ({ ip }: FastifyRequest): string => normalizeIP(ip)
 
 type Counted = (error: Error | null, result?: { current: number; ttl: number }) => void
 
-/** For replicas that share only the database. While it is down, nothing is counted: a limit must not cause an outage. */
+/** Counts with all replicas together. While their database is down, nothing is counted: a limit must not cause an outage. */
 function sharedStore(countHit: CountHit) {
   return class SharedStore {
     readonly #name: string

@@ -3,9 +3,11 @@ import type { Socket } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import type { LookUpNode } from '../../nodes/look-up.ts'
 import { freshAgent, keepingAgent, type NodeAddress } from '../../platform/node-agent.ts'
+import { requestProbe } from '../../platform/probes.ts'
 import { noSuchNode, Problem } from '../../problems.ts'
 import type { Edge } from '../edge.ts'
 import { problemOf, writeProblem } from '../hooks/errors.ts'
+import { reportRequest } from '../hooks/measure.ts'
 import type { Limits } from '../hooks/rate-limit.ts'
 import { type Answering, answerTo, bodyTooLarge, nodeDown, relay, startExchange, writeSwitch } from './exchange.ts'
 import { isAmbiguous, refuseKeys, refuseOtherSites } from './refusals.ts'
@@ -74,7 +76,11 @@ export class NodeProxy {
     const log = parent.child({ reqId: id })
     const startedAt = performance.now()
     log.info({ req: { id, method: request.method, url: request.url, ip: edge.addressOf(request) } }, 'incoming request')
-    response.once('finish', () => log.info({ res: response, responseTime: performance.now() - startedAt }, 'request completed'))
+    response.once('finish', () => {
+      const responseTime = performance.now() - startedAt
+      log.info({ res: response, responseTime }, 'request completed')
+      if (requestProbe.isWatched) reportRequest(request.method, '(node)', response.statusCode, responseTime)
+    })
     const call = { request, response, target, client, headers: edge.headers(id), log }
     this.#forward(call).catch((error: unknown) => {
       // The client is gone, so nobody would read a response.

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Agent, type ClientRequest, request } from 'node:http'
 import { freshAgent, keepingAgent, type NodeAddress } from '../../platform/node-agent.ts'
+import { nodeCallProbe, statusClass } from '../../platform/probes.ts'
 
 export type NodeInfo = {
   nodeId: string
@@ -107,6 +108,7 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
   const type = { 'content-type': 'application/x-www-form-urlencoded' }
   const headers = { authorization, ...(call.form ? type : {}) }
   const body = call.form && new URLSearchParams(call.form).toString()
+  const startedAtMs = performance.now()
   return new Promise((resolve) => {
     let outgoing: ClientRequest
     let isOver = false
@@ -116,6 +118,7 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
       clearTimeout(timer)
       // Otherwise the rest of the response would still be read, and the connection reused for another request.
       if (typeof reply === 'string') outgoing.destroy()
+      if (nodeCallProbe.isWatched) measure(call, reply, startedAtMs)
       resolve(reply)
     }
     // Our own timer: a request that waits for a connection gets its timeout event only once it has one. setImmediate lets pending socket
@@ -148,6 +151,14 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
     }
     send(agent)
   })
+}
+
+function measure({ path }: Call, reply: Reply, startedAtMs: number): void {
+  // Only the first two segments: a third one is a payment hash.
+  const [, first = '', second] = path.split('?')[0]?.split('/') ?? []
+  const result = typeof reply === 'string' ? reply.toLowerCase().replaceAll(' ', '_') : statusClass(reply.status)
+  const seconds = (performance.now() - startedAtMs) / 1000
+  nodeCallProbe.report({ call: second === undefined ? first : `${first}/${second}`, result, seconds })
 }
 
 /**

@@ -39,10 +39,13 @@ export type Outcome = {
 }
 
 /**
- * False: another process has the node now, and nothing was written. If a new request arrived meanwhile (next_at has changed), the time of
- * the next check does not overwrite it.
+ * - superseded: something else was requested meanwhile, so nothing was written, and the node is due again at once
+ * - lease_lost: another process has the node now, and nothing was written
  */
-export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Promise<boolean> {
+export type Finished = 'recorded' | 'superseded' | 'lease_lost'
+
+/** If a new request arrived meanwhile (next_at has changed), the time of the next check does not overwrite it. */
+export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Promise<Finished> {
   const { shows, ends, updateEnds } = outcome
   const changes = sql`${shows ? sql`(status, failure_message) IS DISTINCT FROM (${shows.status}, ${shows.failureMessage}::text)` : sql`false`}`
   const [row] = await sql`
@@ -60,10 +63,11 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
     WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch} AND operation_id IS NOT DISTINCT FROM ${node.operationId}
       AND (purging_at IS NULL) = ${node.purgingAt === null}
     RETURNING 1`
-  if (row) return true
-  // Something else was requested meanwhile: release the lease and check again immediately.
-  await sql`UPDATE nodes SET lease_owner = NULL, lease_until = NULL, next_at = now() WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch}`
-  return false
+  if (row) return 'recorded'
+  const [released] = await sql`
+    UPDATE nodes SET lease_owner = NULL, lease_until = NULL, next_at = now()
+    WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch} RETURNING 1`
+  return released ? 'superseded' : 'lease_lost'
 }
 
 /**

@@ -10,6 +10,8 @@ const IDLE_TIMEOUT_MS = 60_000
 
 type Pooled = Connection & pg.PoolClient
 
+export type PoolUse = { busy: number; idle: number; max: number; waiting: number }
+
 /**
  * Each connection runs one statement at a time, and others wait. A statement queued behind one that waits for a lock would wait for that
  * lock too, even if it belongs to the request that holds it.
@@ -70,6 +72,11 @@ export class Pool {
         throw error
       }
     })
+  }
+
+  use(): PoolUse {
+    const { totalCount, idleCount, waitingCount, options } = this.#pool
+    return { busy: totalCount - idleCount, idle: idleCount, max: options.max, waiting: waitingCount }
   }
 
   async end(timeoutMs: number): Promise<void> {

@@ -1,0 +1,39 @@
+import type { Config } from '../config.ts'
+import type { Logger } from '../platform/log.ts'
+import { nodeCallProbe, requestProbe, statusClass, stepProbe } from '../platform/probes.ts'
+import type { Database } from '../store/db.ts'
+import { createInstruments, createRegistry } from './instruments.ts'
+import { serveText } from './listener.ts'
+import { StoreSampler } from './store-sampler.ts'
+
+export type MetricsDeps = {
+  settings: NonNullable<Config['metrics']>
+  sql: Database
+  redis: { isUp: boolean } | undefined
+  log: Logger
+}
+
+/** Serves Prometheus metrics of this process and of the store. Returns a function that ends it. */
+export async function startMetrics({ settings, sql, redis, log }: MetricsDeps): Promise<() => Promise<void>> {
+  const registry = createRegistry()
+  const { requests, nodeCalls, steps, redisUp, ...sampled } = createInstruments(registry)
+  const watches = [
+    requestProbe.watch(({ method, route, status, seconds }) =>
+      requests.observe({ method, route, status: statusClass(status) }, seconds),
+    ),
+    nodeCallProbe.watch(({ call, result, seconds }) => nodeCalls.observe({ call, result }, seconds)),
+    stepProbe.watch(({ result, seconds }) => steps.observe({ result }, seconds)),
+  ]
+  const sampler = new StoreSampler(sql, sampled)
+  const close = await serveText(settings, log, async () => {
+    await sampler.sample()
+    if (redis) redisUp.set(redis.isUp ? 1 : 0)
+    else redisUp.remove()
+    return { text: await registry.metrics(), type: registry.contentType }
+  })
+  return async () => {
+    for (const endWatch of watches) endWatch()
+    registry.clear()
+    await close()
+  }
+}

@@ -1,0 +1,68 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Database } from '../store/db.ts'
+import { countNodesByPhase, type LedgerTotal, ledgerTotals, reconcileLagSeconds } from '../store/stats.ts'
+import type { Instruments } from './instruments.ts'
+
+/** Prometheus gives up after 10 s, and then has no metrics at all. */
+const STORE_TIMEOUT_MS = 2_000
+/** It reads the whole ledger. */
+const LEDGER_EVERY_MS = 60_000
+
+type Sampled = Omit<Instruments, 'requests' | 'nodeCalls' | 'steps' | 'redisUp'>
+type Sample = {
+  nodes: Awaited<ReturnType<typeof countNodesByPhase>>
+  lagSeconds: number
+  ledger: LedgerTotal[]
+}
+
+/** Sets the gauges that are read, not counted. While the store is down, its gauges are missing: old values would look current. */
+export class StoreSampler {
+  readonly #sql: Database
+  readonly #gauges: Sampled
+  #reading: Promise<Sample> | undefined
+  #ledger: { totals: LedgerTotal[]; readAtMs: number } | undefined
+
+  constructor(sql: Database, gauges: Sampled) {
+    this.#sql = sql
+    this.#gauges = gauges
+  }
+
+  async sample(): Promise<void> {
+    const { storeUp, connections, waiting, maxConnections, nodes, reconcileLag, ledger } = this.#gauges
+    const pool = this.#sql.poolUse()
+    connections.set({ state: 'busy' }, pool.busy)
+    connections.set({ state: 'idle' }, pool.idle)
+    waiting.set(pool.waiting)
+    maxConnections.set(pool.max)
+
+    const sample = await this.#inTime()
+    for (const gauge of [nodes, reconcileLag, ledger]) gauge.reset()
+    storeUp.set(sample ? 1 : 0)
+    if (!sample) return reconcileLag.remove()
+    for (const { status, phase, count } of sample.nodes) nodes.set({ status, phase }, count)
+    reconcileLag.set(sample.lagSeconds)
+    for (const { kind, sat } of sample.ledger) ledger.set({ kind }, sat)
+  }
+
+  async #inTime(): Promise<Sample | undefined> {
+    // A scrape joins the one before it: if the store hangs, scrapes must not take up its connections one by one.
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined
+    })
+    const timer = new AbortController()
+    try {
+      return await Promise.race([this.#reading, pause(STORE_TIMEOUT_MS, undefined, { signal: timer.signal })])
+    } catch {
+      return undefined
+    } finally {
+      timer.abort()
+    }
+  }
+
+  async #read(): Promise<Sample> {
+    const [nodes, lagSeconds] = await Promise.all([countNodesByPhase(this.#sql), reconcileLagSeconds(this.#sql)])
+    if (!this.#ledger || performance.now() - this.#ledger.readAtMs > LEDGER_EVERY_MS)
+      this.#ledger = { totals: await ledgerTotals(this.#sql), readAtMs: performance.now() }
+    return { nodes, lagSeconds, ledger: this.#ledger.totals }
+  }
+}

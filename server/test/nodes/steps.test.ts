@@ -1,0 +1,66 @@
+import { beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Database } from '../../src/store/db.ts'
+import type { NodeRow } from '../../src/store/nodes/nodes.ts'
+import { claimDueNodes, finishStep, type Outcome, takeOverHost } from '../../src/store/nodes/steps.ts'
+import { Owner } from '../support/nodes.ts'
+import { startServer } from '../support/server.ts'
+
+let sql: Database
+let host: string
+
+beforeAll(async () => {
+  const server = await startServer()
+  await new Owner(server, await server.newKey(['nodes:write'])).createReady()
+  // From here on, only the tests take leases.
+  await server.stop()
+  sql = server.sql()
+  const [row] = await sql<{ host: string }[]>`SELECT host FROM nodes LIMIT 1`
+  host = row?.host ?? ''
+})
+beforeEach(() => takeOverHost(sql, host))
+
+const claim = async (owner: string): Promise<NodeRow> => {
+  const [node] = await claimDueNodes(sql, host, { owner, busyWith: [] }, 1)
+  if (!node) throw new Error('no node is due')
+  return node
+}
+const outcomeOf = (node: NodeRow): Outcome => ({
+  phase: 'written by the test',
+  version: node.version,
+  history: node.history,
+  recheckMs: 60_000,
+  hasFunds: undefined,
+  shows: undefined,
+  ends: undefined,
+  updateEnds: undefined,
+})
+const stateOf = async (id: string) => {
+  const [row] = await sql<{ phase: string; leaseOwner: string | null; isDue: boolean }[]>`
+    SELECT phase, lease_owner AS "leaseOwner", next_at <= now() AS "isDue" FROM nodes WHERE id = ${id}`
+  return row
+}
+
+test('a step that still has its lease is recorded', async () => {
+  const node = await claim('one')
+  expect(await finishStep(sql, node, outcomeOf(node))).toBe('recorded')
+  expect(await stateOf(node.id)).toEqual({ phase: 'written by the test', leaseOwner: null, isDue: false })
+  await sql`UPDATE nodes SET phase = 'running' WHERE id = ${node.id}`
+})
+
+test('reliability 13: a process that was paused beyond its lease writes nothing, and does not end the lease of the next one', async () => {
+  const paused = await claim('one')
+  await sql`UPDATE nodes SET lease_until = now() - interval '1 second' WHERE id = ${paused.id}`
+  const next = await claimDueNodes(sql, host, { owner: 'other', busyWith: [] }, 10)
+  expect(next.map(({ id }) => id)).toContain(paused.id)
+  expect(await finishStep(sql, paused, outcomeOf(paused))).toBe('lease_lost')
+  expect(await stateOf(paused.id)).toMatchObject({ leaseOwner: 'other' })
+  expect((await stateOf(paused.id))?.phase).not.toBe('written by the test')
+})
+
+test('a step during which something else was requested writes nothing, and the node is due again at once', async () => {
+  const node = await claim('one')
+  await sql`UPDATE nodes SET operation_id = 'op_requested_meanwhile' WHERE id = ${node.id}`
+  expect(await finishStep(sql, node, outcomeOf(node))).toBe('superseded')
+  expect(await stateOf(node.id)).toMatchObject({ leaseOwner: null, isDue: true })
+  expect((await stateOf(node.id))?.phase).not.toBe('written by the test')
+})
