@@ -117,7 +117,7 @@ describe('what is measured', () => {
     expect(await valueFor('ledger_sat')).toBe(row?.sat)
   })
 
-  test('reliability 21: no label holds an id, a path, a secret or anything else that a client chose', async () => {
+  test('Reliability 21: no label holds an id, a path, a secret or anything else that a client chose', async () => {
     const { node } = await owner.createReady()
     const payment = await owner.send('POST', '/gateway/payments', {
       json: { nodeId: node.id, amountSat: 1, description: 'a-description', protocol: 'l402' },

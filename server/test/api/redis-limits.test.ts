@@ -87,7 +87,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
     await server.stop()
   })
 
-  test('reliability 9: when Redis is lost, each process goes on from the shared count within a second, without errors', async () => {
+  test('Reliability 9: when Redis is lost, each process goes on from the shared count within a second, without errors', async () => {
     const from = newAddress()
     expect(await failOften(one, 10, from)).toEqual({ 401: 10 })
     expect(await failOften(other, 10, from)).toEqual({ 401: 10 })
@@ -103,7 +103,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
     expect(one.stderr).toMatch(/Redis is back/)
   })
 
-  test('reliability 9: only the first requests wait for a Redis that hangs, and it is used again when it responds', async () => {
+  test('Reliability 9: only the first requests wait for a Redis that hangs, and it is used again when it responds', async () => {
     redis.signal('SIGSTOP')
     const from = newAddress()
     const startedAtMs = performance.now()
@@ -114,7 +114,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
     await untilShared()
   })
 
-  test('reliability 9: under load, losing Redis and getting it back causes no 5xx', async () => {
+  test('Reliability 9: under load, losing Redis and getting it back causes no 5xx', async () => {
     let isOver = false
     const statuses = new Set<number>()
     const load = Array.from({ length: 4 }, async () => {

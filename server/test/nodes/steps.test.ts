@@ -47,7 +47,7 @@ test('a step that still has its lease is recorded', async () => {
   await sql`UPDATE nodes SET phase = 'running' WHERE id = ${node.id}`
 })
 
-test('reliability 13: a process that was paused beyond its lease writes nothing, and does not end the lease of the next one', async () => {
+test('Reliability 13: a process that was paused beyond its lease writes nothing, and does not end the lease of the next one', async () => {
   const paused = await claim('one')
   await sql`UPDATE nodes SET lease_until = now() - interval '1 second' WHERE id = ${paused.id}`
   const next = await claimDueNodes(sql, host, { owner: 'other', busyWith: [] }, 10)
