@@ -29,12 +29,10 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   })
 }
 
-void main().then((code) => {
-  // Wait until all output has been written. If that fails, the error handler above reports it and exits.
-  process.stdout.write('', (failure) => {
-    if (!failure) process.exit(code)
-  })
-})
+const code = await main()
+// Wait until all output has been written. If that fails, the error handler above reports it and exits.
+const failure = await new Promise((resolve) => process.stdout.write('', resolve))
+if (!failure) process.exit(code)
 
 async function main(): Promise<number> {
   try {

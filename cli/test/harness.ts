@@ -1,17 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { text } from 'node:stream/consumers'
-import { compileFunction } from 'node:vm'
-import { transform } from 'esbuild'
 import { afterAll, describe } from 'vitest'
 import { type Server, temporaryDirectory } from '../../server/test/support/server.ts'
 import { BOLTYARD } from '../../testing/bundles.ts'
 
-/** Runs the built command, piped or in a terminal, against a real service. */
+/** Runs the built command as a process, piped or in a terminal, against a real service. */
 
 const running = new Set<ChildProcess>()
 afterAll(() => {
@@ -35,7 +30,7 @@ function environment(more: Setting['env'] = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
-/** Runs it piped, in a process that a test can kill. */
+/** Runs it piped, like a script. Also returns the process, so that a test can kill it. */
 export function start(
   args: string[],
   { env, input, cwd, redirect }: Setting = {},
@@ -54,64 +49,14 @@ export function start(
   child.stdin?.on('error', () => undefined)
   // Null: nothing has been typed yet.
   if (input !== null) child.stdin?.end(input ?? '')
-  const end = once(child, 'close').then(([code]) => {
+  const ended = once(child, 'close').then(([code]) => {
     running.delete(child)
-    return ended(code, stdout, stderr)
+    return { code, stdout, stderr, json: () => JSON.parse(stdout), error: () => JSON.parse(stderr).error }
   })
-  return { child, ended: end }
+  return { child, ended }
 }
 
-// Loads Node's fetch, which creates the dispatcher that all connections belong to.
-await fetch('data:,')
-const Dispatcher = (globalThis as any)[Symbol.for('undici.globalDispatcher.1')].constructor
-const { code: bundle } = await transform(readFileSync(BOLTYARD, 'utf8'), { format: 'cjs', platform: 'node', target: 'node20' })
-const boltyard = compileFunction(bundle, ['process', 'fetch', 'require', 'module'], { filename: BOLTYARD })
-
-/**
- * Runs it piped, like a script: the built bundle in this process, with its own environment, streams, connections and exit code. To load
- * Node's fetch for each command would take most of the time. What needs a real process (signals, redirects, terminals) starts one.
- */
-export async function run(args: string[], setting: Setting = {}): Promise<Ended> {
-  const { env, input, cwd, redirect } = setting
-  if (cwd !== undefined || redirect !== undefined) return start(args, setting).ended
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
-  stdin.end(input ?? '')
-  const dispatcher = new Dispatcher()
-  const exited = new Promise<number>((resolve) => {
-    const { pid, platform, getuid } = process
-    const own = {
-      pid,
-      platform,
-      getuid,
-      argv: [process.execPath, BOLTYARD, ...args],
-      // os.homedir() is the home directory of the real process.
-      env: environment({ XDG_STATE_HOME: join(home, '.local', 'state'), ...env }),
-      stdin,
-      stdout,
-      stderr,
-      on: () => undefined,
-      exit: resolve,
-    }
-    const ownFetch: typeof fetch = (url, init) => fetch(url, { ...init, dispatcher } as RequestInit)
-    boltyard(own, ownFetch, createRequire(BOLTYARD), { exports: {} })
-  }).then(async (code) => {
-    stdout.end()
-    stderr.end()
-    // The requests of a process end with it.
-    await dispatcher.destroy()
-    return code
-  })
-  const [printed, reported, code] = await Promise.all([text(stdout), text(stderr), exited])
-  return ended(code, printed, reported)
-}
-
-const ended = (code: number | null, stdout: string, stderr: string): Ended => ({
-  code,
-  stdout,
-  stderr,
-  json: () => JSON.parse(stdout),
-  error: () => JSON.parse(stderr).error,
-})
+export const run = (args: string[], setting: Setting = {}): Promise<Ended> => start(args, setting).ended
 
 const SCRIPT = '/usr/bin/script'
 const hasTerminals = existsSync(SCRIPT)

@@ -18,11 +18,12 @@ export async function furnish(person: Person): Promise<{ nodeId: string; stopped
   const unbreakable = { nodeId, amountSat: 21, description: 'W'.repeat(128), protocol: 'mpp' }
   await person.want(201, 'POST', '/payments', { json: unbreakable })
   const id = await payCharge(person, nodeId, 100_000, 'Weather report')
-  // As the meter posts it within half a minute.
-  const sql = person.server.sql()
-  await sql`
-    INSERT INTO credit_entries (account_id, amount_msat, kind, reason) VALUES (${person.accountId}, -625, 'usage', 'A node for 9 minutes')`
-  await sql.end()
+  // The cost of the stopped node appears in the ledger within half a minute.
+  await eventually(
+    async () => (await person.want(200, 'GET', '/credit')).entries.some(({ kind }: { kind: string }) => kind === 'usage'),
+    'the usage to be posted',
+    60_000,
+  )
   await person.want(201, 'POST', '/keys', { json: { name: 'Shop server', scopes: ['nodes:read', 'gateway:write'] } })
   return { nodeId, stoppedId: idle.node.id, paymentId: id }
 }
