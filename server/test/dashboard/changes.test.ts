@@ -9,18 +9,18 @@ import { createLogger } from '../../src/platform/log.ts'
 import { notifyChanges } from '../../src/store/changes.ts'
 import { type Database, openStore } from '../../src/store/db.ts'
 import { newAccount, newNode } from '../support/credit.ts'
-import { eventually, type Server, startServer, track } from '../support/server.ts'
+import { newDatabase } from '../support/database.ts'
+import { eventually, type Store, track } from '../support/server.ts'
 
 /** In this process, with intervals of milliseconds. */
 
-let server: Server
+let store: Store
 let sql: Database
 let log: Awaited<ReturnType<typeof createLogger>>
 const closing: (() => unknown)[] = []
 
 beforeAll(async () => {
-  server = await startServer()
-  sql = server.sql()
+  ;({ sql, store } = await newDatabase())
   log = await createLogger('silent')
 })
 afterEach(async () => {
@@ -43,7 +43,7 @@ async function watch(
   options: Partial<AccountChangesOptions> = {},
 ): Promise<{ told: Changed[]; leave: () => void; changes: AccountChanges }> {
   // Listens on its own connection, so that it learns of the start before any notification.
-  const own = track(openStore(server.store, 1))
+  const own = track(openStore(store, 1))
   const changes = new AccountChanges({ sql: own, log, pauseMs: 10, sweepMs: NEVER_MS, ...options })
   closing.push(() => changes.close())
   const told: Changed[] = []

@@ -11,8 +11,9 @@ import { Problem } from '../../src/problems.ts'
 import type { Sql } from '../../src/store/db.ts'
 import { claimDelivery, type ExpectedTerms } from '../../src/store/payments/deliveries.ts'
 import { markPaidByProof, type Proof } from '../../src/store/payments/payments.ts'
-import { credentialOf, newMerchant, parametersOf } from '../support/gateway.ts'
-import { startServer } from '../support/server.ts'
+import { newAccount } from '../support/credit.ts'
+import { newDatabase } from '../support/database.ts'
+import { credentialOf, parametersOf } from '../support/gateway.ts'
 
 /**
  * The fast statement serves credentials of the current protocol key; with an older key, the same payment is read and judged. Two instances
@@ -20,18 +21,15 @@ import { startServer } from '../support/server.ts'
  */
 let sql: Sql
 let call: { accountId: string; actor: string }
-let nodeId: string
+const nodeId = newId('node')
 let keys: ProtocolKeys
 let fast: Validation
 let slow: Validation
 
 beforeAll(async () => {
-  const server = await startServer()
-  const merchant = await newMerchant(server)
-  nodeId = (await merchant.createReady()).node.id
-  sql = server.sql()
-  call = { accountId: merchant.accountId, actor: 'key_of_the_test' }
-  const master = masterKeyOf(Buffer.from(server.masterKey, 'base64'))
+  ;({ sql } = await newDatabase())
+  call = { accountId: await newAccount(sql), actor: 'key_of_the_test' }
+  const master = masterKeyOf(randomBytes(32))
   keys = await ProtocolKeys.open(sql, master, undefined)
   const later = await ProtocolKeys.open(sql, masterKeyOf(randomBytes(32)), master)
   // The node is unreachable: what is not settled in the store stays unknown.

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
-import { type Database, openStore, type Sql } from '../../src/store/db.ts'
+import type { Database, Sql } from '../../src/store/db.ts'
 import { claimDelivery, confirmDeliveries, releaseDelivery } from '../../src/store/payments/deliveries.ts'
 import { hurryInvoice, isOpenInvoice, PAYMENT_INVOICES } from '../../src/store/payments/invoices.ts'
 import { findPayment, findShownPayment, findUnsettled, markPaidByProof } from '../../src/store/payments/payments.ts'
-import { startServer, track } from '../support/server.ts'
+import { newDatabase } from '../support/database.ts'
 
 /** Statements about one payment read only its rows, even if the planner has no statistics or outdated ones. */
 
@@ -22,9 +22,8 @@ const BATCH = 10
 let sql: Database
 
 beforeAll(async () => {
-  const server = await startServer()
   // Plans are kept per connection.
-  sql = track(openStore(server.store, 1))
+  ;({ sql } = await newDatabase(1))
   for (const table of ['gateway_payments', 'paid_payments'])
     await sql.unsafe(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
 })
