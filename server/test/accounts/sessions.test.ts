@@ -14,7 +14,7 @@ let sql: Database
 let known: { browser: Browser; email: string }
 
 beforeAll(async () => {
-  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  server = await startServer({ env: { ROLE: 'api', TRUST_PROXY: '1' } })
   // Behind one address, like replicas: the origin is the first service's.
   const together = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url }
   replica = new ServerProcess({ env: { ...together, REGISTRATION: 'invite' } })

@@ -18,7 +18,7 @@ let replica: Server
 let sql: Database
 
 beforeAll(async () => {
-  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  server = await startServer({ env: { ROLE: 'api', TRUST_PROXY: '1' } })
   replica = new ServerProcess({
     env: { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url },
   })
