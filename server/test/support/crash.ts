@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SANDBOXD } from '../../../testing/bundles.ts'
-import { type Answer, eventually, processesIn, type Request, Server, type ServerSetup } from './server.ts'
+import { type Answer, eventually, type Key, processesIn, type Request, Server, type ServerSetup } from './server.ts'
 
 /** An executable for a catalog. Nodes may run as another user, so everyone may read it. */
 export function program(directory: string, name: string, script: string): string {
@@ -67,7 +67,7 @@ export type Created = { node: NodeView; credentials: Credentials }
 
 /** A service and the nodes of one account. */
 export class Yard extends Server {
-  #key = ''
+  #key: Promise<Key> | undefined
 
   /** Intervals are short, and limits that are not under test are high. Nodes are free, so there is no treasury node among the processes. */
   constructor(setup: ServerSetup = {}) {
@@ -75,8 +75,8 @@ export class Yard extends Server {
   }
 
   async v1(method: string, path: string, options: Request = {}): Promise<Answer> {
-    this.#key ||= (await this.newKey(['nodes:write', 'gateway:write'])).key
-    return this.send(method, `/v1/nodes${path}`, { token: this.#key, timeoutMs: 60_000, ...options })
+    this.#key ??= this.newKey(['nodes:write', 'gateway:write'])
+    return this.send(method, `/v1/nodes${path}`, { token: (await this.#key).key, timeoutMs: 60_000, ...options })
   }
 
   async create(headers: Record<string, string> = {}): Promise<Created> {
