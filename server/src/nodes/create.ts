@@ -3,7 +3,8 @@ import type { MasterKey } from '../platform/secrets.ts'
 import type { Sql } from '../store/db.ts'
 import { insertNode, type NewNode, takeNodeNumber } from '../store/nodes/creation.ts'
 import type { NodeRow } from '../store/nodes/nodes.ts'
-import { lightningIdOf, type Network, newMaterial, sealSecrets } from './material.ts'
+import { lightningIdOf, type Network } from './lightning-id.ts'
+import { newMaterial, sealSecrets } from './material.ts'
 import { initialState } from './node.ts'
 
 export type CreateNodeParams = {

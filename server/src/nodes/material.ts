@@ -1,20 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { HDKey } from '@scure/bip32'
-import { generateMnemonic, mnemonicToSeedSync } from '@scure/bip39'
+import { generateMnemonic } from '@scure/bip39'
 import { wordlist } from '@scure/bip39/wordlists/english.js'
 import { derivedKey, type MasterKey, open, seal } from '../platform/secrets.ts'
 import type { Sql } from '../store/db.ts'
 import { findMaterial } from '../store/nodes/secrets.ts'
 import type { NodeMaterial } from './runtime.ts'
-
-export type Network = 'mainnet' | 'testnet' | 'regtest'
-
-/** Uses phoenixd's derivation, so the result must equal the id that the node's API reports. */
-export function lightningIdOf(seed: string, network: Network): string {
-  const { publicKey } = HDKey.fromMasterSeed(mnemonicToSeedSync(seed)).derive(network === 'mainnet' ? "m/50'/0'" : "m/48'/0'")
-  if (!publicKey) throw new Error('no key at that path')
-  return Buffer.from(publicKey).toString('hex')
-}
 
 export function newMaterial(): NodeMaterial {
   const secret = (): string => randomBytes(32).toString('hex')

@@ -18,7 +18,7 @@ import { logActivity } from '../store/activity.ts'
 import type { Sql } from '../store/db.ts'
 import { wakeNode } from '../store/nodes/steps.ts'
 import type { AccessTo, NodeAccess } from './access.ts'
-import type { Network } from './material.ts'
+import type { Network } from './lightning-id.ts'
 import { type Call, ownNode } from './own-node.ts'
 
 export type NodeLive = {
