@@ -12,7 +12,7 @@ import type { NodeAddress } from '../platform/node-agent.ts'
 import { primitives } from '../platform/primitives.ts'
 import type { MasterKey } from '../platform/secrets.ts'
 import { badCursor, noSuchNode, Problem } from '../problems.ts'
-import type { AskableNode } from '../settlements/settlements.ts'
+import type { AskableNode } from '../settlements/askable-node.ts'
 import type { NoteChange } from '../store/changes.ts'
 import type { Database, Sql } from '../store/db.ts'
 import {

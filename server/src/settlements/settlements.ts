@@ -14,11 +14,15 @@ import {
   recordAnswers,
   takeDueInvoices,
 } from '../store/payments/invoices.ts'
+import type { AskableNode } from './askable-node.ts'
 import { BOOKS } from './books.ts'
+import { ReceivedLists } from './received-lists.ts'
 
 const SWEEP_MS = 1_000
 const ASK_TIMEOUT_MS = 10_000
 const ASKS_AT_ONCE = 8
+/** With more invoices due at once, the node is asked for lists from then on. */
+const MOST_DUE_UNLISTED = 8
 /** Before a node stops. Invoices that were not checked in time are checked when the node is back. */
 const LAST_ASKS_MS = 5_000
 const LAST_ASK_TIMEOUT_MS = 2_000
@@ -34,9 +38,6 @@ const HINT_PAUSE_MS = 1_000
  * that the invoice is unpaid.
  */
 export type SettlementAnswer = 'settled' | 'unpaid' | 'unknown' | 'refused' | 'unreachable'
-
-/** What we need to ask a node. Without an address, it is currently unreachable from here. */
-export type AskableNode = { address: NodeAddress | undefined; password: () => string }
 
 export type SettlementsDeps = {
   sql: Sql
@@ -59,12 +60,14 @@ export class Settlements {
   readonly #asks = new Map<string, Promise<SettlementAnswer>>()
   /** By node: invoices that its events made us ask about, now or a moment ago. */
   readonly #hinted = new Map<string, Set<string>>()
+  readonly #lists: ReceivedLists
   readonly #timer: NodeJS.Timeout | undefined
   #sweeping = false
   #stopped = false
 
   constructor(deps: SettlementsDeps) {
     this.#deps = deps
+    this.#lists = new ReceivedLists({ ...deps, settle: (...payment) => this.#settle(...payment) })
     const { host } = deps
     if (host !== undefined) this.#timer = setInterval(() => void this.#sweep(host), SWEEP_MS)
   }
@@ -157,10 +160,15 @@ export class Settlements {
     this.#sweeping = true
     const { sql, log } = this.#deps
     try {
-      const busy = [...this.#busyNodes.keys()]
-      const due = (await Promise.all(BOOKS.map(({ invoices }) => takeDueInvoices(sql, invoices, host, busy)))).flat()
+      await this.#lists.sweep(host)
+      const nodes = { busyNodes: [...this.#busyNodes.keys()], listedNodes: this.#lists.nodeIds }
+      const due = (await Promise.all(BOOKS.map(({ invoices }) => takeDueInvoices(sql, invoices, host, nodes))))
+        .flat()
+        .filter(({ isListed }) => !isListed)
       for (const nodeId of new Set(due.map((invoice) => invoice.nodeId))) {
         const invoices = due.filter((invoice) => invoice.nodeId === nodeId)
+        const early = invoices.filter(({ isLate }) => !isLate).map(({ createdAtMs }) => createdAtMs)
+        if (early.length > MOST_DUE_UNLISTED) this.#lists.add(nodeId, Math.min(...early))
         const work: Promise<void> = this.#askAbout(nodeId, invoices)
           .catch((error: unknown) => log.warn({ err: error, nodeId }, 'cannot check open invoices; will retry'))
           .finally(() => this.#busyNodes.delete(nodeId))
@@ -194,6 +202,6 @@ export class Settlements {
   async close(): Promise<void> {
     this.#stopped = true
     clearInterval(this.#timer)
-    await Promise.allSettled(this.#busyNodes.values())
+    await Promise.allSettled([...this.#busyNodes.values(), this.#lists.close()])
   }
 }

@@ -13,6 +13,7 @@ import {
   hasFunds,
   type InvoiceParams,
 } from '../../src/lightning/phoenixd/client.ts'
+import { listReceived } from '../../src/lightning/phoenixd/received.ts'
 import { IDLE_CONNECTION_MS, type NodeAddress } from '../../src/platform/node-agent.ts'
 import { eventually, freePort } from '../support/server.ts'
 
@@ -160,6 +161,10 @@ describe('a daemon', () => {
     expect(completedAt).toEqual(expect.any(Number))
     expect(await find(paymentHash)).toStrictEqual({ answer: 'incoming', isPaid: true, completedAtMs: completedAt })
     expect(await find(HASH)).toStrictEqual({ answer: 'unknown' })
+    const received = (fromMs: number) => listReceived(address, LIMITED, { fromMs, offset: 0 }, LIMIT_MS)
+    const payments = [{ paymentHash, completedAtMs: completedAt }]
+    expect(await received(completedAt)).toStrictEqual({ answer: 'received', payments, isLastPage: true })
+    expect(await received(completedAt + 1)).toStrictEqual({ answer: 'received', payments: [], isLastPage: true })
     // An invalid hash does not become another call.
     expect(await find('../../getinfo')).toStrictEqual(refusedWith(400))
   })
@@ -285,6 +290,17 @@ describe('valid and invalid answers', () => {
       isPaid: true,
       completedAtMs: 1_700_000_000_000,
     })
+  })
+
+  const notReceived: [string, unknown, string][] = [
+    ['not a list', { payments: [paid] }, 'the answer is not a list'],
+    ['an unpaid payment', [paid, unpaid], 'the list contains an entry that is not a received payment'],
+    ['a payment without a time', [{ ...paid, completedAt: null }], 'the list contains an entry that is not a received payment'],
+    ['an invalid hash', [{ ...paid, paymentHash: 'ab' }], 'the list contains an entry that is not a received payment'],
+  ]
+  test.each(notReceived)('refused as a whole: a list of received payments with %s', async (_name, body, why) => {
+    const answer = await listReceived(await saying(200, body), 'p', { fromMs: 0, offset: 0 }, LIMIT_MS)
+    expect(answer).toStrictEqual({ answer: 'refused', why })
   })
 
   test.each([201, 204, 301, 400, 401, 403, 415, 500, 502, 504])('refused: status %i, with whatever body', async (status) => {

@@ -14,29 +14,63 @@ export const PAYMENT_INVOICES: Invoices = { table: 'gateway_payments', key: 'id'
 export const TOP_UP_INVOICES: Invoices = { table: 'top_ups', key: 'payment_hash', mostAtOnce: 50, keepsUnpaid: false }
 
 export type OpenInvoice = { nodeId: string; paymentHash: Buffer }
-export type DueInvoice = OpenInvoice & { isLate: boolean }
+export type DueInvoice = OpenInvoice & { createdAtMs: number; isLate: boolean; isListed: boolean }
 
 /** The node is first asked about an invoice this long after its creation, and then at this interval. */
 export const ASK_EVERY_SECONDS = 15
 
 /**
  * Invoices to ask the ready nodes of this host about: every 15 s until one minute after their expiry, then as scheduled by `recordAnswers`.
- * Invoices of a node that is not ready stay due until it is.
+ * Those of a node in `listedNodes` are due only once before that: from then on, its lists of received payments cover them. Invoices of a
+ * node that is not ready stay due until it is.
  */
 export async function takeDueInvoices(
   sql: Sql,
   { table, key, mostAtOnce }: Invoices,
   host: string,
-  busyNodes: string[],
+  { busyNodes, listedNodes }: { busyNodes: string[]; listedNodes: string[] },
 ): Promise<DueInvoice[]> {
   return sql<DueInvoice[]>`
-    UPDATE ${sql(table)} i SET ask_at = now() + ${ASK_EVERY_SECONDS} * interval '1 second'
+    UPDATE ${sql(table)} i SET ask_at = CASE
+        WHEN i.node_id = ANY (${listedNodes}) AND now() < ${lateAt(sql)} THEN ${lateAt(sql)}
+        ELSE now() + ${ASK_EVERY_SECONDS} * interval '1 second' END
     FROM (SELECT due.key FROM nodes n CROSS JOIN LATERAL (
             SELECT ${sql(key)} AS key FROM ${sql(table)}
             WHERE node_id = n.id AND ask_at <= now() ORDER BY ask_at LIMIT ${mostAtOnce}) due
           WHERE n.host = ${host} AND n.status = 'ready' AND n.deleted_at IS NULL AND n.id <> ALL (${busyNodes})) due
     WHERE i.${sql(key)} = due.key AND i.settled_at IS NULL
-    RETURNING i.node_id AS "nodeId", i.payment_hash AS "paymentHash", now() >= i.expires_at + interval '1 minute' AS "isLate"`
+    RETURNING i.node_id AS "nodeId", i.payment_hash AS "paymentHash", unix_ms(i.created_at) AS "createdAtMs",
+              now() >= ${lateAt(sql)} AS "isLate", i.ask_at = ${lateAt(sql)} AS "isListed"`
+}
+
+/** When an invoice is asked about for the first time after its expiry. */
+const lateAt = (sql: Sql) => sql`(expires_at + interval '1 minute')`
+
+export type ListedNode = { nodeId: string; oldestMs: number }
+
+/** Ready nodes of this host with invoices that only their lists cover until they are late. */
+export async function listedNodesOf(sql: Sql, { table }: Invoices, host: string): Promise<ListedNode[]> {
+  return sql<ListedNode[]>`
+    SELECT n.id AS "nodeId", unix_ms(oldest.created_at) AS "oldestMs" FROM nodes n CROSS JOIN LATERAL (
+      SELECT created_at FROM ${sql(table)}
+      WHERE node_id = n.id AND settled_at IS NULL AND expires_at > now() - interval '1 minute' AND ask_at = ${lateAt(sql)}
+      ORDER BY expires_at LIMIT 1) oldest
+    WHERE n.host = ${host} AND n.status = 'ready' AND n.deleted_at IS NULL`
+}
+
+/** For a node whose lists turn out to be unusable: each of its invoices is asked about again. */
+export async function unlistInvoices(sql: Sql, { table }: Invoices, nodeId: string): Promise<void> {
+  await sql`
+    UPDATE ${sql(table)} SET ask_at = now()
+    WHERE node_id = ${nodeId} AND settled_at IS NULL AND expires_at > now() - interval '1 minute' AND ask_at = ${lateAt(sql)}`
+}
+
+/** Which of these invoices of the node are ours and not settled. */
+export async function unsettledAmong(sql: Sql, { table }: Invoices, nodeId: string, hashes: string[]): Promise<Buffer[]> {
+  const rows = await sql<{ paymentHash: Buffer }[]>`
+    SELECT payment_hash AS "paymentHash" FROM ${sql(table)}
+    WHERE node_id = ${nodeId} AND payment_hash IN (SELECT decode(hash, 'hex') FROM unnest(${hashes}::text[]) hash) AND settled_at IS NULL`
+  return rows.map(({ paymentHash }) => paymentHash)
 }
 
 export type AnsweredInvoice = {

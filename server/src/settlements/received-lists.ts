@@ -1,0 +1,122 @@
+import { listReceived, RECEIVED_PAGE, type ReceivedPayment } from '../lightning/phoenixd/received.ts'
+import type { Logger } from '../platform/log.ts'
+import type { Sql } from '../store/db.ts'
+import { listedNodesOf, unlistInvoices, unsettledAmong } from '../store/payments/invoices.ts'
+import type { AskableNode } from './askable-node.ts'
+import { BOOKS } from './books.ts'
+
+const LIST_EVERY_MS = 5_000
+const LIST_TIMEOUT_MS = 10_000
+const REFRESH_EVERY_MS = 15_000
+/** A node may store a payment a moment later than its time says. */
+const OVERLAP_MS = 5_000
+/** The first list begins before the oldest invoice was created, by a clock that may differ from the node's. */
+const CLOCK_MARGIN_MS = 60_000
+/** A new node is kept until its invoices are marked in the store, which happens when they are due again. */
+const KEEP_MS = 30_000
+/** After a list that made no sense. */
+const UNUSABLE_MS = 600_000
+
+export type ReceivedListsDeps = {
+  sql: Sql
+  accessTo: (nodeId: string) => Promise<AskableNode | undefined>
+  settle: (nodeId: string, paymentHash: Buffer, atMs: number) => Promise<void>
+  log: Logger
+}
+
+type ListedNode = { fromMs: number; nextAtMs: number; keepUntilMs: number }
+
+/**
+ * Asks a node with many open invoices for a list of what it has received, instead of asking about each of them every 15 s. A list can only
+ * say that an invoice is paid. One that it misses, for example because the node's clock was set back, is asked about after its expiry.
+ */
+export class ReceivedLists {
+  readonly #deps: ReceivedListsDeps
+  readonly #nodes = new Map<string, ListedNode>()
+  readonly #unusableUntilMs = new Map<string, number>()
+  readonly #busy = new Map<string, Promise<void>>()
+  #refreshAtMs = 0
+
+  constructor(deps: ReceivedListsDeps) {
+    this.#deps = deps
+  }
+
+  get nodeIds(): string[] {
+    return [...this.#nodes.keys()]
+  }
+
+  /** Lists the node from now on, back to the time its oldest invoice was created. */
+  add(nodeId: string, oldestMs: number): void {
+    const nowMs = performance.now()
+    if ((this.#unusableUntilMs.get(nodeId) ?? 0) > nowMs) return
+    this.#unusableUntilMs.delete(nodeId)
+    const known = this.#nodes.get(nodeId)
+    if (known) known.keepUntilMs = nowMs + KEEP_MS
+    else this.#nodes.set(nodeId, { fromMs: oldestMs - CLOCK_MARGIN_MS, nextAtMs: 0, keepUntilMs: nowMs + KEEP_MS })
+  }
+
+  /** Starts the lists that are due. */
+  async sweep(host: string): Promise<void> {
+    await this.#refresh(host)
+    for (const [nodeId, node] of this.#nodes) {
+      if (performance.now() < node.nextAtMs || this.#busy.has(nodeId)) continue
+      node.nextAtMs = performance.now() + LIST_EVERY_MS
+      const work = this.#list(nodeId, node)
+        .catch((error: unknown) => this.#deps.log.warn({ err: error, nodeId }, 'cannot list received payments; will retry'))
+        .finally(() => this.#busy.delete(nodeId))
+      this.#busy.set(nodeId, work)
+    }
+  }
+
+  /** The store knows which invoices depend on lists, also those that another process has left to them. */
+  async #refresh(host: string): Promise<void> {
+    const nowMs = performance.now()
+    if (nowMs < this.#refreshAtMs) return
+    const listed = await Promise.all(BOOKS.map(({ invoices }) => listedNodesOf(this.#deps.sql, invoices, host)))
+    this.#refreshAtMs = nowMs + REFRESH_EVERY_MS
+    for (const { nodeId, oldestMs } of listed.flat()) this.add(nodeId, oldestMs)
+    for (const [nodeId, { keepUntilMs }] of this.#nodes) if (keepUntilMs < nowMs) this.#nodes.delete(nodeId)
+  }
+
+  async #list(nodeId: string, node: ListedNode): Promise<void> {
+    const access = await this.#deps.accessTo(nodeId)
+    const { address } = access ?? {}
+    if (!access || !address) return
+    const deadline = performance.now() + LIST_TIMEOUT_MS
+    const startedMs = Date.now()
+    let newestMs = 0
+    for (let offset = 0; ; offset += RECEIVED_PAGE) {
+      const leftMs = deadline - performance.now()
+      if (leftMs <= 0) return
+      const page = await listReceived(address, access.password(), { fromMs: node.fromMs, offset }, leftMs)
+      if (page.answer === 'unreachable') return
+      if (page.answer === 'refused') return this.#giveUp(nodeId, page.why)
+      await this.#record(nodeId, page.payments)
+      newestMs = Math.max(newestMs, ...page.payments.map(({ completedAtMs }) => completedAtMs))
+      if (page.isLastPage) break
+    }
+    // A time in the future would hide what is received until then.
+    node.fromMs = Math.max(node.fromMs, Math.min(newestMs, startedMs) - OVERLAP_MS)
+  }
+
+  async #record(nodeId: string, payments: ReceivedPayment[]): Promise<void> {
+    if (payments.length === 0) return
+    const times = new Map(payments.map(({ paymentHash, completedAtMs }) => [paymentHash, completedAtMs]))
+    for (const { invoices } of BOOKS)
+      for (const paymentHash of await unsettledAmong(this.#deps.sql, invoices, nodeId, [...times.keys()])) {
+        const atMs = times.get(paymentHash.toString('hex'))
+        if (atMs !== undefined) await this.#deps.settle(nodeId, paymentHash, atMs)
+      }
+  }
+
+  async #giveUp(nodeId: string, why: string): Promise<void> {
+    this.#deps.log.warn({ nodeId, why }, 'cannot use the list of received payments; asking about each invoice instead')
+    this.#nodes.delete(nodeId)
+    this.#unusableUntilMs.set(nodeId, performance.now() + UNUSABLE_MS)
+    for (const { invoices } of BOOKS) await unlistInvoices(this.#deps.sql, invoices, nodeId)
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#busy.values())
+  }
+}
