@@ -9,7 +9,7 @@ const FILES = {
     '{contract,dashboard,protocol}/**/*.test.ts',
     'sdk/test/paywall-parts.test.ts',
     'test/{contract,docs,imports,lock-file,spawn}.test.ts',
-    'test/deploy/{chart,metrics}.test.ts',
+    'test/deploy/{files,metrics}.test.ts',
   ],
   /** Daemons that are started, stopped, killed, updated and taken over. */
   process: ['server/test/{nodes,process}/**/*.test.ts', 'sandboxd/test/**/*.test.ts'],

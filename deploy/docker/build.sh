@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Builds the service from the sources in the current directory and puts what it needs to run into OUT.
+# usage: build.sh OUT
+set -euo pipefail
+out=$1
+
+npm ci --no-audit --no-fund
+npm run --silent build:service
+
+mkdir -p "$out"
+cp LICENSE package.json package-lock.json "$out"
+for room in cli contract dashboard protocol sandboxd sdk server; do
+  mkdir -p "$out/$room"
+  cp "$room/package.json" "$out/$room"
+done
+for room in cli dashboard sandboxd server; do cp -R "$room/dist" "$out/$room"; done
+cp -R cli/bin "$out/cli"
+
+cd "$out"
+# The bundle has most dependencies inside; these are the ones it loads from files.
+npm ci --no-audit --no-fund --omit=dev --workspace server
