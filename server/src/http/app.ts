@@ -12,7 +12,6 @@ import { renderClientError, renderProblems, renderRouterError } from './hooks/er
 import { measureRequests } from './hooks/measure.ts'
 import { addLimits } from './hooks/rate-limit.ts'
 import { meRoutes } from './hooks/session.ts'
-import { interactiveDocs } from './interactive-docs.ts'
 import { compileSchemasLazily } from './lazy-schemas.ts'
 import { createListener, listenOnBothLoopbacks } from './listener.ts'
 import { settledRoutes } from './node-events.ts'
@@ -89,7 +88,6 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   app.addHook('preClose', async () => proxy.closeWebsockets())
   app.addHook('onClose', async () => proxy.close())
   await addApiDocument(app)
-  await app.register(interactiveDocs)
   await app.ready()
   return app
 }
