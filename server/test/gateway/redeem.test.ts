@@ -2,7 +2,7 @@ import { createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
 import { derivedKey, masterKeyOf } from '../../src/platform/secrets.ts'
 import {
@@ -21,19 +21,17 @@ import {
   untilSettled,
   validate,
 } from '../support/gateway.ts'
+import { Owner } from '../support/nodes.ts'
 import {
   accepted,
   BAD,
   type Bought,
-  BRIEF,
   bought,
-  brief,
   deaf,
   EXPIRED,
-  hurried,
-  kiosk,
   merchant,
   NOT_SETTLED,
+  openShop,
   PROTOCOLS,
   paidRows,
   REDEEMED,
@@ -47,12 +45,30 @@ import {
   validated,
   WRONG,
 } from '../support/purchases.ts'
-import { type Answer, eventually } from '../support/server.ts'
+import { type Answer, eventually, type Server, startServer } from '../support/server.ts'
+
+/** Logs everything it can, with a PostgreSQL whose log can be read. */
+beforeAll(() => openShop({ store: 'embedded', env: { LOG_LEVEL: 'trace' } }))
 
 describe('expiry', () => {
+  const BRIEF = { challengeSeconds: 8, credentialSeconds: 20 }
+  /** Another process of the same service, where everything expires soon. */
+  let brief: Server
+  let hurried: Owner
+  beforeAll(async () => {
+    const lifetimes = {
+      CHALLENGE_LIFETIME_SECONDS: String(BRIEF.challengeSeconds),
+      L402_LIFETIME_SECONDS: String(BRIEF.credentialSeconds),
+    }
+    const env = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', ...lifetimes }
+    brief = await startServer({ dataDir: server.dataDir, env })
+    hurried = new Owner(brief, merchant.key)
+  })
+  afterAll(() => brief.stop())
+
   test('MPP 40, MPP 41, L402 51, L402 52, L402 53, C37: not paid in time is 410; paid in time is 200 however late, within the credential’s own life', async () => {
-    const [mpp, l402] = [await bought('mpp', kiosk, hurried), await bought('l402', kiosk, hurried)]
-    const [noMpp, noL402] = [await unpaid('mpp', kiosk, hurried), await unpaid('l402', kiosk, hurried)]
+    const [mpp, l402] = [await bought('mpp', deaf, hurried), await bought('l402', deaf, hurried)]
+    const [noMpp, noL402] = [await unpaid('mpp', deaf, hurried), await unpaid('l402', deaf, hurried)]
     const all = [mpp, l402, noMpp, noL402]
     const caveat = /boltyard_valid_until=(\d+)/.exec(macaroonIn(l402.payment.challenge).toString('latin1'))?.[1]
     const { createdAt, expiresAt } = await hurried.want<{ createdAt: number; expiresAt: number }>(
@@ -80,7 +96,7 @@ describe('expiry', () => {
       'expired',
       'expired',
     ])
-    expect(await rowOf(brief, noMpp.payment.id)).toMatchObject({ settled_at: null, paid_at: null })
+    expect(await rowOf(server, noMpp.payment.id)).toMatchObject({ settled_at: null, paid_at: null })
 
     await pause(Number(caveat) * 1000 - Date.now() + 100)
     await accepted(validate(hurried, mpp.payment.id, mpp.credential))

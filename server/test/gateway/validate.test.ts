@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
 import {
   attenuate,
@@ -31,6 +31,7 @@ import {
   ended,
   merchant,
   NOT_SETTLED,
+  openShop,
   PROTOCOLS,
   paidRows,
   refused,
@@ -46,6 +47,8 @@ import {
   WRONG,
 } from '../support/purchases.ts'
 import type { Answer } from '../support/server.ts'
+
+beforeAll(() => openShop())
 
 describe('a paid credential', () => {
   test('MPP 24, MPP 25, MPP 27: 200 with a receipt that contains the payment hash, and not in a shared cache', async () => {

@@ -1,4 +1,4 @@
-import { beforeAll, expect } from 'vitest'
+import { expect } from 'vitest'
 import {
   charge,
   credentialOf,
@@ -11,14 +11,12 @@ import {
   validate,
 } from './gateway.ts'
 import type { Created, Owner } from './nodes.ts'
-import { type Answer, type Server, type StoreKind, startServer } from './server.ts'
+import { type Answer, type Server, type ServerSetup, startServer } from './server.ts'
 
-/** What customers buy: at a shop, at a node whose events are rejected, and at a kiosk where everything expires soon. */
+/** What customers buy: at a shop, and at a node whose events are rejected. */
 
 export const PROTOCOLS: Protocol[] = ['mpp', 'l402']
-export const BRIEF = { challengeSeconds: 8, credentialSeconds: 20 }
 
-/** Logs everything it can. */
 export let server: Server
 export let merchant: Owner
 export let shop: Created
@@ -26,30 +24,12 @@ export let shop: Created
 export let deaf: Created
 export let stranger: Owner
 
-/** Everything expires soon here. */
-export let brief: Server
-export let hurried: Owner
-export let kiosk: Created
-
-beforeAll(async () => {
-  const start = async (env: Record<string, string>, store: StoreKind): Promise<[Server, Owner]> => {
-    const started = await startServer({ store, env: { TRUST_PROXY: '1', ...env } })
-    return [started, await newMerchant(started)]
-  }
-  const lifetimes = {
-    CHALLENGE_LIFETIME_SECONDS: String(BRIEF.challengeSeconds),
-    L402_LIFETIME_SECONDS: String(BRIEF.credentialSeconds),
-  }
-  ;[[server, merchant], [brief, hurried]] = await Promise.all([
-    start({ LOG_LEVEL: 'trace' }, 'embedded'),
-    start(lifetimes, 'shared'),
-  ])
-  const nodes = [merchant.createReady({ name: 'shop' }), merchant.createReady({ name: 'deaf' }), hurried.createReady()] as const
-  ;[shop, deaf, kiosk] = await Promise.all(nodes)
+export async function openShop({ env, ...setup }: ServerSetup = {}): Promise<void> {
+  server = await startServer({ ...setup, env: { TRUST_PROXY: '1', ...env } })
+  ;[merchant, stranger] = await Promise.all([newMerchant(server), newMerchant(server)])
+  ;[shop, deaf] = await Promise.all([merchant.createReady({ name: 'shop' }), merchant.createReady({ name: 'deaf' })])
   await deafen(server, deaf)
-  await deafen(brief, kiosk)
-  stranger = await newMerchant(server)
-})
+}
 
 export async function deafen(on: Server, { node }: Created): Promise<void> {
   await storeOf(on)`UPDATE node_secrets SET webhook_secret = NULL WHERE node_id = ${node.id}`
