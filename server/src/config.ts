@@ -25,7 +25,8 @@ export type Config = {
   previousMasterKey: Buffer | undefined
   /** A configured token, one to generate in DATA_DIR, or no operator API. */
   operator: { token: string } | 'generate' | 'off'
-  role: 'all' | 'api'
+  /** reaper: removes deleted nodes past their retention period, and does nothing else. */
+  role: 'all' | 'api' | 'reaper'
   /** Undefined: nodes are served under a path of the service, PUBLIC_URL/n/<nodeId>. */
   nodeDomain: string | undefined
   nodeCallbackUrl: string
@@ -33,6 +34,20 @@ export type Config = {
   software:
     | { kind: 'sandbox'; versions: Map<string, string> | undefined }
     | { kind: 'phoenixd'; chain: 'mainnet' | 'testnet'; versions: Map<string, string> }
+  /** Undefined: nodes are processes on this machine. */
+  kubernetes:
+    | {
+        namespace: string
+        /** Undefined: the cluster's default. */
+        storageClass: string | undefined
+        storageSize: string
+        /** Undefined: nodes cannot be updated, because their data cannot be copied first. */
+        snapshotClass: string | undefined
+        access: { file: string } | { host: string; port: number }
+        /** Only in the sandbox. */
+        hub: { host: string; port: number; nodeToken: string; controlToken: string } | undefined
+      }
+    | undefined
   /** Who may sign up: anyone, only people with an invitation, or no one. */
   registration: 'open' | 'invite' | 'off'
   /** The Unix users that nodes run as, one each. Undefined unless we are root and can switch users. */
@@ -131,6 +146,16 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       'PUBLIC_URL is not on this machine and TRUST_PROXY is not set: all clients share the proxy’s address and its rate limits',
     )
 
+  const choice = <T extends string>(name: string, choices: readonly [T, ...T[]]): T => {
+    const value = text(name) ?? choices[0]
+    return choices.find((one) => one === value) ?? fault(name, `must be one of ${choices.join(', ')}`, choices[0])
+  }
+  const onKubernetes = choice('NODE_RUNTIME', ['process', 'kubernetes']) === 'kubernetes'
+  const role = choice('ROLE', ['all', 'api', 'reaper'])
+  // It starts no node and opens no secret, so it needs neither images nor keys.
+  const isReaper = role === 'reaper'
+  if (isReaper && !onKubernetes) fault('ROLE', 'reaper requires NODE_RUNTIME=kubernetes', undefined)
+
   const databaseUrl = secret('DATABASE_URL')
   if (databaseUrl !== undefined && !(/^postgres(ql)?:\/\//.test(databaseUrl) && URL.canParse(databaseUrl)))
     fault('DATABASE_URL', 'must be a postgres:// URL', undefined)
@@ -139,32 +164,33 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     fault('REDIS_URL', 'must be a redis:// or rediss:// URL', undefined)
   const masterKey = key('MASTER_KEY')
   const hasMasterKey = text('MASTER_KEY') ?? text('MASTER_KEY_FILE')
-  if (databaseUrl !== undefined && !hasMasterKey)
+  if (databaseUrl !== undefined && !hasMasterKey && !isReaper)
     fault('MASTER_KEY', 'is required with DATABASE_URL (or set MASTER_KEY_FILE)', undefined)
 
-  const choice = <T extends string>(name: string, choices: readonly [T, ...T[]]): T => {
-    const value = text(name) ?? choices[0]
-    return choices.find((one) => one === value) ?? fault(name, `must be one of ${choices.join(', ')}`, choices[0])
-  }
-  /** version=path, oldest first. */
+  /** Oldest first. */
   const versions = (): Map<string, string> | undefined => {
     const value = text('NODE_VERSIONS')
+    if (value === undefined && onKubernetes && !isReaper)
+      fault('NODE_VERSIONS', 'is required with NODE_RUNTIME=kubernetes', undefined)
     if (value === undefined) return undefined
-    const pairs = value.split(',').map((pair) => /^\s*([\w.+-]+)=(\/.+?)\s*$/.exec(pair))
-    if (pairs.some((pair) => !pair))
-      return fault('NODE_VERSIONS', 'must be version=/absolute/path,… with the oldest first', undefined)
+    const [what, form] = onKubernetes
+      ? [/^\s*([\w.+-]+)=([\w.:/-]+@sha256:[0-9a-f]{64})\s*$/, 'version=image@sha256:digest,…']
+      : [/^\s*([\w.+-]+)=(\/.+?)\s*$/, 'version=/absolute/path,…']
+    const pairs = value.split(',').map((pair) => what.exec(pair))
+    if (pairs.some((pair) => !pair)) return fault('NODE_VERSIONS', `must be ${form} with the oldest first`, undefined)
     return new Map(pairs.map((pair) => [pair?.[1] ?? '', pair?.[2] ?? '']))
   }
   const software = (): Config['software'] => {
     const catalogue = versions()
     if (choice('NODE_SOFTWARE', ['sandbox', 'phoenixd']) === 'sandbox') return { kind: 'sandbox', versions: catalogue }
-    if (!catalogue && !text('NODE_VERSIONS')) fault('NODE_VERSIONS', 'is required with NODE_SOFTWARE=phoenixd', undefined)
+    if (!catalogue && !text('NODE_VERSIONS') && !onKubernetes)
+      fault('NODE_VERSIONS', 'is required with NODE_SOFTWARE=phoenixd', undefined)
     return { kind: 'phoenixd', chain: choice('NODE_CHAIN', ['mainnet', 'testnet']), versions: catalogue ?? new Map() }
   }
   const registration = (): Config['registration'] => {
     if (!text('REGISTRATION')) return isLocal ? 'open' : 'invite'
     const chosen = choice('REGISTRATION', ['open', 'invite', 'off'])
-    if (chosen === 'open' && !isSandbox)
+    if (chosen === 'open' && !isSandbox && !onKubernetes)
       return fault(
         'REGISTRATION',
         'cannot be open when phoenixd runs as local processes: strangers’ nodes would share this host',
@@ -172,8 +198,47 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       )
     return chosen
   }
-  if (choice('NODE_RUNTIME', ['process', 'kubernetes']) === 'kubernetes')
-    fault('NODE_RUNTIME', 'kubernetes is not supported yet', undefined)
+  const kubernetes = (): Config['kubernetes'] => {
+    if (!onKubernetes) return undefined
+    if (databaseUrl === undefined) fault('DATABASE_URL', 'is required with NODE_RUNTIME=kubernetes', undefined)
+    if (!text('NODE_CALLBACK_URL') && !isReaper) fault('NODE_CALLBACK_URL', 'is required with NODE_RUNTIME=kubernetes', undefined)
+    const name = (variable: string): string | undefined => {
+      const value = text(variable)
+      if (value === undefined || /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(value)) return value
+      return fault(variable, 'must be the name of a Kubernetes object', undefined)
+    }
+    const storageSize = text('NODE_STORAGE_SIZE') ?? '1Gi'
+    if (!/^[1-9]\d{0,9}(Mi|Gi|Ti|M|G|T)$/.test(storageSize)) fault('NODE_STORAGE_SIZE', 'must be a size such as 1Gi', undefined)
+    return {
+      namespace: name('NODE_NAMESPACE') ?? 'boltyard-nodes',
+      storageClass: name('NODE_STORAGE_CLASS'),
+      storageSize,
+      snapshotClass: name('NODE_SNAPSHOT_CLASS'),
+      access: clusterAccess(),
+      hub: isSandbox && !isReaper ? sandboxHub() : undefined,
+    }
+  }
+  const clusterAccess = (): { file: string } | { host: string; port: number } => {
+    const [file, host] = [text('KUBECONFIG'), text('KUBERNETES_SERVICE_HOST')]
+    if (file !== undefined) return { file }
+    if (host === undefined) return fault('KUBECONFIG', 'is required outside a cluster', { file: '' })
+    return { host, port: integer('KUBERNETES_SERVICE_PORT', 443, 1, 65_535) }
+  }
+  const sandboxHub = (): { host: string; port: number; nodeToken: string; controlToken: string } => {
+    const token = (name: string): string => {
+      const value = secret(name)
+      if (value !== undefined && /^[\w.~-]{16,}$/.test(value)) return value
+      return fault(name, 'must be the token of the sandbox hub: at least 16 letters, digits, or any of . _ ~ -', '')
+    }
+    const [, host = '', port = ''] = /^([\w.-]+):(\d{1,5})$/.exec(text('SANDBOX_HUB') ?? '') ?? []
+    if (host === '' || Number(port) > 65_535) fault('SANDBOX_HUB', 'must be host:port of the sandbox hub', undefined)
+    return {
+      host,
+      port: Number(port),
+      nodeToken: token('SANDBOX_HUB_NODE_TOKEN'),
+      controlToken: token('SANDBOX_HUB_CONTROL_TOKEN'),
+    }
+  }
   const nodeDomain = text('NODE_DOMAIN')
   if (nodeDomain !== undefined && !/^[a-z0-9-]+(\.[a-z0-9-]+)*(:\d{1,5})?$/.test(nodeDomain))
     fault('NODE_DOMAIN', 'must be a domain name in lower case', undefined)
@@ -230,15 +295,16 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       gatewayMax: integer('GATEWAY_RATE_LIMIT_MAX', 6_000, 0, 1_000_000_000),
     },
     trustProxy: trustProxy(text('TRUST_PROXY'), fault),
-    role: choice('ROLE', ['all', 'api']),
+    role,
     nodeDomain,
     nodeCallbackUrl: url('NODE_CALLBACK_URL') ?? `http://127.0.0.1:${port}`,
     software: software(),
+    kubernetes: kubernetes(),
     registration: registration(),
-    nodeUids: nodeUids(),
+    nodeUids: onKubernetes ? undefined : nodeUids(),
     postgresUser: postgresUser(),
     maxNodesPerAccount: integer('MAX_NODES_PER_ACCOUNT', 20, 1, 1_000_000),
-    maxNodes: integer('MAX_NODES', 200, 1, 9_000),
+    maxNodes: onKubernetes ? integer('MAX_NODES', 10_000, 1, 1_000_000) : integer('MAX_NODES', 200, 1, 9_000),
     nodePriceSatPerDay: integer('NODE_PRICE_SAT_PER_DAY', 100, 0, 1_000_000),
     creditGraceHours: integer('CREDIT_GRACE_HOURS', 48, 0, 8_760),
     treasury: treasuryNodeId === undefined && !isSandbox ? 'none' : { nodeId: treasuryNodeId },

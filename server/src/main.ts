@@ -2,7 +2,7 @@ import { COMMANDS } from './commands.ts'
 import { readConfig } from './config.ts'
 import { isSupportedPlatform } from './platform/linux.ts'
 import { StartFault } from './platform/start-fault.ts'
-import { startService } from './service.ts'
+import { startReaper, startService } from './service.ts'
 
 async function main(name: string | undefined): Promise<void> {
   if (!isSupportedPlatform()) throw new StartFault(78, 'Boltyard requires Linux: it depends on /proc and flock')
@@ -14,13 +14,14 @@ async function main(name: string | undefined): Promise<void> {
 }
 
 async function serve(): Promise<void> {
-  const service = await startService(readConfig(process.env))
+  const config = readConfig(process.env)
+  const service = config.role === 'reaper' ? await startReaper(config) : await startService(config)
   const stop = async (): Promise<void> => {
     await service.close()
     process.exit(0)
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop().catch(die))
-  process.stdout.write(`boltyard ready ${service.url}\n`)
+  if ('url' in service) process.stdout.write(`boltyard ready ${service.url}\n`)
 }
 
 function die(error: unknown): never {

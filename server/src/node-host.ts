@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { Config } from './config.ts'
 import { type AccessTo, accessTo } from './nodes/access.ts'
@@ -6,8 +7,9 @@ import { type LookUpNode, lookUpNodeOn } from './nodes/look-up.ts'
 import { openMaterial } from './nodes/material.ts'
 import { nodeEventReceiver, type ReceiveNodeEvent } from './nodes/node-events.ts'
 import { startPurges } from './nodes/purges.ts'
+import { Reaper } from './nodes/reaper.ts'
 import { Reconciler } from './nodes/reconciler.ts'
-import type { NodeMaterial, Runtime } from './nodes/runtime.ts'
+import type { AddressOf, NodeMaterial, Runtime } from './nodes/runtime.ts'
 import { hostIdOf } from './platform/data-dir.ts'
 import type { Logger } from './platform/log.ts'
 import type { MasterKey } from './platform/secrets.ts'
@@ -17,12 +19,13 @@ import { HubProcess } from './runtimes/process/hub-process.ts'
 import { Places } from './runtimes/process/places.ts'
 import { ProcessRuntime } from './runtimes/process/process-runtime.ts'
 import { installSoftware, versionsOf } from './runtimes/process/software.ts'
-import { Hub } from './sandbox/hub.ts'
+import { Hub, type HubDoor } from './sandbox/hub.ts'
 import { Settlements } from './settlements/settlements.ts'
 import type { NoteChange } from './store/changes.ts'
 import type { Sql } from './store/db.ts'
 import { findAnyNode } from './store/nodes/nodes.ts'
 import { placesBefore, takeOverHost, wakeNode } from './store/nodes/steps.ts'
+import { settingOnce } from './store/settings.ts'
 
 /** The repository root is two folders up, from this file and from the bundle. */
 const SANDBOX_DAEMON = fileURLToPath(new URL('../../sandboxd/dist/sandboxd.cjs', import.meta.url))
@@ -32,6 +35,8 @@ export type NodeHost = {
   network: Network
   host: string
   versions: string[]
+  /** Why no node can be updated here, in words for its owner; undefined: they can. */
+  whyNoUpdates: string | undefined
   /** Undefined in a process that only serves the API. */
   runtime: Runtime | undefined
   /** Only in the sandbox. */
@@ -48,40 +53,49 @@ export type NodeHostOptions = { config: Config; sql: Sql; masterKeys: MasterKey[
 
 export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> {
   const { config, sql, masterKeys, noteChange, log } = options
-  const { software } = config
-  const host = hostIdOf(config.dataDir)
-  const addressOf = addressIn(config.dataDir)
+  const { software, kubernetes } = config
+  const materialOf = async (nodeId: string): Promise<NodeMaterial> => {
+    const node = await findAnyNode(sql, nodeId)
+    if (!node) throw new Error(`no node ${nodeId}`)
+    return openMaterial(sql, masterKeys, node.accountId, nodeId)
+  }
+  const quarters = kubernetes ? await openKubernetes(options, kubernetes, materialOf) : await openProcesses(options, materialOf)
+  const { host, addressOf, runtime, hubDoor } = quarters
   const access = accessTo(sql, masterKeys, host, addressOf)
   const common = {
     network: software.kind === 'sandbox' ? 'regtest' : software.chain,
     host,
+    versions: quarters.versions,
+    whyNoUpdates: quarters.whyNoUpdates,
+    hub: hubDoor && new Hub(hubDoor),
     lookUpNode: lookUpNodeOn(sql, host, addressOf),
     accessTo: access,
   } as const
-  if (config.role === 'api') {
+  if (!runtime) {
     const settlements = new Settlements({ sql, accessTo: access, host: undefined, noteChange, log })
-    const hubProcess = software.kind === 'sandbox' ? HubProcess.attach(config.dataDir) : undefined
     return {
       ...common,
-      versions: versionsOf(software.versions),
       runtime: undefined,
-      hub: hubProcess && new Hub(hubProcess),
       wake: () => undefined,
       settlements,
       receiveNodeEvent: nodeEventReceiver(access, settlements),
-      close: () => settlements.close(),
+      close: async () => {
+        await settlements.close()
+        await quarters.close()
+      },
     }
   }
-  const { runtime, hubProcess, materialOf } = await openProcessRuntime(options, host)
   const settlements = new Settlements({ sql, accessTo: access, host, noteChange, log })
   const beforeStop = async (nodeId: string): Promise<void> => {
     const address = await runtime.address(nodeId)
     if (address) await settlements.askBeforeStop(nodeId, address)
   }
   const deadlines = { provisionMs: config.provisionDeadlineMs }
-  const reconciler = new Reconciler({ sql, runtime, host, deadlines, materialOf, beforeStop, log })
+  const claims = kubernetes ? 'not purging' : 'all'
+  const reconciler = new Reconciler({ sql, runtime, host, claims, deadlines, materialOf, beforeStop, log })
   const wake = (): void => reconciler.wake()
-  await takeOverHost(sql, host)
+  // On Kubernetes, the leases may belong to other replicas that are alive.
+  if (!kubernetes) await takeOverHost(sql, host)
   wake()
   const endWatch = runtime.watch(async (nodeId) => {
     try {
@@ -92,37 +106,99 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     }
     wake()
   })
-  const purges = startPurges({ sql, host, retentionDays: config.retentionDays, wake, log })
+  const purges = kubernetes ? undefined : startPurges({ sql, host, retentionDays: config.retentionDays, wake, log })
   return {
     ...common,
-    versions: runtime.versions,
     runtime,
-    hub: hubProcess && new Hub(hubProcess),
     wake,
     settlements,
     receiveNodeEvent: nodeEventReceiver(access, settlements),
     close: async () => {
       endWatch()
-      purges.stop()
+      purges?.stop()
       await settlements.close()
-      hubProcess?.leave()
       await reconciler.stop()
+      await quarters.close()
     },
   }
 }
 
-async function openProcessRuntime({ config, sql, masterKeys }: NodeHostOptions, host: string) {
+export type ReaperOptions = Pick<NodeHostOptions, 'config' | 'sql' | 'log'>
+
+/** For ROLE=reaper. */
+export async function openReaper({ config, sql, log }: ReaperOptions): Promise<{ close: () => Promise<void> }> {
+  const { kubernetes, retentionDays } = config
+  if (!kubernetes) throw new Error('only Kubernetes has a reaper')
+  const { openRemoval } = await import('./runtimes/kubernetes/kubernetes-host.ts')
+  const host = await installationOf(sql)
+  const { remove, close } = openRemoval(kubernetes, host)
+  const reaper = new Reaper({ sql, remove, host, retentionDays, log })
+  return {
+    close: async () => {
+      await reaper.close()
+      close()
+    },
+  }
+}
+
+/** Written once: the objects of this installation have it as a label. */
+async function installationOf(sql: Sql): Promise<string> {
+  return (await settingOnce(sql, 'installation', Buffer.from(randomUUID()))).toString('utf8')
+}
+
+/** Where nodes run, whatever it is. */
+type Quarters = {
+  host: string
+  addressOf: AddressOf
+  versions: string[]
+  /** Why no node can be updated here, in words for its owner. */
+  whyNoUpdates: string | undefined
+  /** Undefined in a process that only serves the API. */
+  runtime: Runtime | undefined
+  hubDoor: HubDoor | undefined
+  close: () => Promise<void>
+}
+
+type MaterialOf = (nodeId: string) => Promise<NodeMaterial>
+
+const NO_SNAPSHOTS =
+  'Nodes cannot be updated on this installation: it has no volume snapshots, so the data cannot be copied before an update. Ask the operator.'
+
+/** All replicas have the same host: any of them can reach and change any node. */
+async function openKubernetes(
+  { config, sql, log }: NodeHostOptions,
+  kubernetes: NonNullable<Config['kubernetes']>,
+  materialOf: MaterialOf,
+): Promise<Quarters> {
+  const { openKubernetesHost } = await import('./runtimes/kubernetes/kubernetes-host.ts')
+  const installation = await installationOf(sql)
+  const passwordOf = async (nodeId: string): Promise<string> => (await materialOf(nodeId)).restrictedPassword
+  const { runtime, addressOf, hubDoor, close } = openKubernetesHost({ config, kubernetes, installation, passwordOf, log })
+  return {
+    host: installation,
+    addressOf,
+    versions: runtime.versions,
+    whyNoUpdates: kubernetes.snapshotClass === undefined ? NO_SNAPSHOTS : undefined,
+    runtime: config.role === 'api' ? undefined : runtime,
+    hubDoor,
+    close,
+  }
+}
+
+async function openProcesses({ config, sql }: NodeHostOptions, materialOf: MaterialOf): Promise<Quarters> {
   const { dataDir, software, nodeUids: uids } = config
+  const host = hostIdOf(dataDir)
+  const common = { host, addressOf: addressIn(dataDir), whyNoUpdates: undefined }
+  if (config.role === 'api') {
+    const hubDoor = software.kind === 'sandbox' ? HubProcess.attach(dataDir) : undefined
+    const close = async (): Promise<void> => undefined
+    return { ...common, versions: versionsOf(software.versions), runtime: undefined, hubDoor, close }
+  }
   await moveEarlierState(dataDir)
   const { catalogue, sandbox } = installSoftware(dataDir, SANDBOX_DAEMON, software.versions, uids)
   const places = new Places(dataDir, uids)
   for (const { id, ...place } of await placesBefore(sql, host)) places.adopt(id, place)
   const hubProcess = software.kind === 'sandbox' ? await HubProcess.start(dataDir, sandbox, places) : undefined
-  const materialOf = async (nodeId: string): Promise<NodeMaterial> => {
-    const node = await findAnyNode(sql, nodeId)
-    if (!node) throw new Error(`no node ${nodeId}`)
-    return openMaterial(sql, masterKeys, node.accountId, nodeId)
-  }
   const chainArguments = software.kind === 'phoenixd' && software.chain === 'testnet' ? ['--chain=testnet'] : []
   const runtime = new ProcessRuntime({
     dataDir,
@@ -138,5 +214,6 @@ async function openProcessRuntime({ config, sql, masterKeys }: NodeHostOptions, 
         : [],
     passwordOf: async (nodeId) => (await materialOf(nodeId)).restrictedPassword,
   })
-  return { runtime, hubProcess, materialOf }
+  const close = async (): Promise<void> => hubProcess?.leave()
+  return { ...common, versions: runtime.versions, runtime, hubDoor: hubProcess, close }
 }

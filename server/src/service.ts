@@ -19,7 +19,7 @@ import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
 import { Validation } from './gateway/validation.ts'
 import { type App, buildApp } from './http/app.ts'
 import type { RedisHits } from './limits/redis-hits.ts'
-import { openNodeHost } from './node-host.ts'
+import { openNodeHost, openReaper } from './node-host.ts'
 import { type CreateNodeParams, insertPrepared, prepareNode } from './nodes/create.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { requireSealingKeys, reseal } from './nodes/reseal.ts'
@@ -51,6 +51,22 @@ export type Service = {
 
 /** Close functions of everything opened so far, called in reverse order. */
 type Opened = (() => unknown)[]
+
+/** For ROLE=reaper: no API, only the removal of deleted nodes past their retention period. */
+export async function startReaper(config: Config): Promise<{ close: () => Promise<void> }> {
+  const opened: Opened = []
+  const sql = openStore(await storeAddress(config, opened))
+  await reachStore(sql)
+  await migrate(sql)
+  const log = await createLogger(config.logLevel)
+  const reaper = await openReaper({ config, sql, log })
+  return {
+    close: async () => {
+      await reaper.close()
+      await sql.end({ timeoutMs: 1_000 })
+    },
+  }
+}
 
 export async function startService(config: Config): Promise<Service> {
   const opened: Opened = []

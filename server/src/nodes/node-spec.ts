@@ -1,6 +1,16 @@
 import type { NodeRow } from '../store/nodes/nodes.ts'
 import type { NodeSpec } from './runtime.ts'
 
-export function specOf({ id, autoLiquidity, desiredState, desiredVersion, desiredRun, history, nowMs }: NodeRow): NodeSpec {
-  return { id, autoLiquidity, desired: { state: desiredState, version: desiredVersion, run: desiredRun }, history, nowMs }
+export function specOf({
+  id,
+  autoLiquidity,
+  desiredState,
+  desiredVersion,
+  desiredRun,
+  history,
+  leaseEpoch,
+  nowMs,
+}: NodeRow): NodeSpec {
+  const desired = { state: desiredState, version: desiredVersion, run: desiredRun }
+  return { id, autoLiquidity, desired, history, epoch: leaseEpoch, nowMs }
 }

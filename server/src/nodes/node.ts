@@ -4,9 +4,9 @@
  */
 
 import { sameVersion } from '../platform/versions.ts'
-import type { DesiredState, History, OperationKind, Status } from '../store/nodes/node-state.ts'
+import type { DesiredState, History, OperationKind, Restarts, Status } from '../store/nodes/node-state.ts'
 
-export type { History, OperationKind, Status } from '../store/nodes/node-state.ts'
+export type { History, OperationKind, Restarts, Status } from '../store/nodes/node-state.ts'
 
 export type Desired = {
   state: DesiredState
@@ -27,7 +27,14 @@ export function initialState(version: string): InitialState {
 }
 
 export type Observed =
-  | { phase: 'absent' | 'starting' | 'waiting_for_peer' | 'stopping' | 'data_lost' | 'unknown' }
+  | { phase: 'absent' | 'stopping' | 'unknown' }
+  | { phase: 'waiting_for_peer' }
+  /** what: instead of the data directory of a process. */
+  | { phase: 'data_lost'; what?: string }
+  /** reason: why it has not started yet, if the platform knows. */
+  | { phase: 'starting'; reason?: string }
+  /** It exited, and the platform restarts it by itself. */
+  | { phase: 'restarting'; reason: string }
   | { phase: 'running'; nodeId: string; version: string }
   /** Its port accepts connections, but its API has not responded for a while. */
   | { phase: 'hung' }
@@ -84,6 +91,15 @@ export function withProcess(history: History, process: { run: number; version: s
   return { ...history, ...before, run: process.run, version: process.version, startedAtMs: history.startedAtMs ?? nowMs }
 }
 
+/** Counts the exits that the platform has handled since the last look. */
+export function withRestarts(history: History, restarts: Restarts | undefined, nowMs: number): History {
+  if (!restarts) return history
+  const counted = history.restarts?.of === restarts.of ? history.restarts.count : 0
+  // More would not change the decision.
+  const more = Math.min(Math.max(restarts.count - counted, 0), CRASHES_TO_FAIL)
+  return { ...history, restarts, exitsMs: [...history.exitsMs, ...new Array<number>(more).fill(nowMs)] }
+}
+
 export function nextStep(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
   const recent = { ...history, exitsMs: history.exitsMs.filter((atMs) => nowMs - atMs < CRASH_WINDOW_MS) }
   if (observed.phase === 'unknown') return { step: 'none', history: recent, recheckMs: SLOW_POLL_MS }
@@ -111,12 +127,7 @@ function towardsStopped(facts: Facts, observed: Observed, history: History): Dec
 function towardsRunning(facts: Facts, observed: Observed, history: History, deadlines: Deadlines, nowMs: number): Decision {
   switch (observed.phase) {
     case 'data_lost':
-      return failed(
-        facts,
-        history,
-        'The node’s data is missing on this machine. Restore it from a backup, or delete the node.',
-        STEADY_RECHECK_MS,
-      )
+      return failed(facts, history, whatIsLost(observed.what), STEADY_RECHECK_MS)
     case 'stopping':
       return { step: 'stop', history, recheckMs: POLL_MS }
     case 'hung':
@@ -125,13 +136,18 @@ function towardsRunning(facts: Facts, observed: Observed, history: History, dead
       return whenRunning(facts, observed, history, nowMs)
     case 'starting':
     case 'waiting_for_peer':
-      return whenComingUp(facts, observed.phase, history, deadlines, nowMs)
+      return whenComingUp(facts, observed, history, deadlines, nowMs)
+    case 'restarting':
+      return whenRestarting(facts, observed.reason, history, deadlines, nowMs)
     case 'absent':
     case 'exited':
     case 'unknown':
       return whenGone(facts, observed, history, deadlines, nowMs)
   }
 }
+
+const whatIsLost = (what = 'The node’s data is missing on this machine'): string =>
+  `${what}. Restore it from a backup, or delete the node.`
 
 function isCurrent(facts: Facts, history: History): boolean {
   return history.run === facts.desired.run && sameVersion(history.version, facts.desired.version)
@@ -156,7 +172,7 @@ function whenRunning(facts: Facts, observed: { nodeId: string; version: string }
 
 function whenComingUp(
   facts: Facts,
-  phase: 'starting' | 'waiting_for_peer',
+  observed: { phase: 'starting' | 'waiting_for_peer'; reason?: string },
   history: History,
   deadlines: Deadlines,
   nowMs: number,
@@ -169,18 +185,44 @@ function whenComingUp(
   // it is left alone.
   const isYoung = nowMs - (history.startedAtMs ?? nowMs) < FAST_POLLING_MS
   if (canRollBack(facts, history)) {
-    if (phase === 'starting') return { step: isYoung ? 'none' : 'kill', history, recheckMs: SLOW_POLL_MS }
+    if (observed.phase === 'starting') return { step: isYoung ? 'none' : 'kill', history, recheckMs: SLOW_POLL_MS }
     // The process keeps waiting, but the operation ends, so that the node can be stopped or deleted again.
     return { step: 'none', ...(facts.operation ? { ends: 'failed' as const } : {}), history, recheckMs: SLOW_POLL_MS }
   }
-  const message =
-    phase === 'waiting_for_peer'
-      ? 'The node is running but has not reached its Lightning peer yet. It becomes ready automatically when the peer responds.'
-      : 'The node’s process is running, but its API did not respond in time. The service keeps waiting; restart the node if this persists.'
-  return failed(facts, history, message, SLOW_POLL_MS)
+  return failed(facts, history, whyNotUp(observed), SLOW_POLL_MS)
 }
 
-function isOverdue(facts: Facts, history: History, deadlines: Deadlines, nowMs: number): boolean {
+function whyNotUp({ phase, reason }: { phase: 'starting' | 'waiting_for_peer'; reason?: string }): string {
+  if (phase === 'waiting_for_peer')
+    return 'The node is running but has not reached its Lightning peer yet. It becomes ready automatically when the peer responds.'
+  return reason === undefined
+    ? 'The node’s process is running, but its API did not respond in time. The service keeps waiting; restart the node if this persists.'
+    : `The node has not started yet: ${reason}. The service keeps trying.`
+}
+
+/** The platform decides when it starts again. It ran, so it may have connected to its peer. */
+function whenRestarting(facts: Facts, reason: string, before: History, deadlines: Deadlines, nowMs: number): Decision {
+  const history = { ...before, reached: true }
+  if (!isCurrent(facts, history)) return { step: 'stop', history, recheckMs: POLL_MS }
+  const isFailure = hasFailed(facts, history, deadlines, nowMs)
+  if (isFailure) return failed(facts, history, exitedMessage(facts, history, reason), SLOW_POLL_MS)
+  return { step: 'none', history, recheckMs: SLOW_POLL_MS }
+}
+
+function hasFailed(facts: Facts, history: History, deadlines: Deadlines, nowMs: number): boolean {
+  const exits = history.exitsMs.length
+  return exits >= CRASHES_TO_FAIL || (exits > 0 && isOverdue(facts, history, deadlines, nowMs))
+}
+
+function exitedMessage(facts: Facts, { exitsMs }: History, reason: string): string {
+  const times = exitsMs.length === 1 ? 'once' : `${exitsMs.length} times`
+  const noWayBack = facts.updating
+    ? ` Version ${facts.desired.version} may have changed the channel data, so the node is not rolled back: older channel data can lose funds. Update to a version that works.`
+    : ''
+  return `The node exited unexpectedly (${times} in ten minutes). Last reason: ${reason}. The service keeps restarting it.${noWayBack}`
+}
+
+export function isOverdue(facts: Facts, history: History, deadlines: Deadlines, nowMs: number): boolean {
   if (facts.operation) return nowMs >= facts.operation.deadlineMs
   return facts.status === 'provisioning' && nowMs - history.wantedSinceMs >= deadlines.provisionMs
 }
@@ -199,15 +241,8 @@ function whenGone(facts: Facts, observed: Observed, history: History, deadlines:
     return { step: 'roll_back', updateEnds: 'failed', ...ends, history: { ...after, exitsMs: [] }, recheckMs: 0 }
   }
   const reason = observed.phase === 'exited' ? observed.reason : 'its process is gone'
-  if (exitsMs.length >= CRASHES_TO_FAIL || (overdue && exitsMs.length > 0)) {
-    const times = exitsMs.length === 1 ? 'once' : `${exitsMs.length} times`
-    const noWayBack = facts.updating
-      ? ` Version ${facts.desired.version} may have changed the channel data, so the node is not rolled back: older channel data can lose funds. Update to a version that works.`
-      : ''
-    const message = `The node exited unexpectedly (${times} in ten minutes). Last reason: ${reason}. The service keeps restarting it.${noWayBack}`
-    const decision = failed(facts, after, message, 0)
-    return dueToStart(decision, exitsMs, nowMs)
-  }
+  if (hasFailed(facts, after, deadlines, nowMs))
+    return dueToStart(failed(facts, after, exitedMessage(facts, after, reason), 0), exitsMs, nowMs)
   return dueToStart({ step: 'none', history: after, recheckMs: 0 }, exitsMs, nowMs)
 }
 

@@ -46,6 +46,8 @@ export type CreateRequest = Pick<CreateNodeParams, 'name' | 'autoLiquidity' | 'a
 const MAX_NAME = 16
 
 export type NodesDeps = CreateNodeDeps & {
+  /** Why no node can be updated here, in words for its owner. */
+  whyNoUpdates: string | undefined
   sql: Database
   config: Config
   masterKeys: MasterKey[]
@@ -195,7 +197,7 @@ export class Nodes {
     return {
       currentVersion,
       latestVersion,
-      updateAvailable: this.#isNewer(latestVersion, currentVersion),
+      updateAvailable: this.#deps.whyNoUpdates === undefined && this.#isNewer(latestVersion, currentVersion),
       lastUpdateError: node.lastUpdateError,
     }
   }
@@ -210,6 +212,8 @@ export class Nodes {
     const node = await ownNode(this.#deps.sql, call, id)
     const from: Status[] = ['ready', 'failed', 'stopped']
     requireState(node, 'update', from)
+    const { whyNoUpdates } = this.#deps
+    if (whyNoUpdates !== undefined) throw new Problem('no_update_available', whyNoUpdates)
     const version = wanted ?? this.#deps.versions.at(-1) ?? ''
     if (!this.#isNewer(version, node.version ?? node.desiredVersion))
       throw new Problem('no_update_available', 'There is no newer version available for this node.')

@@ -6,10 +6,21 @@ import { sameVersion } from '../platform/versions.ts'
 import type { Sql } from '../store/db.ts'
 import type { NodeRow } from '../store/nodes/nodes.ts'
 import { finishPurge } from '../store/nodes/purges.ts'
-import { claimDueNodes, finishStep, holdsLease, type Outcome } from '../store/nodes/steps.ts'
-import { couldNotStart, type Deadlines, type Decision, type Facts, type History, isGone, nextStep, withProcess } from './node.ts'
+import { type Claimable, claimDueNodes, finishStep, holdsLease, type Outcome } from '../store/nodes/steps.ts'
+import {
+  couldNotStart,
+  type Deadlines,
+  type Decision,
+  type Facts,
+  type History,
+  isGone,
+  isOverdue,
+  nextStep,
+  withProcess,
+  withRestarts,
+} from './node.ts'
 import { specOf } from './node-spec.ts'
-import { CannotStart, type NodeMaterial, type Runtime } from './runtime.ts'
+import { CannotStart, type NodeMaterial, type Runtime, TryAgain } from './runtime.ts'
 
 const AT_ONCE = 16
 const SWEEP_MS = 1_000
@@ -21,6 +32,7 @@ export type ReconcilerDeps = {
   sql: Sql
   runtime: Runtime
   host: string
+  claims: Claimable
   deadlines: Deadlines
   materialOf: (nodeId: string) => Promise<NodeMaterial>
   /** The last chance to ask the node anything. */
@@ -72,9 +84,10 @@ export class Reconciler {
   async #look(): Promise<void> {
     this.#again = false
     try {
-      const { sql, host } = this.#deps
+      const { sql, host, claims } = this.#deps
       const free = AT_ONCE - this.#busy.size
-      const nodes = free > 0 ? await claimDueNodes(sql, host, { owner: this.#owner, busyWith: [...this.#busy.keys()] }, free) : []
+      const by = { owner: this.#owner, busyWith: [...this.#busy.keys()], which: claims }
+      const nodes = free > 0 ? await claimDueNodes(sql, host, by, free) : []
       for (const node of nodes) {
         const work: Promise<void> = this.#measured(node).finally(() => this.#busy.delete(node.id))
         this.#busy.set(node.id, work)
@@ -99,10 +112,10 @@ export class Reconciler {
 
   async #reconcile(node: NodeRow): Promise<StepResult> {
     const { sql, runtime } = this.#deps
-    const { observed, hasFunds, process } = await runtime.observe(specOf(node))
+    const { observed, hasFunds, process, restarts } = await runtime.observe(specOf(node))
     if (node.purgingAt !== null && isGone(observed)) return this.#purge(node)
     const facts = factsOf(node)
-    const history = withProcess(node.history, process, node.nowMs)
+    const history = withRestarts(withProcess(node.history, process, node.nowMs), restarts, node.nowMs)
     let decision = nextStep(facts, observed, history, this.#deps.deadlines, node.nowMs)
     crashpoint('reconciler: decided')
     let update: Acted
@@ -110,7 +123,7 @@ export class Reconciler {
       if (decision.step === 'stop' && observed.phase === 'running') await this.#deps.beforeStop(node.id)
       update = await this.#act(node, decision)
     } catch (error) {
-      if (decision.step !== 'start' || isStoreDown(error)) throw error
+      if (decision.step !== 'start' || isStoreDown(error) || error instanceof TryAgain) throw error
       // Someone may be waiting for this operation. Without a recorded failure they would wait until it times out.
       this.#deps.log.warn({ err: error, nodeId: node.id }, 'cannot start node')
       const reason = error instanceof CannotStart ? error.message : 'the host could not prepare its data'
@@ -150,7 +163,11 @@ export class Reconciler {
       case 'start': {
         const isOther = history.version !== null && !sameVersion(history.version, node.desiredVersion)
         // A new version may change the data irreversibly, so copy what the current version left first.
-        if (isOther && history.version) await runtime.keepCopy(specOf(node), history.version)
+        if (isOther && history.version && !(await runtime.keepCopy(specOf(node), history.version))) {
+          if (isOverdue(factsOf(node), history, this.#deps.deadlines, node.nowMs))
+            throw new CannotStart('the copy of its data was not finished in time')
+          return { history, ends }
+        }
         await runtime.start(specOf(node), await materialOf(node.id), () => holdsLease(sql, node.id, node.leaseEpoch))
         const before = isOther ? { previousVersion: history.version, reached: false } : {}
         return {

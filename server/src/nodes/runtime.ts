@@ -1,5 +1,5 @@
 import type { NodeAddress } from '../platform/node-agent.ts'
-import type { Desired, History, Observed } from './node.ts'
+import type { Desired, History, Observed, Restarts } from './node.ts'
 
 /** What a runtime needs to know about a node. */
 export type NodeSpec = {
@@ -7,6 +7,8 @@ export type NodeSpec = {
   autoLiquidity: string
   desired: Desired
   history: History
+  /** The lease's epoch. Where replicas share what they act on, a runtime refuses to act with an epoch older than the last one it sees. */
+  epoch: number
   /** By the database's clock. */
   nowMs: number
 }
@@ -24,6 +26,8 @@ export type Observation = {
   observed: Observed
   /** The run and version that the process was started with. Also set for a process that has exited if its start was never recorded. */
   process?: { run: number; version: string }
+  /** Exits that the platform restarts by itself, counted for as long as it keeps the count. */
+  restarts?: Restarts
   /** Undefined: currently unknown, for example because channels are offline. */
   hasFunds?: boolean
 }
@@ -35,6 +39,9 @@ export type AddressOf = (nodeId: string) => Promise<Address | undefined>
 /** Why a node cannot be started here, in words for its owner. Any other error goes to the log only. */
 export class CannotStart extends Error {}
 
+/** Whether the call had an effect is unknown, or something changed since the last look. The next pass looks again. */
+export class TryAgain extends Error {}
+
 /** Where nodes run. Every call must be repeatable: it is made again whenever the outcome of the last one is unknown. */
 export interface Runtime {
   observe(node: NodeSpec): Promise<Observation>
@@ -43,8 +50,8 @@ export interface Runtime {
   /** Asks the process to stop, and kills it if it has not stopped in time. Called repeatedly until the process is gone. */
   stop(node: NodeSpec): Promise<void>
   kill(node: NodeSpec): Promise<void>
-  /** Copies the node's data under this version's name, once, before another version touches it. */
-  keepCopy(node: NodeSpec, version: string): Promise<void>
+  /** Copies the node's data under this version's name, once, before another version touches it. False: not finished yet, call again. */
+  keepCopy(node: NodeSpec, version: string): Promise<boolean>
   restoreCopy(node: NodeSpec, version: string): Promise<void>
   /** For all versions. */
   removeCopies(node: NodeSpec): Promise<void>

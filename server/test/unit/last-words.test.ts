@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lastWordsIn } from '../../src/runtimes/process/last-words.ts'
+import { lastWordsIn } from '../../src/runtimes/last-words.ts'
 
 const TRACE = `2026-01-01 10:00:00 starting
 Exception in thread "main" java.lang.IllegalStateException: cannot open the database

@@ -1,6 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Decision, type Facts, type History, MINUTE_MS, nextStep, type Observed, withProcess } from '../../src/nodes/node.ts'
+import {
+  type Decision,
+  type Facts,
+  type History,
+  MINUTE_MS,
+  nextStep,
+  type Observed,
+  withProcess,
+  withRestarts,
+} from '../../src/nodes/node.ts'
 import { sameVersion } from '../../src/platform/versions.ts'
 
 const NOW = 1_800_000_000_000
@@ -13,6 +22,8 @@ const stranger: Observed = { phase: 'running', nodeId: THEIRS, version: '0.8.0-s
 const exited: Observed = { phase: 'exited', reason: 'out of luck', isUntouched: true }
 /** Its data changed, or its state is unknown. */
 const exitedUnproved: Observed = { phase: 'exited', reason: 'out of luck', isUntouched: false }
+
+const restarting: Observed = { phase: 'restarting', reason: 'out of luck' }
 
 type Given = {
   state?: Facts['desired']['state']
@@ -83,6 +94,43 @@ describe('by table', () => {
       { status: 'provisioning', history: { wantedSinceMs: agesAgo } },
       { step: 'none', message: /out of luck/, recheckMs: 1_000 },
     ],
+    [
+      'provisioning deadline, the platform knows why it does not start: failed with that reason, left alone',
+      { phase: 'starting', reason: 'Unschedulable: no machine is large enough' },
+      { status: 'provisioning', history: { wantedSinceMs: agesAgo } },
+      { step: 'none', message: /has not started yet: Unschedulable: no machine is large enough\./, recheckMs: 1_000 },
+    ],
+    [
+      'C19: the platform restarts it: shown as before',
+      restarting,
+      { history: { exitsMs: [NOW] } },
+      { step: 'none', recheckMs: 1_000 },
+    ],
+    [
+      'C19: the platform restarted it for the fifth time in ten minutes: failed, left to the platform',
+      restarting,
+      { history: { exitsMs: [4, 3, 2, 1, 0].map((minutes) => NOW - minutes * MINUTE_MS) } },
+      { step: 'none', message: /5 times.*out of luck.*keeps restarting/, recheckMs: 1_000 },
+    ],
+    [
+      'start: the platform still restarts it at the deadline: failed',
+      restarting,
+      { status: 'stopped', operation: late('start'), history: { exitsMs: [NOW] } },
+      { step: 'none', ends: 'failed', message: /once.*out of luck/ },
+    ],
+    [
+      'restart: the old run has to go while the platform restarts it',
+      restarting,
+      { run: 2, operation: soon('restart') },
+      { step: 'stop' },
+    ],
+    ['stop: the platform restarts it', restarting, { state: 'stopped', operation: soon('stop') }, { step: 'stop' }],
+    [
+      'C25: update: the new version ran and exited: never back',
+      restarting,
+      { ...overdueUpdate, history: { ...unreached, exitsMs: [NOW, NOW, NOW] } },
+      { step: 'none', updateEnds: 'failed', ends: 'failed', message: /not rolled back/ },
+    ],
     ['failed comes back by itself', running, { status: 'failed' }, { shows: { status: 'ready', failureMessage: null } }],
 
     // A ready node
@@ -109,6 +157,12 @@ describe('by table', () => {
       { step: 'none', recheckMs: 1_000 },
     ],
     ['its data is gone: failed, never started', { phase: 'data_lost' }, {}, { step: 'none', message: /missing on this machine/ }],
+    [
+      'its volume is gone: failed, with what is missing',
+      { phase: 'data_lost', what: 'The claim n-a is missing' },
+      {},
+      { step: 'none', message: /^The claim n-a is missing\. Restore it/ },
+    ],
     ['another node answers: failed, stopped', stranger, {}, { step: 'stop', message: /identity of a different node/ }],
 
     // Operations
@@ -383,4 +437,18 @@ describe('by property', () => {
       if (step !== 'start' || last === undefined) return
       expect(NOW - last).toBeGreaterThanOrEqual(Math.min(1_000 * 2 ** (after.exitsMs.length - 1), 300_000))
     }))
+})
+
+describe('restarts by the platform', () => {
+  test('C19: each is counted once, and those of another pod from the beginning', () => {
+    const first = withRestarts(history(), { of: 'a', count: 2 }, NOW)
+    expect(first.exitsMs).toEqual([NOW, NOW])
+    expect(withRestarts(first, { of: 'a', count: 2 }, NOW + 1)).toEqual(first)
+    expect(withRestarts(first, { of: 'a', count: 3 }, NOW + 1).exitsMs).toEqual([NOW, NOW, NOW + 1])
+    expect(withRestarts(first, { of: 'b', count: 1 }, NOW + 1)).toMatchObject({
+      exitsMs: [NOW, NOW, NOW + 1],
+      restarts: { of: 'b', count: 1 },
+    })
+    expect(withRestarts(first, undefined, NOW)).toBe(first)
+  })
 })

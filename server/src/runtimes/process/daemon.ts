@@ -14,7 +14,7 @@ import {
   underLock,
 } from '../../platform/linux.ts'
 import { LogFile, MAX_LOG_BYTES } from '../../platform/log-file.ts'
-import { lastWordsIn } from './last-words.ts'
+import { lastWordsIn } from '../last-words.ts'
 
 /** What we know about the process of one directory; written before the spawn and again after it. */
 export type RunFile = {

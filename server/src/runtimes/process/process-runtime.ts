@@ -1,8 +1,6 @@
 import { chmodSync, existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { getInfo, hasFunds } from '../../lightning/phoenixd/client.ts'
 import {
-  type Address,
   type AddressOf,
   CannotStart,
   type NodeMaterial,
@@ -15,6 +13,8 @@ import { readForeignFile, writeSecretFile } from '../../platform/data-dir.ts'
 import type { UserIds } from '../../platform/linux.ts'
 import { giveTree, removeTree } from '../../platform/trees.ts'
 import { sameVersion } from '../../platform/versions.ts'
+import { HealthCheck } from '../health-check.ts'
+import { type ConfLines, phoenixConf } from '../phoenix-conf.ts'
 import { addressIn, daemonIn, localAddress } from './address.ts'
 import type { Daemon } from './daemon.ts'
 import { DataCopies } from './data-copies.ts'
@@ -22,18 +22,13 @@ import type { Places } from './places.ts'
 
 const PORTS = { from: 20_000, to: 29_999 } as const
 const WATCH_MS = 500
-const FIRST_ANSWER_TIMEOUT_MS = 5_000
-/** For this long, a process that does not listen is considered starting; afterwards, waiting for its peer. */
-const STARTING_MS = 3_000
-const SILENCES_TO_HANG = 5
 
 export type ProcessRuntimeOptions = {
   dataDir: string
   /** Maps a version to its command, oldest first. */
   catalogue: Map<string, string[]>
   places: Places
-  /** Lines of phoenix.conf that depend on the host, such as the hub and the callback URL. */
-  confLines: (material: NodeMaterial) => string[]
+  confLines: ConfLines
   passwordOf: (nodeId: string) => Promise<string>
 }
 
@@ -41,7 +36,7 @@ export type ProcessRuntimeOptions = {
 export class ProcessRuntime implements Runtime {
   readonly #options: ProcessRuntimeOptions
   readonly #copies: DataCopies
-  readonly #silences = new Map<string, number>()
+  readonly #health: HealthCheck
   /** Nodes seen running: checked often, without a query. */
   readonly #seen = new Set<string>()
   readonly address: AddressOf
@@ -49,6 +44,7 @@ export class ProcessRuntime implements Runtime {
   constructor(options: ProcessRuntimeOptions) {
     this.#options = options
     this.#copies = new DataCopies(join(options.dataDir, 'nodes'))
+    this.#health = new HealthCheck(options.passwordOf)
     this.address = addressIn(options.dataDir)
   }
 
@@ -74,7 +70,7 @@ export class ProcessRuntime implements Runtime {
     const daemon = this.#daemon(node.id)
     const run = daemon.alive()
     if (!run) {
-      this.#silences.delete(node.id)
+      this.#health.forget(node.id)
       this.#seen.delete(node.id)
       const last = daemon.read()
       const isNew = last !== undefined && !(last.run === lastRun && sameVersion(version, last.version))
@@ -90,38 +86,13 @@ export class ProcessRuntime implements Runtime {
     daemon.trimLog()
     const process = { run: run.run, version: run.version }
     if (run.stopRequestedAtMs !== undefined) return { observed: { phase: 'stopping' }, process }
-    return { ...(await this.#ask(node, localAddress(run))), process }
+    return { ...(await this.#health.ask(node, localAddress(run))), process }
   }
 
   /** The data itself must prove it. The log can only disprove it, because another version may word its messages differently. */
   async #isUntouched(nodeId: string, previousVersion: string): Promise<boolean> {
     if (this.#daemon(nodeId).mayHaveSaid('connected to lightning peer')) return false
     return this.#copies.isUntouched(nodeId, previousVersion)
-  }
-
-  async #ask(node: NodeSpec, address: Address): Promise<Observation> {
-    const answer = await getInfo(address, await this.#options.passwordOf(node.id), FIRST_ANSWER_TIMEOUT_MS)
-    if (answer.answer !== 'silent') this.#silences.delete(node.id)
-    switch (answer.answer) {
-      case 'info': {
-        const { nodeId, version } = answer.info
-        const funds = hasFunds(answer.info)
-        return { observed: { phase: 'running', nodeId, version }, ...(funds === undefined ? {} : { hasFunds: funds }) }
-      }
-      case 'refused': {
-        const startedAtMs = node.history.startedAtMs ?? node.nowMs
-        return { observed: { phase: node.nowMs - startedAtMs < STARTING_MS ? 'starting' : 'waiting_for_peer' } }
-      }
-      case 'silent': {
-        const silences = (this.#silences.get(node.id) ?? 0) + 1
-        this.#silences.set(node.id, silences)
-        return { observed: { phase: silences >= SILENCES_TO_HANG ? 'hung' : 'starting' } }
-      }
-      case 'wrong password':
-      case 'nonsense':
-        // another program has taken its port
-        return { observed: { phase: 'starting' } }
-    }
   }
 
   async start(node: NodeSpec, material: NodeMaterial, stillMine: () => Promise<boolean>): Promise<void> {
@@ -155,14 +126,7 @@ export class ProcessRuntime implements Runtime {
     // A new or restored directory belongs to us; one from an earlier version belongs to the user that all nodes shared.
     if (user) await giveTree(directory, user)
     chmodSync(directory, 0o700)
-    const conf = [
-      `http-password=${material.password}`,
-      `http-password-limited-access=${material.restrictedPassword}`,
-      `webhook-secret=${material.webhookSecret}`,
-      `auto-liquidity=${node.autoLiquidity}`,
-      ...this.#options.confLines(material),
-    ]
-    writeSecretFile(join(directory, 'phoenix.conf'), `${conf.join('\n')}\n`, user)
+    writeSecretFile(join(directory, 'phoenix.conf'), phoenixConf(node, material, this.#options.confLines), user)
     const seedPath = join(directory, 'seed.dat')
     if (!isThere(seedPath)) writeSecretFile(seedPath, material.seed, user)
     else if (readForeignFile(seedPath, user?.uid ?? process.getuid?.() ?? 0)?.trim() !== material.seed)
@@ -177,8 +141,9 @@ export class ProcessRuntime implements Runtime {
     this.#daemon(node.id).kill()
   }
 
-  async keepCopy(node: NodeSpec, version: string): Promise<void> {
+  async keepCopy(node: NodeSpec, version: string): Promise<boolean> {
     await this.#copies.keep(node.id, version)
+    return true
   }
 
   async restoreCopy(node: NodeSpec, version: string): Promise<void> {

@@ -18,4 +18,9 @@ export type History = {
   reached: boolean
   /** The version before an update, whose data was copied. */
   previousVersion: string | null
+  /** The restarts that are already among the exits. Missing where the platform restarts nothing. */
+  restarts?: Restarts
 }
+
+/** A count, and what it belongs to: it begins again at 0 for the next one. */
+export type Restarts = { of: string; count: number }

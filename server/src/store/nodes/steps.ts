@@ -3,6 +3,9 @@ import { fundsSeen } from './funds.ts'
 import type { History, Status } from './node-state.ts'
 import { columns, type NodeRow } from './nodes.ts'
 
+/** Where only a process with rights of its own removes data, reconcilers leave the nodes that are being purged to it. */
+export type Claimable = 'all' | 'not purging' | 'purging'
+
 /**
  * Leases due nodes of this host for 30 s; the epoch fences off earlier owners. A lease of our own on a node we are not working on is left
  * over from a failed step, usually because the store was down, so it can be taken at once.
@@ -10,13 +13,14 @@ import { columns, type NodeRow } from './nodes.ts'
 export async function claimDueNodes(
   sql: Sql,
   host: string,
-  { owner, busyWith }: { owner: string; busyWith: string[] },
+  { owner, busyWith, which = 'all' }: { owner: string; busyWith: string[]; which?: Claimable },
   limit: number,
 ): Promise<NodeRow[]> {
   return sql<NodeRow[]>`
     UPDATE nodes SET lease_owner = ${owner}, lease_epoch = lease_epoch + 1, lease_until = now() + interval '30 seconds'
     WHERE id IN (
       SELECT id FROM nodes WHERE host = ${host} AND next_at <= now() AND purged_at IS NULL
+        AND (${which} = 'all' OR (purging_at IS NOT NULL) = (${which} = 'purging'))
         AND (lease_until IS NULL OR lease_until < now() OR (lease_owner = ${owner} AND id <> ALL (${busyWith})))
       ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
     RETURNING ${columns(sql)}`

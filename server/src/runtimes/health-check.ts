@@ -1,0 +1,47 @@
+import { getInfo, hasFunds } from '../lightning/phoenixd/client.ts'
+import type { Address, NodeSpec, Observation } from '../nodes/runtime.ts'
+
+const FIRST_ANSWER_TIMEOUT_MS = 5_000
+/** For this long, a process that does not listen is considered starting; afterwards, waiting for its peer. */
+const STARTING_MS = 3_000
+const SILENCES_TO_HANG = 5
+
+/** What a running process says about itself. */
+export class HealthCheck {
+  readonly #passwordOf: (nodeId: string) => Promise<string>
+  readonly #silences = new Map<string, number>()
+
+  constructor(passwordOf: (nodeId: string) => Promise<string>) {
+    this.#passwordOf = passwordOf
+  }
+
+  /** Its process is gone, and so is what its silence meant. */
+  forget(nodeId: string): void {
+    this.#silences.delete(nodeId)
+  }
+
+  async ask(node: NodeSpec, address: Address): Promise<Observation> {
+    const answer = await getInfo(address, await this.#passwordOf(node.id), FIRST_ANSWER_TIMEOUT_MS)
+    if (answer.answer !== 'silent') this.#silences.delete(node.id)
+    switch (answer.answer) {
+      case 'info': {
+        const { nodeId, version } = answer.info
+        const funds = hasFunds(answer.info)
+        return { observed: { phase: 'running', nodeId, version }, ...(funds === undefined ? {} : { hasFunds: funds }) }
+      }
+      case 'refused': {
+        const startedAtMs = node.history.startedAtMs ?? node.nowMs
+        return { observed: { phase: node.nowMs - startedAtMs < STARTING_MS ? 'starting' : 'waiting_for_peer' } }
+      }
+      case 'silent': {
+        const silences = (this.#silences.get(node.id) ?? 0) + 1
+        this.#silences.set(node.id, silences)
+        return { observed: { phase: silences >= SILENCES_TO_HANG ? 'hung' : 'starting' } }
+      }
+      case 'wrong password':
+      case 'nonsense':
+        // another program has taken its port
+        return { observed: { phase: 'starting' } }
+    }
+  }
+}

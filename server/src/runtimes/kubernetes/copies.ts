@@ -1,0 +1,93 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { CannotStart, type NodeSpec, TryAgain } from '../../nodes/runtime.ts'
+import { crashpoint } from '../../platform/crashpoint.ts'
+import { lastWordsIn } from '../last-words.ts'
+import type { NodeObjects } from './node-objects.ts'
+import {
+  claimNameIn,
+  claimOf,
+  EVIDENCE,
+  nextClaimName,
+  PATHS,
+  REPLACED_BY,
+  RESTORED,
+  type Storage,
+  snapshotName,
+  snapshotOf,
+} from './objects.ts'
+import { wasNeverUsed } from './pod-state.ts'
+import type { Claim } from './types.ts'
+
+const POLL_MS = 200
+/** Then the reconciler records the state and calls again. */
+const PATIENCE_MS = 2_000
+
+/** Copies of a node's data as VolumeSnapshots, made before an update. */
+export class Copies {
+  readonly #objects: NodeObjects
+  readonly #storage: Storage
+  readonly #snapshotClass: string | undefined
+
+  constructor(objects: NodeObjects, storage: Storage, snapshotClass: string | undefined) {
+    this.#objects = objects
+    this.#storage = storage
+    this.#snapshotClass = snapshotClass
+  }
+
+  /** Named after the claim and the version: a restored claim is another one, so a second update makes a second copy. */
+  async keep(node: NodeSpec, version: string): Promise<boolean> {
+    const { client, place } = this.#objects
+    if (this.#snapshotClass === undefined)
+      throw new CannotStart('its data cannot be copied, because no snapshot class is configured')
+    const { claim, claimName, pod } = await this.#objects.read(node.id)
+    if (pod) throw new TryAgain(`a pod is still using the data of ${node.id}`)
+    if (!claim) throw new Error(`the claim ${claimName} is missing`)
+    const name = snapshotName(claimName, version)
+    const snapshot = await this.#objects.snapshot(name)
+    if (!snapshot) {
+      await client.create(PATHS.snapshots(place.namespace), snapshotOf(place, node.id, name, claimName, this.#snapshotClass))
+      crashpoint('copy: unfinished')
+    }
+    return this.#isReady(name)
+  }
+
+  async #isReady(name: string): Promise<boolean> {
+    for (const deadline = performance.now() + PATIENCE_MS; ; await pause(POLL_MS)) {
+      const { status } = (await this.#objects.snapshot(name)) ?? {}
+      if (status?.readyToUse) return true
+      if (status?.error?.message) throw new CannotStart(`its data cannot be copied: ${lastWordsIn(status.error.message)}`)
+      if (performance.now() > deadline) return false
+    }
+  }
+
+  /**
+   * A new claim made from the copy takes the place of the current one, which is kept. Only for a pod that is proven to have never run:
+   * otherwise the new version may have connected to its peer, and older channel data can lose funds.
+   */
+  async restore(node: NodeSpec, version: string): Promise<void> {
+    const { client, place } = this.#objects
+    const { statefulSet, pod } = await this.#objects.read(node.id)
+    const claimName = statefulSet && claimNameIn(statefulSet)
+    if (!statefulSet || claimName === undefined) return
+    if (statefulSet.metadata.annotations?.[RESTORED] === version) return
+    if (!pod || !wasNeverUsed(pod)) throw new Error('a pod is using the data to be replaced, or has used it')
+    const snapshot = snapshotName(claimName, version)
+    if (!(await this.#objects.snapshot(snapshot))?.status?.readyToUse) throw new Error(`there is no copy ${snapshot}`)
+    this.#objects.refuseIfOld(node, statefulSet)
+
+    const next = claimOf(place, node.id, nextClaimName(claimName), this.#storage, snapshot)
+    await client.create(PATHS.claims(place.namespace), next)
+    crashpoint('restore: the old data is back')
+    const current = await client.get<Claim>(this.#objects.claimPath(claimName))
+    if (current && current.metadata.annotations?.[REPLACED_BY] === undefined) {
+      const annotations = { ...current.metadata.annotations, [REPLACED_BY]: next.metadata.name }
+      await client.patch(this.#objects.claimPath(claimName), current, [
+        { op: 'add', path: '/metadata/annotations', value: annotations },
+      ])
+    }
+    crashpoint('restore: the new data is aside')
+    await this.#objects.change(node, statefulSet, [], { ...statefulSet.metadata.annotations, [RESTORED]: version })
+    // The evidence is no longer needed once the result is recorded.
+    await this.#objects.release(node.id, pod, EVIDENCE)
+  }
+}

@@ -1,0 +1,78 @@
+import type { Config } from '../../config.ts'
+import type { Address, AddressOf, NodeMaterial, NodeSpec, Runtime } from '../../nodes/runtime.ts'
+import type { Logger } from '../../platform/log.ts'
+import { accessOfFile, accessOfPod } from './access.ts'
+import { KubernetesClient } from './client.ts'
+import { KubernetesRuntime } from './kubernetes-runtime.ts'
+import { NodeObjects } from './node-objects.ts'
+import { Pods } from './pods.ts'
+import { removeNode } from './removal.ts'
+
+export type KubernetesConfig = NonNullable<Config['kubernetes']>
+
+export type KubernetesHost = {
+  runtime: Runtime
+  addressOf: AddressOf
+  /** Only in the sandbox. */
+  hubDoor: { address: Address; controlToken: () => string } | undefined
+  close: () => Promise<void>
+}
+
+export type KubernetesHostOptions = {
+  config: Config
+  kubernetes: KubernetesConfig
+  /** Tells the objects of this installation from those of others in the same cluster. */
+  installation: string
+  passwordOf: (nodeId: string) => Promise<string>
+  log: Logger
+}
+
+const clientFor = ({ access }: KubernetesConfig): KubernetesClient =>
+  new KubernetesClient('file' in access ? accessOfFile(access.file) : accessOfPod(access.host, access.port))
+
+export type Removal = { remove: (node: NodeSpec) => Promise<void>; close: () => void }
+
+/** For the reaper, whose service account has no other rights. */
+export function openRemoval(kubernetes: KubernetesConfig, installation: string): Removal {
+  const client = clientFor(kubernetes)
+  const objects = new NodeObjects(client, { namespace: kubernetes.namespace, installation })
+  return { remove: (node) => removeNode(objects, node), close: () => client.close() }
+}
+
+/** Loaded only with NODE_RUNTIME=kubernetes. */
+export function openKubernetesHost({ config, kubernetes, installation, passwordOf, log }: KubernetesHostOptions): KubernetesHost {
+  const { namespace, storageClass, storageSize, snapshotClass, hub } = kubernetes
+  const { software, nodeCallbackUrl } = config
+  const client = clientFor(kubernetes)
+  const place = { namespace, installation }
+  const pods = new Pods({ client, place, log })
+  const confLines = ({ controlToken }: NodeMaterial): string[] =>
+    hub
+      ? [
+          `sandbox-hub=${hub.nodeToken}@${hub.host}:${hub.port}`,
+          // The hub is another pod. It learns the port from the node, and needs the token.
+          'sandbox-control=0.0.0.0:0',
+          `sandbox-control-token=${controlToken}`,
+          `sandbox-callback=${nodeCallbackUrl}`,
+        ]
+      : []
+  const runtime = new KubernetesRuntime({
+    objects: new NodeObjects(client, place),
+    pods,
+    catalogue: software.versions ?? new Map(),
+    chainArguments: software.kind === 'phoenixd' && software.chain === 'testnet' ? ['--chain=testnet'] : [],
+    storage: { storageClass, storageSize },
+    snapshotClass,
+    confLines,
+    passwordOf,
+  })
+  return {
+    runtime,
+    addressOf: runtime.address,
+    hubDoor: hub && { address: { host: hub.host, port: hub.port }, controlToken: () => hub.controlToken },
+    close: async () => {
+      await pods.close()
+      client.close()
+    },
+  }
+}

@@ -1,0 +1,116 @@
+import { type NodeSpec, TryAgain } from '../../nodes/runtime.ts'
+import type { KubernetesClient, PatchOperation } from './client.ts'
+import { FENCE, nodeName, PATHS, type Place, podName, REPLACED_BY } from './objects.ts'
+import type { Claim, Pod, Snapshot, StatefulSet, Stored } from './types.ts'
+
+const MAX_TRIES = 5
+
+export type Live = {
+  statefulSet: Stored<StatefulSet> | undefined
+  pod: Stored<Pod> | undefined
+  claim: Stored<Claim> | undefined
+  /** The claim that the node's data must be in, whether it exists or not. */
+  claimName: string
+}
+
+/** Reads and writes the objects of nodes. Reads are live, never from a cache, because writes and deletions follow from them. */
+export class NodeObjects {
+  readonly client: KubernetesClient
+  readonly place: Place
+
+  constructor(client: KubernetesClient, place: Place) {
+    this.client = client
+    this.place = place
+  }
+
+  statefulSetPath(nodeId: string): string {
+    return `${PATHS.statefulSets(this.place.namespace)}/${nodeName(nodeId)}`
+  }
+
+  podPath(nodeId: string): string {
+    return `${PATHS.pods(this.place.namespace)}/${podName(nodeId)}`
+  }
+
+  claimPath(name: string): string {
+    return `${PATHS.claims(this.place.namespace)}/${name}`
+  }
+
+  snapshotPath(name: string): string {
+    return `${PATHS.snapshots(this.place.namespace)}/${name}`
+  }
+
+  pod(nodeId: string): Promise<Stored<Pod> | undefined> {
+    return this.client.get<Pod>(this.podPath(nodeId))
+  }
+
+  statefulSet(nodeId: string): Promise<Stored<StatefulSet> | undefined> {
+    return this.client.get<StatefulSet>(this.statefulSetPath(nodeId))
+  }
+
+  snapshot(name: string): Promise<Stored<Snapshot> | undefined> {
+    return this.client.get<Snapshot>(this.snapshotPath(name))
+  }
+
+  /**
+   * The pod is read after its StatefulSet. If the StatefulSet was at 0 replicas and there is no pod afterwards, nothing runs and nothing
+   * will, until someone scales it up again.
+   */
+  async read(nodeId: string): Promise<Live> {
+    const [statefulSet, claim] = await Promise.all([this.statefulSet(nodeId), this.#claim(nodeId)])
+    return { statefulSet, pod: await this.pod(nodeId), ...claim }
+  }
+
+  /** A restored claim takes the place of the original one, which points to it. */
+  async #claim(nodeId: string): Promise<Pick<Live, 'claim' | 'claimName'>> {
+    let name = nodeName(nodeId)
+    for (;;) {
+      const claim = await this.client.get<Claim>(this.claimPath(name))
+      const next = claim?.metadata.annotations?.[REPLACED_BY]
+      if (next === undefined) return { claim, claimName: name }
+      name = next
+    }
+  }
+
+  /**
+   * Writes our epoch with the change. A replica that was paused since its read gets a conflict; one that reads afterwards sees the greater
+   * epoch and stops.
+   */
+  async change(
+    node: NodeSpec,
+    statefulSet: Stored<StatefulSet>,
+    operations: PatchOperation[],
+    annotations: Record<string, string>,
+  ): Promise<void> {
+    this.refuseIfOld(node, statefulSet)
+    const value = { ...annotations, [FENCE]: String(node.epoch) }
+    const change: PatchOperation[] = [{ op: 'add', path: '/metadata/annotations', value }, ...operations]
+    let current: Stored<StatefulSet> | undefined = statefulSet
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.client.patch(this.statefulSetPath(node.id), current, change)
+        return
+      } catch (error) {
+        if (!(error instanceof TryAgain) || attempt === MAX_TRIES) throw error
+        // Its controller updates the status all the time, and that is the only change that does not matter.
+        current = await this.statefulSet(node.id)
+        if (!current || !isSameButForStatus(current, statefulSet)) throw error
+      }
+    }
+  }
+
+  refuseIfOld(node: NodeSpec, { metadata }: Stored<StatefulSet>): void {
+    if (Number(metadata.annotations?.[FENCE] ?? 0) > node.epoch) throw new TryAgain(`a newer lease has changed ${node.id}`)
+  }
+
+  /** Lets Kubernetes remove the object of a pod that was kept as evidence. */
+  async release(nodeId: string, pod: Stored<Pod>, finalizer: string): Promise<void> {
+    const value = (pod.metadata.finalizers ?? []).filter((name) => name !== finalizer)
+    await this.client.patch(this.podPath(nodeId), pod, [{ op: 'replace', path: '/metadata/finalizers', value }])
+  }
+}
+
+function isSameButForStatus(a: Stored<StatefulSet>, b: Stored<StatefulSet>): boolean {
+  const identity = ({ metadata: { uid, generation, annotations } }: Stored<StatefulSet>): string =>
+    JSON.stringify([uid, generation, Object.entries(annotations ?? {}).sort()])
+  return identity(a) === identity(b)
+}

@@ -1,0 +1,198 @@
+import type { NodeSpec } from '../../nodes/runtime.ts'
+import type { Claim, Metadata, PodTemplate, Secret, Snapshot, StatefulSet } from './types.ts'
+
+/** The objects of a node, as they are written. Pure: the tests of the chart compare against the same functions. */
+
+export const PORT = 9740
+export const KEEP = 'boltyard.dev/keep'
+/** Keeps the object of a pod that never ran, until we have read its last state. */
+export const EVIDENCE = 'boltyard.dev/evidence'
+export const SNAPSHOT_GROUP = 'snapshot.storage.k8s.io'
+
+export const RUN = 'boltyard.dev/run'
+export const VERSION = 'boltyard.dev/version'
+export const FENCE = 'boltyard.dev/fence'
+/** On a StatefulSet: the version whose data was restored, until the next start. */
+export const RESTORED = 'boltyard.dev/restored'
+/** On a claim: the claim that has taken its place. */
+export const REPLACED_BY = 'boltyard.dev/replaced-by'
+
+const DATA = '/phoenix/.phoenix'
+const SECRETS = '/run/phoenix'
+const USER = 1000
+/** With the 45 s that phoenixd may take, a deleted node is gone within 60 s. */
+const TERMINATION_SECONDS = 45
+const NODE_ID = 'boltyard.dev/node-id'
+const CLUSTER = 'boltyard.dev/cluster'
+const APP = { 'app.kubernetes.io/name': 'phoenixd' }
+const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'boltyard' }
+
+/** The installation and its namespace. */
+export type Place = { namespace: string; installation: string }
+
+export const labelOf = (nodeId: string): string => nodeId.replace(/^node_/, '')
+export const nodeIdOf = ({ labels }: Metadata): string => `node_${labels?.[NODE_ID]}`
+export const nodeName = (nodeId: string): string => `n-${labelOf(nodeId)}`
+export const podName = (nodeId: string): string => `${nodeName(nodeId)}-0`
+export const secretName = (nodeId: string, number: number): string => nodeName(nodeId) + (number === 0 ? '' : `-${number}`)
+
+export function selectorOf({ installation }: Place, nodeId?: string): string {
+  const labels = { ...APP, [CLUSTER]: installation, ...(nodeId === undefined ? {} : { [NODE_ID]: labelOf(nodeId) }) }
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(',')
+}
+
+/** The claim that a restore of this claim creates: n-x, n-x-r1, n-x-r2, … */
+export function nextClaimName(claim: string): string {
+  const [, base = claim, number = '0'] = /^(.+?)(?:-r(\d+))?$/.exec(claim) ?? []
+  return `${base}-r${Number(number) + 1}`
+}
+
+/** A version may contain characters that a name must not. */
+export const snapshotName = (claim: string, version: string): string =>
+  `${claim}-${version.toLowerCase().replace(/[^a-z0-9.]+/g, '-')}`.replace(/[^a-z0-9]+$/, '')
+
+const base = (kind: string) => (namespace: string) => `/api/v1/namespaces/${namespace}/${kind}`
+export const PATHS = {
+  pods: base('pods'),
+  secrets: base('secrets'),
+  claims: base('persistentvolumeclaims'),
+  events: base('events'),
+  statefulSets: (namespace: string): string => `/apis/apps/v1/namespaces/${namespace}/statefulsets`,
+  snapshots: (namespace: string): string => `/apis/${SNAPSHOT_GROUP}/v1/namespaces/${namespace}/volumesnapshots`,
+}
+
+function metadataOf(place: Place, nodeId: string, name: string): Metadata {
+  const labels = { ...APP, ...MANAGED_BY, [NODE_ID]: labelOf(nodeId), [CLUSTER]: place.installation }
+  return { name, namespace: place.namespace, labels }
+}
+
+const base64 = (text: string): string => Buffer.from(text, 'utf8').toString('base64')
+
+/** No owner: garbage collection must never take a seed or a wallet. The same holds for claims and snapshots. */
+export function secretOf(place: Place, nodeId: string, name: string, files: { seed: string; conf: string }): Secret {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: metadataOf(place, nodeId, name),
+    type: 'Opaque',
+    immutable: true,
+    data: { 'seed.dat': base64(files.seed), 'phoenix.conf': base64(files.conf) },
+  }
+}
+
+export type Storage = { storageClass: string | undefined; storageSize: string }
+
+export function claimOf(place: Place, nodeId: string, name: string, storage: Storage, snapshot?: string): Claim {
+  const metadata = metadataOf(place, nodeId, name)
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { ...metadata, finalizers: [KEEP] },
+    spec: {
+      accessModes: ['ReadWriteOncePod'],
+      ...(storage.storageClass === undefined ? {} : { storageClassName: storage.storageClass }),
+      resources: { requests: { storage: storage.storageSize } },
+      ...(snapshot === undefined ? {} : { dataSource: { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: snapshot } }),
+    },
+  }
+}
+
+export function snapshotOf(place: Place, nodeId: string, name: string, claim: string, snapshotClass: string): Snapshot {
+  return {
+    apiVersion: `${SNAPSHOT_GROUP}/v1`,
+    kind: 'VolumeSnapshot',
+    metadata: metadataOf(place, nodeId, name),
+    spec: { volumeSnapshotClassName: snapshotClass, source: { persistentVolumeClaimName: claim } },
+  }
+}
+
+/** What a start decides. */
+export type Launch = { image: string; chainArguments: string[]; claim: string; secret: string }
+
+export function annotationsOf({ desired, epoch }: NodeSpec): Record<string, string> {
+  return { [RUN]: String(desired.run), [VERSION]: desired.version, [FENCE]: String(epoch) }
+}
+
+export function statefulSetOf(place: Place, node: NodeSpec, launch: Launch): StatefulSet {
+  const template = templateOf(place, node.id, launch)
+  const spec = {
+    serviceName: 'ln',
+    replicas: 1,
+    podManagementPolicy: 'Parallel',
+    // The service replaces pods itself, because it copies the data first.
+    updateStrategy: { type: 'OnDelete' },
+    revisionHistoryLimit: 2,
+    selector: { matchLabels: { [NODE_ID]: labelOf(node.id), [CLUSTER]: place.installation } },
+    template,
+  }
+  const metadata = { ...metadataOf(place, node.id, nodeName(node.id)), annotations: annotationsOf(node) }
+  return { apiVersion: 'apps/v1', kind: 'StatefulSet', metadata, spec }
+}
+
+/**
+ * No liveness and no startup probe: phoenixd's port opens only after it has reached its peer, so a peer outage would restart every node.
+ * The readiness probe connects without a request, because every route requires a password.
+ */
+export function templateOf(place: Place, nodeId: string, launch: Launch): PodTemplate {
+  const lostAfter = (key: string) => ({ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 })
+  const container = {
+    name: 'phoenixd',
+    image: launch.image,
+    args: [
+      '--agree-to-terms-of-service',
+      '--http-bind-ip=0.0.0.0',
+      `--http-bind-port=${PORT}`,
+      `--seed-path=${SECRETS}/seed.dat`,
+      ...launch.chainArguments,
+    ],
+    env: [{ name: 'PHOENIX_DATADIR', value: DATA }],
+    ports: [{ name: 'http', containerPort: PORT }],
+    securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+    resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '512Mi' } },
+    readinessProbe: { tcpSocket: { port: PORT }, periodSeconds: 10 },
+    // The end of the log of a container that failed becomes part of the pod's status: the reason its owner sees.
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    volumeMounts: [
+      { name: 'data', mountPath: DATA },
+      { name: 'secret', mountPath: SECRETS, readOnly: true },
+      { name: 'secret', mountPath: `${DATA}/phoenix.conf`, subPath: 'phoenix.conf', readOnly: true },
+      { name: 'temporary', mountPath: '/tmp' },
+    ],
+  }
+  const spec = {
+    serviceAccountName: 'node',
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    terminationGracePeriodSeconds: TERMINATION_SECONDS,
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: USER,
+      runAsGroup: USER,
+      fsGroup: USER,
+      fsGroupChangePolicy: 'OnRootMismatch',
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    containers: [container],
+    volumes: [
+      { name: 'data', persistentVolumeClaim: { claimName: launch.claim } },
+      { name: 'secret', secret: { secretName: launch.secret, defaultMode: 0o440 } },
+      { name: 'temporary', emptyDir: {} },
+    ],
+    tolerations: [lostAfter('node.kubernetes.io/not-ready'), lostAfter('node.kubernetes.io/unreachable')],
+    topologySpreadConstraints: [
+      {
+        maxSkew: 1,
+        topologyKey: 'kubernetes.io/hostname',
+        whenUnsatisfiable: 'ScheduleAnyway',
+        labelSelector: { matchLabels: APP },
+      },
+    ],
+  }
+  return { metadata: { labels: { ...APP, [NODE_ID]: labelOf(nodeId), [CLUSTER]: place.installation } }, spec }
+}
+
+/** The claim that the pod of this StatefulSet uses. */
+export const claimNameIn = ({ spec }: StatefulSet): string | undefined =>
+  spec.template.spec.volumes.find(({ name }) => name === 'data')?.persistentVolumeClaim?.claimName

@@ -1,0 +1,76 @@
+import { lastWordsIn } from '../last-words.ts'
+import { EVIDENCE } from './objects.ts'
+import type { ContainerState, Event, Pod } from './types.ts'
+
+/** What a pod's status and its events say. Pure. */
+
+const containerIn = (pod: Pod) => pod.status?.containerStatuses?.[0]
+
+export const isTerminating = ({ metadata }: Pod): boolean => metadata.deletionTimestamp !== undefined
+export const isRunning = (pod: Pod): boolean => containerIn(pod)?.state?.running !== undefined
+
+/** The kubelet has confirmed that nothing of the pod runs any more; only our finalizer keeps its object. */
+export const isHeld = ({ metadata }: Pod): boolean =>
+  metadata.deletionTimestamp !== undefined &&
+  metadata.deletionGracePeriodSeconds === 0 &&
+  (metadata.finalizers?.includes(EVIDENCE) ?? false)
+
+/** As far as the status tells, no container of the pod was ever created. The kubelet may not have reported it yet. */
+export function seemsUnused(pod: Pod): boolean {
+  const { restartCount = 0, containerID, state, lastState } = containerIn(pod) ?? {}
+  return restartCount === 0 && !containerID && !state?.running && !state?.terminated?.startedAt && !lastState?.terminated
+}
+
+/**
+ * Proof that the pod never touched the data: it was never assigned to a machine, or the kubelet's final report has no container. Without
+ * that report, as after a forced deletion, there is no proof.
+ */
+export function wasNeverUsed(pod: Pod): boolean {
+  if (!isHeld(pod) || !seemsUnused(pod)) return false
+  return pod.spec.nodeName === undefined || containerIn(pod)?.state?.terminated !== undefined
+}
+
+/** How often its container has exited, including the last time if it has not been restarted yet. */
+export function exitsOf(pod: Pod): number {
+  const { restartCount = 0, state, lastState } = containerIn(pod) ?? {}
+  const isBetween = state?.terminated?.startedAt || (state?.waiting && lastState?.terminated)
+  return restartCount + (isBetween ? 1 : 0)
+}
+
+/** Why the container last exited; undefined if it never did. */
+export function lastExit(pod: Pod): string | undefined {
+  const { state, lastState } = containerIn(pod) ?? {}
+  const ended = state?.terminated ?? lastState?.terminated
+  return ended && exitReason(ended)
+}
+
+function exitReason({ exitCode, signal, reason, message }: NonNullable<ContainerState['terminated']>): string {
+  if (reason === 'OOMKilled') return 'it ran out of memory (OOMKilled)'
+  const how = signal ? `signal ${signal}` : `exit code ${exitCode}`
+  return message ? `${lastWordsIn(message)} (${how})` : how
+}
+
+/** Reasons that are only steps on the way. */
+const ON_THE_WAY = new Set(['ContainerCreating', 'PodInitializing'])
+
+/** Why the pod has not started yet, as far as its own status tells. */
+export function whyWaiting(pod: Pod): string | undefined {
+  if (isTerminating(pod))
+    return `its previous pod is still terminating${pod.spec.nodeName ? ` on ${pod.spec.nodeName}` : ''}, and two must never run at once`
+  const unscheduled = pod.status?.conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False')
+  if (unscheduled) return sentence(unscheduled.reason, unscheduled.message)
+  const waiting = containerIn(pod)?.state?.waiting
+  if (waiting?.reason && !ON_THE_WAY.has(waiting.reason)) return sentence(waiting.reason, waiting.message)
+  return pod.status?.reason && sentence(pod.status.reason, pod.status.message)
+}
+
+/** A pod refused by a quota, or a volume that cannot be mounted, is only in the events. The latest one counts. */
+export function whyInEvents(events: Event[]): string | undefined {
+  const [latest] = events
+    .filter(({ type, reason }) => type === 'Warning' && /^Failed/.test(reason ?? ''))
+    .sort((a, b) => (b.lastTimestamp ?? '').localeCompare(a.lastTimestamp ?? ''))
+  return latest && sentence(latest.reason, latest.message)
+}
+
+/** Shortened and without control characters, like the last words of a process. Without a final period, because more text follows. */
+const sentence = (reason = '', message = ''): string => lastWordsIn(message ? `${reason}: ${message}` : reason).replace(/\.$/, '')

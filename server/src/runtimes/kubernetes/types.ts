@@ -1,0 +1,68 @@
+/** The parts of Kubernetes objects that we read or write. Everything optional may be missing in a response. */
+
+export type Metadata = {
+  name: string
+  namespace?: string
+  uid?: string
+  resourceVersion?: string
+  /** Raised by every change of the spec, and by no change of the status. */
+  generation?: number
+  labels?: Record<string, string>
+  annotations?: Record<string, string>
+  finalizers?: string[]
+  ownerReferences?: { uid: string; controller?: boolean }[]
+  deletionTimestamp?: string
+  deletionGracePeriodSeconds?: number
+}
+
+export type Resource = { apiVersion?: string; kind?: string; metadata: Metadata }
+
+/** As the API server returned it. */
+export type Stored<T extends Resource> = T & { metadata: Metadata & { uid: string; resourceVersion: string } }
+
+export type Secret = Resource & { immutable?: boolean; type?: string; data: Record<string, string> }
+
+export type Claim = Resource & {
+  spec: {
+    accessModes: string[]
+    storageClassName?: string
+    resources: { requests: { storage: string } }
+    dataSource?: { apiGroup: string; kind: string; name: string }
+  }
+  status?: { phase?: string }
+}
+
+export type Snapshot = Resource & {
+  spec: { volumeSnapshotClassName: string; source: { persistentVolumeClaimName: string } }
+  status?: { readyToUse?: boolean; error?: { message?: string } }
+}
+
+export type PodTemplate = {
+  metadata: { labels: Record<string, string> }
+  spec: {
+    containers: { name: string; image: string; args: string[] }[]
+    volumes: { name: string; persistentVolumeClaim?: { claimName: string }; secret?: { secretName: string } }[]
+  }
+}
+
+export type StatefulSet = Resource & { spec: { replicas: number; template: PodTemplate } }
+
+export type ContainerState = {
+  waiting?: { reason?: string; message?: string }
+  running?: object
+  terminated?: { exitCode: number; signal?: number; reason?: string; message?: string; startedAt?: string | null }
+}
+
+export type Pod = Resource & {
+  spec: { nodeName?: string }
+  status?: {
+    phase?: string
+    podIP?: string
+    reason?: string
+    message?: string
+    conditions?: { type: string; status: string; reason?: string; message?: string }[]
+    containerStatuses?: { restartCount: number; containerID?: string; state?: ContainerState; lastState?: ContainerState }[]
+  }
+}
+
+export type Event = Resource & { reason?: string; message?: string; type?: string; lastTimestamp?: string | null }

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto'
+import { newMaterial } from '../../src/nodes/material.ts'
+import type { History } from '../../src/nodes/node.ts'
+import type { NodeMaterial, NodeSpec } from '../../src/nodes/runtime.ts'
+
+export const NEVER_STARTED: History = {
+  wantedSinceMs: 0,
+  exitsMs: [],
+  startedAtMs: null,
+  run: 0,
+  version: null,
+  reached: false,
+  previousVersion: null,
+}
+
+/** Nodes that only a runtime knows, with their secrets. */
+export class Specs {
+  readonly #materials = new Map<string, NodeMaterial>()
+
+  readonly materialOf = (nodeId: string): NodeMaterial => {
+    const material = this.#materials.get(nodeId)
+    if (!material) throw new Error(`no node ${nodeId}`)
+    return material
+  }
+
+  /** Wanted as 0.8.0, and never started. */
+  add(): NodeSpec {
+    const id = `node_${randomUUID().replaceAll('-', '').slice(0, 20)}`
+    this.#materials.set(id, newMaterial())
+    return {
+      id,
+      autoLiquidity: 'off',
+      desired: { state: 'running', version: '0.8.0', run: 1 },
+      history: NEVER_STARTED,
+      epoch: 1,
+      nowMs: Date.now(),
+    }
+  }
+}
+
+export const wanting = (node: NodeSpec, desired: Partial<NodeSpec['desired']>): NodeSpec => ({
+  ...node,
+  desired: { ...node.desired, ...desired },
+})
+
+/** Like the reconciler when it records a start. */
+export function started(node: NodeSpec, before: Partial<History> = {}): NodeSpec {
+  const { run, version } = node.desired
+  return { ...node, history: { ...NEVER_STARTED, startedAtMs: Date.now(), run, version, ...before } }
+}
