@@ -20,7 +20,8 @@ const FILES = {
   /** A service that kills itself between an effect and its record. */
   crash: ['server/test/crash/**/*.test.ts', 'sandboxd/test/crash.test.ts'],
 }
-const NEVER = ['**/node_modules/**', '**/dist/**']
+/** Those of Kubernetes need a control plane: vitest.kubernetes.config.ts. */
+const NEVER = ['**/node_modules/**', '**/dist/**', '**/test/kubernetes/**']
 
 type Name = keyof typeof FILES | 'api'
 

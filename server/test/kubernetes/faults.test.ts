@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { eventually, Hopeless } from '../../../testing/eventually.ts'
+import type { TestCluster } from '../../../testing/kubernetes/cluster.ts'
+import { FaultProxy } from '../../../testing/kubernetes/fault-proxy.ts'
+import { type NodeSpec, type Observation, TryAgain } from '../../src/nodes/runtime.ts'
+import { nodeName, PATHS, type Place, podName } from '../../src/runtimes/kubernetes/objects.ts'
+import type { StatefulSet } from '../../src/runtimes/kubernetes/types.ts'
+import { hasNoPlane, newPlace, openCluster, openRuntime, type TestRuntime } from '../support/kubernetes.ts'
+import { Specs, started, wanting } from '../support/specs.ts'
+
+const SILENCE_MS = 1_000
+
+describe.skipIf(hasNoPlane())('faults between the runtime and the API server', () => {
+  const specs = new Specs()
+  let cluster: TestCluster
+  let place: Place
+  let proxy: FaultProxy
+  let opened: TestRuntime
+
+  beforeAll(async () => {
+    cluster = await openCluster()
+    place = newPlace(cluster)
+  })
+  afterAll(() => cluster?.close())
+  beforeEach(async () => {
+    proxy = await FaultProxy.start(inject('kubeconfig'))
+    opened = openRuntime({ cluster, place, materialOf: specs.materialOf, access: proxy.access, silenceMs: SILENCE_MS })
+    await eventually(() => opened.pods.isComplete && proxy.openWatches === 1, 'the watch')
+    return async () => {
+      await opened.close()
+      proxy.close()
+    }
+  })
+
+  const mine = async (): Promise<boolean> => true
+  /** Repeated like the reconciler does, for as long as the outcome is unknown. */
+  const insist = async (call: () => Promise<unknown>): Promise<void> => {
+    await eventually(async () => {
+      try {
+        await call()
+        return true
+      } catch (error) {
+        if (error instanceof TryAgain) return false
+        throw new Hopeless(String(error))
+      }
+    }, 'a call to succeed')
+  }
+  const start = (node: NodeSpec): Promise<void> => insist(() => opened.runtime.start(node, specs.materialOf(node.id), mine))
+  const becomes = (node: NodeSpec, phase: string): Promise<Observation> =>
+    eventually(async () => {
+      const seen = await opened.runtime.observe(node)
+      return seen.observed.phase === phase ? seen : undefined
+    }, `${node.id} to be ${phase}`)
+  const running = async (): Promise<NodeSpec> => {
+    const node = specs.add()
+    await start(node)
+    await becomes(started(node), 'running')
+    expect(cluster.kubelet.processes(podName(node.id))).toHaveLength(1)
+    return started(node)
+  }
+  const stop = async (node: NodeSpec): Promise<void> => {
+    await insist(() => opened.runtime.stop(node))
+    await becomes(node, 'exited')
+    expect(cluster.kubelet.processes(podName(node.id))).toEqual([])
+  }
+  /** What the watch is for: where a node is, and that it exited. */
+  const expectSeen = async (node: NodeSpec): Promise<void> => {
+    const reports: string[] = []
+    const end = opened.runtime.watch(async (nodeId) => void reports.push(nodeId))
+    await eventually(() => opened.pods.address(node.id), `the address of ${node.id}`)
+    await cluster.kubelet.crash(podName(node.id))
+    await eventually(() => reports.includes(node.id), `the exit of ${node.id}`)
+    end()
+  }
+
+  test.each(['duplicated', 'reordered'] as const)(
+    'events are %s: nodes start, are found, are reported and stop',
+    async (fault) => {
+      proxy.events = fault
+      const node = await running()
+      // An event that is held back needs a successor.
+      if (fault === 'reordered') await running()
+      await expectSeen(node)
+      await stop(node)
+    },
+  )
+
+  test('events are dropped, so that the connection seems silent: it lists again', async () => {
+    proxy.events = 'dropped'
+    const node = await running()
+    await expectSeen(node)
+    expect(proxy.seen.lists).toBeGreaterThan(1)
+    await stop(node)
+  })
+
+  test('resets: it lists again, and misses nothing that happened meanwhile', async () => {
+    const node = await running()
+    await eventually(() => opened.pods.address(node.id), 'its address')
+    const reports: string[] = []
+    const end = opened.runtime.watch(async (nodeId) => void reports.push(nodeId))
+    await eventually(() => proxy.resetWatches() === 1, 'a watch to reset')
+    await cluster.kubelet.crash(podName(node.id))
+    await eventually(() => reports.includes(node.id), 'the report')
+    end()
+    expect(proxy.seen.watches).toBeGreaterThan(1)
+  })
+
+  test('a stale list after a reset: what was seen before is not forgotten for good', async () => {
+    const node = await running()
+    await eventually(() => opened.pods.address(node.id), 'its address')
+    proxy.staleLists = true
+    proxy.resetWatches()
+    await eventually(() => opened.pods.address(node.id) === undefined, 'the stale list')
+    // The watch goes on from the version of the list, and repeats everything since.
+    await eventually(() => opened.pods.address(node.id), 'its address again')
+    expect((await opened.runtime.observe(node)).observed.phase).toBe('running')
+  })
+
+  test('429: it waits and tries again', async () => {
+    proxy.refusals = 2
+    const node = await running()
+    expect(proxy.seen.refused).toBe(2)
+    proxy.refusals = 2
+    await stop(node)
+  })
+
+  test('500 after the effect, for every write of a start and a stop: one process, and then none', async () => {
+    const node = specs.add()
+    // The Secret, the claim and the StatefulSet.
+    proxy.lostAnswers = 3
+    await start(node)
+    expect(proxy.seen.lost).toBe(3)
+    await becomes(started(node), 'running')
+    expect(cluster.kubelet.processes(podName(node.id))).toHaveLength(1)
+    proxy.lostAnswers = 1
+    await stop(started(node))
+    proxy.lostAnswers = 1
+    await start(wanting(started(node), { run: 2 }))
+    expect(proxy.seen.lost).toBe(5)
+    const { process } = await becomes(started(wanting(node, { run: 2 })), 'running')
+    expect(process).toEqual({ run: 2, version: '0.8.0' })
+  })
+
+  test('the API server is down: unknown, and the node stays reachable where it was', async () => {
+    const node = await running()
+    const before = await eventually(() => opened.pods.address(node.id), 'its address')
+    proxy.isDown = true
+    proxy.resetWatches()
+    expect((await opened.runtime.observe(node)).observed.phase).toBe('unknown')
+    expect((await opened.runtime.address(node.id))?.host).toBe(before.host)
+    expect(before.isGenuine?.()).toBe(true)
+    proxy.isDown = false
+    await becomes(node, 'running')
+  })
+
+  const setOf = async (node: NodeSpec) => {
+    const found = await cluster.admin.get<StatefulSet>(`${PATHS.statefulSets(place.namespace)}/${nodeName(node.id)}`)
+    if (!found) throw new Error('no StatefulSet')
+    return found
+  }
+
+  test('fence: with an older lease than the last writer, nothing is changed', async () => {
+    const node = await running()
+    await insist(() => opened.runtime.stop({ ...node, epoch: 7 }))
+    await becomes(node, 'exited')
+    const written = async () => {
+      const { metadata, spec } = await setOf(node)
+      return [metadata.annotations, spec]
+    }
+    const before = await written()
+    const old = wanting({ ...node, epoch: 6 }, { run: 2 })
+    await expect(opened.runtime.start(old, specs.materialOf(node.id), mine)).rejects.toThrow(TryAgain)
+    await expect(opened.runtime.kill(old)).rejects.toThrow(TryAgain)
+    expect(await written()).toEqual(before)
+    await start({ ...old, epoch: 8 })
+    await becomes(started(old), 'running')
+    await expect(opened.runtime.stop(old)).rejects.toThrow(TryAgain)
+    expect((await setOf(node)).spec.replicas).toBe(1)
+  })
+
+  test('fence: a replica that was paused between its read and its write changes nothing', async () => {
+    const node = await running()
+    await stop(node)
+    let resume = (): void => undefined
+    const paused = new Promise<boolean>((resolve) => {
+      resume = () => resolve(true)
+    })
+    const late = opened.runtime.start(wanting({ ...node, epoch: 2 }, { run: 2 }), specs.materialOf(node.id), () => paused)
+    const refused = expect(late).rejects.toThrow(TryAgain)
+    await start(wanting({ ...node, epoch: 3 }, { run: 3 }))
+    resume()
+    await refused
+    expect((await setOf(node)).metadata.annotations).toMatchObject({ 'boltyard.dev/run': '3', 'boltyard.dev/fence': '3' })
+  })
+
+  test('fence: a paused replica does not bring back what was removed meanwhile', async () => {
+    const node = await running()
+    await stop(node)
+    let resume = (): void => undefined
+    const paused = new Promise<boolean>((resolve) => {
+      resume = () => resolve(true)
+    })
+    const late = opened.runtime.start(wanting({ ...node, epoch: 2 }, { run: 2 }), specs.materialOf(node.id), () => paused)
+    const refused = expect(late).rejects.toThrow()
+    await insist(() => opened.runtime.remove(node))
+    resume()
+    await refused
+    expect((await opened.runtime.observe(node)).observed.phase).toBe('data_lost')
+    expect(cluster.kubelet.processes(podName(node.id))).toEqual([])
+  })
+})

@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config'
+
+/** What needs a real control plane. `npm test` includes none of it. */
+export default defineConfig({
+  define: { CRASHPOINTS: 'false' },
+  test: {
+    include: ['server/test/kubernetes/**/*.test.ts'],
+    globalSetup: ['testing/setup.ts', 'testing/kubernetes/setup.ts'],
+    // The scheduler of the one control plane would mix the nodes of two files.
+    fileParallelism: false,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+  },
+})
