@@ -13,6 +13,7 @@ import {
   textOf,
   untilText,
 } from './harness.ts'
+import { untilLoaded } from './pages.ts'
 
 const isFocusedInWindow = (element: any): boolean => {
   const { top, bottom } = element.getBoundingClientRect()
@@ -135,6 +136,8 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await page.getByRole('button', { name: 'Fund this node' }).click()
     await untilText(page.getByTestId('balance'), /\d sat/)
     await page.getByRole('tab', { name: 'Settings' }).click()
+    // What is still loading above the button moves it when it comes.
+    await untilLoaded(page)
     await page.getByRole('button', { name: 'Delete node…' }).click()
     const deleting = dialog(page, 'Delete shop?')
     await untilText(deleting, /Balance: [1-9][\d ]* sat/)

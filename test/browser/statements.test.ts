@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { fault } from '../../server/test/support/nodes.ts'
 import type { Server } from '../../server/test/support/server.ts'
 import { dialog, enter, heading, inBrowser, newPerson, type Person, startDashboard, textOf, untilText } from './harness.ts'
-import { payChallenge, payCharge } from './pages.ts'
+import { payChallenge, payCharge, untilLoaded } from './pages.ts'
 
 /** Statements of the dashboard that were once wrong. */
 inBrowser('what the dashboard says', () => {
@@ -98,7 +98,7 @@ inBrowser('what the dashboard says', () => {
   })
 
   test('dashboard: an unpaid payment does not look busy, and an expired one is not shown as pending', async () => {
-    const person = await newPerson(server)
+    const person = await newPerson(server, { reducedMotion: 'no-preference' })
     const { page } = person
     const { node } = await person.createReady()
     const json = { nodeId: node.id, amountSat: 5, description: 'Tea', protocol: 'l402' }
@@ -247,6 +247,7 @@ inBrowser('what the dashboard says', () => {
     for (const state of ['ready', 'stopped']) {
       if (state === 'stopped') await person.want(200, 'POST', `/nodes/${node.id}/stop`, { json: {} })
       await person.open(`nodes/${node.id}?tab=settings`)
+      await untilLoaded(page)
       await page.getByRole('button', { name: 'Delete node…' }).click()
       await accept.waitFor()
       expect([state, await name.isDisabled(), await confirm.isDisabled()]).toEqual([state, true, true])
