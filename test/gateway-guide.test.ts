@@ -16,7 +16,8 @@ let shop: ChildProcess
 let url: string
 
 beforeAll(async () => {
-  server = await startServer()
+  // Free nodes: no treasury node is started.
+  server = await startServer({ env: { NODE_PRICE_SAT_PER_DAY: '0' } })
   const merchant = await newMerchant(server)
   const { node } = await merchant.createReady()
   const file = join(temporaryDirectory(), 'shop.mjs')

@@ -11,7 +11,7 @@ let ada: Customer
 let shop: any
 
 beforeAll(async () => {
-  server = await startServer({ env: ROOMY })
+  server = await startServer({ env: { ...ROOMY, NODE_PRICE_SAT_PER_DAY: '100' } })
   ada = await Customer.of(server)
   shop = (await ada.gets(['nodes', 'create', '--wait'])).node
 })
@@ -89,7 +89,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
   })
 
   test('6: by the service’s own limit', async () => {
-    const small = await startServer({ env: { RATE_LIMIT_MAX: '3' } })
+    const small = await startServer({ env: { ROLE: 'api', RATE_LIMIT_MAX: '3' } })
     const bob = await Customer.of(small)
     for (let count = 0; count < 3; count++) await bob.gets(['nodes', 'list'])
     expect(await bob.run(['nodes', 'list'])).toMatchObject({ code: 6, stdout: '' })

@@ -27,7 +27,8 @@ export class Market {
   }
 
   static async open(env: Record<string, string> = {}): Promise<Market> {
-    return Market.on(await startServer({ env: { TRUST_PROXY: '1', ...env } }))
+    // Free nodes: no treasury node is started.
+    return Market.on(await startServer({ env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0', ...env } }))
   }
 
   /** The key of a new account. */

@@ -38,7 +38,8 @@ function recordAnswers(context: BrowserContext): { text: () => Promise<string> }
 inBrowser('secrets are shown once', () => {
   let server: Server
   beforeAll(async () => {
-    server = await startDashboard()
+    // Free nodes: no treasury node is started.
+    server = await startDashboard({ NODE_PRICE_SAT_PER_DAY: '0' })
   })
 
   async function createNode(person: Person, name: string) {

@@ -53,7 +53,8 @@ export class Market {
   }
 
   static async open(): Promise<Market> {
-    const server = await startServer({ env: { TRUST_PROXY: '1' } })
+    // Free nodes: no treasury node is started.
+    const server = await startServer({ env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0' } })
     const newcomer = async (scopes: string[]): Promise<Owner> => new Owner(server, await server.newKey(scopes))
     const [owner, customer] = await Promise.all([newcomer(['nodes:write', 'gateway:write']), newcomer(['nodes:write'])])
     const [till, purse] = await Promise.all([owner.createReady(), customer.createReady()])
