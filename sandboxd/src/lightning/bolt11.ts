@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { bech32 } from '@scure/base'
 
-// A small precomputed table: a node signs few invoices, and the default table takes 20 ms.
+// A small precomputed table: a node signs few invoices, and the default table takes long to compute.
 secp256k1.Point.BASE.precompute(4)
 
 /** One hop of a routing hint, with phoenixd's JSON names. */
