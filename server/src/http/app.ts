@@ -12,6 +12,7 @@ import { renderClientError, renderProblems, renderRouterError } from './hooks/er
 import { measureRequests } from './hooks/measure.ts'
 import { addLimits } from './hooks/rate-limit.ts'
 import { meRoutes } from './hooks/session.ts'
+import { interactiveDocs } from './interactive-docs.ts'
 import { compileSchemasLazily } from './lazy-schemas.ts'
 import { createListener, listenOnBothLoopbacks } from './listener.ts'
 import { settledRoutes } from './node-events.ts'
@@ -45,6 +46,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     loggerInstance: deps.logger,
     routerOptions: { maxParamLength: 200 },
     return503OnClosing: false,
+    // Swagger UI is a hundred files. On a starved machine, loading them takes longer than the default of ten seconds.
+    pluginTimeout: 120_000,
     frameworkErrors: renderRouterError,
     clientErrorHandler: renderClientError,
   })
@@ -88,6 +91,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   app.addHook('preClose', async () => proxy.closeWebsockets())
   app.addHook('onClose', async () => proxy.close())
   await addApiDocument(app)
+  await app.register(interactiveDocs)
   await app.ready()
   return app
 }
