@@ -72,5 +72,7 @@ test('the published service contains no crash points', () => {
     readdirSync(dirname(main), { withFileTypes: true })
       .filter((entry) => entry.isFile() && /CRASH_(AT|FILE)/.test(readFileSync(join(dirname(main), entry.name), 'utf8')))
       .map(({ name }) => name)
-  expect([withCrashPoints(CRASHING_SERVER), withCrashPoints(SERVER)]).toEqual([['main.js'], []])
+  // In the test build they are in some chunk, whatever its name.
+  expect(withCrashPoints(CRASHING_SERVER)).toHaveLength(1)
+  expect(withCrashPoints(SERVER)).toEqual([])
 })
