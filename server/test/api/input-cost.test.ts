@@ -260,7 +260,10 @@ const SOURCE = fileURLToPath(new URL('../../src', import.meta.url))
 describe('security 1: no request keeps the service busy', () => {
   test('security 1: every header that is read has a probe here', () => {
     const probed = Object.keys(headerProbes())
-    const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+    // Runtimes receive no requests; they read the headers of the API server's responses.
+    const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).filter(
+      (name) => name.endsWith('.ts') && !name.startsWith('runtimes/'),
+    )
     const read = files.flatMap((name) => {
       const text = readFileSync(join(SOURCE, name), 'utf8')
       const members = [...text.matchAll(/\bheaders(?:\.([a-z]+)\b(?!\()|\['([a-z-]+)'\])/g)].map(
