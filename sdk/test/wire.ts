@@ -15,10 +15,14 @@ export type Fault =
   | 'swallow'
   | { status: number; headers?: Record<string, string>; body?: string }
 
-/** An unreliable connection to a real service. Faults are used one by one; after that, everything passes. */
+/**
+ * An unreliable connection to a real service. Faults are used one by one; after that, everything passes. A paywall confirms deliveries a
+ * moment later, so a test with one says which requests its faults are for.
+ */
 export class Wire {
   readonly seen: Seen[] = []
   faults: Fault[] = []
+  faultsOn = /./
   /** The maximum number of concurrent requests. */
   mostAtOnce = 0
   holdMs = 0
@@ -38,7 +42,7 @@ export class Wire {
       incoming.on('end', () => {
         const { method = '', url: path = '', headers } = incoming
         this.seen.push({ method, path, idempotencyKey: headers['idempotency-key']?.toString(), atMs: Date.now() })
-        const fault = this.faults.shift() ?? 'pass'
+        const fault = (this.faultsOn.test(path) ? this.faults.shift() : undefined) ?? 'pass'
         if (fault === 'swallow') return
         if (fault === 'cut') return incoming.socket.destroy()
         if (typeof fault === 'object') return response.writeHead(fault.status, fault.headers).end(fault.body ?? '')

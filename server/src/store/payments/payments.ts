@@ -144,18 +144,21 @@ export type PaymentFilter = {
   limit: number
 }
 
+const HOUR_MS = 3_600_000
+
 /**
  * A challenge lives for five minutes at most, and an id begins with its creation time. So open payments are among the newest, and only
- * those are read.
+ * those are read. The other conditions follow from the status; they tell the planner how few rows there are, or it might read all paid
+ * payments.
  */
-const HOUR_MS = 3_600_000
+const openOnes = (sql: Sql) => sql`AND id >= ${newId('pay', Date.now() - HOUR_MS)} AND settled_at IS NULL AND expires_at > now()`
 
 export async function listPayments(sql: Sql, accountId: string, filter: PaymentFilter): Promise<ShownPayment[]> {
   const { status, delivery, isSettled, nodeId, before, limit } = filter
   return sql<ShownPayment[]>`
     SELECT ${shown(sql)} FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
     WHERE account_id = ${accountId} ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
-      ${status === 'payment_required' ? sql`AND id >= ${newId('pay', Date.now() - HOUR_MS)}` : sql``}
+      ${status === 'payment_required' ? openOnes(sql) : sql``}
       ${before === undefined ? sql`` : sql`AND id < ${before}`} ${status === undefined ? sql`` : sql`AND ${listedAs(sql)} = ${status}`}
       ${delivery === undefined ? sql`` : sql`AND ${deliveryOf(sql)} = ${delivery}`} ${isSettled ? sql`AND settled_at IS NOT NULL` : sql``}
     ORDER BY id DESC LIMIT ${limit}`
