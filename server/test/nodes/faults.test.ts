@@ -205,12 +205,12 @@ describe.concurrent('C19: processes that die or hang', () => {
   test('C20: start does not wait for the next retry', async () => {
     const made = await owner.createReady()
     const sql = server.sql()
-    process.kill(runningPidOf(server, made.node), 'SIGKILL')
-    // As after nine exits: the next attempt is minutes away.
+    // As after nine exits: the next attempt is minutes away. The new epoch fences off a step that is under way, which would undo this.
     await sql`
-      UPDATE nodes SET history = history || jsonb_build_object('exitsMs',
+      UPDATE nodes SET lease_epoch = lease_epoch + 1, history = history || jsonb_build_object('exitsMs',
         (SELECT jsonb_agg(floor(extract(epoch FROM clock_timestamp()) * 1000) - n) FROM generate_series(1, 9) n))
       WHERE id = ${made.node.id}`
+    process.kill(runningPidOf(server, made.node), 'SIGKILL')
     await owner.until(made.node.id, 'failed')
     expect((await owner.act(made.node.id, 'start')).status).toBe('ready')
     expect(await isUp(made)).toBe(true)
