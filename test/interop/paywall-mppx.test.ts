@@ -50,11 +50,10 @@ describe('a tool of an MCP server', () => {
 
   function makeServer(): McpServer {
     const server = new McpServer({ name: 'jokes', version: '1.0.0' })
-    const options = { ...market.terms, patienceMs: 1_000 }
     server.registerTool(
       'joke',
       { inputSchema: { topic: z.string() } },
-      chargeForTool({ ...options, tool: 'joke', amountSat: ({ topic }) => topic.length }, async ({ topic }) => {
+      chargeForTool({ ...market.terms, tool: 'joke', amountSat: ({ topic }) => topic.length }, async ({ topic }) => {
         calls.push(topic)
         if (topic === 'throws') throw new Error('no joke')
         if (topic === 'fails') return { isError: true, content: [{ type: 'text', text: 'no joke' }] }
@@ -64,7 +63,7 @@ describe('a tool of an MCP server', () => {
     server.registerTool(
       'pun',
       {},
-      chargeForTool({ ...options, tool: 'pun' }, async () => ({ content: [{ type: 'text', text: 'pun' }] })),
+      chargeForTool({ ...market.terms, tool: 'pun' }, async () => ({ content: [{ type: 'text', text: 'pun' }] })),
     )
     return server
   }

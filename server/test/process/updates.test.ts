@@ -38,7 +38,8 @@ const faulty = (version: string, script: string): string =>
 beforeAll(async () => {
   const works = sandboxd(directory, OLD)
   const fails = `for name in broken "broken-$(basename "$PHOENIX_DATADIR")"; do test -e '${directory}'/"$name" && exit 1; done`
-  old = program(directory, 'old', `${fails}\ntest -e ${flag('slow')} && exec sleep 1000\nexec '${works}' "$@"`)
+  const hangs = `for name in slow "slow-$(basename "$PHOENIX_DATADIR")"; do test -e '${directory}'/"$name" && exec sleep 1000; done`
+  old = program(directory, 'old', `${fails}\n${hangs}\nexec '${works}' "$@"`)
   yard = await new Yard().start(versions({ [OLD]: old }))
   funded.push(...(await Promise.all(Array.from({ length: 10 }, newFunded))))
 
@@ -49,6 +50,8 @@ beforeAll(async () => {
   rmSync(flag('broken'))
   raise('slow')
   provisioning = await yard.create()
+  // Killed as hung, it must not become ready before its test.
+  raise(`slow-${provisioning.node.id}`)
   await eventually(() => yard.daemon(provisioning.node.id), 'its process')
   rmSync(flag('slow'))
 
