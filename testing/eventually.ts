@@ -4,8 +4,8 @@ export class Hopeless extends Error {}
 const FIRST_PAUSE_MS = 10
 const LONGEST_PAUSE_MS = 100
 
-/** Waits for a truthy value; an error from the probe counts as "not yet". */
-export async function eventually<T>(probe: () => T | Promise<T>, what: string, timeoutMs = 60_000): Promise<NonNullable<T>> {
+/** Waits for a truthy value; an error from the probe counts as "not yet". The timeout only ends what never happens. */
+export async function eventually<T>(probe: () => T | Promise<T>, what: string, timeoutMs = 120_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + timeoutMs
   let last: unknown
   let pauseMs = FIRST_PAUSE_MS

@@ -60,7 +60,7 @@ export function send(
   options: { headers?: Record<string, string>; body?: string | Buffer; timeoutMs?: number } = {},
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(options.timeoutMs ?? 25_000)
+    const signal = AbortSignal.timeout(options.timeoutMs ?? 120_000)
     const outgoing = request({ host: '127.0.0.1', port, method, path, headers: options.headers, agent, signal }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))

@@ -108,7 +108,7 @@ describe('C26: deleting', () => {
     expect(await owner.refusal('GET', `/nodes/${made.node.id}`)).toEqual([404, 'node_not_found'])
     expect((await owner.list()).map(({ id }) => id)).not.toContain(made.node.id)
     expect(await owner.refusal('DELETE', `/nodes/${made.node.id}`)).toEqual([404, 'node_not_found'])
-    await eventually(() => !isRunning(pid), 'its process to be gone', 60_000)
+    await eventually(() => !isRunning(pid), 'its process to be gone')
     expect(readFileSync(join(directoryOf(server, made.node), 'seed.dat'), 'utf8')).toBe(made.credentials.seed)
   })
 

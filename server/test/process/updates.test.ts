@@ -110,7 +110,7 @@ async function skipPauses<T>({ node }: Created, work: () => Promise<T>): Promise
 const update = (id: string, version?: string) =>
   yard.v1('POST', `/${id}/update`, version === undefined ? {} : { json: { version } })
 const ended = (id: string, how: 'updated' | 'failed') =>
-  yard.shows(id, ({ updateStatus }) => updateStatus === how, `the update to be ${how}`, 60_000)
+  yard.shows(id, ({ updateStatus }) => updateStatus === how, `the update to be ${how}`)
 const updatesOf = async (id: string) => (await yard.v1('GET', `/${id}/updates`)).json()
 
 async function versionOf({ node, credentials }: Created): Promise<string> {
@@ -263,7 +263,7 @@ describe.concurrent('a bad update', () => {
     expect(existsSync(yard.copyOf(id, OLD))).toBe(true)
     // Forward is the only way: the same version, fixed.
     raise(`fixed-${CONNECTS}`)
-    await skipPauses(created, () => yard.becomes(id, 'ready', 60_000))
+    await skipPauses(created, () => yard.becomes(id, 'ready'))
     expect(await versionOf(created)).toBe(`${CONNECTS}-sandbox`)
     await expectMoney(created)
   })
@@ -275,7 +275,7 @@ describe.concurrent('a bad update', () => {
     await ended(id, 'updated')
     raise('dead')
     process.kill(yard.daemon(id)?.pid ?? 0, 'SIGKILL')
-    await skipPauses(created, () => yard.becomes(id, 'failed', 60_000))
+    await skipPauses(created, () => yard.becomes(id, 'failed'))
     expect(await yard.view(id)).toMatchObject({ updateStatus: 'updated' })
     expect(existsSync(yard.copyOf(id, OLD))).toBe(true)
     expect(existsSync(`${yard.directory(id)}.failed-update`)).toBe(false)
@@ -321,10 +321,10 @@ test('a version that is no longer offered: a node that exits reports it, and rec
   const created = nextFunded()
   await yard.restart('SIGTERM', versions({ '0.7.0': old }))
   process.kill(yard.daemon(created.node.id)?.pid ?? 0, 'SIGKILL')
-  const view = await yard.becomes(created.node.id, 'failed', 60_000)
+  const view = await yard.becomes(created.node.id, 'failed')
   expect(view.failureMessage).toMatch(/0\.8\.0 is not in the catalog/)
   expect(daemonsIn(yard.dataDir).some(({ nodeId }) => nodeId === created.node.id)).toBe(false)
   await yard.restart('SIGTERM', versions({ [OLD]: old }))
-  await yard.becomes(created.node.id, 'ready', 60_000)
+  await yard.becomes(created.node.id, 'ready')
   await expectMoney(created)
 })

@@ -76,7 +76,7 @@ export class Yard extends Server {
 
   async v1(method: string, path: string, options: Request = {}): Promise<Answer> {
     this.#key ??= this.newKey(['nodes:write', 'gateway:write'])
-    return this.send(method, `/v1/nodes${path}`, { token: (await this.#key).key, timeoutMs: 60_000, ...options })
+    return this.send(method, `/v1/nodes${path}`, { token: (await this.#key).key, ...options })
   }
 
   async create(headers: Record<string, string> = {}): Promise<Created> {
@@ -101,11 +101,11 @@ export class Yard extends Server {
     return (await this.v1('GET', '')).json().nodes
   }
 
-  async becomes(id: string, status: Status, timeoutMs = 30_000): Promise<NodeView> {
+  async becomes(id: string, status: Status, timeoutMs = 120_000): Promise<NodeView> {
     return this.shows(id, (view) => view.status === status, `${id} to be ${status}`, timeoutMs)
   }
 
-  async shows(id: string, holds: (view: NodeView) => boolean, what: string, timeoutMs = 30_000): Promise<NodeView> {
+  async shows(id: string, holds: (view: NodeView) => boolean, what: string, timeoutMs = 120_000): Promise<NodeView> {
     let last: NodeView | undefined
     return eventually(
       async () => {

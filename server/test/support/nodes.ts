@@ -39,7 +39,7 @@ export class Owner {
 
   send(method: string, path: string, options: Request = {}): Promise<Answer> {
     const headers = { 'x-forwarded-for': newAddress(), ...options.headers }
-    return this.server.send(method, `/v1${path}`, { token: this.key.key, timeoutMs: 60_000, ...options, headers })
+    return this.server.send(method, `/v1${path}`, { token: this.key.key, ...options, headers })
   }
 
   /** The body of a response that must have this status. */
@@ -66,16 +66,12 @@ export class Owner {
     return (await this.want<{ nodes: Node[] }>(200, 'GET', '/nodes')).nodes
   }
 
-  until(id: string, status: Node['status'], timeoutMs = 25_000): Promise<Node> {
-    return eventually(
-      async () => {
-        const node = await this.get(id)
-        if (node.status !== status) throw new Error(`${node.status}: ${node.failureMessage}`)
-        return node
-      },
-      `${id} to be ${status}`,
-      timeoutMs,
-    )
+  until(id: string, status: Node['status']): Promise<Node> {
+    return eventually(async () => {
+      const node = await this.get(id)
+      if (node.status !== status) throw new Error(`${node.status}: ${node.failureMessage}`)
+      return node
+    }, `${id} to be ${status}`)
   }
 
   act(id: string, action: 'start' | 'stop' | 'restart'): Promise<Node> {

@@ -32,7 +32,7 @@ afterAll(async () => {
     rmSync(directory, { recursive: true, force: true })
   }
   for (const database of databases) await dropDatabase(inject('postgres'), database)
-}, 60_000)
+})
 
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'boltyard-test-'))
@@ -66,7 +66,7 @@ export function send(port: number, method: string, path: string, options: Reques
     ...options.headers,
   }
   return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(options.timeoutMs ?? 25_000)
+    const signal = AbortSignal.timeout(options.timeoutMs ?? 120_000)
     const outgoing = request({ host, port, method, path, headers, agent, signal }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
