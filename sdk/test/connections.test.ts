@@ -37,6 +37,8 @@ async function service(): Promise<{ seen: Seen[]; treatments: Treatment[]; clien
       treat(response, request)
     })
   }).listen(0, '127.0.0.1')
+  // However long a pause between two requests is, their connection is kept.
+  server.keepAliveTimeout = 0
   servers.push(server)
   await once(server, 'listening')
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
@@ -130,9 +132,11 @@ test('selling 9: a timeout or abort does not wait for a response that has starte
   const begin: Treatment = (response) => response.writeHead(200).write('{')
   treatments.push(begin, begin)
   expect(await fails(client({ timeoutMs: 100 }).nodes.list())).toBeInstanceOf(TimeoutError)
+  // On a busy machine, the first one may not have arrived.
+  const before = seen.length
   const abort = new AbortController()
   const listing = fails(client().nodes.list({ signal: abort.signal }))
-  await eventually(() => seen.length === 2, 'the second request')
+  await eventually(() => seen.length > before, 'the second request')
   const reason = new Error('enough')
   abort.abort(reason)
   expect(await listing).toBe(reason)
@@ -193,6 +197,7 @@ test('D14: a rate-limited shop tells its customer immediately how long to wait',
     client: client({ maxRetries: 3 }),
     nodeId: 'node_1',
     amountSat: 1,
+    patienceMs: 25_000,
     onEvent: (event: PaywallEvent) => events.push(event),
   }
   const answer = await paywall(options, () => new Response('free'))(new Request('http://shop/'))

@@ -33,7 +33,7 @@ export const all: Promise<Node[]> = boltyard.nodes.list()
 // @ts-expect-error
 export const none: number = boltyard.nodes.list()`,
   )
-}, 120_000)
+})
 
 function compile(tsc: string, files: string[]): string {
   const compilerOptions = {
@@ -71,15 +71,11 @@ describe.skipIf(!process.env.FULL)('with an older TypeScript', () => {
     return join(place, 'node_modules/typescript/bin/tsc')
   }
 
-  test.each(OLDER)(
-    'D4: every documented line compiles under strict with TypeScript %s',
-    (version) => {
-      expect(compile(install(version), files)).toBe('')
-    },
-    240_000,
-  )
+  test.each(OLDER)('D4: every documented line compiles under strict with TypeScript %s', (version) => {
+    expect(compile(install(version), files)).toBe('')
+  })
 
   test('D15: TypeScript 4.9 finds the types of the client', () => {
     expect(compile(install('4.9'), ['client.ts'])).toBe('')
-  }, 240_000)
+  })
 })

@@ -80,8 +80,8 @@ test('D15: declarations refer to files that exist, so TypeScript 4.9 finds them'
 })
 
 test('import and require both give a working client that lets the program exit', () => {
-  const stay = `setTimeout(() => console.log('a kept connection keeps the program'), 5_000).unref()`
-  const use = `new Boltyard().key().then(({ scopes }) => console.log(scopes.join()))\n${stay}`
+  const stay = `setTimeout(() => console.log('a kept connection keeps the program'), 20_000).unref()`
+  const use = `new Boltyard().key().then(({ scopes }) => { console.log(scopes.join()); ${stay} })`
   writeFileSync(join(directory, 'use.mjs'), `import { Boltyard } from '@boltyard/sdk'\n${use}`)
   writeFileSync(join(directory, 'use.cjs'), `const { Boltyard } = require('@boltyard/sdk')\n${use}`)
   for (const file of ['use.mjs', 'use.cjs']) expect(run(process.execPath, file)).toMatch(/^nodes:read.*\n$/)

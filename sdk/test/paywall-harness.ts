@@ -6,24 +6,25 @@ import type { PaywallEvent } from '../src/paywall/events.ts'
 import type { Protocol } from '../src/types.ts'
 import { Wire } from './wire.ts'
 
+/** Longer than any pause of a busy machine: requests only time out in tests of timeouts, which set their own. */
+export const PATIENCE_MS = 120_000
+
 /** The service, a merchant with two nodes, the connection between them, and a customer with a wallet. */
 export class Market {
   readonly server: Server
   readonly owner: Owner
   readonly node: Created
   readonly otherNode: Created
-  readonly wire: Wire
-  readonly client: Boltyard
-  readonly events: PaywallEvent[] = []
+  wire!: Wire
+  client!: Boltyard
+  events: PaywallEvent[] = []
   paid = 0
 
-  private constructor(server: Server, owner: Owner, [node, otherNode]: [Created, Created], wire: Wire) {
+  private constructor(server: Server, owner: Owner, [node, otherNode]: [Created, Created]) {
     this.server = server
     this.owner = owner
     this.node = node
     this.otherNode = otherNode
-    this.wire = wire
-    this.client = this.newClient()
   }
 
   static async open(env: Record<string, string> = {}): Promise<Market> {
@@ -35,22 +36,34 @@ export class Market {
   static async on(server: Server): Promise<Market> {
     const owner = await newMerchant(server)
     const nodes = await Promise.all([owner.createReady(), owner.createReady()])
-    return new Market(server, owner, nodes, await new Wire(server.url).open())
+    const market = new Market(server, owner, nodes)
+    await market.renew()
+    return market
+  }
+
+  /** Before each test: late events and requests of shops opened earlier do not reach this test's records or use up its faults. */
+  async renew(): Promise<void> {
+    this.wire = await new Wire(this.server.url).open()
+    this.client = this.newClient()
+    this.events = []
+    this.paid = 0
   }
 
   newClient(apiKey = this.owner.key.key): Boltyard {
-    return new Boltyard({ apiKey, baseUrl: this.wire.baseUrl, maxConcurrency: 64 })
+    return new Boltyard({ apiKey, baseUrl: this.wire.baseUrl, maxConcurrency: 64, timeoutMs: PATIENCE_MS })
   }
 
   /** For a paywall: 10 sat to the first node. */
   get terms() {
+    const { events } = this
     return {
       client: this.client,
       nodeId: this.node.node.id,
       amountSat: 10,
       // All customers in these tests share one address.
       maxOpenVisits: 0,
-      onEvent: (event: PaywallEvent) => this.events.push(event),
+      patienceMs: PATIENCE_MS,
+      onEvent: (event: PaywallEvent) => events.push(event),
     }
   }
 

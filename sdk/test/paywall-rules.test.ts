@@ -1,11 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { paymentIdOf } from '../../protocol/src/payment-id.ts'
 import { storeOf } from '../../server/test/support/gateway.ts'
+import { NOWHERE } from '../../server/test/support/payments.ts'
 import { eventually } from '../../server/test/support/server.ts'
 import { Boltyard } from '../src/boltyard.ts'
 import { paywall as expressPaywall } from '../src/paywall/adapters/express.ts'
@@ -20,14 +20,8 @@ let market: Market
 beforeAll(async () => {
   market = await Market.open()
 })
-beforeEach(() => {
-  market.events.length = 0
-  market.wire.seen.length = 0
-  market.paid = 0
-})
+beforeEach(() => market.renew())
 afterEach(() => {
-  market.wire.faults = []
-  market.wire.faultsOn = /./
   vi.restoreAllMocks()
   vi.unstubAllEnvs()
 })
@@ -236,11 +230,11 @@ describe('selling 3: a delivery that does not complete', () => {
     market.wire.faultsOn = /\/release$/
     market.wire.faults = Array(6).fill('lose answer')
     expect((await present(shop.url('/missing'), credential)).status).toBe(404)
-    await eventually(() => asked().filter((name) => name === 'release').length === 7, 'the repetitions')
+    await eventually(() => asked().filter((name) => name === 'release').length >= 7, 'the repetitions')
     const [row] = await storeOf(market.server)`
       SELECT released_request_ids AS released FROM paid_payments WHERE id = ${idIn(credential)}`
     expect(row?.released).toHaveLength(1)
-    const next = await market.client.payments.redeem(idIn(credential), { credential, requestId: 'another', holdSeconds: 60 })
+    const next = await market.client.payments.redeem(idIn(credential), { credential, requestId: 'another', holdSeconds: 600 })
     expect(next.status).toBe('paid')
     const late = await market.client.payments.release(idIn(credential), { requestId: row?.released[0] }).catch(({ code }) => code)
     expect(late).toBe('not_claimed')
@@ -292,7 +286,7 @@ describe('selling 4: OPTIONS is free and does not run the handler', () => {
 })
 
 describe('selling 5: misconfiguration is reported', () => {
-  const wrong: [name: string, options: () => Promise<object> | object, says: RegExp][] = [
+  const wrong: [name: string, options: () => object, says: RegExp][] = [
     ['a wrong key', () => ({ client: market.newClient('byk_wrong') }), /SERVICE_API_KEY.*gateway:write/],
     [
       'a base URL without /v1',
@@ -314,13 +308,7 @@ describe('selling 5: misconfiguration is reported', () => {
     ['a description of two lines', () => ({ description: 'a\nb' }), /description/],
     [
       'nothing listening',
-      async () => {
-        const server = createServer().listen(0, '127.0.0.1')
-        await once(server, 'listening')
-        const { port } = server.address() as AddressInfo
-        server.close()
-        return { client: new Boltyard({ apiKey: 'byk_x', baseUrl: `http://127.0.0.1:${port}/v1`, maxRetries: 0 }) }
-      },
+      () => ({ client: new Boltyard({ apiKey: 'byk_x', baseUrl: `${NOWHERE}/v1`, maxRetries: 0 }) }),
       /could not be reached/,
     ],
   ]
@@ -331,7 +319,7 @@ describe('selling 5: misconfiguration is reported', () => {
       vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(String(line)))
       // A minute after any warning from another test.
       vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000 * ++minutes)
-      const charge = nextPaywall({ ...market.terms, patienceMs: 500, ...(await options()) }, () => new Response('free'))
+      const charge = nextPaywall({ ...market.terms, ...options() }, () => new Response('free'))
       for (let time = 0; time < 2; time++) {
         const answer = await charge(new Request('http://shop/joke'))
         expect([answer.status, challengesIn(answer)]).toEqual([503, []])
@@ -394,9 +382,10 @@ describe('selling 8: a reusable L402 credential is verified in the process', () 
   test('once the gateway has accepted it, it is not asked again', async () => {
     const shop = await open({ ...market.terms, protocol: 'l402' })
     const credential = await market.buy(shop.url('/jokes/1'))
+    expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
     market.wire.seen.length = 0
-    for (let time = 0; time < 5; time++) expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
-    expect(asked()).toEqual(['redeem'])
+    for (let time = 0; time < 4; time++) expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
+    expect(asked()).toEqual([])
     expect(types()).toEqual(['challenged', ...Array(5).fill('delivered')])
     // A forged credential is a different one.
     expect((await present(shop.url('/jokes/1'), `${credential.slice(0, -1)}${credential.endsWith('0') ? 1 : 0}`)).status).toBe(
@@ -422,6 +411,7 @@ describe('selling 8: a reusable L402 credential is verified in the process', () 
 
 describe('selling 10: unpaid visits are limited', () => {
   const visit = (url: string, address: string): Promise<Response> => fetch(url, { headers: { 'x-forwarded-for': address } })
+  const payments = async (): Promise<number> => (await storeOf(market.server)`SELECT 1 FROM gateway_payments`).length
 
   test.each(SHOPS.slice(0, 3))(
     '%s: unpaid visits per address are limited, even if concurrent; a paid one frees its slot',
@@ -431,6 +421,7 @@ describe('selling 10: unpaid visits are limited', () => {
       const [here, there] = [`192.0.2.${SHOPS.findIndex(([shop]) => shop === name)}`, `198.51.100.${name.length}`]
       const shop = await openShop({ ...market.terms, maxOpenVisits: 3 })
       const url = shop.url('/jokes/1')
+      const before = await payments()
       const answers = await Promise.all(Array.from({ length: 10 }, () => visit(url, here)))
       const open = answers.filter(({ status }) => status === 402)
       const limited = answers.filter(({ status }) => status === 429)
@@ -439,7 +430,7 @@ describe('selling 10: unpaid visits are limited', () => {
         expect([challengesIn(answer), answer.headers.get('cache-control')]).toEqual([[], 'no-store'])
         expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
       }
-      expect(asked().filter((name) => name === 'payments')).toHaveLength(3)
+      expect((await payments()) - before).toBe(3)
       expect(types().filter((type) => type === 'limited')).toHaveLength(7)
       expect((await visit(shop.url('/public'), here)).status).toBe(429)
       expect((await visit(url, there)).status).toBe(402)

@@ -6,7 +6,7 @@ import { paywall } from '../src/paywall/adapters/express.ts'
  * A shop in its own process, with the key and the service's address in its environment. It prints its address, and a line when /endless has
  * started.
  */
-const terms = { nodeId: process.env.NODE_ID ?? '', amountSat: 10 }
+const terms = { nodeId: process.env.NODE_ID ?? '', amountSat: 10, patienceMs: 120_000 }
 const app = express()
 app.get('/jokes/:id', paywall(terms), (_request, response) => {
   response.send('joke')

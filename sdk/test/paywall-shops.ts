@@ -52,6 +52,8 @@ const newShop = (): Omit<Shop, 'url'> => ({ delivered: 0, started: 0, closed: 0,
 
 async function opened(server: Server, shop: Omit<Shop, 'url'>): Promise<Shop> {
   servers.push(server)
+  // The client closes idle connections. A server that does so meets requests that a busy machine has held up.
+  server.keepAliveTimeout = 0
   server.on('connection', (socket) => socket.once('close', () => shop.closed++))
   if (!server.listening) await once(server, 'listening')
   const { port } = server.address() as AddressInfo

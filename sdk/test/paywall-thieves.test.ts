@@ -22,9 +22,7 @@ const servers: Server[] = []
 beforeAll(async () => {
   market = await Market.open()
 })
-beforeEach(() => {
-  market.events.length = 0
-})
+beforeEach(() => market.renew())
 afterAll(() => {
   for (const server of servers) server.close()
 })
@@ -40,7 +38,7 @@ async function listening(server: Server): Promise<string> {
 
 const sourceOf = (file: string): string => new URL(`../src/${file}`, import.meta.url).href
 
-const opened = (listener: RequestListener): Promise<string> => listening(createServer(listener))
+const opened = (listener: RequestListener): Promise<string> => listening(createServer({ keepAliveTimeout: 0 }, listener))
 
 function gate(): { wait: Promise<void>; open: () => void } {
   let open = (): void => undefined

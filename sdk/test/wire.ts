@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import type { AddressInfo } from 'node:net'
 import { afterAll } from 'vitest'
 
-export type Seen = { method: string; path: string; idempotencyKey: string | undefined; atMs: number }
+/** Retries of a request have the same body. */
+export type Seen = { method: string; path: string; idempotencyKey: string | undefined; body: string; atMs: number }
 /**
  * What happens to one request in transit. `lose answer`: the service handles it, but the response is lost. `cut`: it never arrives. `swallow`:
  * it never arrives, and the connection stays open. Otherwise, a response from a proxy.
@@ -41,12 +42,19 @@ export class Wire {
       incoming.on('data', (chunk) => chunks.push(chunk))
       incoming.on('end', () => {
         const { method = '', url: path = '', headers } = incoming
-        this.seen.push({ method, path, idempotencyKey: headers['idempotency-key']?.toString(), atMs: Date.now() })
+        const body = Buffer.concat(chunks)
+        this.seen.push({
+          method,
+          path,
+          idempotencyKey: headers['idempotency-key']?.toString(),
+          body: body.toString(),
+          atMs: Date.now(),
+        })
         const fault = (this.faultsOn.test(path) ? this.faults.shift() : undefined) ?? 'pass'
         if (fault === 'swallow') return
         if (fault === 'cut') return incoming.socket.destroy()
         if (typeof fault === 'object') return response.writeHead(fault.status, fault.headers).end(fault.body ?? '')
-        const forward = (): void => this.#forward(incoming, Buffer.concat(chunks), response, fault)
+        const forward = (): void => this.#forward(incoming, body, response, fault)
         setTimeout(() => void this.ready.then(forward), this.holdMs)
       })
     })
