@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { afterAll } from 'vitest'
 import { paymentIdOf } from '../../sdk/src/index.ts'
-import { charge, type Protocol, redeem } from '../../server/test/support/gateway.ts'
+import { type Protocol, redeem, untilKnown } from '../../server/test/support/gateway.ts'
 import type { Owner } from '../../server/test/support/nodes.ts'
 
 const PRICE_SAT = 250
@@ -35,6 +35,8 @@ export class Merchant {
     this.#server = createServer((request, response) => {
       this.#serve(request, response).catch((error) => response.writeHead(500).end(String(error)))
     })
+    // The client closes idle connections. A server that does so meets requests that a busy machine has held up.
+    this.#server.keepAliveTimeout = 0
     open.add(this)
   }
 
@@ -81,7 +83,7 @@ export class Merchant {
       return void setTimeout(() => request.socket.destroy(), 100)
     }
     if (mood === 'deaf') return this.#ask(pathname, Number(searchParams.get('sat') ?? PRICE_SAT), response)
-    const answer = await redeem(this.#owner, paymentIdOf(authorization) ?? 'pay_none', authorization)
+    const answer = await untilKnown(() => redeem(this.#owner, paymentIdOf(authorization) ?? 'pay_none', authorization))
     if (answer.status !== 200) return this.#ask(pathname, PRICE_SAT, response)
     const { receipt } = answer.json()
     response.writeHead(200, receipt === undefined ? {} : { 'payment-receipt': receipt }).end(GOODS)
@@ -92,11 +94,10 @@ export class Merchant {
     const lines: string[] = []
     for (const offer of pathname.slice(1).split('+')) {
       const protocol: Protocol = offer === 'mpp' ? 'mpp' : 'l402'
-      const { challenge } = await charge(
-        this.#owner,
-        { node: { id: this.#nodeId } as any },
-        { amountSat, protocol, description: 'Weather' },
-      )
+      const json = { nodeId: this.#nodeId, amountSat, protocol, description: 'Weather' }
+      const answer = await untilKnown(() => this.#owner.send('POST', '/gateway/payments', { json }))
+      if (answer.status !== 201) throw new Error(`${answer.status} ${answer.text}`)
+      const { challenge } = answer.json()
       lines.push(offer === 'lsat' ? challenge.replace(/^L402/, 'LSAT') : challenge)
     }
     response.writeHead(402, { 'www-authenticate': lines, 'cache-control': 'no-store' }).end('pay first')

@@ -1,6 +1,8 @@
-import { credentialOf, invoiceIn, newMerchant, parametersOf } from '../../server/test/support/gateway.ts'
+import { afterAll } from 'vitest'
+import { MOST_RELEASES } from '../../server/src/store/payments/deliveries.ts'
+import { credentialOf, invoiceIn, newMerchant, parametersOf, storeOf } from '../../server/test/support/gateway.ts'
 import type { Created, Owner } from '../../server/test/support/nodes.ts'
-import { type Server, startServer } from '../../server/test/support/server.ts'
+import { eventually, type Server, startServer } from '../../server/test/support/server.ts'
 import { Boltyard } from '../src/boltyard.ts'
 import type { PaywallEvent } from '../src/paywall/events.ts'
 import type { Protocol } from '../src/types.ts'
@@ -8,6 +10,21 @@ import { Wire } from './wire.ts'
 
 /** Longer than any pause of a busy machine: requests only time out in tests of timeouts, which set their own. */
 export const PATIENCE_MS = 120_000
+
+/**
+ * Paywalls retry until the gateway knows the outcome of each delivery, and complain on stderr. If the service stopped first, they would do
+ * so while later test files run in this process.
+ */
+const servers = new Set<Server>()
+afterAll(async () => {
+  for (const server of servers)
+    await eventually(async () => {
+      const held = await storeOf(server)`
+        SELECT 1 FROM paid_payments WHERE held_until IS NOT NULL AND redeem_request_id LIKE '________-____-____-____-____________'
+          AND coalesce(cardinality(released_request_ids), 0) < ${MOST_RELEASES}`
+      return held.length === 0
+    }, 'all deliveries to be confirmed or released')
+})
 
 /** The service, a merchant with two nodes, the connection between them, and a customer with a wallet. */
 export class Market {
@@ -34,6 +51,7 @@ export class Market {
 
   /** The key of a new account. */
   static async on(server: Server): Promise<Market> {
+    servers.add(server)
     const owner = await newMerchant(server)
     const nodes = await Promise.all([owner.createReady(), owner.createReady()])
     const market = new Market(server, owner, nodes)

@@ -18,10 +18,7 @@ let market: Market
 beforeAll(async () => {
   market = await Market.open()
 })
-beforeEach(() => {
-  market.paid = 0
-  market.events.length = 0
-})
+beforeEach(() => market.renew())
 
 type Got = { status: number; text: string }
 type Asking = { method?: 'GET' | 'HEAD'; signal?: AbortSignal }

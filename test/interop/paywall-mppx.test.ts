@@ -24,7 +24,6 @@ beforeAll(async () => {
 })
 beforeEach(() => {
   market.paid = 0
-  market.events.length = 0
 })
 
 const lightning = lightningOf((invoice) => market.wallet.payInvoice({ invoice }))
@@ -50,16 +49,24 @@ describe('a tool of an MCP server', () => {
 
   function makeServer(): McpServer {
     const server = new McpServer({ name: 'jokes', version: '1.0.0' })
-    server.registerTool(
-      'joke',
-      { inputSchema: { topic: z.string() } },
-      chargeForTool({ ...market.terms, tool: 'joke', amountSat: ({ topic }) => topic.length }, async ({ topic }) => {
-        calls.push(topic)
-        if (topic === 'throws') throw new Error('no joke')
-        if (topic === 'fails') return { isError: true, content: [{ type: 'text', text: 'no joke' }] }
-        return { content: [{ type: 'text', text: JOKE }], _meta: { mood: 'dry' } }
-      }),
-    )
+    // The same tool, for the same payments, in a shop that gives up sooner.
+    for (const [name, patience] of [
+      ['joke', {}],
+      ['hurried_joke', { patienceMs: 1_000 }],
+    ] as const)
+      server.registerTool(
+        name,
+        { inputSchema: { topic: z.string() } },
+        chargeForTool(
+          { ...market.terms, ...patience, tool: 'joke', amountSat: ({ topic }) => topic.length },
+          async ({ topic }) => {
+            calls.push(topic)
+            if (topic === 'throws') throw new Error('no joke')
+            if (topic === 'fails') return { isError: true, content: [{ type: 'text', text: 'no joke' }] }
+            return { content: [{ type: 'text', text: JOKE }], _meta: { mood: 'dry' } }
+          },
+        ),
+      )
     server.registerTool(
       'pun',
       {},
@@ -72,7 +79,7 @@ describe('a tool of an MCP server', () => {
   beforeAll(async () => {
     const sessions = new Map<string, StreamableHTTPServerTransport>()
     const tools = makeServer()
-    const http = createServer(async (request, response) => {
+    const http = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
       const known = sessions.get(String(request.headers['mcp-session-id']))
       if (known) return known.handleRequest(request, response)
       const transport: StreamableHTTPServerTransport = new StreamableHTTPServerTransport({
@@ -181,7 +188,7 @@ describe('a tool of an MCP server', () => {
   test('the gateway is down: an error for the model to read, without a challenge', async () => {
     const credential = await bought(joke('beer'))
     market.wire.faults = Array(100).fill('cut')
-    const result = await callWith(credential, joke('beer'))
+    const result = await callWith(credential, { ...joke('beer'), name: 'hurried_joke' })
     market.wire.faults = []
     expect(result).toEqual({ isError: true, content: [{ type: 'text', text: expect.stringMatching(/Do not pay again/) }] })
     expect((await callWith(credential, joke('beer'))).isError).toBeUndefined()

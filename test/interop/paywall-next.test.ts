@@ -44,7 +44,7 @@ test.skipIf(!process.env.FULL)(
     })
     try {
       const url = `http://127.0.0.1:${port}/api/joke`
-      await eventually(async () => (await fetch(url)).status === 402, 'Next to serve', 30_000)
+      await eventually(async () => (await fetch(url)).status === 402, 'Next to serve')
       const answer = await fetchWithL402(url, {}, { wallet: market.wallet })
       expect([answer.status, await answer.json()]).toEqual([200, { joke: expect.any(String) }])
       expect([answer.headers.get('cache-control'), market.paid]).toEqual(['private', 1])
@@ -53,5 +53,5 @@ test.skipIf(!process.env.FULL)(
       await once(next, 'close')
     }
   },
-  300_000,
+  1_200_000,
 )

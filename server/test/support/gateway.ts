@@ -29,6 +29,15 @@ export function redeem(merchant: Owner, id: string, credential: unknown, more: o
   return merchant.send('POST', `/gateway/payments/${id}/redeem`, { json: { credential, ...more } })
 }
 
+/** A shop asks again while the node does not answer in time, as the SDK does: some customers pay every further challenge. */
+export function untilKnown(ask: () => Promise<Answer>): Promise<Answer> {
+  return eventually(async () => {
+    const answer = await ask()
+    if (answer.status === 502 || answer.text.includes('"not_settled"')) throw new Error(answer.text)
+    return answer
+  }, 'the node to answer')
+}
+
 /** A customer's wallet: pays the invoice of a challenge and learns the preimage. */
 export async function pay(server: Server, { challenge }: { challenge: string }): Promise<string> {
   const answer = await server.operator('POST', '/sandbox/pay', { json: { invoice: invoiceIn(challenge) } })
