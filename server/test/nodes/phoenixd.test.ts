@@ -1,13 +1,15 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { Sql } from '../../src/store/db.ts'
 import { daemonsIn, program, versions, Yard } from '../support/crash.ts'
+import { endOperation, looks, wantedFor } from '../support/deadlines.ts'
 import { eventually, temporaryDirectory } from '../support/server.ts'
 
-// Real services are started and killed over and over.
 /** phoenixd's behaviour when things go wrong, without phoenixd: executables that each do one such thing. */
 
-const DEADLINE_SECONDS = 4
+/** Reached only when a test says so. */
+const DEADLINE_SECONDS = 3_600
 
 /** What it prints until it has found its peer. */
 const FIRST_LINES = ['datadir: x', 'chain: Mainnet', 'nodeid: 02aa', 'connecting to lightning peer...']
@@ -38,32 +40,29 @@ const startsOf = (yard: Yard, id: string): number => logOf(yard, id).split('data
 
 describe('without a peer', () => {
   test('provisioning, then failed with the reason; its process is left alone', async () => {
-    const { yard, id } = await phoenixd('exec sleep 1000')
+    const { yard, id } = await phoenixd('exec sleep 10000')
+    const sql = yard.sql()
+    const waitsForPeer = sql`phase = 'waiting_for_peer'`
     const daemon = await eventually(() => yard.daemon(id), 'the process')
     expect((await yard.view(id)).status).toBe('provisioning')
+    await wantedFor(sql, id, DEADLINE_SECONDS, waitsForPeer)
     const view = await yard.becomes(id, 'failed')
     expect(view.failureMessage).toMatch(/has not reached its Lightning peer yet.*automatically/)
     // Several checks later, it is the same process, and the only one there ever was.
-    const sql = yard.sql()
-    const [first] = await sql<{ epoch: number }[]>`SELECT lease_epoch AS epoch FROM nodes`
-    await eventually(async () => {
-      const [row] = await sql<{ epoch: number }[]>`SELECT lease_epoch AS epoch FROM nodes`
-      return row && first && row.epoch >= first.epoch + 4
-    }, 'more looks')
+    await looks(sql, id, 4)
     expect(yard.daemon(id)).toEqual(daemon)
     expect(startsOf(yard, id)).toBe(1)
     expect((await yard.view(id)).status).toBe('failed')
 
     // Even after the service was down.
     await yard.restart('SIGKILL')
-    await eventually(
-      async () => (await sql`SELECT 1 FROM nodes WHERE phase = 'waiting_for_peer' AND lease_until IS NULL`).length === 1,
-      'a look',
-    )
+    await looks(sql, id, 1)
     expect(yard.daemon(id)).toEqual(daemon)
 
     // Start waits for it and does not restart it.
-    const start = await yard.restart('SIGTERM', { OPERATION_TIMEOUT_SECONDS: '1' }).then(() => yard.v1('POST', `/${id}/start`))
+    const starting = yard.v1('POST', `/${id}/start`)
+    await endOperation(sql, id, waitsForPeer)
+    const start = await starting
     expect([start.status, start.json().error.code]).toEqual([502, 'payment_service_unavailable'])
     expect(start.json().error.message).toMatch(/peer/)
     expect(yard.daemon(id)).toEqual(daemon)
@@ -75,19 +74,38 @@ describe('without a peer', () => {
 })
 
 describe('a phoenixd that does not work', () => {
-  const cases: [string, string, RegExp][] = [
+  /** The last exit is recorded, and the next start has not begun. */
+  const isDown = (sql: Sql) =>
+    sql`lease_until IS NULL AND history->>'startedAtMs' IS NULL AND jsonb_array_length(history->'exitsMs') > 0`
+
+  test.each<[string, string, RegExp]>([
     ['exits with 0 at once', 'echo "2026-01-01 00:00:00 shutting down..."; exit 0', /exited unexpectedly.*shutting down/],
     ['exits with 1 at once', 'echo "cannot open the database"; exit 1', /exited unexpectedly.*cannot open the database/],
     ['says nothing and dies', 'exec > /dev/null; kill -9 $$', /exited unexpectedly/],
-    ['takes connections and never answers', serving('() => undefined'), /did not respond in time.*restart the node/],
-  ]
-  test.each(cases)('%s: failed, with an actionable message', async (_name, script, message) => {
+  ])('%s: failed, with an actionable message', async (_name, script, message) => {
+    const beganAt = performance.now()
     const { yard, id } = await phoenixd(script)
+    const sql = yard.sql()
+    await wantedFor(sql, id, DEADLINE_SECONDS, isDown(sql))
     const view = await yard.becomes(id, 'failed')
     expect(view.failureMessage).toMatch(message)
     expect(daemonsIn(yard.dataDir).length).toBeLessThanOrEqual(1)
-    // Retried with growing delays: 1, 2 and 4 s fit into the elapsed time.
-    expect(startsOf(yard, id)).toBeLessThanOrEqual(5)
+    // Retried with growing delays: 1, 2, 4 … s.
+    const starts = startsOf(yard, id)
+    expect(performance.now() - beganAt).toBeGreaterThan(1_000 * (2 ** (starts - 1) - 1))
+    await yard.expectOk(yard.v1('DELETE', `/${id}`))
+    await eventually(() => yard.daemon(id) === undefined, 'it to be gone')
+  })
+
+  test('takes connections and never answers: failed, with an actionable message', async () => {
+    const { yard, id } = await phoenixd(serving("() => console.log('asked')"))
+    // Until it listens, it looks as if it waited for its peer.
+    await eventually(() => logOf(yard, id).includes('asked'), 'the first query')
+    const sql = yard.sql()
+    await wantedFor(sql, id, DEADLINE_SECONDS, sql`true`)
+    const view = await yard.becomes(id, 'failed')
+    expect(view.failureMessage).toMatch(/did not respond in time.*restart the node/)
+    expect(daemonsIn(yard.dataDir).length).toBeLessThanOrEqual(1)
     await yard.expectOk(yard.v1('DELETE', `/${id}`))
     await eventually(() => yard.daemon(id) === undefined, 'it to be gone')
   })
@@ -101,9 +119,11 @@ describe('a phoenixd that does not work', () => {
   })
 
   test('is missing: failed, with that reason', async () => {
-    const settings = { NODE_SOFTWARE: 'phoenixd', PROVISION_DEADLINE_SECONDS: '1', OPERATOR_TOKEN: 'x'.repeat(32) }
+    const settings = { NODE_SOFTWARE: 'phoenixd', OPERATOR_TOKEN: 'x'.repeat(32) }
     const yard = await new Yard({ env: { ...settings, ...versions({ '0.8.0': '/nonexistent/phoenixd' }) } }).start()
     const { node } = await yard.create()
+    const sql = yard.sql()
+    await wantedFor(sql, node.id, DEADLINE_SECONDS, isDown(sql))
     expect((await yard.becomes(node.id, 'failed')).failureMessage).toMatch(/\/nonexistent\/phoenixd/)
   })
 })
@@ -112,7 +132,7 @@ test.each([
   ['mainnet', undefined],
   ['testnet', '--chain=testnet'],
 ])('%s: its arguments', async (chain, argument) => {
-  const { yard, id } = await phoenixd('echo "arguments: $*"; exec sleep 1000', { NODE_CHAIN: chain })
+  const { yard, id } = await phoenixd('echo "arguments: $*"; exec sleep 10000', { NODE_CHAIN: chain })
   const line = await eventually(() => /^arguments: (.*)$/m.exec(logOf(yard, id))?.[1], 'the arguments')
   const args = line.split(' ')
   expect(args.filter((one) => one.startsWith('--chain'))).toEqual(argument ? [argument] : [])
