@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer as createHttpServer, type RequestListener, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import { FULL, LIMITED, startNetwork, type TestNode } from '../../../sandboxd/test/harness.ts'
 import {
@@ -90,7 +90,8 @@ describe('C26: what is known about funds', () => {
   })
 })
 
-const LIMIT_MS = 5_000
+/** Never reached by an answer that comes. */
+const LIMIT_MS = 120_000
 const HASH = 'ab'.repeat(32)
 const PREIMAGE = 'cd'.repeat(32)
 const INVOICE = 'lnbcrt1secretinvoice'
@@ -118,6 +119,7 @@ describe('a daemon', () => {
   }
 
   test('C34: creates the requested invoice, which passes our checks', async () => {
+    const beforeSeconds = Math.floor(Date.now() / 1000)
     const { paymentHash, read } = await create()
     expect(read).toEqual({
       network: 'regtest',
@@ -128,7 +130,8 @@ describe('a daemon', () => {
       timestampSeconds: expect.any(Number),
       expirySeconds: 300,
     })
-    expect(Math.abs((read?.timestampSeconds ?? 0) - Date.now() / 1000)).toBeLessThan(30)
+    expect(read?.timestampSeconds).toBeGreaterThanOrEqual(beforeSeconds)
+    expect(read?.timestampSeconds).toBeLessThanOrEqual(Date.now() / 1000)
     expect((await payee.incoming(paymentHash)).externalId).toBe('pay_1')
   })
 
@@ -388,7 +391,7 @@ describe('a node that does not respond', () => {
     const before = performance.now()
     expect(await all(address, 300)).toEqual(unreachable)
     expect(performance.now() - before).toBeGreaterThan(250)
-    expect(performance.now() - before).toBeLessThan(20_000)
+    expect(performance.now() - before).toBeLessThan(60_000)
     await eventually(() => address.openNow() === 0, 'the connections to be closed')
   })
 
@@ -401,8 +404,8 @@ describe('a node that does not respond', () => {
   ])('closes the connection %s: unreachable at once, and not asked again', async (_name, reply) => {
     const address = await listening(createServer((socket) => socket.once('data', () => reply(socket))))
     const before = performance.now()
-    expect(await all(address, 20_000)).toEqual(unreachable)
-    expect(performance.now() - before).toBeLessThan(15_000)
+    expect(await all(address)).toEqual(unreachable)
+    expect(performance.now() - before).toBeLessThan(LIMIT_MS / 2)
     expect(address.connections()).toBe(3)
   })
 
@@ -415,8 +418,8 @@ describe('a node that does not respond', () => {
     const address = await listening(createServer((socket) => socket.once('data', () => socket.write(bytes))))
     const before = performance.now()
     const refused = { answer: 'refused', why: `the answer is ${why}` }
-    expect(await all(address, 20_000)).toEqual([refused, refused, { answer: 'silent' }])
-    expect(performance.now() - before).toBeLessThan(15_000)
+    expect(await all(address)).toEqual([refused, refused, { answer: 'silent' }])
+    expect(performance.now() - before).toBeLessThan(LIMIT_MS / 2)
     await eventually(() => address.openNow() === 0, 'the connections to be closed')
   })
 
@@ -447,15 +450,15 @@ describe('a node that does not respond', () => {
       else waiting.push(response)
     })
     const quick = await saying(200, made)
-    const stuck = Array.from({ length: 32 }, () => invoiceFrom(slow, 20_000))
+    const stuck = Array.from({ length: 32 }, () => invoiceFrom(slow))
     await eventually(() => waiting.length === 32, 'thirty-two requests')
     const before = performance.now()
     expect(await invoiceFrom(slow, 300)).toEqual({ answer: 'unreachable' })
-    expect(performance.now() - before).toBeLessThan(15_000)
+    expect(performance.now() - before).toBeLessThan(LIMIT_MS / 2)
     expect(slow.connections()).toBe(32)
     expect(await invoiceFrom(quick)).toMatchObject({ answer: 'invoice' })
     expect(await infoFrom(slow)).toMatchObject({ answer: 'info' })
-    const next = invoiceFrom(slow, 20_000)
+    const next = invoiceFrom(slow)
     for (const response of waiting.splice(0)) response.end(JSON.stringify(made))
     for (const answer of await Promise.all(stuck)) expect(answer).toMatchObject({ answer: 'invoice' })
     // The one that timed out is never sent; the one after it is.
@@ -490,9 +493,10 @@ describe('connections are kept', () => {
 
   test('sequential requests share one, and we close it before a daemon would', async () => {
     const address = await daemon(answers)
+    const before = performance.now()
+    // However long a pause, no idle timer can run between an answer and the next request: both are in one turn of the event loop.
     for (let round = 0; round < 5; round++) expect(await invoiceFrom(address)).toMatchObject({ answer: 'invoice' })
     expect([address.connections(), address.openNow()]).toEqual([1, 1])
-    const before = performance.now()
     await eventually(() => address.openNow() === 0, 'the connection to be closed')
     expect(performance.now() - before).toBeGreaterThan(IDLE_CONNECTION_MS - 500)
     expect(IDLE_CONNECTION_MS).toBeLessThan(5_000)
@@ -543,15 +547,29 @@ describe('connections are kept', () => {
   })
 
   test('a repeated request keeps the original timeout', async () => {
+    let repeated = (): void => undefined
+    const isRepeated = new Promise<void>((resolve) => {
+      repeated = resolve
+    })
     const address = await daemon(
       answers,
-      (socket) => setTimeout(() => socket.end(), 3_000),
-      () => undefined,
+      (socket) => {
+        vi.advanceTimersByTime(3_000)
+        socket.end()
+      },
+      () => repeated(),
     )
     await invoiceFrom(address)
-    const before = performance.now()
-    expect(await invoiceFrom(address, 4_000)).toEqual({ answer: 'unreachable' })
-    expect(performance.now() - before).toBeLessThan(6_500)
+    // Of this process only: sockets have timers of their own.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const reply = invoiceFrom(address, 4_000)
+    await isRepeated
+    vi.advanceTimersByTime(999)
+    expect(vi.getTimerCount()).toBe(1)
+    vi.advanceTimersByTime(1)
+    expect(vi.getTimerCount()).toBe(0)
+    expect(await reply).toEqual({ answer: 'unreachable' })
     expect(address.requests()).toBe(3)
   })
 
