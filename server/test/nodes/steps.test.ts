@@ -28,7 +28,7 @@ const outcomeOf = (node: NodeRow): Outcome => ({
   phase: 'written by the test',
   version: node.version,
   history: node.history,
-  recheckMs: 60_000,
+  recheckMs: 3_600_000,
   hasFunds: undefined,
   shows: undefined,
   ends: undefined,

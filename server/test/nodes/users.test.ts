@@ -150,7 +150,9 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     await owner.act(made.node.id, 'stop')
     as(uid, 'cd "$2" && rm seed.dat && ln -s "$1" seed.dat.new', canary, directory)
     // As after a death between starting the process and recording it: only then is a seed written where the node's user has been.
-    await server.sql()`UPDATE nodes SET history = history || '{"version": null}' WHERE id = ${made.node.id}`
+    // The new epoch fences off a step under way, which would undo this.
+    await server.sql()`
+      UPDATE nodes SET lease_epoch = lease_epoch + 1, history = history || '{"version": null}' WHERE id = ${made.node.id}`
     expect((await owner.act(made.node.id, 'start')).status).toBe('ready')
     expectUntouched()
     expect(lstatSync(join(directory, 'seed.dat')).isFile()).toBe(true)
@@ -172,7 +174,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
   })
 
   test('security 2: a forged record that names another process has no effect: its own process is stopped, the other lives', async () => {
-    const victim = spawn('sleep', ['600'], { stdio: 'ignore', env: {} })
+    const victim = spawn('sleep', ['10000'], { stdio: 'ignore', env: {} })
     const own = runningPidOf(server, made.node)
     const forged = { attempt: 'x', port: 1, version: '0.8.0', run: 1, logFrom: 0, process: identify(victim.pid ?? 0) }
     as(uid, 'cd "$1" && printf %s "$2" > run.json', directoryOf(server, made.node), JSON.stringify(forged))
@@ -245,7 +247,9 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     await eventually(() => heard === 'listening', 'the squatter')
     expect(listenerUid(port)).toBe(otherUid)
     // As if it were still up: what a request would find between the node's death and its next start.
-    await sql`UPDATE nodes SET desired_state = 'running', status = 'ready', next_at = now() + interval '1 hour' WHERE id = ${made.node.id}`
+    await sql`
+      UPDATE nodes SET lease_epoch = lease_epoch + 1, desired_state = 'running', status = 'ready', next_at = now() + interval '1 hour'
+      WHERE id = ${made.node.id}`
     const basic = `Basic ${Buffer.from(`:${made.credentials.password}`).toString('base64')}`
     const answer = await server.send('GET', `/n/${made.node.id}/getinfo`, { headers: { authorization: basic } })
     expect(answer.status).toBe(502)

@@ -20,6 +20,8 @@ test('reliability 10: an answer that arrived in time counts, even if this proces
   const [port] = await once(node, 'message')
   const look = (timeoutMs: number) => ask({ host: '127.0.0.1', port }, 'password', { path: '/' }, timeoutMs)
   await look(60_000)
+  // It counts an answer only after it has sent it.
+  Atomics.wait(answered, 0, 0, 60_000)
   const timeoutMs = 300
   const reply = look(timeoutMs)
   // The request is sent, on the kept connection.
