@@ -26,7 +26,8 @@ const errorOf = (work: PromiseLike<unknown>): Promise<unknown> =>
 const pidOf = (text: string): Promise<number> =>
   eventually(async () => {
     const [row] = await admin<{ pid: number }[]>`
-      SELECT pid FROM pg_stat_activity WHERE query LIKE ${`${text}%`} AND pid <> pg_backend_pid() ORDER BY query_start DESC LIMIT 1`
+      SELECT pid FROM pg_stat_activity
+      WHERE datname = current_database() AND query LIKE ${`${text}%`} AND pid <> pg_backend_pid() ORDER BY query_start DESC LIMIT 1`
     return row?.pid
   }, text)
 
@@ -40,7 +41,7 @@ test('values come back as they went in; an integer that a number cannot hold is 
 })
 
 test('a statement whose connection breaks says that the store is down; the next one gets another connection', async () => {
-  const broken = errorOf(sql`SELECT pg_sleep(60)`)
+  const broken = errorOf(sql`SELECT pg_sleep(600)`)
   await admin`SELECT pg_terminate_backend(${await pidOf('SELECT pg_sleep')})`
   expect(isStoreDown(await broken)).toBe(true)
   expect(await sql`SELECT 1 AS one`).toEqual([{ one: 1 }])
@@ -95,20 +96,37 @@ test('a listener is notified, and learns that it may have missed something after
   await eventually(() => starts === 1, 'listening to begin')
   await admin`SELECT pg_notify('test_channel', 'one')`
   await eventually(() => heard.includes('one'), 'the first')
-  await admin`SELECT pg_terminate_backend(${await pidOf('LISTEN')})`
+  await admin`SELECT pg_terminate_backend(${await pidOf('LISTEN "test_channel"')})`
   await eventually(() => starts === 2, 'listening to begin again')
   await admin`SELECT pg_notify('test_channel', 'two')`
   await eventually(() => heard.includes('two'), 'the second')
   stop()
 })
 
-test('closing waits for running statements, aborts slow ones, and then the store is down', async () => {
-  const [short, long] = [errorOf(sql`SELECT pg_sleep(0.1)`), errorOf(sql`SELECT pg_sleep(600)`)]
-  await pidOf('SELECT pg_sleep(600)')
-  await sql.end({ timeoutMs: 1_000 })
-  expect(await short).toBeUndefined()
-  expect(isStoreDown(await long)).toBe(true)
+test('closing waits for running statements, and then the store is down', async () => {
+  let ended: Promise<void> | undefined
+  let isEnded = false
+  let running: Promise<unknown> | undefined
+  await admin.begin(async (transaction) => {
+    await transaction`LOCK TABLE things`
+    running = errorOf(sql`SELECT count(*) FROM things`)
+    await pidOf('SELECT count(*) FROM things')
+    ended = sql.end({ timeoutMs: 600_000 }).finally(() => {
+      isEnded = true
+    })
+    await transaction`SELECT 1`
+    expect(isEnded).toBe(false)
+  })
+  await ended
+  expect(await running).toBeUndefined()
   expect(isStoreDown(await errorOf(sql`SELECT 1`))).toBe(true)
+})
+
+test('closing aborts statements that are too slow', async () => {
+  const slow = errorOf(sql`SELECT pg_sleep(601)`)
+  await pidOf('SELECT pg_sleep(601)')
+  await sql.end({ timeoutMs: 100 })
+  expect(isStoreDown(await slow)).toBe(true)
 })
 
 test('an unreachable server means that the store is down', async () => {

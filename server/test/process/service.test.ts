@@ -28,10 +28,11 @@ test('once started, it responds at its URL; once closed, its port and data direc
 
 test('PORT 0: a node that the service starts before it listens gets the chosen port, not 0', async () => {
   const dataDir = temporaryDirectory()
+  const nodes = join(dataDir, 'nodes')
   const callbacks = (): string[] =>
-    readdirSync(dataDir, { recursive: true, encoding: 'utf8' })
-      .filter((path) => path.endsWith('phoenix.conf'))
-      .flatMap((path) => /^sandbox-callback=(.*)$/m.exec(readFileSync(join(dataDir, path), 'utf8'))?.[1] ?? [])
+    readdirSync(nodes).flatMap(
+      (name) => /^sandbox-callback=(.*)$/m.exec(readFileSync(join(nodes, name, 'phoenix.conf'), 'utf8'))?.[1] ?? [],
+    )
   const first = await startService(configOn(dataDir))
   await eventually(() => callbacks()[0] === first.url, 'the treasury’s node to be started')
   await first.close()
