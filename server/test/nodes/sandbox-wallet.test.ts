@@ -42,7 +42,10 @@ test('security 23: an account that paid gets the answer again; another account a
 })
 
 test('security 23: it does not buy credit, in any spelling of the invoice; the operator can', async () => {
-  const { invoice, paymentHash } = await eve.want(201, 'POST', '/credit/top-ups', { json: { amountSat: 10_000 } })
+  const { invoice, paymentHash } = await eventually(
+    () => eve.want(201, 'POST', '/credit/top-ups', { json: { amountSat: 10_000 } }),
+    'the treasury’s node to be ready',
+  )
   const before = (await eve.want(200, 'GET', '/credit')).balanceSat
   for (const written of [invoice, invoice.toUpperCase(), `lightning:${invoice}`, ` ${invoice}`])
     expect((await eve.refusal('POST', '/sandbox/pay', { json: { invoice: written } })).slice(0, 2)).toEqual([400, 'bad_request'])

@@ -208,7 +208,7 @@ function promises(start: () => Promise<Store>): void {
   test('a connection that breaks in the middle leaves nothing half-done, and a waiting instance continues', async () => {
     const address = await freshDatabase()
     const [breaking, waiting] = [connect(address), connect(address)]
-    const long = second('CREATE TABLE two (a int); SELECT pg_sleep(60)')
+    const long = second('CREATE TABLE two (a int); SELECT pg_sleep(600)')
     const broken = expect(migrate(breaking, [one, long])).rejects.toThrow()
     const sleeper = await eventually(async () => {
       const [row] = await admin<{ pid: number }[]>`

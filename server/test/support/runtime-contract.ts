@@ -104,7 +104,7 @@ export function describeRuntime(
       expect(observed).toMatchObject({ phase: 'running', nodeId: lightningId, version: expect.stringMatching(/^0\.8\.0/) })
       const address = await opened.runtime.address(node.id)
       if (!address) throw new Error('no address')
-      const answer = await getInfo(address, materialOf(node.id).restrictedPassword, 5_000)
+      const answer = await getInfo(address, materialOf(node.id).restrictedPassword, 60_000)
       expect(answer).toMatchObject({ answer: 'info', info: { nodeId: lightningId } })
     })
 
@@ -139,7 +139,7 @@ export function describeRuntime(
       await stopped(node)
       await opened.runtime.stop(node)
       const address = await opened.runtime.address(node.id)
-      if (address) expect(await getInfo(address, materialOf(node.id).restrictedPassword, 5_000)).toEqual({ answer: 'refused' })
+      if (address) expect(await getInfo(address, materialOf(node.id).restrictedPassword, 60_000)).toEqual({ answer: 'refused' })
     })
 
     test('a restarted service finds running nodes, and does not start them twice', async () => {

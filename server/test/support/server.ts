@@ -344,15 +344,19 @@ export function processesIn(directory: string): number[] {
 
 /** PostgreSQL outlives a killed service. It gets an immediate shutdown first, which frees its shared memory. */
 export async function killWhatRunsIn(directory: string): Promise<void> {
-  for (const signal of ['SIGQUIT', 'SIGKILL'] as const) {
-    for (const pid of processesIn(directory)) {
+  const isEmptyAfter = (signal?: NodeJS.Signals): boolean => {
+    const pids = processesIn(directory)
+    for (const pid of signal ? pids : []) {
       try {
         process.kill(pid, signal)
       } catch {
         // exited on its own meanwhile
       }
     }
-    const gone = await eventually(() => processesIn(directory).length === 0, 'processes to end', 3_000).catch(() => false)
-    if (gone) return
+    return pids.length === 0
   }
+  if (isEmptyAfter('SIGQUIT')) return
+  const gone = await eventually(() => isEmptyAfter(), 'processes to end', 3_000).catch(() => false)
+  // They must be gone before their directory is removed, and some may be starting others.
+  if (!gone) await eventually(() => isEmptyAfter('SIGKILL'), 'killed processes to end')
 }
