@@ -101,7 +101,7 @@ describe('a payer with an unknown outcome waits for the recipient', () => {
 
   test('once an unsure payer is refused, a late copy of its delivery is refused too, even after a restart', async () => {
     const { payer, payee } = await network()
-    const invoice = await payee.invoice({ amountSat: 1000, expirySeconds: 60 })
+    const invoice = await payee.invoice({ amountSat: 1000 })
     const decoded = (await payee.post('/decodeinvoice', { invoice: invoice.serialized })).json()
     const delivery = {
       paymentId: '11111111-2222-4333-8444-555555555555',

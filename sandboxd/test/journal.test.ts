@@ -95,7 +95,7 @@ describe('records', () => {
     )
   })
 
-  test('can be appended as soon as the previous ones are done', { timeout: 5_000 }, async () => {
+  test('can be appended as soon as the previous ones are done', async () => {
     const path = newPath()
     const { journal } = await openList(path)
     await journal.append({ n: 1 }).then(() => journal.append({ n: 2 }))

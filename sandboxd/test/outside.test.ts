@@ -388,12 +388,14 @@ describe('export', () => {
     rows.reduce((total, row) => total + Number(row[column]), 0)
 
   test('writes a file named by the second into the data directory, readable only by the owner', async () => {
+    const before = await shop.state()
     const { path, header } = await exported()
     expect(path.startsWith(join(shop.dataDir, 'exports', 'export-'))).toBe(true)
     expect(header).toBe(HEADER)
     expect(statSync(path).mode & 0o077).toBe(0)
     const seconds = Number(/export-(\d+)\.csv$/.exec(path)?.[1])
-    expect(Math.abs(seconds - (await shop.state()).nowMs / 1000)).toBeLessThan(5)
+    expect(seconds).toBeGreaterThanOrEqual(Math.floor(before.nowMs / 1000))
+    expect(seconds).toBeLessThanOrEqual((await shop.state()).nowMs / 1000)
     expect(readdirSync(join(shop.dataDir, 'exports'))).toContain(`export-${seconds}.csv`)
   })
 

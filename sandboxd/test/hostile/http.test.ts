@@ -77,7 +77,7 @@ describe('connections', () => {
     const startedAt = Date.now()
     expect((await node.get('/getinfo')).status).toBe(200)
     expect((await node.post('/createinvoice', { description: 'in the crowd' })).status).toBe(200)
-    expect(Date.now() - startedAt).toBeLessThan(20_000)
+    expect(Date.now() - startedAt).toBeLessThan(60_000)
     expect(idle.filter((socket) => socket.destroyed || socket.readyState !== 'open')).toEqual([])
     for (const socket of idle) socket.resetAndDestroy()
   })
