@@ -4,8 +4,11 @@ export class Hopeless extends Error {}
 const FIRST_PAUSE_MS = 10
 const LONGEST_PAUSE_MS = 100
 
-/** Waits for a truthy value; an error from the probe counts as "not yet". The timeout only ends what never happens. */
-export async function eventually<T>(probe: () => T | Promise<T>, what: string, timeoutMs = 120_000): Promise<NonNullable<T>> {
+/** Only ends what hangs: a machine that is busy with other tests may stall for many seconds. */
+export const PATIENCE_MS = 120_000
+
+/** Waits for a truthy value; an error from the probe counts as "not yet". */
+export async function eventually<T>(probe: () => T | Promise<T>, what: string, timeoutMs = PATIENCE_MS): Promise<NonNullable<T>> {
   const deadline = Date.now() + timeoutMs
   let last: unknown
   let pauseMs = FIRST_PAUSE_MS

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Created } from '../support/crash.ts'
-import { BEGUN, CONVERGED_MS, CrashMatrix, FUNDED_SAT, LOOKS, SPAWN, STOP } from '../support/crash-matrix.ts'
+import { BEGUN, CrashMatrix, FUNDED_SAT, LOOKS, SPAWN, STOP } from '../support/crash-matrix.ts'
 import { eventually } from '../support/server.ts'
 
 describe('Reliability 1 and 14: the operations', () => {
@@ -22,7 +22,7 @@ describe('Reliability 1 and 14: the operations', () => {
     const { yard, catalogues } = matrix
     if ((await yard.view(node.node.id)).status === 'stopped') await matrix.operate(node, 'start')
     await matrix.dieAt(point, nth, catalogues.old, () => matrix.operate(node, 'stop'))
-    await yard.becomes(node.node.id, 'stopped', CONVERGED_MS)
+    await yard.becomes(node.node.id, 'stopped')
     await matrix.allIsWell()
     expect(yard.daemon(node.node.id)).toBeUndefined()
   })
@@ -31,7 +31,7 @@ describe('Reliability 1 and 14: the operations', () => {
     const { yard, catalogues } = matrix
     if ((await yard.view(node.node.id)).status === 'ready') await matrix.operate(node, 'stop')
     await matrix.dieAt(point, nth, catalogues.old, () => matrix.operate(node, 'start'))
-    await yard.becomes(node.node.id, 'ready', CONVERGED_MS)
+    await yard.becomes(node.node.id, 'ready')
     await matrix.allIsWell()
     await answersWithItsFunds()
   })
@@ -41,7 +41,7 @@ describe('Reliability 1 and 14: the operations', () => {
     await yard.becomes(node.node.id, 'ready')
     const before = yard.daemon(node.node.id)
     await matrix.dieAt(point, nth, catalogues.old, () => matrix.operate(node, 'restart'))
-    await eventually(() => yard.daemon(node.node.id)?.startTime !== before?.startTime, 'another process', CONVERGED_MS)
+    await eventually(() => yard.daemon(node.node.id)?.startTime !== before?.startTime, 'another process')
     await matrix.operationEnded(node)
     await matrix.allIsWell()
     await answersWithItsFunds()

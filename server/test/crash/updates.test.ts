@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Created } from '../support/crash.ts'
-import { BEGUN, CONVERGED_MS, CrashMatrix, FUNDED_SAT, LOOKS, type Point, SPAWN, STOP } from '../support/crash-matrix.ts'
+import { BEGUN, CrashMatrix, FUNDED_SAT, LOOKS, type Point, SPAWN, STOP } from '../support/crash-matrix.ts'
 import { eventually } from '../support/server.ts'
 
 const COPY: Point[] = [
@@ -45,7 +45,7 @@ describe('Reliability 1 and 14: update', () => {
     const { yard, catalogues } = matrix
     const node = next()
     await matrix.dieAt(point, nth, catalogues.both, () => matrix.operate(node, 'update'))
-    await yard.shows(node.node.id, ({ updateStatus }) => updateStatus === 'updated', 'the update', CONVERGED_MS)
+    await yard.shows(node.node.id, ({ updateStatus }) => updateStatus === 'updated', 'the update')
     await matrix.allIsWell()
     await matrix.answers(node, '0.9.0')
     expect(await matrix.balanceOf(node)).toBe(FUNDED_SAT)
@@ -62,10 +62,10 @@ describe('Reliability 1 and 14: update', () => {
       const { yard, catalogues } = matrix
       const node = next()
       await matrix.dieAt(point, nth, catalogues.bad, () => matrix.operate(node, 'update'))
-      const view = await yard.shows(node.node.id, ({ updateStatus }) => updateStatus === 'failed', 'the end', CONVERGED_MS)
+      const view = await yard.shows(node.node.id, ({ updateStatus }) => updateStatus === 'failed', 'the end')
       expect(view.updateCompletedAt).not.toBeNull()
-      await yard.becomes(node.node.id, 'ready', CONVERGED_MS)
-      await eventually(() => matrix.answers(node, '0.8.0').then(() => true), 'the old version to answer', CONVERGED_MS)
+      await yard.becomes(node.node.id, 'ready')
+      await eventually(() => matrix.answers(node, '0.8.0').then(() => true), 'the old version to answer')
       await matrix.allIsWell()
       expect(await matrix.balanceOf(node)).toBe(FUNDED_SAT)
       await gone(node)

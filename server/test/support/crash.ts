@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SANDBOXD } from '../../../testing/bundles.ts'
-import { type Answer, eventually, type Key, processesIn, type Request, Server, type ServerSetup } from './server.ts'
+import { type Answer, eventually, type Key, PATIENCE_MS, processesIn, type Request, Server, type ServerSetup } from './server.ts'
 
 /** An executable for a catalog. Nodes may run as another user, so everyone may read it. */
 export function program(directory: string, name: string, script: string): string {
@@ -101,11 +101,11 @@ export class Yard extends Server {
     return (await this.v1('GET', '')).json().nodes
   }
 
-  async becomes(id: string, status: Status, timeoutMs = 120_000): Promise<NodeView> {
+  async becomes(id: string, status: Status, timeoutMs = PATIENCE_MS): Promise<NodeView> {
     return this.shows(id, (view) => view.status === status, `${id} to be ${status}`, timeoutMs)
   }
 
-  async shows(id: string, holds: (view: NodeView) => boolean, what: string, timeoutMs = 120_000): Promise<NodeView> {
+  async shows(id: string, holds: (view: NodeView) => boolean, what: string, timeoutMs = PATIENCE_MS): Promise<NodeView> {
     let last: NodeView | undefined
     return eventually(
       async () => {

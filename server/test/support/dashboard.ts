@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { expect } from 'vitest'
 import { type Credentials, Owner } from './nodes.ts'
-import { type Answer, eventually, type Request, type Server } from './server.ts'
+import { type Answer, eventually, PATIENCE_MS, type Request, type Server } from './server.ts'
 
 /** People who use the dashboard, as their browser presents them. */
 
@@ -51,7 +51,7 @@ export class Visitor {
 
   send(method: string, path: string, options: Request = {}): Promise<Answer> {
     const headers = { ...this.headers(), ...options.headers }
-    return this.server.send(method, `/dashboard/api${path}`, { timeoutMs: 60_000, ...options, headers })
+    return this.server.send(method, `/dashboard/api${path}`, { ...options, headers })
   }
 
   /** The body of a response that must have this status. */
@@ -77,7 +77,7 @@ export class Visitor {
     return { ...created, node: await this.until(created.node.id, 'ready') }
   }
 
-  until(id: string, status: DashboardNode['status'], timeoutMs = 25_000): Promise<DashboardNode> {
+  until(id: string, status: DashboardNode['status'], timeoutMs = PATIENCE_MS): Promise<DashboardNode> {
     return eventually(
       async () => {
         const node = await this.want<DashboardNode>(200, 'GET', `/nodes/${id}`)
@@ -185,7 +185,7 @@ function openStream(visitor: Visitor): Promise<Stream> {
           done()
         })
       })
-      const next = async (is: (changed: Changed) => boolean, timeoutMs = 5_000): Promise<number> => {
+      const next = async (is: (changed: Changed) => boolean, timeoutMs = PATIENCE_MS): Promise<number> => {
         const [since, seen] = [performance.now(), events.length]
         await eventually(() => events.slice(seen).some(is), 'an event', timeoutMs)
         return performance.now() - since

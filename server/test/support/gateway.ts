@@ -133,12 +133,13 @@ export function storeOf(server: Server): Database {
   return sql
 }
 
-/** The whole row, for comparison. */
+/** The whole row, for comparison; without the notes of the sweep, which may come by at any time. */
 export async function rowOf(server: Server, id: string): Promise<Record<string, unknown>> {
   const [row] = await storeOf(
     server,
   )`SELECT * FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id}`
-  return { ...row }
+  const { ask_at: _next, unpaid_at: _last, ...rest } = row ?? {}
+  return rest
 }
 
 export const sha256 = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex')

@@ -2,6 +2,7 @@ import { chmodSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
+import type { Sql } from '../../src/store/db.ts'
 import { type Answer, eventually, type Key, type Request, type Server, send, temporaryDirectory } from './server.ts'
 
 /** Nodes of a server, as seen by their owner, the operator and the machine. */
@@ -184,6 +185,24 @@ export function freezeHub(server: Server): { thaw: () => void } {
   if (pid === undefined) throw new Error('no hub')
   process.kill(pid, 'SIGSTOP')
   return { thaw: () => process.kill(pid, 'SIGCONT') }
+}
+
+/**
+ * From now on, the reconciler does not look at the node: it neither changes what is shown of it nor restarts it. A look under way is not
+ * recorded.
+ */
+export async function withhold(
+  sql: Sql,
+  { id }: { id: string },
+  shown?: Node['status'],
+): Promise<{ giveBack: () => Promise<void> }> {
+  await sql`
+    UPDATE nodes SET lease_owner = 'the test', lease_epoch = lease_epoch + 1, lease_until = now() + interval '1 hour',
+      status = coalesce(${shown ?? null}, status) WHERE id = ${id}`
+  const giveBack = async (): Promise<void> => {
+    await sql`UPDATE nodes SET lease_owner = NULL, lease_until = NULL, next_at = now() WHERE id = ${id}`
+  }
+  return { giveBack }
 }
 
 const SANDBOXD = fileURLToPath(new URL('../../../sandboxd/dist/sandboxd.cjs', import.meta.url))

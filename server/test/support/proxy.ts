@@ -11,6 +11,7 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { PassThrough, type Readable } from 'node:stream'
 import fastify, { type FastifyInstance } from 'fastify'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { PATIENCE_MS } from '../../../testing/eventually.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Edge, edgeOf } from '../../src/http/edge.ts'
 import { acceptOnlyJson } from '../../src/http/hooks/body.ts'
@@ -43,7 +44,7 @@ type ServiceOptions = { domain?: string; isByName?: boolean; connectionTimeoutMs
 /** The service as the proxy sees it: its errors, bodies and ids, and its own routes, which no node's host may reach. */
 async function service(
   limits: Partial<ProxyLimits>,
-  { domain = DOMAIN, isByName = false, connectionTimeoutMs = 800 }: ServiceOptions = {},
+  { domain = DOMAIN, isByName = false, ...listening }: ServiceOptions = {},
 ): Promise<Service> {
   const nodes: Service['nodes'] = new Map()
   const lookUp = async (id: string): Promise<NodeAddress | 'not found' | 'down'> => {
@@ -54,8 +55,7 @@ async function service(
   const lines: string[] = []
   log.on('data', (chunk) => lines.push(String(chunk)))
   const serializers = { req: (request: { url: string }) => ({ path: request.url.split('?')[0] }) }
-  // Shorter than the timeout of a paying call in these tests, as it may be in production.
-  const createServer = (service: RequestListener): Server => createListener({ service, proxy: () => proxy, connectionTimeoutMs })
+  const createServer = (service: RequestListener): Server => createListener({ service, proxy: () => proxy, ...listening })
   const app = fastify({
     serverFactory: createServer,
     bodyLimit: 64 * 1024,
@@ -70,7 +70,7 @@ async function service(
   const [byName, byPath] = [nodeTargets(domain), nodeTargets(undefined)]
   const targetOf: TargetOf = (request) => byName(request) ?? (isByName ? undefined : byPath(request))
   const options = { targetOf, lookUp, calls, edge: testEdge(), log: app.log }
-  const proxy = new NodeProxy(options, { ...PROXY_LIMITS, ...limits })
+  const proxy = new NodeProxy(options, { ...PROXY_LIMITS, answerMs: PATIENCE_MS, ...limits })
   app.addHook('preClose', async () => proxy.closeWebsockets())
   apps.push(app)
   await app.listen({ port: 0, host: '127.0.0.1' })

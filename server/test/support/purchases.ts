@@ -20,7 +20,7 @@ export const PROTOCOLS: Protocol[] = ['mpp', 'l402']
 export let server: Server
 export let merchant: Owner
 export let shop: Created
-/** A node whose events are rejected: its payments are found by polling. */
+/** A node whose events are rejected, and which the sweep asks only about invoices that a test makes due. */
 export let deaf: Created
 export let stranger: Owner
 
@@ -32,7 +32,13 @@ export async function openShop({ env, ...setup }: ServerSetup = {}): Promise<voi
 }
 
 export async function deafen(on: Server, { node }: Created): Promise<void> {
-  await storeOf(on)`UPDATE node_secrets SET webhook_secret = NULL WHERE node_id = ${node.id}`
+  const sql = storeOf(on)
+  await sql`UPDATE node_secrets SET webhook_secret = NULL WHERE node_id = ${node.id}`
+  await sql.unsafe(`
+    CREATE OR REPLACE FUNCTION not_due() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN NEW.ask_at := now() + interval '1 hour'; RETURN NEW; END $$;
+    CREATE TRIGGER not_due_${node.id} BEFORE INSERT ON gateway_payments FOR EACH ROW
+      WHEN (NEW.node_id = '${node.id}') EXECUTE FUNCTION not_due()`)
 }
 
 export const times = <T>(count: number, make: (index: number) => T): T[] =>

@@ -9,12 +9,12 @@ import { join } from 'node:path'
 import { afterAll, inject } from 'vitest'
 import { freePort } from '../../../sandboxd/test/harness.ts'
 import { SERVER } from '../../../testing/bundles.ts'
-import { eventually } from '../../../testing/eventually.ts'
+import { eventually, PATIENCE_MS } from '../../../testing/eventually.ts'
 import { copyPreparedDataDir, createDatabase, dropDatabase, type Store } from '../../../testing/postgres.ts'
 import { type Database, openStore } from '../../src/store/db.ts'
 import { mismatch, operationAt } from './answers.ts'
 
-export { eventually, freePort, type Store }
+export { eventually, freePort, PATIENCE_MS, type Store }
 
 /** The real service on a real PostgreSQL. Everything that a test file starts or writes is removed when the file has run. */
 
@@ -66,7 +66,7 @@ export function send(port: number, method: string, path: string, options: Reques
     ...options.headers,
   }
   return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(options.timeoutMs ?? 120_000)
+    const signal = AbortSignal.timeout(options.timeoutMs ?? PATIENCE_MS)
     const outgoing = request({ host, port, method, path, headers, agent, signal }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -86,16 +86,22 @@ export function send(port: number, method: string, path: string, options: Reques
   })
 }
 
-/** Sends raw bytes; returns everything received until the server closes or is silent for a moment. */
+/** Whether the text begins with a whole response. */
+function isResponse(text: string): boolean {
+  const [head = '', ...rest] = text.split('\r\n\r\n')
+  const [, length] = /^content-length: *(\d+)\r?$/im.exec(head) ?? []
+  return length !== undefined && rest.join('\r\n\r\n').length >= Number(length)
+}
+
+/** Sends raw bytes; returns everything received until the server closes, or has responded and is silent for a moment. */
 export function sendRaw(port: number, bytes: string | Buffer, quietMs = 1_000): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
     let text = ''
-    // A busy machine may take seconds to begin its response, but no time to end it.
-    socket.setTimeout(10 * quietMs, () => socket.destroy())
+    socket.setTimeout(PATIENCE_MS, () => socket.destroy())
     socket.on('data', (chunk) => {
-      socket.setTimeout(quietMs)
       text += chunk.toString('latin1')
+      if (isResponse(text)) socket.setTimeout(quietMs)
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error)
