@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { eventually, send } from '../../../sandboxd/test/harness.ts'
+import { PATIENCE_MS } from '../../../testing/eventually.ts'
 import { PROXY_LIMITS } from '../../src/http/node-proxy/proxy.ts'
 import {
   DOWN,
@@ -187,9 +188,14 @@ describe('C28: streams', () => {
 })
 
 describe('C28: times', () => {
+  /** Where every request ends by its time limit. */
   let one: Service
+  /** Where something must arrive before the limit: on a busy machine, that takes seconds. */
+  let generous: Service
+  const GENEROUS_MS = 5_000
   beforeAll(async () => {
     one = await withLimits({ answerMs: 400, payingAnswerMs: 1_500 })
+    generous = await withLimits({ answerMs: GENEROUS_MS })
   })
 
   test('C28: the real limits are 10 s, 120 s for paying calls, two idle minutes for websockets, 64 KiB and 16 MiB', () => {
@@ -226,34 +232,34 @@ describe('C28: times', () => {
       const answer = await send(one.port, 'GET', '/n/node_slow/')
       expect([answer.status, answer.json()]).toEqual([502, DOWN])
       expect(performance.now() - start).toBeGreaterThan(350)
-      expect(performance.now() - start).toBeLessThan(20_000)
     }
     await eventually(() => closed === 2, 'both connections to end')
   })
 
   test('C28: a node that falls silent during its response is cut off; one that continues slowly is not', async () => {
-    one.nodes.set('node_slow', await eagerNode((_request, response) => void response.write('half')))
-    const outgoing = await opened(one.port, '/n/node_slow/')
-    outgoing.end()
-    const [response] = await once(outgoing, 'response')
-    await expect(textOf(response)).rejects.toThrow('aborted')
-    const generous = await withLimits({ answerMs: 2_000 }, { connectionTimeoutMs: 60_000 })
     const patient = await eagerNode((_request, response) => {
-      let left = 8
+      let left = 12
       const timer = setInterval(() => {
         response.write('x')
         if (--left > 0) return
         clearInterval(timer)
         response.end()
-      }, 300)
+      }, GENEROUS_MS / 10)
     })
     generous.nodes.set('node_patient', patient)
-    expect((await send(generous.port, 'GET', '/n/node_patient/')).text).toBe('xxxxxxxx')
+    const slow = send(generous.port, 'GET', '/n/node_patient/')
+    generous.nodes.set('node_slow', await eagerNode((_request, response) => void response.write('half')))
+    const outgoing = await opened(generous.port, '/n/node_slow/')
+    outgoing.end()
+    const [response] = await once(outgoing, 'response')
+    await expect(textOf(response)).rejects.toThrow('aborted')
+    expect((await slow).text).toBe('x'.repeat(12))
   })
 
   test('C28: paying calls may take longer, longer even than a silent connection may last; only by POST and only those', async () => {
-    const limited = await withLimits({ answerMs: 400, payingAnswerMs: 60_000 })
-    const slow = await fakeNode((_request, response) => void setTimeout(() => response.end('paid'), 1_000))
+    const connectionTimeoutMs = 5_000
+    const limited = await withLimits({ answerMs: 400, payingAnswerMs: PATIENCE_MS }, { connectionTimeoutMs })
+    const slow = await fakeNode((_request, response) => void setTimeout(() => response.end('paid'), connectionTimeoutMs + 1_000))
     limited.nodes.set('node_slow', slow)
     const calls = ['payinvoice', 'payoffer', 'paylnaddress', 'lnurlpay', 'sendtoaddress', 'bumpfee', 'closechannel']
     const paid = await Promise.all(calls.map((call) => send(limited.port, 'POST', `/n/node_slow/${call}?x=1`, { body: 'a=b' })))
@@ -274,8 +280,8 @@ describe('C28: times', () => {
 
   test('C28: a client that stops sending or reading is disconnected, and so is the node', async () => {
     const seen: IncomingMessage[] = []
-    one.nodes.set('node_any', await eagerNode((request) => void seen.push(request.resume().on('error', () => undefined))))
-    const answer = await raw(one.port, 'POST /n/node_any/ HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab')
+    generous.nodes.set('node_any', await eagerNode((request) => void seen.push(request.resume().on('error', () => undefined))))
+    const answer = await raw(generous.port, 'POST /n/node_any/ HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab')
     expect([statusOf(answer), answer.includes('"bad_request"')]).toEqual([400, true])
     await eventually(() => seen[0]?.destroyed, 'the node to lose the request')
 
@@ -284,8 +290,8 @@ describe('C28: times', () => {
       response = answering
       answering.on('error', () => undefined).write(Buffer.alloc(15 * MIB))
     })
-    one.nodes.set('node_big', big)
-    const deaf = connect(one.port, '127.0.0.1').pause()
+    generous.nodes.set('node_big', big)
+    const deaf = connect(generous.port, '127.0.0.1').pause()
     sockets.push(deaf)
     deaf.write('GET /n/node_big/ HTTP/1.1\r\nHost: x\r\n\r\n')
     await eventually(() => response?.destroyed, 'the node to be let go')

@@ -109,7 +109,8 @@ describe('C28: websockets and other upgrades', () => {
   })
 
   test('C28: an idle websocket is closed, a busy one is not', async () => {
-    const [idleMs, rounds] = [2_000, 8]
+    // The bytes that keep it open may be late by four seconds.
+    const [idleMs, rounds] = [5_000, 6]
     const one = await withLimits({ websocketIdleMs: idleMs })
     one.nodes.set('node_echo', await echoing())
     const socket = new WebSocket(`ws://127.0.0.1:${one.port}/n/node_echo/echo`)
