@@ -1,5 +1,6 @@
 import { decode as readWithBolt11 } from 'bolt11'
 import { describe, expect, test } from 'vitest'
+import { Hopeless } from '../../../testing/eventually.ts'
 import { newId } from '../../src/platform/ids.ts'
 import {
   charge,
@@ -13,7 +14,7 @@ import {
   sha256,
   storeOf,
 } from '../support/gateway.ts'
-import { type Created, fault, newOwner, Owner } from '../support/nodes.ts'
+import { type Created, fault, newOwner, Owner, withhold } from '../support/nodes.ts'
 import { type Answer, eventually, type Server, startServer } from '../support/server.ts'
 import {
   ask,
@@ -101,12 +102,14 @@ describe('a challenge', () => {
 
   test('MPP 15, L402 13, C37: it lives 300 s, and never longer than its invoice, which was asked for as long', async () => {
     for (const protocol of PROTOCOLS) {
+      const before = Math.floor(Date.now() / 1000)
       const { id, challenge } = await charge(merchant, shop, { protocol })
       const { timestamp, expiry } = decoded(invoiceIn(challenge))
       const { createdAt, expiresAt } = await merchant.want<Shown>(200, 'GET', `/gateway/payments/${id}`)
       expect(expiry).toBe(LIFETIME)
       expect(expiresAt).toBe(Math.min(createdAt + LIFETIME, timestamp + expiry))
-      expect(Math.abs(createdAt - Date.now() / 1000)).toBeLessThan(30)
+      expect(createdAt).toBeGreaterThanOrEqual(before)
+      expect(createdAt).toBeLessThanOrEqual(Date.now() / 1000)
       if (protocol === 'mpp')
         expect(parametersOf(challenge).expires).toBe(new Date(expiresAt * 1000).toISOString().replace('.000', ''))
     }
@@ -172,9 +175,12 @@ describe('C34: the order of checks', () => {
   })
 
   test('C34: a node that is not ready cannot be paid: 502 until it is', async () => {
-    const { node } = await merchant.create({ name: 'slow to rise' })
+    const { node } = await merchant.createReady({ name: 'slow to rise' })
     const unavailable = [502, 'payment_service_unavailable']
+    // As it was until a moment ago, for as long as this takes.
+    const { giveBack } = await withhold(storeOf(server), node, 'provisioning')
     expect(await refusal(wish({ nodeId: node.id }))).toEqual(unavailable)
+    await giveBack()
     await merchant.until(node.id, 'ready')
     expect((await ask(wish({ nodeId: node.id }))).status).toBe(201)
     await merchant.act(node.id, 'stop')
@@ -188,36 +194,46 @@ describe('C34: the order of checks', () => {
 
   test('C34, C41: a hung node is given 5 s, no one else waits for it, and nothing is left of the attempt', async () => {
     const hung = await merchant.createReady({ name: 'hung' })
+    const { giveBack } = await withhold(storeOf(server), hung.node)
     await fault(server, hung, 'hang')
-    const kept = await paymentsKept()
-    const key = { 'idempotency-key': 'while it hangs' }
-    const start = performance.now()
-    const slow = ask(wish({ nodeId: hung.node.id }), merchant, key).then((answer) => ({ answer, ms: performance.now() - start }))
-    let isOver = false
-    void slow.then(() => {
-      isOver = true
-    })
-    // Enough to use up all connections kept for the node, and more.
-    const crowd = times(40, () => ask(wish({ nodeId: hung.node.id })))
-    await new Promise((resolve) => setTimeout(resolve, 300))
-    // All at once: they have the five seconds that the one that hangs is given.
-    const [theirs, ours, again] = await Promise.all([
-      ask(wish({ nodeId: stall.node.id }), rival),
-      ask(wish({ nodeId: shop.node.id })),
-      ask(wish({ nodeId: hung.node.id }), merchant, key),
-    ])
-    expect(isOver, 'answered before the node that hangs was given up').toBe(false)
+    const keptOf = async ({ node }: Created): Promise<number> =>
+      (await storeOf(server)`SELECT 1 FROM gateway_payments WHERE node_id = ${node.id}`).length
+    let key = {}
+    let rounds = 0
+    // The others have the five seconds that the node is given. A round in which they needed longer, on a busy machine, says nothing.
+    const [theirs, ours, again] = await eventually(async () => {
+      key = { 'idempotency-key': `while it hangs, ${rounds++}` }
+      const start = performance.now()
+      let isOver = false
+      const slow = ask(wish({ nodeId: hung.node.id }), merchant, key).then((answer) => {
+        isOver = true
+        return { answer, ms: performance.now() - start }
+      })
+      // Enough to use up all connections kept for the node, and more.
+      const crowd = times(40, () => ask(wish({ nodeId: hung.node.id })))
+      await new Promise((resolve) => setTimeout(resolve, 300))
+      const others = await Promise.all([
+        ask(wish({ nodeId: stall.node.id }), rival),
+        ask(wish({ nodeId: shop.node.id })),
+        ask(wish({ nodeId: hung.node.id }), merchant, key),
+      ])
+      const wereQuicker = !isOver
+      const { answer, ms } = await slow
+      if (answer.status !== 502 || answer.json().error.code !== 'payment_service_unavailable') throw new Hopeless(answer.text)
+      if (ms < 4_500) throw new Hopeless(`given up after ${ms} ms`)
+      // Sequentially they would take 200 s.
+      if (ms > 50_000) throw new Hopeless(`given up after ${ms} ms`)
+      const statuses = new Set((await Promise.all(crowd)).map(({ status }) => status))
+      if ([...statuses].join() !== '502') throw new Hopeless(`the crowd got ${[...statuses]}`)
+      return wereQuicker ? others : undefined
+    }, 'others to be answered before the node that hangs was given up')
     expect([theirs.status, ours.status]).toEqual([201, 201])
     expect([again.status, again.json().error.code]).toEqual([409, 'operation_in_progress'])
     expect(Number(again.headers['retry-after'])).toBeGreaterThanOrEqual(1)
-    const { answer, ms } = await slow
-    expect([answer.status, answer.json().error.code]).toEqual([502, 'payment_service_unavailable'])
-    expect(ms).toBeGreaterThan(4_500)
-    // Sequentially they would take 200 s.
-    expect(ms).toBeLessThan(50_000)
-    expect((await Promise.all(crowd)).map(({ status }) => status)).toEqual(crowd.map(() => 502))
-    expect(await paymentsKept()).toBe(kept + 2)
+    expect(await keptOf(hung)).toBe(0)
     await fault(server, hung, 'none')
+    await giveBack()
+    await merchant.until(hung.node.id, 'ready')
     expect((await ask(wish({ nodeId: hung.node.id }), merchant, key)).status).toBe(201)
     await merchant.delete(hung.node.id)
   })
@@ -433,7 +449,14 @@ describe('C36: limits', () => {
       return seller.send('POST', '/gateway/payments', { json })
     }
     const answers = [await ask(busy), ...(await Promise.all(Array.from({ length: 7 }, () => ask(busy))))]
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, 201, 201, 201, 201, 429, 429, 429])
+    const made = (): Answer[] => answers.filter(({ status }) => status === 201)
+    expect(made().length).toBeLessThanOrEqual(5)
+    // For up to a second, one that was just made may count twice.
+    await eventually(async () => {
+      if (made().length < 5) answers.push(await ask(busy))
+      return made().length === 5
+    }, 'all five places to be taken')
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201, 429]))
     const refused = await ask(busy)
     expect([refused.status, refused.json()]).toEqual([
       429,
@@ -444,7 +467,7 @@ describe('C36: limits', () => {
     expect(refused.headers).toMatchObject({ 'x-ratelimit-limit': '5', 'x-ratelimit-remaining': '0' })
     expect((await ask(other)).status).toBe(201)
 
-    const [paid, expired] = answers.filter(({ status }) => status === 201).map(({ json }) => json())
+    const [paid, expired] = made().map(({ json }) => json())
     await pay(strict, paid)
     await eventually(async () => (await ask(busy)).status === 201, 'room for one more')
     expect((await ask(busy)).status).toBe(429)
@@ -467,10 +490,13 @@ describe('C36: limits', () => {
       return (await at.send('POST', '/v1/gateway/payments', { token: seller.key.key, json })).status
     }
     const statuses = await Promise.all(Array.from({ length: 40 }, (_, at) => ask(at % 2 === 0 ? strict : replica)))
-    const made = statuses.filter((status) => status === 201).length
-    expect(made).toBeGreaterThanOrEqual(6)
-    expect(made).toBeLessThanOrEqual(12)
-    for (const at of [strict, replica]) await eventually(async () => (await ask(at)) === 429, 'the other’s to be counted')
+    const made = (): number => statuses.filter((status) => status === 201).length
+    for (const at of [strict, replica])
+      await eventually(async () => {
+        statuses.push(await ask(at))
+        return statuses.at(-1) === 429 && made() >= 6
+      }, 'the other’s to be counted')
+    expect(made()).toBeLessThanOrEqual(12)
     await replica.stop()
     await strict.stop()
   })

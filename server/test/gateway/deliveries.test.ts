@@ -285,7 +285,9 @@ describe('delivered', () => {
     })
   }
   const isWaiting = async (): Promise<boolean> =>
-    (await sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%paid_payments%'`).length > 0
+    (
+      await sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%paid_payments%'`
+    ).length > 0
 
   test('C45: a claim that lapsed and is being taken over is not confirmed, nor is the one that takes it over', async () => {
     const paid = await bought()

@@ -1,12 +1,10 @@
 import { randomInt } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '../../src/store/db.ts'
 import { inTurns, Line, Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
 /** Reliability 6: concurrent requests through two processes that share only the store. */
-
-vi.setConfig({ testTimeout: 300_000 })
 
 /**
  * Rounds: many for the transition and for the claim, some for each other way to get there. A claim or a transition that reads before it
@@ -55,7 +53,10 @@ beforeAll(async () => {
       WHEN ((OLD.redeemed_at, OLD.redeem_request_id, OLD.held_until) IS DISTINCT FROM (NEW.redeemed_at, NEW.redeem_request_id, NEW.held_until))
       EXECUTE FUNCTION see('redeemed');
     CREATE TRIGGER see_settled AFTER UPDATE ON gateway_payments FOR EACH ROW
-      WHEN ((OLD.settled_at, OLD.receipt) IS DISTINCT FROM (NEW.settled_at, NEW.receipt)) EXECUTE FUNCTION see('settled')`)
+      WHEN ((OLD.settled_at, OLD.receipt) IS DISTINCT FROM (NEW.settled_at, NEW.receipt)) EXECUTE FUNCTION see('settled');
+    CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.ask_at := NULL; RETURN NEW; END';
+    CREATE TRIGGER hide BEFORE INSERT ON gateway_payments FOR EACH ROW EXECUTE FUNCTION hide();
+    ALTER TABLE gateway_payments DISABLE TRIGGER hide`)
 })
 
 afterAll(() => {
@@ -65,16 +66,14 @@ afterAll(() => {
 /** Paid by their customers; known to us only where the events arrived. */
 async function paidPayments(count: number, protocol: 'mpp' | 'l402', isHeard: boolean): Promise<Paid[]> {
   const merchant = isHeard ? heard : unheard
+  // The sweep would ask about them before the validations do.
+  await sql.unsafe(`ALTER TABLE gateway_payments ${isHeard ? 'DISABLE' : 'ENABLE'} TRIGGER hide`)
   const paid = await inTurns(Array.from({ length: count }), 8, () => merchant.createPaid(nodeId, { protocol }))
   const ids = paid.map(({ id }) => id)
   const settled = async (): Promise<number> =>
     (await sql`SELECT 1 FROM gateway_payments WHERE id = ANY (${ids}) AND settled_at IS NOT NULL`).length
   if (isHeard) await eventually(async () => (await settled()) === count, 'all events to come')
-  else {
-    // The sweep would ask about them before the validations do.
-    await sql`UPDATE gateway_payments SET ask_at = NULL WHERE id = ANY (${ids})`
-    expect(await settled()).toBe(0)
-  }
+  else expect(await settled()).toBe(0)
   return paid
 }
 
@@ -92,8 +91,14 @@ async function storm(
   const outcomes: Outcome[] = payments.map((payment) => ({ payment, answers: [] }))
   for (let at = 0; at < outcomes.length; at += TOGETHER) {
     const wave = outcomes.slice(at, at + TOGETHER).flatMap(({ payment, answers }) => {
-      const ask = async (): Promise<unknown> =>
-        answers.push(await anyLine().post(`/v1/gateway/payments/${payment.id}/${path}`, body(payment)))
+      const ask = async (): Promise<void> => {
+        const [line, json] = [anyLine(), body(payment)]
+        const post = () => line.post(`/v1/gateway/payments/${payment.id}/${path}`, json)
+        let answer = await post()
+        // The node is given two seconds, and then the outcome is unknown. On a busy machine that may happen, and clients ask again.
+        while (answer.status === 502) answer = await post()
+        answers.push(answer)
+      }
       const senders = other ? [ask, () => other(payment, anyLine())] : [ask]
       return Array.from({ length: CLIENTS }, () => senders).flat()
     })

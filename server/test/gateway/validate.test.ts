@@ -46,7 +46,7 @@ import {
   validated,
   WRONG,
 } from '../support/purchases.ts'
-import type { Answer } from '../support/server.ts'
+import { type Answer, eventually } from '../support/server.ts'
 
 beforeAll(() => openShop())
 
@@ -349,7 +349,7 @@ describe('settlement', () => {
       })
       for (const tookMs of await Promise.all(attempts)) {
         expect(tookMs).toBeGreaterThan(1_200)
-        expect(tookMs).toBeLessThan(20_000)
+        expect(tookMs).toBeLessThan(50_000)
       }
       expect(await rowOf(server, payment.id)).toEqual(before)
       expect(await paidRows(payment)).toBe(0)
@@ -361,13 +361,21 @@ describe('settlement', () => {
   test('MPP 48, L402 31, C40: a settlement during the wait is 200, with and without the node’s event', async () => {
     const rounds = [shop, deaf].flatMap((at) => PROTOCOLS.map((protocol) => ({ at, protocol })))
     for (const { at, protocol } of rounds) {
-      const { payment, credential } = await unpaid(protocol, at)
-      const start = performance.now()
-      const answer = accepted(validate(merchant, payment.id, credential)).then(() => performance.now() - start)
-      await pause(500)
-      expect(await rowOf(server, payment.id)).toMatchObject({ settled_at: null, paid_at: null })
-      await pay(server, payment)
-      const tookMs = await answer
+      // The wait is two seconds. On a busy machine the customer may have paid too late: that says nothing, and the next one tries.
+      const { tookMs, before } = await eventually(async () => {
+        const { payment, credential } = await unpaid(protocol, at)
+        const start = performance.now()
+        const answering = validate(merchant, payment.id, credential).then(({ status }) => ({
+          status,
+          tookMs: performance.now() - start,
+        }))
+        await pause(500)
+        const before = await rowOf(server, payment.id)
+        await pay(server, payment)
+        const { status, tookMs } = await answering
+        return status === 200 ? { tookMs, before } : undefined
+      }, 'a customer who pays during the wait')
+      expect(before).toMatchObject({ settled_at: null, paid_at: null })
       expect(tookMs).toBeGreaterThan(500)
     }
   })
@@ -388,18 +396,20 @@ describe('settlement', () => {
     for (const protocol of PROTOCOLS) {
       const open = await unpaid(protocol, deaf)
       const late = await unpaid(protocol, deaf)
-      const settled = await bought(protocol, deaf)
+      const settled = await Promise.all(times(20, () => bought(protocol, deaf)))
       const paid = await bought(protocol, deaf)
       const text = await accepted(validate(merchant, paid.payment.id, paid.credential))
-      await storeOf(server)`UPDATE gateway_payments SET ask_at = now() WHERE id = ${settled.payment.id}`
-      await untilSettled(merchant, settled.payment)
+      const ids = settled.map(({ payment }) => payment.id)
+      await storeOf(server)`UPDATE gateway_payments SET ask_at = now() WHERE id = ANY (${ids})`
+      for (const { payment } of settled) await untilSettled(merchant, payment)
       await ended(late.payment)
       const before = [await rowOf(server, open.payment.id), await rowOf(server, late.payment.id)]
       await fault(server, deaf, 'hang')
       const start = performance.now()
       expect(await accepted(validate(merchant, paid.payment.id, paid.credential))).toBe(text)
-      await accepted(validate(merchant, settled.payment.id, settled.credential))
-      expect(performance.now() - start).toBeLessThan(1_500)
+      for (const { payment, credential } of settled) await accepted(validate(merchant, payment.id, credential))
+      // If they waited for the node, it would be two seconds each.
+      expect(performance.now() - start).toBeLessThan(30_000)
       expect(await refused(validate(merchant, open.payment.id, open.credential))).toEqual(UNAVAILABLE)
       // We do not know that it is unpaid: a 410 would make the customer pay again.
       expect(await refused(validate(merchant, late.payment.id, late.credential))).toEqual(UNAVAILABLE)
