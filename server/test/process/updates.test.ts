@@ -109,8 +109,13 @@ async function skipPauses<T>({ node }: Created, work: () => Promise<T>): Promise
 
 const update = (id: string, version?: string) =>
   yard.v1('POST', `/${id}/update`, version === undefined ? {} : { json: { version } })
-const ended = (id: string, how: 'updated' | 'failed') =>
-  yard.shows(id, ({ updateStatus }) => updateStatus === how, `the update to be ${how}`)
+async function ended(id: string, how: 'updated' | 'failed') {
+  const view = await yard.shows(id, ({ updateStatus }) => updateStatus !== 'updating', 'the update to end')
+  // The error is the only hint at what went wrong.
+  const { lastUpdateError } = await updatesOf(id)
+  expect([view.updateStatus, lastUpdateError]).toEqual([how, how === 'updated' ? null : expect.any(String)])
+  return view
+}
 const pidOf = async ({ node }: Created): Promise<number> => (await eventually(() => yard.daemon(node.id), 'its process')).pid
 const updatesOf = async (id: string) => (await yard.v1('GET', `/${id}/updates`)).json()
 
