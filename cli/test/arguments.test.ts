@@ -81,7 +81,7 @@ describe('a mistake is exit code 2, with a suggestion', () => {
   })
 
   test('options may be anywhere, even before the command, and their values are not commands', async () => {
-    const { error } = await run(['--base-url', 'http://127.0.0.1:1/v1', '--json', 'nodes', '--timeout', '5', 'list'], {
+    const { error } = await run(['--base-url', 'http://127.0.0.1:1/v1', '--json', 'nodes', '--timeout', '120', 'list'], {
       env: { SERVICE_API_KEY: KEY },
     })
     expect(error().code).toBe('connection_failed')

@@ -1,9 +1,9 @@
-import { existsSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Wire } from '../../sdk/test/wire.ts'
-import { fault } from '../../server/test/support/nodes.ts'
-import { eventually, freePort, type Server, startServer } from '../../server/test/support/server.ts'
+import { freezeHub, pidOf } from '../../server/test/support/nodes.ts'
+import { NOWHERE } from '../../server/test/support/payments.ts'
+import { eventually, type Server, startServer } from '../../server/test/support/server.ts'
 import { Customer, inHome, onTerminal, ROOMY, run } from './harness.ts'
 
 let server: Server
@@ -89,7 +89,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
   })
 
   test('6: by the service’s own limit', async () => {
-    const small = await startServer({ env: { ROLE: 'api', RATE_LIMIT_MAX: '3' } })
+    const small = await startServer({ env: { ROLE: 'api', RATE_LIMIT_MAX: '3', RATE_LIMIT_WINDOW_SECONDS: '3600' } })
     const bob = await Customer.of(small)
     for (let count = 0; count < 3; count++) await bob.gets(['nodes', 'list'])
     expect(await bob.run(['nodes', 'list'])).toMatchObject({ code: 6, stdout: '' })
@@ -97,13 +97,13 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
 
   test('3: nothing is listening, and nothing was sent', async () => {
     const { code, error } = await ada
-      .via(`http://127.0.0.1:${await freePort()}/v1`)
+      .via(`${NOWHERE}/v1`)
       .run(['nodes', 'create', '--credentials-file', inHome('unreached.json')])
     expect([code, error().code, error().outcome]).toEqual([3, 'connection_failed', undefined])
   })
 
   test('D5: a wrong key, an unknown node and an unreachable service each say what to change', async () => {
-    const baseUrl = `http://127.0.0.1:${await freePort()}/v1`
+    const baseUrl = `${NOWHERE}/v1`
     const nobody = (await ada.via(baseUrl).run(['nodes', 'list'])).error()
     expect(nobody.message).toMatch(/could not be reached \(ECONNREFUSED\)\. Is it running, and is the base URL right\?/)
     expect(nobody.next).toContain(baseUrl)
@@ -126,7 +126,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     expect(await run(['key'], { env: { BOLTYARD_API_KEY, BOLTYARD_BASE_URL } })).toMatchObject({ code: 0, stderr: '' })
   })
 
-  test('3: a slow node, a node that is not ready (502), and --timeout', async () => {
+  test('3: a slow service, a node that is not ready (502), and --timeout', async () => {
     const wire = await newWire()
     wire.faults = ['swallow', 'swallow']
     const slow = await ada.via(wire.baseUrl).run(['nodes', 'list', '--timeout', '1'])
@@ -135,25 +135,14 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
       expect.objectContaining({ code: 'timeout', message: 'The command took longer than 1 s.' }),
     ])
 
-    await fault(server, { node: shop }, 'hang')
-    const hanging = await ada.run([
-      'payments',
-      'create',
-      '--node',
-      shop.id,
-      '--amount-sat',
-      '1',
-      '--description',
-      'x',
-      '--timeout',
-      '3',
-    ])
+    const charge = ['payments', 'create', '--amount-sat', '1', '--description', 'x', '--node']
+    wire.faults = ['swallow']
+    const hanging = await ada.via(wire.baseUrl).run([...charge, shop.id, '--timeout', '10'])
     expect([hanging.code, hanging.error().outcome]).toEqual([3, 'unknown'])
-    await fault(server, { node: shop }, 'none')
 
     const stopped = (await ada.gets(['nodes', 'create', '--wait'])).node
     await ada.gets(['nodes', 'stop', stopped.id])
-    const away = await ada.run(['payments', 'create', '--node', stopped.id, '--amount-sat', '1', '--description', 'x'])
+    const away = await ada.run([...charge, stopped.id])
     expect([away.code, away.error()]).toEqual([
       3,
       expect.objectContaining({ code: 'payment_service_unavailable', requestId, status: 502 }),
@@ -228,6 +217,10 @@ describe('the service is restarted during a call', () => {
 })
 
 describe('Ctrl-C', () => {
+  /** It polls its standard input. */
+  const waitsForInput = (pid = 0): boolean =>
+    readdirSync(`/proc/${pid}/fdinfo`).some((name) => /^tfd: +0 /m.test(readFileSync(`/proc/${pid}/fdinfo/${name}`, 'utf8')))
+
   test('before any response: 130, and how to retry; the retry returns the same node', async () => {
     const wire = await newWire()
     wire.faults = ['lose answer', 'swallow']
@@ -254,7 +247,7 @@ describe('Ctrl-C', () => {
 
   test('while a credential is awaited on standard input', async () => {
     const { child, ended } = ada.start(['payments', 'validate'], { input: null })
-    await sleep(4_000)
+    await eventually(() => waitsForInput(child.pid), 'it to wait for the credential')
     child.kill('SIGINT')
     expect((await ended).code).toBe(130)
   })
@@ -273,14 +266,11 @@ describe('Ctrl-C', () => {
   test('SIGTERM is 143; the service finishes a start that was in progress', async () => {
     const { node } = await ada.gets(['nodes', 'create', '--wait'])
     await ada.gets(['nodes', 'stop', node.id])
-    const wire = await newWire()
-    wire.holdMs = 10
-    wire.faults = ['pass']
-    const { child, ended } = ada.via(wire.baseUrl).start(['nodes', 'start', node.id])
-    await eventually(() => wire.seen.length === 1, 'the request')
-    await sleep(60)
-    child.kill('SIGTERM')
-    const { code, stderr } = await ended
+    // Without the hub, the node does not become ready.
+    const hub = freezeHub(server)
+    const { child, ended } = ada.start(['nodes', 'start', node.id])
+    await eventually(() => pidOf(server, node), 'the start').finally(() => child.kill('SIGTERM'))
+    const { code, stderr } = await ended.finally(hub.thaw)
     expect(code).toBe(143)
     expect(JSON.parse(stderr).error.next).toContain(`boltyard nodes get ${node.id}`)
     await eventually(async () => (await ada.gets(['nodes', 'get', node.id])).status === 'ready', 'the start to be finished')
@@ -309,6 +299,7 @@ onTerminal('failures', () => {
     wire.faults = ['swallow']
     const terminal = ada.via(wire.baseUrl).terminal(['nodes', 'create'])
     await terminal.shows(/Creating a node/)
+    await eventually(() => wire.seen.length === 1, 'the request')
     terminal.type('\x03')
     expect(await terminal.exited).toBe(130)
     expect(terminal.plain).toMatch(

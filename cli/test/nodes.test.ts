@@ -166,7 +166,7 @@ describe('piped, the life of a node', () => {
     expect(await ada.gets(['nodes', 'restart', id])).toMatchObject({ status: 'ready' })
     expect(await ada.gets(['nodes', 'updates', id])).toMatchObject({ updateAvailable: false })
     expect((await ada.run(['nodes', 'update', id])).error().code).toBe('no_update_available')
-    expect(await ada.gets(['nodes', 'wait', id, '--timeout', '20'])).toMatchObject({ status: 'ready' })
+    expect(await ada.gets(['nodes', 'wait', id, '--timeout', '120'])).toMatchObject({ status: 'ready' })
     expect((await ada.run(['nodes', 'delete', id])).error()).toMatchObject({
       code: 'usage',
       next: `boltyard nodes delete ${id} --yes`,

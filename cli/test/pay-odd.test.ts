@@ -53,7 +53,7 @@ function invoice(sat: number | undefined, { timestamp = now, prefix = 'bc' } = {
   const tags = [
     { tagName: 'payment_hash', data: HASH },
     { tagName: 'description', data: 'x' },
-    { tagName: 'expire_time', data: 300 },
+    { tagName: 'expire_time', data: 3_600 },
   ]
   const network = { bech32: prefix, pubKeyHash: 0, scriptHash: 5, validWitnessVersions: [0] }
   const price = sat === undefined ? {} : { millisatoshis: String(sat * 1000) }
@@ -77,7 +77,7 @@ describe('refused without asking the node', () => {
     ['L402 without a macaroon', [`L402 invoice="${invoice(10)}"`]],
     ['L402 without an invoice', ['L402 macaroon="AgE="']],
     ['an invoice without an amount', [`L402 macaroon="AgE=", invoice="${invoice(undefined)}"`]],
-    ['an invoice that has expired', [`L402 macaroon="AgE=", invoice="${invoice(10, { timestamp: now - 301 })}"`]],
+    ['an invoice that has expired', [`L402 macaroon="AgE=", invoice="${invoice(10, { timestamp: now - 3_601 })}"`]],
     [
       'an invoice with a letter changed',
       [`L402 macaroon="AgE=", invoice="${invoice(10).replace(/.$/, (last) => (last === 'q' ? 'p' : 'q'))}"`],

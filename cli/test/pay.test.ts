@@ -3,7 +3,8 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Wire } from '../../sdk/test/wire.ts'
 import { newMerchant } from '../../server/test/support/gateway.ts'
 import { balanceOf, type Created, fund } from '../../server/test/support/nodes.ts'
-import { eventually, freePort, type Server, startServer } from '../../server/test/support/server.ts'
+import { NOWHERE } from '../../server/test/support/payments.ts'
+import { eventually, type Server, startServer } from '../../server/test/support/server.ts'
 import { home, inHome, inTerminal, onTerminal, ROOMY, run, start, Terminal } from './harness.ts'
 import { GOODS, Merchant } from './merchant.ts'
 
@@ -144,7 +145,7 @@ describe('nothing is paid', () => {
   })
 
   test('if the node is unreachable', async () => {
-    expect(await refused([...pays('/mpp'), '--node-url', `http://127.0.0.1:${await freePort()}/n/x`])).toMatchObject({
+    expect(await refused([...pays('/mpp'), '--node-url', `${NOWHERE}/n/x`])).toMatchObject({
       exit: 3,
       code: 'node_unreachable',
     })
@@ -234,12 +235,8 @@ describe('the response to the payment is lost', () => {
     wire.faults = ['lose answer', { status: 502 }, 'cut']
     expect(await run(throughWire('/mpp'))).toMatchObject({ code: 0, stdout: GOODS })
     expect(await moved()).toEqual(ONCE)
-    expect(wire.seen.map(({ method, path }) => [method, path.split('/')[3]])).toEqual([
-      ['POST', 'payinvoice'],
-      ['GET', 'payments'],
-      ['GET', 'payments'],
-      ['GET', 'payments'],
-    ])
+    const [first, ...others] = wire.seen.map(({ method, path }) => `${method} ${path.split('/')[3]}`)
+    expect([first, new Set(others), wire.faults]).toEqual(['POST payinvoice', new Set(['GET payments']), []])
   })
 
   test('it never arrived: the message says so, nothing is paid, nothing is left behind', async () => {
@@ -251,7 +248,7 @@ describe('the response to the payment is lost', () => {
 
   test('no outcome within the timeout: unknown; the same purchase is completed later and paid once', async () => {
     wire.faults = ['lose answer', ...Array(50).fill({ status: 502 })]
-    const { code, error } = await run(throughWire('/mpp', '--timeout', '4'))
+    const { code, error } = await run(throughWire('/mpp', '--timeout', '12'))
     expect([code, error().outcome]).toEqual([3, 'unknown'])
     wire.faults = []
     const again = await run(throughWire('/mpp', '--credential-file', error().credentialFile))
@@ -262,11 +259,12 @@ describe('the response to the payment is lost', () => {
     '%s while paying: the file is enough to complete the purchase, paid once',
     async (signal) => {
       const file = inHome(`mid-${signal}.json`)
-      wire.faults = ['lose answer', 'swallow']
+      wire.faults = ['lose answer', ...Array(10).fill('swallow')]
       const { child, ended } = start(throughWire('/l402', '--credential-file', file))
-      await eventually(() => wire.seen.length === 2, 'the question to the node')
+      await eventually(() => wire.seen.length >= 2, 'the question to the node')
       child.kill(signal)
       const { code, stderr } = await ended
+      wire.faults = []
       if (signal === 'SIGINT') {
         expect([code, JSON.parse(stderr).error.outcome]).toEqual([130, 'unknown'])
         expect(JSON.parse(stderr).error.next).toContain(`--credential-file ${file}`)

@@ -213,7 +213,8 @@ onTerminal('payments, key and sandbox', () => {
     expect((await ada.sees(['payments', 'list', '--limit', '1'])).plain).toMatch(
       /^ID +PRICE +STATUS +PROTOCOL +CREATED +FOR\npay_.*\nMore: --cursor /,
     )
-    expect((await ada.sees(['payments', 'list', '--status', 'expired'])).plain).toBe('No payments.\n')
+    const newcomer = await Customer.of(server)
+    expect((await newcomer.sees(['payments', 'list', '--status', 'expired'])).plain).toBe('No payments.\n')
     expect((await ada.sees(['key'])).plain).toMatch(/^key +key_\w+\naccount +acct_\w+\nscopes +.*gateway:write.*\nservice +http/)
     expect((await ada.sees(['sandbox', 'fund', nodeId, '1000000'], { env: operator })).plain).toMatch(
       /^balance +1\u2009\d{3}\u2009\d{3} sat\n$/,

@@ -5,8 +5,8 @@ import { type Answer, type Key, type Request, type Server, send } from './server
 
 /** Payments as a shop requests them, a customer pays them and the shop presents them. */
 
-/** Nothing listens there, and only root could: events sent to it are lost. */
-export const NOWHERE = 'http://127.0.0.1:1'
+/** Nothing listens there, and only root could: events sent to it are lost. Port 1 is refused by `fetch` itself. */
+export const NOWHERE = 'http://127.0.0.1:2'
 
 export type Payment = { id: string; protocol: 'mpp' | 'l402'; challenge: string }
 export type Paid = Payment & { credential: string }
