@@ -41,6 +41,7 @@ function project(name: Name, exclude: string[] = []): UserWorkspaceConfig {
       // Every test starts real daemons and talks to them over sockets; two cores share them all. These only end what hangs.
       testTimeout: 300_000,
       hookTimeout: 300_000,
+      expect: { poll: { timeout: 120_000 } },
     },
   }
 }

@@ -73,7 +73,7 @@ test('--json: one line for programs, with both purchases', async () => {
 
 test('Ctrl-C in the middle leaves nothing behind either', async () => {
   const { child, printed, exit } = demo()
-  await eventually(() => printed.stdout.includes('A node for the shop'), 'the service to be up', 30_000)
+  await eventually(() => printed.stdout.includes('A node for the shop'), 'the service to be up')
   child.kill('SIGINT')
   expect(await exit).toBe(130)
   expect(running()).toEqual([])

@@ -29,6 +29,7 @@ beforeAll(async () => {
 afterAll(() => {
   for (const child of running) child.kill()
   for (const server of servers) server.close()
+  vi.unstubAllEnvs()
 })
 
 function run(name: string, args: string[], env: Record<string, string>): { child: ChildProcess; printed: Promise<string> } {
@@ -41,7 +42,7 @@ function run(name: string, args: string[], env: Record<string, string>): { child
 }
 
 async function served(fetch: (request: Request) => Response | Promise<Response>): Promise<string> {
-  const server = createServer(getRequestListener(fetch)).listen(0, '127.0.0.1')
+  const server = createServer({ keepAliveTimeout: 0 }, getRequestListener(fetch)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   servers.push(server)
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -26,7 +26,7 @@ beforeAll(async () => {
   url = `http://127.0.0.1:${port}`
   const env = { SERVICE_BASE_URL: `${server.url}/v1`, SERVICE_API_KEY: merchant.key.key, NODE_ID: node.id, PORT: port }
   shop = spawn(process.execPath, [file], { env, stdio: 'inherit' })
-  await eventually(async () => (await fetch(url).catch(() => undefined))?.status === 404, 'the shop to open', 30_000)
+  await eventually(async () => (await fetch(url).catch(() => undefined))?.status === 404, 'the shop to open')
 })
 
 afterAll(() => shop?.kill())

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
-import { fault, runningPidOf } from '../../server/test/support/nodes.ts'
-import type { Server } from '../../server/test/support/server.ts'
+import { fault, isRunning, runningPidOf } from '../../server/test/support/nodes.ts'
+import { eventually, type Server } from '../../server/test/support/server.ts'
 import {
   CREDENTIALS,
   closeSecrets,
@@ -57,7 +57,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     let lost = 0
     await page.route('**/dashboard/api/nodes', async (route) => {
       if (route.request().method() !== 'POST' || lost++ > 0) return route.continue()
-      await route.fetch()
+      await route.fetch({ timeout: 0 })
       await route.abort('connectionreset')
     })
     await person.open('nodes?create=true')
@@ -69,7 +69,7 @@ inBrowser('when things go wrong in the dashboard', () => {
       await untilText(alert, part)
     }
     const [, requestId = '(no id)'] = /Request id (\w+)/.exec(await textOf(alert)) ?? []
-    expect(server.stderr).toContain(requestId)
+    await eventually(() => server.stderr.includes(requestId), 'the request id in the log')
     await creating.getByRole('button', { name: 'Create', exact: true }).click()
     const storing = dialog(page, /Store the credentials/)
     const secrets = await readSecrets(storing, CREDENTIALS)
@@ -152,7 +152,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await person.create({ name: 'two' })
     expect(await page.getByRole('link', { name: /two/ }).count()).toBe(0)
     await page.unroute('**/dashboard/api/events')
-    await banner.waitFor({ state: 'detached', timeout: 60_000 })
+    await banner.waitFor({ state: 'detached' })
     await untilText(page.getByRole('link', { name: /two/ }), 'Ready')
     expect(await page.evaluate('window.mark')).toBe(1)
   })
@@ -200,8 +200,9 @@ inBrowser('when things go wrong in the dashboard', () => {
     const pid = runningPidOf(server, node)
     process.kill(pid, 'SIGSTOP')
     await untilText(unknown, /is not responding, so its balance is unknown. Your money is safe/)
-    process.kill(pid, 'SIGKILL')
-    await page.getByTestId('balance').waitFor({ timeout: 90_000 })
+    // On a slow machine, the service may already have killed it, because it hangs.
+    if (isRunning(pid)) process.kill(pid, 'SIGKILL')
+    await page.getByTestId('balance').waitFor()
     await untilText(page.getByTestId('balance'), balance)
 
     await page.getByRole('tab', { name: 'Settings' }).click()

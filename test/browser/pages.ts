@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { offerIn } from '../../protocol/src/offers.ts'
 import { eventually } from '../../server/test/support/server.ts'
-import { dialog, newContext, PATIENCE_MS, type Person } from './harness.ts'
+import { dialog, newContext, type Person } from './harness.ts'
 
 /** All pages, with content. */
 
@@ -22,7 +22,6 @@ export async function furnish(person: Person): Promise<{ nodeId: string; stopped
   await eventually(
     async () => (await person.want(200, 'GET', '/credit')).entries.some(({ kind }: { kind: string }) => kind === 'usage'),
     'the usage to be posted',
-    60_000,
   )
   await person.want(201, 'POST', '/keys', { json: { name: 'Shop server', scopes: ['nodes:read', 'gateway:write'] } })
   return { nodeId, stoppedId: idle.node.id, paymentId: id }
@@ -68,7 +67,7 @@ export const GATES = ['sign-in', 'sign-up', 'link']
 /** Waits until nothing is loading. */
 export async function untilLoaded(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).or(page.getByRole('dialog')).first().waitFor()
-  await eventually(async () => (await page.locator('[aria-busy=true]').count()) === 0, 'the page to be loaded', PATIENCE_MS)
+  await eventually(async () => (await page.locator('[aria-busy=true]').count()) === 0, 'the page to be loaded')
 }
 
 /** Steps needed before all of a page is visible. */

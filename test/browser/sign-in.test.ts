@@ -48,7 +48,7 @@ inBrowser('signing in to the dashboard', () => {
     for (const gate of ['sign-in', 'sign-up']) {
       await page.goto(`${server.url}/dashboard/${gate}`)
       await heading(page, /Sign in|Create an account/).waitFor()
-      expect(await page.evaluate('document.activeElement.name')).toBe('email')
+      await expect.poll(() => page.evaluate('document.activeElement.name')).toBe('email')
     }
     await page.keyboard.type(email)
     await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
@@ -106,9 +106,12 @@ inBrowser('signing in to the dashboard', () => {
     const say = async (address: string, password: string): Promise<string> => {
       await page.getByLabel('Email').fill(address)
       await page.getByLabel('Password', { exact: true }).fill(password)
+      const answer = page.waitForResponse('**/sign-in/email')
       await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-      await page.getByRole('alert').getByText('You are not signed in.').waitFor()
+      // Not the alert of an earlier attempt.
+      await untilText(page.getByRole('alert'), (await answer).headers()['x-request-id'] ?? '(no id)')
       const text = await textOf(page.getByRole('alert'))
+      expect(text).toContain('You are not signed in.')
       return text.replace(/Request id \S+/, 'Request id')
     }
     const wrong = await say(email, 'not the password')

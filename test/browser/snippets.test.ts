@@ -120,7 +120,6 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
       const asked = await eventually(
         () => visit().catch((error: unknown) => Promise.reject(new Error(`${error} ${said}`))),
         'the shop to open',
-        30_000,
       )
       expect(asked.status).toBe(402)
       const [, invoice = ''] = /"invoice":"(\w+)"/.exec(decoded(asked.headers.get('www-authenticate') ?? '')) ?? []
