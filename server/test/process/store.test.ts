@@ -187,9 +187,13 @@ function promises(start: () => Promise<Store>): void {
     const [serving, migrating] = [connect(address), connect(address)]
     const tables = second('CREATE TABLE payments (a int); CREATE TABLE claims (a int)')
     await migrate(migrating, [one, tables])
-    const change = { ...three, sql: 'ALTER TABLE payments ADD b int; ALTER TABLE claims ADD b int' }
+    const givesUpFirst = `DO $$ BEGIN
+      ASSERT current_setting('lock_timeout')::interval * 2 <= current_setting('deadlock_timeout')::interval; END $$`
+    const change = { ...three, sql: `${givesUpFirst}; ALTER TABLE payments ADD b int; ALTER TABLE claims ADD b int` }
     let migrated: Promise<void> | undefined
     await serving.begin(async (transaction) => {
+      // After a pause of the machine, both would have run out of time, and either could give up.
+      await transaction`SET LOCAL deadlock_timeout = '10min'`
       await transaction`INSERT INTO claims VALUES (1)`
       migrated = migrate(migrating, [one, tables, change])
       await eventually(
