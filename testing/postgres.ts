@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { openDataDir } from '../server/src/platform/data-dir.ts'
 import { startEmbedded } from '../server/src/platform/embedded-postgres.ts'
 import { lookUpUser } from '../server/src/platform/linux.ts'
-import { openStore } from '../server/src/store/db.ts'
+import { type Database, openStore } from '../server/src/store/db.ts'
 import { migrate } from '../server/src/store/migrate.ts'
 import { eventually } from './eventually.ts'
 
@@ -35,7 +35,7 @@ export async function startTestPostgres(): Promise<{ postgres: TestPostgres; sto
   const preparedDataDir = join(directory, 'prepared')
   openDataDir(preparedDataDir, 'shared')
   const embedded = await startEmbedded(preparedDataDir, user, (line) => process.stderr.write(`${line}\n`))
-  const sql = openStore(embedded.connection, 1)
+  const sql = await connect(embedded.connection)
   await migrate(sql)
   await sql.end()
   await embedded.stop()
@@ -74,18 +74,25 @@ export async function startTestPostgres(): Promise<{ postgres: TestPostgres; sto
   }
 }
 
+/** The service gives up a connection after a few seconds and reports it. Here a pause of the machine would end the whole run. */
+async function connect(address: Store): Promise<Database> {
+  const sql = openStore(address, 1)
+  await eventually(() => sql`SELECT 1`, 'a connection to PostgreSQL')
+  return sql
+}
+
 /** A new database with all migrations, in a few milliseconds. */
 export async function createDatabase({ store }: TestPostgres): Promise<Store> {
   const database = `test_${randomBytes(8).toString('hex')}`
   // A template must have no connections while it is copied, so connect to another database.
-  const sql = openStore({ ...store, database: 'template1' }, 1)
+  const sql = await connect({ ...store, database: 'template1' })
   await sql.unsafe(`CREATE DATABASE ${database} TEMPLATE ${store.database}`)
   await sql.end()
   return { ...store, database }
 }
 
 export async function dropDatabase({ store }: TestPostgres, { database }: Store): Promise<void> {
-  const sql = openStore({ ...store, database: 'template1' }, 1)
+  const sql = await connect({ ...store, database: 'template1' })
   await sql.unsafe(`DROP DATABASE ${database} WITH (FORCE)`)
   await sql.end()
 }
