@@ -63,7 +63,7 @@ const PURE: Arrows = {
 const PACKAGES: [name: RegExp, places: RegExp][] = [
   [/^(fastify$|@fastify\/)/, /^server\/src\/http\//],
   [/^@kubernetes\//, /^server\/src\/runtimes\/kubernetes\//],
-  [/^(postgres|pg)$/, /^server\/src\/store\//],
+  [/^(postgres|pg|pg-copy-streams)$/, /^server\/src\/store\//],
   [/^(better-auth|@better-auth\/|@better-fetch\/|better-call$)/, /^server\/src\/accounts\/people\//],
   [/^pino/, /^server\/src\/platform\//],
   [/^ioredis$/, /^server\/src\/limits\//],

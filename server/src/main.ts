@@ -1,16 +1,16 @@
-import { COMMANDS } from './commands.ts'
+import { COMMANDS } from './commands/commands.ts'
 import { readConfig } from './config.ts'
 import { isSupportedPlatform } from './platform/linux.ts'
 import { StartFault } from './platform/start-fault.ts'
 import { startReaper, startService } from './service.ts'
 
-async function main(name: string | undefined): Promise<void> {
+async function main([name, ...args]: string[]): Promise<void> {
   if (!isSupportedPlatform()) throw new StartFault(78, 'Boltyard requires Linux: it depends on /proc and flock')
   if (name === undefined) return serve()
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (!command)
     throw new StartFault(78, `unknown command; run it without one to serve, or with one of: ${Object.keys(COMMANDS).join(', ')}`)
-  await command(readConfig(process.env))
+  await command(readConfig(process.env), args)
 }
 
 async function serve(): Promise<void> {
@@ -30,4 +30,4 @@ function die(error: unknown): never {
   process.exit(error instanceof StartFault ? error.exitCode : 1)
 }
 
-main(process.argv[2]).catch(die)
+main(process.argv.slice(2)).catch(die)

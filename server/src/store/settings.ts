@@ -3,9 +3,7 @@ import type { Sql } from './db.ts'
 /** Exactly one of any number of callers writes the value; all get the one that was written. */
 export async function settingOnce(sql: Sql, name: string, value: Buffer): Promise<Buffer> {
   await sql`INSERT INTO settings (name, value) VALUES (${name}, ${value}) ON CONFLICT DO NOTHING`
-  const [row] = await sql<{ value: Buffer }[]>`SELECT value FROM settings WHERE name = ${name}`
-  if (!row) throw new Error(`setting ${name} no longer exists`)
-  return Buffer.from(row.value)
+  return findSetting(sql, name)
 }
 
 export async function replaceSetting(sql: Sql, name: string, value: Buffer): Promise<void> {
@@ -14,4 +12,10 @@ export async function replaceSetting(sql: Sql, name: string, value: Buffer): Pro
 
 export async function hasSetting(sql: Sql, name: string): Promise<boolean> {
   return (await sql`SELECT 1 FROM settings WHERE name = ${name}`).length > 0
+}
+
+export async function findSetting(sql: Sql, name: string): Promise<Buffer> {
+  const [row] = await sql<{ value: Buffer }[]>`SELECT value FROM settings WHERE name = ${name}`
+  if (!row) throw new Error(`there is no setting ${name}`)
+  return Buffer.from(row.value)
 }

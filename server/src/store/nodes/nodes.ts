@@ -90,6 +90,12 @@ export async function findAnyNode(sql: Sql, id: string): Promise<NodeRow | undef
   return row
 }
 
+/** Where nodes have data. */
+export async function hostsOfNodes(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ host: string }[]>`SELECT DISTINCT host FROM nodes WHERE purged_at IS NULL`
+  return rows.map(({ host }) => host)
+}
+
 export async function listAllNodes(sql: Sql): Promise<NodeRow[]> {
   return sql<NodeRow[]>`SELECT ${columns(sql)} FROM nodes ORDER BY id`
 }

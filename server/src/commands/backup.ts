@@ -1,0 +1,60 @@
+import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { Config } from '../config.ts'
+import { syncDirectory } from '../platform/data-dir.ts'
+import { embeddedAddress } from '../platform/embedded-postgres.ts'
+import { StartFault } from '../platform/start-fault.ts'
+import { writeBackup } from '../store/backup/write.ts'
+import type { StoreAddress } from '../store/db.ts'
+import { count, withEmbedded } from './embedded-store.ts'
+
+/** Exit code of `openDataDir` while a service runs. */
+const IN_USE = 75
+
+/** Copies the whole database into one file, whether or not the service is running. */
+export async function backUp(config: Config, args: string[]): Promise<void> {
+  const [file] = args
+  if (file === undefined || args.length > 1) throw new StartFault(78, 'usage: backup FILE, or backup - for standard output')
+  if (file === '-' && process.stdout.isTTY)
+    throw new StartFault(78, 'backup -: standard output is a terminal; use a pipe or a file')
+  if (file !== '-' && existsSync(file)) throw new StartFault(78, `${file} already exists, and a backup is never overwritten`)
+  const rows = await withStore(config, (address) =>
+    file === '-' ? writeBackup(address, process.stdout) : writeFile(address, file),
+  )
+  const size = file === '-' ? 'standard output' : `${file} (${Math.ceil(statSync(file).size / 1024)} kB)`
+  const key = config.masterKey ? 'MASTER_KEY' : join(config.dataDir, 'master.key')
+  process.stderr.write(
+    [
+      `Backup written to ${size}: ${count(rows.accounts ?? 0, 'account')}, ${count(rows.nodes ?? 0, 'node')}, ${count(rows.gateway_payments ?? 0, 'payment')}.`,
+      `THE MASTER KEY IS NOT IN IT. Without it nobody can read the recovery words of the nodes. Keep a copy of ${key}, but not beside the backup.`,
+      'The data of the nodes themselves (channels, payment history) is not in it either.\n',
+    ].join('\n'),
+  )
+}
+
+async function withStore<T>(config: Config, work: (address: StoreAddress) => Promise<T>): Promise<T> {
+  if (config.store.kind === 'server') return work(config.store.url)
+  if (!existsSync(join(config.dataDir, 'postgres', 'data')))
+    throw new StartFault(78, `DATA_DIR: ${config.dataDir} has no database to back up`)
+  try {
+    return await withEmbedded(config, work)
+  } catch (error) {
+    if (!(error instanceof StartFault && error.exitCode === IN_USE)) throw error
+    return work(await embeddedAddress(config.dataDir))
+  }
+}
+
+/** Complete or absent: nobody must find a half-written backup on the day they need it. */
+async function writeFile(address: StoreAddress, file: string): Promise<Record<string, number>> {
+  const part = `${file}.new`
+  rmSync(part, { force: true })
+  try {
+    const rows = await writeBackup(address, createWriteStream(part, { flags: 'wx', mode: 0o600, flush: true }))
+    renameSync(part, file)
+    syncDirectory(dirname(resolve(file)))
+    return rows
+  } catch (error) {
+    rmSync(part, { force: true })
+    throw error
+  }
+}

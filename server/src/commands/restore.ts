@@ -1,0 +1,61 @@
+import { createReadStream, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { generatedSecret, hostIdOf } from '../platform/data-dir.ts'
+import { checkMasterKey } from '../platform/master-key.ts'
+import { masterKeyOf } from '../platform/secrets.ts'
+import { StartFault } from '../platform/start-fault.ts'
+import { restoreBackup } from '../store/backup/restore.ts'
+import type { Sql, StoreAddress } from '../store/db.ts'
+import { hostsOfNodes } from '../store/nodes/nodes.ts'
+import { findSetting, replaceSetting } from '../store/settings.ts'
+import { count, withEmbedded } from './embedded-store.ts'
+
+/** Fills an empty database from a backup. The directories of nodes are never touched: older channel data could lose money. */
+export async function restore(config: Config, args: string[]): Promise<void> {
+  const [file] = args
+  if (file === undefined || args.length > 1) throw new StartFault(78, 'usage: restore FILE, or restore - for standard input')
+  if (file !== '-' && !existsSync(file)) throw new StartFault(78, `${file} does not exist`)
+  // Before anything is created: a new key could not open what is in the backup.
+  const [master, previous] = [masterKeyIn(config), config.previousMasterKey && masterKeyOf(config.previousMasterKey)]
+  const check = async (sql: Sql): Promise<void> => {
+    const settings = {
+      settingOnce: (name: string) => findSetting(sql, name),
+      replaceSetting: (name: string, value: Buffer) => replaceSetting(sql, name, value),
+    }
+    await checkMasterKey(settings, master, previous)
+    if (!config.kubernetes) await refuseForeignNodes(sql, config.dataDir)
+  }
+  const work = (address: StoreAddress) => restoreBackup(address, file === '-' ? process.stdin : createReadStream(file), check)
+  const { head, rows } = await (config.store.kind === 'server' ? work(config.store.url) : withEmbedded(config, work))
+  process.stderr.write(
+    [
+      `Restored: ${count(rows.accounts ?? 0, 'account')}, ${count(rows.nodes ?? 0, 'node')}, ${count(rows.gateway_payments ?? 0, 'payment')}, as of ${head.createdAt}.`,
+      'What happened after that time is unknown to this database: payments redeemed since then can be redeemed once more, API keys revoked since',
+      'then work again, and nodes created since then are not managed (their data is kept). Everybody has to sign in again.\n',
+    ].join('\n'),
+  )
+}
+
+function masterKeyIn(config: Config) {
+  const path = join(config.dataDir, 'master.key')
+  if (config.masterKey) return masterKeyOf(config.masterKey)
+  if (!existsSync(path))
+    throw new StartFault(
+      78,
+      `MASTER_KEY: a backup is only useful with the master key it was made with; copy that key to ${path}, or set MASTER_KEY`,
+    )
+  return masterKeyOf(Buffer.from(generatedSecret(path), 'base64'))
+}
+
+/** Two machines that run the same node lose its money, so a backup does not bring nodes to another machine by itself. */
+async function refuseForeignNodes(sql: Sql, dataDir: string): Promise<void> {
+  const path = join(dataDir, 'host.id')
+  const own = existsSync(path) ? hostIdOf(dataDir) : undefined
+  const foreign = (await hostsOfNodes(sql)).filter((host) => host !== own)
+  if (foreign.length > 0)
+    throw new StartFault(
+      78,
+      `the nodes in this backup run on another machine (host ${foreign.join(', ')}): stop it for good, then move its host.id, nodes and hub into ${dataDir} and restore again`,
+    )
+}

@@ -1,0 +1,28 @@
+/**
+ * A backup is gzipped text: one line of JSON that describes it, then for each table one line of JSON with its name and columns, its rows as
+ * PostgreSQL's COPY writes them and a line with `\.`, and finally one line of JSON with the totals. It contains no SQL: reading a file must
+ * not execute what is in it.
+ */
+export type Head = {
+  boltyardBackup: 1
+  /** The last migration of the database it was made from. */
+  schema: number
+  /** An ISO 8601 time. */
+  createdAt: string
+}
+
+export type Table = { table: string; columns: string[] }
+
+export type Totals = {
+  rows: Record<string, number>
+  /** The last value that each sequence has given out. */
+  sequences: Record<string, number>
+}
+
+export const END_OF_TABLE = '\\.'
+
+/**
+ * Not in a backup: with them, a session or a link that was used or revoked after the backup would work again. Nor are unlogged tables,
+ * which only count.
+ */
+export const LEFT_OUT = ['links', 'people_sessions', 'people_verifications', 'schema_migrations']
