@@ -15,10 +15,11 @@ export async function newMerchant(server: Server, accountId?: string): Promise<O
   return new Owner(server, await server.newKey(['nodes:write', 'gateway:write'], accountId))
 }
 
-export function charge(merchant: Owner, { node }: Pick<Created, 'node'>, wish: Partial<Wish> = {}): Promise<Payment> {
-  return merchant.want(201, 'POST', '/gateway/payments', {
-    json: { nodeId: node.id, amountSat: 1000, description: 'Weather report', ...wish },
-  })
+export async function charge(merchant: Owner, { node }: Pick<Created, 'node'>, wish: Partial<Wish> = {}): Promise<Payment> {
+  const json = { nodeId: node.id, amountSat: 1000, description: 'Weather report', ...wish }
+  const answer = await untilKnown(() => merchant.send('POST', '/gateway/payments', { json }))
+  if (answer.status !== 201) throw new Error(`charge: ${answer.status} ${answer.text}`)
+  return answer.json()
 }
 
 export function validate(merchant: Owner, id: string, credential: unknown): Promise<Answer> {

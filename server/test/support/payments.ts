@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http'
-import { credentialOf, invoiceIn } from './gateway.ts'
+import { credentialOf, invoiceIn, untilKnown } from './gateway.ts'
 import { newOwner, type Owner } from './nodes.ts'
 import { type Answer, type Key, type Request, type Server, send } from './server.ts'
 
@@ -40,7 +40,7 @@ export class Merchant {
   }
 
   async create(nodeId: string, wish: Wish = {}, headers: Record<string, string> = {}): Promise<Payment> {
-    const answer = await this.ask(nodeId, wish, headers)
+    const answer = await untilKnown(() => this.ask(nodeId, wish, headers))
     if (answer.status !== 201) throw new Error(`create: ${answer.status} ${answer.text}`)
     return answer.json()
   }

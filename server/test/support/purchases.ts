@@ -8,6 +8,7 @@ import {
   pay,
   preimageFrom,
   storeOf,
+  untilKnown,
   validate,
 } from './gateway.ts'
 import type { Created, Owner } from './nodes.ts'
@@ -62,7 +63,7 @@ export async function bought(protocol: Protocol, at = shop, by = merchant): Prom
 
 export async function validated(protocol: Protocol): Promise<Bought & { text: string }> {
   const one = await bought(protocol)
-  return { ...one, text: await accepted(validate(merchant, one.payment.id, one.credential)) }
+  return { ...one, text: await accepted(untilKnown(() => validate(merchant, one.payment.id, one.credential))) }
 }
 
 export async function accepted(answer: Promise<Answer>): Promise<string> {
