@@ -160,17 +160,18 @@ describe('C12: a key that does not work', () => {
     let disabled = false
     const late: number[] = []
     const hammer = async (): Promise<void> => {
-      for (let round = 0; round < 30; round++) {
+      for (let lateRounds = 0; lateRounds < 15; ) {
         const after = disabled
         const { status } = await who({ token: key.key })
-        if (after) late.push(status)
+        if (!after) continue
+        late.push(status)
+        lateRounds++
       }
     }
     const hammers = Array.from({ length: 8 }, hammer)
     await setDisabled(key, true)
     disabled = true
     await Promise.all(hammers)
-    expect(late.length).toBeGreaterThan(0)
     expect(new Set(late)).toEqual(new Set([401]))
   })
 
@@ -197,23 +198,35 @@ describe('C12: on another replica', () => {
   })
 
   test('C12: it is notified, so a disabled key stops before the cache expires', async () => {
-    const key = await server.newKey()
-    // Without a notification, the replica would trust its cache for 5 s.
-    expect((await who({ token: key.key }, replica)).status).toBe(200)
-    await setDisabled(key, true)
-    await eventually(async () => (await who({ token: key.key }, replica)).status === 401, 'the replica to be told', 2_500)
-    await setDisabled(key, false)
-    await eventually(async () => (await who({ token: key.key }, replica)).status === 200, 'the replica to be told', 2_500)
-    await revoke(key)
-    await eventually(async () => (await who({ token: key.key }, replica)).status === 401, 'the replica to be told', 2_500)
+    // Without a notification, the replica would trust its cache for 5 s. A round that took as long, on a busy machine, says nothing.
+    await eventually(async () => {
+      const key = await server.newKey()
+      const secondsUntil = async (status: number, change: () => Promise<unknown>): Promise<number> => {
+        const since = performance.now()
+        await change()
+        await eventually(async () => (await who({ token: key.key }, replica)).status === status, 'the replica to be told')
+        return (performance.now() - since) / 1000
+      }
+      expect((await who({ token: key.key }, replica)).status).toBe(200)
+      const seconds = [
+        await secondsUntil(401, () => setDisabled(key, true)),
+        await secondsUntil(200, () => setDisabled(key, false)),
+        await secondsUntil(401, () => revoke(key)),
+      ]
+      return Math.max(...seconds) < 2.5
+    }, 'the replica to be told in time')
   })
 
   test('C12: if the notification is lost, the key still stops within 5 s', async () => {
-    const key = await server.newKey()
-    expect((await who({ token: key.key }, replica)).status).toBe(200)
-    // No notification is sent for this change.
-    await server.sql()`UPDATE api_keys SET disabled = true WHERE id = ${key.id}`
-    expect((await who({ token: key.key }, replica)).status).toBe(200)
+    const sql = server.sql()
+    // On a busy machine, the replica may have forgotten it already.
+    const key = await eventually(async () => {
+      const one = await server.newKey()
+      expect((await who({ token: one.key }, replica)).status).toBe(200)
+      // No notification is sent for this change.
+      await sql`UPDATE api_keys SET disabled = true WHERE id = ${one.id}`
+      return (await who({ token: one.key }, replica)).status === 200 ? one : undefined
+    }, 'a key that the replica still trusts')
     await eventually(async () => (await who({ token: key.key }, replica)).status === 401, 'the replica to forget', 50_000)
   })
 })
@@ -386,11 +399,13 @@ describe('C46: keys per account', () => {
 
 test('the last use of keys is written later, in batches, and when the service stops', async () => {
   const key = await server.newKey()
+  const before = Math.floor(Date.now() / 1000)
   expect((await who({ token: key.key })).status).toBe(200)
-  const used = Math.floor(Date.now() / 1000)
+  const after = Math.ceil(Date.now() / 1000)
   await server.restart()
   const { lastUsedAt } = (await setDisabled(key, false)).json()
-  expect(Math.abs(lastUsedAt - used)).toBeLessThanOrEqual(1)
+  expect(lastUsedAt).toBeGreaterThanOrEqual(before)
+  expect(lastUsedAt).toBeLessThanOrEqual(after)
 })
 
 /** Last, because it takes the store down. */

@@ -464,16 +464,19 @@ describe('a service of its own', () => {
   test('after a kill in the middle of a sign-up, nothing is left and it can be repeated', async () => {
     const store = own.sql()
     await store.unsafe(`
-      CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(4); RETURN NEW; END $$;
-      CREATE TRIGGER slow BEFORE INSERT ON people_identities FOR EACH ROW EXECUTE FUNCTION slow()`)
-    const signUp = new Browser(own).signUp('late@example.com').catch(() => 'killed')
-    const waits = async () =>
-      (await store`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`).length > 0
-    await eventually(waits, 'the sign-up to be half done')
-    await own.kill()
-    expect(await signUp).toBe('killed')
-    await eventually(async () => !(await waits()), 'PostgreSQL to notice', 25_000)
-    await store.unsafe('DROP TRIGGER slow ON people_identities')
+      CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$;
+      CREATE TRIGGER wait BEFORE INSERT ON people_identities FOR EACH ROW EXECUTE FUNCTION wait()`)
+    await store.begin(async (transaction) => {
+      await transaction`SELECT pg_advisory_xact_lock(1)`
+      const signUp = new Browser(own).signUp('late@example.com').catch(() => 'killed')
+      const waits = async () =>
+        (await store`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`).length > 0
+      await eventually(waits, 'the sign-up to be half done')
+      await own.kill()
+      expect(await signUp).toBe('killed')
+    })
+    // It waits until PostgreSQL has noticed.
+    await store.unsafe('DROP TRIGGER wait ON people_identities')
     expect(await store`SELECT 1 FROM people WHERE email LIKE 'late%'`).toHaveLength(0)
     expect(await store`SELECT 1 FROM accounts WHERE name = 'late'`).toHaveLength(0)
     await own.start()
