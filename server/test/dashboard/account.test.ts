@@ -128,7 +128,8 @@ describe('an account with data of every kind', () => {
     payment = await ann.want(201, 'POST', '/payments', { json: { nodeId: node.node.id, amountSat: 21, description: 'tea' } })
     key = await ann.want(201, 'POST', '/keys', { json: { name: 'mine', scopes: [] } })
     invoice = await ann.want(201, 'POST', `/nodes/${node.node.id}/invoices`, { json: { description: 'x' } })
-    topUp = await ann.want(201, 'POST', '/credit/top-ups', { json: { amountSat: 50 } })
+    // The treasury is created when the service starts.
+    topUp = await eventually(() => ann.want(201, 'POST', '/credit/top-ups', { json: { amountSat: 50 } }), 'the treasury')
   })
 
   test('C9: resources of another account get the same answer as unknown ones, on every route', async () => {

@@ -9,8 +9,8 @@ import { masterKeyOf } from '../../src/platform/secrets.ts'
 import { addressIn } from '../../src/runtimes/process/address.ts'
 import type { Database } from '../../src/store/db.ts'
 import { type CreatedNode, signUp, type Visitor } from '../support/dashboard.ts'
-import { callNode, catalogue, fault, redirectNode } from '../support/nodes.ts'
-import { eventually, type Server, startServer } from '../support/server.ts'
+import { callNode, catalogue, fault, redirectNode, runningPidOf } from '../support/nodes.ts'
+import { eventually, PATIENCE_MS, type Server, startServer } from '../support/server.ts'
 
 let server: Server
 let sql: Database
@@ -83,8 +83,12 @@ describe('a node is operated as the public API does it', () => {
   })
 
   test('an operation is shown while it is in progress', async () => {
+    const pid = runningPidOf(server, limited.node)
+    // It cannot exit before the operation was seen.
+    process.kill(pid, 'SIGSTOP')
     const stopping = ann.want(200, 'POST', `/nodes/${limited.node.id}/stop`)
     await eventually(async () => (await ann.want(200, 'GET', `/nodes/${limited.node.id}`)).operation === 'stop', 'the operation')
+    process.kill(pid, 'SIGCONT')
     await stopping
     await ann.want(200, 'POST', `/nodes/${limited.node.id}/start`)
   })
@@ -174,10 +178,10 @@ describe('known and unknown balances', () => {
     await fault(server, full, 'hang')
     const since = performance.now()
     const [hung, well] = await Promise.all([live(full.node.id), live(limited.node.id)])
-    expect(performance.now() - since).toBeLessThan(20_000)
+    expect(performance.now() - since).toBeLessThan(50_000)
     expect([hung.isReachable, hung.balanceSat, well.isReachable]).toEqual([false, null, true])
     await fault(server, full, 'none')
-    await eventually(async () => (await live(full.node.id)).isReachable, 'the node', 25_000)
+    await eventually(async () => (await live(full.node.id)).isReachable, 'the node')
     await ann.until(full.node.id, 'ready')
   })
 })
@@ -251,7 +255,7 @@ describe('C30: what the dashboard may do with a node', () => {
     if (!access?.address) throw new Error('no access')
     expect(access.password()).toBe(limited.credentials.restrictedPassword)
     const wish = { invoice: await invoiceOf(shop, 1000), amountSat: undefined }
-    expect(await payInvoice(access.address, access.password(), wish, 5_000)).toEqual({ answer: 'wrong password' })
+    expect(await payInvoice(access.address, access.password(), wish, PATIENCE_MS)).toEqual({ answer: 'wrong password' })
   })
 
   test('even without our own check: the row says full, but the stored password is the restricted one', async () => {
@@ -442,7 +446,7 @@ describe('a node that does not say whether it has paid', () => {
     says.set('payinvoice', hangUp)
     record({ createdAt: Date.now() })
     expect(await pay(full.node.id, { invoice })).toEqual(UNKNOWN)
-    record({ createdAt: Date.now() + 10_000, completedAt: Date.now() + 10_000 })
+    record({ createdAt: Date.now() + 300_000, completedAt: Date.now() + 300_000 })
     expect(await pay(full.node.id, { invoice })).toMatchObject({ outcome: 'failed' })
     record({ createdAt: Date.now() - 60_000, completedAt: Date.now() - 59_000 })
     expect(await pay(full.node.id, { invoice })).toEqual(UNKNOWN)
