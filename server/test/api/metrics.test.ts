@@ -108,13 +108,14 @@ describe('what is measured', () => {
     expect(await valueFor('node_call_duration_seconds_count', { call: 'getinfo', result: '2xx' })).toBeGreaterThan(0)
     expect(await valueFor('reconciler_step_duration_seconds_count', { result: 'recorded' })).toBeGreaterThan(1)
     expect(await valueFor('reconciler_step_duration_seconds_count', { result: 'lease_lost' })).toBe(0)
-    expect(await valueFor('reconcile_lag_seconds')).toBeLessThan(30)
-    expect(await valueFor('store_up')).toBe(1)
+    // A busy machine may be late, or not answer a query in the time that a scrape is given.
+    await eventually(async () => ((await valueFor('reconcile_lag_seconds')) ?? 99) < 30, 'all nodes to be looked at in time')
+    await eventually(async () => (await valueFor('store_up')) === 1, 'the store to be reported')
     expect(await valueFor('store_connections')).toBeGreaterThan(0)
     expect(await valueFor('store_connections_max')).toBe(10)
     const [row] = await server.sql()<{ sat: number }[]>`SELECT (sum(amount_msat) / 1000)::float8 AS sat FROM credit_entries`
     expect(row?.sat).toBeGreaterThan(0)
-    expect(await valueFor('ledger_sat')).toBe(row?.sat)
+    await eventually(async () => (await valueFor('ledger_sat')) === row?.sat, 'the ledger to be reported')
   })
 
   test('Reliability 21: no label holds an id, a path, a secret or anything else that a client chose', async () => {
@@ -138,8 +139,9 @@ test('while PostgreSQL is down, the process still reports, and nothing of the st
   const port = await freePort()
   const lonely = await startServer({ store: 'embedded', env: { METRICS_PORT: String(port) } })
   const textOf = async (): Promise<string> => (await scrape(port, '')).text
-  expect(await textOf()).toMatch(/^boltyard_store_up 1$/m)
-  expect(await textOf()).toMatch(/^boltyard_nodes\{/m)
+  const isReported = async (pattern: RegExp): Promise<boolean> => pattern.test(await textOf())
+  await eventually(() => isReported(/^boltyard_store_up 1$/m), 'the store to be reported up')
+  await eventually(() => isReported(/^boltyard_nodes\{/m), 'the nodes to be reported')
   const { giveBack } = await lonely.takeStoreAway()
   const down = await eventually(async () => {
     const text = await textOf()
@@ -148,5 +150,5 @@ test('while PostgreSQL is down, the process still reports, and nothing of the st
   expect(down).not.toMatch(/^boltyard_(nodes|ledger_sat|reconcile_lag_seconds)\b/m)
   expect(down).toMatch(/^process_resident_memory_bytes \d/m)
   giveBack()
-  await eventually(async () => /^boltyard_store_up 1$/m.test(await textOf()), 'the store to be back', 60_000)
+  await eventually(() => isReported(/^boltyard_store_up 1$/m), 'the store to be back')
 })

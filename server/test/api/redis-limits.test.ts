@@ -50,12 +50,27 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
   }
   const untilShared = () => eventually(isShared, 'the processes to count together')
 
+  /**
+   * Redis is given 250 ms per request. On a busy machine it may miss that: then the process counts alone for a moment, logs it, and what
+   * was counted meanwhile says nothing.
+   */
+  const whileShared = <T>(count: () => Promise<T>): Promise<NonNullable<T>> =>
+    eventually(async () => {
+      await untilShared()
+      const outages = (): number => [one, other].flatMap(({ stderr }) => stderr.match(/cannot reach Redis/g) ?? []).length
+      const before = outages()
+      const counted = await count()
+      return outages() === before ? counted : undefined
+    }, 'Redis to answer in time throughout')
+
   test('C44: processes count together, and a valid key is never refused', async () => {
-    const from = newAddress()
-    expect(await failOften(one, MAX / 2, from)).toEqual({ 401: MAX / 2 })
-    expect(await failOften(other, MAX / 2, from)).toEqual({ 401: MAX / 2 })
-    for (const server of [one, other]) {
-      const answer = await fail(server, from)
+    const { from, counts, last } = await whileShared(async () => {
+      const address = newAddress()
+      const counts = [await failOften(one, MAX / 2, address), await failOften(other, MAX / 2, address)]
+      return { from: address, counts, last: [await fail(one, address), await fail(other, address)] }
+    })
+    expect(counts).toEqual([{ 401: MAX / 2 }, { 401: MAX / 2 }])
+    for (const answer of last) {
       expect(answer.status).toBe(429)
       expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
       expect(Number(answer.headers['retry-after'])).toBeLessThanOrEqual(60)
@@ -66,8 +81,10 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
   })
 
   test('C44: of 60 concurrent requests to two processes, 30 are admitted', async () => {
-    const from = newAddress()
-    const answers = await Promise.all(Array.from({ length: 60 }, (_, index) => fail(index % 2 ? one : other, from)))
+    const answers = await whileShared(() => {
+      const from = newAddress()
+      return Promise.all(Array.from({ length: 60 }, (_, index) => fail(index % 2 ? one : other, from)))
+    })
     expect(answers.filter(({ status }) => status === 401)).toHaveLength(MAX)
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(MAX)
   })
@@ -88,9 +105,12 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
   })
 
   test('Reliability 9: when Redis is lost, each process goes on from the shared count within a second, without errors', async () => {
-    const from = newAddress()
-    expect(await failOften(one, 10, from)).toEqual({ 401: 10 })
-    expect(await failOften(other, 10, from)).toEqual({ 401: 10 })
+    const from = await whileShared(async () => {
+      const address = newAddress()
+      expect(await failOften(one, 10, address)).toEqual({ 401: 10 })
+      expect(await failOften(other, 10, address)).toEqual({ 401: 10 })
+      return address
+    })
     await redis.kill()
     // The last shared count that it has seen: 10 here, 20 there.
     expect(await failOften(one, MAX, from)).toEqual({ 401: MAX - 10, 429: 10 })
@@ -105,11 +125,10 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
 
   test('Reliability 9: only the first requests wait for a Redis that hangs, and it is used again when it responds', async () => {
     redis.signal('SIGSTOP')
-    const from = newAddress()
     const startedAtMs = performance.now()
-    expect(await failOften(one, MAX + 1, from)).toEqual({ 401: MAX, 429: 1 })
-    // If each of them waited for a timeout, it would be more than 7 s.
-    expect(performance.now() - startedAtMs).toBeLessThan(5_000)
+    for (let time = 0; time < 6; time++) expect(await failOften(one, MAX + 1, newAddress())).toEqual({ 401: MAX, 429: 1 })
+    // If each of them waited for a timeout, it would be more than 45 s.
+    expect(performance.now() - startedAtMs).toBeLessThan(30_000)
     redis.signal('SIGCONT')
     await untilShared()
   })
