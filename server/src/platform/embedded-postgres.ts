@@ -28,6 +28,8 @@ const USER = 'boltyard'
 /** Only names the socket file; nothing listens on the network. */
 const PORT = 5432
 const START_TIMEOUT_MS = 30_000
+/** A server that cannot start exits sooner than this. */
+const STABLE_MS = 10_000
 const STOP_TIMEOUT_MS = 10_000
 /**
  * Passed on the command line, so that clusters of earlier versions get them too. Terse, because error details quote rows, and rows contain
@@ -83,6 +85,7 @@ export async function startEmbedded(
 
   let stopping = false
   let ours: ChildProcess | undefined
+  let launchedAt = 0
   const ensureRunning = async (): Promise<void> => {
     log.trim()
     // A new server has no pid file at first, and a second one must not be started beside it.
@@ -107,6 +110,7 @@ export async function startEmbedded(
     child.on('error', (error) => report(`cannot start PostgreSQL: ${error.message}`))
     child.unref()
     ours = child
+    launchedAt = Date.now()
     closeSync(output)
   }
   await ensureRunning()
@@ -114,10 +118,15 @@ export async function startEmbedded(
   const isReady = async (): Promise<boolean> =>
     // The last line of the pid file says whether the server accepts connections.
     (await readPidFile(cluster)).includes('ready') && existsSync(socket) && (await runningPid()) !== undefined
-  const deadline = Date.now() + START_TIMEOUT_MS
+  let deadline = Date.now() + START_TIMEOUT_MS
   while (!(await isReady())) {
-    if (Date.now() > deadline)
-      throw new StartFault(1, `PostgreSQL did not start within ${START_TIMEOUT_MS / 1000} s; its log is ${log.path}`)
+    if (Date.now() > deadline) {
+      if (Date.now() - launchedAt < STABLE_MS)
+        throw new StartFault(1, `PostgreSQL did not start within ${START_TIMEOUT_MS / 1000} s; its log is ${log.path}`)
+      // After a crash it may need minutes to recover.
+      report(`still waiting for PostgreSQL to accept connections; its log is ${log.path}`)
+      deadline += START_TIMEOUT_MS
+    }
     await pause(20)
     await ensureRunning()
   }

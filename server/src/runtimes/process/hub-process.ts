@@ -15,7 +15,8 @@ import type { Places } from './places.ts'
 /** Below the port range of nodes. */
 const PORTS = { from: 19_000, to: 19_999 } as const
 const HUB = 'hub'
-const START_TIMEOUT_MS = 15_000
+/** Only ends what hangs: a hub that exits is noticed at once. */
+const START_TIMEOUT_MS = 60_000
 const GUARD_MS = 1_000
 /** Attempts, each on a port that was free a moment before. */
 const FIRST_STARTS = 5

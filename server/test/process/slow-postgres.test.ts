@@ -1,0 +1,40 @@
+import { chmodSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type Server, startServer } from '../support/server.ts'
+
+/** An embedded PostgreSQL that needs longer than 30 s, as after a crash with much to recover, or that never starts. */
+
+async function stoppedServer(): Promise<Server> {
+  const server = await startServer({ store: 'embedded', env: { NODE_PRICE_SAT_PER_DAY: '0' } })
+  await server.stop()
+  return server
+}
+
+/** Runs these lines of shell before PostgreSQL itself. */
+function before({ dataDir }: Server, script: string): void {
+  const software = join(dataDir, 'software')
+  const directory = join(software, readdirSync(software).find((name) => name.startsWith('postgres-')) ?? '', 'bin')
+  const program = join(directory, 'postgres')
+  renameSync(program, `${program}.real`)
+  writeFileSync(program, `#!/bin/sh\n${script}\nexec "$0.real" "$@"\n`)
+  chmodSync(program, 0o755)
+}
+
+describe.concurrent('at the start of the service, PostgreSQL', () => {
+  test('takes long: the service waits, says so, and is ready when PostgreSQL is', async () => {
+    const server = await stoppedServer()
+    before(server, 'sleep 32')
+    await server.start()
+    expect(server.stderr).toMatch(/^still waiting for PostgreSQL to accept connections; its log is \/.+$/m)
+    expect((await server.send('GET', '/readyz')).status).toBe(200)
+  })
+
+  test('exits each time: the service gives up after 30 s, and says where to look', async () => {
+    const server = await stoppedServer()
+    before(server, 'exit 1')
+    await server.launch()
+    expect(await server.exited).toMatchObject({ code: 1 })
+    expect(server.stderr).toMatch(/^PostgreSQL did not start within 30 s; its log is \/.+$/m)
+  })
+})
