@@ -36,7 +36,7 @@ function project(name: Name, exclude: string[] = []): UserWorkspaceConfig {
       include: name === 'api' ? ['**/*.test.ts'] : FILES[name],
       exclude: [...NEVER, ...exclude],
       isolate: false,
-      // Nothing is left behind by a unit test.
+      // Unit tests leave no state in modules, so they need no fresh ones.
       setupFiles: name === 'unit' ? [] : ['testing/fresh-modules.ts'],
       // Every test starts real daemons and talks to them over sockets; two cores share them all. These only end what hangs.
       testTimeout: 300_000,

@@ -265,7 +265,7 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
   return measures
 }
 
-/** The same node, called directly and through the gateway, in turns. */
+/** The same node, called alternately: directly and through the gateway. */
 async function creations(service: Service, nodeId: string, password: string, quick: boolean): Promise<Measure[]> {
   const direct: number[] = []
   const created: number[] = []

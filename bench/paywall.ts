@@ -88,7 +88,8 @@ async function costs(service: Service, nodeId: string, quick: boolean): Promise<
     const measured = async (status: string, requests: string[]): Promise<number> => {
       const load = async (part: string[]): Promise<void> => {
         const { statuses } = await ask<LoadResult>(loader, { port, callers: CALLERS, requests: part })
-        if (Object.keys(statuses).join() !== status) throw new Error(`expected ${status}: ${JSON.stringify(statuses)}`)
+        if (Object.keys(statuses).join() !== status)
+          throw new Error(`expected only status ${status}, got ${JSON.stringify(statuses)}`)
       }
       await load(requests.slice(0, WARM_UP))
       const before = cpu()

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const LINE = /C\d+|S\d\d|P\d+|B\d+|D\d+|(?:MPP|L402) §?\d+|selling \d+|security \d+|Reliability \d+/.source
 
-/** The lines at the beginning of a title, comment or bracket, up to the first colon: `C38, MPP 8, 10: …` names three. */
+/** The contract lines named at the start of a title, comment or bracket, up to the first colon: `C38, MPP 8, 10: …` names three. */
 function linesNamedIn(text: string): string[] {
   const titles = text.matchAll(new RegExp(`(?:['"\`(]|/\\*\\* |// )((?:${LINE})\\b[^:'"\`\\n]*)`, 'g'))
   return [...titles].flatMap(([, title = '']) => {

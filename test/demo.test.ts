@@ -27,7 +27,7 @@ function demo(...args: string[]) {
   return { child, printed, exit: once(child, 'close').then(([code]) => code as number) }
 }
 
-/** Daemons outlive the process that started them: each is found by the data directory in its command line. */
+/** Daemons outlive the process that started them, so look for the data directory in all command lines. */
 function running(): string[] {
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid)) return false

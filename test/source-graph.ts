@@ -44,7 +44,7 @@ const BARE = /^import\s+'([^']+)'/gm
 const CALL = /\bimport\(\s*'([^']+)'/g
 
 export const imports: Import[] = files.flatMap(({ path: from, text }) => {
-  // Template literals contain programs for display, with their own imports.
+  // Template literals may contain example programs, whose imports do not count.
   const code = text.replace(/`[^`]*`/g, '``')
   const names = [STATEMENT, BARE, CALL].flatMap((pattern) => [...code.matchAll(pattern)].map((match) => match[1] ?? ''))
   return names.map((name) => {

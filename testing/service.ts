@@ -45,7 +45,7 @@ export class Service {
         const url = /boltyard ready (\S+)/.exec(text)?.[1]
         if (url) resolve(url)
       })
-      child.once('exit', (code) => reject(new Error(`the service exited with ${code}`)))
+      child.once('exit', (code) => reject(new Error(`the service exited with code ${code}`)))
     })
     this.key = JSON.parse(readFileSync(join(this.dataDir, 'first-run.json'), 'utf8')).apiKey
   }

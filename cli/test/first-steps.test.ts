@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Server, startServer } from '../../server/test/support/server.ts'
 import { Customer, inHome, ROOMY, run } from './harness.ts'
 
-/** A user who has just started the service on this machine and configured nothing. */
+/** As a new user has it: just started on this machine, with no API key configured. */
 let server: Server
 let env: Record<string, string>
 

@@ -121,7 +121,7 @@ function makeDataDir(path: string): void {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 })
   } catch (error) {
-    throw new StartFault(`cannot make the data directory ${path}: ${reasonOf(error)}`)
+    throw new StartFault(`cannot create the data directory ${path}: ${reasonOf(error)}`)
   }
   const real = readdirSync(path).find((name) => /^phoenix\.(mainnet|testnet)\./.test(name))
   if (real)

@@ -91,7 +91,7 @@ describe.concurrent('a data directory that cannot be used', () => {
   test('because it cannot be created: it is a broken link', async () => {
     const path = join(temporaryDirectory(), 'link')
     symlinkSync('/nonexistent/data', path)
-    await expectFault(startIn(path), /^cannot make the data directory .*link: no such file or directory$/, 1)
+    await expectFault(startIn(path), /^cannot create the data directory .*link: no such file or directory$/, 1)
   })
 
   test('because the place of its lock is taken by a directory', async () => {
@@ -269,7 +269,7 @@ describe.concurrent('the hub', () => {
   test('a file in the place of its directory', async () => {
     const path = join(temporaryDirectory(), 'file')
     writeFileSync(path, '')
-    await expectFault(hubIn(path), /^cannot make the data directory .*file: file already exists$/, 1)
+    await expectFault(hubIn(path), /^cannot create the data directory .*file: file already exists$/, 1)
   })
 
   test('a directory in the place of hub.conf', async () => {

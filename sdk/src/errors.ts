@@ -8,7 +8,7 @@ export class BoltyardError extends Error {
   readonly status: number | undefined
   /** Quote it when you report a problem to the operator. */
   readonly requestId: string | undefined
-  /** Further members of the service's error. */
+  /** The other members of the service's error object, such as `reason`. */
   readonly details: Record<string, unknown>
 
   constructor(message: string, facts: Facts) {

@@ -41,7 +41,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     expect(new URL(page.url()).pathname).toBe('/dashboard/')
     await untilText(page.getByTestId('overview-credit'), '10 000 sat')
 
-    // A node, by the first step of the checklist.
+    // Create a node from the first step of the checklist.
     await page.getByRole('link', { name: 'Create a node' }).click()
     const creating = dialog(page, 'Create a node')
     await creating.getByLabel('Name').fill('shop')

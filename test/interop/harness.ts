@@ -90,8 +90,8 @@ export class Market {
     const [purse, till] = await this.#balances()
     const result = await act()
     const [purseThen, tillThen] = await this.#balances()
-    // No log contains credentials or preimages, whatever client sent them.
-    // The token without its scheme: in base64, a preimage looks different.
+    // No log contains credentials or preimages, whichever client sent them. The token is searched for too, because base64 hides the
+    // preimage in it.
     const tokens = merchant.visits.map(({ authorization }) => authorization.split(' ').at(-1) ?? '')
     const secrets = [...this.#payments.map(({ preimage }) => preimage), ...tokens]
     const log = this.#server.stdout + this.#server.stderr

@@ -35,7 +35,7 @@ export function SignIn() {
     void byPassword.run()
   }
   const isSignedIn = Boolean(me.user) && !byPassword.isPending && !byPasskey.isPending
-  // Keep `next` right after signing in too, while its page is still loading. Otherwise another destination would win.
+  // This also runs right after signing in, while the page at `next` is loading. Any other destination would replace it.
   useEffect(() => {
     if (isSignedIn) goOn(next)
   }, [isSignedIn, next])

@@ -4,7 +4,7 @@ import { claimIn, judgeMpp, readMpp } from '../../src/mpp.ts'
 import type { Primitives } from '../../src/primitives.ts'
 import { Refusal } from '../../src/refusal.ts'
 
-/** Records the calls to the primitives, for tests about what is not computed and how values are compared. */
+/** Counts calls, so that a test can check that no HMAC was computed. */
 export const asked = { hmacs: 0, comparisons: 0 }
 
 export const primitives: Primitives = {

@@ -68,7 +68,7 @@ export async function runHub(args: string[]): Promise<void> {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   } catch (error) {
-    throw new StartFault(`cannot make the data directory ${dataDir}: ${reasonOf(error)}`)
+    throw new StartFault(`cannot create the data directory ${dataDir}: ${reasonOf(error)}`)
   }
   lockDataDir(join(dataDir, 'hub.lock'))
   const confPath = join(dataDir, 'hub.conf')

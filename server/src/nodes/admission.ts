@@ -14,7 +14,7 @@ export async function admitNode(sql: Sql, limits: AdmissionLimits, accountId: st
   const { ofAccount, onHost, isNewcomer } = await countNodes(sql, accountId, host)
   if (ofAccount >= maxNodesPerAccount)
     throw new Problem('limit_reached', `An account can have at most ${maxNodesPerAccount} nodes. Delete one first.`)
-  if (onHost >= maxNodes) throw new Problem('limit_reached', 'This host has reached its limit of nodes.')
+  if (onHost >= maxNodes) throw new Problem('limit_reached', 'This host has reached its node limit. Ask the operator.')
   if (isNewcomer && onHost >= newcomersShare(maxNodes))
     throw new Problem(
       'limit_reached',

@@ -34,7 +34,7 @@ export function openDataDir(path: string, use: 'exclusive' | 'shared'): { releas
   } catch (error) {
     throw new StartFault(1, `DATA_DIR: cannot use ${path}: ${(error as Error).message}`)
   }
-  throw new StartFault(75, `another instance holds ${path}`)
+  throw new StartFault(75, `DATA_DIR: another instance is already using ${path}`)
 }
 
 /** State the service relies on while it runs. The users of nodes and of PostgreSQL cannot enter it. */

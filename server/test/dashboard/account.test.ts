@@ -152,7 +152,7 @@ describe('an account with data of every kind', () => {
       await bob.refusal('POST', '/payments', { json: { ...charge, nodeId: NODE } }),
     )
     expect(await bob.want(200, 'GET', `/payments?nodeId=${node.node.id}`)).toEqual({ payments: [], nextCursor: null })
-    // Hers is unchanged.
+    // Ann’s node and key are unchanged.
     expect(await ann.want(200, 'GET', `/nodes/${node.node.id}`)).toMatchObject({ status: 'ready', name: 'Node 1' })
     expect((await ann.want(200, 'GET', '/keys')).keys).toHaveLength(1)
   })

@@ -108,7 +108,7 @@ type Terms = {
   expiry: number | undefined
 }
 
-/** Made by an independent encoder. Correct in everything except what is changed. */
+/** Encoded by an independent library, and correct except for the given changes. */
 function invoice(changes: Partial<Terms> = {}): { serialized: string; paymentHash: string } {
   const right: Terms = {
     prefix: 'lnbcrt',

@@ -106,7 +106,7 @@ async function rowsRead(work: (store: Sql) => Promise<unknown>): Promise<number>
   })
 }
 
-/** Plans are made while there are few payments, and must work when there are many. */
+/** A plan that PostgreSQL made when there were few payments must not read them all when there are many. */
 async function expectLookups({ of, run }: (typeof statements)[number]): Promise<void> {
   const early = await insert(of, FEW)
   for (let time = 0; time < UNTIL_KEPT; time++) {

@@ -91,7 +91,7 @@ describe('expiry', () => {
     expect(await Promise.all(all.map(({ payment }) => statusOf(payment, hurried)))).toEqual(all.map(() => 'payment_required'))
 
     await itIs(BRIEF.challengeSeconds)
-    // Its events are rejected and it has not been asked yet, so the service does not know that two of them were paid.
+    // The node’s events are rejected and the service has not asked it yet, so it does not know that two of the invoices were paid.
     expect(await Promise.all(all.map(({ payment }) => statusOf(payment, hurried)))).toEqual(all.map(() => 'expired'))
     for (const { payment, credential } of [mpp, l402]) await accepted(validate(hurried, payment.id, credential))
     for (const { payment, credential } of [noMpp, noL402]) {

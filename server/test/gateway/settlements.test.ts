@@ -107,7 +107,7 @@ const askAtOf = async ({ id }: { id: string }): Promise<{ fromNow: number | null
 }
 
 describe('the event', () => {
-  /** A true event about it would be believed. */
+  /** Paid, so that a genuine event about it would settle it. */
   let payment: Payment
   beforeAll(async () => {
     payment = await paidInSilence(node)
@@ -297,7 +297,7 @@ describe('the sweep', () => {
   afterEach(free)
 
   test('C40: without any event the settlement is known within 20 s, and the payment is not marked paid', async () => {
-    // The schedule keeps the promise; how long the sweep then takes is up to the machine.
+    // Checks when the sweep is scheduled. How long it then takes depends on the machine.
     await sql.unsafe(`
       CREATE TABLE first_asks (id text, seconds float8);
       CREATE FUNCTION note_first_ask() RETURNS trigger LANGUAGE plpgsql AS

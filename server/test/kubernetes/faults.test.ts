@@ -33,7 +33,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
   })
 
   const mine = async (): Promise<boolean> => true
-  /** Repeated like the reconciler does, for as long as the outcome is unknown. */
+  /** Retries as the reconciler does, for as long as the outcome is unknown. */
   const insist = async (call: () => Promise<unknown>): Promise<void> => {
     await eventually(async () => {
       try {

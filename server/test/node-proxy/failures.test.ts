@@ -30,7 +30,7 @@ describe('C28: nodes that are missing or failing', () => {
         { error: { code: 'node_not_found', message: 'There is no such node.' } },
       ])
     }
-    // Not even its path: the prefix has a single spelling.
+    // An escaped prefix does not reach the proxy at all.
     expect((await send(main.port, 'GET', '/%6e/node_a/')).status).toBe(404)
     expect(node.seen).toEqual([])
   })

@@ -109,7 +109,7 @@ describe('C28: websockets and other upgrades', () => {
   })
 
   test('C28: an idle websocket is closed, a busy one is not', async () => {
-    // The bytes that keep it open may be late by four seconds.
+    // One message per second: on a busy machine, each may be four seconds late.
     const [idleMs, rounds] = [5_000, 6]
     const one = await withLimits({ websocketIdleMs: idleMs })
     one.nodes.set('node_echo', await echoing())

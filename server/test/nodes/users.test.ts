@@ -58,7 +58,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
   let made: Created
   let other: Created
   let uid: number
-  /** Owned by root, as a canary: anyone who writes to it, takes it or shows it has followed a link. */
+  /** A file of root that the node links to. If it changes or its content is shown, the service has followed the link. */
   let canary: string
   const SECRET = 'canary of root, not to be read'
 

@@ -16,7 +16,7 @@ test('once started, it responds at its URL; once closed, its port and data direc
   expect(port).toBeGreaterThan(0)
   expect((await send(port, 'GET', '/readyz')).status).toBe(200)
   expect((await first.app.inject({ url: '/healthz', headers: { host: '127.0.0.1' } })).statusCode).toBe(200)
-  await expect(startService(configOn(dataDir))).rejects.toThrow(`another instance holds ${dataDir}`)
+  await expect(startService(configOn(dataDir))).rejects.toThrow(`DATA_DIR: another instance is already using ${dataDir}`)
 
   await first.close()
   await expect(send(port, 'GET', '/healthz')).rejects.toMatchObject({ code: 'ECONNREFUSED' })

@@ -136,7 +136,7 @@ describe('bad configuration', () => {
     expect((fault as Error).message).not.toContain(SECRET)
   })
 
-  // Matches the reason: as root, these ranges also contain ids of existing users.
+  // Checks the message, because as root these ranges would also be refused for containing ids of existing users.
   test.each(['999-2000', '50000-2000000001'])('security 10: NODE_UID_RANGE %s is out of bounds', (NODE_UID_RANGE) => {
     expect(() => readConfig({ NODE_UID_RANGE })).toThrow(/a range first-last/)
   })
@@ -315,7 +315,7 @@ describe('one instance through its life', () => {
   })
 
   test('75 for a second instance on the same data directory, and the first keeps running', async () => {
-    await expectFault(new Server({ dataDir: server.dataDir }), 75, /^another instance holds /)
+    await expectFault(new Server({ dataDir: server.dataDir }), 75, /^DATA_DIR: another instance is already using /)
     expect(await works()).toBe(true)
   })
 

@@ -96,7 +96,9 @@ export function signInRoutes(deps: RouteDeps) {
         if (!(error instanceof WrongPassword))
           await attempt
             .takeBack()
-            .catch((err: unknown) => request.log.warn({ err }, 'cannot undo the count of a sign-in that was not tried'))
+            .catch((err: unknown) =>
+              request.log.warn({ err }, 'cannot take back a counted password attempt that was not checked'),
+            )
         throw error
       }
       await attempt.succeeded()

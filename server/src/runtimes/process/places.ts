@@ -75,7 +75,7 @@ export class Places {
     return free[Math.floor(Math.random() * free.length)]
   }
 
-  /** Called after everything else of the daemon has been removed. */
+  /** Called last, after everything else that belongs to the daemon has been removed. */
   forget(name: string): void {
     this.#places.delete(name)
   }
