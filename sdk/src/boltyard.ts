@@ -10,21 +10,21 @@ export type BoltyardOptions = {
   apiKey?: string | undefined
   /** Defaults to `SERVICE_BASE_URL` or `BOLTYARD_BASE_URL`, otherwise to a service on this machine. */
   baseUrl?: string | undefined
-  /** Used for every request. Defaults to `node:http` on Node and to the global `fetch` elsewhere. */
+  /** Replaces the default HTTP client, which is `node:http` on Node and the global `fetch` elsewhere. */
   fetch?: typeof fetch | undefined
-  /** For each attempt. Defaults to 30 s. */
+  /** Time limit for each attempt. Defaults to 30 s. */
   timeoutMs?: number | undefined
-  /** For each call, including retries and the pauses between them; see `CallOptions`. */
+  /** Time limit for each call, including retries and the pauses between them; see `CallOptions`. */
   totalTimeoutMs?: number | undefined
-  /** Retries after the first attempt. Defaults to 3. */
+  /** Maximum number of retries after the first attempt. Defaults to 3. */
   maxRetries?: number | undefined
-  /** Concurrent requests. Defaults to 4. Not used on Cloudflare Workers, which have their own limit. */
+  /** Maximum number of concurrent requests. Defaults to 4. Ignored on Cloudflare Workers, which have their own limit. */
   maxConcurrency?: number | undefined
 }
 
 /**
- * On Workers, one request must not resolve a promise that another one awaits, so requests cannot queue for each other. The platform itself
- * limits each request to six connections.
+ * On Workers, the handler of one request must not resolve a promise that the handler of another request awaits, so calls cannot wait for
+ * each other's slots. The platform itself limits each request to six connections.
  */
 const IS_WORKERS = 'WebSocketPair' in globalThis
 const LOCAL = 'http://127.0.0.1:8402/v1'
@@ -53,13 +53,13 @@ export class Boltyard {
     this.payments = new Payments(this.#transport)
   }
 
-  /** The API key's account and scopes. */
+  /** Returns the API key's account and scopes. */
   key(options: CallOptions = {}): Promise<ApiKey> {
     return this.#transport.call({ ...options, method: 'GET', path: '/api-key' })
   }
 }
 
-/** Looked up at each call. Some runtimes throw if `fetch` is called as a method of another object. */
+/** Calls the current global `fetch` directly: some runtimes throw if `fetch` is called as a method of another object. */
 const globalFetch: typeof fetch = (...request) => globalThis.fetch(...request)
 
 function checkedUrl(text: string): string {

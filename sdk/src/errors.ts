@@ -1,12 +1,12 @@
 /** Shared by all copies of this package: a program may load it with both `import` and `require`. */
 const KIND = Symbol.for('@boltyard/sdk error')
 
-/** The base class of all errors of this package, with a code to act on and the service's response, if there was one. */
+/** The base class of all errors of this package. It has a code to act on and, if the service responded, details of the response. */
 export class BoltyardError extends Error {
   static readonly [KIND]: string = 'BoltyardError'
   readonly code: string
   readonly status: number | undefined
-  /** Quote it when you report a problem to the operator. */
+  /** The id of the request in the service's log. Quote it when you report a problem to the operator. */
   readonly requestId: string | undefined
   /** The other members of the service's error object, such as `reason`. */
   readonly details: Record<string, unknown>
@@ -28,7 +28,7 @@ export class BoltyardError extends Error {
 }
 
 function isA(kind: typeof BoltyardError, value: unknown): boolean {
-  // A subclass defined by the caller works as usual.
+  // A subclass that the caller has defined has no KIND of its own. Compare it by class, as usual.
   if (!Object.hasOwn(kind, KIND)) return Function.prototype[Symbol.hasInstance].call(kind, value)
   if (!(value instanceof Error)) return false
   for (let above: unknown = value.constructor; typeof above === 'function'; above = Object.getPrototypeOf(above))
@@ -85,7 +85,7 @@ export class ConflictError extends BoltyardError {
   static override readonly [KIND]: string = 'ConflictError'
 }
 
-/** 410: not paid in time, or the credential has expired. */
+/** 410: the payment was not made in time, or the credential has expired. */
 export class ExpiredError extends BoltyardError {
   static override readonly [KIND]: string = 'ExpiredError'
 }

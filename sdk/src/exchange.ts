@@ -3,7 +3,7 @@ export type WireRequest = {
   url: string
   headers: Record<string, string>
   body: string | undefined
-  /** Sending the request twice has the same effect as sending it once. */
+  /** True if sending the request twice has the same effect as sending it once. */
   isRepeatable: boolean
 }
 export type WireAnswer = { status: number; header: (name: string) => string | null; text: string }

@@ -1,6 +1,6 @@
 import type { Exchange, WireAnswer, WireRequest } from './exchange.ts'
 
-/** The parts of Node we use, so that users do not have to install its types. */
+/** The parts of `node:http` that we use. Declared here, so that users do not have to install Node's types. */
 type Http = {
   Agent: new (options: { keepAlive: boolean; timeout: number }) => object
   request(options: object, onAnswer: (answer: Incoming) => void): Outgoing

@@ -9,7 +9,7 @@ export type CreateOptions = CallOptions & {
 }
 export type WaitOptions = {
   signal?: AbortSignal | undefined
-  /** Limit for the whole wait. */
+  /** Time limit for the whole wait. Defaults to 5 minutes. */
   timeoutMs?: number | undefined
   onStatus?: ((node: Node) => void) | undefined
 }
@@ -25,7 +25,7 @@ export class Nodes {
     this.#transport = transport
   }
 
-  /** Store the credentials first: they are returned only once. */
+  /** Creates a node. Store the returned credentials before you do anything else: they are returned only once. */
   create(
     params: CreateNodeParams = {},
     { idempotencyKey = crypto.randomUUID(), ...options }: CreateOptions = {},
@@ -79,7 +79,7 @@ export class Nodes {
     try {
       await this.#transport.call({ ...options, method: 'DELETE', path: pathOf(id), query, whenUncertain })
     } catch (error) {
-      // The first response was lost, but the deletion succeeded.
+      // A 404 on a retry means that the first attempt deleted the node, and only its response was lost.
       if (!(isRepeated && error instanceof NotFoundError)) throw error
     }
   }
@@ -101,7 +101,7 @@ export class Nodes {
     }
   }
 
-  /** After a lost response, the node's status tells whether a retry is needed. */
+  /** After a lost response, the node's status shows whether a retry is needed. */
   #move(id: string, step: 'start' | 'stop', done: NodeStatus[], options: CallOptions): Promise<Node> {
     const whenUncertain = async (): Promise<Node | undefined> => {
       const node = await this.get(id, options)

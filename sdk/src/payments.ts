@@ -26,7 +26,10 @@ export class Payments {
     this.#transport = transport
   }
 
-  /** With `idempotencyKey: null`, a retry creates a second payment that stays unpaid; in return, the service stores less. */
+  /**
+   * Creates a payment and its challenge. With `idempotencyKey: null`, a retry may create a second payment, which stays unpaid; in exchange,
+   * the service stores less for each payment.
+   */
   create(
     params: CreatePaymentParams,
     { idempotencyKey = crypto.randomUUID(), ...options }: CallOptions & { idempotencyKey?: string | null | undefined } = {},

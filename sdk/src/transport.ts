@@ -14,11 +14,11 @@ import { ConcurrencyLimit, pause } from './waiting.ts'
 
 export type CallOptions = {
   signal?: AbortSignal | undefined
-  /** For each attempt. */
+  /** Time limit for each attempt. */
   timeoutMs?: number | undefined
   /**
-   * For the whole call, including retries and the pauses between them. If a retry would not fit, the call fails immediately with the last
-   * error. Without it there is no limit, except that a rate limit (429) of more than 5 s is not waited for.
+   * Time limit for the whole call, including retries and the pauses between them. If a retry would not fit, the call fails immediately with
+   * the last error. Without this option there is no limit, except that a rate limit (429) of more than 5 s is not waited for.
    */
   totalTimeoutMs?: number | undefined
 }
@@ -104,7 +104,7 @@ export class Transport {
     } catch (error) {
       if (signal?.aborted) throw signal.reason
       const mayBeDone = leave !== undefined && !wasNeverSent(error)
-      // Only the timeout aborts it.
+      // The caller's signal was checked above, so only the timeout can have aborted the controller.
       return { mayBeDone, error: controller.signal.aborted ? timeout(limitMs, error) : this.#unreachable(error) }
     } finally {
       clearTimeout(timer)

@@ -17,7 +17,7 @@ export function wasNeverSent(error: unknown): boolean {
   return sourceOf(error)?.syscall === 'connect' || NEVER_SENT.test(whyUnreachable(error))
 }
 
-/** The reason for people, such as ECONNREFUSED. */
+/** A short reason for error messages, such as ECONNREFUSED. */
 export function whyUnreachable(error: unknown): string {
   const { code, message } = sourceOf(error) ?? {}
   return typeof code === 'string' ? code : String(message ?? '')

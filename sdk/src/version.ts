@@ -1,2 +1,2 @@
-/** As in package.json, which cannot be imported everywhere this runs. */
+/** The version in package.json, which cannot be imported in every runtime. */
 export const VERSION = '0.1.0'

@@ -201,9 +201,9 @@ describe('waiting', () => {
   })
 
   test.each([
-    ['that does not fit into the time of the whole call', 300, { totalTimeoutMs: 120_000 }],
-    ['of more than 5 s, where no time is given,', 6, {}],
-  ])('D14: a 429 %s is told at once, with its Retry-After', async (_what, seconds, options) => {
+    ['that exceeds the time limit of the whole call', 300, { totalTimeoutMs: 120_000 }],
+    ['of more than 5 s, without a total timeout,', 6, {}],
+  ])('D14: a 429 %s is reported at once, with its Retry-After', async (_what, seconds, options) => {
     wire.faults = [tooMany(seconds)]
     const error = await fails(boltyard.key(options), RateLimitError)
     expect(error).toMatchObject({ status: 429, code: 'rate_limited', retryAfterSeconds: seconds })
@@ -218,7 +218,7 @@ describe('waiting', () => {
     const first = fails(one.key({ signal: abort.signal }), Error)
     await eventually(() => wire.seen.length === 1, 'the first to be under way')
     expect(await fails(one.key({ totalTimeoutMs: 50 }), TimeoutError)).toMatchObject({ code: 'timeout' })
-    // It never left the queue, so it was certainly not carried out.
+    // The restart never left the queue, so it was certainly not carried out.
     await fails(one.nodes.restart('node_00000000000000000000', { totalTimeoutMs: 50 }), TimeoutError)
     expect(attempts).toHaveLength(1)
     abort.abort()
@@ -299,7 +299,7 @@ describe('errors have a type, a code and a request id', () => {
     ['a wrong field', () => boltyard.nodes.create({ name: 'much too long for a name' }), BadRequestError, 'bad_request'],
     ['a wrong key', () => new Boltyard({ apiKey: 'x', baseUrl: wire.baseUrl }).nodes.list(), AuthenticationError, 'unauthorized'],
     ['no such node', () => boltyard.nodes.get('node_00000000000000000000'), NotFoundError, 'node_not_found'],
-    ['an odd id', () => boltyard.nodes.get('../operator/v1/nodes?x=#'), NotFoundError, 'node_not_found'],
+    ['an id with special characters', () => boltyard.nodes.get('../operator/v1/nodes?x=#'), NotFoundError, 'node_not_found'],
     ['no such payment', () => boltyard.payments.get('pay_00000000000000000000'), NotFoundError, 'gateway_payment_not_found'],
   ])('%s', async (_what, call, kind, code) => {
     const error = await fails(call(), kind)
@@ -351,7 +351,7 @@ describe('errors have a type, a code and a request id', () => {
   test.each([
     ['a proxy’s page', { status: 502, body: '<html>Bad Gateway</html>' }],
     ['a page that is not an API', { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>Welcome</html>' }],
-    ['a redirection, which is not followed', { status: 302, headers: { location: 'http://127.0.0.1:1/' } }],
+    ['a redirect, which is not followed', { status: 302, headers: { location: 'http://127.0.0.1:1/' } }],
   ])('%s', async (_what, fault) => {
     wire.faults = [fault, fault, fault, fault]
     const error = await fails(boltyard.key(), ServiceError)
@@ -360,7 +360,7 @@ describe('errors have a type, a code and a request id', () => {
   })
 
   test('no error contains the key', async () => {
-    // Two for each attempt, because a request that fails on a reused connection is sent again immediately.
+    // Two faults for each attempt, because a request that fails on a reused connection is sent again immediately.
     wire.faults = Array(8).fill('cut')
     const error = await fails(boltyard.key(), ConnectionError)
     const { inspect } = await import('node:util')

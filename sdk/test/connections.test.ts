@@ -37,7 +37,7 @@ async function service(): Promise<{ seen: Seen[]; treatments: Treatment[]; clien
       treat(response, request)
     })
   }).listen(0, '127.0.0.1')
-  // However long a pause between two requests is, their connection is kept.
+  // The server keeps idle connections open, however long a busy machine pauses between two requests.
   server.keepAliveTimeout = 0
   servers.push(server)
   await once(server, 'listening')
@@ -97,7 +97,7 @@ test('selling 9: if a reused connection was closed, a repeatable request is sent
   expect(seen[1]?.socket).toBe(seen[0]?.socket)
 })
 
-test('selling 9: … but only once: the second time it is an error', async () => {
+test('selling 9: a repeatable request is sent again only once; a second failure is an error', async () => {
   const { seen, treatments, client } = await service()
   await client().nodes.list()
   treatments.push(hangUp, hangUp)
@@ -132,7 +132,7 @@ test('selling 9: a timeout or abort does not wait for a response that has starte
   const begin: Treatment = (response) => response.writeHead(200).write('{')
   treatments.push(begin, begin)
   expect(await fails(client({ timeoutMs: 100 }).nodes.list())).toBeInstanceOf(TimeoutError)
-  // On a busy machine, the first one may not have arrived.
+  // On a busy machine, the first request may not have arrived.
   const before = seen.length
   const abort = new AbortController()
   const listing = fails(client().nodes.list({ signal: abort.signal }))

@@ -166,7 +166,7 @@ test('it depends on nothing that only Node has, so it runs in Deno, Bun, workers
   for (const name of files) {
     const text = readFileSync(join(dist, name), 'utf8')
     expect(text, name).not.toMatch(/from ['"]node:|require\(/)
-    // The codecs use it if it is available.
+    // The codecs use Buffer if it is available.
     if (!name.endsWith('protocol/src/bytes.js')) expect(text, name).not.toMatch(/\bBuffer\b/)
   }
 })

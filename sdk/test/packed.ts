@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** `types-…` is created and removed by another test in the meantime. */
+/** Excludes `types-…`, which another test creates and removes at the same time. */
 const isSource = (path: string): boolean => !/\/(dist|node_modules|test|types-[^/]+)$/.test(path)
 
 /**

@@ -3,7 +3,7 @@ import { eventually, sendRaw } from '../../server/test/support/server.ts'
 import { challengesIn, Market, PATIENCE_MS, present } from './paywall-harness.ts'
 import { JOKE, SHOPS, type Shop } from './paywall-shops.ts'
 
-/** The same promises in every framework. */
+/** Every adapter keeps the same promises. */
 
 let market: Market
 beforeAll(async () => {
@@ -14,7 +14,7 @@ beforeEach(() => market.renew())
 const receiptOf = (answer: Response): any =>
   JSON.parse(Buffer.from(answer.headers.get('payment-receipt') ?? '', 'base64url').toString())
 
-/** A request that the handler of /slow is processing. */
+/** Sends a request and waits until the handler of /slow is processing it. */
 async function begin(shop: Shop, url: string, credential: string) {
   let resume = (): void => undefined
   const worked = new Promise<void>((resolve) => {
@@ -89,8 +89,8 @@ describe.each(SHOPS)('%s', (_name, open) => {
 
   test.each([
     ['throws', '/broken', 500],
-    ['answers 4xx', '/missing', 404],
-    ['gives the payment back itself', '/released', 200],
+    ['responds with 4xx', '/missing', 404],
+    ['releases the payment itself', '/released', 200],
   ])('D7, D10: a handler that %s has delivered nothing: the same credential is served again', async (_how, path, status) => {
     const credential = await market.buy(shop.url(path))
     for (let time = 0; time < 2; time++) {

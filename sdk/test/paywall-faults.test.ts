@@ -117,7 +117,7 @@ describe('the gateway', () => {
     const started = performance.now()
     const answers = await Promise.all([present(impatient.url('/jokes/1'), credential), fetch(impatient.url('/jokes/1'))])
     for (const answer of answers) expectNoChallenge(answer)
-    // Neither the client's own timeout nor the usual patience, which allows for a second redemption.
+    // The shop waits only as long as its `patienceMs`. The usual patience would allow a second redemption.
     expect(performance.now() - started).toBeLessThan(PATIENCE_MS)
     expect(redemptions().length).toBeLessThan(2)
     market.wire.faults = []
@@ -147,9 +147,9 @@ describe('the gateway', () => {
     expect([hurried.delivered, shop.delivered]).toEqual([0, 1])
   })
 
-  test('C45: a customer who disconnects while it is asked is served once on return', async () => {
+  test('C45: a customer who disconnects while the gateway is asked is served once on return', async () => {
     const credential = await market.buy(url)
-    // The request is in transit and will arrive.
+    // The shop's request to the gateway is delayed and arrives after the customer has left.
     let forward = (): void => undefined
     market.wire.ready = new Promise<void>((resolve) => {
       forward = resolve
@@ -170,11 +170,11 @@ describe('the gateway', () => {
 
   type Given = { status: number; code?: string; body?: string; headers?: Record<string, string> }
   test.each<[name: string, given: Given]>([
-    ['does not know the key', { status: 401, code: 'unauthorized' }],
-    ['has no credit for it', { status: 402, code: 'insufficient_credit' }],
-    ['is not there, but a page is', { status: 404, body: '<h1>Not found</h1>' }],
-    ['limits the key (D14)', { status: 429, code: 'rate_limit_exceeded', headers: { 'retry-after': '300' } }],
-  ])('%s: 503 without a challenge, at once, and nothing of it is told', async (_name, { status, code, body, headers }) => {
+    ['rejects the key', { status: 401, code: 'unauthorized' }],
+    ['reports that the seller has no credit', { status: 402, code: 'insufficient_credit' }],
+    ['is not at the base URL, but a web page is', { status: 404, body: '<h1>Not found</h1>' }],
+    ['rate-limits the key (D14)', { status: 429, code: 'rate_limit_exceeded', headers: { 'retry-after': '300' } }],
+  ])('%s: 503 without a challenge or the reason, at once', async (_name, { status, code, body, headers }) => {
     const credential = await market.buy(url)
     const text = body ?? JSON.stringify({ error: { code, message: 'The API key byd_secret is odd.' } })
     for (const ask of [() => fetch(url), () => present(url, credential)]) {

@@ -45,11 +45,11 @@ export class Market {
   }
 
   static async open(env: Record<string, string> = {}): Promise<Market> {
-    // Free nodes: no treasury node is started.
+    // Nodes are free, so no treasury node has to start.
     return Market.on(await startServer({ env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0', ...env } }))
   }
 
-  /** The key of a new account. */
+  /** Opens a market with a new account on a service that is already running. */
   static async on(server: Server): Promise<Market> {
     servers.add(server)
     const owner = await newMerchant(server)
@@ -59,7 +59,7 @@ export class Market {
     return market
   }
 
-  /** Before each test: late events and requests of shops opened earlier do not reach this test's records or use up its faults. */
+  /** Call it before each test, so that late events and requests of earlier shops do not appear in its records or use up its faults. */
   async renew(): Promise<void> {
     this.wire = await new Wire(this.server.url).open()
     this.client = this.newClient()
@@ -71,7 +71,7 @@ export class Market {
     return new Boltyard({ apiKey, baseUrl: this.wire.baseUrl, maxConcurrency: 64, timeoutMs: PATIENCE_MS })
   }
 
-  /** For a paywall: 10 sat to the first node. */
+  /** Paywall options: 10 sat, paid to the first node. */
   get terms() {
     const { events } = this
     return {
@@ -101,7 +101,7 @@ export class Market {
     return credentialOf({ protocol: protocolOf(challenge), challenge }, preimage)
   }
 
-  /** Requests and pays, but has not presented the credential yet. */
+  /** Requests a resource and pays. Returns the credential without presenting it. */
   async buy(url: string): Promise<string> {
     const answer = await fetch(url)
     if (answer.status !== 402) throw new Error(`${answer.status} ${await answer.text()}`)
@@ -111,7 +111,7 @@ export class Market {
 
 export const protocolOf = (challenge: string): Protocol => (challenge.startsWith('Payment ') ? 'mpp' : 'l402')
 
-/** In header order. */
+/** The challenges in the response, in header order. */
 export function challengesIn(answer: Response): string[] {
   return (answer.headers.get('www-authenticate') ?? '').split(/, (?=Payment |L402 )/).filter((text) => text !== '')
 }

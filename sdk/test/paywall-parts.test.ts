@@ -20,7 +20,7 @@ test.each([
   expect(addressGroup(address)).toBe(group)
 })
 
-test('selling 10: a visit ends with its challenge, when it is paid, or when none was issued', () => {
+test('selling 10: a visit ends when its challenge expires, when it is paid, or when no challenge was issued', () => {
   const visits = new OpenVisits()
   const enter = (now: number): any => visits.enter('192.0.2.1', 2, now)
   enter(0).fill(['pay_a', 'pay_b'])
@@ -81,7 +81,7 @@ test.each([
   [100, 0.29, 71],
   [100, 0, 100],
   [1_000_000, 0.1, 900_000],
-])('selling 1: at %i sat with a tolerance of %f, %i sat count', async (amountSat, priceTolerance, minAmountSat) => {
+])('selling 1: at %i sat with a tolerance of %f, %i sat are enough', async (amountSat, priceTolerance, minAmountSat) => {
   const target = { method: 'GET', route: '/a', url: '/a' }
   const { minAmountSat: least } = await termsOf({ nodeId: 'node_a', amountSat, priceTolerance }, ['mpp'], target, {})
   expect(least).toBe(minAmountSat)

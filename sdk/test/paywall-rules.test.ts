@@ -191,7 +191,7 @@ describe('selling 3: a delivery that does not complete', () => {
     expect(await lost).toBe('lost')
     const held = await present(other.url('/endless'), credential)
     expect([held.status, challengesIn(held)]).toEqual([409, []])
-    // Two minutes later.
+    // As if the hold of two minutes had ended.
     await storeOf(market.server)`UPDATE paid_payments SET held_until = now() WHERE id = ${idIn(credential)}`
     expect((await present(other.url('/endless'), credential)).status).toBe(200)
     await eventually(async () => (await present(other.url('/endless'), credential)).status === 402, 'the confirmation')
@@ -256,8 +256,8 @@ describe('selling 3: a delivery that does not complete', () => {
 
 describe('selling 4: OPTIONS is free and does not run the handler', () => {
   test.each([
-    ['answered by the paywall', undefined],
-    ['passed on', 'pass'],
+    ['the paywall responds', undefined],
+    ['with `pass`, the shop’s handler responds', 'pass'],
   ] as const)('%s', async (_name, options) => {
     const { default: express } = await import('express')
     const app = express()
@@ -313,11 +313,11 @@ describe('selling 5: misconfiguration is reported', () => {
     ],
   ]
   test.each(wrong)(
-    'D5: %s: one line says what to change, ready() says the same, and no customer hears of it',
+    'D5: %s: one line on stderr says what to change, ready() says the same, and customers do not see it',
     async (_name, options, says) => {
       const lines: string[] = []
       vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(String(line)))
-      // A minute after any warning from another test.
+      // More than a minute after any warning from another test, so that none is suppressed.
       vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000 * ++minutes)
       const charge = nextPaywall({ ...market.terms, ...options() }, () => new Response('free'))
       for (let time = 0; time < 2; time++) {
@@ -351,17 +351,14 @@ describe('selling 5: misconfiguration is reported', () => {
 })
 
 describe('selling 6: a visitor never crashes the shop', () => {
-  test.each(SHOPS)(
-    'D6: %s: a price that comes out as none is an error of that request, and never a gift',
-    async (_name, openShop) => {
-      vi.spyOn(console, 'error').mockImplementation(() => undefined)
-      for (const amountSat of [() => Number.NaN, () => Promise.reject(new Error('no rate')), () => 0]) {
-        const shop = await openShop({ ...market.terms, amountSat })
-        expect([(await fetch(shop.url('/jokes/1'))).status, shop.delivered]).toEqual([500, 0])
-        expect((await fetch(shop.url('/jokes/1'))).status).toBe(500)
-      }
-    },
-  )
+  test.each(SHOPS)('D6: %s: an invalid computed price fails that request, and never makes it free', async (_name, openShop) => {
+    vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    for (const amountSat of [() => Number.NaN, () => Promise.reject(new Error('no rate')), () => 0]) {
+      const shop = await openShop({ ...market.terms, amountSat })
+      expect([(await fetch(shop.url('/jokes/1'))).status, shop.delivered]).toEqual([500, 0])
+      expect((await fetch(shop.url('/jokes/1'))).status).toBe(500)
+    }
+  })
 })
 
 describe('selling 7: the same price buys the same', () => {
@@ -379,7 +376,7 @@ describe('selling 7: the same price buys the same', () => {
 })
 
 describe('selling 8: a reusable L402 credential is verified in the process', () => {
-  test('once the gateway has accepted it, it is not asked again', async () => {
+  test('once the gateway has accepted a credential, it is not asked again', async () => {
     const shop = await open({ ...market.terms, protocol: 'l402' })
     const credential = await market.buy(shop.url('/jokes/1'))
     expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
@@ -387,7 +384,7 @@ describe('selling 8: a reusable L402 credential is verified in the process', () 
     for (let time = 0; time < 4; time++) expect((await present(shop.url('/jokes/1'), credential)).status).toBe(200)
     expect(asked()).toEqual([])
     expect(types()).toEqual(['challenged', ...Array(5).fill('delivered')])
-    // A forged credential is a different one.
+    // A credential with one changed character is not in the cache.
     expect((await present(shop.url('/jokes/1'), `${credential.slice(0, -1)}${credential.endsWith('0') ? 1 : 0}`)).status).toBe(
       402,
     )

@@ -23,7 +23,7 @@ export type Shop = {
   /** How many jokes were served, and how many slow responses were started. */
   delivered: number
   started: number
-  /** Closed connections. */
+  /** How many connections were closed. */
   closed: number
   /** What /slow and /broken-off wait for. */
   work: () => Promise<void>
@@ -52,7 +52,7 @@ const newShop = (): Omit<Shop, 'url'> => ({ delivered: 0, started: 0, closed: 0,
 
 async function opened(server: Server, shop: Omit<Shop, 'url'>): Promise<Shop> {
   servers.push(server)
-  // The client closes idle connections. A server that does so meets requests that a busy machine has held up.
+  // Only the client closes idle connections. If the server did, it could close one while a delayed request is on its way.
   server.keepAliveTimeout = 0
   server.on('connection', (socket) => socket.once('close', () => shop.closed++))
   if (!server.listening) await once(server, 'listening')

@@ -113,7 +113,7 @@ describe('selling 3: HTTP/2', () => {
   async function film(work: (response: Http2ServerResponse) => unknown): Promise<string> {
     const charge = paywall(market.terms)
     const server = createHttp2Server(
-      // The two versions have different types for `end`.
+      // The responses of HTTP/1 and HTTP/2 have different types for `end`.
       (request, response) => void charge(request, response as unknown as ServerResponse, () => work(response)),
     )
     return listening(server)
@@ -139,7 +139,7 @@ describe('selling 3: HTTP/2', () => {
     },
   )
 
-  test('D3: an answer that the shop breaks off is not delivered', async () => {
+  test('D3: a response that the shop aborts is not delivered', async () => {
     const customer = gate()
     const origin = await film(async (response) => {
       response.write('almost all')

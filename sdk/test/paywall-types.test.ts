@@ -31,7 +31,7 @@ type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 
 const same = <T extends true>(): T | undefined => undefined
 `
 
-test('D4: the Fastify line compiles, and a price is given the request', () => {
+test('D4: the Fastify line compiles, and a price function gets the typed request', () => {
   const source = `
 import fastify, { type FastifyRequest } from 'fastify'
 import { paywall } from '../src/paywall/adapters/fastify.ts'
@@ -89,7 +89,7 @@ new McpServer({ name: 'a', version: '1' }).registerTool('joke', { inputSchema: {
   expect(compile(source)).toBe('')
 })
 
-test('what does not compile is found', () => {
+test('code that does not compile is reported', () => {
   expect(compile("import { paywall } from '../src/paywall/adapters/fastify.ts'\npaywall({ nodeId: 1, amountSat: 10 })")).toMatch(
     /'number' is not assignable to type 'string'/,
   )

@@ -73,7 +73,7 @@ describe('one payment, one delivery', () => {
       )
       const [here = '', there = ''] = shops
       const credential = await market.buy(here)
-      // The process that did not issue it serves it, too.
+      // The process that did not issue the challenge accepts its credential, too.
       expect((await present(there, credential)).status).toBe(200)
       // Until it is confirmed, the delivery is in progress.
       await eventually(async () => (await present(here, credential)).status === 402, 'the confirmation')
@@ -107,10 +107,10 @@ describe('one payment, one delivery', () => {
 describe('a payment for something else', () => {
   const others: [name: string, options: () => Partial<PaywallOptions<any>>, path?: string][] = [
     ['another route', () => ({}), '/public'],
-    ['another thing on the same route', () => ({ resource: 'A better joke' })],
-    ['another thing, and dearer', () => ({ resource: 'A better joke', amountSat: 1000 })],
+    ['another resource on the same route', () => ({ resource: 'A better joke' })],
+    ['another, more expensive resource', () => ({ resource: 'A better joke', amountSat: 1000 })],
     ['another node', () => ({ nodeId: market.otherNode.node.id })],
-    ['another protocol than is sold here', () => ({ protocol: 'l402' })],
+    ['a protocol that is not offered here', () => ({ protocol: 'l402' })],
   ]
   test.each(others)('%s: is refused with a new challenge and not used up', async (_name, options, path = '/jokes/1') => {
     const elsewhere = await open({ ...market.terms, ...options() })
@@ -122,7 +122,7 @@ describe('a payment for something else', () => {
       code: 'other_terms',
       presented: expect.stringMatching(/^pay_/),
     })
-    // It still works for its own resource.
+    // The credential still works for its own resource.
     expect((await present(url, credential)).status).toBe(200)
   })
 
@@ -147,12 +147,12 @@ describe('a payment for something else', () => {
 
 describe('the Authorization header', () => {
   test.each([
-    ['a pass', 'Bearer eyJhbGciOi.J9.x', 'challenged'],
+    ['a bearer token', 'Bearer eyJhbGciOi.J9.x', 'challenged'],
     ['a password', 'Basic dXNlcjpwYXNz', 'challenged'],
     ['a scheme with quotes in it', 'Digest username="a, Payment abc", nc=00000001', 'challenged'],
     ['a scheme without a token', 'Payment', 'challenged'],
-    ['no base64', 'Payment !!!', 'refused'],
-    ['somebody else’s JSON', 'Payment eyJub3QiOiJvdXJzIn0', 'refused'],
+    ['invalid base64', 'Payment !!!', 'refused'],
+    ['JSON that is not a credential', 'Payment eyJub3QiOiJvdXJzIn0', 'refused'],
     ['half a macaroon', 'L402 AgEIYm9sdHlhcmQ=:00', 'refused'],
     ['12 KB of letters', `Payment ${'A'.repeat(12_000)}`, 'refused'],
   ])('%s: is answered 402 without asking the gateway about it', async (_name, authorization, type) => {
@@ -187,7 +187,7 @@ describe('calls to the gateway', () => {
     const slow = shop.url('/slow')
     const credentials = await Promise.all(Array.from({ length: 8 }, () => market.buy(slow)))
     market.wire.seen.length = 0
-    // All are answered at the same time.
+    // All responses finish at the same time, so that one call confirms them.
     let finish = (): void => undefined
     const work = new Promise<void>((resolve) => {
       finish = resolve

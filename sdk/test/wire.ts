@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import type { AddressInfo } from 'node:net'
 import { afterAll } from 'vitest'
 
-/** Retries of a request have the same body. */
+/** A request that was seen on the wire. Retries have the same body. */
 export type Seen = { method: string; path: string; idempotencyKey: string | undefined; body: string; atMs: number }
 /**
  * What happens to one request in transit. `lose answer`: the service handles it, but the response is lost. `cut`: it never arrives. `swallow`:
@@ -17,14 +17,14 @@ export type Fault =
   | { status: number; headers?: Record<string, string>; body?: string }
 
 /**
- * An unreliable connection to a real service. Faults are used one by one; after that, everything passes. A paywall confirms deliveries a
- * moment later, so a test with one says which requests its faults are for.
+ * An unreliable connection to a real service. Faults are used one by one; after that, everything passes. A paywall confirms deliveries in
+ * the background, so tests with a paywall set `faultsOn` to the requests that their faults are for.
  */
 export class Wire {
   readonly seen: Seen[] = []
   faults: Fault[] = []
   faultsOn = /./
-  /** The maximum number of concurrent requests. */
+  /** The highest number of requests in progress at the same time. */
   mostAtOnce = 0
   holdMs = 0
   /** Like a load balancer while the service restarts: requests are forwarded once this has resolved. */
@@ -76,7 +76,7 @@ export class Wire {
     outgoing.end(body)
   }
 
-  /** The current number of requests. */
+  /** The number of requests in progress. */
   get underWay(): number {
     return this.#atOnce
   }

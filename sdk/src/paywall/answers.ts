@@ -17,7 +17,7 @@ export const MALFORMED: Refusal = {
 export const OTHER_TERMS: Refusal = {
   code: 'other_terms',
   problem: `${PROBLEMS}invalid-challenge`,
-  // Does not say what it was for: someone who found a payment id in a receipt would learn what was bought.
+  // Does not say what the credential was for: someone who found a payment id in a receipt could learn what was bought.
   detail: 'The credential is not for this request at this price. It was not used up.',
 }
 const BY_CODE: Record<string, [problem: string, detail: string]> = {
@@ -27,7 +27,7 @@ const BY_CODE: Record<string, [problem: string, detail: string]> = {
   payment_expired: ['payment-expired', 'The payment was not made in time, or the credential has expired.'],
 }
 
-/** The gateway's `problem` is more specific than its code. */
+/** Uses the gateway's `problem` if there is one, because it is more specific than the code. */
 export function refusalOf(code: string, problem?: unknown): Refusal {
   const [kind, detail] = BY_CODE[code] ?? ['verification-failed', 'The credential was refused.']
   const isKnown = typeof problem === 'string' && problem.startsWith(PROBLEMS)
@@ -64,7 +64,7 @@ export function paymentRequired(
   }
 }
 
-/** No challenge and no reason: the reason may be the seller's key or credit, which customers should not see. */
+/** Contains no challenge and no reason: the reason may be the seller's key or credit, which customers should not see. */
 export function unavailable(hasCredential: boolean, retryAfterSeconds: number): Answer {
   const detail = hasCredential
     ? `The payment cannot be verified right now. Do not pay again: send the same credential again in ${retryAfterSeconds} seconds.`

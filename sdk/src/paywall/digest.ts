@@ -1,6 +1,6 @@
 type NodeCrypto = { hash(name: 'sha256', text: string, form: 'hex'): string }
 
-// Loaded at run time, so that the same files work without node:crypto.
+// Not imported statically, so that the same files also work in runtimes without node:crypto.
 const { process } = globalThis as { process?: { getBuiltinModule?: (name: 'node:crypto') => NodeCrypto | undefined } }
 const nodeCrypto = process?.getBuiltinModule?.('node:crypto')
 

@@ -7,7 +7,7 @@ export type PaywallEvent = { amountSat: number; resource: string; description: s
   | { type: 'refused'; code: string; presented: string | undefined; paymentIds: string[] }
   /** The response was completed. */
   | { type: 'delivered'; paymentId: string; protocol: Protocol }
-  /** The response was not completed; the same credential will be served again. */
+  /** The response was not completed; the customer can send the same credential again. */
   | { type: 'undelivered'; paymentId: string; protocol: Protocol; reason: string }
   /** One client address has too many unpaid visits open. */
   | { type: 'limited'; clientAddress: string }

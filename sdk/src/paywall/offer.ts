@@ -2,7 +2,7 @@ import type { Protocol } from '../types.ts'
 
 export type Offer = Protocol | 'both' | readonly Protocol[]
 
-/** Always L402 first: with `Payment` first, npm `l402` pays and then sends a credential without a scheme. */
+/** Always L402 first: with `Payment` first, the npm package `l402` pays and then sends a credential without a scheme. */
 export function protocolsOf(offer: Offer = 'mpp'): Protocol[] {
   const wished: readonly unknown[] = offer === 'both' ? ['l402', 'mpp'] : typeof offer === 'string' ? [offer] : offer
   const protocols = (['l402', 'mpp'] as const).filter((protocol) => wished.includes(protocol))

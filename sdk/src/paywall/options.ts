@@ -6,7 +6,7 @@ import { type Offer, protocolsOf } from './offer.ts'
 export type PerRequest<R, V> = V | ((request: R) => V | Promise<V>)
 
 export type PaywallOptions<R> = {
-  /** Default: its own client, with the key from `SERVICE_API_KEY`. The key needs only `gateway:write`. */
+  /** Default: a new client, with the key from `SERVICE_API_KEY`. The key needs only `gateway:write`. */
   client?: Boltyard | undefined
   /** The node that receives the payments. */
   nodeId: string
@@ -20,7 +20,7 @@ export type PaywallOptions<R> = {
   description?: PerRequest<R, string> | undefined
   /** How far the paid price may be below the current price, from 0 to 1. Default: 0.1, or 0 if you set `resource`. */
   priceTolerance?: number | undefined
-  /** Default: `mpp`. */
+  /** Which protocols to offer. Default: `mpp`. */
   protocol?: Offer | undefined
   /** Whether an L402 credential can be reused until it expires. Default: `24h` if only L402 is offered, otherwise `never`. */
   l402?: { reuse: '24h' | 'never' } | undefined
@@ -34,7 +34,7 @@ export type PaywallOptions<R> = {
   options?: 'answer' | 'pass' | undefined
   /** How many unpaid visits one client address may have open in this process; 0 for no limit. Default: 100. */
   maxOpenVisits?: number | undefined
-  /** Default: the framework's client address. If there is none, visits are not limited. */
+  /** The address that unpaid visits are counted by. Default: the framework's client address. If there is none, visits are not limited. */
   clientAddress?: ((request: R) => string | undefined) | undefined
   onEvent?: EventHook | undefined
   /** How long to keep asking whether a credential was paid. Default: 10,000. */

@@ -14,7 +14,7 @@ export type Terms = {
   minAmountSat: number
 }
 
-/** Undefined if they have to be computed. */
+/** Undefined if the terms have to be computed asynchronously. */
 export function constantTermsOf<R>(
   options: PaywallOptions<R>,
   protocols: readonly Protocol[],
@@ -61,7 +61,7 @@ const LONGEST_DESCRIPTION = 500
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/
 
 async function defaultResource<R>(options: PaywallOptions<R>, target: Target): Promise<string> {
-  // Not truncated: a payment for one page would then open all pages with the same beginning.
+  // A digest, because a payment for a truncated path would open all pages with the same beginning.
   return shortResource(options, target) ?? `${verbOf(target.method)} sha256:${await sha256Hex(pathOf(options, target))}`
 }
 
@@ -80,5 +80,5 @@ function defaultDescription({ method, route }: Target): string {
   return text.length <= LONGEST_DESCRIPTION ? text : `${text.slice(0, LONGEST_DESCRIPTION - 1)}…`
 }
 
-/** HEAD stands for the same resource as GET. */
+/** HEAD is for the same resource as GET. */
 const verbOf = (method: string): string => (method === 'HEAD' ? 'GET' : method)

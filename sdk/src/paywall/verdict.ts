@@ -3,11 +3,11 @@ import { OTHER_TERMS, type Refusal, refusalOf } from './answers.ts'
 
 /**
  * `refused`: the customer needs a new challenge. `too_little`: paid for this resource, but less than its current price. `in_progress`:
- * another request with it is in progress.
+ * another request with the same credential is in progress.
  */
 export type Verdict = { is: 'refused'; refusal: Refusal } | { is: 'too_little'; isClaimed: boolean } | { is: 'in_progress' }
 
-/** What a gateway error says about a credential. Undefined: nothing; in particular, it may have been paid. */
+/** What a gateway error says about a credential. Undefined if it says nothing: the credential may be valid and paid. */
 export function verdictOf(error: unknown): Verdict | undefined {
   if (error instanceof ConflictError) return verdictOfConflict(error)
   const isRefused =

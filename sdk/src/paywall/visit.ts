@@ -14,13 +14,13 @@ export type Visit<R> = Target & {
   authorization: string | null | undefined
   /** Determined by the framework's trusted-proxy setting. */
   clientAddress?: string | undefined
-  /** For the response to OPTIONS, if the framework knows them. */
+  /** The route's methods, for the response to OPTIONS. Undefined if the framework does not know them. */
   methods?: readonly string[] | undefined
   /** Aborted when the customer disconnects. */
   signal?: AbortSignal | undefined
   waitUntil?: WaitUntil | undefined
-  /** How challenges and credentials are transported, if not in HTTP headers. */
+  /** Payment instructions for the customer, if challenges and credentials are not in HTTP headers. */
   howToPay?: string | undefined
-  /** The argument of functions in the options. */
+  /** Passed to functions in the options. */
   request: R
 }

@@ -1,4 +1,4 @@
-/** The unit to count by: an IPv4 address, or the /64 of an IPv6 address, because one customer controls a whole /64. */
+/** What visits are counted by: an IPv4 address, or the /64 network of an IPv6 address, because one customer controls a whole /64. */
 export function addressGroup(address: string): string {
   const text = address.split('%')[0] ?? ''
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(text)?.[1]

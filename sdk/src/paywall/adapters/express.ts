@@ -15,7 +15,7 @@ export type ExpressRequest = IncomingRequest & {
   body?: unknown
 }
 
-/** Without `params`, `query` and `body`: TypeScript would infer the types of later handlers from them. */
+/** Has no `params`, `query` and `body`, because TypeScript would infer the types of later handlers from them. */
 type IncomingRequest = {
   method?: string | undefined
   url?: string | undefined
@@ -80,12 +80,12 @@ async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response:
   return true
 }
 
-/** In `app.use`, no route pattern is matched yet, so a payment is bound to the path. */
+/** In `app.use`, Express has not matched a route yet, so a payment is bound to the path. */
 function routeOf({ baseUrl = '', route }: Routed, url: string): string {
   return route?.path === undefined ? (url.split('?')[0] ?? '') : `${baseUrl}${route.path}`
 }
 
-/** Express lists many more methods than a shop uses, and supports HEAD wherever it supports GET. */
+/** Reports only common methods, because `app.all` registers many more. Express supports HEAD wherever it supports GET. */
 function methodsOf(methods: Record<string, boolean> | undefined): string[] | undefined {
   if (methods === undefined) return undefined
   return METHODS.filter(

@@ -37,7 +37,7 @@ export function paywall<R = FastifyRequest>(
     const route = routeOptions.url ?? url
     const visit = { method, route, url, authorization: headers.authorization, clientAddress: ip, request: request as R }
     const decision = gate.recall(visit) ?? (await whileConnected(reply.raw, (signal) => gate.decide({ ...visit, signal })))
-    // Otherwise Fastify would continue to the handler.
+    // The customer has disconnected. Without hijack(), Fastify would continue to the handler.
     if (!decision) return reply.hijack()
     if (decision.pass) {
       if (!decision.delivery) return undefined

@@ -41,7 +41,7 @@ export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>
   return Object.assign(handler, { ready: gate.ready })
 }
 
-/** The last matched route is the handler's. A wildcard would bind a payment to nothing, so use the path instead. */
+/** The last matched route is the handler's. A wildcard matches every page, so a payment is bound to the path instead. */
 function routeOf({ req }: Pick<Context, 'req'>): string {
   const pattern = req.matchedRoutes.at(-1)?.path
   return pattern === undefined || pattern.includes('*') ? req.path : pattern

@@ -7,11 +7,11 @@ import type { Visit } from '../visit.ts'
 export type LazyGate<R> = { recall(visit: Visit<R>): Pass | undefined; decide(visit: Visit<R>): Promise<Decision> } & Ready
 
 export type Ready = {
-  /** Call it at startup. Rejects with what to change if payments cannot be accepted: a wrong key, base URL, node or description. */
+  /** Call it at startup. If payments cannot be accepted, it rejects with what to change: the key, base URL, node or description. */
   ready(): Promise<void>
 }
 
-/** Created at the first request, so that a build that imports the shop needs no key. */
+/** Creates the gate at the first request, so that a build that imports the shop needs no key. */
 export function lazyGate<R>(options: PaywallOptions<R>): LazyGate<R> {
   let gate: Gate<R> | undefined
   const build = (): Gate<R> => {

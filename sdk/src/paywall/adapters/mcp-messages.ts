@@ -30,7 +30,7 @@ export function headerOf(credential: unknown): string | undefined {
   }
 }
 
-/** The same text for equal arguments. A schema may have turned strings into dates, which JSON writes as strings again. */
+/** Returns the same text for equal arguments. A schema may have turned strings into dates; JSON turns them back into strings. */
 export function argumentsText(value: unknown): string {
   const text = JSON.stringify(value)
   try {

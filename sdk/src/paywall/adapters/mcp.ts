@@ -76,8 +76,8 @@ async function deliver<T extends ToolResult>(
 }
 
 /**
- * McpServer turns exceptions of a tool into text for the model, and the challenge would be lost. It only passes through its own error class
- * with this code, so use that class. Other server implementations do not need it.
+ * McpServer turns exceptions thrown by a tool into text for the model, and the challenge would be lost. It only passes through its own
+ * error class with this code, so use that class. Other server implementations do not need it.
  */
 async function paymentRequired(message: string, data: object): Promise<Error> {
   try {

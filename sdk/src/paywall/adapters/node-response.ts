@@ -31,7 +31,7 @@ type NodeSocket = {
   removeListener(event: 'timeout', listener: () => void): unknown
 }
 
-/** Undefined if the connection was closed first; the work is then aborted. */
+/** Runs the work and returns its result. If the connection is closed first, aborts the work and returns undefined. */
 export async function whileConnected<T>(
   response: NodeResponse,
   work: (signal: AbortSignal) => Promise<T>,
@@ -80,7 +80,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   const isFinished = (): boolean => (response.stream ? hasEnded && response.stream.writableFinished : response.writableFinished)
   const hasSent = (): boolean => (response.stream ? response.headersSent : (socket?.bytesWritten ?? 0) > bytesBefore)
   const hasShopBroken = (): boolean => {
-    // Do not use the reset code: the customer can choose it too.
+    // The reset code does not show who aborted the response, because the customer can choose it too.
     if (response.stream) return isOwnError(response.stream.errored)
     if (response.errored) return true
     return !(hasTimedOut || socket?.readableEnded || socket?.errored)
@@ -106,7 +106,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   response.once('finish', () => {
     if (!hasLeft && isFinished()) byStatus()
   })
-  // With pipelining, each response has to wait for the socket.
+  // With pipelining, a response gets the socket only after the previous response has finished.
   if (response.socket) useSocket()
   else response.once('socket', useSocket)
   delivery.hasBegun = hasSent
@@ -119,7 +119,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   } as NodeResponse['end']
 }
 
-/** Node reports a reset by the other side with its own error. */
+/** If the customer resets the stream, Node sets an error with this code. Any other error comes from the shop. */
 const isOwnError = (error: unknown): boolean =>
   error instanceof Error && (error as { code?: unknown }).code !== 'ERR_HTTP2_STREAM_ERROR'
 

@@ -94,7 +94,7 @@ function followed(
     if (hasSent || !delivery.releaseOnDisconnect) delivery.deliver()
     else delivery.release('the customer left before the response')
   }
-  // Some workers have no abort signal.
+  // Some worker runtimes do not give requests an abort signal.
   left?.addEventListener('abort', leave)
   return new ReadableStream<Uint8Array>(
     {
@@ -118,7 +118,7 @@ function followed(
         return reader.cancel(reason)
       },
     },
-    // No read-ahead: everything that was read was passed on.
+    // Disables read-ahead, so that everything read from the handler's body has been passed on.
     { highWaterMark: 0 },
   )
 }

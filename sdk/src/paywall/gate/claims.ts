@@ -7,10 +7,10 @@ import { type ClaimedDelivery, Confirmations } from './confirmations.ts'
 const ATTEMPT_MS = 5_000
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 15_000
-/** Bounds the memory while the gateway is unreachable, because visitors decide how many there are. The rest lapse. */
+/** Bounds the memory that visitors can use up while the gateway is unreachable. Claims beyond the limit are not released, but lapse. */
 const MOST_RELEASING = 1_000
 const LONGEST_REASON = 200
-/** Fractions of the hold that leave time for a retry. */
+/** When to check whether a response has started, as fractions of the hold. The first two leave time to retry a confirmation. */
 const LOOKS = [0.75, 0.875, 1]
 
 /** A worker's `waitUntil`: keeps work alive after the response, where the runtime would stop it. */
@@ -35,8 +35,8 @@ export class Claims {
   }
 
   /**
-   * Confirms a response that has started before its hold ends. Otherwise a slow reader could be served again for the same payment each time
-   * the hold lapses. If the shop aborts the response later, it is still released. Returns a function that stops the timer.
+   * Before the hold ends, confirms a response that has started. Otherwise a slow reader could be served again for the same payment each time
+   * the hold lapses. If the shop aborts the response later, the payment is still released. Returns a function that stops the timers.
    */
   keep(delivery: ClaimedDelivery, hasBegun: () => boolean, waitUntil?: WaitUntil): () => void {
     const look = (): void => {
@@ -79,7 +79,7 @@ export class Claims {
     return this.#releasing.get(paymentId) ?? this.#confirmations.confirming(paymentId)
   }
 
-  /** Never rejects. After the hold, there is nothing left to release. */
+  /** Never rejects. Gives up at the end of the hold, when the claim lapses anyway. */
   async #release({ id, requestId }: ClaimedDelivery, reason: string): Promise<void> {
     const end = Date.now() + this.#holdMs
     // The service would reject a reason with invisible characters, and with it the release.
@@ -92,7 +92,7 @@ export class Claims {
       } catch (error) {
         const { code, status, message } =
           error instanceof BoltyardError ? error : { code: 'unexpected', status: undefined, message: String(error) }
-        // Never claimed, or released too often: a retry would not help.
+        // The delivery was never claimed, or was released too often. A retry would not help.
         if (status === 409) return
         warn(
           `not_released ${code}`,

@@ -24,7 +24,7 @@ export class Confirmations {
     this.#client = client
   }
 
-  /** From here on, a signal waits for the confirmation, so that there is no gap between the last byte and its confirmation. */
+  /** Listens for signals, so that pending confirmations are sent before the process exits. Call it before the first byte of a response. */
   begin(): void {
     this.#inProgress++
     flushBeforeExit(this)
@@ -132,7 +132,7 @@ function doneBeforeExit(confirmations: Confirmations): void {
   if (unflushed.delete(confirmations) && unflushed.size === 0) listen('removeListener')
 }
 
-/** Only while a delivery is in progress, because a listener keeps the signal from ending the process. */
+/** Listens only while a delivery is in progress, because a listener keeps the signal from ending the process. */
 function listen(how: 'on' | 'removeListener'): void {
   const { process } = globalThis as { process?: Partial<Process> }
   if (typeof process?.[how] !== 'function') return

@@ -1,12 +1,12 @@
 import type { RedeemedPayment } from '../../types.ts'
 
-/** The payment for a request. The handler can decide whether it was delivered. */
+/** The payment for a request. With its methods, the handler can decide whether the response counts as delivered. */
 export type RequestPayment = Omit<RedeemedPayment, 'redeemedAt'> & {
   /** When the delivery was claimed, in Unix seconds; null for HEAD, which claims nothing. */
   redeemedAt: number | null
-  /** Counts as delivered from now on, whatever happens to the response. */
+  /** Marks the response as delivered, whatever happens to it later. */
   deliver(): void
-  /** Counts as not delivered: the customer can send the same credential again. */
+  /** Marks the response as not delivered, so that the customer can send the same credential again. */
   release(reason?: string): void
 }
 
@@ -46,7 +46,7 @@ export class Delivery {
     return this.#outcome !== undefined
   }
 
-  /** The value of Payment-Receipt, if there is a receipt. */
+  /** The value of the Payment-Receipt header. Undefined if the response gets no receipt. */
   receiptFor(status: number): string | undefined {
     return status >= 400 || this.#outcome?.delivered === false ? undefined : this.#receipt
   }

@@ -25,7 +25,7 @@ export type Decision = Pass | ({ pass: false } & Answer)
 
 type Presented = { id: string; credential: string; isReusable: boolean; digest: string }
 
-/** Paywalls wait for other people's nodes. With the default of four, four slow payments would block all others. */
+/** Concurrent calls to the gateway, which may have to wait for a node. With the client's default, four slow ones would block all others. */
 const AT_ONCE = 64
 const PATIENCE_MS = 10_000
 const ATTEMPT_MS = 5_000
@@ -81,7 +81,7 @@ export class Gate<R> {
     }
   }
 
-  /** Rejects with what the seller has to change. Requests an invoice from the node, like a visitor. */
+  /** Creates a payment, as for a visitor. If that fails, rejects with what the seller has to change. */
   async ready(): Promise<void> {
     const { nodeId, amountSat, description, resource } = this.#options
     try {
@@ -137,7 +137,7 @@ export class Gate<R> {
     openVisits.paid(id)
     if (isReusable) this.#verified.add(digest, terms, payment, validUntilOf(credential) ?? 0)
     const decision = this.#pass(visit, terms, payment, isReusable ? undefined : requestId)
-    // The customer has disconnected.
+    // The customer disconnected in the meantime, so nothing will be delivered.
     if (visit.signal?.aborted) decision.delivery?.release('the customer left')
     visit.signal?.throwIfAborted()
     return decision
@@ -205,7 +205,7 @@ export class Gate<R> {
     if (verdict?.is === 'in_progress') return this.#inProgress(terms, id)
     if (verdict?.is === 'refused') return this.#challenge(visit, terms, { ...verdict.refusal, presented: id })
     if (verdict?.is !== 'too_little') throw error
-    // It was already used, and does not cover the new price.
+    // The payment was already used, and does not cover the new price.
     if (verdict.isClaimed && isReusable) return this.#challenge(visit, terms, { ...OTHER_TERMS, presented: id })
     if (verdict.isClaimed) return this.#refuseClaimed(visit, terms, presented)
     this.#tell(terms, { type: 'refused', code: 'price_changed', presented: id, paymentIds: [] })
@@ -233,7 +233,7 @@ export class Gate<R> {
     this.#claims.release({ id: presented.id, requestId }, reason)
   }
 
-  /** Waiting for the whole hold would be too long for a customer whose first attempt fails within a second. */
+  /** Asks the customer to retry soon: the whole hold would be too long if the first attempt fails within a second. */
   #inProgress(terms: Terms, id: string): Decision {
     this.#tell(terms, { type: 'refused', code: 'delivery_in_progress', presented: id, paymentIds: [] })
     return { pass: false, ...deliveryInProgress(RETRY_AFTER_SECONDS) }
@@ -255,7 +255,7 @@ export class Gate<R> {
   }
 }
 
-/** A wrong description on one route must not suppress the warning for another. */
+/** Includes the message of a 400, so that a wrong description on one route does not suppress the warning for another. */
 function causeOf(error: unknown, { nodeId }: Terms): string {
   if (!(error instanceof BoltyardError)) return `unexpected ${nodeId}`
   return `${error.code} ${nodeId} ${error.status === 400 ? error.message : ''}`

@@ -47,7 +47,7 @@ export function patiently<T>(
         return await attempt(bounded)
       } catch (error) {
         if (!mayPass(error) || bounded.aborted || signal?.aborted || Date.now() + pauseMs > end) throw error
-        // The customer's disconnect says nothing about the outcome of the attempt.
+        // If the customer disconnects during the pause, throw the attempt's error, which shows whether a claim may have succeeded.
         await pause(pauseMs, signal).catch(() => Promise.reject(error))
       }
     }

@@ -7,8 +7,8 @@ const MOST = 10_000
 type Verified = { payment: RedeemedPayment; until: number }
 
 /**
- * Reusable L402 credentials that the gateway accepted recently. Only a digest of each is kept. The key includes what it was accepted for,
- * so that a credential for a cheap route does not open an expensive one.
+ * Reusable L402 credentials that the gateway accepted recently. Only a digest of each is kept. The cache key includes what the credential
+ * was accepted for, so that a credential for a cheap route does not open an expensive one.
  */
 export class VerifiedCredentials {
   readonly #verified = new Map<string, Verified>()
