@@ -111,7 +111,7 @@ export class Call {
       if (isChange && wasNeverSent(error)) this.#unanswered--
       throw error
     })
-    // A response also settles earlier lost requests: it answers a repeat, or a request made after checking the state.
+    // A response also covers earlier lost requests: it is for a retry of them, or for a request sent after checking the state.
     if (isChange && isAnswer(response)) this.#unanswered = 0
     if (response.status === 429) this.#meetLimit(response)
     return response

@@ -3,7 +3,7 @@ import { Failure, usage } from './failure.ts'
 import { readSecret } from './files.ts'
 import { firstRunFile, firstRunKey } from './local.ts'
 
-/** `Call` decides how long to wait for a rate limit and when to time out. */
+/** Disables the SDK's own limits, because `Call` decides how long to wait for a rate limit and when to time out. */
 const NO_LIMIT_MS = 86_400_000
 
 export type ClientOptions = { text: (option: string) => string | undefined; baseUrl: string; fetch: typeof fetch }

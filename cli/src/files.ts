@@ -59,7 +59,7 @@ function checked(text: string, from: string, what: string): string {
 }
 
 /**
- * A file for secrets, created before the secrets exist: if it cannot be written, we learn that while nothing is lost. It never overwrites
+ * A file for secrets, created before the secrets exist: if it cannot be written, that is found before anything is lost. It never overwrites
  * an existing file, which may hold the only copy of someone's seed.
  */
 export class SecretFile {
@@ -136,7 +136,7 @@ export function readDocument(path: string): Record<string, unknown> | undefined 
     const document: unknown = JSON.parse(text)
     if (typeof document === 'object' && document !== null && !Array.isArray(document)) return document as Record<string, unknown>
   } catch {
-    // reported below
+    // Not JSON: reported below.
   }
   throw usage(`${sanitize(path)} already exists and was not written by boltyard. It will not be overwritten.`)
 }

@@ -13,7 +13,7 @@ export function dataDirectory(): string {
 
 export const firstRunFile = (): string => join(dataDirectory(), 'first-run.json')
 
-/** The API key from the first start. Never sent to another machine, where it would be useless and leaked. */
+/** The API key that the service created at its first start. Never sent to another machine, which cannot use it but might leak it. */
 export function firstRunKey(baseUrl: string): string | undefined {
   if (!URL.canParse(baseUrl) || !['127.0.0.1', 'localhost', '[::1]'].includes(new URL(baseUrl).hostname)) return undefined
   try {

@@ -77,7 +77,7 @@ async function explainAnswer(error: BoltyardError, call: Call | undefined): Prom
   return failure(message, nextAfter(error, call))
 }
 
-/** The service returns the same 401 for an invalid key and for a missing scope. Asking for the key's scopes tells which one it was. */
+/** The service returns the same 401 for an invalid key and for a missing scope. Asking for the key's scopes shows which one it was. */
 async function explainRefusal(failure: (text: string, next: string[]) => Failure, call: Call | undefined): Promise<Failure> {
   const { scope } = call?.command ?? {}
   const key =

@@ -179,7 +179,7 @@ onTerminal('mistakes and help', () => {
     expect(plain).toBe('boltyard: Unknown command “craete”.\n  Did you mean: boltyard nodes create\n')
   })
 
-  test('with --json it is JSON there too', async () => {
+  test('with --json, it is JSON on a terminal too', async () => {
     expect(JSON.parse((await inTerminal(['nodes', 'list', '--json'])).plain).error.code).toBe('no_api_key')
   })
 

@@ -54,7 +54,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
   test('7: no credit, with an invoice; once it is paid, the same command works', async () => {
     const account = await server.newAccount({ creditSat: 0 })
     const poor = await Customer.of(server, ['nodes:write'], account.id)
-    // The treasury node starts alongside the service.
+    // Retried, because the treasury node becomes ready only some time after the service.
     const refused = await eventually(async () => {
       const ended = await poor.run(['nodes', 'create'])
       if (!ended.error().topUp) throw new Error(ended.stderr)
@@ -185,12 +185,12 @@ describe('the service is restarted during a call', () => {
     const second = await startServer({ env: ROOMY })
     const bob = await Customer.of(second)
     const wire = await new Wire(second.url).open()
-    // Frozen, the service has the request but has not responded; killed, the outcome is unknown.
+    // The service is frozen with an unanswered request and then killed, so that the outcome is unknown.
     const interrupted = async (args: string[]): Promise<any> => {
       process.kill(second.child.pid ?? 0, 'SIGSTOP')
       const { ended } = bob.via(wire.baseUrl).start(args)
       await eventually(() => wire.underWay === 1, 'the request')
-      // How long a start takes must not decide: the command gives up after a few seconds.
+      // The wire holds requests until the service is back. Otherwise a slow start could outlast the command's retries.
       wire.ready = second.restart('SIGKILL')
       await wire.ready
       const { code, stderr, json } = await ended
@@ -217,7 +217,7 @@ describe('the service is restarted during a call', () => {
 })
 
 describe('Ctrl-C', () => {
-  /** It polls its standard input. */
+  /** Whether the process is polling its standard input. */
   const waitsForInput = (pid = 0): boolean =>
     readdirSync(`/proc/${pid}/fdinfo`).some((name) => /^tfd: +0 /m.test(readFileSync(`/proc/${pid}/fdinfo/${name}`, 'utf8')))
 

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Server, startServer } from '../../server/test/support/server.ts'
 import { Customer, inHome, ROOMY, run } from './harness.ts'
 
-/** As a new user has it: just started on this machine, with no API key configured. */
+/** The situation of a new user: a service that was just started on this machine, and no API key configured. */
 let server: Server
 let env: Record<string, string>
 

@@ -30,7 +30,7 @@ function environment(more: Setting['env'] = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
-/** Runs it piped, like a script. Also returns the process, so that a test can kill it. */
+/** Runs the command piped, as in a script. Also returns the process, so that a test can kill it. */
 export function start(
   args: string[],
   { env, input, cwd, redirect }: Setting = {},
@@ -47,7 +47,7 @@ export function start(
     stderr += chunk
   })
   child.stdin?.on('error', () => undefined)
-  // Null: nothing has been typed yet.
+  // Null keeps the input open, as if nothing has been typed yet.
   if (input !== null) child.stdin?.end(input ?? '')
   const ended = once(child, 'close').then(([code]) => {
     running.delete(child)
@@ -172,6 +172,6 @@ export class Customer {
   }
 }
 
-/** High, because all calls come from one address; the limit has its own test. Free nodes: no treasury node is started. */
+/** A high limit, because all calls come from one address; the limit has its own test. Nodes are free, so no treasury node has to start. */
 export const ROOMY = { RATE_LIMIT_MAX: '100000', NODE_PRICE_SAT_PER_DAY: '0' }
 export const inHome = (name: string): string => join(home, name)

@@ -10,7 +10,7 @@ const PRICE_SAT = 250
 export const GOODS = 'Sunny, 21 °C\n'
 
 export type Visit = { method: string; path: string; authorization: string | undefined; body: string; header: string | undefined }
-/** What it does with a credential instead of asking the gateway. */
+/** How the shop responds to a credential. Only `honest` redeems it. */
 export type Mood = 'honest' | 'busy' | 'deaf' | 'rude' | 'broken' | 'moved' | 'cut off'
 
 const open = new Set<Merchant>()
@@ -35,7 +35,7 @@ export class Merchant {
     this.#server = createServer((request, response) => {
       this.#serve(request, response).catch((error) => response.writeHead(500).end(String(error)))
     })
-    // The client closes idle connections. A server that does so meets requests that a busy machine has held up.
+    // Only the client closes idle connections. If the server did, it could close one while a delayed request is on its way.
     this.#server.keepAliveTimeout = 0
     open.add(this)
   }

@@ -69,9 +69,9 @@ describe('nodes create', () => {
   })
 
   test.each([
-    ['is there already', 'there.json', (path: string) => writeFileSync(path, '{"seed":"the only copy"}')],
-    ['is there and is something else', 'notes.txt', (path: string) => writeFileSync(path, 'notes')],
-    ['is in a directory that is not there', 'nowhere/file.json', () => undefined],
+    ['already exists', 'there.json', (path: string) => writeFileSync(path, '{"seed":"the only copy"}')],
+    ['exists and is something else', 'notes.txt', (path: string) => writeFileSync(path, 'notes')],
+    ['is in a directory that does not exist', 'nowhere/file.json', () => undefined],
     ['is a directory', 'directory', (path: string) => mkdirSync(path)],
   ])('a file that %s: refused before anything is created, and left unchanged', async (_, name, make) => {
     const path = inHome(name)

@@ -91,7 +91,7 @@ describe('refused without asking the node', () => {
     ['another payment hash', [mpp(request({}, { paymentHash: 'cd'.repeat(32) }))]],
     ['another network', [mpp(request({}, { invoice: invoice(10, { prefix: 'bcrt' }) }))]],
     ['a challenge that has expired', [mpp(request(), `, expires="${new Date(Date.now() - 1000).toISOString()}"`)]],
-    ['an expiry that is no time', [mpp(request(), ', expires="soon"')]],
+    ['an expiry that is not a time', [mpp(request(), ', expires="soon"')]],
     ['a request that is not base64url', [mpp('e30=')]],
     ['a request that is not JSON', [mpp(Buffer.from('{').toString('base64url'))]],
     ['a request that is a list', [mpp(Buffer.from('[]').toString('base64url'))]],

@@ -71,7 +71,7 @@ describe('fetch, pay, fetch again', () => {
     [403, 1],
     [429, 6],
     [401, 1],
-  ])('HTTP %i without a price is exit %i, and no data', async (status, code) => {
+  ])('HTTP %i without a challenge is exit %i, and no data is printed', async (status, code) => {
     const ended = await run(pays(`/${status}`))
     expect([ended.code, ended.stdout, ended.error().message]).toEqual([code, '', `The server returned HTTP ${status}. so it is`])
   })

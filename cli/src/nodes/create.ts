@@ -26,7 +26,7 @@ export async function create(call: Call): Promise<void> {
   try {
     created = await call.change(advice, () => client.nodes.create(paramsOf(call), { idempotencyKey, signal: call.signal }))
   } catch (error) {
-    // Nothing was created, so the file is not needed. An earlier attempt, however, may have created a node.
+    // Nothing was created, so the file is not needed. The file of an earlier attempt is kept, because that attempt may have created a node.
     if (!call.isUnknown && !isResumed) file?.remove()
     throw error
   }

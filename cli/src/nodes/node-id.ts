@@ -2,7 +2,7 @@ import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
 import { sanitize } from '../terminal.ts'
 
-/** Resolves a node's id or name to its id. Names are not unique, and guessing could delete the wrong node. */
+/** Resolves a node's id or name to its id. Names are not unique; an ambiguous one fails, because a guess could delete the wrong node. */
 export async function nodeIdOf(call: Call, given: string): Promise<string> {
   if (given.startsWith('node_')) return given
   const nodes = await (await call.client()).nodes.list({ signal: call.signal })

@@ -106,7 +106,7 @@ export async function remove(call: Call): Promise<void> {
 async function ask(call: Call, question: string): Promise<string> {
   const { createInterface } = await import('node:readline/promises')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  // Readline handles Ctrl-C itself and never settles at end of input.
+  // Readline handles Ctrl-C itself, and its question never settles at the end of the input.
   const closed = new Promise<never>((_, reject) => {
     terminal.on('SIGINT', () => reject(new Failure('interrupted', 'interrupted', 'Nothing was deleted.')))
     terminal.on('close', () => reject(usage('Nothing was deleted.')))

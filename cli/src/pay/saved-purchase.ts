@@ -23,7 +23,7 @@ export type Purchase = {
 
 export class SavedPurchase {
   readonly #file: SecretFile
-  /** The user named the file, so it is kept after success and can be used again. */
+  /** True if the user named the file. It is then kept after success and can be used again. */
   readonly isWanted: boolean
   purchase: Purchase
 
@@ -55,7 +55,7 @@ export class SavedPurchase {
 
   static create(path: string | undefined, purchase: Purchase): SavedPurchase {
     const place = path ?? join(stateDirectory(), `${purchase.paymentHash}.json`)
-    // We chose this name, so an earlier run got the same invoice and was interrupted. The node pays an invoice only once.
+    // This name contains the payment hash, so an earlier run got the same invoice and was interrupted. The node pays an invoice only once.
     const isLeft = path === undefined && existsSync(place)
     const file = isLeft ? SecretFile.reopen(place) : SecretFile.create(place, 'the credential')
     file.write(purchase)

@@ -76,7 +76,7 @@ export class Wallet {
     return fate.is === 'failed' || fate.is === 'unheard' ? undefined : this.#learn(paymentHash)
   }
 
-  /** The response was lost, and nothing we do changes the outcome. Ask the node until it knows. */
+  /** The response was lost, so asks the node until it knows the outcome. */
   async #learn(paymentHash: string): Promise<Paid> {
     const started = Date.now()
     const deadline = started + (this.#call.number('timeout') === undefined ? PATIENCE_MS : this.#call.timeoutMs)
