@@ -45,7 +45,7 @@ export function readInvoice(text: string): Invoice | undefined {
   const { p, d, h, x } = fields
   if (p?.length !== HASH_WORDS || (d === undefined) === (h === undefined)) return undefined
   if (h !== undefined && h.length !== HASH_WORDS) return undefined
-  // Limited to the width of the timestamp, so that their sum is a valid Date.
+  // The expiry is limited to the width of the timestamp, so that the sum of the two is a valid Date.
   if (x !== undefined && (x.length === 0 || x.length > TIMESTAMP_WORDS)) return undefined
   const paymentHash = hexOf(p)
   const descriptionHash = h && hexOf(h)
@@ -91,7 +91,7 @@ function fieldsOf(words: number[], end: number): Fields | undefined {
 
 const numberOf = (words: number[]): number => words.reduce((sum, word) => sum * 32 + word, 0)
 
-/** Undefined, here and below, if the bits after the last whole byte are not padding. */
+/** Undefined if the bits after the last whole byte are not valid padding. The same applies to `textIn`. */
 function hexOf(words: number[]): string | undefined {
   const bytes = bech32.fromWordsUnsafe(words)
   return bytes ? toHex(bytes) : undefined

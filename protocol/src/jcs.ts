@@ -4,7 +4,7 @@
  */
 export function jcs(value: unknown): string {
   if (typeof value === 'string') {
-    // It has no UTF-8 form. Some encoders write an escape and others a replacement character, which would give two texts for one id.
+    // A lone surrogate has no UTF-8 form. Some encoders write an escape and others a replacement character, so the text would differ.
     if (!value.isWellFormed()) throw new TypeError('A lone surrogate has no canonical form.')
     return JSON.stringify(value)
   }

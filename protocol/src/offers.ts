@@ -38,7 +38,7 @@ export function offerIn(challenge: string): Offer {
   return read.offers[0]
 }
 
-/** A string is the reason why not; undefined means another scheme, method or intent. */
+/** A string says why the challenge cannot be paid; undefined means that it has another scheme, method or intent. */
 function judge(challenge: Challenge, nowSeconds: number): Offer | string | undefined {
   const scheme = challenge.scheme.toLowerCase()
   const offer =

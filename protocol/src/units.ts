@@ -1,6 +1,6 @@
 export const MSAT_PER_SAT = 1000
 
-/** The price in whole satoshis, rounded up, because wallets cannot limit fractions. */
+/** The price in whole satoshis, rounded up, because clients limit their spending in whole satoshis. */
 export const satFromMsat = (amountMsat: number): number => Math.ceil(amountMsat / MSAT_PER_SAT)
 
 /** BOLT 11's units in tenths of a millisatoshi, the smallest unit. */

@@ -77,13 +77,13 @@ describe('the examples in BOLT 11 are decoded as specified', () => {
     ['a wrong checksum', `${COFFEE.slice(0, -1)}q`],
     ['no separator', COFFEE.slice('lnbc2500u1'.length)],
     ['mixed case', COFFEE.replace('lnbc', 'LNBC')],
-    ['upper case: allowed there, but no node writes it and no challenge carries it', BEANS.toUpperCase()],
+    ['upper case: allowed by BOLT 11, but not written by nodes or used in challenges', BEANS.toUpperCase()],
     [
       'too short',
       'lnbc1pvjluezpp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqdpl2pkx2ctnv5sxxmmwwd5kgetjypeh2ursdae8g6na6hlh',
     ],
     [
-      'a unit that there is not',
+      'a unit that does not exist',
       'lnbc2500x1pvjluezpp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqdq5xysxxatsyp3k7enxv4jsxqzpujr6jxr9gq9pv6g46y7d20jfkegkg4gljz2ea2a3m9lmvvr95tq2s0kvu70u3axgelz3kyvtp2ywwt0y8hkx2869zq5dll9nelr83zzqqpgl2zg',
     ],
     [
@@ -171,7 +171,7 @@ describe('other encoders and decoders', () => {
     return sign(unsigned, 'e1'.repeat(32)).paymentRequest ?? ''
   }
 
-  test('an invoice from another encoder is decoded like by two other decoders', () => {
+  test('an invoice from another encoder is decoded as two other decoders do', () => {
     fc.assert(
       fc.property(invoices, (made) => {
         const text = written(made)
@@ -196,7 +196,7 @@ describe('other encoders and decoders', () => {
           timestampSeconds: section('timestamp'),
           expirySeconds: section('expiry') ?? 3600,
         })
-        // One of the two drops a leading byte order mark.
+        // One of the two decoders drops a leading byte order mark.
         expect(mine?.description?.replace(/^\uFEFF/, '')).toBe(section('description'))
       }),
       { numRuns: 150 },
@@ -273,14 +273,14 @@ describe('ambiguous invoices', () => {
     ['a description that ends within a character', [...p, ...field('d', bytes(0xe2, 0x82))]],
     ['a surrogate in the description', [...p, ...field('d', bytes(0xed, 0xa0, 0x80))]],
     ['a description with a word too many', [...p, ...field('d', [...bytes(0x61), 0])]],
-    ['a description with something in its padding', [...p, ...field('d', [12, 5])]],
+    ['a description with nonzero padding', [...p, ...field('d', [12, 5])]],
     ['two expiries', [...p, ...d, ...field('x', [1]), ...field('x', [1])]],
     ['an empty expiry', [...p, ...d, ...field('x', [])]],
-    ['an expiry that is wider than time', [...p, ...d, ...field('x', [1, ...zeros(7)])]],
+    ['an expiry with more words than a timestamp', [...p, ...d, ...field('x', [1, ...zeros(7)])]],
     ['a field that ends in the signature', [...p, ...d, TAG.unknown, 0, 1]],
     ['a field that ends after everything', [...p, ...d, TAG.unknown, 31, 31]],
-    ['half of a field’s head', [...p, ...d, TAG.unknown, 0]],
-    ['a third of a field’s head', [...p, ...d, TAG.unknown]],
+    ['two of the three words of a field’s head', [...p, ...d, TAG.unknown, 0]],
+    ['one of the three words of a field’s head', [...p, ...d, TAG.unknown]],
   ])('refused: %s', (_name, fields) => {
     expect(readInvoice(made(fields))).toBeUndefined()
   })
@@ -320,7 +320,7 @@ describe('ambiguous invoices', () => {
   test.each([
     '1p', // a tenth of a millisatoshi
     '19p',
-    '90071992547409920p', // one more than a number can count
+    '90071992547409920p', // one more than the largest safe integer
     '90071992547410n',
     '90072',
     '99999999999999999',
@@ -348,7 +348,7 @@ describe('ambiguous invoices', () => {
   })
 
   test.each(['lnsb', 'lnltc', 'ln', 'bc', 'lnbcr', 'lntbss', 'xlnbc', 'lnbcrtx', 'lno', 'lnurl'])(
-    'C34: none: the prefix %s',
+    'C34: the prefix %s belongs to no known network',
     (prefix) => {
       expect(readInvoice(made([...p, ...d], prefix))).toBeUndefined()
     },
@@ -361,7 +361,7 @@ describe('ambiguous invoices', () => {
     const megabyte = `lnbc1${'q'.repeat(1024 * 1024)}`
     const before = process.cpuUsage()
     for (let round = 0; round < 100; round++) expect(readInvoice(megabyte)).toBeUndefined()
-    // Decoded, each of them takes a tenth of a second.
+    // Decoding would take a tenth of a second for each.
     expect(cpuMsSince(before)).toBeLessThan(800)
   })
 

@@ -5,7 +5,7 @@ import { decode } from 'light-bolt11-decoder'
 import { expect, test } from 'vitest'
 import { type Invoice, invoiceExpiresAtSeconds, normalizedInvoice, readInvoice } from '../src/bolt11.ts'
 
-/** Signed by a library that is not ours. */
+/** An invoice made and signed by a third-party library. */
 function signed(
   amount: { millisatoshis?: string },
   more: { timestamp?: number; expire?: number } = {},

@@ -11,7 +11,7 @@ describe('MPP: the canonical JSON', () => {
     object: fc.dictionary(fc.string({ unit: 'binary' }), tie('value'), { maxKeys: 6 }),
   })).value
 
-  /** Compares UTF-16 bytes, big-endian, independently of the codec. */
+  /** UTF-16 bytes, big-endian. Comparing them sorts by code units, independently of the codec. */
   const bigEndian = (text: string) => Buffer.from(text, 'utf16le').swap16()
   function canonical(value: Strings): string {
     if (typeof value === 'string') return JSON.stringify(value)
@@ -73,7 +73,7 @@ describe('MPP: the canonical JSON', () => {
     [5e-324, '5e-324'],
     [2 ** 53, '9007199254740992'],
     [[56, { d: true, '10': null, '1': [] }], '[56,{"1":[],"10":null,"d":true}]'],
-  ])('MPP 6: numbers, lists and the other values have the one spelling of RFC 8785 (row %#)', (value, text) => {
+  ])('MPP 6: numbers, lists and other values are written as RFC 8785 requires (row %#)', (value, text) => {
     expect(jcs(value)).toBe(text)
   })
 

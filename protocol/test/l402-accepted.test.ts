@@ -7,7 +7,7 @@ describe('accepted', () => {
   /** Padded, and with both characters that differ between the alphabets. */
   const odd = attenuated(fresh, 'x=>>>???')
   const [standard, urlSafe] = [odd.toString('base64'), odd.toString('base64url')]
-  test('the table below tests what it says', () => {
+  test('the credential of the base64 rows below has padding and both characters', () => {
     expect(standard).toMatch(/=$/)
     expect(standard).toMatch(/\+/)
     expect(standard).toMatch(/\//)
@@ -33,30 +33,30 @@ describe('accepted', () => {
   })
 
   test.each<[string, (string | Buffer)[]]>([
-    ['L402 27: an earlier end that is not yet', [`boltyard_valid_until=${NOW + 1}`]],
-    ['L402 27: the same end again', [`boltyard_valid_until=${END}`]],
+    ['L402 27: an earlier expiry that is still in the future', [`boltyard_valid_until=${NOW + 1}`]],
+    ['L402 27: the same expiry again', [`boltyard_valid_until=${END}`]],
     [
       'L402 27: earlier and earlier',
       [`boltyard_valid_until=${NOW + 9}`, `boltyard_valid_until=${NOW + 9}`, `boltyard_valid_until=${NOW + 2}`],
     ],
-    ['L402 27: leading zeros are digits too', [`boltyard_valid_until=00000${NOW + 1}`]],
-    ['L402 28: services once more', ['services=boltyard:0']],
+    ['L402 27: a time with leading zeros', [`boltyard_valid_until=00000${NOW + 1}`]],
+    ['L402 28: the same services again', ['services=boltyard:0']],
     ['L402 28: another tier, which is not compared', ['services=boltyard:255']],
     ['L402 28: the same name twice', ['services=boltyard:0,boltyard:1']],
-    ['L402 29: a condition that we do not know', ['ip=203.0.113.9']],
+    ['L402 29: an unknown condition', ['ip=203.0.113.9']],
     ['L402 29: the time of another service', ['other_valid_until=1']],
-    ['L402 29: conditions with a space are others', ['services = other:0', 'boltyard_valid_until = 1', ' payment_id=x']],
-    ['L402 29: conditions in another case are others', ['Services=other:0', 'PAYMENT_ID=x']],
+    ['L402 29: conditions with a space are unknown', ['services = other:0', 'boltyard_valid_until = 1', ' payment_id=x']],
+    ['L402 29: conditions in another case are unknown', ['Services=other:0', 'PAYMENT_ID=x']],
     [
-      'L402 29: what others use',
+      'L402 29: conditions that other services use',
       ['boltyard_capabilities=read', 'RequestPath = /x', 'ExpiresAt=1', 'expires_at=1', 'expiration=1'],
     ],
     ['L402 29: text without "="', ['services', 'payment_id', 'boltyard_valid_until', 'hello']],
-    ['L402 29: a known condition and a letter, without "="', ['servicesx', 'payment_idx', 'boltyard_valid_untilx']],
-    ['L402 29: nothing at all', ['', '=', '=services=other:0']],
-    ['L402 29: a known condition further on is not one', ['x=services=other:0', 'x payment_id=other']],
-    ['L402 29: bytes that are no text', [Buffer.of(0xff, 0xfe), Buffer.of(0xff, 0x3d, 0xff), Buffer.alloc(40)]],
-    ['L402 29: the payment’s own id once more', ['payment_id=pay_example_1']],
+    ['L402 29: a known condition with a letter appended, without "="', ['servicesx', 'payment_idx', 'boltyard_valid_untilx']],
+    ['L402 29: an empty caveat, or an empty name', ['', '=', '=services=other:0']],
+    ['L402 29: a known condition that is not at the start', ['x=services=other:0', 'x payment_id=other']],
+    ['L402 29: bytes that are not text', [Buffer.of(0xff, 0xfe), Buffer.of(0xff, 0x3d, 0xff), Buffer.alloc(40)]],
+    ['L402 29: the payment’s own id again', ['payment_id=pay_example_1']],
   ])('%s', (_, caveats) => {
     expect(withMore(caveats)).toBe(200)
   })

@@ -42,7 +42,7 @@ describe('the challenge', () => {
   })
 
   test.each(['', 'lnbc1"', 'lnbc1\r\nset-cookie: x', 'lnbc1\n', 'lnbc1 ', 'LNBC1', 'bc1q', 'lnbc1é', 'x lnbc1'])(
-    'L402 2: what is not an invoice does not get into a header: %j',
+    'L402 2: text that is not an invoice is never put into a header: %j',
     (invoice) => {
       expect(() => issueL402(A.rootKey, { ...terms, invoice })).toThrow(RangeError)
     },
@@ -66,7 +66,7 @@ describe('the challenge', () => {
   })
 
   test.each([1.5, -1, Number.NaN, Number.POSITIVE_INFINITY, 1e21])(
-    'L402 11: a time that would be refused when it comes back is not sold: %d',
+    'L402 11: a challenge is not issued with an expiry that its credential would be refused for: %d',
     (validUntilSeconds) => {
       expect(() => issueL402(A.rootKey, { ...terms, validUntilSeconds })).toThrow(RangeError)
     },
@@ -88,7 +88,7 @@ describe('the challenge', () => {
   test.each([
     ['Aperture', /(LSAT|L402) macaroon="(.*?)", invoice="(.*?)"/],
     ['lnget', /(LSAT|L402)\s+macaroon="([^"]+)",\s*invoice="([^"]+)"/i],
-  ])('L402 17: %s finds scheme, macaroon and invoice in it', (_, pattern) => {
+  ])('L402 17: %s finds scheme, macaroon and invoice in the challenge', (_, pattern) => {
     expect(pattern.exec(issueL402(A.rootKey, terms))?.slice(1)).toEqual(['L402', base64, INVOICE])
   })
 

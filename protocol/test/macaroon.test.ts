@@ -101,7 +101,7 @@ describe('reading', () => {
   test.each<[string, Buffer]>([
     ['no location', written(id, 'end', 'end', sig)],
     ['an empty location', written([1, ''], id, 'end', 'end', sig)],
-    ['a location that is no text', written([1, hex('fffe00')], id, 'end', 'end', sig)],
+    ['a location that is not text', written([1, hex('fffe00')], id, 'end', 'end', sig)],
     ['a location with a long length', written([1, 'x'.repeat(300)], id, 'end', 'end', sig)],
   ])('L402 36: the location is only a hint: %s is read, and the signature holds', (_, one) => {
     const read = readMacaroon(one)
@@ -156,21 +156,21 @@ describe('reading', () => {
     Buffer.concat([Buffer.from([2, 2, ...length]), written(id, 'end', 'end', sig).subarray(3)])
   test.each<[string, Buffer]>([
     ['10 MB', headOf(...varint(10_485_760))],
-    ['10 MB and nothing behind it', Buffer.from([2, 2, ...varint(10_485_760)])],
+    ['10 MB and nothing after it', Buffer.from([2, 2, ...varint(10_485_760)])],
     ['one byte more than there is', Buffer.concat([Buffer.of(2, 2, 67), identifier(A)])],
     ['a length that does not end', Buffer.concat([Buffer.of(2, 2), Buffer.alloc(4_000, 0xff)])],
     ['a length cut off', Buffer.of(2, 2, 0x80)],
-    ['2^32 + 66, which 32 bits take for 66', headOf(0xc2, 0x80, 0x80, 0x80, 0x10)],
+    ['2^32 + 66, which is 66 in 32 bits', headOf(0xc2, 0x80, 0x80, 0x80, 0x10)],
     ['2^35 + 66', headOf(0xc2, 0x80, 0x80, 0x80, 0x80, 0x01)],
     ['66 in two bytes: no encoder writes that', headOf(0xc2, 0x00)],
     ['66 in three bytes', headOf(0xc2, 0x80, 0x00)],
     [
-      'a third byte promised and not there',
+      'a third byte that is announced but missing',
       Buffer.concat([Buffer.of(2, 1, 0xc2, 0x81), macaroon([], { location: 'x'.repeat(194) }).subarray(4)]),
     ],
     ['66 in ten bytes', headOf(0xc2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00)],
     [
-      'a caveat that reaches over the end',
+      'a caveat that extends past the end',
       Buffer.concat([fresh.subarray(0, -35), Buffer.of(2, 36, 0, 6, 32), fresh.subarray(-32)]),
     ],
   ])('L402 57: a declared length is not trusted: %s', (_, one) => {
@@ -257,7 +257,7 @@ describe('the signature', () => {
     expect(isSignedBy(A.rootKey, read)).toBe(false)
   })
 
-  test('L402 58: it is compared in constant time, all 32 bytes of it', () => {
+  test('L402 58: all 32 bytes are compared in constant time', () => {
     const read = readMacaroon(fresh)
     if (!read) throw new Error('not read')
     const compared: number[][] = []

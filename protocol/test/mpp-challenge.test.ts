@@ -49,7 +49,7 @@ describe('MPP: the vectors', () => {
         expect(verdict(vector.credential_header, issuedOf(vector), Buffer.from(server_key))).toBe('right')
       })
     } else if (vector.expect === 'payment_expired') {
-      test(`MPP 40: ${name}: the credential is right; that its time is over is for others to say`, () => {
+      test(`MPP 40: ${name}: the credential is right; its expiry is checked elsewhere`, () => {
         expect(verdict(vector.credential_header, issuedOf(vector), Buffer.from(server_key))).toBe('right')
       })
     } else {
@@ -104,7 +104,7 @@ describe('MPP: the challenge', () => {
   })
 
   test.each(['gateway.example.com', 'localhost:8080', '[::1]:8080', 'a', '!#$%&()*+,-./:;<=>?@^_`{}~'])(
-    'MPP 5: the realm %s stands in it as it is',
+    'MPP 5: the realm %s is in the challenge unchanged',
     (realm) => {
       expect(fieldsOf(issueMpp(key, realm, terms, EXPIRES)).realm).toBe(realm)
     },
@@ -134,7 +134,7 @@ describe('MPP: the challenge', () => {
     },
   )
 
-  test('MPP 8, 10, 11, 13, 14: the request says sat, whose payment, which invoice, and neither expiry nor preimage', () => {
+  test('MPP 8, 10, 11, 13, 14: the request has the currency, payment id and invoice, and neither expiry nor preimage', () => {
     expect(requestOf(challenge)).toEqual({
       amount: '2100',
       currency: 'sat',
@@ -158,7 +158,7 @@ describe('MPP: the challenge', () => {
   test.each([
     ['2026-09-21T14:18:20Z', EXPIRES],
     ['2000-02-29T00:00:00Z', Date.UTC(2000, 1, 29) / 1000],
-    // If rounded up, it would outlive the invoice.
+    // Rounded up, the challenge would outlive the invoice.
     ['2026-09-21T14:18:20Z', EXPIRES + 0.999],
   ])('MPP 15: it expires at %s, in whole seconds', (expires, seconds) => {
     expect(fieldsOf(issueMpp(key, 'a', terms, seconds)).expires).toBe(expires)
@@ -192,7 +192,7 @@ describe('MPP: the challenge', () => {
   })
 
   test.each([['😀'.repeat(500)], ['\u0001'.repeat(500)], ['"'.repeat(500)]])(
-    'MPP 20: with the longest description it is one line of ASCII under 8 KB, and its credential is taken (row %#)',
+    'MPP 20: with the longest description it is one line of ASCII under 8 KB, and its credential is accepted (row %#)',
     (description) => {
       const longest = { ...terms, description, invoice: `lnbcrt${'q'.repeat(700)}` }
       const header = issueMpp(key, `${'a'.repeat(253)}:65535`, longest, EXPIRES)

@@ -53,11 +53,11 @@ describe('MPP: the credential', () => {
     ['a scheme without its token, with a space', 'Payment '],
     ['nothing', ''],
     ['no space', `Payment${token}`],
-    ['a tab for the space', `Payment\t${token}`],
+    ['a tab instead of the space', `Payment\t${token}`],
     ['a colon', `Payment: ${token}`],
     ['the scheme twice', `Payment ${credential}`],
     ['a longer scheme', `XPayment ${token}`],
-    ['a line end behind it', `${credential}\n`],
+    ['a line end after it', `${credential}\n`],
     ['a line before it', `x\n${credential}`],
     ['a no-break space around it', `\u00a0${credential}`],
     ['two credentials', `${credential}, ${credential}`],
@@ -70,7 +70,7 @@ describe('MPP: the credential', () => {
   test.each([
     ['an L402 credential', `L402 AgEEbHNhdA:${preimage}`],
     ['an LSAT credential', `LSAT AgEEbHNhdA:${preimage}`],
-    ['what an L402 credential holds, under our scheme', `Payment AgEEbHNhdA:${preimage}`],
+    ['the content of an L402 credential, under our scheme', `Payment AgEEbHNhdA:${preimage}`],
   ])('MPP 51: %s is refused', (_what, text) => {
     expect(verdict(text)).toBe('malformed-credential')
   })
@@ -111,13 +111,13 @@ describe('MPP: the credential', () => {
     ['a number', '12'],
     ['a string', JSON.stringify(json)],
     ['true', 'true'],
-    ['no JSON', 'hello'],
+    ['text that is not JSON', 'hello'],
     ['nothing', ' '],
     ['JSON that was cut short', json.slice(0, -1)],
-    ['JSON with more behind it', `${json}x`],
-    ['JSON behind a byte order mark', `\ufeff${json}`],
-    ['much too deep JSON', '['.repeat(12_000)],
-    ['much too deep JSON that ends', `{"a":${'['.repeat(6_000)}${']'.repeat(6_000)}}`],
+    ['JSON with text after it', `${json}x`],
+    ['JSON after a byte order mark', `\ufeff${json}`],
+    ['JSON that is nested too deeply', '['.repeat(12_000)],
+    ['complete JSON that is nested too deeply', `{"a":${'['.repeat(6_000)}${']'.repeat(6_000)}}`],
   ])('MPP 29: %s in the token is refused', (_what, text) => {
     expect(verdict(withToken(text))).toBe('malformed-credential')
   })
@@ -127,9 +127,9 @@ describe('MPP: the credential', () => {
     ['a byte cut off', [0xc3]],
     ['an overlong form', [0xc0, 0x80]],
     ['a surrogate', [0xed, 0xa0, 0x80]],
-    ['what is above the last code point', [0xf4, 0x90, 0x80, 0x80]],
+    ['above the last code point', [0xf4, 0x90, 0x80, 0x80]],
   ])(
-    'MPP 29: %s, even in a field that is ignored, is no UTF-8 and refused; the next credential is not touched by it',
+    'MPP 29: invalid UTF-8 (%s) is refused even in an ignored field, and does not affect the next credential',
     (_what, wrong) => {
       const [before = '', after = ''] = JSON.stringify({ challenge: echoed, payload, source: 'HERE' }).split('HERE')
       const spoilt = Buffer.concat([Buffer.from(before), Buffer.from(wrong), Buffer.from(after)])
@@ -158,12 +158,12 @@ describe('MPP: the credential', () => {
     ['everything', `{"__proto__":${json}}`],
     ['the challenge', `{"challenge":{"__proto__":${JSON.stringify(echoed)}},"payload":${JSON.stringify(payload)}}`],
     ['the payload', `{"challenge":${JSON.stringify(echoed)},"payload":{"__proto__":${JSON.stringify(payload)}}}`],
-  ])('MPP 31: %s inside __proto__ is not there', (_what, text) => {
+  ])('MPP 31: %s inside __proto__ does not count', (_what, text) => {
     expect(verdict(withToken(text))).toBe('malformed-credential')
   })
 
   test.each(['did:pkh:eip155:1:0xabc', '', 'x'.repeat(1_000), '"\\ 😀'])(
-    'MPP 32: a source is taken, whatever it says (row %#)',
+    'MPP 32: a source is accepted, whatever it contains (row %#)',
     (source) => {
       expect(verdict(presented({ challenge: echoed, payload, source }))).toBe('right')
     },
@@ -171,7 +171,7 @@ describe('MPP: the credential', () => {
 
   const wrongTypes = [null, true, 0, 1, [], ['x'], {}, { a: 'b' }]
   test.each(wrongTypes.map((value) => [JSON.stringify(value), value]))(
-    'MPP 33: %s is no challenge, no payload, no preimage and no field',
+    'MPP 33: %s is refused as a challenge, payload, preimage or field',
     (_text, value) => {
       expect(verdict(presented({ challenge: value, payload }))).toBe('malformed-credential')
       for (const wrong of [{ payload: value }, { payload: { preimage: value } }]) {
@@ -206,10 +206,10 @@ describe('MPP: the credential', () => {
     ['63 digits', preimage.slice(1)],
     ['66 digits', `${preimage}5a`],
     ['0x before it', `0x${preimage}`],
-    ['0x for the first digits', `0x${preimage.slice(2)}`],
+    ['0x instead of the first digits', `0x${preimage.slice(2)}`],
     ['a space before it', ` ${preimage}`],
-    ['a line end behind it', `${preimage}\n`],
-    ['a letter that is no digit', `${preimage.slice(1)}g`],
+    ['a line end after it', `${preimage}\n`],
+    ['a letter that is not a hex digit', `${preimage.slice(1)}g`],
     ['nothing', ''],
   ])('MPP 34: a preimage with %s is refused', (_what, wrong) => {
     // The hash matches these digits, so only their spelling can be wrong.
@@ -232,10 +232,10 @@ describe('MPP: the credential', () => {
       ['changed in its last character', value.slice(0, -1) + (value.endsWith('A') ? 'B' : 'A')],
       ['in upper case', value.toUpperCase() === value ? value.toLowerCase() : value.toUpperCase()],
       ['cut short', value.slice(0, -1)],
-      ['with more behind it', `${value}A`],
-      ['with a space behind it', `${value} `],
-      ['with padding behind it', `${value}=`],
-      ['with a quote behind it', `${value}"`],
+      ['with a character after it', `${value}A`],
+      ['with a space after it', `${value} `],
+      ['with padding after it', `${value}=`],
+      ['with a quote after it', `${value}"`],
       ['with the next parameter in it', `${value}", realm="x`],
       ['with a lone surrogate in it', `${value}\ud800`],
       ['empty', ''],

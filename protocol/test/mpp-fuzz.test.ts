@@ -87,7 +87,7 @@ describe('MPP: arbitrary input', () => {
   }
 
   test.each(paidVectors)(
-    'MPP 59: $name: with any bit of it flipped it is accepted if, and only if, it still means the same',
+    'MPP 59: $name: with any bit flipped, it is accepted if and only if it still means the same',
     (vector) => {
       const [text, stored, under] = [vector.credential_header, issuedOf(vector), Buffer.from(vector.server_key)]
       const meant = meaning(text)

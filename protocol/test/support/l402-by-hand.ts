@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
 /**
- * A second, independent implementation of credentials: fields first and their order afterwards, base64 through
- * hex digits. A mistake made twice would have to be made in two ways.
+ * A second implementation of credentials, which works differently on purpose: it reads all fields before it checks their order, and decodes
+ * base64 through hex digits. So the same mistake is unlikely in both.
  */
 export const hex = (text: string): Buffer => Buffer.from(text, 'hex')
 

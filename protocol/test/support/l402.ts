@@ -20,12 +20,12 @@ export function refusal(text: string, { payment = A, now = NOW, service = L402_S
   return l402Refusal(text, { paymentId, paymentHash, tokenId }, rootKey, now, service)
 }
 
-/** With the status that the gateway returns. */
+/** The message, and the status that the gateway returns. */
 export function answer(text: string, sent?: Sent): { status: number; message: string } {
   const refused = refusal(text, sent)
   const message = refused?.message ?? ''
   const status = refused === undefined ? 200 : refused.reason === 'expired' ? 410 : 400
-  // Twelve equal characters in a row are not a coincidence.
+  // A message must not quote the credential. Twelve equal characters in a row are not a coincidence.
   for (let at = 0; at + 12 <= message.length; at++)
     if (text.includes(message.slice(at, at + 12))) throw new Error(`The message repeats what was sent: ${message}`)
   return { status, message }

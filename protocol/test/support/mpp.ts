@@ -65,7 +65,7 @@ export const presented = (json: unknown) => `Payment ${base64url(JSON.stringify(
 export const echoed = fieldsOf(challenge)
 export const credential = presented({ challenge: echoed, payload: { preimage } })
 
-/** The last part of the problem URL. */
+/** The last part of the problem URL, or `right` if the credential is accepted. */
 export function verdict(text: string, stored = issued, under = key): string {
   const refusal = mppRefusal(text, stored, under)
   if (!refusal) return 'right'
