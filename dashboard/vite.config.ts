@@ -6,7 +6,7 @@ const server = process.env.PUBLIC_URL ?? 'http://127.0.0.1:8402'
 
 /** Smaller files than this fit into one packet either way. */
 const WORTH_COMPRESSING_BYTES = 1_000
-/** The highest quality makes them 2 % smaller and takes a second longer, at every `npm start`. */
+/** The highest quality makes files 2 % smaller and takes a second longer, at every `npm start`. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } }
 
 /** The server sends `x.br` or `x.gz` in place of `x` to browsers that accept it. */

@@ -16,7 +16,7 @@ import { schemeManager, theme } from './theme.ts'
 
 whenSessionIsOver(() => leaveSession())
 
-// Fetched in parallel with /me, which decides whether it is shown.
+// Fetches the page's code in parallel with /me, which decides whether the page is shown.
 const matches: { routeId: keyof typeof router.routesById }[] = router.matchRoutes(router.latestLocation)
 for (const { routeId } of matches) void router.loadRouteChunk(router.routesById[routeId])
 

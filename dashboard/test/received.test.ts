@@ -28,7 +28,7 @@ test.each([
   { zone: 'America/Los_Angeles', now: '2026-03-12T20:00:00Z', hours: [24, 24, 23, 24, 24, 24] },
   { zone: 'Europe/Berlin', now: '2026-10-25T23:30:00Z', hours: [24, 24, 24, 24, 24, 25] },
   { zone: 'America/St_Johns', now: '2026-06-01T12:00:00Z', hours: [24, 24, 24, 24, 24, 24] },
-])('dashboard: days are those of the calendar in $zone at $now, also when the clocks change', ({ zone, now, hours }) => {
+])('dashboard: days are calendar days in $zone at $now, even when the clocks change', ({ zone, now, hours }) => {
   process.env.TZ = zone
   const points = pointsOf(everyQuarter(at(now)), 'week')
   expect(points).toHaveLength(7)

@@ -6,7 +6,7 @@ export class ApiError extends Error {
   readonly code: string
   readonly requestId: string | null
   readonly retryAfterSeconds: number | null
-  /** Further members of `error`, such as `reason` and `topUp`. */
+  /** The other members of the service's error object, such as `reason` and `topUp`. */
   readonly details: Record<string, unknown>
 
   constructor(fields: {

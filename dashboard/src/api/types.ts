@@ -40,12 +40,14 @@ export type LinkInfo = {
 }
 
 /**
- * Routes below /auth. All need an `Origin` listed in `origins`; errors have the usual shape. POST /sign-up/email {email, password, name?} (only with registration
- * open), /sign-in/email {email, password, rememberMe?}, /change-password {currentPassword, newPassword} (ends all other sessions),
- * /passkey/verify-authentication {response} → SignedIn. POST /sign-out, /revoke-sessions (this one too), /revoke-other-sessions,
- * /update-user {name}. GET /list-sessions → {sessions}. GET /passkey/generate-register-options, /passkey/generate-authenticate-options →
- * what WebAuthn takes; POST /passkey/verify-registration {response, name?}, /passkey/update-passkey {id, name} → Passkey;
- * POST /passkey/delete-passkey {id}; GET /passkey/list-user-passkeys → {passkeys}. No passkeys at an IP address.
+ * Routes below /auth. All need an `Origin` listed in `origins`; errors have the usual shape.
+ * - POST /sign-up/email {email, password, name?} (only if registration is open), /sign-in/email {email, password, rememberMe?},
+ *   /change-password {currentPassword, newPassword} (ends all other sessions), /passkey/verify-authentication {response} → SignedIn
+ * - POST /sign-out, /revoke-sessions (including the current one), /revoke-other-sessions, /update-user {name}
+ * - GET /list-sessions → {sessions}
+ * - GET /passkey/generate-register-options, /passkey/generate-authenticate-options → the options for WebAuthn
+ * - POST /passkey/verify-registration {response, name?}, /passkey/update-passkey {id, name} → Passkey
+ * - POST /passkey/delete-passkey {id}; GET /passkey/list-user-passkeys → {passkeys}. There are no passkeys at an IP address.
  */
 export type SignedIn = { user: { id: string; email: string; name: string } }
 export type Session = {

@@ -1,6 +1,6 @@
 import { PasswordInput, TextInput } from '@mantine/core'
 
-/** The server's limit, shown up front. */
+/** The server's minimum, shown before the form is submitted. */
 export const SHORTEST_PASSWORD = 10
 
 type Props = {
