@@ -328,7 +328,7 @@ describe('errors have a type, a code and a request id', () => {
     const account = (await server.operator('POST', '/accounts', { json: { name: 'poor', creditSat: 0 } })).json()
     const { key } = await server.newKey(['nodes:write'], account.id)
     const poor = new Boltyard({ apiKey: key, baseUrl: wire.baseUrl })
-    // The treasury node starts alongside the service.
+    // Retried, because the treasury node becomes ready only some time after the service.
     const invoice = await eventually(async () => {
       const error = await fails(poor.nodes.create(), InsufficientCreditError)
       expect(error.code).toBe('insufficient_credit')

@@ -35,8 +35,8 @@ export class Claims {
   }
 
   /**
-   * Before the hold ends, confirms a response that has started. Otherwise a slow reader could be served again for the same payment each time
-   * the hold lapses. If the shop aborts the response later, the payment is still released. Returns a function that stops the timers.
+   * Before the hold ends, confirms a response that has started. Otherwise a slow reader could be served again for the same payment each
+   * time the hold lapses. If the shop aborts the response later, the payment is still released. Returns a function that stops the timers.
    */
   keep(delivery: ClaimedDelivery, hasBegun: () => boolean, waitUntil?: WaitUntil): () => void {
     const look = (): void => {
