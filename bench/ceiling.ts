@@ -8,7 +8,7 @@ import { closedLoop } from './measure.ts'
 export type Ceiling = {
   connection: { host: string; port: number; user: string; password: string; database: string }
   ids: string[]
-  /** For the narrow rows. */
+  /** Only for narrow rows. */
   accountId?: string
   callers: number
 }
@@ -22,7 +22,7 @@ process.on('message', ({ connection, ids, accountId, callers }: Ceiling) => {
         UPDATE paid_payments SET redeemed_at = now() WHERE account_id = ${accountId} AND id = ${id} AND redeemed_at IS NULL
         RETURNING id`
   const work = async () => {
-    // Makes every connection prepare and plan the statement, as the service's connections have.
+    // Makes every connection prepare and plan the statement first, as the service's connections have already done.
     for (let round = 0; round < 30; round++) await Promise.all(Array.from({ length: callers }, () => update()))
     const { perSecond } = await closedLoop(ids.length, callers, async (index) => {
       if ((await update(ids[index])).length !== 1) throw new Error('a row that was not updated')

@@ -11,7 +11,7 @@ function tookMs(args: string[]): number {
   return performance.now() - started
 }
 
-/** Alternates with bare Node, so that other load on the machine slows both. */
+/** Alternates with bare Node, so that other load on the machine slows both equally. */
 export async function benchCli(quick: boolean): Promise<Measure[]> {
   const calls = { bare: ['-e', '0'], version: [BOLTYARD, '--version'], help: [BOLTYARD, '--help'] }
   const took = { bare: [] as number[], version: [] as number[], help: [] as number[] }

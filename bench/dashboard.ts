@@ -7,7 +7,7 @@ import { agent, killDaemons, Service } from '../testing/service.ts'
 import { type Measure, median } from './measure.ts'
 import { Visitor } from './visitor.ts'
 
-/** By the browser's own clock, which starts with the navigation. "There" means that the numbers and the chart are painted. */
+/** Uses the browser's own clock, which starts with the navigation. `isThere` resolves when the numbers and the chart are painted. */
 const WATCH = `
   window.longTasks = []
   window.shift = 0
@@ -25,7 +25,7 @@ const WATCH = `
     })
     look.observe(document, { subtree: true, childList: true })
   })`
-/** Interactive means that it is there and no long task would delay a click. Cached files have no size on the wire, and are not counted. */
+/** A page is interactive when it is painted and no long task would delay a click. Files from the cache are not counted. */
 const READ = `({
   document: performance.getEntriesByType('navigation')[0].responseEnd,
   paint: performance.getEntriesByName('first-contentful-paint')[0].startTime,
@@ -53,7 +53,7 @@ export async function benchDashboard(): Promise<Measure[]> {
     await visitor.pay(await visitor.charge(nodeId, 1_000, 'One report'))
     browser = await openChromium(program)
     const loads: Load[] = []
-    // The first round warms up the browser, as a person's browser is.
+    // The first round warms up the browser, because a person's browser is already running.
     for (let round = 0; round < 8; round++) {
       const load = await loadOnce(browser, service, visitor)
       if (round > 0) loads.push(load)
@@ -70,7 +70,7 @@ export async function benchDashboard(): Promise<Measure[]> {
       },
       {
         name: 'dashboard: layout shift of the first load',
-        // The worst of all loads: a shift in one of eight is still a shift under someone's finger.
+        // The worst of all loads: a shift in just one of them can make someone click the wrong thing.
         value: Math.max(...loads.map(({ shift }) => shift)),
         unit: '',
         target: { op: '≤', value: 0.01 },

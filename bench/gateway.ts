@@ -25,7 +25,7 @@ const accountOf = ({ dataDir }: Service): string => JSON.parse(readFileSync(join
 export const program = (name: string, env: Record<string, string> = {}): ChildProcess =>
   fork(fileURLToPath(new URL(name, import.meta.url)), { execArgv: ['--import', 'tsx'], env: { ...process.env, ...env } })
 
-/** One question at a time. */
+/** Sends a message to the child process and returns its response. One call at a time. */
 export function ask<T>(child: ChildProcess, question: unknown): Promise<T> {
   return new Promise((resolve, reject) => {
     const gone = (code: number | null): void => reject(new Error(`a helper of the bench exited with ${code}`))
@@ -43,7 +43,7 @@ const post = (path: string, key: string, body: unknown): string => {
   return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
 }
 
-/** Settled payments as the service creates them, with their customers' credentials; only the node was not asked for each invoice. */
+/** Settled payments like those the service creates, with their customers' credentials, but all with one invoice, to spare the node. */
 export async function settledPayments(
   service: Service,
   sql: Sql,
@@ -78,7 +78,7 @@ export async function settledPayments(
                 ${rows.map(({ hash }) => hash)}::text[], ${rows.map(({ receipt }) => receipt)}::text[],
                 ${rows.map(({ token }) => token)}::text[]) AS made (id, challenge, hash, receipt, token)`
   return rows.map(({ id, preimage, challenge }) => {
-    // Not through an offer: all of them carry the same invoice, which belongs to none of these payments.
+    // Not built with readOffers, because all payments share an invoice that belongs to none of them.
     const echoed = Object.fromEntries(readChallenges(challenge)?.[0]?.params ?? [])
     const proof = preimage.toString('hex')
     const credential = protocol === 'l402' ? `L402 ${echoed.macaroon}:${proof}` : mppCredential(echoed, proof)
@@ -92,7 +92,7 @@ export async function settledPayments(
   })
 }
 
-/** Of the service and the PostgreSQL it started, including backends and background writers. */
+/** CPU time of the service and the PostgreSQL it started, including backends and background writers. */
 export function cpuMs(service: Service): number {
   const tree = [service.pid]
   const parents = new Map<number, number>()
@@ -100,17 +100,17 @@ export function cpuMs(service: Service): number {
     try {
       parents.set(Number(name), Number(readFileSync(`/proc/${name}/stat`, 'utf8').split(') ')[1]?.split(' ')[1]))
     } catch {
-      // gone meanwhile
+      // The process has exited in the meantime.
     }
   }
   for (const pid of tree) for (const [child, parent] of parents) if (parent === pid && isOurs(child)) tree.push(child)
   return tree.reduce((sum, pid) => sum + cpuSeconds(pid), 0) * 1000
 }
 
-/** A node is a child too, but has no part in a redemption. */
+/** Nodes are child processes too, but have no part in a redemption. */
 const isOurs = (pid: number): boolean => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('postgres')
 
-/** Confirms what was redeemed, as many as one call accepts. */
+/** Requests that confirm the redeemed payments, each with as many as one call accepts. */
 function batches(service: Service, payments: Payment[]): string[] {
   return Array.from({ length: Math.ceil(payments.length / 100) }, (_, at) => {
     const deliveries = payments.slice(at * 100, at * 100 + 100).map(({ id }) => ({ id, requestId: id }))
@@ -118,7 +118,7 @@ function batches(service: Service, payments: Payment[]): string[] {
   })
 }
 
-/** Ratios within one round, so that both sides ran on the same machine at the same speed. */
+/** Ratios are taken within one round, so that the machine was equally fast for both sides. */
 async function validations(service: Service, nodeId: string, invoice: string, quick: boolean): Promise<Measure[]> {
   const [bare, loader, updater] = [program('bare.ts'), program('load.ts'), program('ceiling.ts')]
   const sql = service.store(4)
@@ -134,7 +134,7 @@ async function validations(service: Service, nodeId: string, invoice: string, qu
   const count = quick ? 1_500 : 3_000
   // Many short rounds: the speed of the machine changes within seconds, and a ratio is taken within one round.
   const rounds = quick ? 4 : 15
-  // Until the engine has compiled the measured code.
+  // Rounds that do not count, until the engine has compiled the measured code.
   const warmUps = quick ? 3 : 2
   const perRound: { bare: number; update: number; narrow: number; first: number; repeated: number; repeatedL402: number }[] = []
   const redeemMs: number[] = []

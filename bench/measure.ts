@@ -35,7 +35,7 @@ export async function closedLoop(
   return { perSecond: (calls / tookMs) * 1000, latenciesMs }
 }
 
-/** utime + stime, in seconds. */
+/** User and system CPU time, in seconds. */
 export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / 100

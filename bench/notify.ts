@@ -13,8 +13,9 @@ import { migrate } from '../server/src/store/migrate.ts'
 import { markPaidByProof } from '../server/src/store/payments/payments.ts'
 
 /**
- * What notifying of a payment costs: the statement of a first validation on 16 connections, on its own, with NOTIFY in its transaction (a
- * trigger), and with one notification that the process sends afterwards for many. PostgreSQL writes to disk as in production.
+ * What it costs to notify of a payment. Runs the statement of a first validation on 16 connections in three ways: alone, with NOTIFY in its
+ * transaction (a trigger), and with one notification that the process sends later for many payments. PostgreSQL writes to disk as in
+ * production.
  */
 
 const CONNECTIONS = 16

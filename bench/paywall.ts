@@ -12,7 +12,7 @@ import { ask, cpuMs, program, settledPayments } from './gateway.ts'
 import type { LoadResult } from './load.ts'
 import { cpuSeconds, type Measure, median, quantile, timed } from './measure.ts'
 
-/** A paid request, and the gateway's share of it: from the request to its response. */
+/** The time of a paid request, and the part of it that is spent on calls to the gateway. */
 async function purchases(service: Service, nodeId: string, quick: boolean): Promise<Measure[]> {
   let roundTripMs = 0
   const timedFetch: typeof fetch = async (...request) => {
@@ -134,7 +134,7 @@ export async function benchPaywall(quick: boolean): Promise<Measure[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'boltyard-bench-'))
   const service = new Service(dataDir)
   try {
-    // Otherwise the limits on creating payments would be measured.
+    // No limits on creating payments: the benchmark would measure them instead.
     await service.start({ GATEWAY_RATE_LIMIT_MAX: '0', MAX_OPEN_CHALLENGES: '0' })
     const nodeId = await service.createUntilReady()
     return [...(await purchases(service, nodeId, quick)), ...(await costs(service, nodeId, quick))]

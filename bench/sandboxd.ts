@@ -59,7 +59,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** Until the port responds; polled tightly, so that the polling interval is not measured. */
+/** Waits until the port responds. Polls every millisecond, so that the interval does not distort the measurement. */
 async function answering(probe: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {

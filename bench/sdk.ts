@@ -11,7 +11,7 @@ async function cpuMs(client: Boltyard, calls: number): Promise<number> {
   return (user + system) / 1000 / calls
 }
 
-/** What a call to the gateway costs the shop, against a server that does nothing. In turns, so that other load slows both alike. */
+/** What a call to the gateway costs the shop, with a server that does nothing. The clients take turns, so other load slows both equally. */
 export async function benchSdk(quick: boolean): Promise<Measure[]> {
   const bare = fork(fileURLToPath(new URL('bare.ts', import.meta.url)), { execArgv: ['--import', 'tsx'] })
   const port = await new Promise<number>((resolve) => bare.once('message', (value) => resolve(value as number)))
