@@ -110,7 +110,7 @@ async function play(): Promise<{ ok: true; tookMs: number; nodeReadyMs: number; 
   return { ok: true, tookMs: Math.round(performance.now() - started), nodeReadyMs, purchases }
 }
 
-/** All that a shop needs: ask for a challenge, answer 402 with it, redeem what comes back. It keeps nothing. */
+/** All that a shop has to do: create a challenge, send it with a 402, and redeem the credential that comes back. It stores nothing. */
 function openShop(boltyard: Boltyard, nodeId: string): Server {
   return createServer(async ({ url = '', headers: { authorization = '' } }, response) => {
     try {
@@ -180,7 +180,7 @@ async function pay(invoice: string, wallet: { url: string; password: string }): 
   return { preimage: answer.paymentPreimage, amountSat: answer.recipientAmountSat ?? 0 }
 }
 
-/** What a client of either protocol does; see examples/ and docs/gateway.md for libraries that do it for you. */
+/** Does what a client of either protocol does. See examples/agent.ts and docs/gateway.md for libraries that do it for you. */
 function parametersOf(challenge: string): Record<string, string> {
   return Object.fromEntries([...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value]))
 }
