@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { challengesIn, Market, present } from '../sdk/test/paywall-harness.ts'
 import { type Created, fund } from '../server/test/support/nodes.ts'
 
-/** What examples/ promises, run unchanged. */
+/** The programs in examples/, run unchanged. */
 
 const example = (name: string): string => fileURLToPath(new URL(`../examples/${name}`, import.meta.url))
 const tsx = createRequire(import.meta.url).resolve('tsx')

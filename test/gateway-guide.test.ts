@@ -16,7 +16,7 @@ let shop: ChildProcess
 let url: string
 
 beforeAll(async () => {
-  // Free nodes: no treasury node is started.
+  // Nodes are free, so no treasury node has to start.
   server = await startServer({ env: { NODE_PRICE_SAT_PER_DAY: '0' } })
   const merchant = await newMerchant(server)
   const { node } = await merchant.createReady()

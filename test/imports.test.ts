@@ -5,7 +5,7 @@ import { cycles, files, type Import, imports, packageOf } from './source-graph.t
 
 type Arrows = Record<string, string[]>
 
-/** What a room may import from other rooms; `sandboxd` imports none, because it is the independent oracle. */
+/** What a room (a top-level folder) may import from others. `sandboxd` imports none, because tests compare the service with it. */
 const ROOMS: Arrows = {
   protocol: [],
   contract: [],

@@ -15,7 +15,7 @@ type Entry = {
 }
 export type LockFile = { packages: Record<string, Entry> }
 
-/** The platforms that README promises. Entries for others may lack an integrity: not every registry has those packages. */
+/** The platforms that the README promises. Entries for others may lack an integrity: not every registry has those packages. */
 const PLATFORMS = [
   { os: 'linux', cpu: 'x64', libc: 'glibc' },
   { os: 'linux', cpu: 'arm64', libc: 'glibc' },
@@ -27,7 +27,7 @@ export function lockFileProblems({ packages }: LockFile): string[] {
     .flatMap(([path, entry]) => [
       ...(isInstalled(entry) && !entry.integrity?.startsWith('sha512-') ? [`${path} has no sha512 integrity`] : []),
       ...(entry.resolved === undefined ? [] : [`${path} names the host it was downloaded from`]),
-      // npm omits packages that a registry does not have, and then neither installs nor misses them.
+      // npm leaves optional packages that a registry lacks out of the lock file, and then never installs them, without an error.
       ...Object.keys(entry.optionalDependencies ?? {})
         .filter((name) => !isLocked(packages, path, name))
         .map((name) => `${path} has an optional dependency without an entry: ${name}`),

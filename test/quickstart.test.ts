@@ -7,10 +7,10 @@ import { expect, test } from 'vitest'
 import { freePort, startServer, temporaryDirectory } from '../server/test/support/server.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** The service is already running, and the test suite is what runs this. */
+/** Not run: the service is already running, and `npm test` would run this test again. */
 const NOT_TYPED = /^npm ci && npm (start|test)\n/gm
 
-/** What a person sees who types all commands of a page from top to bottom, with the service and the shop on other ports. */
+/** The output of all commands of a page, run from top to bottom, with the service and the shop on other ports. */
 async function typed(page: string): Promise<string> {
   const server = await startServer({ store: 'embedded' })
   const directory = temporaryDirectory()

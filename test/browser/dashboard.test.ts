@@ -130,13 +130,13 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await untilText(page.getByTestId('funnel-paid'), 'Paid 2')
     await untilText(page.getByTestId('overview-nodes'), '1 of 1 up')
 
-    // Deleting asks for a tick because of the funds, and for the name.
+    // To delete a node with funds, the person must tick a box and type the name.
     await go(page, 'Nodes')
     await page.getByRole('link', { name: /shop/ }).click()
     await page.getByRole('button', { name: 'Fund this node' }).click()
     await untilText(page.getByTestId('balance'), /\d sat/)
     await page.getByRole('tab', { name: 'Settings' }).click()
-    // What is still loading above the button moves it when it comes.
+    // Content that is still loading above the button would move it.
     await untilLoaded(page)
     await page.getByRole('button', { name: 'Delete node…' }).click()
     const deleting = dialog(page, 'Delete shop?')

@@ -124,7 +124,7 @@ inBrowser('when things go wrong in the dashboard', () => {
     await second.getByRole('button', { name: 'Start', exact: true }).click()
     await untilText(page.getByRole('link', { name: /after/ }), 'Ready')
 
-    // And what a program does with a key.
+    // The page also shows what a program does with a key.
     await go(page, 'Gateway')
     await page.getByText('No payments yet.').waitFor()
     const owner = await person.owner()

@@ -9,7 +9,7 @@ import { findChromium, openChromium } from '../../testing/chromium.ts'
 const program = findChromium()
 const isWanted = program !== undefined || process.env.CI === 'true'
 
-/** A browser, PostgreSQL and Lightning nodes share two cores, often with other tests. These only end what hangs. */
+/** A browser, PostgreSQL and Lightning nodes share two cores, often with other tests. These limits only end tests that hang. */
 const PATIENCE_MS = 120_000
 const TEST_MS = 600_000
 
@@ -39,7 +39,7 @@ export function inBrowser(name: string, tests: () => void): void {
   })
 }
 
-/** A failed locator does not say what was there instead. */
+/** Prints the content of each page, because a failed locator does not say what was there instead. */
 async function tellWhatIsShown(): Promise<void> {
   for (const page of [...contexts].flatMap((context) => context.pages())) {
     const text = await page.locator('body').ariaSnapshot({ timeout: 5_000 }).catch(String)
@@ -65,7 +65,7 @@ export async function newContext(options: BrowserContextOptions = {}): Promise<B
   const address = `10.200.${(addresses >> 8) & 255}.${addresses++ & 255}`
   const context = await browser.newContext({
     viewport: { width: 1280, height: 800 },
-    // Every frame of a spinner is drawn by the CPU that the service needs.
+    // Animations would use CPU time that the service needs.
     reducedMotion: 'reduce',
     extraHTTPHeaders: { 'x-forwarded-for': address },
     ...options,
@@ -87,7 +87,7 @@ export async function newPerson(server: Server, options: BrowserContextOptions =
   return Object.assign(visitor, await enter(visitor, options))
 }
 
-/** Another browser of the same signed-in person. */
+/** Opens another browser for the same signed-in person. */
 export async function enter(
   { server, cookie }: Visitor,
   options: BrowserContextOptions = {},

@@ -62,7 +62,7 @@ inBrowser('how the dashboard looks and loads', () => {
     let current = ''
     furnished.context.on('console', (message) => {
       const isFault = message.type() === 'error' || message.type() === 'warning'
-      // The browser also reports the missing page.
+      // The browser itself logs an error for the page that does not exist.
       if (isFault && current !== 'no-such-page') findings.console.push(`/${current} ${message.text()}`)
     })
     furnished.page.on('request', (request) => {
@@ -97,7 +97,7 @@ inBrowser('how the dashboard looks and loads', () => {
     await page.emulateMedia({ colorScheme: 'light' })
   }
 
-  /** The account that has everything, in another window. */
+  /** Another window of the person whose account has content on every page. */
   async function owner(viewport = WIDE): Promise<Person> {
     return Object.assign(Object.create(furnished), await enter(furnished, { viewport }))
   }
@@ -123,7 +123,7 @@ inBrowser('how the dashboard looks and loads', () => {
     await go(page, 'Credit')
     await page.getByRole('navigation', { name: 'Main' }).waitFor({ state: 'detached' })
     expect(await menu.getAttribute('aria-expanded')).toBe('false')
-    // And by keyboard: in, and out again with the focus where it was.
+    // By keyboard, the focus moves into the menu, and back to its button when the menu closes.
     await menu.focus()
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').locator(':focus').waitFor()
@@ -207,14 +207,14 @@ inBrowser('how the dashboard looks and loads', () => {
           await person.open(path)
           await heading(page, path === '' ? 'Overview' : 'Nodes').waitFor()
           await untilLoaded(page)
-          // Events and fonts come after the content; what they move counts as well.
+          // Events and fonts arrive after the content. Shifts that they cause count as well.
           await page.waitForLoadState('load')
           await page.evaluate(
             'new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 1000))',
           )
           const seen = await page.evaluate<[number, string][]>('window.shifts')
           const sum = seen.reduce((total, [value]) => total + value, 0)
-          // A line of text that comes late is 0.02; today there is nothing at all.
+          // For comparison: a line of text that appears late is a shift of 0.02.
           if (sum >= 0.01) shifts[`${viewport.width} /${path} ${person.email} ${JSON.stringify(seen)}`] = sum
         }
       }

@@ -5,7 +5,7 @@ import { dialog, newContext, type Person } from './harness.ts'
 
 /** All pages, with content. */
 
-/** A node that runs and one that is stopped, a payment that is paid and one that is not, a key. */
+/** Creates a running and a stopped node, a paid and an unpaid payment, and a key. */
 export async function furnish(person: Person): Promise<{ nodeId: string; stoppedId: string; paymentId: string }> {
   const [shop, idle] = await Promise.all([
     person.createReady({ name: 'shop', accessMode: 'full' }),
@@ -27,7 +27,7 @@ export async function furnish(person: Person): Promise<{ nodeId: string; stopped
   return { nodeId, stoppedId: idle.node.id, paymentId: id }
 }
 
-/** A payment that was asked for, paid and validated. */
+/** Creates a payment, pays it and validates its credential. Returns its id. */
 export async function payCharge(person: Person, nodeId: string, amountSat: number, description = 'Tea'): Promise<string> {
   const json = { nodeId, amountSat, description, protocol: 'l402' }
   const { id, challenge } = await person.want(201, 'POST', '/payments', { json })
@@ -36,7 +36,7 @@ export async function payCharge(person: Person, nodeId: string, amountSat: numbe
   return id
 }
 
-/** The credential of a customer who has paid it. */
+/** Pays the challenge and returns the credential. */
 export async function payChallenge(person: Person, challenge: string): Promise<string> {
   const offer = offerIn(challenge)
   const { preimage } = await person.want(200, 'POST', '/sandbox/pay', { json: { invoice: offer.invoiceText } })
@@ -102,7 +102,7 @@ export const SCENES: Record<string, (page: Page) => Promise<unknown>> = {
   },
 }
 
-/** Each page with its scene, the ones before sign-in included. */
+/** Visits each page with its scene, including the pages before sign-in. */
 export async function visitAll(
   person: Person,
   paths: string[],

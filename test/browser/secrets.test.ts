@@ -38,7 +38,7 @@ function recordAnswers(context: BrowserContext): { text: () => Promise<string> }
 inBrowser('secrets are shown once', () => {
   let server: Server
   beforeAll(async () => {
-    // Free nodes: no treasury node is started.
+    // Nodes are free, so no treasury node has to start.
     server = await startDashboard({ NODE_PRICE_SAT_PER_DAY: '0' })
   })
 
@@ -68,7 +68,7 @@ inBrowser('secrets are shown once', () => {
     expect(all.map((secret) => masked.includes(secret))).toEqual([false, false, false])
     expect(Object.values(await readSecrets(box, CREDENTIALS))).toEqual(all)
 
-    // Escape, a click beside it, the back button and a reload: each is refused.
+    // Escape, a click outside, the back button and a reload do not close the dialog.
     await page.keyboard.press('Escape')
     await page.mouse.click(5, 400)
     const asked = new Promise<string>((resolve) => {
@@ -191,7 +191,7 @@ inBrowser('secrets are shown once', () => {
     await person.open(`nodes/${limited.node.id}?tab=send`)
     await page.getByText('This dashboard cannot send from this node').waitFor()
     expect(await page.getByRole('button', { name: /Send/ }).count()).toBe(0)
-    // Nor with the same request that the other node's page makes.
+    // The request that the other node's page makes is refused, too.
     const { invoice } = await person.want(201, 'POST', `/nodes/${full.node.id}/invoices`, {
       json: { amountSat: 5, description: 'x' },
     })

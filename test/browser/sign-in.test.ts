@@ -108,7 +108,7 @@ inBrowser('signing in to the dashboard', () => {
       await page.getByLabel('Password', { exact: true }).fill(password)
       const answer = page.waitForResponse('**/sign-in/email')
       await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-      // Not the alert of an earlier attempt.
+      // Wait for this attempt's request id, because the alert of an earlier attempt may still be visible.
       await untilText(page.getByRole('alert'), (await answer).headers()['x-request-id'] ?? '(no id)')
       const text = await textOf(page.getByRole('alert'))
       expect(text).toContain('You are not signed in.')
@@ -151,7 +151,7 @@ inBrowser('signing in to the dashboard', () => {
     await signIn(page, email)
     await heading(page, 'Developers').waitFor()
     await page.getByText('You have no API key yet.').waitFor()
-    // Also if it ended while no page was open.
+    // The same happens if the session ended while no page was open.
     await server.sql()`DELETE FROM people_sessions WHERE person_id = ${person.userId}`
     await page.goto(`${server.url}/dashboard/nodes`)
     await page.getByText('You were signed out.').waitFor()
@@ -185,7 +185,7 @@ inBrowser('signing in to the dashboard', () => {
     }
   })
 
-  test('C44: on a default install a passkey is added at localhost, signs in even while the password is paused, and is removed', async () => {
+  test('C44: on a default install a passkey is added at localhost, signs in even while password sign-in is paused, and is removed', async () => {
     const person = await newPerson(server)
     const { page, context } = person
     const named = server.url.replace('127.0.0.1', 'localhost')
@@ -247,7 +247,7 @@ inBrowser('signing in to the dashboard', () => {
     await page.getByLabel('Current password').fill(PASSWORD)
     await page.getByRole('button', { name: 'Change password' }).click()
     await page.getByText('Password changed.').waitFor()
-    // Automatically, without a click.
+    // The other page shows this without a click.
     await heading(elsewhere, 'Sign in').waitFor()
 
     await page.getByRole('button', { name: 'Sign out everywhere…' }).click()

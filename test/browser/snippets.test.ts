@@ -27,7 +27,7 @@ function machine(): { directory: string; PATH: string } {
 
 type Ended = { stdout: string; stderr: string; code: number | null }
 
-/** Pastes it into an interactive shell. */
+/** Feeds the code to the standard input of a shell, as if it was pasted. */
 async function paste(code: string, env: Record<string, string>): Promise<Ended> {
   const { PATH, directory } = machine()
   const shell = spawn('/bin/bash', [], { cwd: directory, env: { PATH, HOME: directory, ...env } })
@@ -158,7 +158,7 @@ const parametersOf = (challenge: string): Record<string, string> =>
 
 const decoded = (challenge: string): string => Buffer.from(parametersOf(challenge).request ?? '', 'base64url').toString()
 
-/** As an MPP client does it. */
+/** The credential that an MPP client would send. */
 function answerTo(challenge: string, preimage: string): string {
   const { id, realm, method, intent, request, expires } = parametersOf(challenge)
   const token = { challenge: { expires, id, intent, method, realm, request }, payload: { preimage } }

@@ -4,7 +4,7 @@ import type { Server } from '../../server/test/support/server.ts'
 import { dialog, enter, heading, inBrowser, newPerson, type Person, startDashboard, textOf, untilText } from './harness.ts'
 import { payChallenge, payCharge, untilLoaded } from './pages.ts'
 
-/** Statements of the dashboard that were once wrong. */
+/** Statements of the dashboard that are easy to get wrong. */
 inBrowser('what the dashboard says', () => {
   let server: Server
   beforeAll(async () => {
@@ -61,7 +61,7 @@ inBrowser('what the dashboard says', () => {
     const { page } = person
     await person.open()
     await untilText(page.getByRole('region', { name: 'Received through the gateway' }), /Invoices that you create .* not counted/)
-    // Nor does a fraction of nothing say anything.
+    // Not “0 of 0”, which would say nothing.
     expect(await textOf(page.getByTestId('overview-nodes'))).toBe('None yet')
   })
 
@@ -196,7 +196,7 @@ inBrowser('what the dashboard says', () => {
     const person = await newPerson(server)
     const { page } = person
     const { node } = await person.createReady({ name: 'meter' })
-    // As after some use: some of it posted, some not.
+    // Some usage has been posted to the ledger, and some has not.
     const sql = server.sql()
     await sql`
       INSERT INTO credit_entries (account_id, amount_msat, kind, reason) VALUES (${person.accountId}, -625, 'usage', 'A node for 9 minutes')`
@@ -209,7 +209,7 @@ inBrowser('what the dashboard says', () => {
       const amount = Number(whole.replaceAll(' ', '')) * 1000 + Number(fraction.padEnd(3, '0'))
       return sign === '−' ? -amount : amount
     }
-    // Read at once, because a minute may end between two reads.
+    // Read both in one call, because a minute may end between two.
     const { balance, amounts } = await page.evaluate<{ balance: string; amounts: string[] }>(`({
       balance: document.querySelector('[data-testid=credit-balance]').textContent,
       amounts: [...document.querySelectorAll('[aria-label=Ledger] tbody tr')].map((row) => row.cells[1].textContent),

@@ -28,7 +28,7 @@ type Resource = {
   spec?: any
 }
 
-// Built together with the control plane for `npm run test:kubernetes`, so `npm test` cannot require it. With HELM set, it must be there.
+// Helm is built with the control plane for `npm run test:kubernetes`, so `npm test` cannot require it. If HELM is set, it is required.
 const isWanted = HELM !== undefined || process.env.HELM !== undefined
 if (!isWanted)
   process.stderr.write('\n### SKIPPED: chart.test.ts: helm is neither on the PATH nor in /opt/boltyard-plane ###\n\n')
@@ -97,7 +97,7 @@ describe.skipIf(!isWanted)('the Helm chart', () => {
     expect(() => render(values)).toThrow(/schema/)
   })
 
-  test('every pod is restricted: no root, no capabilities, nothing to write to but its volumes', () => {
+  test('every pod is restricted: no root, no capabilities, and only its volumes are writable', () => {
     const pods = podsOf(render())
     expect(pods.map(({ name }) => name).sort()).toEqual([
       'yard-api',
@@ -121,7 +121,7 @@ describe.skipIf(!isWanted)('the Helm chart', () => {
     }
   })
 
-  test('rights are those in docs/kubernetes.md, in the namespace of the nodes and nowhere else', () => {
+  test('permissions are those in docs/kubernetes.md, and only in the namespace of the nodes', () => {
     const resources = render()
     expect(resources.filter(({ kind }) => kind.startsWith('Cluster'))).toEqual([])
     for (const one of [...of(resources, 'Role'), ...of(resources, 'RoleBinding')])
@@ -179,7 +179,7 @@ describe.skipIf(!isWanted)('the Helm chart', () => {
     expect(mounted.sort()).toEqual(expected)
   })
 
-  test('the migration runs before anything else, without rights and with no other secret than those of the database', () => {
+  test('the migration runs before anything else, without permissions and with only the database secrets', () => {
     const job = named(render(EVERYTHING), 'Job', 'yard-migrate')
     expect(job.metadata.annotations?.['helm.sh/hook']).toBe('pre-install,pre-upgrade')
     const { automountServiceAccountToken, containers } = job.spec.template.spec

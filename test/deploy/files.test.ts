@@ -6,7 +6,7 @@ import { root } from '../source-graph.ts'
 
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 
-test('the image runs as a user without rights, with an init and a health check', () => {
+test('the image runs as an unprivileged user, with an init and a health check', () => {
   const lines = read('deploy/docker/Dockerfile').split('\n')
   const stage = lines.slice(lines.findIndex((line) => line.endsWith('AS service')))
   expect(stage.findLast((line) => line.startsWith('USER'))).toBe('USER 1000:1000')
@@ -32,6 +32,6 @@ test('systemd stops only the service, and a node that runs out of memory does no
   const unit = read('deploy/systemd/boltyard.service')
   for (const line of ['KillMode=process', 'OOMPolicy=continue', 'RestartPreventExitStatus=75 78', 'NoNewPrivileges=yes'])
     expect(unit.split('\n')).toContain(line)
-  // A directory that ends with the service would be taken away from the nodes that outlive it.
+  // systemd removes these directories when the service stops, but the nodes keep running and still need them.
   expect(unit).not.toMatch(/^(PrivateTmp|DynamicUser|RuntimeDirectory)=/m)
 })

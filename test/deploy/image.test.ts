@@ -7,7 +7,7 @@ import { root } from '../source-graph.ts'
 
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 
-/** The files that .dockerignore lets into the image: its whitelist, without what it takes out again. */
+/** Copies the files that .dockerignore allows into the build: its `!` lines, except what its `**` lines exclude again. */
 function copyBuildContext(directory: string): void {
   const lines = read('.dockerignore').split('\n')
   const wanted = lines.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
@@ -16,9 +16,9 @@ function copyBuildContext(directory: string): void {
   execFileSync('tar', ['-x', '-C', directory], { input: archive })
 }
 
-// Installs all packages twice and builds everything, which takes as long as much of the suite.
+// Installs all packages twice and builds everything, which takes too long for every run of the suite.
 test.runIf(process.env.FULL === '1')(
-  'what the Dockerfile builds from the files it is given runs, with the dashboard, the sandbox and the command line',
+  'the Dockerfile’s build needs only the files it is given; its service, dashboard, sandbox and command line work',
   {
     timeout: 1_200_000,
   },

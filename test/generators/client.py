@@ -1,4 +1,4 @@
-"""What an integrator would write over the package that openapi-python-client generates. It prints what it got, as JSON."""
+"""What an integrator would write with the package that openapi-python-client generates. Prints its results as JSON."""
 
 import json
 import os

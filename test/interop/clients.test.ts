@@ -11,7 +11,7 @@ import { GOODS } from './merchant.ts'
 
 const require = createRequire(import.meta.url)
 const { setupL402Interceptor, MemoryTokenStore, PaymentResult } = require('l402')
-// The exact axios that it was built for.
+// The copy of axios that `l402` itself uses.
 const { default: axios } = createRequire(require.resolve('l402'))('axios')
 
 let market: Market
@@ -227,7 +227,7 @@ describe('lsat-js', () => {
 })
 
 describe('the Go clients', () => {
-  /** Their patterns, run by a different engine than Go's; nothing in them behaves differently. */
+  /** The clients' own patterns. They mean the same in JavaScript as in Go. */
   const APERTURE = /(LSAT|L402) macaroon="(.*?)", invoice="(.*?)"/
   const LNGET = /(LSAT|L402)\s+macaroon="([^"]+)",\s*invoice="([^"]+)"/i
   /** What Go's base64.StdEncoding accepts: the standard alphabet, padded. */
@@ -267,14 +267,14 @@ describe('two offers in one 402', () => {
     expectOneSale(trade, taken, 2)
   })
 
-  test('MPP §9: of /l402+mpp fetchWithMpp returns the 402 and pays nothing', async () => {
+  test('MPP §9: for /l402+mpp, fetchWithMpp returns the 402 and pays nothing', async () => {
     const trade = await market.trade(() => fetchWithMpp(market.url('/l402+mpp'), {}, { wallet }))
     expect(trade.result.status).toBe(402)
     expectNoSale(trade, 2)
   })
 })
 
-/** What a client without a wallet sees. */
+/** The challenge that a client without a wallet gets. */
 async function challengeOf(path: string): Promise<string> {
   const response = await fetch(market.url(path))
   expect([response.status, response.headers.get('cache-control')]).toEqual([402, 'no-store'])

@@ -63,7 +63,7 @@ generatedBy('openapi-python-client', python, () => {
   test('D11: a program over its package creates a node and a payment, and reads an error', async () => {
     const output = join(dist, 'boltyard_client')
     const args = ['generate', '--path', join(dist, 'openapi.json'), '--meta', 'none', '--output-path', output]
-    // It formats its output with a program that it expects on the PATH, and prints nothing if it understood the whole document.
+    // The generator formats its output with a program that must be on the PATH. It prints no warning if it understood the whole document.
     const PATH = `${join(here, '.venv/bin')}:${process.env.PATH}`
     expect(await run(python, ['-m', 'openapi_python_client', ...args, '--fail-on-warning'], { PATH })).not.toMatch(
       /warning|error/i,

@@ -53,7 +53,7 @@ export class Market {
   }
 
   static async open(): Promise<Market> {
-    // Free nodes: no treasury node is started.
+    // Nodes are free, so no treasury node has to start.
     const server = await startServer({ env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0' } })
     const newcomer = async (scopes: string[]): Promise<Owner> => new Owner(server, await server.newKey(scopes))
     const [owner, customer] = await Promise.all([newcomer(['nodes:write', 'gateway:write']), newcomer(['nodes:write'])])
@@ -68,7 +68,7 @@ export class Market {
     return this.merchant.url(path)
   }
 
-  /** The customer's node pays, or gives a reason why not. */
+  /** Pays from the customer's node. Throws the node's reason if it cannot pay. */
   async pay(invoice: string): Promise<Payment> {
     const { node, credentials } = this.#purse
     const answer = await callNode(node, credentials.password, 'POST', '/payinvoice', `invoice=${invoice}`)
@@ -83,7 +83,7 @@ export class Market {
     return this.owner.want(200, 'GET', `/gateway/payments/${paymentId}`)
   }
 
-  /** What a client did, and how money moved meanwhile. */
+  /** Runs the action, and reports what the client did and how money moved. */
   async trade<T>(act: () => Promise<T>): Promise<Trade<T>> {
     const { merchant } = this
     const [asked, visits, paid] = [merchant.asked.length, merchant.visits.length, this.#payments.length]

@@ -6,7 +6,7 @@ import { isSignedBy, mintMacaroon, readMacaroon } from '../../protocol/src/macar
 import { primitives } from '../../server/src/platform/primitives.ts'
 import vectors from '../vectors/l402.json' with { type: 'json' }
 
-/** Its exportBinary is not used: it doubles its buffer with every field and allocates gigabytes. */
+/** Without `exportBinary`, which doubles its buffer with every field and allocates gigabytes. */
 type TheirMacaroon = {
   identifier: Uint8Array
   location: string
@@ -77,7 +77,7 @@ test('L402 4: npm macaroon and we agree on a changed byte, a truncation, an addi
       const bytes = mintMacaroon(primitives, rootKey, identifier, 'boltyard', caveats)
       const at = where % bytes.length
       const changed = Buffer.from(bytes)
-      // Bytes of the location are not changed: they require UTF-8 there, and we ignore it.
+      // Bytes of the location are not changed: npm macaroon requires UTF-8 there, and we ignore the location.
       if (how < 3 && (at < 3 || at >= 11)) changed[at] = byte
       const sent = how === 3 ? changed.subarray(0, at) : how === 4 ? Buffer.concat([bytes, Buffer.of(byte)]) : changed
       for (const key of [rootKey, otherKey]) {

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { untilKnown } from '../../server/test/support/gateway.ts'
 import type { Owner } from '../../server/test/support/nodes.ts'
 
-// It has no types.
+// The package has no types.
 const { importMacaroon } = createRequire(import.meta.url)('macaroon')
 
-/** What a customer gets, with quotes and umlauts: unless every client passes a description through unchanged, nothing validates. */
+/** What is sold. The description has quotes and non-ASCII characters: credentials validate only if clients pass it through unchanged. */
 export const GOODS = 'Sunny, 21 °C'
 export const DESCRIPTION = 'Weather for Zürich, "today" — 天気'
 
@@ -39,7 +39,7 @@ export class Merchant {
     this.#server = createServer((request, response) => {
       this.#serve(request, response).catch((error) => response.writeHead(500).end(String(error)))
     })
-    // The client closes idle connections. A server that does so meets requests that a busy machine has held up.
+    // Only the client closes idle connections. If the server did, it could close one while a delayed request is on its way.
     this.#server.keepAliveTimeout = 0
   }
 

@@ -50,7 +50,7 @@ describe('an mppx client', () => {
     })
   })
 
-  test('MPP 32: identifies itself, which does no harm', async () => {
+  test('MPP 32: may identify itself, and its credential is still accepted', async () => {
     const named = Method.toClient(charge, {
       createCredential: async (parameters) => {
         const credential = Credential.deserialize(await lightning.createCredential(parameters))

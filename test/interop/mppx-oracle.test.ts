@@ -6,10 +6,10 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { issueMpp, mppReceipt } from '../../protocol/src/mpp.ts'
 import { mppRefusal, primitives } from '../../protocol/test/support/codecs.ts'
 
-/** Their codecs check ours: a mistake on both of our sides would pass all of our own tests. */
+/** mppx's codecs check ours: the same mistake in our encoder and decoder would pass all of our own tests. */
 const cases = fc
   .record({
-    // They take the secret as text, so ours is text here.
+    // mppx takes the secret as text, so ours is text here.
     secret: fc.stringMatching(/^[!-~]{32,64}$/),
     realm: fc.stringMatching(/^[a-z0-9][a-z0-9.-]{0,40}(:[1-9][0-9]{0,4})?$/),
     amountSat: fc.integer({ min: 1, max: 2_100_000_000_000_000 }),

@@ -68,7 +68,7 @@ function l402Buyer(): Buyer {
   const purse = {
     payInvoice: async (invoice: string) => new PaymentResult((await market.wallet.payInvoice({ invoice })).preimage, true),
   }
-  // By default, it keeps separate tokens for HEAD and GET.
+  // By default, the store keeps separate tokens for HEAD and GET.
   setupL402Interceptor(shopper, purse, new MemoryTokenStore({ keyMode: 'hostname-path' }))
   const ask = (url: string, asking: Asking = {}): Promise<Got | undefined> =>
     shopper.request({ url, ...asking }).then(

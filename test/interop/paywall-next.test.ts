@@ -10,8 +10,8 @@ import { Market } from '../../sdk/test/paywall-harness.ts'
 import { eventually, freePort, temporaryDirectory } from '../../server/test/support/server.ts'
 
 /**
- * The example on a real Next server, built and started as its users do. Next has 340 MB, so it is not a dependency: this test installs it
- * into an empty directory, which takes a minute and a registry. `FULL=1 npm test -- test/interop/paywall-next.test.ts`
+ * The example on a real Next server, built and started as its users do. Next is 340 MB large, so it is not a dependency: this test installs
+ * it into an empty directory, which takes a minute and needs a registry. `FULL=1 npm test -- test/interop/paywall-next.test.ts`
  */
 const root = fileURLToPath(new URL('../..', import.meta.url))
 

@@ -8,11 +8,11 @@ import { challengesIn, Market, present } from '../../sdk/test/paywall-harness.ts
 import { temporaryDirectory } from '../../server/test/support/server.ts'
 
 /**
- * The client and an example in workerd, the runtime of Cloudflare Workers, without `nodejs_compat`. It has 165 MB, so it is not a
+ * The client and an example in workerd, the runtime of Cloudflare Workers, without `nodejs_compat`. It is 165 MB large, so it is not a
  * dependency: this test installs it into an empty directory. `FULL=1 npm test -- test/interop/workers.test.ts`
  */
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** Before 2024-10-14, a promise resolved by another request never continued. */
+/** Compatibility dates. Before 2024-10-14, code that awaits a promise resolved by another request never continues. */
 const DATES = ['2024-01-01', '2025-06-01']
 
 type Worker = { url: string; close: () => Promise<void> }
