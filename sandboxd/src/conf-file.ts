@@ -27,7 +27,7 @@ export function readConf(path: string): ConfFile {
   }
 }
 
-/** Generates a missing secret and appends it to the file, so that the next start and the file's owner know it. */
+/** Generates a missing secret and appends it to the file, so that the next start uses the same secret and the file's owner can read it. */
 export function generateSecret(path: string, key: string): string {
   const secret = newSecret()
   try {

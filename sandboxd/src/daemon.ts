@@ -22,7 +22,7 @@ import { reasonOf, StartFault } from './start-fault.ts'
 import { askToAgree } from './terms.ts'
 
 const RECONNECT_MS = 500
-/** The hub remembers nodes' addresses; this re-announces the node to a hub that has lost them. */
+/** The hub stores the addresses of nodes. Registering again and again restores an address that the hub has lost. */
 const REGISTER_EVERY_MS = 15_000
 
 export async function runNode(args: string[], environment: NodeJS.ProcessEnv): Promise<void> {
@@ -137,7 +137,10 @@ async function seedWords(options: Options): Promise<string> {
   return words
 }
 
-/** If a password has to be generated, generate a control token as well. A file that has all three is not changed, because it may be read-only. */
+/**
+ * If any of the three secrets has to be generated, a control token is generated as well. A file that contains all three is not changed,
+ * because it may be read-only.
+ */
 function secretsOf(options: Options): { full: string; limited: string; webhook: string } {
   const generate = (key: string, name: string): string => {
     process.stdout.write(`Generating ${name}...done\n`)

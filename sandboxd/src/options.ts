@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type ConfFile, readConf } from './conf-file.ts'
 import { StartFault } from './start-fault.ts'
 
-/** The name, in place of phoenixd's seven-character commit. */
+/** phoenixd's version ends with a seven-character commit hash. This one ends with "sandbox" instead. */
 export const VERSION = '0.8.0-sandbox'
 
 type Spec = {
@@ -140,7 +140,7 @@ function readArguments(args: string[]): ConfFile {
   return given
 }
 
-/** phoenixd names the option only if the value came from the command line. */
+/** Like phoenixd's, the error message names the option only if the value came from the command line. */
 function checkValues(values: ConfFile, isFile: boolean): void {
   if (values.has('max-absolute-fee')) throw new StartFault('--max-absolute-fee is deprecated, use --max-mining-fee instead')
   for (const [name, list] of values) {
@@ -217,7 +217,7 @@ export function readOptions(args: string[], environment: NodeJS.ProcessEnv): Opt
     limitedPassword: last('http-password-limited-access'),
     webhookSecret: last('webhook-secret'),
     webhooks: given.get('webhook') ?? conf.get('webhook') ?? [],
-    // phoenixd does not read this option from the file.
+    // phoenixd does not read `silent` from the file.
     verbosity: given.has('silent') ? 'silent' : flag('verbose') ? 'verbose' : 'default',
     logRotateBytes: Number(or('log-rotate-size')) * 1_000_000,
     logRotateMaxFiles: Number(or('log-rotate-max-files')),

@@ -18,7 +18,7 @@ export function nodeKeysOf(words: string): NodeKeys {
   return nodeKeysOfSeed(seed)
 }
 
-/** BIP 32 with hardened steps only. They need no public keys; computing those in JavaScript took a third of the startup time. */
+/** BIP 32 with hardened steps only. They need no public keys, which would take long to compute in JavaScript. */
 export function nodeKeysOfSeed(seed: Uint8Array): NodeKeys {
   let node = hmac('Bitcoin seed', seed)
   for (const step of NODE_KEY_PATH) {

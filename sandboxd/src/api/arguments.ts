@@ -2,10 +2,10 @@ import { MAX_AMOUNT_MSAT } from '../lightning/bolt11.ts'
 import { ApiFault, badRequest } from './faults.ts'
 import type { Parameters } from './parameters.ts'
 
-/** Reads the parameters that need more than a type: their bounds are phoenixd's, including its overflows. */
+/** Parameters whose values are checked beyond their type. The bounds are phoenixd's, including its overflows. */
 
 const MAX_DESCRIPTION_UTF16 = 128
-/** In milliseconds, it is still exact as a double. */
+/** Half of the range in which milliseconds are exact as a double, so adding an expiry to the current time stays exact, too. */
 const MAX_EXPIRY_SECONDS = BigInt(Math.floor(Number.MAX_SAFE_INTEGER / 1000 / 2))
 
 /** Overflows at 64 bits, like phoenixd, but refuses values that a double cannot represent exactly. */
@@ -19,7 +19,10 @@ function exactMsat(msat: bigint): number {
   return Number(msat)
 }
 
-/** phoenixd encodes an invoice's amount in tenths of a millisatoshi, which also overflow. Values that are not positive are encoded as 0, any amount. */
+/**
+ * phoenixd encodes an invoice's amount in tenths of a millisatoshi, which overflow at 64 bits, too. An amount that is not positive is
+ * encoded as 0, which means any amount.
+ */
 export function requestedMsat(sat: bigint | undefined): number | undefined {
   if (sat === undefined) return undefined
   const tenths = BigInt.asIntN(64, sat * 10_000n)
@@ -28,7 +31,7 @@ export function requestedMsat(sat: bigint | undefined): number | undefined {
   return exactMsat(tenths / 10n)
 }
 
-/** phoenixd looks up the leading digit of the negative number in its alphabet of 32 characters. */
+/** For a negative expiry, phoenixd fails with this error when it looks up the leading base-32 digit in its alphabet. */
 export function expiryOf(expirySeconds: bigint | undefined): number | undefined {
   if (expirySeconds === undefined) return undefined
   let digit = expirySeconds
@@ -38,7 +41,7 @@ export function expiryOf(expirySeconds: bigint | undefined): number | undefined 
   return Number(expirySeconds)
 }
 
-/** Stored with the invoice. phoenixd has no limit, but many sandbox nodes share a disk. */
+/** phoenixd does not limit the texts stored with an invoice, but many sandbox nodes share a disk. */
 export function keptText(parameters: Parameters, name: string, maxLength: number): string | undefined {
   const text = parameters.optional(name)
   if (text !== undefined && text.length > maxLength)

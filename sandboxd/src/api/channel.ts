@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** A sandbox node's only channel has realistic, stable ids. */
+/** Derived from the node's id, so that its only channel has realistic ids that never change. */
 const nameOf = (nodeId: string, what: string): string => createHash('sha256').update(`${what} of ${nodeId}`).digest('hex')
 
 export const channelIdOf = (nodeId: string): string => nameOf(nodeId, 'channel')

@@ -1,4 +1,4 @@
-/** An error response: a status and a sentence as plain text. */
+/** An error response: a status and a plain-text message. */
 export class ApiFault extends Error {
   readonly status: number
 

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto'
 import { bech32, bech32m, createBase58check } from '@scure/base'
 import { ApiFault } from './faults.ts'
 
-/** Addresses outside the sandbox. They are parsed like phoenixd does, so that an invalid one gets the right error, but never contacted. */
+/** Addresses outside the sandbox. They are parsed as in phoenixd, so that an invalid one causes the same error, but never contacted. */
 export type Lnurl = { host: string; tag: string | null }
 
 const PREFIXES = /^(lightning|bitcoin|lnurl):(\/\/)?/i
-/** Addresses with a port are invalid: phoenixd takes the text before the colon as the scheme. */
 const LUD17_SCHEMES = /^(phoenix:)?(lnurlp|lnurlw|keyauth):(\/\/)?/i
+/** Addresses with a port are invalid: phoenixd takes the text before the colon as the scheme. */
 const HAS_PORT = /^[^/?#]*:/
 
 export function readLnurl(source: string): Lnurl {

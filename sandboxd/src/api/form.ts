@@ -22,7 +22,7 @@ export function valuesIn(text: string): Values {
   return values
 }
 
-/** The sentences are those of phoenixd's HTTP library; positions count from the start of the whole text. */
+/** The error messages are those of phoenixd's HTTP library. Positions in them count from the start of the whole text. */
 function decoded(text: string, start: number, end: number): string {
   for (let at = text.indexOf('%', start); at >= 0 && at < end; at = text.indexOf('%', at + 3)) {
     if (at + 2 >= end) throw new ApiFault(500, `Incomplete trailing HEX escape: ${text.slice(at)}, in ${text} at ${at}`)

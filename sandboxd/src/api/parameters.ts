@@ -13,7 +13,7 @@ const LONG_MAX = 2n ** 63n - 1n
 const MAX_INVOICE_LENGTH = 7_089
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** The parameters of one request, from its form or query, parsed like phoenixd does. */
+/** The parameters of one request, from its form or query, parsed as in phoenixd. */
 export class Parameters {
   readonly #values: () => Values
 

@@ -21,13 +21,13 @@ const UNKNOWN_ENDPOINT = new ApiFault(404, 'Unknown endpoint (check api doc)')
 const WRONG_METHOD = new ApiFault(405, 'Invalid http method (use the correct GET/POST)')
 const CHALLENGE = 'Basic realm="Ktor Server", charset=UTF-8'
 const PING_MS = 10_000
-/** Node closes idle connections one second after this. */
+/** Idle connections are closed after 45 s, because Node adds a second to this. */
 const IDLE_MS = 44_000
-/** The limit for one header line. Together, they may be longer than Node's default allows. */
+/** The limit for the request line and for each header. All of them together may exceed Node's default limit, so that is raised. */
 const MAX_LINE = 8_192
 const MAX_HEADERS_BYTES = 64 * 1024
 const WEBSOCKET_PATH = '/websocket'
-/** A client that does not read its events is disconnected; they are not buffered. */
+/** A client with more unread bytes than this is disconnected, because its events would fill the memory. */
 const MAX_UNREAD_BYTES = 1024 * 1024
 
 function accessOf(password: string, passwords: Passwords): Access | undefined {
@@ -79,7 +79,7 @@ function decoded(piece: string): string {
   }
 }
 
-/** Requests that Node could not parse. */
+/** The text of the 400 response to a request that Node could not parse. */
 function reasonFor(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): string {
   if (error.code === 'HPE_HEADER_OVERFLOW') return `Line exceeds limit of ${MAX_LINE} characters`
   const line = error.rawPacket?.toString('latin1').split(/\r?\n/)[0] ?? ''
@@ -141,7 +141,7 @@ export class ApiServer {
     const [, path = '', query = ''] = /^\/*(\/[^?#]*)\??([^#]*)/.exec(request.url ?? '') ?? []
     // A target that is not a path ("*", an authority) is not an endpoint.
     if (path === '') throw UNKNOWN_ENDPOINT
-    // Without an upgrade, it is a bad request, whatever the method and password.
+    // A request for the websocket without an upgrade is a bad request, whatever its method and password.
     if (path === WEBSOCKET_PATH) throw new ApiFault(400, '')
     const onPath = this.#routes.filter((route) => match(route, path))
     if (onPath.length === 0) throw UNKNOWN_ENDPOINT
@@ -241,7 +241,7 @@ function sendFault(response: ServerResponse, fault: ApiFault): void {
   sendText(response, fault.status, fault.message)
 }
 
-/** An error without a sentence has no content type either. */
+/** An error without a message has no content type either. */
 function sendText(response: ServerResponse, status: number, text: string): void {
   send(response, status, text === '' ? undefined : 'text/plain; charset=UTF-8', text)
 }

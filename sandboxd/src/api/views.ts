@@ -34,7 +34,7 @@ export function info(node: LightningNode) {
   return { nodeId: node.nodeId, channels: channels(node), chain: 'regtest', blockHeight: node.blockHeight, version: VERSION }
 }
 
-/** Offline channels are left out, so the balance is 0 while the peer is away, exactly as in production. */
+/** Offline channels are left out, so the balance is 0 while the peer is disconnected, as in phoenixd. */
 export function balance(node: LightningNode) {
   const { balanceMsat, feeCreditMsat } = node.ledger
   return { balanceSat: node.channelIsOffline ? 0 : toSat(balanceMsat), feeCreditSat: toSat(feeCreditMsat) }

@@ -18,7 +18,7 @@ export class Hub {
   readonly #journal: Journal<HubRecord>
   readonly #client = new JsonClient()
   readonly #stop = new AbortController()
-  /** The wallet's running payments by hash. Concurrent requests for the same one wait for the same result. */
+  /** The wallet's running payments by hash. Concurrent requests for the same payment wait for the same result. */
   readonly #paying = new Map<string, { payer: string | undefined; settlement: Promise<Settlement> }>()
 
   constructor(ledger: HubLedger, journal: Journal<HubRecord>) {
@@ -42,8 +42,8 @@ export class Hub {
   }
 
   /**
-   * Pays as a customer would. Repeating the same invoice returns the same result to the same payer, never a second payment. Others are
-   * refused, because the preimage is the proof of payment.
+   * Pays as a customer would. Repeating the same invoice returns the same result to the same payer, and never pays twice. Other payers
+   * are refused, because the preimage is the proof of payment.
    */
   async pay(
     text: string,
@@ -117,7 +117,7 @@ export class Hub {
         const { fundId, amountSat } = grant
         const { status, body } = await this.#client.post(node, '/fund', { fundId, amountSat }, CONTROL_TIMEOUT_MS)
         if (status === 200) return { final: { balanceSat: Number(body.balanceSat) } }
-        // An earlier copy may still arrive and be accepted, so only the first attempt can be finally refused.
+        // An earlier copy may still arrive and be accepted, so a refusal is final only on the first attempt.
         return again || status >= 500 ? 'unknown' : { final: { status, error: String(body.error) } }
       } catch (error) {
         if (error instanceof CallFailed) return error.mayHaveArrived ? 'unknown' : 'unreachable'
@@ -142,7 +142,7 @@ export class Hub {
     for (const grant of this.#ledger.pendingGrants.values()) this.#completeGrant(grant, true).catch(report)
   }
 
-  /** Forwards a control command to a node. A node that was told to crash cannot respond, so that counts as success. */
+  /** Forwards a control command to a node. A node that crashes on command cannot respond, so a missing response to `crash` is a success. */
   async control(nodeId: string, verb: string, body: Record<string, unknown>): Promise<Record<string, unknown>> {
     const node = this.#node(nodeId)
     try {

@@ -11,7 +11,7 @@ export type PayingRecord = {
   paymentHash: string
   paymentSecret: string
   amountMsat: number
-  /** Who requested it; only they get the result again. Absent for the operator of the hub. */
+  /** Who requested the payment. Only this payer can get the result again. Absent if the operator of the hub requested it. */
   payer?: string
 }
 export type PaidRecord = { t: 'paid'; paymentId: string; preimage: string }

@@ -42,7 +42,7 @@ export function paymentReceived({ invoice, received }: Incoming, timestamp: numb
   }
 }
 
-/** One attempt per event and URL, in order. The receiver's response is ignored. The gateway must not rely on more. */
+/** As in phoenixd, one attempt per event and URL, in order, and the receiver's response is ignored. The gateway must not rely on more. */
 export class Webhooks {
   readonly #secret: string
   readonly #allowed: { callbackOrigin: string | undefined; webhooksToLoopback: boolean }

@@ -22,7 +22,7 @@ export class Faults {
     this.wake()
   }
 
-  /** Something that a condition depends on has changed. */
+  /** Must be called when something changes that a condition passed to `until` depends on. */
   wake(): void {
     this.#changed.dispatchEvent(new Event('change'))
   }

@@ -3,7 +3,7 @@ import { CallFailed, JsonClient } from '../json-client.ts'
 import type { HubAddress } from '../options.ts'
 
 const REGISTER_TIMEOUT_MS = 5_000
-/** Longer than the hub waits for a recipient, so that its "unknown" arrives before our timeout. */
+/** Longer than the hub waits for a recipient, so that the hub's "unknown" arrives before the node's own timeout. */
 const DELIVER_TIMEOUT_MS = 15_000
 
 /** A node's connection to the hub: announces its address and hands over payments to relay. */
@@ -59,7 +59,7 @@ export async function deliverOver(
 
 const HEX32 = /^[0-9a-f]{64}$/
 
-/** Undefined if it is not a valid delivery, because it comes from the network. */
+/** Checks every field, because the body comes from the network. Undefined if it is not a valid delivery. */
 export function parseDelivery(body: Record<string, unknown>): Delivery | undefined {
   const { paymentId, recipient, paymentHash, paymentSecret, amountMsat, again } = body
   if (typeof paymentId !== 'string' || !/^[0-9a-f-]{36}$/.test(paymentId)) return undefined

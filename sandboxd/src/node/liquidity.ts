@@ -1,6 +1,6 @@
 import type { Options } from '../options.ts'
 
-/** How a received amount is handled: for free, by opening or enlarging a channel, as fee credit, or rejected. A pure function. */
+/** How a received amount is handled: accepted for free, accepted with a larger channel, kept as fee credit, or rejected. */
 export type Admission =
   | { admitted: true; liquidityFeeMsat: number; feeCreditUsedMsat: number; toFeeCreditMsat: number; capacitySat: number | null }
   | { admitted: false; consoleLine: string }

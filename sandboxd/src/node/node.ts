@@ -186,7 +186,7 @@ export class LightningNode {
     return undefined
   }
 
-  /** The money has left the balance durably. Resolves only when the payment has succeeded or failed. */
+  /** Called when the deduction from the balance is durable. Resolves only when the payment has succeeded or failed. */
   async #complete(payment: SendingRecord, askedBefore: boolean): Promise<PayResult> {
     await this.faults.until(() => this.faults.payments.mode !== 'hold')
     const settlement = await this.#settle(payment, askedBefore)
@@ -325,7 +325,7 @@ export class LightningNode {
     })
   }
 
-  /** Returns false beyond the limit. */
+  /** Returns false and leaves the clock unchanged if it would be further ahead than the limit. */
   advanceClock(seconds: number, limitSeconds: number): Promise<boolean> {
     return this.#mutex.take('clock', async () => {
       const clockAheadMs = this.ledger.conditions.clockAheadMs + seconds * 1000
