@@ -7,13 +7,13 @@ import { build } from 'esbuild'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 export const SERVER = join(root, 'server/dist/main.js')
-/** With crash points. In the same room as the real one, because it finds the dashboard and its packages by relative path. */
+/** The build with crash points. It is next to the real one, because the service finds the dashboard and its packages by relative path. */
 export const CRASHING_SERVER = join(root, 'server/dist-crashpoints/main.js')
 export const SANDBOXD = join(root, 'sandboxd/dist/sandboxd.cjs')
 export const CRASHING_SANDBOXD = join(root, 'sandboxd/dist/sandboxd.crashpoints.cjs')
 export const BOLTYARD = join(root, 'cli/dist/boltyard.js')
 
-/** Rooms whose source is bundled into others; a change in any of them makes those bundles stale. */
+/** Shared by all bundles: a change in any of these makes every bundle stale. */
 const SHARED = ['protocol', 'contract', 'package-lock.json']
 
 /** Tests run the published bundles. Each is built only if one of its sources is newer. */
@@ -52,7 +52,7 @@ function node(room: string, ...args: string[]): void {
 }
 
 function run(room: string, command: string, args: string[]): void {
-  // The test runner sets NODE_ENV to "test", and the dashboard would get React's development build.
+  // The test runner sets NODE_ENV to "test", with which the dashboard would get React's development build.
   const env = { ...process.env, NODE_ENV: 'production' }
   execFileSync(command, args, { cwd: join(root, room), env, stdio: ['ignore', 'inherit', 'inherit'] })
 }

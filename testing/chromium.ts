@@ -4,7 +4,7 @@ import { type Browser, chromium } from 'playwright-core'
 
 const NAMES = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
 
-/** The browser of this machine; none is downloaded. */
+/** The path of a browser that is installed on this machine. None is downloaded. */
 export function findChromium(): string | undefined {
   const directories = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin']
   return NAMES.flatMap((name) => directories.map((directory) => join(directory, name))).find(isProgram)
@@ -20,11 +20,11 @@ function isProgram(path: string): boolean {
 }
 
 export function openChromium(executablePath: string): Promise<Browser> {
-  // A container's /dev/shm is often 64 MB: pages then crash in the middle of a test, without a reason.
+  // A container's /dev/shm often has only 64 MB, and pages that need more crash in the middle of a test without an error message.
   return chromium.launch({ executablePath, args: ['--disable-dev-shm-usage', '--disable-gpu'], timeout: 120_000 })
 }
 
-/** Resolves in a page when all transitions have finished. Spinners never finish, so they are ignored. */
+/** To be evaluated in a page: resolves when all transitions have finished. Spinners never finish, so they are ignored. */
 export const FADED = `Promise.all(document.getAnimations()
   .filter(({ effect }) => effect.getComputedTiming().endTime !== Infinity)
   .map((animation) => animation.finished.catch(() => undefined)))`

@@ -2,7 +2,7 @@ import { ERRORS, errorSchema } from '../contract/src/errors.ts'
 import { errorsOf } from '../contract/src/operation.ts'
 import { operations } from '../contract/src/operations.ts'
 
-/** What an operation may answer, as plain JSON. */
+/** The responses that the contract allows for one operation, as plain JSON. */
 export type Promised = {
   method: string
   path: string
@@ -26,7 +26,7 @@ export function promisedAnswers(): Promised[] {
   }))
 }
 
-/** Fields may be added within v1, but only if documented: a response has no fields beyond the contract. */
+/** A response must not have fields that the contract does not name: v1 may get new fields, but only documented ones. */
 function closed(schema: object): object {
   return JSON.parse(JSON.stringify(plain(schema)), (key, value) =>
     key !== 'properties' && value?.type === 'object' && value.properties && value.additionalProperties === undefined
@@ -35,6 +35,6 @@ function closed(schema: object): object {
   )
 }
 
-/** The validator would look up an `$id` as an address. */
+/** Removes `$id`, which the validator would try to resolve as an address. */
 const plain = (schema: object): object =>
   JSON.parse(JSON.stringify(schema, (key, value: unknown) => (key === '$id' || key === 'examples' ? undefined : value)))

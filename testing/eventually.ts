@@ -4,7 +4,7 @@ export class Hopeless extends Error {}
 const FIRST_PAUSE_MS = 10
 const LONGEST_PAUSE_MS = 100
 
-/** Only ends what hangs: a machine that is busy with other tests may stall for many seconds. */
+/** Long enough that only a test that hangs is ended: a machine that is busy with other tests may stall for many seconds. */
 export const PATIENCE_MS = 120_000
 
 /** Waits for a truthy value; an error from the probe counts as "not yet". */
@@ -22,7 +22,7 @@ export async function eventually<T>(probe: () => T | Promise<T>, what: string, t
       last = error
     }
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
-    // What is not there at once is rarely there 10 ms later, and polling takes CPU time from the process we wait for.
+    // A value that is not there at once is rarely there 10 ms later, and polling takes CPU time from the process that must produce it.
     pauseMs = Math.min(pauseMs * 1.5, LONGEST_PAUSE_MS)
   }
   throw new Error(`gave up waiting for ${what}; last: ${String(last)}`)

@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const ORDER = ['crash', 'process', 'browser', 'interop', 'api', 'unit']
 
-/** If a long file starts last, the whole run waits for it. Within a project, longer files usually take longer. */
+/** Starts slow files first, because the whole run would wait for one that starts last. In a project, larger files are usually slower. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ project }: TestSpecification): number => ORDER.indexOf(project.name)

@@ -16,7 +16,7 @@ export type Store = { host: string; port: number; user: string; password: string
 
 /** What all tests of a run share. Plain data, because it is passed to the processes that run the test files. */
 export type TestPostgres = {
-  /** Its database is a template with all migrations applied. */
+  /** The location of a template database with all migrations applied. */
   store: Store
   /** A data directory with an embedded PostgreSQL that was set up, migrated and stopped. Never started in place, only copied. */
   preparedDataDir: string
@@ -24,11 +24,11 @@ export type TestPostgres = {
 
 /**
  * One PostgreSQL for a whole run. Setting one up costs more than most tests: it copies the binaries, creates the cluster and runs every
- * migration. It does not sync to disk, so tests of power failures or a killed PostgreSQL use an embedded one.
+ * migration. The shared one does not sync to disk, so tests of power failures or of a killed PostgreSQL use an embedded one.
  */
 export async function startTestPostgres(): Promise<{ postgres: TestPostgres; stop: () => Promise<void> }> {
   const directory = mkdtempSync(join(tmpdir(), 'boltyard-postgres-'))
-  // As root, PostgreSQL runs as another user, who must reach its own directory.
+  // If the tests run as root, PostgreSQL runs as another user, who must be able to reach the directories below.
   chmodSync(directory, 0o711)
   const user = process.getuid?.() === 0 ? lookUpUser('postgres', 'nobody') : undefined
 
@@ -52,7 +52,7 @@ export async function startTestPostgres(): Promise<{ postgres: TestPostgres; sto
     'timezone=UTC',
     'fsync=off',
     'full_page_writes=off',
-    // It would visit a hundred databases in turn, and none lives long enough to need it.
+    // Autovacuum would visit a hundred databases in turn, although none exists long enough to need it.
     'autovacuum=off',
   ].flatMap((setting) => ['-c', setting])
   const child = spawn(program, ['-D', join(place, 'data'), '-k', place, '-p', '5432', ...settings], {
@@ -74,14 +74,14 @@ export async function startTestPostgres(): Promise<{ postgres: TestPostgres; sto
   }
 }
 
-/** The service gives up a connection after a few seconds and reports it. Here a pause of the machine would end the whole run. */
+/** Retries, because `openStore` gives up after a few seconds, so a stall of the machine would end the whole run. */
 async function connect(address: Store): Promise<Database> {
   const sql = openStore(address, 1)
   await eventually(() => sql`SELECT 1`, 'a connection to PostgreSQL')
   return sql
 }
 
-/** A new database with all migrations, in a few milliseconds. */
+/** Creates a database with all migrations applied, in a few milliseconds. */
 export async function createDatabase({ store }: TestPostgres): Promise<Store> {
   const database = `test_${randomBytes(8).toString('hex')}`
   // A template must have no connections while it is copied, so connect to another database.
@@ -97,7 +97,7 @@ export async function dropDatabase({ store }: TestPostgres, { database }: Store)
   await sql.end()
 }
 
-/** A data directory whose embedded PostgreSQL only needs to be started. The binaries are hard links: no one writes to them. */
+/** A data directory whose embedded PostgreSQL only needs to be started. The binaries are hard links, because nothing writes to them. */
 export function copyPreparedDataDir({ preparedDataDir }: TestPostgres, dataDir: string): void {
   mkdirSync(dataDir, { recursive: true })
   execFileSync('cp', ['-al', join(preparedDataDir, 'software'), join(dataDir, 'software')])

@@ -98,7 +98,7 @@ export class Service {
   }
 }
 
-/** Nodes outlive the service, so end every process started in our directory. */
+/** Nodes outlive the service, so this kills every process that has the data directory in its command line. */
 export function killDaemons(dataDir: string): void {
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
     try {

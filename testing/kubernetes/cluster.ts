@@ -17,7 +17,7 @@ export type TestHub = { host: string; port: number; nodeToken: string; controlTo
 /** A namespace with everything the chart would create in it, a machine that runs its pods, volumes, and a sandbox hub. */
 export type TestCluster = {
   access: ClusterAccess
-  /** With the administrator's rights. */
+  /** A client with the administrator's rights. */
   admin: KubernetesClient
   namespace: string
   kubelet: Kubelet
@@ -26,7 +26,7 @@ export type TestCluster = {
   close: () => Promise<void>
 }
 
-/** The reference of an image that exists only in name. */
+/** The reference of an image that does not exist. The test kubelet runs a program in its place. */
 export const imageOf = (name: string): string => `boltyard.test/node@sha256:${createHash('sha256').update(name).digest('hex')}`
 
 export async function openTestCluster(kubeconfig: string, images: Map<string, string>): Promise<TestCluster> {

@@ -6,26 +6,26 @@ import type { AddressInfo, Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { accessOfFile, type ClusterAccess } from '../../server/src/runtimes/kubernetes/access.ts'
 
-/** What happens to the lines of a watch. Undefined: they pass. */
+/** What happens to the events of a watch. Undefined: they are forwarded unchanged. */
 type EventFault = 'dropped' | 'duplicated' | 'reordered' | 'silent' | undefined
 
-/** Between a client and the API server, where everything that can go wrong does so when a test asks for it. */
+/** A proxy between a client and the API server that causes the faults a test asks for. */
 export class FaultProxy {
   readonly access: ClusterAccess
   readonly #server: Server
   readonly #upstream: ClusterAccess
   readonly #watches = new Set<ServerResponse>()
   readonly #lists = new Map<string, Buffer>()
-  /** Below TLS, by the client's port: only these can be reset. */
+  /** The TCP sockets by the client's port. They are needed because a TLS socket cannot be reset. */
   readonly #connections = new Map<number | undefined, Socket>()
   events: EventFault
-  /** Every list is answered as it was the first time. */
+  /** Every list request gets the same response as the first time. */
   staleLists = false
-  /** The next so many requests are refused with 429. */
+  /** How many of the next requests are refused with 429. */
   refusals = 0
-  /** The next so many writes take effect, and are answered with 500. */
+  /** How many of the next writes take effect but are answered with 500. */
   lostAnswers = 0
-  /** Nothing gets through, as if the API server were down. */
+  /** Every request is disconnected, as if the API server were down. */
   isDown = false
   readonly seen = { watches: 0, lists: 0, refused: 0, lost: 0 }
 
@@ -42,7 +42,7 @@ export class FaultProxy {
     server.on('request', (incoming: IncomingMessage, outgoing: ServerResponse) => this.#handle(incoming, outgoing))
   }
 
-  /** With the API server's own certificate, which is for any port of 127.0.0.1. */
+  /** Uses the API server's own certificate, which is valid for every port of 127.0.0.1. */
   static async start(kubeconfig: string): Promise<FaultProxy> {
     const file = (name: string): Buffer => readFileSync(join(dirname(kubeconfig), name))
     const server = createServer({ key: file('tls.key'), cert: file('tls.crt') }).listen(0, '127.0.0.1')
@@ -50,7 +50,7 @@ export class FaultProxy {
     return new FaultProxy(server, accessOfFile(kubeconfig))
   }
 
-  /** Ends all watches in the middle, without a goodbye. */
+  /** Resets the connections of all watches. Returns how many there were. */
   resetWatches(): number {
     const open = this.#watches.size
     for (const watch of this.#watches) this.#connections.get(watch.socket?.remotePort)?.resetAndDestroy()

@@ -31,17 +31,17 @@ const LOG_BYTES = 2_048
 export type KubeletOptions = {
   client: KubernetesClient
   namespace: string
-  /** The name of the machine it stands for. */
+  /** The name of the machine that this kubelet represents. */
   name: string
   directory: string
-  /** Programs by image. An image that is not here cannot be pulled. */
+  /** The program to run for each image. Pulling any other image fails. */
   images: Map<string, string>
   claimDirectory: (uid: string) => string
 }
 
 /**
  * A small kubelet: runs the containers of pods as processes of this machine, each on its own loopback address. It restarts, terminates and
- * reports as the real one does.
+ * reports containers as the real kubelet does.
  */
 export class Kubelet {
   readonly #options: KubeletOptions
@@ -70,7 +70,7 @@ export class Kubelet {
     const labels = { 'kubernetes.io/hostname': name }
     await client.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } })
     const kubelet = new Kubelet(options)
-    // The controllers change a new machine at the same time.
+    // Retried, because the controllers change a new machine at the same time, so the patch may conflict.
     await eventually(async () => {
       await kubelet.#beat()
       return true
@@ -97,7 +97,7 @@ export class Kubelet {
     if (pod.metadata.deletionTimestamp !== undefined) known.terminate(pod.metadata.deletionGracePeriodSeconds ?? 0)
   }
 
-  /** Ends the process of a pod, as a crash would. */
+  /** Kills the process of a pod, which looks like a crash. */
   async crash(name: string): Promise<void> {
     const pod = [...this.#pods.values()].find((one) => one.name === name && one.child)
     if (!pod?.child) throw new Error(`no process of ${name}`)
@@ -162,7 +162,7 @@ class RunningPod {
     }
   }
 
-  /** The command, or why there is none yet. */
+  /** Returns the command, or a string that says why there is none yet. */
   async #prepare(): Promise<string[] | string> {
     const { client, namespace, images } = this.#options
     const { volumes, containers } = this.#pod.spec
@@ -187,7 +187,7 @@ class RunningPod {
     const mounted = join(this.#options.directory, `pod-${this.#pod.metadata.uid}`)
     mkdirSync(mounted, { recursive: true })
     for (const [name, value] of Object.entries(secret.data)) writeFileSync(join(mounted, name), Buffer.from(value, 'base64'))
-    // The mount of a single file shows up in the data directory.
+    // In a real pod, phoenix.conf is mounted into the data directory as a single file.
     writeFileSync(join(data, 'phoenix.conf'), Buffer.from(secret.data['phoenix.conf'] ?? '', 'base64'))
     const args = (containers[0]?.args ?? []).map((argument) =>
       argument.replace('=0.0.0.0', `=${this.#ip}`).replace('=/run/phoenix/', `=${mounted}/`),
@@ -216,7 +216,7 @@ class RunningPod {
   }
 
   terminate(graceSeconds: number): void {
-    // A second deletion may shorten the time.
+    // A second deletion may shorten the grace period.
     if (this.#isTerminating && graceSeconds > 1) return
     const isFirst = !this.#isTerminating
     this.#isTerminating = true
@@ -228,7 +228,7 @@ class RunningPod {
     if (isFirst) void this.#finish().catch((error: unknown) => void process.stderr.write(`kubelet: ${String(error)}\n`))
   }
 
-  /** The final report comes before the deletion is confirmed. A container that was never created is reported as unknown. */
+  /** As in a real kubelet, the final report comes before the deletion, and a container that was never created is reported as unknown. */
   async #finish(): Promise<void> {
     await this.#life
     if (this.#isAbandoned) return
@@ -241,7 +241,7 @@ class RunningPod {
     await client.deletePod(this.#pod, `${PATHS.pods(namespace)}/${this.name}`, 0)
   }
 
-  /** Its machine is gone, and nobody reports it. */
+  /** Ends the pod as if its machine were lost: nothing is reported. */
   async abandon(): Promise<void> {
     this.#isAbandoned = true
     this.#isTerminating = true

@@ -6,14 +6,14 @@ import { fileURLToPath } from 'node:url'
 
 const SCRIPTS = fileURLToPath(new URL('../../test/kubernetes', import.meta.url))
 
-/** What a real control plane needs; undefined if this machine has it. */
+/** Why no real control plane can run on this machine; undefined if one can. */
 export function whyNoPlane(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'a real Kubernetes needs Linux and root'
   if (spawnSync('go', ['version']).status !== 0) return 'a real Kubernetes is built with Go, which is not installed'
   return undefined
 }
 
-/** Built once per machine, because it takes minutes. */
+/** The directory of the programs. They are built once per machine, because that takes minutes. */
 function programs(): string {
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
   const directory = process.env.BOLTYARD_PLANE_DIR || join(cache, 'boltyard', 'kubernetes')
@@ -21,7 +21,7 @@ function programs(): string {
   return directory
 }
 
-/** etcd, the API server, the controllers and the scheduler: real, as processes on loopback, with RBAC. Returns the path of a kubeconfig. */
+/** Starts the real etcd, API server, controllers and scheduler as processes on loopback, with RBAC. */
 export function startPlane(): { kubeconfig: string; stop: () => void } {
   const directory = mkdtempSync(join(tmpdir(), 'boltyard-plane-'))
   const env = { ...process.env, BIN: programs() }

@@ -5,7 +5,7 @@ import type { Resource } from '../../server/src/runtimes/kubernetes/types.ts'
 
 export type Rule = { apiGroups: string[]; resources: string[]; verbs: string[] }
 
-/** The table "Rights" of docs/kubernetes.md, by service account. */
+/** The rules in the table "Rights" of docs/kubernetes.md, by service account. */
 export function rulesIn(page: string): Map<string, Rule[]> {
   const rules = new Map<string, Rule[]>()
   let account = ''
@@ -19,7 +19,7 @@ export function rulesIn(page: string): Map<string, Rule[]> {
   return rules
 }
 
-/** A service account with exactly these rights, and a kubeconfig with its token. */
+/** Creates a service account with exactly these rights. Returns the path of a kubeconfig with its token. */
 export async function grant(
   admin: KubernetesClient,
   access: ClusterAccess,
@@ -45,7 +45,7 @@ export async function grant(
     ],
     users: [{ name, user: { token: answer?.status?.token } }],
   }
-  // JSON is YAML.
+  // JSON is valid YAML.
   writeFileSync(path, JSON.stringify(config), { mode: 0o600 })
   return path
 }

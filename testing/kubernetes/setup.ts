@@ -3,7 +3,7 @@ import { startPlane, whyNoPlane } from './plane.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The administrator's kubeconfig; empty where there is no control plane. */
+    /** The path of the administrator's kubeconfig; empty if there is no control plane. */
     kubeconfig: string
   }
 }

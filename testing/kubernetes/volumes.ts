@@ -19,7 +19,7 @@ export class Volumes {
   readonly #machine: string
   readonly #watches: ListWatch<Claim | Snapshot>[]
   readonly #busy = new Set<string>()
-  /** The test decides: a snapshot is taken only while this is true. */
+  /** A test can set this to false, so that snapshots stay pending. */
   takesSnapshots = true
 
   constructor(client: KubernetesClient, namespace: string, directory: string, machine: string) {
