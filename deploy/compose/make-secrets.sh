@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the files in secrets/ that are missing. Keeps those that exist: without its master key, a database cannot be read.
+# Creates the missing files in secrets/ and keeps the existing ones: without its master key, a database cannot be read.
 set -euo pipefail
 cd "$(dirname "$0")"
 umask 077
@@ -13,6 +13,7 @@ make master_key openssl rand -base64 32
 make operator_token openssl rand -hex 32
 make postgres_password openssl rand -hex 24
 make database_url database_url
-# Compose mounts them as they are, and the containers run as other users. The directory keeps everyone else on this machine out.
+# Compose keeps the permissions of the files, and the containers run as other users, so everyone must be able to read them.
+# The permissions of the directory keep other users of this machine out.
 chmod 444 ./*
 echo 'Keep a copy of secrets/master_key in another place than the backups of the database: without it they are useless, with it they open every wallet.'

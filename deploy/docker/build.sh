@@ -17,5 +17,5 @@ for room in cli dashboard sandboxd server; do cp -R "$room/dist" "$out/$room"; d
 cp -R cli/bin "$out/cli"
 
 cd "$out"
-# The bundle has most dependencies inside; these are the ones it loads from files.
+# The bundle contains most dependencies. This installs those that it loads from files.
 npm ci --no-audit --no-fund --omit=dev --workspace server

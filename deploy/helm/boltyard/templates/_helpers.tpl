@@ -49,7 +49,7 @@ capabilities: { drop: [ALL] }
 {{- if eq .Values.nodes.software "sandbox" }}true{{ end -}}
 {{- end }}
 
-{{/* The secrets that are set: name of the variable, Secret and key, one per line. Commands get only what opens the database. */}}
+{{/* A list of the secrets that are set, with variable, Secret and key. A command, which has no role, gets only what opens the database. */}}
 {{- define "boltyard.secretFiles" -}}
 {{- $values := .root.Values -}}
 {{- $s := $values.secrets -}}
@@ -68,7 +68,7 @@ capabilities: { drop: [ALL] }
 {{- end }}
 {{- end }}
 
-{{/* A container that runs the service, or without a role one of its commands. usage: include "boltyard.container" (dict "root" $ "role" "api" "resources" …) */}}
+{{/* A container that runs the service or, without a role, one of its commands. usage: include "boltyard.container" (dict "root" $ "role" "api" "resources" …) */}}
 {{- define "boltyard.container" -}}
 image: {{ include "boltyard.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -83,7 +83,7 @@ env:
   {{- if .role }}
   - { name: ROLE, value: {{ .role }} }
   {{- else }}
-  # The settings of the service do not exist yet, and it listens nowhere.
+  # A command runs before the ConfigMap exists and does not listen, so HOST only has to be valid.
   - { name: HOST, value: 127.0.0.1 }
   {{- end }}
   {{- range fromYamlArray (include "boltyard.secretFiles" .) }}
@@ -101,7 +101,7 @@ volumeMounts:
   - { name: secrets, mountPath: /run/secrets/boltyard, readOnly: true }
 {{- end }}
 
-{{/* Nothing on these volumes must survive: nodes have their own, and everything else is in PostgreSQL. usage: as boltyard.container */}}
+{{/* Nothing on these volumes needs to be kept: nodes have their own, and everything else is in PostgreSQL. usage: as boltyard.container */}}
 {{- define "boltyard.volumes" -}}
 - { name: data, emptyDir: {} }
 - { name: tmp, emptyDir: {} }
