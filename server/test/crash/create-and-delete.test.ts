@@ -25,7 +25,7 @@ describe('Reliability 1 and 14: create', () => {
         expect(await yard.list()).toHaveLength(before)
         return
       }
-      // A client that got no answer asks again with the same key, and gets it.
+      // A client that got no answer repeats the request with the same key and gets the answer.
       const again = await yard.create(headers)
       if (!(answer instanceof Error)) expect(again).toEqual(answer)
       expect(await yard.list()).toHaveLength(before + 1)
@@ -48,7 +48,7 @@ describe('Reliability 1 and 14: delete', () => {
     await matrix.allIsWell()
     expect((await yard.v1('GET', `/${node.node.id}`)).status).toBe(404)
     expect(yard.daemon(node.node.id)).toBeUndefined()
-    // Its data is kept, and it can be restored.
+    // The data of a deleted node is kept, so the node can be restored.
     await matrix.operationEnded(node)
     await yard.expectOk(yard.operator('POST', `/nodes/${node.node.id}/undelete`))
     await matrix.operate(node, 'start')
@@ -72,7 +72,7 @@ test('the published service contains no crash points', () => {
     readdirSync(dirname(main), { withFileTypes: true })
       .filter((entry) => entry.isFile() && /CRASH_(AT|FILE)/.test(readFileSync(join(dirname(main), entry.name), 'utf8')))
       .map(({ name }) => name)
-  // In the test build they are in some chunk, whatever its name.
+  // Shows that the search works: in the test build, one of the chunks has crash points.
   expect(withCrashPoints(CRASHING_SERVER)).toHaveLength(1)
   expect(withCrashPoints(SERVER)).toEqual([])
 })

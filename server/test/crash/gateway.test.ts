@@ -7,9 +7,9 @@ import { withhold } from '../support/nodes.ts'
 import { type Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
 import { type Answer, eventually } from '../support/server.ts'
 
-/** Reliability 1, 7 and 8 at the gateway: after a death between an effect and its answer, repeating the request gives the same answer. */
+/** Reliability 1, 7 and 8 at the gateway: if the service dies between an effect and its answer, a repeated request gets the same answer. */
 
-/** C41: counted from the first request. */
+/** C41: a repeated request is carried out this long after the first one, if that one never ended. */
 const TAKEN_OVER_SECONDS = 30
 
 let yard: CrashingYard
@@ -17,13 +17,13 @@ let merchant: Merchant
 let nodeId: string
 
 beforeAll(async () => {
-  // Events would record settlements at unpredictable times.
+  // The nodes' events must not arrive, because they would record settlements at unpredictable times.
   yard = await new CrashingYard({ store: 'embedded', env: { NODE_CALLBACK_URL: NOWHERE } }).start()
   merchant = await newMerchant(yard)
   nodeId = (await merchant.owner.createReady()).node.id
 })
 
-/** The service dies when it first passes the point, before it has answered; then another one is started. */
+/** The service dies when it first reaches the crash point, before it has answered. Then it is started again. */
 async function dieAt(point: string, work: () => Promise<Answer>, meanwhile?: () => Promise<void>): Promise<void> {
   await merchant.owner.until(nodeId, 'ready')
   yard.arm(point)
@@ -59,12 +59,12 @@ const activitiesOf = ({ id }: { id: string }, action: string): Promise<number> =
   inStore(async (sql) => (await sql`SELECT 1 FROM activity_log WHERE target = ${id} AND action = ${action}`).length)
 
 describe('create', () => {
-  test('C41: before the commit: nothing exists, and within 30 s the same request creates it, once', async () => {
+  test('C41: before the commit: nothing exists, and within 30 s the same request creates the payment, once', async () => {
     for (const point of ['payment: invoice made', 'payment: not yet committed']) {
       const description = `died at ${point}`
       const key = randomUUID()
       const ask = (): Promise<Answer> => merchant.ask(nodeId, { description }, { 'idempotency-key': key })
-      // On a busy machine, the next service may take longer to start than the first request could still be running.
+      // On a busy machine, starting the service again may take longer than TAKEN_OVER_SECONDS, so the test extends that time.
       await dieAt(point, ask, async () => {
         const [row] = await inStore(
           (sql) => sql<{ seconds: number }[]>`
@@ -78,12 +78,12 @@ describe('create', () => {
       const early = await ask()
       expect([early.status, early.json().error.code]).toEqual([409, 'operation_in_progress'])
       expect(early.headers['retry-after']).toBe('1')
-      // As if that time had passed.
+      // Simulates that the time has passed.
       await inStore((sql) => sql`UPDATE idempotency_keys SET running_until = now() WHERE key = ${key}`)
       const answer = await ask()
       expect([answer.status, answer.text]).toEqual([201, expect.any(String)])
       expect(await idsOf(description)).toEqual([answer.json().id])
-      // Stored from now on.
+      // Now the answer is stored.
       expect((await ask()).text).toBe(answer.text)
       expect(await idsOf(description)).toHaveLength(1)
       expect((await merchant.validate(await merchant.pay(answer.json()))).status).toBe(200)
@@ -107,13 +107,13 @@ describe('create', () => {
     const description = 'no key'
     await dieAt('payment: not yet committed', () => merchant.ask(nodeId, { description }))
     await merchant.owner.until(nodeId, 'ready')
-    // A single statement: if it reached the store, it is complete.
+    // The payment is written by a single statement, so it exists either completely or not at all.
     expect((await idsOf(description)).length).toBeLessThanOrEqual(1)
     expect((await merchant.ask(nodeId, { description })).status).toBe(201)
   })
 })
 
-/** The sweep does not ask about it: the settlement is learnt when the credential is presented. */
+/** Keeps the sweep from asking the node about the payment, so that the service learns of the settlement only from the credential. */
 const createPaid = async (protocol: 'mpp' | 'l402'): Promise<Paid> => {
   await merchant.owner.until(nodeId, 'ready')
   const payment = await merchant.create(nodeId, { protocol })
@@ -137,7 +137,7 @@ describe.each(['mpp', 'l402'] as const)('%s', (protocol) => {
   })
 
   const claim = protocol === 'l402' ? { singleUse: true } : {}
-  test('C45: redeem, between the claim and its answer: the same requestId gets it again, and no other', async () => {
+  test('C45: redeem, between the claim and its answer: the same requestId gets the delivery again, and no other does', async () => {
     const payment = await createPaid(protocol)
     await dieAt('redeem: claimed', () => merchant.redeem(payment, { requestId: 'mine', ...claim }))
     const kept = await rowOf(payment)
@@ -181,7 +181,7 @@ describe('a held delivery', () => {
     return payment
   }
 
-  test('C45: redeem with a hold, between the claim and its answer: the same request keeps it, and no other gets it until the hold ends', async () => {
+  test('C45: redeem with a hold, between the claim and its answer: the same request keeps the delivery, and no other gets it until the hold ends', async () => {
     const payment = await createPaid('mpp')
     await dieAt('redeem: claimed', () => merchant.redeem(payment, { requestId: 'mine', holdSeconds: 600 }))
     const refused = await merchant.redeem(payment, { requestId: 'other' })
@@ -191,7 +191,7 @@ describe('a held delivery', () => {
     expect((await merchant.redeem(payment, { requestId: 'other' })).status).toBe(200)
   })
 
-  test('C45: delivered, between the confirmation and its answer: it is final, and a repeat gets the same answer', async () => {
+  test('C45: delivered, between the confirmation and its answer: the delivery is final, and a repeated request gets the same answer', async () => {
     const payment = await held('mine')
     const confirm = { json: { deliveries: [{ id: payment.id, requestId: 'mine' }] } }
     await dieAt('delivered: confirmed', () => merchant.send('POST', '/delivered', confirm))
@@ -199,7 +199,7 @@ describe('a held delivery', () => {
     expect((await merchant.redeem(payment, { requestId: 'other' })).json().error.code).toBe('already_redeemed')
   })
 
-  test('C48: release, between the release and its answer: it is free, a repeat gets the same answer and frees no other claim', async () => {
+  test('C48: release, between the release and its answer: the delivery is free; a repeated request gets the same answer and frees no other claim', async () => {
     const payment = await held('mine')
     await dieAt('release: released', () => merchant.release(payment, 'mine'))
     expect((await merchant.release(payment, 'mine')).json()).toEqual({ id: payment.id, status: 'paid', redeemable: true })
@@ -252,7 +252,7 @@ test('C38: PostgreSQL dies during validations: 503 or the right answer, one tran
   const answers = payments.map((): Answer[] => [])
   let isOver = false
   const client = async (payment: Paid, at: number): Promise<void> => {
-    // They begin at different times, so that the death hits every step of some of them.
+    // The clients begin at different times, so that PostgreSQL dies during different steps of their validations.
     await pause(at * 15)
     while (!isOver) answers[at]?.push(await merchant.validate(payment))
   }
@@ -260,7 +260,7 @@ test('C38: PostgreSQL dies during validations: 503 or the right answer, one tran
   const clients = payments.slice(0, last).map(client)
   await pause(250)
   const store = await yard.takeStoreAway()
-  // On a busy machine, all the others may have been validated before.
+  // This client starts without the store, because on a busy machine all others may have been validated before.
   clients.push(client(payments[last] as Paid, last))
   await eventually(() => answers[last]?.some(({ status }) => status === 503), 'a validation without the store')
   store.giveBack()

@@ -19,7 +19,7 @@ const BAD: Point[] = [
 
 describe('Reliability 1 and 14: update', () => {
   let matrix: CrashMatrix
-  /** One per row, created while only the old version existed: a service that knows the new version would create them with it. */
+  /** One for each row of the tables, created while only the old version was offered, because new nodes get the latest version. */
   let nodes: Created[]
 
   beforeAll(async () => {

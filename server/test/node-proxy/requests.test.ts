@@ -30,7 +30,7 @@ describe('C28: a real daemon behind the proxy', () => {
     expect(refused.status).toBe(401)
   })
 
-  test('C28: the same by host name', async () => {
+  test('C28: getinfo returns the node’s response by host name, too', async () => {
     const headers = { authorization: basic(FULL), host: `payee.${DOMAIN}:8080` }
     expect((await send(main.port, 'GET', '/getinfo', { headers })).json().nodeId).toBe(payee.nodeId)
   })
@@ -281,7 +281,7 @@ describe('C49: call limits', () => {
   }
   const all = (count: number, status: number): number[] => Array.from({ length: count }, () => status)
 
-  // On a busy machine, the minute would end before the calls do.
+  // The clock stands still, because on a busy machine the calls may take longer than the minute for which they are counted.
   beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }))
   afterEach(() => void vi.useRealTimers())
 

@@ -63,7 +63,7 @@ describe('C28: what the client gets', () => {
     expect(values('x-request-id')).toEqual([expect.stringMatching(/^ours-/)])
     expect(values('www-authenticate')).toEqual(['Basic'])
     const passed = [...new Set(headers.map(([name]) => name))].sort()
-    // Connection and framing headers belong to our own connection.
+    // Connection and framing headers in this list are the proxy's own, not the node's.
     expect(passed).toEqual([
       ...['cache-control', 'connection', 'content-encoding', 'content-security-policy', 'content-type', 'date'],
       ...['retry-after', 'transfer-encoding', 'www-authenticate', 'x-content-type-options', 'x-request-id'],
@@ -188,9 +188,9 @@ describe('C28: streams', () => {
 })
 
 describe('C28: times', () => {
-  /** Where every request ends by its time limit. */
+  /** For tests in which every request ends at its time limit. */
   let one: Service
-  /** Where something must arrive before the limit: on a busy machine, that takes seconds. */
+  /** For tests in which something must arrive before the limit, which may take seconds on a busy machine. */
   let generous: Service
   const GENEROUS_MS = 5_000
   beforeAll(async () => {
@@ -256,7 +256,7 @@ describe('C28: times', () => {
     expect((await slow).text).toBe('x'.repeat(12))
   })
 
-  test('C28: paying calls may take longer, longer even than a silent connection may last; only by POST and only those', async () => {
+  test('C28: only paying calls, and only by POST, may take longer, even longer than an idle connection may stay open', async () => {
     const connectionTimeoutMs = 5_000
     const limited = await withLimits({ answerMs: 400, payingAnswerMs: PATIENCE_MS }, { connectionTimeoutMs })
     const slow = await fakeNode((_request, response) => void setTimeout(() => response.end('paid'), connectionTimeoutMs + 1_000))
@@ -329,7 +329,7 @@ describe('C28: sizes', () => {
     expect(received).toBeLessThanOrEqual(MOST)
   })
 
-  test('C28: the same if the node has already responded', async () => {
+  test('C28: a body in chunks is also cut off at that size if the node has already responded', async () => {
     main.nodes.set(
       'node_early',
       await eagerNode((request, response) => {

@@ -11,7 +11,7 @@ describe('C28: websockets and other upgrades', () => {
   const KEY = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n'
   const HANDSHAKE = `Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${KEY}`
 
-  /** A second request on the same connection, after the first response: nothing may be sent behind an upgrade before that. */
+  /** Sends a second request after the first response. After requesting an upgrade, a client must not send anything before that response. */
   async function inTurn(port: number, first: string, second: string): Promise<string> {
     const socket = connect(port, '127.0.0.1')
     sockets.push(socket)
@@ -79,7 +79,7 @@ describe('C28: websockets and other upgrades', () => {
     const second = await open()
     for (const client of echo.server.clients) client.terminate()
     await once(second, 'close')
-    // The same when the connection breaks instead of ending.
+    // The other side also ends if a connection is reset instead of closed.
     const reset = (socket: any): void => socket._socket.resetAndDestroy()
     const third = await open()
     const ended = once([...echo.server.clients][0] as WebSocket, 'close')
@@ -109,7 +109,7 @@ describe('C28: websockets and other upgrades', () => {
   })
 
   test('C28: an idle websocket is closed, a busy one is not', async () => {
-    // One message per second: on a busy machine, each may be four seconds late.
+    // The client sends one message per second, so on a busy machine each may be four seconds late.
     const [idleMs, rounds] = [5_000, 6]
     const one = await withLimits({ websocketIdleMs: idleMs })
     one.nodes.set('node_echo', await echoing())

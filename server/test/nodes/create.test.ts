@@ -25,7 +25,7 @@ const MAX_NODES = 15
 
 let server: Server
 let owner: Owner
-/** Shared by the tests, which leave it ready. */
+/** A node that the tests share. Each test must leave it ready. */
 let shared: Created
 
 beforeAll(async () => {
@@ -41,7 +41,7 @@ const statuses = (answers: Answer[]): number[] => answers.map(({ status }) => st
 const activityOf = async (on: Server, { accountId }: Owner): Promise<{ actor: string; action: string; target: string }[]> =>
   (await on.operator('GET', `/accounts/${accountId}/activity`)).json().activity
 
-/** A secret as it is, in hex, and in base64 at each of the three offsets; a password also as the bytes it encodes. */
+/** A secret as text, in hex, and in base64 at each of the three offsets. For a password in hex, also the bytes that it encodes. */
 function spellings(secret: string): string[] {
   const forms = [Buffer.from(secret), ...(/^[0-9a-f]{64}$/.test(secret) ? [Buffer.from(secret, 'hex')] : [])]
   return [
@@ -130,7 +130,7 @@ describe('C31 C32: credit', () => {
   const insufficient = [402, 'insufficient_credit']
 
   test.each([
-    // Plus one for the first node, in case a minute ends before the second.
+    // One satoshi more, because the first node may already be charged for a minute before the second one is created.
     { creditSat: PRICE_SAT * 2 + 1, nodes: 2 },
     { creditSat: PRICE_SAT * 2 - 1, nodes: 1 },
     { creditSat: PRICE_SAT - 1, nodes: 0 },
@@ -162,7 +162,7 @@ describe('C31 C32: credit', () => {
   })
 
   test('C32: stopped and deleted nodes cost nothing; starting needs what creating needs', async () => {
-    // Plus a little for the minutes the test takes.
+    // A little more, because nodes are charged for the minutes that the test takes.
     const poor = await newOwner(server, { creditSat: PRICE_SAT + 5 })
     const first = await poor.createReady()
     expect(await poor.refusal('POST', '/nodes')).toEqual(insufficient)
@@ -192,7 +192,7 @@ describe('C31 C32: credit', () => {
     const poor = await newOwner(server, { creditSat: 0 })
     expect(await poor.refusal('POST', '/nodes', { json: { name: 5 } })).toEqual([400, 'bad_request'])
     expect(await poor.refusal('POST', '/nodes')).toEqual(insufficient)
-    // As if it had existed before the price was raised.
+    // An account without credit may have nodes from the time before the price was raised.
     const sql = server.sql()
     await sql`
       INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, desired_version, history, desired_state)
@@ -221,7 +221,7 @@ describe('C41: repeating a creation', () => {
     for (const { id } of await mine.list()) await mine.delete(id)
   })
 
-  test('C41: the same key with a different body is 409 idempotency_conflict, before and after', async () => {
+  test('C41: the same key with a different body is 409 idempotency_conflict, and does not affect the stored answer', async () => {
     const mine = await newOwner(server)
     const { node } = await mine.create({ name: 'one' }, keyed('k').headers)
     for (const json of [{ name: 'two' }, {}, { name: 'one', accessMode: 'full' }])
@@ -266,7 +266,7 @@ describe('C41: repeating a creation', () => {
     for (const one of [mine, stranger]) for (const { id } of await one.list()) await one.delete(id)
   })
 
-  test('C41: it outlives the node, and is deleted after 24 hours', async () => {
+  test('C41: a stored answer outlives the node, and is deleted after 24 hours', async () => {
     const mine = await newOwner(server)
     const first = await mine.send('POST', '/nodes', keyed('k'))
     const { id } = first.json().node
@@ -288,7 +288,7 @@ describe('C41: repeating a creation', () => {
     const { node } = await mine.create({}, keyed('k').headers)
     await mine.delete(node.id)
     const sql = server.sql()
-    // As left by a process that died between claiming the key and committing its answer.
+    // The state that a process leaves if it dies between claiming the key and committing its answer.
     const running = (until: string) =>
       sql`UPDATE idempotency_keys SET answer = NULL, status = NULL, running_until = now() + ${until}::interval WHERE caller_id = ${mine.key.id}`
     const [row] = await sql`
@@ -312,7 +312,7 @@ describe('C41: repeating a creation', () => {
     expect(await owner.refusal('POST', '/nodes', keyed(key))).toEqual([400, 'bad_request'])
   })
 
-  test('C41: it may contain every printable character, up to 255 of them', async () => {
+  test('C41: a key may contain every printable character, up to 255 of them', async () => {
     const mine = await newOwner(server)
     const printable = times(95, (index) => String.fromCharCode(32 + index))
       .join('')
@@ -323,7 +323,7 @@ describe('C41: repeating a creation', () => {
     await mine.delete(node.id)
   })
 
-  test('C41: it is ignored by routes that create nothing', async () => {
+  test('C41: a key is ignored by routes that create nothing', async () => {
     const { id } = shared.node
     for (const name of ['one', 'two'])
       expect((await owner.want<Node>(200, 'PATCH', `/nodes/${id}`, { ...keyed('k'), json: { name } })).name).toBe(name)
@@ -354,7 +354,7 @@ describe('C41: repeating a creation', () => {
       ...[Buffer.concat([hash, Buffer.from('sealed')]), `${hash.toString('hex')}sealed`, Buffer.from(row?.body_hash)].map(under),
     ]
     for (const key of known) expect(() => open(key, context, answer)).toThrow()
-    // Makes the checks above meaningful: this is how it is sealed.
+    // Shows that the checks above can fail: this is the key that opens the answer.
     expect(JSON.parse(open(under(`${mine.key.key}sealed`), context, answer).toString())).toMatchObject(first.json())
     await mine.delete(node.id)
   })
@@ -405,7 +405,7 @@ describe('another price, another limit, another version', () => {
     expect(refused?.json().error).toEqual({ code: 'limit_reached', message: expect.stringMatching(/have bought credit/) })
     const { node } = await known.create()
     expect((await known.delete(node.id)).status).toBe(204)
-    // Credit from the operator makes a newcomer known; the first credit, which everyone gets, does not.
+    // With credit from the operator, an account is no longer a newcomer. The credit that every new account gets does not count.
     const [payer] = strangers
     await other.operator('POST', `/accounts/${payer?.accountId}/credit`, { json: { amountSat: 1, reason: 'paid' } })
     expect((await create(payer as Visitor)).status).toBe(202)

@@ -22,7 +22,7 @@ import {
 } from '../support/nodes.ts'
 import { type Answer, eventually, processesIn, type Server, startServer } from '../support/server.ts'
 
-/** Reached only when a test says so. */
+/** So long that it passes only when a test moves the times in the database. */
 const DEADLINE_SECONDS = 3_600
 const WAITING = /has not reached its Lightning peer/
 
@@ -48,7 +48,7 @@ const isUp = async (made: Created): Promise<boolean> => (await getInfo(made)).st
 const phaseOf = async (node: Node): Promise<string> =>
   (await server.operator('GET', '/nodes')).json().nodes.find(({ id }: Node) => id === node.id).phase
 
-/** A different process that responds, and that the service has seen: the end of one whose start is not recorded yet would not count. */
+/** Waits for a new process that responds and that the service has recorded, because exits of unrecorded processes are not counted. */
 const successor = (made: Created, pid: number): Promise<number> =>
   eventually(async () => {
     const next = pidOf(server, made.node)
@@ -56,15 +56,15 @@ const successor = (made: Created, pid: number): Promise<number> =>
     return isSeen ? next : undefined
   }, 'another process')
 
-/** The operation has begun, durably. */
+/** Waits until the operation is recorded. */
 const operationOf = (node: Node, kind: string): Promise<unknown> =>
   eventually(async () => (await sql`SELECT 1 FROM nodes WHERE id = ${node.id} AND operation = ${kind}`).length === 1, kind)
 
 const waitsForPeer = () => sql`phase = 'waiting_for_peer'`
-/** The time to come up is over, and the node still waits for its peer. */
+/** Makes the deadline for becoming ready pass while the node still waits for its peer. */
 const overdue = ({ id }: Node): Promise<void> => wantedFor(sql, id, DEADLINE_SECONDS, waitsForPeer())
 
-/** Meanwhile, the reconciler leaves the node alone: it skips locked rows. */
+/** Locks the node's row during the work, because the reconciler skips locked rows. */
 const unattended = (node: Node, work: () => Promise<void>): Promise<void> =>
   sql.begin(async (transaction) => {
     await transaction`SELECT 1 FROM nodes WHERE id = ${node.id} FOR UPDATE`
@@ -77,7 +77,7 @@ function environmentOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'utf8')
   } catch {
-    // gone meanwhile
+    // the process has exited
     return ''
   }
 }
@@ -140,7 +140,7 @@ describe('C18: an unreachable Lightning peer', () => {
     await owner.delete(made.node.id)
   })
 
-  test('C20 C21: a node that does not come back in time is 502 and failed, and ready automatically later', async () => {
+  test('C20 C21: if a node does not come back in time, the call is 502 and the node failed; later it becomes ready automatically', async () => {
     const made = await owner.createReady()
     hub = freezeHub(server)
     const restart = owner.send('POST', `/nodes/${made.node.id}/restart`)
@@ -184,7 +184,7 @@ describe('C18: an unreachable Lightning peer', () => {
     await fund(server, made, 777)
     const { hubPid } = server
     process.kill(hubPid, 'SIGKILL')
-    // Only asks: money that is sent again because its answer was lost would arrive twice.
+    // Polls with a command that can be repeated: repeating `fund` after a lost answer would send the money twice.
     await eventually(async () => {
       await fault(server, made, 'none')
       return server.hubPid !== hubPid
@@ -229,7 +229,7 @@ describe.concurrent('C19: processes that die or hang', () => {
       pid = await successor(made, pid)
       waits.push(performance.now() - diedAt)
     }
-    // Each wait is twice as long as the last.
+    // The minimum wait doubles each time.
     for (const [index, waitedMs] of waits.entries()) expect(waitedMs).toBeGreaterThanOrEqual(1_000 * 2 ** index)
     const ready = await owner.until(made.node.id, 'ready')
     expect([ready.failureMessage, await isUp(made)]).toEqual([null, true])
@@ -238,7 +238,7 @@ describe.concurrent('C19: processes that die or hang', () => {
 
   test('C20: start does not wait for the next retry', async () => {
     const made = await owner.createReady()
-    // As after nine exits: the next attempt is minutes away. The new epoch fences off a step that is under way, which would undo this.
+    // Simulates nine exits, after which the next attempt is minutes away. The new epoch keeps a running step from overwriting this.
     await sql`
       UPDATE nodes SET lease_epoch = lease_epoch + 1, history = history || jsonb_build_object('exitsMs',
         (SELECT jsonb_agg(floor(extract(epoch FROM clock_timestamp()) * 1000) - n) FROM generate_series(1, 9) n))
@@ -255,7 +255,7 @@ describe.concurrent('C19: processes that die or hang', () => {
     const pid = runningPidOf(server, made.node)
     const began = performance.now()
     await fault(server, made, 'hang')
-    // Otherwise it would be checked on its own, later.
+    // Makes the service check the node now instead of at the next scheduled time.
     await sql`UPDATE nodes SET next_at = now() WHERE id = ${made.node.id}`
     await eventually(() => !isRunning(pid), 'the end of the process that hangs')
     expect(performance.now() - began).toBeGreaterThan(20_000)
@@ -282,14 +282,14 @@ describe('wrong or missing data', () => {
     expect(await owner.get(id)).toMatchObject({ status: 'failed', failureMessage: answer.json().error.message })
     expect([readFileSync(seedFile, 'utf8'), daemonsOf(made.node)]).toEqual([OTHER_SEED, []])
 
-    // Otherwise it may be started automatically before it is started here, which is refused then.
+    // Stopped first, because the service might start a failed node automatically, and the start below would then be refused.
     await owner.act(id, 'stop')
     writeFileSync(seedFile, made.credentials.seed)
     expect(await owner.act(id, 'start')).toMatchObject({ status: 'ready', failureMessage: null })
     await owner.delete(id)
   })
 
-  test('it can be stopped and deleted as it is; once corrected, it starts automatically', async () => {
+  test('a node with a foreign seed can be stopped and deleted; once the seed is corrected, it starts automatically', async () => {
     const made = await owner.createReady()
     const { id } = made.node
     const seedFile = join(directoryOf(server, made.node), 'seed.dat')
@@ -334,7 +334,7 @@ describe('wrong or missing data', () => {
     await server.kill('SIGKILL')
     const looked = looks(sql, id, 1)
     await server.start()
-    // The next look is minutes away, so nothing starts the node behind our back.
+    // The next check is minutes away, so the service does not start the node during the following steps.
     await looked
     expect(await phaseOf(made.node)).toBe('data_lost')
     expect([existsSync(directory), daemonsOf(made.node)]).toEqual([false, []])
@@ -388,7 +388,7 @@ describe('when PostgreSQL is gone', () => {
         expect([method, path, answer.status, answer.json().error.code]).toEqual([method, path, 503, 'service_unavailable'])
         expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1)
       }
-      // This one dies while the exit cannot be recorded.
+      // One of the nodes dies while its exit cannot be recorded.
       process.kill(doomedPid, 'SIGKILL')
       await eventually(() => !isRunning(doomedPid), 'the death')
       await eventually(() => server.stderr.includes('a node has exited'), 'the service to notice')
@@ -444,7 +444,7 @@ describe('when the service is gone', () => {
     })
   }
 
-  test('C16: a node that was answered with 202 is provisioned by the next process', async () => {
+  test('C16: a node whose creation was answered with 202 is provisioned by the next process', async () => {
     const made = await owner.create({ name: 'durable' }, { 'idempotency-key': 'durable' })
     await server.kill('SIGKILL')
     await server.start()

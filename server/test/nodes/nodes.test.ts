@@ -23,7 +23,7 @@ const FIELDS = [
 
 let server: Server
 let owner: Owner
-/** Shared by the tests, which leave it ready. */
+/** A node that the tests share. Each test must leave it ready. */
 let shared: Created
 
 beforeAll(async () => {
@@ -69,7 +69,7 @@ describe('C14: the Node object', () => {
   test('C14: updatedAt changes only when another field does', async () => {
     const { node } = await owner.createReady({ name: 'clock' })
     const sql = server.sql()
-    /** How it changes the time if the last change was long ago. */
+    /** Whether the action sets updatedAt to the current time, if the last change was an hour ago. */
     const moves = async (act: () => Promise<unknown>): Promise<boolean> => {
       const [row] = await sql`
         UPDATE nodes SET updated_at = now() - interval '1 hour' WHERE id = ${node.id}

@@ -27,7 +27,7 @@ const MAX_NODES = 15
 
 let server: Server
 let owner: Owner
-/** Shared by the tests, which leave it ready. */
+/** A node that the tests share. Each test must leave it ready. */
 let shared: Created
 
 beforeAll(async () => {
@@ -99,7 +99,7 @@ describe('C20 C21 C22: start, restart and stop', () => {
 
 describe('C26: deleting', () => {
   const GONE = /^(absent|exited)$/
-  test('C26: it disappears from every read and its endpoint, its process exits soon, and its data is kept', async () => {
+  test('C26: a deleted node disappears from every response and from its endpoint, its process exits soon, and its data is kept', async () => {
     const made = await owner.createReady()
     const pid = runningPidOf(server, made.node)
     const answer = await owner.delete(made.node.id)
@@ -124,7 +124,7 @@ describe('C26: deleting', () => {
   const phaseOf = async (node: Node): Promise<string> =>
     (await server.operator('GET', '/nodes')).json().nodes.find(({ id }: Node) => id === node.id).phase
 
-  /** Each attempt asks the node, but not for long: what it held before counts until it answers. */
+  /** Retries, because each deletion waits only briefly for the node's answer, and until then the last known funds count. */
   const deletedOnceSeenEmpty = (node: Node): Promise<boolean> =>
     eventually(async () => (await owner.delete(node.id)).status === 204, 'the node to be seen empty')
 
@@ -187,7 +187,7 @@ describe('C26: deleting', () => {
     expect((await owner.delete(made.node.id, '?force=true')).status).toBe(204)
   })
 
-  test('C26: the operator can restore it within the retention period: the same node, with the same money', async () => {
+  test('C26: the operator can restore a deleted node within the retention period: the same node, with the same money', async () => {
     const made = await owner.createReady({ name: 'lazarus' })
     const { id } = made.node
     await fund(server, made, 4321)
@@ -228,7 +228,7 @@ describe('C27: one operation at a time', () => {
     const made = await owner.createReady()
     const { id } = made.node
     const pid = runningPidOf(server, made.node)
-    // A frozen process can neither stop nor respond: whichever call wins cannot end before the others were refused.
+    // A frozen process can neither stop nor respond, so the winning call cannot end before the others are refused.
     process.kill(pid, 'SIGSTOP')
     const kinds = ['restart', 'stop'] as const
     const running = times(20, async (index) => {
@@ -279,7 +279,7 @@ describe('C27: one operation at a time', () => {
       }
     }
     await Promise.all(times(6, worker))
-    // The account's log has them in the order in which they began; answers may arrive in another.
+    // The account's log lists the operations in the order in which they began. Their answers may arrive in a different order.
     const { activity } = (await server.operator('GET', `/accounts/${owner.accountId}/activity`)).json()
     const winners: string[] = activity
       .filter(({ action, target }: Record<string, string>) => target === id && /^node\.(stop|start|restart)$/.test(action ?? ''))

@@ -90,7 +90,7 @@ describe('C26: what is known about funds', () => {
   })
 })
 
-/** Never reached by an answer that comes. */
+/** So long that only a missing answer reaches it. */
 const LIMIT_MS = 120_000
 const HASH = 'ab'.repeat(32)
 const PREIMAGE = 'cd'.repeat(32)
@@ -168,7 +168,7 @@ describe('a daemon', () => {
     const payments = [{ paymentHash, completedAtMs: completedAt }]
     expect(await received(completedAt)).toStrictEqual({ answer: 'received', payments, isLastPage: true })
     expect(await received(completedAt + 1)).toStrictEqual({ answer: 'received', payments: [], isLastPage: true })
-    // An invalid hash does not become another call.
+    // An invalid hash must not change the path into that of another call.
     expect(await find('../../getinfo')).toStrictEqual(refusedWith(400))
   })
 
@@ -216,7 +216,7 @@ async function listening(server: Server): Promise<Fake> {
 }
 
 const fake = (listener: RequestListener): Promise<Fake> => listening(createHttpServer(listener))
-/** This is the response to every request. */
+/** A server that gives the same response to every request. */
 const saying = (status: number, body: unknown, headers: Record<string, string> = {}): Promise<Fake> =>
   fake((request, response) => {
     request.resume()
@@ -233,7 +233,7 @@ const all = (address: NodeAddress, timeoutMs?: number) =>
   Promise.all([invoiceFrom(address, timeoutMs), incomingFrom(address, timeoutMs), infoFrom(address, timeoutMs)])
 
 describe('valid and invalid answers', () => {
-  test('an invoice and its hash, and nothing else is taken from it', async () => {
+  test('only the invoice and its hash are taken from the answer', async () => {
     expect(await invoiceFrom(await saying(200, { ...made, preimage: PREIMAGE }))).toStrictEqual({
       answer: 'invoice',
       serialized: INVOICE,
@@ -285,7 +285,7 @@ describe('valid and invalid answers', () => {
     },
   )
 
-  test('unpaid is unpaid, whatever its time; paid has the given time', async () => {
+  test('an unpaid payment is unpaid, whatever its time; a paid one has the given time', async () => {
     const answer = await incomingFrom(await saying(200, { ...unpaid, completedAt: 1 }))
     expect(answer).toStrictEqual({ answer: 'incoming', isPaid: false, completedAtMs: undefined })
     expect(await incomingFrom(await saying(200, paid))).toStrictEqual({
@@ -306,7 +306,7 @@ describe('valid and invalid answers', () => {
     expect(answer).toStrictEqual({ answer: 'refused', why })
   })
 
-  test.each([201, 204, 301, 400, 401, 403, 415, 500, 502, 504])('refused: status %i, with whatever body', async (status) => {
+  test.each([201, 204, 301, 400, 401, 403, 415, 500, 502, 504])('refused: status %i with any body', async (status) => {
     for (const [body, ask] of [
       [made, invoiceFrom],
       [paid, incomingFrom],
@@ -386,7 +386,7 @@ describe('a node that does not respond', () => {
     ['trickles its head for ever', (socket) => trickle(socket, `${head}x-slow: `, 'a')],
     ['trickles its body for ever', (socket) => trickle(socket, `${head}transfer-encoding: chunked\r\n\r\n`, '1\r\n \r\n')],
     ['says for ever that it goes on', (socket) => trickle(socket, '', 'HTTP/1.1 102 Processing\r\n\r\n')],
-  ])('C34: the timeout covers everything: it %s', async (_name, reply) => {
+  ])('C34: the timeout covers everything: a node that %s', async (_name, reply) => {
     const address = await listening(createServer((socket) => socket.once('data', () => reply(socket))))
     const before = performance.now()
     expect(await all(address, 300)).toEqual(unreachable)
@@ -461,7 +461,7 @@ describe('a node that does not respond', () => {
     const next = invoiceFrom(slow)
     for (const response of waiting.splice(0)) response.end(JSON.stringify(made))
     for (const answer of await Promise.all(stuck)) expect(answer).toMatchObject({ answer: 'invoice' })
-    // The one that timed out is never sent; the one after it is.
+    // The waiting request that timed out is never sent, but the one after it is.
     await eventually(() => waiting.length === 1, 'the next request')
     waiting[0]?.end(JSON.stringify(made))
     expect(await next).toMatchObject({ answer: 'invoice' })
@@ -474,7 +474,7 @@ describe('connections are kept', () => {
     return `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`
   }
 
-  /** What it does with each request, in order, on any connection. */
+  /** A daemon that handles each request, on whatever connection, with the next of these replies. */
   async function daemon(...replies: ((socket: Socket) => void)[]): Promise<Fake & { requests: () => number }> {
     let requests = 0
     const address = await listening(
@@ -494,7 +494,7 @@ describe('connections are kept', () => {
   test('sequential requests share one, and we close it before a daemon would', async () => {
     const address = await daemon(answers)
     const before = performance.now()
-    // However long a pause, no idle timer can run between an answer and the next request: both are in one turn of the event loop.
+    // Even if the machine stalls, no idle timer can fire between an answer and the next request: both are in one turn of the event loop.
     for (let round = 0; round < 5; round++) expect(await invoiceFrom(address)).toMatchObject({ answer: 'invoice' })
     expect([address.connections(), address.openNow()]).toEqual([1, 1])
     await eventually(() => address.openNow() === 0, 'the connection to be closed')
@@ -517,7 +517,7 @@ describe('connections are kept', () => {
 
   test('a repeated request uses a new connection, not another dead one', async () => {
     const address = await daemon(answers, answers, closes, answers)
-    // Two at once, so that two connections are kept.
+    // Two concurrent requests, so that two connections are kept.
     await Promise.all([invoiceFrom(address), invoiceFrom(address)])
     expect([address.requests(), address.connections()]).toEqual([2, 2])
     expect(await invoiceFrom(address)).toMatchObject({ answer: 'invoice' })
@@ -560,7 +560,7 @@ describe('connections are kept', () => {
       () => repeated(),
     )
     await invoiceFrom(address)
-    // Of this process only: sockets have timers of their own.
+    // Fakes only the timers of our code: sockets have their own.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const reply = invoiceFrom(address, 4_000)

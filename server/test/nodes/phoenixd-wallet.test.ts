@@ -14,7 +14,7 @@ import {
 import type { NodeAddress } from '../../src/platform/node-agent.ts'
 import { freePort } from '../support/server.ts'
 
-/** Never reached by an answer that comes. */
+/** So long that only a missing answer reaches it. */
 const LIMIT_MS = 120_000
 const HASH = 'ab'.repeat(32)
 const PREIMAGE = 'cd'.repeat(32)
@@ -101,7 +101,7 @@ const outgoing = (createdAt: number) => ({
   createdAt,
   completedAt: createdAt,
 })
-/** Like phoenixd: oldest first, with limit, offset and a start time. */
+/** Lists payments like phoenixd: oldest first, with a limit, an offset and a start time. */
 async function nodeWith(times: number[]): Promise<{ address: NodeAddress; asked: string[] }> {
   const asked: string[] = []
   const address = await fake((request, response) => {
@@ -126,7 +126,7 @@ test('the newest outgoing payments are found, although the node lists the oldest
   }
   for (const times of [[...old, ...month, ...today], [...old, ...month], old, today, []])
     expect(await newest(times)).toEqual([...times].sort((a, b) => b - a).slice(0, 50))
-  // A busy day is no reason to read a whole year.
+  // If the last day has enough payments, the year before it is not read.
   const { address, asked } = await nodeWith([...old, ...month, ...Array.from({ length: 60 }, (_, n) => NOW - n * 1000)])
   await listOutgoing(address, 'p', 50, NOW, LIMIT_MS)
   expect(asked).toHaveLength(1)
@@ -225,7 +225,7 @@ describe('the outcome of a payment request', () => {
       pays++
       request.socket.destroy()
     })
-    // There is an idle connection that could be reused.
+    // Leaves an idle connection that the payment request could reuse.
     for (let time = 0; time < 3; time++) await getBalance(address, 'p', LIMIT_MS)
     expect(await payInvoice(address, 'p', wish, LIMIT_MS)).toEqual({ answer: 'uncertain' })
     expect(pays).toBe(1)

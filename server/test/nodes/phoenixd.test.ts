@@ -6,12 +6,12 @@ import { daemonsIn, program, versions, Yard } from '../support/crash.ts'
 import { endOperation, looks, wantedFor } from '../support/deadlines.ts'
 import { eventually, temporaryDirectory } from '../support/server.ts'
 
-/** phoenixd's behaviour when things go wrong, without phoenixd: executables that each do one such thing. */
+/** Simulates a phoenixd that does not work, with executables that each fail in one way. */
 
-/** Reached only when a test says so. */
+/** So long that it passes only when a test moves the times in the database. */
 const DEADLINE_SECONDS = 3_600
 
-/** What it prints until it has found its peer. */
+/** What phoenixd prints before it has reached its peer. */
 const FIRST_LINES = ['datadir: x', 'chain: Mainnet', 'nodeid: 02aa', 'connecting to lightning peer...']
   .map((line) => `echo "2026-01-01 00:00:00 ${line}"`)
   .join('\n')
@@ -27,7 +27,7 @@ async function phoenixd(script: string, env: Record<string, string> = {}): Promi
   return { yard, id: (await yard.create()).node.id }
 }
 
-/** A node in JavaScript, for what a shell script cannot do. */
+/** A node written in JavaScript, because a shell script cannot serve HTTP. */
 function serving(handler: string): string {
   const path = join(temporaryDirectory(), 'server.cjs')
   const port = "Number(/--http-bind-port=([0-9]+)/.exec(process.argv.join(' '))[1])"
@@ -48,18 +48,18 @@ describe('without a peer', () => {
     await wantedFor(sql, id, DEADLINE_SECONDS, waitsForPeer)
     const view = await yard.becomes(id, 'failed')
     expect(view.failureMessage).toMatch(/has not reached its Lightning peer yet.*automatically/)
-    // Several checks later, it is the same process, and the only one there ever was.
+    // After several checks, the process is still the same, and no other was ever started.
     await looks(sql, id, 4)
     expect(yard.daemon(id)).toEqual(daemon)
     expect(startsOf(yard, id)).toBe(1)
     expect((await yard.view(id)).status).toBe('failed')
 
-    // Even after the service was down.
+    // A restart of the service does not replace the process either.
     await yard.restart('SIGKILL')
     await looks(sql, id, 1)
     expect(yard.daemon(id)).toEqual(daemon)
 
-    // Start waits for it and does not restart it.
+    // Start waits for the process and does not restart it.
     const starting = yard.v1('POST', `/${id}/start`)
     await endOperation(sql, id, waitsForPeer)
     const start = await starting
@@ -99,7 +99,7 @@ describe('a phoenixd that does not work', () => {
 
   test('takes connections and never answers: failed, with an actionable message', async () => {
     const { yard, id } = await phoenixd(serving("() => console.log('asked')"))
-    // Until it listens, it looks as if it waited for its peer.
+    // Before it listens, the node looks as if it were waiting for its peer.
     await eventually(() => logOf(yard, id).includes('asked'), 'the first query')
     const sql = yard.sql()
     await wantedFor(sql, id, DEADLINE_SECONDS, sql`true`)
@@ -146,6 +146,6 @@ test.each([
     'auto-liquidity',
     '',
   ])
-  // No hub, and so no play money.
+  // Without a hub, there is no play money.
   expect((await yard.operator('POST', `/sandbox/nodes/${id}/fund`, { json: { amountSat: 1 } })).status).toBe(404)
 })

@@ -74,7 +74,7 @@ test('security 2: no two nodes have the same user or port, and when none is left
   const dataDir = newDataDir()
   const range = { from: 3_000_000_000, to: 3_000_000_004 }
   const names = ['hub', 'node_a', 'node_b', 'node_c', 'node_d']
-  // Each by its own process, as after a crash.
+  // A new instance for each, as after a crash, so that only the files count.
   const users = names.map((name) => new Places(dataDir, range).user(name))
   expect(new Set(users.map((user) => JSON.stringify(user))).size).toBe(5)
   expect(new Places(dataDir, range).user('node_e')).toBe('none left')

@@ -8,7 +8,7 @@ import { beginPurges } from '../../src/store/nodes/purges.ts'
 import { type Created, Yard } from '../support/crash.ts'
 import { eventually } from '../support/server.ts'
 
-/** The end of a deleted node (C50, C26): its data is removed after the retention period, and nothing else is. */
+/** C50 and C26: the data of a deleted node is removed after the retention period, and no other data is. */
 
 const RETENTION_DAYS = 30
 let yard: Yard
@@ -18,7 +18,7 @@ beforeAll(async () => {
   const env = { RETENTION_DAYS: String(RETENTION_DAYS), MAX_NODES_PER_ACCOUNT: '200' }
   yard = await new Yard({ command: [process.execPath, CRASHING_SERVER], env }).start()
   sql = yard.sql()
-  // Rows of other hosts are copied from it: without one there would be none to purge.
+  // `rowElsewhere` copies this node's row, so at least one node must exist.
   await yard.createReady()
 })
 
@@ -27,7 +27,7 @@ async function deleted(): Promise<Created> {
   const { id } = created.node
   await yard.expectOk(yard.v1('DELETE', `/${id}?force=true`))
   await eventually(async () => (await sql`SELECT 1 FROM nodes WHERE id = ${id} AND operation IS NULL`).length === 1, 'its end')
-  // As updates leave them.
+  // The copies that updates leave behind.
   for (const copy of ['before-update-from-0.7.0', 'failed-update', 'before-update-from-0.7.1.unfinished']) {
     mkdirSync(join(`${yard.directory(id)}.${copy}`, 'below'), { recursive: true })
     writeFileSync(join(`${yard.directory(id)}.${copy}`, 'below', 'seed.dat'), created.credentials.seed)
@@ -35,7 +35,7 @@ async function deleted(): Promise<Created> {
   return created
 }
 
-/** Only while the service is down: it looks for nodes to purge every minute. */
+/** To be called only while the service is down, because it looks for nodes to purge every minute. */
 async function age({ node: { id } }: Created, days: number): Promise<void> {
   await sql`UPDATE nodes SET deleted_at = now() - ${days} * interval '1 day' WHERE id = ${id}`
 }
@@ -88,14 +88,14 @@ test.each(['purge: the copies are gone', 'purge: the data is gone', 'purge: noth
     await age(old, RETENTION_DAYS + 1)
     await yard.launch({ CRASH_AT: point })
     expect((await yard.exited).signal).toBe('SIGKILL')
-    // The material goes last: until then, the node's data may have to be found again.
+    // The sealed material is deleted last, because until then the purge may have to be repeated.
     await yard.start()
     await purged(old.node.id)
     await expectNothingLeft(old)
   },
 )
 
-/** On another host: the service of this test does not touch it. */
+/** A node on another host, which the service of this test does not reconcile. */
 async function rowElsewhere(at: number, state: { deletedDaysAgo: number | null; desired: string }): Promise<string> {
   const id = `node_${String(at).padStart(20, '0')}`
   await sql`

@@ -24,14 +24,14 @@ import { type Created, directoryOf, infoOf, isRunning, newOwner, type Owner, run
 import { eventually, Server, temporaryDirectory } from '../support/server.ts'
 
 /**
- * What an attacker who controls a node's process can do to the host and to other nodes. Needs root, which alone can run processes as other
- * users.
+ * What an attacker who controls a node's process can do to the host and to other nodes. Needs root, because only root can run processes as
+ * other users.
  */
 
 const isRoot = process.getuid?.() === 0
 if (!isRoot) process.stderr.write('SKIPPED: the tests of hostile node users need root\n')
 
-/** Runs as this user, without any other rights; returns its output. */
+/** Runs a script as this user, without any other rights. Returns its output. */
 function as(uid: number, script: string, ...args: string[]): string {
   const options = { uid, gid: uid, cwd: '/', env: { PATH: process.env.PATH }, encoding: 'utf8' } as const
   return execFileSync('sh', ['-c', script, 'sh', ...args], options)
@@ -45,7 +45,7 @@ const refused = (uid: number, script: string, ...args: string[]): boolean => {
     as(uid, `${script} 2>/dev/null`, ...args)
     return false
   } catch {
-    // it was not allowed to
+    // the script was not permitted to do it
     return true
   }
 }
@@ -58,7 +58,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
   let made: Created
   let other: Created
   let uid: number
-  /** A file of root that the node links to. If it changes or its content is shown, the service has followed the link. */
+  /** A file of root to which the node creates links. If it changes or its content is shown, the service has followed a link. */
   let canary: string
   const SECRET = 'canary of root, not to be read'
 
@@ -96,7 +96,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     )
   })
 
-  test('security 10: it can read no other node’s seed, passwords or log, nor the hub’s tokens, nor anything of the service or the database', () => {
+  test('security 10: a node can read no other node’s seed, passwords or log, nor the hub’s tokens, nor any file of the service or the database', () => {
     expect(as(uid, 'cat "$1"', join(directoryOf(server, made.node), 'seed.dat'))).toBe(made.credentials.seed)
     const closed = [
       join(directoryOf(server, other.node), 'seed.dat'),
@@ -122,7 +122,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     expect(refused(uid, `kill -0 ${runningPidOf(server, other.node)}`)).toBe(true)
   })
 
-  /** Each in the state that the service's next step would find. */
+  /** Links at the places that the service reads or writes during the restart. */
   const redirections: [name: string, script: string][] = [
     ...['phoenix.conf', 'phoenix.conf.new', 'run.json', 'run.json.new', 'daemon.log', '.lock.new', 'anything'].map(
       (name): [string, string] => [`a link ${name}`, `ln -sf "$1" ./${name}`],
@@ -149,8 +149,8 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     const { nodeId } = await infoOf(made)
     await owner.act(made.node.id, 'stop')
     as(uid, 'cd "$2" && rm seed.dat && ln -s "$1" seed.dat.new', canary, directory)
-    // As after a death between starting the process and recording it: only then is a seed written where the node's user has been.
-    // The new epoch fences off a step under way, which would undo this.
+    // Simulates that the service died between starting the process and recording it. Only then is a seed written to a directory that the
+    // node's user has already been able to change. The new epoch keeps a running step from overwriting this.
     await server.sql()`
       UPDATE nodes SET lease_epoch = lease_epoch + 1, history = history || '{"version": null}' WHERE id = ${made.node.id}`
     expect((await owner.act(made.node.id, 'start')).status).toBe('ready')
@@ -178,7 +178,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     const own = runningPidOf(server, made.node)
     const forged = { attempt: 'x', port: 1, version: '0.8.0', run: 1, logFrom: 0, process: identify(victim.pid ?? 0) }
     as(uid, 'cd "$1" && printf %s "$2" > run.json', directoryOf(server, made.node), JSON.stringify(forged))
-    // Also at a start, when records of an earlier version are looked for.
+    // When it starts, the service looks for records of earlier versions in this place.
     await server.restart()
     expect(runningPidOf(server, made.node)).toBe(own)
     expect((await owner.act(made.node.id, 'stop')).status).toBe('stopped')
@@ -188,7 +188,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
   })
 
   test('security 6: what its user can see of other processes, during a whole start of the service, contains no secret', async () => {
-    // Reads the environment and arguments of every new process as fast as it can, and keeps what it could read: some live for milliseconds.
+    // Reads the environment and arguments of every new process as fast as possible, because some exist only for milliseconds.
     const poller = `
       const { existsSync, readdirSync, readFileSync } = require('node:fs')
       const known = new Set(readdirSync('/proc'))
@@ -246,7 +246,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     })
     await eventually(() => heard === 'listening', 'the squatter')
     expect(listenerUid(port)).toBe(otherUid)
-    // As if it were still up: what a request would find between the node's death and its next start.
+    // The node still counts as ready, as it does between its exit and the next check.
     await sql`
       UPDATE nodes SET lease_epoch = lease_epoch + 1, desired_state = 'running', status = 'ready', next_at = now() + interval '1 hour'
       WHERE id = ${made.node.id}`
@@ -256,7 +256,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
     const key = await server.newKey(['gateway:write'], owner.accountId)
     const payment = { protocol: 'l402', nodeId: made.node.id, amountSat: 10, description: 'x' }
     expect((await server.send('POST', '/v1/gateway/payments', { token: key.key, json: payment })).status).toBe(502)
-    // The service itself moves to another port.
+    // The service moves the node to another port.
     await sql`UPDATE nodes SET next_at = now() WHERE id = ${made.node.id}`
     expect((await server.restart()).port).toBeGreaterThan(0)
     await eventually(async () => (await infoOf(made)).nodeId, 'the node on another port')
@@ -348,13 +348,13 @@ describe.skipIf(!isRoot)('trees of another user', () => {
       }`
     mkdirSync(tree, { mode: 0o700 })
     chownSync(tree, UID, UID)
-    // It only needs to reach its own directory.
+    // The hostile process must be able to reach its directory below this one.
     chmodSync(root, 0o711)
     const child = spawn(process.execPath, ['-e', swap], { uid: UID, gid: UID, cwd: '/', env: {} })
     await new Promise((resolve) => child.stdout.once('data', resolve))
     for (let round = 0; round < 200; round++) {
       const copy = join(root, `copy-${round}`)
-      // It may find something missing: that is an error, and is retried. It must not find something else.
+      // Missing files are an expected error, after which the service would retry. Files from outside the tree must never be copied.
       await copyTree(tree, copy).catch(expectRace)
       for (const path of entriesBelow(copy))
         if (path.endsWith('file')) expect(readFileSync(join(copy, path), 'utf8')).not.toBe('kept')
@@ -368,7 +368,7 @@ describe.skipIf(!isRoot)('trees of another user', () => {
   })
 })
 
-/** Without the targets of links. */
+/** Does not follow links. */
 function entriesBelow(directory: string): string[] {
   return execFileSync('find', ['-P', directory, '-mindepth', '1', '-printf', '%P\\n'], { encoding: 'utf8' })
     .split('\n')
@@ -396,7 +396,7 @@ describe.skipIf(!isRoot)('an installation of an earlier version', () => {
     for (const { id, port } of rows) await sql`UPDATE nodes SET uid = NULL, port = ${port} WHERE id = ${id}`
     await server.stop()
 
-    // As the earlier version left them: everything in the node's directory, and one user for all.
+    // The state that an earlier version left: everything is in the node's directory, and all nodes have the same user.
     const old = new Map<string, number>()
     for (const { id, port } of rows) {
       const [home, state] = [join(server.dataDir, 'nodes', id), join(server.dataDir, 'run', id)]
@@ -421,11 +421,11 @@ describe.skipIf(!isRoot)('an installation of an earlier version', () => {
       old.set(id, child.pid ?? 0)
       const { uid: _uid, ...identity } = identify(child.pid ?? 0) ?? { uid: 0 }
       const { uid: _, ...record } = run
-      // One of them names the other's process, or root's.
+      // The forged record names the process of this test, which belongs to root.
       const process_ = id === forged.node.id ? { ...identify(process.pid), uid: undefined } : identity
       writeFileSync(join(home, 'run.json'), JSON.stringify({ ...record, process: process_ }), { mode: 0o600 })
     }
-    // That took a while, and another program may have taken its port.
+    // Use a new port for the service, because another program may have taken the old one in the meantime.
     server.port = 0
     await server.start()
     const answers = async (): Promise<string> => (await infoOf({ ...made, node: await owner.get(made.node.id) })).nodeId

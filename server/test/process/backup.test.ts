@@ -17,7 +17,7 @@ import { charge, credentialOf, newMerchant, pay, redeem } from '../support/gatew
 import { type Created, directoryOf, infoOf, type Owner, stateOf } from '../support/nodes.ts'
 import { eventually, type Server, startServer, storeEnv, temporaryDirectory, track } from '../support/server.ts'
 
-/** reliability 22: one command copies the database into a file, another brings it back; nodes keep their seeds, and nothing is made up. */
+/** reliability 22: one command copies the database into a file, another restores it. Nodes keep their seeds, and no secret is generated. */
 
 let server: Server
 let merchant: Owner
@@ -45,7 +45,7 @@ beforeAll(async () => {
   expect((await redeem(merchant, redeemed.id, redeemed.credential)).status).toBe(200)
 })
 
-test('reliability 22: made while the service runs; with the database lost, it brings back accounts, keys, payments and the same nodes', async () => {
+test('reliability 22: a backup made while the service runs restores accounts, keys, payments and the same nodes after the database is lost', async () => {
   const before = { pids: nodes.map(pidOf), seeds: nodes.map(({ node }) => hashOf(join(directoryOf(server, node), 'seed.dat'))) }
   const backup = command('backup', file)
   expect(backup).toEqual({
@@ -56,12 +56,12 @@ test('reliability 22: made while the service runs; with the database lost, it br
   expect(backup.stderr).toContain(join(server.dataDir, 'master.key'))
   expect(statSync(file).mode & 0o777).toBe(0o600)
   const info = await Promise.all(nodes.map(infoOf))
-  // What happens later is not in it.
+  // Created after the backup, so the backup does not contain this node.
   const later = await merchant.createReady()
 
   await server.stop()
   rmSync(join(server.dataDir, 'postgres'), { recursive: true })
-  // It can be rebuilt from what is sealed in the backup.
+  // The service can write this file again from the sealed material in the backup.
   rmSync(join(directoryOf(server, (nodes[1] as Created).node), 'phoenix.conf'))
   expect(command('restore', file)).toEqual({
     code: 0,
@@ -82,12 +82,12 @@ test('reliability 22: made while the service runs; with the database lost, it br
   await merchant.until(restarted.node.id, 'ready')
   expect(nodes.map(({ node }) => hashOf(join(directoryOf(server, node), 'seed.dat')))).toEqual(before.seeds)
   expect(existsSync(join(directoryOf(server, restarted.node), 'phoenix.conf'))).toBe(true)
-  // A node that the database no longer knows keeps its data, and a new one gets neither its user nor its port.
+  // A node that is not in the restored database keeps its data, and a new node gets neither its user nor its port.
   expect(existsSync(join(directoryOf(server, later.node), 'seed.dat'))).toBe(true)
   await merchant.createReady()
 })
 
-test('it contains neither sessions nor links, and nothing that the master key protects', () => {
+test('a backup contains neither sessions nor links, and nothing that the master key protects', () => {
   const text = contents()
   const tables = [...text.matchAll(/^\{"table":"(\w+)"/gm)].map(([, name]) => name)
   expect(tables).toEqual(
@@ -132,7 +132,7 @@ describe('refused with one line, and nothing is changed', () => {
     stdout: '',
     stderr: expect.stringMatching(new RegExp(`^[^\\n]*(${says.source})[^\\n]*\\n$`)),
   })
-  /** As after the loss of a database: the service's other files are there. */
+  /** The situation after the loss of a database: it is empty, but the service's other files still exist. */
   const newPlace = async () => {
     const dataDir = temporaryDirectory()
     writeFileSync(join(dataDir, 'host.id'), server.readSecret('host.id'))
@@ -181,7 +181,7 @@ describe('refused with one line, and nothing is changed', () => {
       [cut, /damaged or incomplete/],
       [altered(/\{"rows".*\n$/, ''), /damaged or incomplete/],
       [altered(/$/, '{}\n'), /damaged or incomplete/],
-      // A table is missing, a row is missing, a row is wrong, a table is not ours, and its name is SQL.
+      // In this order: a missing table, a missing row, an invalid row, a table of PostgreSQL, and a table name that contains SQL.
       [altered(/\{"table":"people".*\n(.*\n)*?\\\.\n/, ''), /damaged/],
       [altered(row, ''), /damaged/],
       [altered(row, '\nnonsense'), /damaged/],
@@ -193,7 +193,7 @@ describe('refused with one line, and nothing is changed', () => {
     expect(restoring(file).code).toBe(0)
   })
 
-  test('without its master key, or with another; no key is made up', async () => {
+  test('without its master key, or with another; no key is generated', async () => {
     const { restoring } = await newPlace()
     const lost = temporaryDirectory()
     expect(run(['restore', file], { DATA_DIR: lost })).toEqual(refusal(/MASTER_KEY: .*copy that key/))
@@ -216,7 +216,7 @@ test('killed at any moment, a restore leaves an empty database, and can be run a
   const env = { ...storeEnv(store, server.readSecret('master.key')), DATA_DIR: server.dataDir }
   const sql = track(openStore(store, 1))
   const accounts = async (): Promise<number> => (await sql`SELECT 1 FROM accounts`).length
-  // Held up by our lock, it has not committed yet.
+  // The lock below keeps the restore from committing before it is killed.
   await migrate(sql)
   await sql.begin(async (transaction) => {
     await transaction`LOCK TABLE accounts`
@@ -249,7 +249,7 @@ test('a backup of an earlier version is restored, and then migrated', async () =
   expect(await restored`SELECT max(version) AS version FROM schema_migrations`).toEqual([{ version: migrations.at(-1)?.version }])
 })
 
-test('a backup is one moment, whatever is written meanwhile', async () => {
+test('a backup is the state at one moment, whatever is written meanwhile', async () => {
   const store = await emptyDatabase()
   const sql = track(openStore(store, 2))
   await migrate(sql)
@@ -258,7 +258,7 @@ test('a backup is one moment, whatever is written meanwhile', async () => {
     await transaction`LOCK TABLE people`
     const writing = writeBackup(store, createWriteStream(path))
     await eventually(async () => (await sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0, 'it to wait for the table')
-    // Its table comes after the one it waits for.
+    // The backup reads this table after the one for which it waits.
     await transaction`INSERT INTO settings (name, value) VALUES ('late', '')`
     return { writing }
   })

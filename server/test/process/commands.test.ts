@@ -13,7 +13,7 @@ test('migrate brings a database up to date and exits; again, it changes nothing'
   expect(run(['migrate'], env)).toEqual({ code: 0, stdout: '', stderr: '' })
   const first = await applied()
   expect(first.map(({ version }) => version)).toEqual(readMigrations().map(({ version }) => version))
-  // It only migrates: no account, no treasury, no node.
+  // The command only migrates: it creates no account, treasury or node.
   expect(await sql`SELECT 1 FROM accounts`).toEqual([])
   expect(run(['migrate'], env)).toEqual({ code: 0, stdout: '', stderr: '' })
   expect(await applied()).toEqual(first)

@@ -22,7 +22,7 @@ const errorOf = (work: PromiseLike<unknown>): Promise<unknown> =>
     () => undefined,
     (error: unknown) => error,
   )
-/** The connection that runs this, once it does. */
+/** Waits until a connection runs a statement that starts with this text. */
 const pidOf = (text: string): Promise<number> =>
   eventually(async () => {
     const [row] = await admin<{ pid: number }[]>`

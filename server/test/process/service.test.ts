@@ -5,7 +5,7 @@ import { readConfig } from '../../src/config.ts'
 import { startService } from '../../src/service.ts'
 import { eventually, killWhatRunsIn, send, temporaryDirectory } from '../support/server.ts'
 
-/** The service as a function: main.ts starts it, and tests can start it in their own process. */
+/** Tests the function that main.ts calls to start the service. Tests can call it in their own process. */
 
 const configOn = (dataDir: string) => readConfig({ DATA_DIR: dataDir, PORT: '0', LOG_LEVEL: 'silent' })
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Server, startServer } from '../support/server.ts'
 
-/** An embedded PostgreSQL that needs longer than 30 s, as after a crash with much to recover, or that never starts. */
+/** An embedded PostgreSQL that takes longer than 30 s to start, as when it recovers from a crash, or that never starts. */
 
 async function stoppedServer(): Promise<Server> {
   const server = await startServer({ store: 'embedded', env: { NODE_PRICE_SAT_PER_DAY: '0' } })
@@ -11,7 +11,7 @@ async function stoppedServer(): Promise<Server> {
   return server
 }
 
-/** Runs these lines of shell before PostgreSQL itself. */
+/** Replaces the program of PostgreSQL with a script that runs these lines first. */
 function before({ dataDir }: Server, script: string): void {
   const software = join(dataDir, 'software')
   const directory = join(software, readdirSync(software).find((name) => name.startsWith('postgres-')) ?? '', 'bin')

@@ -35,11 +35,11 @@ import {
 const isRoot = process.getuid?.() === 0
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '')
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
-/** Any user except this one. */
+/** The name of a user other than this one. */
 const anotherUser = (not: number): string => (lookUpUser('nobody')?.uid === not ? 'daemon' : 'nobody')
 const newMasterKey = (): string => randomBytes(32).toString('base64')
 
-/** Lines for the operator on stderr, no stack trace, nothing on stdout. */
+/** Expects the service to exit with messages for the operator on stderr, without a stack trace, and with nothing on stdout. */
 async function expectFault(server: Server, code: number, ...says: RegExp[]): Promise<void> {
   await server.launch()
   const end = await Promise.race([server.exited, server.printed(/^boltyard ready/m).catch(() => server.exited)])
@@ -156,7 +156,7 @@ describe('bad configuration', () => {
     { NODE_DOMAIN: 'nodes.example:8443' },
     { NODE_UID_RANGE: '60000-60001', POSTGRES_USER_NAME: 'nobody' },
   ]
-  test.each(right)('%j is fine', (environment) => expect(() => readConfig(environment)).not.toThrow())
+  test.each(right)('%j is accepted', (environment) => expect(() => readConfig(environment)).not.toThrow())
 
   const PHOENIXD = { NODE_SOFTWARE: 'phoenixd', NODE_VERSIONS: '0.8.0=/bin/true' }
   test.each<[env: Record<string, string>, isLocal: boolean]>([
@@ -204,20 +204,20 @@ describe('bad configuration', () => {
 })
 
 describe('an unusable data directory: one line, and a non-zero exit code', () => {
-  test('because a file has its name', async () => {
+  test('because it is a file', async () => {
     const dataDir = join(temporaryDirectory(), 'file')
     writeFileSync(dataDir, 'mine')
     await expectFault(new Server({ dataDir }), 1, /^DATA_DIR: cannot use .*file/)
     expect(readFileSync(dataDir, 'utf8')).toBe('mine')
   })
 
-  test('because a file is where its parent should be', async () => {
+  test('because its parent is a file', async () => {
     const path = join(temporaryDirectory(), 'file')
     writeFileSync(path, '')
     await expectFault(new Server({ dataDir: join(path, 'data') }), 1, /^DATA_DIR: cannot use /)
   })
 
-  test('because the place of its lock is taken', async () => {
+  test('because its lock file is a directory', async () => {
     const dataDir = temporaryDirectory()
     mkdirSync(join(dataDir, 'lock'))
     await expectFault(new Server({ dataDir }), 1, /^DATA_DIR: cannot use .*lock/)
@@ -263,7 +263,7 @@ describe('one instance through its life', () => {
     const postgres = join(server.dataDir, 'postgres')
     expect([modeOf(postgres), modeOf(join(postgres, 'data'))]).toEqual(['700', '700'])
     if (isRoot) expect(statSync(postgres).uid).toBe(lookUpUser('postgres', 'nobody')?.uid)
-    // Files that others can reach: below directories that let them pass. The binaries are not secret.
+    // Files that other users can reach, because every directory above them allows it. The binaries are not secret.
     const reachable = (directory: string): string[] =>
       readdirSync(directory).flatMap((name) => {
         const path = join(directory, name)
@@ -288,7 +288,7 @@ describe('one instance through its life', () => {
     const pids = [server.child.pid ?? 0, ...processesIn(server.dataDir)]
     expect(pids.length).toBeGreaterThan(2)
     const places = pids.flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`])
-    // A backend of PostgreSQL may exit while we look.
+    // A process of PostgreSQL may exit during the check.
     const texts = places.flatMap((path) => (existsSync(path) ? [readFileSync(path, 'latin1')] : []))
     texts.push(server.stdout, server.stderr, readFileSync(join(server.dataDir, 'run', 'postgres.log'), 'utf8'))
     for (const secret of secrets()) expect(texts.filter((text) => text.includes(secret))).toEqual([])
@@ -334,7 +334,7 @@ describe('one instance through its life', () => {
     const [env, other] = [server.sharedStoreEnv, newMasterKey()]
     await expectFault(new Server({ env: { ...env, MASTER_KEY: other } }), 78, /^MASTER_KEY: is not the key/)
     const own = { ...env, MASTER_KEY_PREVIOUS: env.MASTER_KEY ?? '', MASTER_KEY: other }
-    // If it stopped before everything was resealed, the next start would rightly ask for the previous key.
+    // Waits for the last row, because a service that stops before everything is resealed still needs the previous key at its next start.
     const changeTo = async (wanted: Record<string, string>): Promise<void> => {
       const changing = await startServer({ env: wanted })
       await changing.printed(/rows resealed/, 'stderr')
@@ -401,7 +401,7 @@ describe('one instance through its life', () => {
     expect(await names()).toContain('in flight')
   })
 
-  test('the file may be deleted once the key is stored elsewhere: it is not created again', async () => {
+  test('first-run.json may be deleted once the key is stored elsewhere: it is not created again', async () => {
     const file = join(server.dataDir, 'first-run.json')
     rmSync(file)
     await server.restart()
@@ -506,9 +506,9 @@ describe('one instance through its life', () => {
 })
 
 describe.concurrent('a data directory', () => {
-  test('security 27: deeper than a socket’s path may be, with spaces, commas and other scripts in it, works; its socket’s directory is a new one at each start', async () => {
+  test('security 27: with a path too long for a socket, spaces, commas and non-Latin letters works; its socket is never in another user’s directory', async () => {
     const root = temporaryDirectory()
-    // Short in characters, long in bytes: the limit is in bytes.
+    // Few characters but many bytes, because the limit for a socket's path is in bytes.
     const dataDir = join(root, '節点'.repeat(10), 'a, b c', 'data')
     const server = await startServer({ dataDir })
     removeAfterwards(server.store.host)
@@ -516,7 +516,7 @@ describe.concurrent('a data directory', () => {
     expect(modeOf(server.store.host)).toBe('700')
     const { key } = await server.newKey()
     const works = async (one: Server): Promise<boolean> => (await one.send('GET', '/v1/api-key', { token: key })).status === 200
-    // A process with ROLE=api finds it, and so does a service after being killed.
+    // A process with ROLE=api finds the socket, and so does a service that is restarted after being killed.
     const { host } = server.store
     const api = await startServer({ dataDir, env: { ROLE: 'api' } })
     expect(await works(api)).toBe(true)
@@ -525,7 +525,7 @@ describe.concurrent('a data directory', () => {
     expect([await works(server), server.store.host]).toEqual([true, host])
     await server.stop()
     expect(existsSync(host)).toBe(false)
-    // Another user has taken the name meanwhile, for a file that must not be given away.
+    // Simulates that another user has created a link with the name of the directory. The service must not change the owner of its target.
     const theirs = temporaryDirectory()
     symlinkSync(theirs, host)
     removeAfterwards(host)
@@ -535,7 +535,7 @@ describe.concurrent('a data directory', () => {
     expect(statSync(theirs).uid).toBe(process.getuid?.())
   })
 
-  test('with spaces and commas in its name, but short, works', async () => {
+  test('with spaces and commas in a short path works', async () => {
     const server = await startServer({ dataDir: join(temporaryDirectory(), 'a, b c') })
     removeAfterwards(server.store.host)
     expect((await server.send('GET', '/readyz')).status).toBe(200)

@@ -14,7 +14,7 @@ import { eventually, Server, type Store, startServer, storeEnv, temporaryDirecto
 
 const PASSWORD = 'test-password'
 
-/** The PostgreSQL of the distribution. */
+/** The directory of the programs of the PostgreSQL that Debian installs. */
 function debianPostgres(): string | undefined {
   const root = '/usr/lib/postgresql'
   if (!existsSync(root)) return undefined
@@ -133,7 +133,7 @@ function promises(start: () => Promise<Store>): void {
       await sql`SELECT id, floor(extract(epoch FROM at))::bigint AS at, actor, action, target, detail FROM activity ORDER BY id DESC`
     await migrate(sql, all)
 
-    // The fifth was also paid, although no log entry says so.
+    // The fifth payment was also paid, although it had no log entry.
     const [unheard, ...others] = await listActivity(sql, 'acct_1', 10)
     expect(unheard).toMatchObject({ at: 105, actor: 'node_1', action: 'payment.paid', target: 'pay_5' })
     expect(others).toEqual([...before])
@@ -192,7 +192,7 @@ function promises(start: () => Promise<Store>): void {
     const change = { ...three, sql: `${givesUpFirst}; ALTER TABLE payments ADD b int; ALTER TABLE claims ADD b int` }
     let migrated: Promise<void> | undefined
     await serving.begin(async (transaction) => {
-      // After a pause of the machine, both would have run out of time, and either could give up.
+      // After a stall of the machine, both timeouts would have passed, and PostgreSQL could cancel either side.
       await transaction`SET LOCAL deadlock_timeout = '10min'`
       await transaction`INSERT INTO claims VALUES (1)`
       migrated = migrate(migrating, [one, tables, change])

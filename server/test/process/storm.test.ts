@@ -2,14 +2,14 @@ import { expect, test } from 'vitest'
 import { daemonsIn, type NodeView, Yard } from '../support/crash.ts'
 import { type Answer, eventually } from '../support/server.ts'
 
-/** Concurrent load: 200 creations by 20 accounts, on a host with room for 25 nodes, or 60 with FULL=1. */
+/** 200 concurrent creations by 20 accounts, on a host that accepts 25 nodes, or 60 with FULL=1. */
 
 const ACCOUNTS = 20
 const EACH = 10
 const MAX_NODES = process.env.FULL === '1' ? 60 : 25
 const SETTLED_MS = 200_000
 
-test('two hundred concurrent creations', async () => {
+test('of two hundred concurrent creations, exactly as many succeed as the host accepts', async () => {
   const env = {
     NODE_PRICE_SAT_PER_DAY: '100',
     MAX_NODES: String(MAX_NODES),

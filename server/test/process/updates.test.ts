@@ -4,13 +4,13 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Created, daemonsIn, program, sandboxd, versions, Yard } from '../support/crash.ts'
 import { eventually, temporaryDirectory } from '../support/server.ts'
 
-/** C24 and C25, with versions that are real daemons and versions that do not work. */
+/** C24 and C25, with versions that are real daemons and versions that fail in different ways. */
 
 const FUNDED_SAT = 10_000
-/** Their order is their age. */
+/** The versions that the service offers, oldest first. */
 const OLD = '0.8.0'
 const EXITS = '0.8.1'
-/** Never fixed. */
+/** Exits like EXITS, but no test fixes it. */
 const ALSO_EXITS = '0.8.2'
 const SPOILS = '0.8.3'
 const CONNECTS = '0.8.4'
@@ -21,7 +21,7 @@ type Funded = Created & { paymentHash: string }
 
 let yard: Yard
 let old: string
-/** Of the old version, created while there was no other: new nodes get the latest. */
+/** Nodes of the old version, created while no other was offered, because new nodes get the latest version. */
 const funded: Funded[] = []
 let failed: Created
 let provisioning: Created
@@ -31,7 +31,7 @@ const flag = (name: string): string => join(directory, name)
 const raise = (name: string): void => writeFileSync(flag(name), '')
 const unless = (name: string, script: string): string => `test -e ${flag(name)} || { ${script}; }`
 
-/** Works once it is fixed. */
+/** A version that runs this script until a test marks it as fixed. */
 const faulty = (version: string, script: string): string =>
   program(directory, `faulty-${version}`, `${unless(`fixed-${version}`, script)}\nexec '${sandboxd(directory, version)}' "$@"`)
 
@@ -50,7 +50,7 @@ beforeAll(async () => {
   rmSync(flag('broken'))
   raise('slow')
   provisioning = await yard.create()
-  // Killed as hung, it must not become ready before its test.
+  // Keeps the node from becoming ready before its test, even if its process is killed because it hangs.
   raise(`slow-${provisioning.node.id}`)
   await eventually(() => yard.daemon(provisioning.node.id), 'its process')
   rmSync(flag('slow'))
@@ -87,7 +87,7 @@ function nextFunded(): Funded {
   return created
 }
 
-/** A node that exits is restarted after 1, 2, 4 … s; here it is restarted immediately each time. */
+/** Restarts a node that exits immediately, instead of after 1, 2, 4 … s. */
 async function skipPauses<T>({ node }: Created, work: () => Promise<T>): Promise<T> {
   const sql = yard.sql()
   let isOver = false
@@ -95,7 +95,7 @@ async function skipPauses<T>({ node }: Created, work: () => Promise<T>): Promise
     isOver = true
   })
   await eventually(async () => {
-    // As if all of its exits had been earlier.
+    // Moves all exits into the past.
     await sql`
       UPDATE nodes SET next_at = now(), history = jsonb_set(history, '{exitsMs}',
         (SELECT jsonb_agg(exit::bigint - 20000) FROM jsonb_array_elements(history->'exitsMs') exit))
@@ -111,7 +111,7 @@ const update = (id: string, version?: string) =>
   yard.v1('POST', `/${id}/update`, version === undefined ? {} : { json: { version } })
 async function ended(id: string, how: 'updated' | 'failed') {
   const view = await yard.shows(id, ({ updateStatus }) => updateStatus !== 'updating', 'the update to end')
-  // The error is the only hint at what went wrong.
+  // If the test fails, the message then shows why the update failed.
   const { lastUpdateError } = await updatesOf(id)
   expect([view.updateStatus, lastUpdateError]).toEqual([how, how === 'updated' ? null : expect.any(String)])
   return view
@@ -143,7 +143,7 @@ describe.concurrent('a good update', () => {
     expect(await updatesOf(id)).toEqual(before)
     expect(await yard.view(id)).toMatchObject({ updateStatus: null, updateCompletedAt: null })
 
-    // Frozen, the old version cannot stop, so the update continues until it is resumed.
+    // A frozen process cannot stop, so the update stays in progress until the process is resumed.
     const pid = await pidOf(created)
     process.kill(pid, 'SIGSTOP')
     const beforeSeconds = Math.floor(Date.now() / 1000)
@@ -177,7 +177,7 @@ describe.concurrent('a good update', () => {
     await ended(node.id, 'updated')
     const sql = yard.sql()
     const age = async (days: number): Promise<void> => {
-      // The new epoch fences off a look under way: it knows the earlier time.
+      // The new epoch keeps a running check from recording a result for the earlier time.
       await sql`
         UPDATE nodes SET update_completed_at = now() - ${days} * interval '1 day' + interval '1 hour', next_at = now(),
           lease_epoch = lease_epoch + 1
@@ -196,7 +196,7 @@ describe.concurrent('a good update', () => {
     await sql.end()
   })
 
-  test('from stopped: it stays stopped, and the next start is the new version', async () => {
+  test('from stopped: it stays stopped, and the next start runs the new version', async () => {
     const created = nextFunded()
     const { id } = created.node
     await yard.expectOk(yard.v1('POST', `/${id}/stop`))
@@ -217,7 +217,7 @@ describe.concurrent('a good update', () => {
 })
 
 describe.concurrent('a bad update', () => {
-  test('C25: that exits immediately and left the data untouched is rolled back', async () => {
+  test('C25: to a version that exits immediately and leaves the data untouched is rolled back', async () => {
     const created = nextFunded()
     const { id } = created.node
     expect((await update(id, EXITS)).status).toBe(202)
@@ -235,7 +235,7 @@ describe.concurrent('a bad update', () => {
     })
     // The same version, with the bug fixed, works.
     raise(`fixed-${EXITS}`)
-    // The failed update ends only when the service has seen the old version run: until then, 409.
+    // The failed update ends only when the service has seen the old version run. Until then, another update is 409.
     await eventually(async () => (await update(id, EXITS)).status === 202, 'the failed update to be over')
     await ended(id, 'updated')
     expect(await versionOf(created)).toBe(`${EXITS}-sandbox`)
@@ -254,7 +254,7 @@ describe.concurrent('a bad update', () => {
     await expectMoney(created)
   })
 
-  test('C25: that changes the data before it dies is not rolled back: it may have connected', async () => {
+  test('C25: to a version that changes the data before it dies is not rolled back: the version may have connected', async () => {
     const created = nextFunded()
     const { id } = created.node
     await yard.expectOk(update(id, SPOILS))
@@ -269,7 +269,7 @@ describe.concurrent('a bad update', () => {
     await yard.expectOk(yard.v1('DELETE', `/${id}?force=true`))
   })
 
-  test('C25: that says it connected is never rolled back, however quickly it died', async () => {
+  test('C25: to a version that reports a connection is never rolled back, however quickly it dies', async () => {
     const created = nextFunded()
     const { id } = created.node
     await yard.expectOk(update(id, CONNECTS))
@@ -277,14 +277,14 @@ describe.concurrent('a bad update', () => {
     expect(view).toMatchObject({ status: 'failed', failureMessage: expect.stringContaining('then it broke') })
     expect((await updatesOf(id)).lastUpdateError).toContain('then it broke')
     expect(existsSync(yard.copyOf(id, OLD))).toBe(true)
-    // Forward is the only way: the same version, fixed.
+    // The node cannot go back, so it recovers only when this version is fixed.
     raise(`fixed-${CONNECTS}`)
     await skipPauses(created, () => yard.becomes(id, 'ready'))
     expect(await versionOf(created)).toBe(`${CONNECTS}-sandbox`)
     await expectMoney(created)
   })
 
-  test('that was seen running and then dies is never rolled back', async () => {
+  test('to a version that was seen running and then dies is never rolled back', async () => {
     const created = nextFunded()
     const { id } = created.node
     await yard.expectOk(update(id, DIES_LATER))
@@ -318,7 +318,7 @@ test('without a peer the outcome is unknown: the new version is neither killed n
     await eventually(looks, 'the new version to wait for its peer')
     await sql`UPDATE nodes SET operation_deadline = now() - interval '3 seconds' WHERE id = ${id}`
     const overdueAt = await looks()
-    // The first of them may have begun before the deadline passed.
+    // Three checks, because the first may have begun before the deadline passed.
     await eventually(async () => (await looks()) >= overdueAt + 3, 'looks after the deadline')
     await sql.end()
     expect(yard.daemon(id)).toEqual(waiting)

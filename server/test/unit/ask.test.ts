@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
 import { ask } from '../../src/lightning/phoenixd/client.ts'
 
-/** Counts its answers where this thread can see them without yielding to its event loop. */
+/** Counts its answers in shared memory, which the test can read while it blocks its own event loop. */
 const NODE = `
   const { parentPort, workerData: answered } = require('node:worker_threads')
   const server = require('node:http').createServer((request, response) => {
@@ -20,13 +20,13 @@ test('reliability 10: an answer that arrived in time counts, even if this proces
   const [port] = await once(node, 'message')
   const look = (timeoutMs: number) => ask({ host: '127.0.0.1', port }, 'password', { path: '/' }, timeoutMs)
   await look(60_000)
-  // It counts an answer only after it has sent it.
+  // The node counts an answer only after sending it, so the count may still be 0.
   Atomics.wait(answered, 0, 0, 60_000)
   const timeoutMs = 300
   const reply = look(timeoutMs)
-  // The request is sent, on the kept connection.
+  // Lets the event loop send the request, on the connection that was kept.
   await turn()
-  // Blocks from here on: until the answer has arrived, and then until the timeout has passed.
+  // Blocks the event loop until the answer has been sent, and then until the timeout has passed.
   Atomics.wait(answered, 0, 1, 60_000)
   Atomics.wait(answered, 0, 2, timeoutMs + 100)
   expect(await reply).toEqual({ status: 200, text: 'well' })

@@ -16,7 +16,7 @@ describe('C8: ids', () => {
     )
   })
 
-  test('C8: the later one sorts after the earlier one', () => {
+  test('C8: a later id sorts after an earlier one', () => {
     fc.assert(
       fc.property(prefixes, times, times, (prefix, one, other) => {
         fc.pre(one !== other)
@@ -32,13 +32,13 @@ describe('C8: ids', () => {
     const all = Array.from({ length: 2_000 }, () => bitsOf(newId('key', 0)).slice(42))
     for (let bit = 0; bit < 58; bit++) {
       const ones = all.filter((bits) => bits[bit] === '1').length
-      // A fair bit falls outside about once in 10^15 runs.
+      // A fair bit is outside these bounds about once in 10^15 runs.
       expect(ones).toBeGreaterThan(800)
       expect(ones).toBeLessThan(1_200)
     }
   })
 
-  test('C8: 100,000 of one millisecond are all different', () => {
+  test('C8: 100,000 ids of one millisecond are all different', () => {
     expect(new Set(Array.from({ length: 100_000 }, () => newId('node', 1))).size).toBe(100_000)
   })
 

@@ -21,7 +21,7 @@ const VALID: Record<string, string> = {
 }
 
 describe('NODE_RUNTIME=kubernetes', () => {
-  test('with everything it needs', () => {
+  test('is accepted with all the variables that it needs', () => {
     const { kubernetes, software, maxNodes } = readConfig(VALID)
     expect(kubernetes).toEqual({
       namespace: 'boltyard-nodes',
@@ -38,7 +38,7 @@ describe('NODE_RUNTIME=kubernetes', () => {
     expect(maxNodes).toBe(10_000)
   })
 
-  test('phoenixd needs no hub, and may be open to everyone: its nodes do not share a host', () => {
+  test('phoenixd needs no hub, and registration may be open: its nodes do not share a host', () => {
     const { SANDBOX_HUB, SANDBOX_HUB_NODE_TOKEN, SANDBOX_HUB_CONTROL_TOKEN, ...rest } = VALID
     const config = readConfig({ ...rest, NODE_SOFTWARE: 'phoenixd', REGISTRATION: 'open' })
     expect([config.kubernetes?.hub, config.registration]).toEqual([undefined, 'open'])

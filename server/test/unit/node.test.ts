@@ -20,7 +20,7 @@ const DEADLINES = { provisionMs: 300_000 }
 const running: Observed = { phase: 'running', nodeId: OURS, version: '0.8.0-sandbox' }
 const stranger: Observed = { phase: 'running', nodeId: THEIRS, version: '0.8.0-sandbox' }
 const exited: Observed = { phase: 'exited', reason: 'out of luck', isUntouched: true }
-/** Its data changed, or its state is unknown. */
+/** There is no proof that the process left the data untouched. */
 const exitedUnproved: Observed = { phase: 'exited', reason: 'out of luck', isUntouched: false }
 
 const restarting: Observed = { phase: 'restarting', reason: 'out of luck' }
@@ -35,7 +35,7 @@ type Given = {
   history?: Partial<History>
 }
 
-/** By default, a node of version 0.8.0 that was started a second ago, as its first run. */
+/** By default, decides about a ready node of version 0.8.0 whose first run started a second ago. */
 function decide(observed: Observed, given: Given = {}): Decision {
   const { state = 'running', version = '0.8.0', run = 1, status = 'ready', operation = null, updating = false } = given
   const facts: Facts = { lightningId: OURS, status, desired: { state, version, run }, operation, updating }
@@ -276,7 +276,7 @@ describe('by table', () => {
     for (let death = 1; death <= 12; death++) {
       const decision = decide(exited, { history: { exitsMs: exits } })
       waits.push(decision.recheckMs / 1_000)
-      // Always within the window, whatever their number.
+      // Keeps all exits within the period for which they count.
       exits = decision.history.exitsMs.map(() => NOW)
     }
     expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300])
@@ -308,7 +308,7 @@ describe('a start that was never recorded', () => {
     expect(decide({ phase: 'starting' }, { history: caughtUp }).step).toBe('none')
   })
 
-  test('what is recorded stays', () => {
+  test('what is already recorded does not change', () => {
     expect(withProcess(history(), { run: 1, version: '0.8.0' }, NOW)).toEqual(history())
     expect(withProcess(history(), undefined, NOW)).toEqual(history())
   })
@@ -373,7 +373,7 @@ describe('by property', () => {
       expect(['stopped', undefined]).toContain(shows?.status)
     }))
 
-  test('unknown changes nothing', () =>
+  test('an unknown state changes nothing', () =>
     always((decision, _facts, { phase }, before) => {
       if (phase !== 'unknown') return
       const { step, history: after, recheckMs, ...rest } = decision

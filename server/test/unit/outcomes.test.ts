@@ -56,7 +56,7 @@ test('C38, MPP 40, L402 55: a wrong credential reveals nothing about the payment
   }
 })
 
-test('C45: a single use can be claimed if it is free, again by the request that has it, and by no other', () => {
+test('C45: a single-use payment can be claimed if it is free, and again only by the request that has claimed it', () => {
   expect(DELIVERIES).toHaveLength(24)
   for (const facts of DELIVERIES.filter(({ use }) => use === 'single')) {
     const { delivery, holder, hasReleased } = facts
@@ -65,7 +65,7 @@ test('C45: a single use can be claimed if it is free, again by the request that 
   }
 })
 
-test('C45, L402 61: a reusable one is never refused, and claimed by the first', () => {
+test('C45, L402 61: a reusable payment is never refused, and the first request claims it', () => {
   for (const facts of DELIVERIES.filter(({ use }) => use === 'reusable'))
     expect(deliveryOutcome(facts)).toBe(facts.delivery === 'none' ? 'claim_for_good' : 'deliver_again')
 })

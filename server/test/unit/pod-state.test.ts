@@ -88,12 +88,12 @@ describe('C25: evidence that a pod never touched the data', () => {
     expect(wasNeverUsed(one)).toBe(false)
   })
 
-  test('a pod that runs does not even seem unused', () => {
+  test('a pod that runs does not count as unused', () => {
     expect(seemsUnused(pod({ state: { running: {} } }))).toBe(false)
   })
 })
 
-test('names: a restored claim is counted up, and a copy is named after its claim and version', () => {
+test('names: each restored claim has the next number, and a copy is named after its claim and version', () => {
   expect([nextClaimName('n-a'), nextClaimName('n-a-r1'), nextClaimName('n-a-r9')]).toEqual(['n-a-r1', 'n-a-r2', 'n-a-r10'])
   expect(snapshotName('n-a-r1', '0.8.0')).toBe('n-a-r1-0.8.0')
   expect(snapshotName('n-a', '1.0.0+Build_7.')).toBe('n-a-1.0.0-build-7')

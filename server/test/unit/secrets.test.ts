@@ -58,7 +58,7 @@ describe('C17: secrets at rest', () => {
     for (const text of all) expect(text).not.toContain(Buffer.from('abandon').toString('hex'))
   })
 
-  test('C17: every purpose and master key have their own derived key, which is always the same', () => {
+  test('C17: each pair of purpose and master key has its own derived key, which is always the same', () => {
     fc.assert(
       fc.property(keys, keys, contexts, contexts, (one, other, purpose, another) => {
         fc.pre(!one.equals(other) && purpose !== another)
