@@ -14,14 +14,14 @@ const ADDRESS = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
 const LNURL = 'https://example.com/lnurl?tag=withdrawRequest'
 
 type Form = Record<string, string>
-/** `passes`: the status for an authorized caller, which is only reached with the password. */
+/** `passes`: the status for a caller with the right password. */
 type Endpoint = { verb: 'GET' | 'POST'; path: string; access: 'F' | 'L'; form?: Form; passes: number }
 
 let node: TestNode
 let invoice = ''
 const offer = encodeOffer({ nodeId: `02${HASH}` })
 
-/** All HTTP endpoints; the websocket needs an upgrade and is separate. */
+/** All HTTP endpoints except the websocket, which needs an upgrade. */
 const ENDPOINTS: Endpoint[] = [
   { verb: 'GET', path: '/getinfo', access: 'L', passes: 200 },
   { verb: 'GET', path: '/getbalance', access: 'L', passes: 200 },
@@ -64,7 +64,7 @@ const ENDPOINTS: Endpoint[] = [
 /** The eight endpoints of S03. */
 const FULL_ONLY = ENDPOINTS.filter(({ access }) => access === 'F')
 const FOR_BOTH = ENDPOINTS.filter(({ access }) => access === 'L')
-/** The two that never return 400: one reads no body, the other turns every failure into a 200. */
+/** Leaves out the two that never return 400: /export reads no body, and /sendtoaddress turns every failure into a 200. */
 const READING_A_FORM = ENDPOINTS.filter(({ verb, path }) => verb === 'POST' && path !== '/export' && path !== '/sendtoaddress')
 
 beforeAll(async () => {
@@ -98,11 +98,11 @@ const UPGRADE = {
 }
 
 describe('access', () => {
-  test.each(ENDPOINTS)('S01: $verb $path without credentials is 401 with the sentence and the challenge', async (endpoint) => {
+  test.each(ENDPOINTS)('S01: $verb $path without credentials is 401 with phoenixd’s message and challenge', async (endpoint) => {
     expectUnauthorized(await call(endpoint))
   })
 
-  test('S01 P23: so is the upgrade to /websocket, but without credentials there is no WWW-Authenticate', async () => {
+  test('S01 P23: an upgrade to /websocket without credentials is 401, too, but without WWW-Authenticate', async () => {
     const answer = await send(node.port, 'GET', '/websocket', { headers: UPGRADE })
     expectSentence(answer, 401, UNAUTHORIZED)
     expect(answer.headers).not.toHaveProperty('www-authenticate')
@@ -136,7 +136,7 @@ describe('access', () => {
     ['nothing after Basic', 'Basic'],
     ['an empty header', ''],
     ['the token of the controls', basic(CONTROL_TOKEN)],
-  ])('S01: %s is 401, for a reader and for a payer', async (_name, authorization) => {
+  ])('S01: %s is 401, on an endpoint that reads and on one that pays', async (_name, authorization) => {
     for (const endpoint of [...FOR_BOTH.slice(0, 1), ...FULL_ONLY.slice(0, 1)])
       expectUnauthorized(await call(endpoint, authorization))
   })
@@ -261,7 +261,7 @@ describe('errors', () => {
     expect(() => answer.json()).toThrow(SyntaxError)
   })
 
-  test('S07: so is the 404 of a payment that does not exist', async () => {
+  test('S07: the 404 of a payment that does not exist is text, too', async () => {
     expectSentence(await node.get(`/payments/incoming/${HASH}`), 404, 'Not found')
   })
 
@@ -303,7 +303,7 @@ describe('parameters', () => {
     },
   )
 
-  test('S09: a multipart body as curl -F writes it', async () => {
+  test('S09: a multipart body as written by curl -F is accepted', async () => {
     const lines = ['--XX', 'Content-Disposition: form-data; name="invoice"', '', invoice, '--XX--', '']
     const headers = { authorization: basic(FULL), 'content-type': 'multipart/form-data; boundary=XX' }
     const answer = await send(node.port, 'POST', '/decodeinvoice', { headers, body: lines.join('\r\n') })
@@ -329,7 +329,7 @@ describe('parameters', () => {
     expectSentence(await node.post(path, form), 400, `Request parameter ${name} is missing`)
   })
 
-  test('S10: /estimateliquidityfees lacks amountSat', async () => {
+  test('S10: /estimateliquidityfees without a query lacks amountSat', async () => {
     expectSentence(await node.get('/estimateliquidityfees'), 400, 'Request parameter amountSat is missing')
   })
 

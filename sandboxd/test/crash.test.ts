@@ -13,7 +13,7 @@ async function network() {
   return { hub, payer, payee }
 }
 
-/** The process with the crash point is restarted with it, dies there during the work, and is started again without it. */
+/** Restarts the process with the crash point, lets it die there during the work, and starts it again without the crash point. */
 async function dieAt<T>(who: TestHub | TestNode, point: string, work: () => Promise<T>): Promise<T | Error> {
   await who.daemon.kill()
   await who.start({ CRASH_AT: point })
@@ -44,7 +44,7 @@ describe('kill -9 between any two durable steps: the payment is made exactly onc
     const invoice = await payee.invoice({ amountSat: 1000 })
     const answer = await dieAt(parties[who], point, () => payer.pay(invoice.serialized))
     const row = await outgoing(payer, invoice.paymentHash)
-    // A caller of a surviving payer gets the response; a caller of a payer that died looks up the result.
+    // If the payer survived, its caller got the response. If the payer died, its caller has to look up the result.
     if (who === 'payer') expect(answer).toBeInstanceOf(Error)
     else expect(answer).toMatchObject({ paymentPreimage: row.preimage })
     expect(row.isPaid).toBe(true)
@@ -89,7 +89,7 @@ describe('a payer with an unknown outcome waits for the recipient', () => {
   test('a recipient that hangs leaves the payment pending, not failed; it settles when the recipient is back', async () => {
     const { payer, payee } = await network()
     const invoice = await payee.invoice({ amountSat: 1000 })
-    // Stopped, not dead: its port accepts the delivery, but there is no response.
+    // Suspended, not killed: the recipient's port accepts the delivery, but there is no response.
     payee.daemon.child.kill('SIGSTOP')
     const paying = payer.pay(invoice.serialized)
     const row = await eventually(async () => (await payer.get(`/payments/outgoingbyhash/${invoice.paymentHash}`)).json(), 'a row')
@@ -99,7 +99,7 @@ describe('a payer with an unknown outcome waits for the recipient', () => {
     expect((await payee.state()).balanceMsat).toBe(1_000_000)
   })
 
-  test('once an unsure payer is refused, a late copy of its delivery is refused too, even after a restart', async () => {
+  test('once a retried delivery is refused, a late copy of it is refused too, even after a restart', async () => {
     const { payer, payee } = await network()
     const invoice = await payee.invoice({ amountSat: 1000 })
     const decoded = (await payee.post('/decodeinvoice', { invoice: invoice.serialized })).json()

@@ -37,7 +37,7 @@ afterAll(() => {
   }
 })
 
-/** A web server that records what it receives and responds as the test demands. */
+/** A web server that records the requests it receives and responds as the test needs. */
 async function receiver(answer: RequestListener = (_request, response) => response.end(), host = '127.0.0.1'): Promise<Receiver> {
   const calls: Call[] = []
   const server = createServer(async (request, response) => {
@@ -65,7 +65,7 @@ const TO_LOOPBACK = { 'sandbox-webhook-loopback': 'true' }
 const hashesAt = ({ calls }: Receiver): string[] => calls.map(({ event }) => event.paymentHash)
 
 async function listen(node: TestNode, options: { headers?: Record<string, string>; protocols?: string[] }): Promise<any[]> {
-  // As a raw header, because the client would reject a response without a sub-protocol.
+  // Sent as a raw header, because with `protocols` the client would reject a response that names no sub-protocol.
   const protocols = options.protocols ? { 'sec-websocket-protocol': options.protocols.join(', ') } : {}
   const socket = new WebSocket(`ws://127.0.0.1:${node.port}/websocket`, { headers: { ...options.headers, ...protocols } })
   sockets.push(socket)
@@ -116,7 +116,7 @@ beforeAll(async () => {
 })
 
 describe('the websocket', () => {
-  test('S51: has one payment_received for each payment, with the fields that have a value', async () => {
+  test('S51: sends one payment_received for each payment, with the fields that have a value', async () => {
     const events = await listen(payee, { headers: { authorization: basic(FULL) } })
     const startedAt = Date.now()
     const plain = await paidInvoice(payee, { amountSat: 123 })
@@ -136,7 +136,7 @@ describe('the websocket', () => {
     expect(events).toHaveLength(3)
   })
 
-  test('S51: has nothing for an unpaid invoice, a refused payment, a sent payment or money from the faucet', async () => {
+  test('S51: sends nothing for an unpaid invoice, a refused payment, a sent payment or money from the faucet', async () => {
     const events = await listen(payer, { headers: { authorization: basic(LIMITED) } })
     const unpaid = await payer.invoice({ amountSat: 10 })
     expect((await hub.post('/pay', { invoice: unpaid.serialized, amountSat: 1 })).status).toBe(409)
@@ -183,7 +183,7 @@ describe('the websocket', () => {
     { title: 'S52: another password as sub-protocol', protocols: ['f'.repeat(63)] },
     { title: 'the webhook secret', protocols: [WEBHOOK_SECRET] },
     { title: 'the control token', protocols: ['c'.repeat(64)] },
-  ])('$title does not: 401 with the sentence', async ({ protocols, headers }) => {
+  ])('$title does not open it: 401 with phoenixd’s message', async ({ protocols, headers }) => {
     const refusal = await refusalOf(payee, protocols, headers)
     expect(refusal.status).toBe(401)
     expect(refusal.text).toBe('Invalid authentication (use basic auth with the http password set in phoenix.conf)')
@@ -324,7 +324,7 @@ describe('webhooks', () => {
   })
 
   test('a hanging receiver delays only its own calls', async () => {
-    // Each of its calls takes 10 s: together, longer than we wait for the calls of another receiver.
+    // Each call to the hanging receiver takes 10 s, so all of them take longer than the test waits for the other receivers.
     hangingHashes = []
     for (let count = 0; count < 20; count++) hangingHashes.push(await paidInvoice(hooked, { webhookUrl: hanging.url }))
     await eventually(() => hangingHashes.every((hash) => hashesAt(global1).includes(hash)), 'the other calls')
@@ -339,12 +339,12 @@ describe('webhooks', () => {
     const decimal = elsewhere.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
     let everywhere: Receiver
     let guarded: TestNode
-    /** As the service starts its nodes. */
+    /** A node with the options that the service uses for its nodes. */
     let strict: TestNode
 
     beforeAll(async () => {
       everywhere = await receiver(undefined, '0.0.0.0')
-      // Host names cannot be real in a test, so this process uses its own resolver.
+      // A test cannot rely on real host names, so the daemon uses a fake resolver.
       const resolver = join(temporaryDirectory(), 'resolver.cjs')
       writeFileSync(
         resolver,
@@ -393,7 +393,7 @@ describe('webhooks', () => {
     })
 
     test.each(['ftp://127.0.0.1/', 'file:///etc/passwd', 'data:text/plain,x', 'javascript:1'])(
-      '%s is no webhook: a line in the log and nothing else',
+      '%s is not called, and only causes a line in the log',
       async (webhookUrl) => {
         const before = failures()
         await paidInvoice(guarded, { webhookUrl })
@@ -402,7 +402,7 @@ describe('webhooks', () => {
     )
 
     test.each(['127.0.0.1', '2130706433', '[::ffff:127.0.0.1]', 'loopback.test', 'localhost'])(
-      'security 12: %s is not called unless that is switched on',
+      'security 12: %s is not called unless loopback is enabled',
       async (host) => {
         const here = await receiver()
         const before = failures(strict)
@@ -433,7 +433,7 @@ describe('webhooks', () => {
       expect(hashesAt(here)).toEqual([paymentHash])
     })
 
-    test("the service's callback is called wherever it is, and only its own origin", async () => {
+    test("the service's callback may have any address, but no other origin at that address is called", async () => {
       const service = await receiver(undefined, '0.0.0.0')
       const conf = { 'sandbox-callback': `http://${elsewhere}:${service.port}/any/path` }
       const node = await new TestNode({ hub, conf }).start()

@@ -32,8 +32,8 @@ export function temporaryDirectory(): string {
 }
 
 /**
- * Below the system's ephemeral ports, and below those of the service's nodes (from 20000) and hub (from 19000): a daemon that is killed and
- * restarted must find its port free. One thousand ports per test worker.
+ * Outside the system's ephemeral ports and those of the service's nodes (from 20000) and hub (from 19000), because a daemon that is killed
+ * and restarted must find its port free. Each test worker has one thousand ports.
  */
 let nextPort = 10_000 + (Number(process.env.VITEST_POOL_ID ?? 0) % 9) * 1_000 + (process.pid % 500)
 export async function freePort(): Promise<number> {
@@ -103,7 +103,7 @@ export class Daemon {
     daemons.add(this)
   }
 
-  /** Waits for the first match in its output. Fails if it exits without one. */
+  /** Waits for the first match in the daemon's output. Fails if the daemon exits without one. */
   async printed(pattern: RegExp): Promise<RegExpExecArray> {
     let gone = false
     void this.exited.then(() => {

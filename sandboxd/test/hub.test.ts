@@ -47,7 +47,7 @@ describe('the hub’s wallet and faucet', () => {
     expect((await payee.state()).balanceMsat).toBe(before + 250_000)
   })
 
-  test('security 23: nor does anyone who asks while it is being paid', async () => {
+  test('security 23: no one else gets the preimage by asking while the invoice is being paid, either', async () => {
     const invoice = await payee.invoice({ amountSat: 250 })
     await payee.control('answers', { answers: 'hang' })
     const first = hub.post('/pay', { invoice: invoice.serialized, payer: 'ann' })
@@ -109,7 +109,7 @@ describe('the hub’s two tokens', () => {
     expect((await hub.post('/register', { nodeId: payee.nodeId, controlPort: 1, controlToken: 'x' })).status).toBe(401)
   })
 
-  test('the first start generates both in files only the owner can read, and the line a node needs', async () => {
+  test('the first start generates both tokens, and the line that a node needs, in files that only the owner can read', async () => {
     const dataDir = join(temporaryDirectory(), 'hub')
     const daemon = new Daemon({ args: ['hub', `--datadir=${dataDir}`, '--http-bind-port=0'] })
     const [, port] = await daemon.printed(/listening on http:\/\/127\.0\.0\.1:(\d+)/)
@@ -125,8 +125,8 @@ describe('the hub’s two tokens', () => {
   })
 })
 
-describe('without the hub', () => {
-  test('payments fail as if the recipient were offline, and nothing else stops; all works again when it returns', async () => {
+describe('while the hub is down', () => {
+  test('payments fail as if the recipient were offline, and everything else works; payments work again when the hub is back', async () => {
     const invoice = await payee.invoice({ amountSat: 10 })
     await hub.daemon.kill()
     expect((await payer.pay(invoice.serialized)).reason).toBe('recipient node is offline or unreachable')
@@ -146,7 +146,7 @@ describe('without the hub', () => {
   })
 })
 
-describe('faults, through the hub as the operator sets them', () => {
+describe('faults that the operator sets through the hub', () => {
   const fault = (node: TestNode, name: string) => hub.post(`/nodes/${node.nodeId}/fault`, { fault: name })
 
   test('crash: the node dies by SIGKILL and loses nothing', async () => {
@@ -158,7 +158,7 @@ describe('faults, through the hub as the operator sets them', () => {
     expect((await node.incoming(invoice.paymentHash)).isPaid).toBe(false)
   })
 
-  test('hang: responses wait until it ends; controls keep working', async () => {
+  test('hang: responses wait until the fault ends; controls keep working', async () => {
     const node = await new TestNode({ hub }).start()
     await fault(node, 'hang')
     let answered = false
@@ -189,7 +189,7 @@ describe('faults, through the hub as the operator sets them', () => {
     expect(performance.now() - started).toBeGreaterThan(9_900)
   })
 
-  test('peer_down: cannot pay or be paid, shows balance 0, still creates invoices; none restores it', async () => {
+  test('peer_down: the node cannot pay or be paid, shows balance 0 and still creates invoices; the fault "none" ends this', async () => {
     const node = await new TestNode({ hub }).start()
     await hub.fund(node, 5000)
     await fault(node, 'peer_down')

@@ -108,7 +108,7 @@ describe('channels', () => {
 })
 
 describe('how JSON is written', () => {
-  /** All JSON responses, each with as few values as possible. */
+  /** All JSON responses, each with as many fields without a value as possible. */
   const answers: [what: string, text: string][] = []
 
   beforeAll(async () => {

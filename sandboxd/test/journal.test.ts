@@ -31,7 +31,7 @@ async function recordsIn<R>(path: string): Promise<R[]> {
 
 const newPath = (): string => join(temporaryDirectory(), 'journal.db')
 
-/** A closed journal with one line for each of these. */
+/** Writes and closes a journal with these lines. Returns its path. */
 async function journalOf(...lines: unknown[][]): Promise<string> {
   const path = newPath()
   const { journal } = await openList(path)
@@ -200,7 +200,7 @@ describe('the compact form', () => {
     feeMsat: fc.integer({ min: 0, max: 5_000 }),
     capacitySat: fc.option(fc.integer({ min: 0, max: 10_000_000 })),
     flag: fc.boolean(),
-    // 0: several events in one millisecond.
+    // With 0, several events happen in one millisecond.
     laterMs: fc.constantFrom(0, 0, 1, 1000),
   })
   type Step = typeof step extends fc.Arbitrary<infer T> ? T : never

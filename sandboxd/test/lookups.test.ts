@@ -145,7 +145,7 @@ describe('one incoming payment', () => {
   })
 
   test.each(['0'.repeat(63), '0'.repeat(65), 'x'.repeat(64), '00', '%20', `0x${'0'.repeat(62)}`])(
-    'S35: %s is no hash',
+    'S35: %s is not a hash',
     async (hash) => {
       for (const path of ['/payments/incoming/', '/payments/outgoingbyhash/']) {
         const answer = await payee.get(path + hash)
@@ -162,7 +162,7 @@ describe('one incoming payment', () => {
 })
 
 describe('the list of incoming payments', () => {
-  /** One second apart; every third is paid, in reverse order of creation. */
+  /** The number of invoices. They are created one second apart, and every third is paid, in reverse order of creation. */
   const COUNT = 30
   let shop: TestNode
   const created: string[] = []
@@ -186,7 +186,7 @@ describe('the list of incoming payments', () => {
 
   const newest = (list: string[]): string[] => list.toReversed()
 
-  test('S36: by default only what was received, the last received first', async () => {
+  test('S36: by default, the list has only received payments, the last received first', async () => {
     const list = await incomingOf(shop)
     expect(hashes(list)).toEqual(newest(paid))
     expect(list.every(({ isPaid }) => isPaid)).toBe(true)
@@ -194,7 +194,7 @@ describe('the list of incoming payments', () => {
     expect(hashes(await incomingOf(shop, '?all=nonsense'))).toEqual(newest(paid))
   })
 
-  test('S36: all=true shows the unpaid too, the last created first; 20 of them', async () => {
+  test('S36: all=true also lists unpaid invoices, the last created first, up to 20', async () => {
     const list = await incomingOf(shop, '?all=true')
     expect(hashes(list)).toEqual(newest(created).slice(0, 20))
     expect(list.filter(({ isPaid }) => isPaid).length).toBeGreaterThan(0)
@@ -239,7 +239,7 @@ describe('the list of incoming payments', () => {
     expect(await incomingOf(shop, '?all=true&externalId=customer')).toEqual([])
   })
 
-  test('S36: from and to are inclusive, in ms; of the creation with all=true', async () => {
+  test('S36: from and to are inclusive, in ms; with all=true they apply to the creation', async () => {
     const times = (await incomingOf(shop, '?all=true&limit=-1')).reverse().map(({ createdAt }) => createdAt)
     expect(new Set(times).size).toBe(COUNT)
     const between = async (from: number, to: number): Promise<string[]> =>
@@ -253,7 +253,7 @@ describe('the list of incoming payments', () => {
     expect(await between(0, Math.floor(times[0] / 1000))).toEqual([])
   })
 
-  test('S36: from and to are of the receipt without all', async () => {
+  test('S36: without all, from and to apply to the receipt', async () => {
     const times = (await incomingOf(shop)).reverse().map(({ completedAt }) => completedAt)
     expect(new Set(times).size).toBe(paid.length)
     const between = async (from: number, to: number): Promise<string[]> =>

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { basic, FULL, send, startNetwork, type TestNode } from './harness.ts'
 
-/** The behavior of a running phoenixd 0.8.0 where it differs from its documentation and source. P… are the lines in the contract. */
+/** The behavior of a running phoenixd 0.8.0 where it differs from its documentation and source. P1, P2 … are lines of the contract. */
 
 let payer: TestNode
 let payee: TestNode
@@ -192,7 +192,7 @@ describe('P1: concurrent refused payments that get no response', () => {
 describe('the bytes of HTTP', () => {
   const AUTHORIZATION = `Authorization: ${basic(FULL)}\r\n`
 
-  /** Everything received until the other side closes. */
+  /** Sends these bytes and returns everything received until the other side closes. */
   async function raw(bytes: string): Promise<string> {
     const socket = connect(payee.port, '127.0.0.1')
     let text = ''
@@ -218,22 +218,22 @@ describe('the bytes of HTTP', () => {
     const [line, ...headers] = headOf(text)
     expect(line).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
     expect(headers.map((header) => header.split(':')[0]).sort()).toEqual(names)
-    // The first got a response and the connection stayed open for the second.
+    // Two responses show that the connection stayed open after the first.
     expect(text.match(/HTTP\/1\.1 \d{3} /g)).toHaveLength(2)
   })
 
-  test('a wrong password is challenged under the usual name', async () => {
+  test('a request without a password is challenged in the WWW-Authenticate header, with this spelling', async () => {
     const text = await raw('GET /getinfo HTTP/1.1\r\nConnection: close\r\n\r\n')
     expect(headOf(text)).toContain('WWW-Authenticate: Basic realm="Ktor Server", charset=UTF-8')
   })
 
-  test('neither Host nor HTTP/1.1 is needed, and HTTP/1.0 keeps the connection when it is asked to', async () => {
+  test('neither Host nor HTTP/1.1 is needed, and an HTTP/1.0 connection stays open on request', async () => {
     const keep = `GET /getbalance HTTP/1.0\r\nConnection: keep-alive\r\n${AUTHORIZATION}\r\n`
     const text = await raw(`${keep}GET /getbalance HTTP/1.0\r\n${AUTHORIZATION}\r\n`)
     expect(text.match(/HTTP\/1\.\d 200 /g)).toHaveLength(2)
   })
 
-  test('a path is taken as it stands', async () => {
+  test('a path is not normalized', async () => {
     expect((await raw(`GET /x/../getbalance HTTP/1.1\r\nConnection: close\r\n${AUTHORIZATION}\r\n`)).slice(0, 12)).toBe(
       'HTTP/1.1 404',
     )

@@ -33,7 +33,7 @@ async function expectRefusal(args: string[], conf: string, message: string | Reg
   expect(daemon.stdout).toBe('')
 }
 
-/** Every phoenixd option that takes a value, with the result of a valid one. */
+/** Every phoenixd option that takes a value, with a valid value and its result. */
 const GOOD: { name: string; value: string; comesTo: Partial<Options> }[] = [
   { name: 'chain', value: 'regtest', comesTo: {} },
   { name: 'mempool-space-url', value: 'https://mempool.example', comesTo: {} },
@@ -116,7 +116,7 @@ describe('valid values are accepted', () => {
     expect(optionsOf([], 'silent=true').verbosity).toBe('default')
   })
 
-  test('--seed-path=<file> and --seed are one or the other', () => {
+  test('--seed-path=<file> and --seed exclude each other', () => {
     expect(() => optionsOf(['--seed=any words', '--seed-path=/elsewhere'])).toThrow('--seed cannot be used with --seed-path')
   })
 
@@ -163,7 +163,7 @@ describe.concurrent('invalid values are refused with one line, exit code 1 and n
     expect(() => optionsOf([], `${name}=${value}`)).toThrow(new RegExp(`^Error: invalid value: .*${says.source}`, 'm'))
   })
 
-  /** One of each option with the real process. */
+  /** The real process is tested with only one invalid value for each option, because starting it takes long. */
   const oneEach = BAD.filter(({ name }, index) => BAD.findIndex((other) => other.name === name) === index)
   test.each(oneEach)('--$name=$value ends the daemon, on the command line and in the file', async ({ name, value, says }) => {
     await Promise.all([
@@ -176,7 +176,7 @@ describe.concurrent('invalid values are refused with one line, exit code 1 and n
     await expectRefusal(['--chain=testnet'], '', /^invalid value for --chain: invalid choice: testnet/)
   })
 
-  test('--max-absolute-fee names what replaced it, and nothing else', async () => {
+  test('the error for --max-absolute-fee names only the option that replaced it', async () => {
     const sentence = '--max-absolute-fee is deprecated, use --max-mining-fee instead'
     expect(() => optionsOf([], 'max-absolute-fee=1000')).toThrow(sentence)
     const daemon = new Daemon({ args: ['--max-absolute-fee=1000'], env: { PHOENIX_DATADIR: temporaryDirectory() } })
@@ -211,7 +211,7 @@ describe.concurrent('invalid values are refused with one line, exit code 1 and n
     await expectRefusal([], `${key}=${value}`, says)
   })
 
-  test('a secret on the command line is not repeated in the complaint about another option', async () => {
+  test('a secret on the command line is not repeated in the error about another option', async () => {
     const daemon = new Daemon({ args: ['--http-password=hunter2', '--chain=mainnet'] })
     expect((await daemon.exited).code).toBe(1)
     expect(daemon.stderr).not.toContain('hunter2')

@@ -7,9 +7,9 @@ import { decodeOffer, encodeOffer } from '../src/lightning/offer.ts'
 import { type Answer, LIMITED, readText, startNetwork, type TestHub, TestNode } from './harness.ts'
 
 let hub: TestHub
-/** Has money and a channel. */
+/** A node with money and a channel. */
 let rich: TestNode
-/** Has neither. */
+/** Has neither money nor a channel. */
 let poor: TestNode
 
 beforeAll(async () => {
@@ -34,7 +34,7 @@ describe('offers', () => {
     expect((await rich.get('/getoffer')).text).not.toBe(offer.text)
   })
 
-  test('createoffer is another offer each time', async () => {
+  test('createoffer returns a different offer each time', async () => {
     const offers = await Promise.all([1, 2, 3].map(() => poor.post('/createoffer')))
     for (const offer of offers) expectText(offer, 200, /^lno1[qpzry9x8gf2tvdw0s3jn54khce6mua7l]+$/)
     expect(new Set([...offers.map(({ text }) => text), (await poor.get('/getoffer')).text]).size).toBe(4)
@@ -73,7 +73,7 @@ describe('offers', () => {
     expectText(long, 400, 'Request parameter description is too long (max 128 characters)')
   })
 
-  test.each(['', 'abc', 'lno1', 'lno1qqqq', 'lno1bbbb', 'lnbcrt1qqqq', 'LNO1pqps7'])('%j is no offer', async (offer) => {
+  test.each(['', 'abc', 'lno1', 'lno1qqqq', 'lno1bbbb', 'lnbcrt1qqqq', 'LNO1pqps7'])('%j is not an offer', async (offer) => {
     expectText(await rich.post('/decodeoffer', { offer }), 400, malformed('offer', 'offer'))
     expectText(await rich.post('/payoffer', { offer, amountSat: 1 }), 400, malformed('offer', 'offer'))
   })
@@ -110,7 +110,7 @@ describe('offers', () => {
     .map((pieces) => pieces.reduce((text, piece) => (text.length + piece.length <= 128 ? text + piece : text), ''))
   const nodeId = `02${'79'.repeat(32)}`
 
-  test('what is encoded as an offer is read back', () => {
+  test('an encoded offer decodes to the same values', () => {
     const property = fc.property(
       fc.option(fc.integer({ min: 0, max: 281_474_976_710_655 }), { nil: undefined }),
       texts,
@@ -164,7 +164,7 @@ describe('addresses and links outside the sandbox', () => {
   )
 
   test.each([{}, { address: '' }, { address: 'alice' }, { address: 'a@b@c' }])(
-    'paylnaddress with %j wants username@domain, also when the address is missing',
+    'paylnaddress with %j asks for username@domain, even if the address is missing',
     async (form) => {
       const answer = await rich.post('/paylnaddress', { amountSat: 1, ...(form as Record<string, string>) })
       expectText(answer, 400, malformed('address', 'username@domain'))
@@ -263,7 +263,7 @@ describe('the chain', () => {
     for (const node of [rich, poor]) expectText(await node.post('/sendtoaddress', form as Record<string, string>), 200, text)
   })
 
-  test.each(ADDRESSES)('sendtoaddress knows the address %s and fails with a 200', async (address) => {
+  test.each(ADDRESSES)('sendtoaddress accepts the address %s and fails with a 200', async (address) => {
     const form = { amountSat: 1000, address, feerateSatByte: 1 }
     expectText(await poor.post('/sendtoaddress', form), 200, 'no channel available')
     const before = await rich.balance()
@@ -273,7 +273,7 @@ describe('the chain', () => {
     expect(await rich.balance()).toEqual(before)
   })
 
-  test.each(FOREIGN)('%j is no address of this chain', async (address) => {
+  test.each(FOREIGN)('%j is not an address of this chain', async (address) => {
     expectText(await rich.post('/sendtoaddress', { amountSat: 1, address, feerateSatByte: 1 }), 200, 'Invalid address')
     const closing = await rich.post('/closechannel', { channelId: await channelId(), address, feerateSatByte: 1 })
     expectText(closing, 400, 'Invalid address')
@@ -418,7 +418,7 @@ describe('export', () => {
     expect(rows[3]).toMatchObject({ amount_msat: '-784108', service_fee_msat: '7108' })
   })
 
-  test('from and to, in ms and inclusive, choose the rows', async () => {
+  test('from and to, in ms and inclusive, select the rows', async () => {
     const received = (await shop.get('/payments/incoming')).json().reverse()
     expect(received).toHaveLength(3)
     const { rows } = await exported(`?from=${received[1].completedAt}&to=${received[2].completedAt}`)
@@ -427,7 +427,7 @@ describe('export', () => {
     expect((await exported('?to=1')).rows).toEqual([])
   })
 
-  test('of a node without payments is a header', async () => {
+  test('of a node without payments has only the header', async () => {
     const fresh = await new TestNode().start()
     const path = (await fresh.post('/export')).text.split(' exported to ')[1] ?? ''
     expect(readText(path)).toBe(`${HEADER}\n`)

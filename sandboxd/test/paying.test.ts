@@ -195,7 +195,7 @@ describe('looking up an outgoing payment', () => {
     expect(byId.completedAt).toBeGreaterThanOrEqual(byId.createdAt)
   })
 
-  test('S49: a failed attempt has isPaid false and completedAt; a later success is the better attempt', async () => {
+  test('S49: a failed attempt has isPaid false and completedAt; after a later success, the lookup by hash returns the success', async () => {
     const invoice = await payee.invoice({ amountSat: 10 })
     await payer.pay(invoice.serialized, { amountSat: 9 })
     const failed = (await payer.get(`/payments/outgoingbyhash/${invoice.paymentHash}`)).json()
@@ -227,7 +227,7 @@ describe('looking up an outgoing payment', () => {
 })
 
 describe('a payment that takes long', () => {
-  test('S50: held, it hangs, shows as pending, blocks a second one, and a restart resolves it', async () => {
+  test('S50: a held payment hangs, shows as pending and blocks a second one, and a restart resolves it', async () => {
     const invoice = await payee.invoice({ amountSat: 30 })
     const [before = 0] = await moneyOf(payer)
     await payer.control('payments', { payments: 'hold' })
@@ -250,7 +250,7 @@ describe('a payment that takes long', () => {
     expect((await payee.incoming(invoice.paymentHash)).isPaid).toBe(true)
   })
 
-  test('S50: released, the held payment goes through and its caller gets the answer', async () => {
+  test('S50: when a held payment is released, it succeeds and its caller gets the answer', async () => {
     const invoice = await payee.invoice({ amountSat: 30 })
     await payer.control('payments', { payments: 'hold' })
     const held = payer.pay(invoice.serialized)

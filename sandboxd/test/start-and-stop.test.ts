@@ -43,7 +43,7 @@ const valueIn = (dataDir: string, key: string): string =>
   new RegExp(`^${key}=(.*)$`, 'm').exec(readText(join(dataDir, 'phoenix.conf')))?.[1] ?? ''
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 
-/** A daemon without the harness's prepared files; resolves when it reports that it is ready. */
+/** Starts a daemon without the files that the harness prepares. Resolves when the daemon reports that it is ready. */
 async function firstRun(setup: {
   dataDir: string
   args?: string[]
@@ -60,8 +60,8 @@ async function firstRun(setup: {
   return { daemon, port }
 }
 
-describe.concurrent('S12: the port is closed until the peer is there', () => {
-  /** The port is closed, and still closed after the daemon has retried its peer. */
+describe.concurrent('S12: the port is closed until the peer is connected', () => {
+  /** Expects the port to be closed, and to stay closed after the daemon has retried its peer. */
   async function expectToWait(node: TestNode): Promise<void> {
     await eventually(() => /no lightning peer yet: /.test(logOf(node.dataDir)), 'the first try to fail')
     for (const until = Date.now() + 700; Date.now() < until; await pause(50)) expect(await isClosed(node.port)).toBe(true)
@@ -73,7 +73,7 @@ describe.concurrent('S12: the port is closed until the peer is there', () => {
     expect((await node.get('/getinfo')).status).toBe(200)
   }
 
-  test('S12: sandbox-peer=down in the file holds it closed, peer up opens it', async () => {
+  test('S12: sandbox-peer=down in the file keeps the port closed, and the control that connects the peer opens it', async () => {
     const node = await new TestNode({ conf: { 'sandbox-peer': 'down' } }).launch()
     await expectToWait(node)
     expect((await node.control('peer', { peer: 'up' })).status).toBe(200)
@@ -193,12 +193,12 @@ describe.concurrent('where the seed comes from', () => {
     expect(existsSync(join(dataDir, 'seed.dat'))).toBe(false)
   })
 
-  test('--seed is not checked to be BIP39, as phoenixd does not', async () => {
+  test('--seed need not be BIP39, as in phoenixd', async () => {
     const { daemon } = await firstRun({ dataDir: temporaryDirectory(), args: ['--seed=no such words'] })
     expect(daemon.stdout).toMatch(/nodeid: 0[23][0-9a-f]{64}\n/)
   })
 
-  test('--seed-path names the file, whether it is there or has to be made', async () => {
+  test('--seed-path names the file, whether it exists or has to be created', async () => {
     const elsewhere = join(temporaryDirectory(), 'words')
     const dataDir = temporaryDirectory()
     const made = await firstRun({ dataDir, args: ['--agree-to-terms-of-service', `--seed-path=${elsewhere}`] })
@@ -301,7 +301,7 @@ describe.concurrent('what it prints', () => {
     expect(node.daemon.stderr).toBe('')
   })
 
-  test('S17: the address it names is the one it was given', async () => {
+  test('S17: the printed address is the configured one', async () => {
     const node = await new TestNode({ args: ['--http-bind-ip=127.0.0.3'] }).start()
     expect(node.daemon.stdout).toMatch(new RegExp(`listening on http://127\\.0\\.0\\.3:${node.port}\\n$`))
     expect(await isClosed(node.port)).toBe(true)
@@ -394,7 +394,7 @@ describe.concurrent('the questions of a first run', () => {
     expect(daemon.stdout.indexOf('Press any key')).toBeLessThan(daemon.stdout.indexOf('nodeid: '))
   })
 
-  test('another answer is asked again', async () => {
+  test('after any other answer, the question is repeated', async () => {
     const stdin = 'yes\nI UNDERSTAND\nI understand\nI understand\n\n'
     const { daemon } = await firstRun({ dataDir: temporaryDirectory(), args: [], stdin })
     expect(daemon.stdout.match(/Please type those exact words/g)).toHaveLength(2)

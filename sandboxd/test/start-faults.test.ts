@@ -63,7 +63,7 @@ describe.concurrent('a seed file that cannot be used', () => {
     await expectFault(startIn(dataDir), /^cannot read the seed file .*seed\.dat: illegal operation on a directory$/, 1)
   })
 
-  test('whose directory is not there', async () => {
+  test('whose directory does not exist', async () => {
     const daemon = startIn(temporaryDirectory(), ['--agree-to-terms-of-service', '--seed-path=/nonexistent/seed.dat'])
     await expectFault(daemon, /^cannot write the seed file \/nonexistent\/seed\.dat: no such file or directory$/, 1)
   })
@@ -76,13 +76,13 @@ describe.concurrent('a data directory that cannot be used', () => {
     await expectFault(startIn(dataDir), /^cannot read .*phoenix\.conf: illegal operation on a directory$/, 1)
   })
 
-  test('because a file has its name', async () => {
+  test('because it is a file', async () => {
     const path = join(temporaryDirectory(), 'file')
     writeFileSync(path, '')
     await expectFault(startIn(path), /file.*: (not a directory|file already exists)$/, 1)
   })
 
-  test('because a file is where its parent should be', async () => {
+  test('because its parent is a file', async () => {
     const path = join(temporaryDirectory(), 'file')
     writeFileSync(path, '')
     await expectFault(startIn(join(path, 'data')), /file.*: not a directory$/, 1)
@@ -94,7 +94,7 @@ describe.concurrent('a data directory that cannot be used', () => {
     await expectFault(startIn(path), /^cannot create the data directory .*link: no such file or directory$/, 1)
   })
 
-  test('because the place of its lock is taken by a directory', async () => {
+  test('because its lock file is a directory', async () => {
     const dataDir = temporaryDirectory()
     mkdirSync(join(dataDir, 'sandboxd.lock'))
     await expectFault(startIn(dataDir), /^cannot open .*sandboxd\.lock: illegal operation on a directory$/, 1)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { eventually, TestHub, TestNode } from './harness.ts'
 
-/** Ten times as many with FULL=1. */
+/** With FULL=1, there are ten times as many payments. */
 const SCALE = process.env.FULL === '1' ? 10 : 1
 const PAYMENTS = 200 * SCALE
 const FUNDED_SAT = 10_000_000
@@ -9,7 +9,7 @@ const KILLS_EACH = 3
 /** On a busy machine, a start takes longer than the pause between two kills. Without a limit, no payment would ever succeed. */
 const MOST_KILLS_EACH = 5 * SCALE
 
-/** A seeded generator, so that runs can be identified; the machine's timing is still not reproducible. */
+/** A seeded random generator: the printed seed identifies a run, although the machine's timing is not reproducible. */
 function generator(seed: number): () => number {
   let state = seed
   return () => {
@@ -26,7 +26,7 @@ async function payToTheEnd(payer: TestNode, invoice: { serialized: string; payme
     try {
       return 'paymentPreimage' in (await payer.pay(invoice.serialized)) ? 'sent' : 'failed'
     } catch {
-      // the payer died: the result is in its records
+      // The payer died, so the result must be looked up.
     }
     const row = await eventually(async () => {
       const answer = await payer.get(`/payments/outgoingbyhash/${invoice.paymentHash}`)
@@ -58,7 +58,7 @@ test(`${PAYMENTS} payments at once while payer, payee and hub are killed at rand
   const kills = new Map<object, number>()
   const torment = async (victim: TestHub | TestNode): Promise<void> => {
     const killed = (): number => kills.get(victim) ?? 0
-    // On a busy machine, the first kill would come before the first payment, and all others would find no recipient.
+    // Waits for some payments, because on a busy machine the first kill could come before any payment, and all would find no recipient.
     await eventually(() => arrived > PAYMENTS / 10, 'the first payments')
     for (let pauseMs = random() * 300; killed() < (over ? KILLS_EACH : MOST_KILLS_EACH); pauseMs = 300 + random() * 1_500) {
       await new Promise((resolve) => setTimeout(resolve, pauseMs))

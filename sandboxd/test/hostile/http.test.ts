@@ -14,7 +14,7 @@ describe('bodies that are too large', () => {
     expect([answer.status, answer.headers['content-type']]).toEqual([413, 'text/plain; charset=UTF-8'])
   })
 
-  test('200 MiB announced and sent as long as it is taken: 413 or cut off, never swallowed', async () => {
+  test('200 MiB are announced and sent: 413 or a closed connection, long before everything is read', async () => {
     const socket = connect(node.port, '127.0.0.1')
     socket.on('error', () => undefined)
     const chunks: Buffer[] = []
@@ -35,13 +35,13 @@ describe('bodies that are too large', () => {
     expect([0, 413]).toContain(statusOf(Buffer.concat(chunks).toString('latin1')))
   })
 
-  test('the same in pieces of unknown number: 413', async () => {
+  test('more than one MiB in chunks, without a content length: 413', async () => {
     const head = `POST /createinvoice HTTP/1.1\r\nHost: x\r\n${AUTHORIZATION}\r\nContent-Type: ${FORM}\r\nTransfer-Encoding: chunked\r\n\r\n`
     const chunk = `10000\r\n${'a'.repeat(0x10000)}\r\n`
     expect(statusOf(await raw(node.port, `${head}${chunk.repeat(17)}0\r\n\r\n`))).toBe(413)
   })
 
-  test('one MiB exactly is read', async () => {
+  test('exactly one MiB is accepted', async () => {
     const headers = { authorization: basic(FULL), 'content-type': FORM }
     const description = 'description=x&padding='
     const body = Buffer.from(description + 'a'.repeat(1024 * 1024 - description.length))
@@ -62,7 +62,7 @@ describe('bodies that are too large', () => {
 })
 
 describe('connections', () => {
-  test('three thousand that say nothing do not keep getinfo from answering', async () => {
+  test('three thousand silent connections do not keep getinfo from responding', async () => {
     const idle: Socket[] = []
     for (let batch = 0; batch < 30; batch++) {
       await Promise.all(
@@ -103,7 +103,7 @@ describe('connections', () => {
     },
     { title: 'a request that is answered', bytes: 'GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n' },
     { title: 'a request that is malformed', bytes: 'NONSENSE\r\n\r\n' },
-  ])('a hundred that break off by a reset after $title do no harm', async ({ bytes }) => {
+  ])('a hundred connections that are reset after $title do no harm', async ({ bytes }) => {
     await Promise.all(
       Array.from({ length: 100 }, async (_, index) => {
         const socket = connect(node.port, '127.0.0.1')
@@ -118,7 +118,7 @@ describe('connections', () => {
     )
   })
 
-  test('one that sends a request byte by byte gets its answer', async () => {
+  test('a client that sends its request byte by byte gets a response', async () => {
     const socket = connect(node.port, '127.0.0.1')
     socket.setNoDelay(true)
     const answered = once(socket, 'data')
@@ -131,7 +131,7 @@ describe('connections', () => {
   })
 })
 
-describe('what is not HTTP', () => {
+describe('input that is not HTTP', () => {
   test.each([
     { title: 'words', bytes: 'hello, is anybody there?\r\n\r\n' },
     { title: 'a TLS handshake', bytes: Buffer.from('16030100a5010000a10303', 'hex') },
@@ -170,7 +170,7 @@ describe('paths and headers', () => {
     const text = await raw(node.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n${AUTHORIZATION}\r\n${extra}Connection: close\r\n\r\n`)
     return { status: statusOf(text), body: text.slice(text.indexOf('\r\n\r\n') + 4) }
   }
-  /** Without chunk sizes. */
+  /** Cuts off the chunk sizes around the JSON. */
   const jsonOf = (body: string): any => JSON.parse(body.slice(body.indexOf('{'), body.lastIndexOf('}') + 1))
 
   const named = (texts: string[]): { name: string; text: string }[] =>
@@ -197,12 +197,12 @@ describe('paths and headers', () => {
       `/${'%2e%2e/'.repeat(1_000)}etc/passwd`,
       '/../../../../etc/passwd',
     ]),
-  )('$name is no endpoint', async ({ text: path }) => {
+  )('$name is not an endpoint', async ({ text: path }) => {
     expect(await get(path)).toEqual({ status: 404, body: 'Unknown endpoint (check api doc)' })
   })
 
   test.each(['getinfo', '?x=1', '/état', '/getinfo /getbalance', ''])(
-    'the target "%s" is malformed or no endpoint',
+    'the target "%s" is malformed or not an endpoint',
     async (target) => {
       expect([400, 404]).toContain((await get(target)).status)
     },
@@ -210,7 +210,7 @@ describe('paths and headers', () => {
 
   // Whether these match the endpoint is undefined, but they never cause a server error.
   test.each(['//getinfo', '///getinfo', '/./getinfo', '/%2e%2e/getinfo', '/%67etinfo', 'http://elsewhere/getinfo', '/getinfo#x'])(
-    '%s is getinfo or no endpoint',
+    '%s is either getinfo or not an endpoint',
     async (path) => {
       const { status, body } = await get(path)
       if (status === 200) expect(jsonOf(body).nodeId).toBe(node.nodeId)
@@ -247,7 +247,7 @@ describe('paths and headers', () => {
     { name: 'a type of no body', headers: 'Content-Type: text/plain\r\n' },
     { name: 'another origin', headers: 'Origin: http://evil.example\r\nReferer: http://evil.example/\r\n' },
     { name: 'a thousand cookies', headers: `Cookie: ${'a=b; '.repeat(1_000)}\r\n` },
-  ])('getinfo answers as ever to a request with $name', async ({ headers }) => {
+  ])('getinfo responds as usual to a request with $name', async ({ headers }) => {
     const { status, body } = await get('/getinfo', headers)
     expect([status, status === 200 && jsonOf(body).nodeId]).toEqual([200, node.nodeId])
   })
@@ -266,7 +266,7 @@ describe('paths and headers', () => {
       `Basic ${'QQ'.repeat(4_000)}`,
       FULL,
     ]),
-  )('the credentials $name open nothing', async ({ text: authorization }) => {
+  )('the credentials $name give no access', async ({ text: authorization }) => {
     expect((await send(node.port, 'GET', '/getinfo', { headers: { authorization } })).status).toBe(401)
   })
 })

@@ -77,7 +77,7 @@ describe('hostile parameters', () => {
     )
   })
 
-  test('createinvoice: what it makes, decodeinvoice can read', async () => {
+  test('createinvoice: decodeinvoice can read every invoice that it creates', async () => {
     const form = formOf({
       description: fc.string({ unit: 'grapheme', maxLength: 60 }),
       amountSat: fc.integer({ min: 0, max: 9_007_199_254_740 }).map(String),
@@ -150,7 +150,7 @@ describe('hostile parameters', () => {
     )
   })
 
-  test('bodies that are no form, whatever they are called', async () => {
+  test('bodies that are not forms, with any content type', async () => {
     const type = fc.constantFrom(
       FORM,
       `${FORM}; charset=utf-16`,
@@ -246,7 +246,7 @@ describe('the control port and the hub', () => {
     expect(answer.headers['content-type']).toBe('application/json')
   }
 
-  test.each(POSTS)('%s: a body that is no JSON object is 400', async (_name, door) => {
+  test.each(POSTS)('%s: a body that is not a JSON object is 400', async (_name, door) => {
     for (const body of ['[]', 'null', '1', '"text"', 'true', '{', 'x', '\0', '[{"amountSat":1}]', `${'['.repeat(10_000)}`]) {
       expectError(await call(door, body), 400)
     }
@@ -254,7 +254,7 @@ describe('the control port and the hub', () => {
 
   const WRONG: unknown[] = [null, true, false, 0, -1, 1.5, 1e300, 2 ** 53, '', ' ', 'x', '1', [], ['up'], {}, { toString: 1 }]
 
-  test.each(POSTS)('%s: any field of a wrong type or missing is 400', async (_name, door) => {
+  test.each(POSTS)('%s: a field that is missing or has the wrong type is 400', async (_name, door) => {
     for (const field of Object.keys(door.good)) {
       const wrong = WRONG.filter((value) => value !== door.good[field] && !isFine(field, value))
       for (const value of wrong) expectError(await call(door, JSON.stringify({ ...door.good, [field]: value })), 400)
@@ -270,7 +270,7 @@ describe('the control port and the hub', () => {
     return field === 'again' && typeof value === 'boolean'
   }
 
-  test.each(POSTS)('%s: without its token 401, by another method 405', async (_name, door) => {
+  test.each(POSTS)('%s: 401 without its token, 405 with another method', async (_name, door) => {
     const body = JSON.stringify(door.good)
     for (const token of [undefined, '', 'x', door.token().slice(1), `${door.token()}x`, FULL, LIMITED]) {
       expectError(await call(door, body, { token }), 401)
@@ -278,7 +278,7 @@ describe('the control port and the hub', () => {
     for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) expectError(await call(door, undefined, { method }), 405)
   })
 
-  test('the token of the nodes does not open what is for the operator, nor the other way round', async () => {
+  test('the nodes’ token gives no access to the operator’s routes, nor the other way round', async () => {
     for (const [name, door] of POSTS.filter(([name]) => name.startsWith('hub '))) {
       const other = /register|relay/.test(name) ? hub.controlToken : hub.nodeToken
       expectError(await call(door, JSON.stringify(door.good), { token: other }), 401)
@@ -286,7 +286,7 @@ describe('the control port and the hub', () => {
   })
 
   test.each(['/', '/funds', '/fund/', '//fund', '/getinfo', '/%66und', '/constructor', '/nodes/x/fund'])(
-    '%s is unknown to both: 404',
+    '%s is 404 at the control port and at the hub',
     async (path) => {
       for (const door of [control(path, {}), ofHub(path, {})]) expectError(await call(door, '{}', { path }), 404)
     },
@@ -299,7 +299,7 @@ describe('the control port and the hub', () => {
     }
   })
 
-  test('any JSON at any door is a 200, a 400 or a refusal, never an error of the server', async () => {
+  test('any JSON on any route is a 200, a 400 or a refusal, never a server error', async () => {
     const doors = POSTS.filter(([name]) => !/fault|peer|answers|explorer|payments|register/.test(name))
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...doors), fc.jsonValue(), fc.boolean(), async ([, door], value, mixed) => {
@@ -310,7 +310,7 @@ describe('the control port and the hub', () => {
     )
   })
 
-  test('the passwords of the API open no control, and no control is in the API', async () => {
+  test('the API’s passwords give no access to the controls, and the API has no controls', async () => {
     for (const authorization of [basic(FULL), `Bearer ${FULL}`, `Bearer ${LIMITED}`]) {
       expect((await send(node.controlPort, 'GET', '/state', { headers: { authorization } })).status).toBe(401)
     }

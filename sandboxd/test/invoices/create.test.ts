@@ -132,7 +132,7 @@ describe('creating an invoice', () => {
     ['P9', { expirySeconds: '-1' }, 'String index out of range: -1'],
     ['P9', { expirySeconds: '-100' }, 'String index out of range: -3'],
     ['P9', { expirySeconds: '-9223372036854775808' }, 'String index out of range: -8'],
-    // phoenixd continues with overflowed numbers here.
+    // In these cases, phoenixd would create an invoice with overflowed numbers.
     ['P7', { amountSat: '9223372036854775' }, 'amount is not valid'],
     ['P10', { expirySeconds: '9223372036854775807' }, 'expiry is not valid'],
   ])('%s: %j is 500 and makes no invoice', async (_rule, form, text) => {
@@ -142,14 +142,14 @@ describe('creating an invoice', () => {
     expect(await invoicesOf()).toHaveLength(before)
   })
 
-  test('all parameters are looked at before the amount is judged', async () => {
+  test('all parameters are parsed before the amount is checked', async () => {
     const amountSat = '2100000000000000'
     expect((await create({ amountSat })).text).toBe(sentence)
     expect((await create({ amountSat, description: 'x'.repeat(129) })).status).toBe(400)
     expect((await create({ amountSat, description: 'x', expirySeconds: 'soon' })).status).toBe(400)
   })
 
-  test('S29: without expirySeconds it is 86400, written out', async () => {
+  test('S29: without expirySeconds, the invoice has an explicit expiry of 86400 s', async () => {
     const { serialized, paymentHash } = await created({ description: 'x' })
     expect(readIndependently(serialized).expirySeconds).toBe(86_400)
     const found = await node.incoming(paymentHash)
@@ -187,7 +187,7 @@ describe('creating an invoice', () => {
   })
 
   test.each(['nonsense', '', 'http://', 'http://[::1', 'http://a b', '/relative', 'http://user:pw@h/', 'http://x:65535/'])(
-    'P4: the webhookUrl "%s" is taken',
+    'P4: the webhookUrl "%s" is accepted',
     async (webhookUrl) => {
       const externalId = `hook ${webhookUrl}`
       const { paymentHash } = await created({ description: 'x', externalId, webhookUrl })
@@ -195,7 +195,7 @@ describe('creating an invoice', () => {
     },
   )
 
-  test('C49: what is kept with an invoice has a length: the externalId 256 characters, the webhookUrl 2048', async () => {
+  test('C49: texts stored with an invoice are limited: the externalId to 256 characters, the webhookUrl to 2048', async () => {
     const url = 'http://x/'.padEnd(2_048, 'u')
     await created({ description: 'x', externalId: 'e'.repeat(256), webhookUrl: url })
     const before = (await invoicesOf()).length

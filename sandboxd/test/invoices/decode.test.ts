@@ -13,7 +13,7 @@ describe('decoding an invoice', () => {
     return answer.json()
   }
 
-  test('S31: decodeinvoice tells what createinvoice was told; the amount is in msat', async () => {
+  test('S31: decodeinvoice returns the values given to createinvoice; the amount is in msat', async () => {
     const { serialized, paymentHash } = await created({ amountSat: 12_345, description: 'Grüße 😀', expirySeconds: 77 })
     const read = readIndependently(serialized)
     const found = await decoded(serialized)
@@ -150,7 +150,7 @@ describe('decoding an invoice', () => {
     }
   })
 
-  test('S32: an invoice that is corrupt behind a correct checksum is 400', async () => {
+  test('S32: a corrupt invoice with a correct checksum is 400', async () => {
     const { prefix, words } = bech32.decode((await created({ description: 'x' })).serialized as `${string}1${string}`, false)
     const encoded = (changed: number[], hrp: string = prefix): string => bech32.encode(hrp, changed, false)
     const corrupt = {
@@ -256,7 +256,7 @@ describe('for all invoices', () => {
     fc.assert(property, { numRuns: 400 })
   })
 
-  test('S32: one changed character is never another invoice: every character of one, by every other', () => {
+  test('S32: replacing any one character of an invoice by any other never yields a different invoice', () => {
     const invoice: NewInvoice = {
       amountMsat: 2_500_000,
       timestampSeconds: 1_700_000_000,
@@ -279,7 +279,7 @@ describe('for all invoices', () => {
     expect(meaningOf(serialized)).toBeDefined()
   })
 
-  /** Undefined if it is refused, which must be an Error. */
+  /** Undefined if the text is refused. A refusal must be an Error. */
   function meaningOf(text: string): ReturnType<typeof decodeInvoice> | undefined {
     try {
       return decodeInvoice(text)
@@ -289,7 +289,7 @@ describe('for all invoices', () => {
     }
   }
 
-  test('S32: one changed character, of any invoice', () => {
+  test('S32: one changed character never yields a different invoice, for any invoice', () => {
     const property = fc.property(
       newInvoices,
       keys,
@@ -317,7 +317,7 @@ describe('for all invoices', () => {
     fc.assert(property, { numRuns: 150 })
   })
 
-  test('S32: any text at all is an invoice or an Error', () => {
+  test('S32: any text is either an invoice or an Error', () => {
     const texts = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.string({ unit: 'binary' }).map((rest) => `lnbcrt1${rest}`),
@@ -350,7 +350,7 @@ describe('for all invoices', () => {
     )
   })
 
-  /** Unlike elapsed time, it does not depend on what else the machine is doing. */
+  /** CPU time, because elapsed time would depend on what else the machine is doing. */
   const cpuMs = ({ daemon }: TestNode): number => Number(readText(`/proc/${daemon.child.pid}/schedstat`).split(' ')[0]) / 1e6
 
   test('S32: a megabyte of fields with a correct checksum is refused quickly, without delaying others', async () => {

@@ -37,7 +37,7 @@ type Reading = {
   tags: string
 }
 
-/** The result of two third-party decoders. Where both support a field, they must agree. */
+/** Reads an invoice with two third-party decoders. Where both support a field, they must agree. */
 export function readIndependently(serialized: string): Reading {
   const one: any = readWithBolt11(serialized)
   const other: any = readWithLightBolt11(serialized)
@@ -63,7 +63,7 @@ export function readIndependently(serialized: string): Reading {
     expirySeconds: section('expiry'),
     minFinalCltvExpiry: section('min_final_cltv_expiry'),
     hops: other.route_hints,
-    // One of the two drops a leading byte order mark.
+    // This decoder drops a leading byte order mark.
   }).toEqual({ ...reading, description: reading.description?.replace(/^\uFEFF/, '') })
   const featureWords = [...other.sections.find((found: any) => found.name === 'feature_bits').letters.slice(3)]
   const features = featureWords
