@@ -29,7 +29,7 @@ const creditOf = async (id: string): Promise<number> => (await server.operator('
 const give = (id: string, amountSat: number) =>
   server.operator('POST', `/accounts/${id}/credit`, { json: { amountSat, reason: 'because' } })
 
-describe('C31 C33: the operator gives and takes', () => {
+describe('C31 C33: the operator adds and deducts credit', () => {
   test('C33: a deduction below zero is a 400 that states the balance, and nothing is written', async () => {
     const { id } = await server.newAccount({ creditSat: 100 })
     const refused = await give(id, -101)
@@ -144,7 +144,7 @@ describe('C31 C33: what an account is shown', () => {
     expect([runwaySeconds(means), levelOf(means)]).toEqual([seconds, level])
   })
 
-  test('C31: the ledger is read in pages, newest first, and every entry says why and what caused it', async () => {
+  test('C31: the ledger is read in pages, newest first, and every entry has a reason and a reference', async () => {
     const id = await newAccount(sql, 1_000)
     const other = await newAccount(sql, 1_000)
     for (let one = 1; one <= 4; one++) await credit.add(id, one, `number ${one}`, 'x')
@@ -185,7 +185,7 @@ describe('C31 C33: what an account is shown', () => {
     await booking
   })
 
-  test('C31: balance and page are read from an index, however long the ledger is', async () => {
+  test('C31: the balance and a page of the ledger are read from an index, however long the ledger is', async () => {
     await sql`INSERT INTO accounts (id, name) SELECT 'many ' || n, 'x' FROM generate_series(1, 100) n`
     await sql`
       INSERT INTO credit_entries (account_id, amount_msat, kind, reason)
@@ -238,11 +238,11 @@ describe('C33: out of credit, with real nodes', () => {
     for (const { node } of [first, second]) await owner.delete(node.id)
   })
 
-  test('C33: credit that arrives between the decision and the stop saves the node', async () => {
+  test('C33: credit that arrives between the decision to stop a node and the stop keeps the node running', async () => {
     const owner = await newOwner(server, { creditSat: 150 })
     const { node } = await owner.createReady()
     const sql = server.sql()
-    // As another process would have left it, having seen the account empty long ago; the account has credit again since.
+    // As if another process had recorded long ago that the account was empty. The account has credit again.
     await sql`
       INSERT INTO credit_warnings (account_id, level, empty_since) VALUES (${owner.accountId}, 'empty', now() - interval '9 hours')`
     await server.restart()
@@ -250,7 +250,7 @@ describe('C33: out of credit, with real nodes', () => {
       async () => (await sql`SELECT 1 FROM credit_warnings WHERE account_id = ${owner.accountId} AND empty_since IS NULL`).length,
       'the account to be seen with its credit',
     )
-    // The next start waits until this one has finished its work.
+    // The restart waits until this process has finished its work, which would include the stop.
     await server.restart()
     expect([(await owner.get(node.id)).status, await actions(owner)]).toEqual([
       'ready',

@@ -11,7 +11,7 @@ beforeAll(async () => {
   replica = await startServer({ env: { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1' } })
 })
 
-/** Each from its own address, so that failures do not add up to a refusal (C44). */
+/** Each request comes from its own address, so that failures do not add up to a refusal (C44). */
 let lastAddress = 0
 function who(options: Request = {}, on = server): Promise<Answer> {
   const address = `10.0.${lastAddress >> 8}.${lastAddress++ & 255}`
@@ -34,7 +34,7 @@ const revoke = (key: Key): Promise<Answer> => server.operator('DELETE', keyPath(
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** CRC-32 bit by bit, and long division: shares nothing with the service's implementation. */
+/** Calculates CRC-32 bit by bit and base 62 by long division, so that it shares no code with the service. */
 function checkOf(text: string): string {
   let crc = 0xffffffff
   for (const byte of Buffer.from(text)) {
@@ -70,7 +70,7 @@ describe('C10: what a key looks like', () => {
     expect(new Set(keys.map(({ key }) => key)).size).toBe(10)
   })
 
-  test('C10: only its SHA-256 is stored, and its first eight characters to recognise it', async () => {
+  test('C10: only its SHA-256 is stored, with the first eight characters to recognise it by', async () => {
     const { id, key } = await server.newKey()
     const [row] = await server.sql()`SELECT * FROM api_keys WHERE id = ${id}`
     expect(Buffer.from(row?.hash).toString('hex')).toBe(createHash('sha256').update(key).digest('hex'))
@@ -197,8 +197,9 @@ describe('C12: on another replica', () => {
     expect((await who({ token: (await server.newKey()).key }, replica)).status).toBe(200)
   })
 
-  test('C12: it is notified, so a disabled key stops before the cache expires', async () => {
-    // Without a notification, the replica would trust its cache for 5 s. A round that took as long, on a busy machine, says nothing.
+  test('C12: the replica is notified, so a disabled key stops working before the cache expires', async () => {
+    // Without a notification, the replica would trust its cache for 5 s. On a busy machine, a notification may take as long; then the
+    // round is repeated.
     await eventually(async () => {
       const key = await server.newKey()
       const secondsUntil = async (status: number, change: () => Promise<unknown>): Promise<number> => {
@@ -217,9 +218,9 @@ describe('C12: on another replica', () => {
     }, 'the replica to be told in time')
   })
 
-  test('C12: if the notification is lost, the key still stops within 5 s', async () => {
+  test('C12: if the notification is lost, the key still stops working within 5 s', async () => {
     const sql = server.sql()
-    // On a busy machine, the replica may have forgotten it already.
+    // On a busy machine, the replica's cache entry may expire before the change; then another key is tried.
     const key = await eventually(async () => {
       const one = await server.newKey()
       expect((await who({ token: one.key }, replica)).status).toBe(200)
@@ -237,12 +238,15 @@ describe('C13: GET /api-key', () => {
     { wanted: ['nodes:read'], scopes: ['nodes:read'] },
     { wanted: ['gateway:write'], scopes: ['nodes:read', 'gateway:write'] },
     { wanted: ['gateway:write', 'nodes:write', 'gateway:write'], scopes: ['nodes:read', 'nodes:write', 'gateway:write'] },
-  ])('C13: a key asked for with $wanted says id, account and $scopes, and no more', async ({ wanted, scopes }) => {
-    const key = await server.newKey(wanted)
-    const answer = await who({ token: key.key })
-    expect([answer.status, answer.json()]).toEqual([200, { id: key.id, accountId: key.accountId, scopes }])
-    expect(key.scopes).toEqual(scopes)
-  })
+  ])(
+    'C13: for a key created with $wanted, the response has its id, its account and $scopes, and nothing else',
+    async ({ wanted, scopes }) => {
+      const key = await server.newKey(wanted)
+      const answer = await who({ token: key.key })
+      expect([answer.status, answer.json()]).toEqual([200, { id: key.id, accountId: key.accountId, scopes }])
+      expect(key.scopes).toEqual(scopes)
+    },
+  )
 
   test('C13: the first key has every scope', async () => {
     const { apiKey, accountId } = server.firstRun
@@ -254,7 +258,7 @@ describe('C13: GET /api-key', () => {
 })
 
 describe('the operator’s API', () => {
-  test('an account has an id, its name, its credit and the time; it is in the list and by itself', async () => {
+  test('an account has an id, a name, credit and a creation time, and can be read alone and in the list', async () => {
     const made = await server.operator('POST', '/accounts', { json: { name: '  Alice & Co  ', creditSat: 21 } })
     expect(made.status).toBe(201)
     const account = made.json()
@@ -272,12 +276,12 @@ describe('the operator’s API', () => {
     expect(all[0]).toMatchObject({ id: server.firstRun.accountId, name: 'default', creditSat: 10_000 })
   })
 
-  test('without creditSat an account gets the deployment’s first credit; 0 is 0', async () => {
+  test('without creditSat, an account gets the deployment’s sign-up credit; with 0, it gets none', async () => {
     expect((await server.newAccount()).creditSat).toBe(10_000)
     expect((await server.newAccount({ creditSat: 0 })).creditSat).toBe(0)
   })
 
-  test('C31: credit is added and taken, and the balance is the sum', async () => {
+  test('C31: credit can be added and deducted, and the balance is the sum', async () => {
     const { id } = await server.newAccount({ creditSat: 100 })
     const add = (amountSat: number) =>
       server.operator('POST', `/accounts/${id}/credit`, { json: { amountSat, reason: 'because' } })
@@ -359,7 +363,7 @@ describe('the operator’s API', () => {
     expect(answer.text).not.toContain(key.key.slice(4))
   })
 
-  test('C47: an account’s log is its own', async () => {
+  test('C47: an account’s log contains nothing about other accounts', async () => {
     const [one, other] = await Promise.all([server.newKey(), server.newKey()])
     const text = (await server.operator('GET', `/accounts/${one.accountId}/activity`)).text
     expect(text).toContain(one.id)
@@ -390,14 +394,14 @@ describe('C46: keys per account', () => {
     expect([(await create(server, id)).status, (await create(server, id)).status]).toEqual([201, 409])
   })
 
-  test('C46: 50 unless set', async () => {
+  test('C46: the limit is 50 unless it is set', async () => {
     const { id } = await server.newAccount()
     const answers = await Promise.all(Array.from({ length: 60 }, () => create(replica, id)))
     expect([count(answers, 201), count(answers, 409)]).toEqual([50, 10])
   })
 })
 
-test('the last use of keys is written later, in batches, and when the service stops', async () => {
+test('the time of a key’s last use is written later, in batches, and at the latest when the service stops', async () => {
   const key = await server.newKey()
   const before = Math.floor(Date.now() / 1000)
   expect((await who({ token: key.key })).status).toBe(200)

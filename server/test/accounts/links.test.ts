@@ -4,7 +4,7 @@ import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
 import { type Answer, type Server, Server as ServerProcess, startServer } from '../support/server.ts'
 
 let server: Server
-/** The same people, on a service where registration is off. */
+/** Another process on the same database, where registration is off. */
 let closed: Server
 let sql: Database
 
@@ -37,7 +37,7 @@ const actionsOf = async (accountId: string): Promise<string[]> =>
     .json()
     .activity.map((row: any) => `${row.actor} ${row.action}`)
 
-/** The same answer for all. */
+/** The response to every invalid link. It is always the same, so that a caller cannot learn why a link is invalid. */
 let notGood: string
 async function expectNotGood(answer: Answer): Promise<void> {
   notGood ??= (await inspect('A'.repeat(43))).text
@@ -45,8 +45,8 @@ async function expectNotGood(answer: Answer): Promise<void> {
   expect(answer.headers['set-cookie']).toBeUndefined()
 }
 
-describe('the link of the first start', () => {
-  test('gives the account of the first start an owner, once', async () => {
+describe('the link that is created at the first start', () => {
+  test('gives the account that was created with it an owner, once', async () => {
     const { claimUrl, accountId, apiKey } = server.firstRun
     expect(claimUrl).toMatch(new RegExp(`^${server.url}/dashboard/link#[A-Za-z0-9_-]{43}$`))
     const token = tokenOf(claimUrl)
@@ -68,7 +68,7 @@ describe('the link of the first start', () => {
     expect((await new Browser(server).signIn('owner@example.com')).status).toBe(200)
   })
 
-  test('is in the file, and printed only to a terminal', async () => {
+  test('is in first-run.json, and not printed unless the output is a terminal', async () => {
     const token = tokenOf(server.firstRun.claimUrl)
     expect(server.stderr + server.stdout).not.toContain(token)
     expect(server.stderr).not.toContain('dashboard/link')
@@ -76,7 +76,7 @@ describe('the link of the first start', () => {
 })
 
 describe('an invitation', () => {
-  test('creates a person with an address of their choice, and an account with its first credit', async () => {
+  test('creates a person with an email address of their choice, and an account with sign-up credit', async () => {
     const { token, url, expiresAt } = await newLink('/invitations')
     expect(url).toMatch(new RegExp(`^${server.url}/dashboard/link#[A-Za-z0-9_-]{43}$`))
     expect(expiresAt - Date.now() / 1000).toBeCloseTo(86_400, -2)
@@ -89,7 +89,7 @@ describe('an invitation', () => {
     expect(await actionsOf(account.id)).toEqual([`${user.id} person.signed_up`, `${user.id} account.created`])
   })
 
-  test('for one address cannot be used with another', async () => {
+  test('for one email address cannot be used with another', async () => {
     const { token } = await newLink('/invitations', { email: 'Fixed@Example.com' })
     expect((await inspect(token)).json()).toMatchObject({ kind: 'invitation', email: 'fixed@example.com', needsPassword: true })
     const browser = new Browser(server)
@@ -98,7 +98,7 @@ describe('an invitation', () => {
     expect((await accept(browser, { token, password: PASSWORD })).json().user.email).toBe('fixed@example.com')
   })
 
-  test('stays valid if the address is taken or a field was missing', async () => {
+  test('stays valid if the email address is taken or a field is missing', async () => {
     const { email } = await aPerson()
     const { token } = await newLink('/invitations')
     const browser = new Browser(server)
@@ -170,7 +170,7 @@ describe('a link to an account', () => {
     expect(await sql`SELECT 1 FROM people WHERE account_id = ${id}`).toHaveLength(1)
   })
 
-  test('C47: signs its person in, without a password and without ending anything', async () => {
+  test('C47: signs its person in without a password, and ends no session', async () => {
     const { browser, email, accountId } = await aPerson()
     const { token } = await newLink(`/accounts/${accountId}/sign-in-link`)
     expect((await inspect(token)).json()).toMatchObject({ kind: 'sign-in', email, needsPassword: false })
@@ -242,7 +242,7 @@ describe('a link to an account', () => {
     expect(accounts.find(({ id }: { id: string }) => id === accountId).emails).toEqual([email])
   })
 
-  test('security 24: is created by the owner’s email, in upper or lower case, and not for an unknown email', async () => {
+  test('security 24: can be created with the owner’s email, in upper or lower case, but not with an unknown email', async () => {
     const { email, accountId } = await aPerson()
     const { token } = await newLink('/sign-in-links', { email: email.toUpperCase() })
     const browser = new Browser(server)
@@ -253,7 +253,7 @@ describe('a link to an account', () => {
     expect(errorOf(await server.operator('POST', '/sign-in-links', { json: { email: 'x' } }))).toEqual([400, 'bad_request'])
   })
 
-  test('to an unknown account is not created', async () => {
+  test('is not created if the account is unknown', async () => {
     for (const id of ['acct_00000000000000000000', 'nonsense', 'acct_%00'])
       expect(errorOf(await server.operator('POST', `/accounts/${id}/sign-in-link`))).toEqual([404, 'not_found'])
   })
@@ -282,7 +282,7 @@ describe('an invalid link', () => {
     await expectNotGood(await accept(new Browser(server), { token, email: newEmail(), password: PASSWORD }))
   })
 
-  test('a page of another origin cannot use one, and it stays valid', async () => {
+  test('a page of another origin cannot use a link, which stays valid', async () => {
     const { token } = await newLink('/invitations')
     for (const origin of [undefined, 'null', 'https://evil.example']) {
       const answer = await new Browser(server).post('/link/accept', { token, email: newEmail(), password: PASSWORD }, { origin })
@@ -291,7 +291,7 @@ describe('an invalid link', () => {
     expect((await inspect(token)).status).toBe(200)
   })
 
-  test('security 30: an address that tries many is told to wait, before any look-up; others are not', async () => {
+  test('security 30: an address that tries many links gets a 429 before any look-up; other addresses do not', async () => {
     const { token } = await newLink('/invitations')
     const guesser = new Browser(server)
     for (let index = 0; index < 60; index++) await expectNotGood(await inspect('B'.repeat(43), guesser))
@@ -300,7 +300,7 @@ describe('an invalid link', () => {
     expect((await inspect(token)).status).toBe(200)
   })
 
-  test('only the operator can create one', async () => {
+  test('only the operator can create a link', async () => {
     for (const path of ['/invitations', '/sign-in-links', `/accounts/${server.firstRun.accountId}/sign-in-link`])
       for (const token of ['', 'x'.repeat(40), server.firstRun.apiKey])
         expect(errorOf(await server.operator('POST', path, { token, headers: { 'x-forwarded-for': '192.0.2.80' } }))).toEqual([

@@ -63,7 +63,7 @@ describe('C33: warnings, grace, stop', () => {
       await sql<{ level: string }[]>`
         SELECT detail->>'level' AS level FROM activity WHERE account_id = ${account} AND action = 'credit.warning' ORDER BY id`
     ).map(({ level }) => level)
-  /** This many hours, processed one by one as the service would. */
+  /** Moves the clock forward hour by hour, with one metering pass after each. */
   const live = async (hours: number): Promise<void> => {
     for (let hour = 0; hour < hours; hour++) {
       await clock.move(HOUR)
@@ -94,7 +94,7 @@ describe('C33: warnings, grace, stop', () => {
     expect(log[0]).toEqual({ actor: 'credit', detail: { level: 'week', runwaySeconds: expect.any(Number) } })
   })
 
-  test('C33: stopping and starting does not repeat a warning; after new credit, the next crossing warns again', async () => {
+  test('C33: stopping and starting does not repeat a warning; after new credit, crossing a threshold again warns again', async () => {
     await credit(2 * PRICE_SAT)
     const running = await newNode(sql, account)
     await metering.pass()
@@ -112,12 +112,12 @@ describe('C33: warnings, grace, stop', () => {
     expect(await warnings()).toEqual(['week', 'week'])
   })
 
-  test('C33: credit within the grace period saves the nodes, and the next grace period is full again', async () => {
+  test('C33: credit within the grace period keeps the nodes running, and the next grace period has its full length', async () => {
     await credit(PRICE_SAT)
     await newNode(sql, account)
     await live(24 + GRACE_HOURS - 4)
     expect(await warnings()).toEqual(['day', 'empty'])
-    // 44 hours were owed; 28 are left.
+    // The account owed 44 hours, so 28 of the three days (72 hours) are left.
     await credit(3 * PRICE_SAT)
     await live(28 + GRACE_HOURS - 2)
     expect(await warnings()).toEqual(['day', 'empty', 'day', 'empty'])
@@ -136,7 +136,7 @@ describe('C33: warnings, grace, stop', () => {
     expect(stops.length).toBeGreaterThan(0)
   })
 
-  test('C33: an account without running nodes gets no warning; a failed node should run, so it is stopped too', async () => {
+  test('C33: an account without running nodes gets no warning; a failed node that should run is stopped too', async () => {
     await live(3)
     expect(await warnings()).toEqual([])
     await credit(1)
@@ -164,7 +164,7 @@ describe('C33: warnings, grace, stop', () => {
     await sql`UPDATE accounts SET is_treasury = false WHERE id = ${account}`
   })
 
-  test('C33: of many processes that see the same crossing, one warns', async () => {
+  test('C33: of many processes that see the same threshold crossed, one warns', async () => {
     await credit(PRICE_SAT)
     await newNode(sql, account)
     await Promise.all(Array.from({ length: 8 }, () => metering.pass()))

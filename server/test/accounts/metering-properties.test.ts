@@ -115,13 +115,13 @@ class Expected {
     this.#from = minute
   }
 
-  /** Until now. */
+  /** All minutes up to this one, including those of an open interval. */
   all(minute: number): number[] {
     return [...this.minutes, ...minutes(this.#from ?? minute, minute)]
   }
 }
 
-describe('C31 C32: whatever happens in whatever order', () => {
+describe('C31 C32: any events in any order', () => {
   const die = async (work: (store: Sql) => Promise<unknown>): Promise<void> => {
     const dying = sql.begin(async (transaction) => {
       await work(transaction)
@@ -130,7 +130,7 @@ describe('C31 C32: whatever happens in whatever order', () => {
     await expect(dying).rejects.toThrow('dead')
   }
 
-  test('C31 C32: balance = sum, no charge is negative, no minute is there twice, none is missing, every split sums to the same; only metering goes below zero', async () => {
+  test('C31 C32: the balance is the sum of the ledger; no charge is negative; every minute is charged once; every split of a period costs the same; only metering takes a balance below zero', async () => {
     const run = async (price: number, steps: Step[]): Promise<void> => {
       await forgetNodes(sql)
       await clock.set(NOON)
@@ -223,7 +223,7 @@ describe('C31 C32: whatever happens in whatever order', () => {
     )
   })
 
-  test('C32: the charge of any split of a period sums to the same, and of a day is the price of a day', async () => {
+  test('C32: however a period is split, its charges have the same sum, and a day costs the price of a day', async () => {
     const charge = async (price: number, from: number, to: number): Promise<number> => {
       const [row] = await sql<
         { charge: number }[]

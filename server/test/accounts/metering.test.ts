@@ -48,7 +48,7 @@ const owes = async (id = account): Promise<{ posted: number; unposted: number }>
   return { posted: await used(id), unposted: row?.unpostedMsat ?? Number.NaN }
 }
 
-describe('C32: what is kept of a node’s time', () => {
+describe('C32: the usage that is recorded for a node', () => {
   test.each([
     { status: 'provisioning', costs: true },
     { status: 'ready', costs: true },
@@ -57,7 +57,7 @@ describe('C32: what is kept of a node’s time', () => {
     { status: 'ready', desired: 'stopped', costs: false },
     { status: 'ready', desired: 'deleted', costs: false },
     { status: 'ready', isDeleted: true, costs: false },
-  ])('C32: $status, meant to be $desired, deleted $isDeleted: costs $costs', async ({ costs, ...state }) => {
+  ])('C32: status $status, desired $desired, deleted $isDeleted: charged $costs', async ({ costs, ...state }) => {
     const made = await newNode(sql, account, state)
     expect(await intervalsOf(sql, made)).toEqual(costs ? [{ from: NOW, to: null, isPosted: false }] : [])
     const changed = await newNode(sql, account, { status: 'stopped', desired: 'stopped' })
@@ -75,7 +75,7 @@ describe('C32: what is kept of a node’s time', () => {
     await expect(undone).rejects.toThrow('undone')
     expect(await intervalsOf(sql, node)).toEqual([{ from: NOW, to: null, isPosted: false }])
     await setNode(sql, node, { desired: 'stopped' })
-    // The process is still stopping, but the node should no longer run.
+    // Here the process is still stopping, but the interval has ended, because the node should no longer run.
     await setNode(sql, node, { status: 'stopped' })
     expect(await intervalsOf(sql, node)).toEqual([{ from: NOW, to: NOW + 11, isPosted: false }])
   })
@@ -96,7 +96,7 @@ describe('C32: what is kept of a node’s time', () => {
     ])
   })
 
-  test('C32: stopping before the end of each minute still pays for every minute', async () => {
+  test('C32: a node that is stopped before the end of each minute is still charged for every minute', async () => {
     await clock.set(NOW * 60 + 5)
     const node = await newNode(sql, account)
     for (let minute = 0; minute < 60; minute++) {
@@ -118,7 +118,7 @@ describe('C32: what is kept of a node’s time', () => {
     expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW, NOW + 61)))
   })
 
-  test('C32: while the service is down it goes on: one long interval, every minute of it once', async () => {
+  test('C32: usage continues while the service is down: one long interval, with every minute charged once', async () => {
     const node = await newNode(sql, account)
     await clock.move(9 * DAY + 90)
     expect(await closeHours(sql)).toBe(1)
@@ -142,7 +142,7 @@ describe('C32: what is kept of a node’s time', () => {
     expect(await intervalsOf(sql, node)).toHaveLength(2)
   })
 
-  test('C32: a clock that was set forward and back: no minute twice, none negative, and the hours that were too early are not asked for again', async () => {
+  test('C32: if the clock is set forward and back, no minute is charged twice, no charge is negative, and hours charged too early are not charged again', async () => {
     const node = await newNode(sql, account)
     await clock.move(5 * HOUR)
     await closeHours(sql)
@@ -162,7 +162,7 @@ describe('C32: what is kept of a node’s time', () => {
     expect(await used()).toBe(costOf(PRICE_MSAT, minutes(NOW, NOW + 6 * 60 + 1)))
   })
 
-  test('C32: nodes that were there before begin when their time begins to be kept', async () => {
+  test('C32: for nodes that are older than metering, usage begins with the migration', async () => {
     const old = await freshDatabase(4)
     const owner = newId('acct')
     // Plain SQL, because the service's own statement uses columns of later versions.
@@ -179,7 +179,7 @@ describe('C32: what is kept of a node’s time', () => {
     for (const other of others) expect(await intervalsOf(old.sql, other)).toEqual([])
   })
 
-  test('C32: nodes of the treasury cost nothing, from when it is the treasury until it is not', async () => {
+  test('C32: an account’s nodes cost nothing while it is the treasury', async () => {
     const node = await newNode(sql, account)
     await clock.move(600)
     await sql`UPDATE accounts SET is_treasury = true WHERE id = ${account}`
@@ -255,7 +255,7 @@ describe('C32: posting', () => {
     expect(await entriesOf(sql, account, 'usage')).toHaveLength(1)
   })
 
-  test('C32: an interval that is manually marked as not posted is not charged again: the ledger has it', async () => {
+  test('C32: an interval that is manually marked as not posted is not charged again: the ledger already contains it', async () => {
     await newNode(sql, account)
     await clock.move(HOUR)
     await closeHours(sql)
@@ -265,7 +265,7 @@ describe('C32: posting', () => {
     expect(await entriesOf(sql, account, 'usage')).toHaveLength(1)
   })
 
-  test('C32: at price 0 there is no entry and no usage, and a price that is set later asks nothing for the time before', async () => {
+  test('C32: at price 0, there is no entry and no usage, and a price that is set later does not apply to earlier time', async () => {
     const node = await newNode(sql, account)
     const stopped = await newNode(sql, account)
     await clock.move(3 * HOUR)
@@ -292,7 +292,7 @@ describe('C32: posting', () => {
       const intervals = await intervalsOf(sql, node)
       return intervals.every(({ to }) => to !== null) && intervals
     }, 'the node to be stopped')
-    // Nothing of the hour before is charged; the rest is posted in the next pass.
+    // The usage before the deletion is gone. The last minute is still there, and the next pass deletes it.
     expect(kept).toEqual([{ from: NOW + 60, to: NOW + 61, isPosted: false }])
     await forgetUsage(sql)
     expect(await intervalsOf(sql, node)).toEqual([])
@@ -314,7 +314,7 @@ describe('C32: posting', () => {
   })
 })
 
-describe('C32: services that are killed, and several on one database', () => {
+describe('C32: killed services, and several services on one database', () => {
   let yard: Server
   let store: Database
   let accountId: string
@@ -328,7 +328,7 @@ describe('C32: services that are killed, and several on one database', () => {
     accountId = (await yard.newAccount({ creditSat: 10_000 })).id
   })
 
-  /** Nodes of another host, so that only metering touches them; as if they had run for this long. */
+  /** A node that seems to have run for this long. It belongs to another host, so that only metering touches it. */
   const runFor = async (hours: number): Promise<{ id: string; from: number }> => {
     const id = await newNode(store, accountId)
     await store`UPDATE usage_intervals SET started_at = started_at - ${hours} * interval '1 hour' WHERE node_id = ${id}`

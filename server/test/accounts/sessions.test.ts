@@ -5,17 +5,17 @@ import type { Database } from '../../src/store/db.ts'
 import { Browser, cookiesOf, newEmail, PASSWORD } from '../support/browser.ts'
 import { type Answer, type Server, Server as ServerProcess, send, startServer } from '../support/server.ts'
 
-/** Everyone has their own address, so that failures in one test do not count against another. */
+/** Trusts a proxy, so that everyone can have their own address and failures in one test do not count in another. */
 let server: Server
-/** The same people, served by another process. */
+/** Another process on the same database, and so with the same people. */
 let replica: Server
 let sql: Database
-/** Stays signed in throughout, because hashing a password takes a tenth of a second. */
+/** Someone who stays signed in throughout, because each sign-in takes a tenth of a second to hash the password. */
 let known: { browser: Browser; email: string }
 
 beforeAll(async () => {
   server = await startServer({ env: { ROLE: 'api', TRUST_PROXY: '1' } })
-  // Behind one address, like replicas: the origin is the first service's.
+  // Both processes have the same public URL, like replicas behind a load balancer.
   const together = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url }
   replica = new ServerProcess({ env: { ...together, REGISTRATION: 'invite' } })
   await replica.launch()
@@ -50,7 +50,7 @@ describe('the session’s cookie', () => {
     expect(cookie?.attributes.sort()).toEqual(['HttpOnly', 'Max-Age=604800', 'Path=/', 'SameSite=Lax'])
   })
 
-  test('security 19: with an https PUBLIC_URL all cookies are Secure and for this very host, in their names too', async () => {
+  test('security 19: with an https PUBLIC_URL, all cookies are Secure, limited to this host, and named __Host-', async () => {
     const https = new ServerProcess({ env: { ...server.sharedStoreEnv, ROLE: 'api', PUBLIC_URL: 'https://pay.example.com' } })
     await https.launch()
     await https.printed(/^boltyard ready https:\/\/pay.example.com\n/m)
@@ -67,7 +67,7 @@ describe('the session’s cookie', () => {
       '__Host-boltyard.device',
       expect.stringMatching(/^__Host-boltyard\.better-auth-passkey/),
     ])
-    // Browsers reject such a name with a Domain, with another Path, or without Secure.
+    // Browsers reject a cookie named __Host- with a Domain, with another Path, or without Secure.
     for (const { attributes } of cookies) {
       expect(attributes).toEqual(expect.arrayContaining(['HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure']))
       expect(attributes.some((attribute) => /^domain/i.test(attribute))).toBe(false)
@@ -90,7 +90,7 @@ describe('the session’s cookie', () => {
     ]
     for (const answer of answers) {
       expect(answer.status).toBe(200)
-      // The name of a field of /me that contains a path.
+      // A field of /me with “token” in its name; its value is a path.
       expect(answer.text.replace('"operatorTokenFile":null', '')).not.toMatch(/token/i)
       expect(answer.text).not.toContain(token)
     }
@@ -158,8 +158,8 @@ describe('the session’s cookie', () => {
   })
 })
 
-describe('leaving', () => {
-  test('sign-out ends this session and no other', async () => {
+describe('signing out', () => {
+  test('ends this session and no other', async () => {
     const { browser, email } = await aPerson()
     const other = aBrowser()
     await other.signIn(email)
@@ -168,7 +168,7 @@ describe('leaving', () => {
     expect((await browser.post('/auth/sign-out')).status).toBe(200)
   })
 
-  test('everywhere: all sessions, this one too', async () => {
+  test('everywhere ends all sessions, including this one', async () => {
     const { browser, email } = await aPerson()
     const others = [aBrowser(), aBrowser()]
     for (const other of others) await other.signIn(email)
@@ -179,7 +179,7 @@ describe('leaving', () => {
     expect(await isSignedIn(stranger)).toBe(true)
   })
 
-  test('everywhere else: all sessions but this one', async () => {
+  test('everywhere else ends all sessions but this one', async () => {
     const { browser, email } = await aPerson()
     const other = aBrowser()
     await other.signIn(email)
@@ -193,7 +193,7 @@ describe('leaving', () => {
     expect(await list()).toHaveLength(1)
   })
 
-  test('a changed password ends every other session, and the old one no longer works', async () => {
+  test('a changed password ends every other session, and the old password no longer works', async () => {
     const { browser, email } = await aPerson()
     const other = aBrowser()
     await other.signIn(email)

@@ -13,7 +13,7 @@ import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
 import { type Answer, eventually, type Server, Server as ServerProcess, send, startServer } from '../support/server.ts'
 
 let server: Server
-/** The same people, served by another process. */
+/** Another process on the same database, and so with the same people. */
 let replica: Server
 let sql: Database
 
@@ -42,7 +42,7 @@ async function aPerson(): Promise<{ browser: Browser; email: string }> {
 }
 const times = <T>(count: number, act: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => act(index))
 const shown = ({ status, headers, text }: Answer) => [status, headers['retry-after'], text]
-/** CPU time of the whole process, so that a busy machine does not count. */
+/** CPU time instead of elapsed time, so that other load on the machine does not matter. */
 function cpuTicksOf({ child }: Server): number {
   const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return Number(fields[11]) + Number(fields[12])
@@ -50,20 +50,20 @@ function cpuTicksOf({ child }: Server): number {
 /** A one-second pause may end before the next request is sent; an hour will not. */
 const prolongPauses = () => sql`UPDATE sign_in_failures SET paused_until = now() + interval '1 hour' WHERE failures >= 5`
 const endPauses = () => sql`UPDATE sign_in_failures SET paused_until = now()`
-/** As if the last to fail had failed this often. */
+/** Sets the failure count of the email or browser that failed last. */
 const setFailures = (failures: number) =>
   sql`UPDATE sign_in_failures SET failures = ${failures} WHERE forget_at = (SELECT max(forget_at) FROM sign_in_failures)`
-/** Only the first and the last are real, because each costs a hash. */
+/** Only the first and the last failure are real, because each attempt hashes a password. */
 async function failFiveTimes(fail: (time: number) => Promise<Answer>, status = 401): Promise<void> {
   expect((await fail(1)).status).toBe(status)
   await setFailures(4)
   expect((await fail(5)).status).toBe(status)
 }
-/** Keeps the minute from ending before a slow machine has counted to twenty, as if this many had been counted. */
+/** Sets the count of an address, and extends its minute so that it cannot end before a slow machine has made all attempts. */
 const prolongMinute = (address: string, hits: number) =>
   sql`UPDATE rate_limits SET hits = ${hits}, resets_at = now() + interval '1 hour' WHERE key = ${`sign-in address ${address}`}`
 
-describe('C44: guessing at passwords', () => {
+describe('C44: guessing passwords', () => {
   test('C44: from the 21st sign-in per address and minute, no password is hashed, not even the right one', async () => {
     const { email } = await aPerson()
     const from = { 'x-forwarded-for': '192.0.2.1' }
@@ -79,7 +79,7 @@ describe('C44: guessing at passwords', () => {
     }
     const refused = cpuTicksOf(server) - start - hashed
     expect(refused / 200, `CPU ticks: 5 hashed ${hashed}, 200 refused ${refused}`).toBeLessThan(hashed / 5 / 4)
-    // No one else is refused because of it, and the email of 200 refused guesses has no failure.
+    // Other addresses are not refused, and none of the 200 refused guesses counts as a failure of this email.
     expect((await aBrowser().signIn(email)).status).toBe(200)
   })
 
@@ -121,7 +121,7 @@ describe('C44: guessing at passwords', () => {
     for (let failure = 1; failure <= 5; failure++) expect((await aBrowser().signIn(email, WRONG)).status).toBe(401)
   })
 
-  test('C44: of fifty concurrent guesses, none is tried before the others are counted', async () => {
+  test('C44: of fifty concurrent guesses, all are counted before a password is tried, so only one is tried', async () => {
     const { email } = await aPerson()
     expect((await aBrowser().signIn(email, WRONG)).status).toBe(401)
     await sql`UPDATE sign_in_failures SET failures = 14, paused_until = now() WHERE failures = 1`
@@ -135,7 +135,7 @@ describe('C44: guessing at passwords', () => {
     await failFiveTimes(() => aBrowser().signIn(email, WRONG))
     await prolongPauses()
     expect((await aBrowser().signIn(email)).status).toBe(429)
-    // Not even from the address whose limit the strangers have used up.
+    // The known browser can sign in, even from an address whose limit strangers have used up.
     const crowded = { 'x-forwarded-for': '192.0.2.2' }
     await sql`INSERT INTO rate_limits VALUES ('sign-in address 192.0.2.2', 1000, now() + interval '1 hour')`
     expect((await browser.signIn(email, PASSWORD, crowded)).status).toBe(200)
@@ -165,7 +165,7 @@ describe('C44: guessing at passwords', () => {
     const { url } = (await server.operator('POST', `/accounts/${account.id}/sign-in-link`)).json()
     const elsewhere = aBrowser()
     expect((await elsewhere.post('/link/accept', { token: url.split('#')[1] })).status).toBe(200)
-    // And that browser is known from then on.
+    // The link also makes this a known browser.
     expect((await elsewhere.signIn(email)).status).toBe(200)
   })
 
@@ -246,7 +246,7 @@ describe('C44: the queue for hashing', () => {
         if (statusCode === 503) retryAfter.add(headers['retry-after'])
       }),
     )
-    // The queue is busy: the first of them are being hashed.
+    // By then the queue is busy: the first guesses are being hashed.
     const counted = async () => (await sql`SELECT 1 FROM sign_in_failures`).length > 30
     await eventually(counted, 'the crowd to arrive')
     const answer = await browser.signIn(email)
@@ -254,7 +254,7 @@ describe('C44: the queue for hashing', () => {
     expect(answer.status).toBe(200)
     expect(hashedBefore).toBeLessThan(60)
     await eventually(() => statuses.includes(401) && statuses.includes(503), 'some to be hashed and some to be rejected')
-    // The others need not be hashed.
+    // The test does not need the other guesses to be hashed.
     for (const outgoing of crowd) outgoing.destroy()
     expect(new Set(statuses)).toEqual(new Set([401, 503]))
     expect([...retryAfter]).toEqual(['2'])
@@ -264,7 +264,7 @@ describe('C44: the queue for hashing', () => {
   })
 
   test('C44: the password of a disconnected client is not hashed, and does not count as a failure', async () => {
-    // Twenty take a second to hash. On a busy machine, it may be over before they leave; then twenty others come.
+    // Hashing twenty passwords takes a second. On a busy machine, all may be hashed before the clients disconnect; then twenty more try.
     await eventually(async () => {
       await sql`DELETE FROM sign_in_failures`
       const left = times(20, () => guess(newEmail(), aBrowser().address))
@@ -290,7 +290,7 @@ describe('C44: the queue for hashing', () => {
     expect(most).toBeLessThan(10)
   })
 
-  test('C44: two at a time, known clients before strangers, each in order of arrival; a failure lets the next one in', async () => {
+  test('C44: two hashes run at a time, known clients before strangers, each in order of arrival; a hash that fails lets the next one run', async () => {
     const queue = new HashQueue({ maxRunning: 2, maxWaiting: 20 })
     let [inside, most] = [0, 0]
     const order: number[] = []
@@ -310,7 +310,7 @@ describe('C44: the queue for hashing', () => {
     expect(results.map(({ status }) => status === 'fulfilled')).toEqual(times(20, (index) => index !== 3))
   })
 
-  test('C44: beyond the limit it is 503; strangers do not use up the places of known clients; a disconnect frees the place', async () => {
+  test('C44: a full queue answers 503; strangers do not use up the places of known clients; a disconnect frees a place', async () => {
     const queue = new HashQueue({ maxRunning: 1, maxWaiting: 2 })
     let release = (): void => undefined
     const running = queue.run({ isKnown: false, signal: undefined }, () => new Promise<void>((resolve) => (release = resolve)))
@@ -332,7 +332,7 @@ describe('C44: the queue for hashing', () => {
 })
 
 describe('C44: new passwords', () => {
-  test('C44: common ones are refused in upper or lower case, by every way to set one', async () => {
+  test('C44: common passwords are refused in upper or lower case, wherever a password can be set', async () => {
     for (const password of ['qwertyuiop', '1234567890', 'Password123', 'BASKETBALL'])
       expect(isCommonPassword(password)).toBe(true)
     expect(isCommonPassword('')).toBe(false)
@@ -347,7 +347,7 @@ describe('C44: new passwords', () => {
       expect([answer.status, answer.json().error.message]).toEqual([400, expect.stringMatching(/too common/)])
   })
 
-  test('C44: one chosen under older rules still works', async () => {
+  test('C44: an existing password that the rules would now refuse still works', async () => {
     const { email } = await aPerson()
     await sql`
       UPDATE people_identities SET password_hash = ${await hashPassword('password')}
@@ -363,7 +363,7 @@ describe('security 13 and 18: strangers who sign up', () => {
       headers: { origin: server.url, ...(address ? { 'x-forwarded-for': address } : {}) },
     })
 
-  test('security 18: five times per hour and address, whether the email is taken or not', async () => {
+  test('security 18: an address can sign up five times per hour, whether the email is taken or not', async () => {
     const { email } = await aPerson()
     for (let index = 0; index < 5; index++) expect((await signUp('192.0.2.4', email)).status).toBe(400)
     expect((await signUp('192.0.2.4', email)).status).toBe(429)
@@ -371,7 +371,7 @@ describe('security 13 and 18: strangers who sign up', () => {
     expect((await signUp('192.0.2.5')).status).toBe(200)
   })
 
-  test('security 13: unlimited on the developer’s own machine', async () => {
+  test('security 13: sign-ups are unlimited on the developer’s own machine', async () => {
     for (let index = 0; index < 6; index++) expect((await signUp(undefined)).status).toBe(200)
   })
 

@@ -14,17 +14,17 @@ import {
   temporaryDirectory,
 } from '../support/server.ts'
 
-/** Everyone has their own address, so that failures in one test do not count against another. */
+/** Trusts a proxy, so that everyone can have their own address and failures in one test do not count in another. */
 let server: Server
-/** The same people, served by another process. */
+/** Another process on the same database, and so with the same people. */
 let replica: Server
 let sql: Database
-/** Stays signed in throughout, because hashing a password takes a tenth of a second. */
+/** Someone who stays signed in throughout, because each sign-in takes a tenth of a second to hash the password. */
 let known: { browser: Browser; email: string }
 
 beforeAll(async () => {
   server = await startServer({ env: { ROLE: 'api', TRUST_PROXY: '1' } })
-  // Behind one address, like replicas: the origin is the first service's.
+  // Both processes have the same public URL, like replicas behind a load balancer.
   const together = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url }
   replica = new ServerProcess({ env: { ...together, REGISTRATION: 'invite' } })
   await replica.launch()
@@ -50,7 +50,7 @@ const isSignedIn = async (browser: Browser): Promise<boolean> => (await browser.
 const errorOf = (answer: Answer): [number, string] => [answer.status, answer.json().error.code]
 
 describe('signing up', () => {
-  test('creates a person and an account with its first credit, and signs in', async () => {
+  test('creates a person and an account with sign-up credit, and signs in', async () => {
     const browser = aBrowser()
     const answer = await browser.signUp('Ann.Smith@Example.com')
     expect(answer.status).toBe(200)
@@ -66,7 +66,7 @@ describe('signing up', () => {
       publicUrl: server.url,
       origins: [server.url, server.url.replace('127.0.0.1', 'localhost')],
       hasUnclaimedAccount: false,
-      // Requested through a proxy, from elsewhere.
+      // Only shown to browsers on the same machine; this request came through a proxy.
       operatorTokenFile: null,
       version: '0.1.0',
       nodePriceSatPerDay: 100,
@@ -80,7 +80,7 @@ describe('signing up', () => {
     expect(await aBrowser().me()).toMatchObject({ user: null, account: null, registration: 'open', isSandbox: true })
   })
 
-  test('an address belongs to one person, in upper or lower case, and works in either', async () => {
+  test('an email address belongs to one person, in upper or lower case, and works in either', async () => {
     const { email } = await aPerson()
     const again = await aBrowser().signUp(email.toUpperCase())
     expect([again.status, again.json().error]).toEqual([
@@ -95,7 +95,7 @@ describe('signing up', () => {
     )
   })
 
-  test('of ten concurrent sign-ups with one address, one succeeds and creates one account', async () => {
+  test('of ten concurrent sign-ups with one email address, one succeeds and creates one account', async () => {
     const email = newEmail()
     const [before] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM accounts`
     const answers = await Promise.all(Array.from({ length: 10 }, () => aBrowser().signUp(email)))
@@ -128,7 +128,7 @@ describe('signing up', () => {
     }
   })
 
-  test('whatever fails in between, there is no account without a person and no person without an account', async () => {
+  test('whatever step fails, there is no account without a person and no person without an account', async () => {
     const accounts = async (): Promise<number> => (await sql`SELECT 1 FROM accounts`).length
     const [before, email] = [await accounts(), newEmail()]
     await sql.unsafe(`
@@ -289,7 +289,7 @@ describe('passkeys', () => {
   })
 })
 
-describe('what is not for a page', () => {
+describe('the routes for signing in offer only what pages need', () => {
   test.each([
     ['GET', '/auth/ok'],
     ['GET', '/auth/error'],
@@ -366,7 +366,7 @@ describe('what is not for a page', () => {
   test.each(POSTS)('no body causes an internal error at %s', async (path) => {
     const { browser } = known
     const headers = { origin: browser.origin, 'content-type': 'application/json', 'x-forwarded-for': '192.0.2.60' }
-    // Routes without input accept a missing body: they do their work, and the caller is signed out.
+    // Routes without input accept an empty body, and would sign the caller out.
     const takesNothing = ['/auth/sign-out', '/auth/revoke-sessions', '/auth/revoke-other-sessions'].includes(path)
     for (const body of BODIES.filter((one) => one !== '' || !takesNothing)) {
       const answer = await send(server.port, 'POST', `/dashboard/api${path}`, {
@@ -408,7 +408,7 @@ describe('what is not for a page', () => {
   })
 })
 
-describe('a service of its own', () => {
+describe('with a separate service', () => {
   let own: Server
   beforeAll(async () => {
     own = await startServer({ store: 'embedded', env: { LOG_LEVEL: 'trace' } })
@@ -475,7 +475,7 @@ describe('a service of its own', () => {
       await own.kill()
       expect(await signUp).toBe('killed')
     })
-    // It waits until PostgreSQL has noticed.
+    // Waits for the table's lock, which PostgreSQL releases once it has noticed that the client is gone.
     await store.unsafe('DROP TRIGGER wait ON people_identities')
     expect(await store`SELECT 1 FROM people WHERE email LIKE 'late%'`).toHaveLength(0)
     expect(await store`SELECT 1 FROM accounts WHERE name = 'late'`).toHaveLength(0)

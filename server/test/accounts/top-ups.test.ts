@@ -30,7 +30,7 @@ const offerIn = (answer: Answer): Offer => {
   })
   return answer.json().error.topUp
 }
-/** The treasury is given two seconds. On a busy machine that may not be enough, and the client asks again. */
+/** The service waits two seconds for the treasury. On a busy machine that may not be enough, so the request is repeated. */
 const offered = (owner: Owner, ask = () => create(owner)): Promise<Offer> =>
   eventually(async () => offerIn(await ask()), 'an offer')
 const pay = (invoice: string, on = server): Promise<Answer> => on.operator('POST', '/sandbox/pay', { json: { invoice } })
@@ -47,7 +47,7 @@ const treasuryOf = async (store: Sql): Promise<string> => {
 }
 
 describe('C32: the 402 can be paid', () => {
-  test('C32: refused, paid, credited once with the invoice’s own amount, and then it works', async () => {
+  test('C32: after a refusal, the invoice is paid and credited once with its own amount, and then the request succeeds', async () => {
     const owner = await newOwner(server, { creditSat: 30 })
     const before = Math.floor(Date.now() / 1000)
     const offer = await offered(owner)
@@ -70,7 +70,7 @@ describe('C32: the 402 can be paid', () => {
     await owner.delete(node.id)
   })
 
-  test('C32: less than a satoshi is missing: one satoshi', async () => {
+  test('C32: if less than a satoshi is missing, the invoice is for one satoshi', async () => {
     const owner = await newOwner(server, { creditSat: 100 })
     await sql`INSERT INTO credit_entries (account_id, amount_msat, kind, reason) VALUES (${owner.accountId}, -1, 'test', 'x')`
     expect((await offered(owner)).amountSat).toBe(1)
@@ -178,7 +178,7 @@ describe('the treasury', () => {
     expect(await treasuryOf(sql)).not.toBe(node.id)
   })
 
-  test('two services that start at once on a fresh database make one treasury, and who cannot reach it offers what the other made, or nothing', async () => {
+  test('two services that start at once on a fresh database create one treasury; the one that cannot reach it offers the other’s invoice, or none', async () => {
     const database = `fresh_${randomBytes(4).toString('hex')}`
     await sql.unsafe(`CREATE DATABASE ${database}`)
     const token = randomBytes(32).toString('hex')
@@ -201,7 +201,7 @@ describe('the treasury', () => {
     await Promise.all(both.map((each) => each.stop()))
   })
 
-  test('TREASURY_NODE_ID: a node of an account "treasury" becomes it; anything else means no top-ups; at price 0 none is made', async () => {
+  test('TREASURY_NODE_ID: a node of an account named treasury becomes the treasury; any other id means no top-ups; at price 0, no treasury is created', async () => {
     const free = await startServer({ env: { ...ENV, NODE_PRICE_SAT_PER_DAY: '0' } })
     expect((await free.operator('GET', '/nodes')).json().nodes).toEqual([])
     const { id } = await free.newAccount({ name: 'treasury' })
@@ -229,7 +229,7 @@ describe('C32: a payment is never lost and never counts twice', () => {
   let store: Database
 
   beforeAll(async () => {
-    // Nothing listens there: the nodes' events are lost, and only polling helps.
+    // Nothing listens on that port, so the nodes' events are lost and only polling finds payments.
     const env = { ...ENV, NODE_CALLBACK_URL: `http://127.0.0.1:${await freePort()}` }
     yard = await new Server({ command: [process.execPath, CRASHING_SERVER], env }).start()
     store = yard.sql()
@@ -239,7 +239,7 @@ describe('C32: a payment is never lost and never counts twice', () => {
     store`UPDATE top_ups SET ask_at = now() + ${interval}::interval WHERE settled_at IS NULL`
   const askNow = (): Promise<unknown> => askIn('0')
 
-  test('C32: without an event the sweep finds it, once, even if it was paid while the service was down', async () => {
+  test('C32: without an event, the sweep finds a payment, and credits it once even if the service was killed in between', async () => {
     const owner = await newOwner(yard, { creditSat: 0 })
     const { invoice, amountSat } = await offered(owner)
     await askIn('1 hour')
@@ -255,7 +255,7 @@ describe('C32: a payment is never lost and never counts twice', () => {
     expect(await topUpsOf(store, owner)).toHaveLength(1)
   })
 
-  test('C32: while the treasury is down the query waits; before it stops, it is asked', async () => {
+  test('C32: the treasury is asked about payments before it stops; while it is down, no top-up is offered', async () => {
     const owner = await newOwner(yard, { creditSat: 0 })
     const { invoice } = await offered(owner)
     await pay(invoice, yard)
@@ -272,7 +272,7 @@ describe('C32: a payment is never lost and never counts twice', () => {
   test('C32: after a kill between the invoice and its row, no one has seen that invoice, and the next one works', async () => {
     const owner = await newOwner(yard, { creditSat: 0 })
     await yard.restart('SIGKILL', { CRASH_AT: 'top-up: invoice made' })
-    // It asks for the invoice once it has found the treasury again.
+    // The service asks for an invoice, and dies, once it has found the treasury again.
     await eventually(
       () =>
         create(owner).then(
