@@ -8,7 +8,7 @@ type Validate = { (value: unknown): boolean; errors?: { instancePath: string; me
 
 const patterns = inject('contract').map((operation) => ({
   operation,
-  // A longer parameter matches no route: the router answers it.
+  // For a longer parameter, the router itself answers 404.
   pattern: new RegExp(`^${operation.path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]{1,200}')}$`),
 }))
 const isLiteral = ({ path }: Promised): boolean => !path.includes('{')
@@ -19,7 +19,7 @@ export function operationAt(method: string, path: string): Promised | undefined 
   return (found.find(({ operation }) => isLiteral(operation)) ?? found[0])?.operation
 }
 
-/** What is wrong with it; undefined if nothing is. */
+/** How the response differs from the contract; undefined if it does not. */
 export function mismatch(operation: Promised, status: number, text: string): string | undefined {
   if (status !== operation.status) return errorMismatch(operation, status, text)
   if (operation.response === undefined) return operation.status === 204 && text !== '' ? 'a 204 with a body' : undefined

@@ -6,7 +6,7 @@ import { buildApp } from '../../src/http/app.ts'
 import type { AppDeps } from '../../src/http/deps.ts'
 import { createLogger } from '../../src/platform/log.ts'
 
-/** All routes and hooks of the service on a real socket, without a store: for decisions made before any look-up. */
+/** All routes and hooks of the service on a real socket, without a store: for tests of what is decided before any look-up. */
 
 const apps: FastifyInstance[] = []
 afterAll(async () => {

@@ -25,7 +25,7 @@ export class Browser {
     return this.#send('GET', path, options)
   }
 
-  /** Like a script of the page: JSON, with the origin. Headers given here replace those; undefined removes one. */
+  /** Sends JSON and the page's origin, as a script of the page does. `headers` can replace the origin; undefined removes it. */
   post(path: string, json: unknown = {}, headers: Record<string, string | undefined> = {}): Promise<Answer> {
     const all = { origin: this.origin, ...headers }
     const kept = Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined))

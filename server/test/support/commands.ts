@@ -6,7 +6,7 @@ import { dropDatabase } from '../../../testing/postgres.ts'
 import { openStore } from '../../src/store/db.ts'
 import { type Store, temporaryDirectory, track } from './server.ts'
 
-/** The program with a command, as an operator runs it. */
+/** The program's commands, as an operator runs them. */
 
 export type Outcome = { code: number | null; stdout: string; stderr: string }
 

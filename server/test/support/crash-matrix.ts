@@ -5,14 +5,14 @@ import { CRASHING_SERVER } from '../../../testing/bundles.ts'
 import { type Created, type Daemon, daemonsIn, program, sandboxd, versions, Yard } from './crash.ts'
 import { type Answer, eventually, type ServerSetup, temporaryDirectory } from './server.ts'
 
-/** The service kills itself with SIGKILL between an effect and its record; the next one finishes the operation. */
+/** The service kills itself with SIGKILL between an effect and its record; the next process finishes the operation. */
 
 export const FUNDED_SAT = 5_000
 
-/** A crash point, and how often it must be passed. */
+/** A crash point, and at which pass the service dies. */
 export type Point = [name: string, nth: number]
 
-/** For every operation that the reconciler carries out. */
+/** Points that every operation of the reconciler passes. */
 export const LOOKS: Point[] = [
   ['reconciler: decided', 1],
   ['reconciler: acted', 1],
@@ -28,7 +28,7 @@ export const BEGUN: Point[] = [['operation: begun', 1]]
 
 type Catalogues = { old: Record<string, string>; both: Record<string, string>; bad: Record<string, string> }
 
-/** The service with active crash points. An armed service dies once; the next one is not armed. */
+/** The service with active crash points. An armed service dies once; the next process is not armed. */
 export class CrashingYard extends Yard {
   readonly #orders: string
 
@@ -53,7 +53,7 @@ export class CrashingYard extends Yard {
   }
 }
 
-/** A service, and a node that no test touches: whatever dies beside it, it must not change. */
+/** A service with a node that no test touches. That node must not change, whatever happens to the others. */
 export class CrashMatrix {
   readonly yard: CrashingYard
   readonly catalogues: Catalogues
@@ -80,7 +80,7 @@ export class CrashMatrix {
     return new CrashMatrix(yard, catalogues, await yard.createReady())
   }
 
-  /** Until no node is due for an hour, so that any point passed from now on belongs to the operation. */
+  /** Postpones all work on nodes by an hour once none is due, so that any point passed from now on belongs to the operation. */
   async settled(): Promise<void> {
     await this.#inStore(async (sql) =>
       eventually(async () => {
@@ -93,7 +93,7 @@ export class CrashMatrix {
     )
   }
 
-  /** Does the work in a service that dies at that point, and starts the next one with these versions. */
+  /** Does the work in a service that dies at that point, and starts the next process with these versions. */
   async dieAt(point: string, nth: number, catalogue: Record<string, string>, work: () => Promise<unknown>): Promise<unknown> {
     await this.settled()
     this.yard.arm(point, nth)
@@ -118,7 +118,7 @@ export class CrashMatrix {
     expect(new Set(nodes.map(({ name }) => name)).size).toBe(nodes.length)
     const { id } = this.#bystander.node
     expect(yard.daemon(id), 'nobody touches a node that was not asked for').toEqual(this.#bystanderDaemon)
-    // A pipe to a dead service would end it at its next output.
+    // If its output were a pipe to the dead service, the next line that it prints would kill it.
     expect(readlinkSync(`/proc/${this.#bystanderDaemon?.pid}/fd/1`)).toBe(`${yard.state(id)}/daemon.log`)
   }
 
@@ -141,7 +141,7 @@ export class CrashMatrix {
     return this.yard.expectOk(this.yard.v1('DELETE', `/${node.id}${query}`))
   }
 
-  /** Only the store knows: no caller is waiting for it any more. */
+  /** Reads the store, because no caller is waiting for the operation any more. */
   async operationEnded({ node }: Created): Promise<void> {
     await this.#inStore((sql) =>
       eventually(

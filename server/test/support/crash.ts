@@ -27,7 +27,7 @@ export const versions = (catalogue: Record<string, string>): Record<string, stri
 
 export type Daemon = { pid: number; startTime: string; nodeId: string }
 
-/** By its command line, and no other process on the machine. */
+/** The hubs of this data directory, and of no other, recognised by their command line. */
 export function hubsIn(dataDir: string): number[] {
   return processesIn(dataDir).filter((pid) =>
     readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0hub\0--datadir=${dataDir}/hub\0`),
@@ -47,7 +47,7 @@ export function daemonsIn(dataDir: string): Daemon[] {
         if (directory === undefined || state === 'Z') return []
         return [{ pid: Number(name), startTime: fields[18] ?? '', nodeId: directory.split('/').at(-1) ?? '' }]
       } catch {
-        // gone meanwhile
+        // it has exited meanwhile
         return []
       }
     })
@@ -69,7 +69,7 @@ export type Created = { node: NodeView; credentials: Credentials }
 export class Yard extends Server {
   #key: Promise<Key> | undefined
 
-  /** Intervals are short, and limits that are not under test are high. Nodes are free, so there is no treasury node among the processes. */
+  /** Limits that are not under test are high. Nodes are free, so there is no treasury node among the processes. */
   constructor(setup: ServerSetup = {}) {
     super({ ...setup, env: { RATE_LIMIT_MAX: '1000000', NODE_PRICE_SAT_PER_DAY: '0', LOG_LEVEL: 'warn', ...setup.env } })
   }
@@ -150,7 +150,7 @@ export class Yard extends Server {
     return join(this.dataDir, 'nodes', id)
   }
 
-  /** Files that only the service can reach. */
+  /** The directory for files about a node that only the service can read. */
   state(id: string): string {
     return join(this.dataDir, 'run', id)
   }

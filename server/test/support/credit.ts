@@ -10,14 +10,14 @@ import { track } from './server.ts'
 
 export const PRICE_SAT = 100
 export const PRICE_MSAT = PRICE_SAT * 1000
-/** A minute that does not divide 1,440, at some second of it. */
+/** Neither the first second of a minute nor the first minute of a day, where mistakes in rounding would not show. */
 export const NOON = 1_790_000_047
 
 let databases = 0
 
 /**
- * A database whose time can be set: functions that come before PostgreSQL's own in the search path replace its clock, and the service does
- * not notice.
+ * A database whose time can be set: functions that come before PostgreSQL's own in the search path replace its clock, so the service's
+ * statements need no change.
  */
 export class Clock {
   readonly sql: Sql
@@ -35,11 +35,11 @@ export class Clock {
   }
 }
 
-/** A new database with a settable clock; without migrations from `until` on. */
+/** A new database whose clock can be set, with the migrations before version `until`. */
 export async function freshDatabase(until = Number.POSITIVE_INFINITY): Promise<{ sql: Database; clock: Clock }> {
   const name = `credit_${databases++}_${randomBytes(4).toString('hex')}`
   const { store } = inject('postgres')
-  // A template must not be in use while it is copied, and connections to template1 come and go.
+  // template0, because PostgreSQL cannot copy a database that is in use, and other tests connect to template1.
   const admin = openStore({ ...store, database: 'template1' }, 1)
   await admin.unsafe(`CREATE DATABASE ${name} TEMPLATE template0`)
   await admin.end()
@@ -68,7 +68,7 @@ export async function newAccount(sql: Sql, creditMsat = 0): Promise<string> {
 
 export type NodeState = { status?: string; desired?: string; isDeleted?: boolean }
 
-/** Only its row: it has no process. */
+/** Inserts only the row: the node has no process. */
 export async function newNode(
   sql: Sql,
   accountId: string,
@@ -87,7 +87,7 @@ export async function setNode(sql: Sql, id: string, { status, desired, isDeleted
       deleted_at = ${isDeleted === undefined ? sql`deleted_at` : isDeleted ? sql`now()` : null} WHERE id = ${id}`
 }
 
-/** The ledger stays: it is append-only. */
+/** The ledger is not deleted, because it is append-only. */
 export async function forgetNodes(sql: Sql): Promise<void> {
   for (const table of ['top_ups', 'nodes', 'usage_intervals', 'credit_warnings']) await sql`DELETE FROM ${sql(table)}`
 }

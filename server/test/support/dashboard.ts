@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { type Credentials, Owner } from './nodes.ts'
 import { type Answer, eventually, PATIENCE_MS, type Request, type Server } from './server.ts'
 
-/** People who use the dashboard, as their browser presents them. */
+/** People who use the dashboard, as the requests that their browsers send. */
 
 export type DashboardNode = {
   id: string
@@ -89,12 +89,12 @@ export class Visitor {
     )
   }
 
-  /** The same account, with a key. */
+  /** A caller with an API key of the same account. */
   async owner(scopes: string[] = ['nodes:write', 'gateway:write']): Promise<Owner> {
     return new Owner(this.server, await this.server.newKey(scopes, this.accountId))
   }
 
-  /** The earlier session has ended. */
+  /** Ends the earlier session first. */
   async signInAgain(): Promise<void> {
     await this.want(200, 'POST', '/auth/sign-out', { json: {} })
     const json = { email: this.email, password: PASSWORD }
@@ -137,7 +137,7 @@ export type Stream = {
   ended: Promise<void>
   isOpen: () => boolean
   close: () => void
-  /** The first event of that kind from now on, and how long it took. */
+  /** Waits for the first event of that kind from now on; returns how many milliseconds that took. */
   next: (is: (changed: Changed) => boolean, timeoutMs?: number) => Promise<number>
 }
 

@@ -2,11 +2,13 @@ import type { Database, Fragment } from '../../src/store/db.ts'
 import { eventually } from './server.ts'
 
 /**
- * Deadlines that pass when a test says so. A short deadline would also pass while a slow machine is still starting the node, and what the
- * owner is told depends on how far it got.
+ * Deadlines that pass when a test wants them to. A short deadline could pass while a slow machine is still starting the node, and the
+ * message to the owner depends on how far the start got.
  */
 
-/** As if the node had been wanted for this long, once `seen` holds. The new epoch fences off a step under way, which would undo it. */
+/**
+ * Makes the node appear to have been wanted for this long, once `seen` holds. The new epoch keeps a step under way from overwriting that.
+ */
 export async function wantedFor(sql: Database, nodeId: string, seconds: number, seen: Fragment): Promise<void> {
   await eventually(async () => {
     const rows = await sql`
@@ -17,7 +19,7 @@ export async function wantedFor(sql: Database, nodeId: string, seconds: number, 
   }, `${nodeId} to be seen as the test needs it`)
 }
 
-/** As if the node's running operation had reached its deadline, once `seen` holds. */
+/** Lets the node's running operation reach its deadline, once `seen` holds. */
 export async function endOperation(sql: Database, nodeId: string, seen: Fragment): Promise<void> {
   await eventually(async () => {
     const rows = await sql`

@@ -30,7 +30,10 @@ export function redeem(merchant: Owner, id: string, credential: unknown, more: o
   return merchant.send('POST', `/gateway/payments/${id}/redeem`, { json: { credential, ...more } })
 }
 
-/** A shop asks again while the node does not answer in time, as the SDK does: some customers pay every further challenge. */
+/**
+ * Asks again while the node does not answer in time, as the SDK does. A shop must not send a new challenge instead: some customers would
+ * pay that too.
+ */
 export function untilKnown(ask: () => Promise<Answer>): Promise<Answer> {
   return eventually(async () => {
     const answer = await ask()
@@ -46,7 +49,7 @@ export async function pay(server: Server, { challenge }: { challenge: string }):
   return answer.json().preimage
 }
 
-/** The node's event arrives later; the payment shows when it is settled. */
+/** Waits until the payment shows as settled: the node's event arrives a moment after the customer has paid. */
 export function untilSettled(merchant: Owner, { id }: { id: string }): Promise<{ settledAt: number }> {
   return eventually(async () => {
     const payment = await merchant.want<{ settledAt: number | null }>(200, 'GET', `/gateway/payments/${id}`)
@@ -55,7 +58,7 @@ export function untilSettled(merchant: Owner, { id }: { id: string }): Promise<{
   }, `${id} to be settled`)
 }
 
-/** What the payee's own node tells anyone with its password, before anyone has paid. */
+/** The preimage, which the payee's own node reveals to anyone with its password even before the invoice is paid. */
 export async function preimageFrom({ node, credentials }: Created, { challenge }: { challenge: string }): Promise<string> {
   const { paymentHash } = decoded(invoiceIn(challenge))
   return (await callNode(node, credentials.password, 'GET', `/payments/incoming/${paymentHash}`)).json().preimage
@@ -126,7 +129,7 @@ export function decoded(invoice: string): Decoded {
   }
 }
 
-/** One connection per service process: the service takes a hundred in all. */
+/** One pool per service process, because PostgreSQL accepts a limited number of connections. */
 const connections = new WeakMap<object, Database>()
 export function storeOf(server: Server): Database {
   const sql = connections.get(server.child) ?? server.sql()
@@ -134,7 +137,7 @@ export function storeOf(server: Server): Database {
   return sql
 }
 
-/** The whole row, for comparison; without the notes of the sweep, which may come by at any time. */
+/** The whole row, for comparison, without the columns that the sweep may change at any time. */
 export async function rowOf(server: Server, id: string): Promise<Record<string, unknown>> {
   const [row] = await storeOf(
     server,

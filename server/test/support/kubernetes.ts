@@ -16,7 +16,7 @@ export const hasNoPlane = (): boolean => inject('kubeconfig') === ''
 
 export const newPlace = ({ namespace }: TestCluster): Place => ({ namespace, installation: randomUUID() })
 
-/** Runs 0.8.0 and 0.9.0 of the sandbox daemon; any other image cannot be pulled. */
+/** A cluster with images of the sandbox daemon 0.8.0 and 0.9.0; no other image can be pulled. */
 export function openCluster(): Promise<TestCluster> {
   const software = temporaryDirectory()
   const images = new Map(['0.8.0', '0.9.0'].map((version) => [imageOf(version), sandboxd(software, version)]))
@@ -28,7 +28,7 @@ export type RuntimeSetup = {
   place: Place
   materialOf: (nodeId: string) => NodeMaterial
   access?: ClusterAccess
-  /** How long the API server may say nothing. */
+  /** How long a watch may receive nothing before it is given up. */
   silenceMs?: number
 }
 export type TestRuntime = { runtime: KubernetesRuntime; client: KubernetesClient; pods: Pods; close: () => Promise<void> }

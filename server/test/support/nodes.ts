@@ -83,7 +83,7 @@ export class Owner {
     return this.send('DELETE', `/nodes/${id}${query}`)
   }
 
-  /** The code of an error that must have this status. */
+  /** The status and code of a response that must be an error. */
   async refusal(method: string, path: string, options: Request = {}): Promise<[status: number, code: string]> {
     const { status, text, json } = await this.send(method, path, options)
     if (status < 400) throw new Error(`${method} ${path}: ${status} ${text}`)
@@ -142,7 +142,7 @@ export async function fault(server: Server, { node }: { node: Pick<Node, 'id'> }
   expect([answer.status, answer.text]).toEqual([200, '{}'])
 }
 
-/** A control of the sandbox daemon that the operator API does not offer, through the hub. */
+/** Uses a control of the sandbox daemon through the hub, because the operator API does not offer it. */
 export async function control(server: Server, made: Created, verb: string, json: Record<string, unknown>): Promise<void> {
   const { nodeId } = await infoOf(made)
   const hub = join(server.dataDir, 'hub')
@@ -153,10 +153,10 @@ export async function control(server: Server, made: Created, verb: string, json:
 }
 
 export const directoryOf = (server: Server, { id }: { id: string }): string => join(server.dataDir, 'nodes', id)
-/** Files that only the service can reach. */
+/** The directory for files about a node that only the service can read. */
 export const stateOf = (server: Server, { id }: { id: string }): string => join(server.dataDir, 'run', id)
 
-/** The state of a process; undefined if it is gone or a zombie. */
+/** A zombie still has an entry in /proc, but does not count as running. */
 export function isRunning(pid: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -179,7 +179,7 @@ export function runningPidOf(server: Server, node: { id: string }): number {
   return pid
 }
 
-/** Nodes cannot reach their Lightning peer until it is resumed; the hub stays alive, so that no one starts another. */
+/** Suspends the hub, so that nodes cannot reach their Lightning peer. Its process stays alive, so the service does not start another. */
 export function freezeHub(server: Server): { thaw: () => void } {
   const pid = pidIn(join(server.dataDir, 'run', 'hub'))
   if (pid === undefined) throw new Error('no hub')
@@ -188,8 +188,8 @@ export function freezeHub(server: Server): { thaw: () => void } {
 }
 
 /**
- * From now on, the reconciler does not look at the node: it neither changes what is shown of it nor restarts it. A look under way is not
- * recorded.
+ * From now on, the reconciler does not look at the node, so it neither changes the node's status nor restarts it. The result of a look
+ * under way is discarded.
  */
 export async function withhold(
   sql: Sql,
@@ -207,7 +207,7 @@ export async function withhold(
 
 const SANDBOXD = fileURLToPath(new URL('../../../sandboxd/dist/sandboxd.cjs', import.meta.url))
 
-/** From now on, the service looks for the node on this port. Returns the previous one. */
+/** From now on, the service connects to the node on this port. Returns the previous port. */
 export function redirectNode(server: Server, node: { id: string }, port: number): number {
   const path = join(stateOf(server, node), 'run.json')
   const run = JSON.parse(readFileSync(path, 'utf8'))
@@ -216,7 +216,7 @@ export function redirectNode(server: Server, node: { id: string }, port: number)
   return run.port
 }
 
-/** A catalog of the bundled daemon under several versions; each reports its own. A custom command line can break one. */
+/** A catalog of the bundled daemon under several versions, each of which reports its own. A custom command line can break one. */
 export function catalogue(versions: { version: string; command?: string }[]): string {
   const directory = temporaryDirectory()
   const bundle = readFileSync(SANDBOXD, 'utf8')

@@ -5,7 +5,7 @@ import { type Answer, type Key, type Request, type Server, send } from './server
 
 /** Payments as a shop requests them, a customer pays them and the shop presents them. */
 
-/** Nothing listens there, and only root could: events sent to it are lost. Port 1 is refused by `fetch` itself. */
+/** Nothing listens on port 2, and only root could, so events sent to it are lost. `fetch` would refuse port 1 without connecting. */
 export const NOWHERE = 'http://127.0.0.1:2'
 
 export type Payment = { id: string; protocol: 'mpp' | 'l402'; challenge: string }
@@ -45,7 +45,7 @@ export class Merchant {
     return answer.json()
   }
 
-  /** The customer's part: returns the credential. */
+  /** Pays as the customer; returns the payment with its credential. */
   async pay(payment: Payment): Promise<Paid> {
     const answer = await this.server.operator('POST', '/sandbox/pay', { json: { invoice: invoiceIn(payment.challenge) } })
     if (answer.status !== 200) throw new Error(`pay: ${answer.status} ${answer.text}`)
@@ -68,7 +68,7 @@ export class Merchant {
     return this.send('POST', `/${id}/release`, { json: { requestId, ...more } })
   }
 
-  /** Each with its result. */
+  /** Confirms deliveries; returns the result of each. */
   async delivered(deliveries: { id: string; requestId: string }[]): Promise<string[]> {
     const answer = await this.send('POST', '/delivered', { json: { deliveries } })
     if (answer.status !== 200) throw new Error(`delivered: ${answer.status} ${answer.text}`)
@@ -82,13 +82,13 @@ export class Merchant {
   }
 }
 
-/** In a new account, which owns its nodes. */
+/** In a new account, which also owns the merchant's nodes. */
 export async function newMerchant(server: Server): Promise<Merchant> {
   const owner = await newOwner(server)
   return new Merchant(server, owner, await server.newKey(['gateway:write'], owner.accountId))
 }
 
-/** Keep-alive: for thousands of requests, connecting would be most of the work. */
+/** Keeps its connections open: for thousands of requests, connecting would be most of the work. */
 export class Line {
   readonly #agent: Agent
   readonly #port: number
@@ -128,7 +128,7 @@ export class Line {
   }
 }
 
-/** This many at a time, in order. */
+/** Does the work for each thing, at most `atOnce` at a time, and returns the results in the order of the things. */
 export async function inTurns<T, R>(things: T[], atOnce: number, work: (thing: T, index: number) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   const left = [...things.entries()]

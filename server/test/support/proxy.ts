@@ -22,7 +22,7 @@ import { NodeProxy, PROXY_LIMITS, type ProxyLimits } from '../../src/http/node-p
 import { nodeTargets, type TargetOf } from '../../src/http/node-proxy/target.ts'
 import type { NodeAddress } from '../../src/platform/node-agent.ts'
 
-/** The proxy in front of nodes that answer as told, each with its own sockets. Everything a test opens is closed when its file has run. */
+/** The real proxy in front of fake nodes that answer as a test wants. Everything a test opens is closed when its file has run. */
 
 export const MIB = 1024 * 1024
 export const MOST = 64 * 1024
@@ -41,7 +41,7 @@ export type Service = {
 
 type ServiceOptions = { domain?: string; isByName?: boolean; connectionTimeoutMs?: number }
 
-/** The service as the proxy sees it: its errors, bodies and ids, and its own routes, which no node's host may reach. */
+/** The proxy with the service's error format and body parser, and with routes of the service that no node's host may reach. */
 async function service(
   limits: Partial<ProxyLimits>,
   { domain = DOMAIN, isByName = false, ...listening }: ServiceOptions = {},
@@ -77,7 +77,7 @@ async function service(
   return { port: (app.server.address() as AddressInfo).port, app, log: () => lines.join(''), close: () => proxy.close(), nodes }
 }
 
-/** The service's, for any host, and with ids that cannot be a node's. */
+/** The service's edge, except that it allows any host and that its request ids cannot be mistaken for those of a node. */
 function testEdge(): Edge {
   let last = 0
   return {
@@ -100,7 +100,7 @@ export async function listenOn(server: Server | TcpServer): Promise<NodeAddress>
   return { host: '127.0.0.1', port: (server.address() as AddressInfo).port }
 }
 
-/** An honest HTTP server that records what it receives and answers as told. */
+/** A well-behaved HTTP server that records what it receives before it answers. */
 export async function fakeNode(answer: RequestListener = (_request, response) => response.end('of the node')): Promise<FakeNode> {
   const seen: Seen[] = []
   let connections = 0
@@ -115,11 +115,11 @@ export async function fakeNode(answer: RequestListener = (_request, response) =>
   return { ...(await listenOn(server)), seen, connections: () => connections }
 }
 
-/** A node that sees its requests before their bodies. */
+/** A node that can answer before it has received the body of a request. */
 export const eagerNode = (answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<NodeAddress> =>
   listenOn(createServer(answer))
 
-/** A node that answers any connection with these bytes once it has received a request. */
+/** A node that can send any bytes once a request begins to arrive. */
 export const rawNode = (reply: (socket: Socket) => void): Promise<NodeAddress> =>
   listenOn(
     createTcpServer((socket) => {
@@ -172,7 +172,7 @@ beforeAll(async () => {
 })
 afterEach(() => {
   node.seen.length = 0
-  // Whatever was done, nothing failed inside.
+  // Whatever a test sends, it must not cause an internal error.
   for (const { log } of running) expect(log()).not.toContain('internal error')
 })
 afterAll(async () => {
@@ -193,7 +193,7 @@ export async function withLimits(limits: Partial<ProxyLimits>, options: ServiceO
 export const HANDSHAKE_LINES =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n'
 
-/** The same as an ordinary request and as a handshake. */
+/** Sends the same headers with an ordinary request and with a websocket handshake. */
 export async function bothWays(service: Service, target: string, lines: string): Promise<string[]> {
   return [
     await raw(service.port, `GET ${target} HTTP/1.1\r\nConnection: close\r\n${lines}\r\n`),

@@ -51,7 +51,7 @@ export function describeRuntime(
       await becomes(after, 'running')
       return after
     }
-    /** Killed until it is gone, as the reconciler does with an update that does not come up. */
+    /** Kills the node until it has exited, as the reconciler does when an update does not start. */
     const ended = async (node: NodeSpec): Promise<Observation> => {
       await eventually(async () => {
         const { observed } = await opened.runtime.observe(node)
@@ -71,7 +71,7 @@ export function describeRuntime(
       }, `${node.id} to stop`)
     }
 
-    /** Repeated while the outcome is unknown, as the service does. */
+    /** Repeats the removal while its outcome is unknown, as the service does. */
     const removed = async (node: NodeSpec): Promise<void> => {
       await eventually(async () => {
         try {
@@ -86,7 +86,7 @@ export function describeRuntime(
     const copied = (node: NodeSpec): Promise<boolean> =>
       eventually(() => opened.runtime.keepCopy(node, '0.8.0'), `a copy of ${node.id}`)
 
-    test('a node that was never started is absent, has no address, and everything but a start does nothing', async () => {
+    test('a node that was never started is absent and has no address, and nothing but a start has an effect', async () => {
       const node = specs.add()
       const { runtime } = opened
       expect(await runtime.observe(node)).toEqual({ observed: { phase: 'absent' } })
@@ -96,7 +96,7 @@ export function describeRuntime(
       expect((await runtime.observe(node)).observed.phase).toBe('absent')
     })
 
-    test('once started, it has the right identity, version and run, and can be reached at its address', async () => {
+    test('a started node has the right identity, version and run, and can be reached at its address', async () => {
       const node = await running()
       const { observed, process } = await opened.runtime.observe(node)
       expect(process).toEqual({ run: 1, version: '0.8.0' })
@@ -108,7 +108,7 @@ export function describeRuntime(
       expect(answer).toMatchObject({ answer: 'info', info: { nodeId: lightningId } })
     })
 
-    test('C17: started again while it runs, it is left alone', async () => {
+    test('C17: starting a node that already runs does nothing', async () => {
       const node = await running()
       const before = await opened.runtime.address(node.id)
       for (let time = 0; time < 3; time++) await opened.runtime.start(wanting(node, { run: 2 }), materialOf(node.id), mine)
@@ -128,13 +128,13 @@ export function describeRuntime(
       await expect(opened.runtime.start(node, materialOf(node.id), mine)).rejects.toThrow(/7\.7\.7 is not in the catalog/)
     })
 
-    test('its data with another seed is never started', async () => {
+    test('a node is never started on its data with a different seed', async () => {
       const node = await running()
       await stopped(node)
       await expect(opened.runtime.start(node, newMaterial(), mine)).rejects.toThrow(CannotStart)
     })
 
-    test('stopped, it refuses connections; stopping again and again does no harm', async () => {
+    test('a stopped node refuses connections, and can be stopped again', async () => {
       const node = await running()
       await stopped(node)
       await opened.runtime.stop(node)
@@ -145,7 +145,7 @@ export function describeRuntime(
     test('a restarted service finds running nodes, and does not start them twice', async () => {
       const node = await running()
       const runtime = opened.reopen()
-      // Without a record of the start, as after a crash between the two.
+      // As after a crash between the start and its record.
       const unrecorded = { ...node, history: NEVER_STARTED }
       const seen = await becomes(unrecorded, 'running', runtime)
       expect(seen.process).toEqual({ run: 1, version: '0.8.0' })
@@ -165,19 +165,19 @@ export function describeRuntime(
       end()
       expect(reports).toEqual([node.id, node.id, node.id])
       const { observed, restarts } = await opened.runtime.observe(node)
-      // Where the platform restarts it at once, the exit is counted.
+      // A platform that restarts the process at once counts the exit instead.
       if (restarts) expect(restarts.count).toBe(1)
       else expect(observed).toMatchObject({ phase: 'exited', isUntouched: false })
     })
 
-    test('missing data is lost: nothing is started in its place', async () => {
+    test('a node whose data is missing is observed as data_lost', async () => {
       const node = await running()
       await stopped(node)
       await removed(node)
       expect((await opened.runtime.observe(node)).observed.phase).toBe('data_lost')
     })
 
-    test('C25: a copy is kept once, is evidence while nothing changed, and comes back once', async () => {
+    test('C25: a copy can be kept and restored repeatedly; an update that never ran has left the data untouched', async () => {
       const node = await running()
       await stopped(node)
       const { runtime } = opened
@@ -190,7 +190,7 @@ export function describeRuntime(
       await running(wanting(node, { run: 3 }))
     })
 
-    test('C25: an update that ran is no evidence, and a copy cannot replace what runs', async () => {
+    test('C25: an update that ran has not left the data untouched, and the data of a running node can be neither restored nor removed', async () => {
       const node = await running()
       await stopped(node)
       const { runtime } = opened

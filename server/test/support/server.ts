@@ -36,7 +36,7 @@ afterAll(async () => {
 
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'boltyard-test-'))
-  // When the tests run as root, PostgreSQL runs as another user, who must be able to pass.
+  // When the tests run as root, PostgreSQL runs as another user, who must be able to enter.
   chmodSync(directory, 0o711)
   directories.push(directory)
   return directory
@@ -74,7 +74,7 @@ export function send(port: number, method: string, path: string, options: Reques
       response.on('end', () => {
         const text = Buffer.concat(chunks).toString('utf8')
         const status = response.statusCode ?? 0
-        // Under another host name, a node may answer.
+        // With a Host header, a node may answer, and the contract does not describe nodes.
         const operation = 'host' in headers ? undefined : operationAt(method, path)
         const fault = operation && mismatch(operation, status, text)
         if (fault !== undefined) return reject(new Error(`${method} ${path} answers ${status} against the contract: ${fault}`))
@@ -111,25 +111,25 @@ export function sendRaw(port: number, bytes: string | Buffer, quietMs = 1_000): 
   })
 }
 
-/** The client understands no URL with a socket directory; it reads it from the environment. */
+/** The PostgreSQL client does not accept a socket directory in a URL, so it is passed in the environment. */
 export function storeEnv({ host, user, password, database }: Store, masterKey: string): Record<string, string> {
   const connection = { PGHOST: host, PGUSER: user, PGPASSWORD: password }
   return { DATABASE_URL: `postgres:///${database}`, MASTER_KEY: masterKey, ...connection }
 }
 
 /**
- * - shared: a database of its own in the PostgreSQL of the run. The usual one: the service starts in half the time.
- * - embedded: a PostgreSQL of its own, for tests that take it away or look at its files, and for those of the first run.
+ * - shared: its own database in the PostgreSQL that all tests share. The default, because the service starts in half the time.
+ * - embedded: its own PostgreSQL, for tests that take it away or look at its files, and for tests of the first run.
  * - none: nothing is prepared, as at the first start on a new machine.
  */
 export type StoreKind = 'shared' | 'embedded' | 'none'
 
 export type ServerSetup = {
   env?: Record<string, string>
-  /** An existing directory, or one that the test fills. The service then finds its database as it would anywhere else. */
+  /** An existing directory, or one that the test fills. Unless `store` says otherwise, no database is prepared for it. */
   dataDir?: string
   store?: StoreKind
-  /** How the service is run: in a terminal, or as another user. */
+  /** How the service is run, for example in a terminal or as another user. */
   command?: string[]
 }
 
@@ -302,7 +302,7 @@ export class Server {
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // they exit on their own when the first of them is gone
+        // it has exited on its own, as all do once the first of them is gone
       }
     }
     await eventually(() => processesIn(directory).length === 0, 'PostgreSQL to be gone')
@@ -310,7 +310,7 @@ export class Server {
   }
 
   sql(): Database {
-    // Few per test: there are a hundred connections in all, and every test opens its own.
+    // A small pool, because every test opens its own and PostgreSQL accepts a limited number of connections.
     return track(openStore(this.store, 4))
   }
 }
@@ -332,7 +332,7 @@ function postmasterFile(dataDir: string): string[] {
   return readFileSync(join(dataDir, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n')
 }
 
-/** Processes left by a server of this directory: found by command line or working directory. */
+/** Processes that a server with this directory started, found by their command line or working directory. */
 export function processesIn(directory: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -342,13 +342,13 @@ export function processesIn(directory: string): number[] {
         const [place, line] = [readlinkSync(`/proc/${pid}/cwd`), readFileSync(`/proc/${pid}/cmdline`, 'utf8')]
         return place.startsWith(`${directory}/`) || line.includes(`${directory}/`)
       } catch {
-        // gone, or we may not inspect it
+        // it has exited, or we may not inspect it
         return false
       }
     })
 }
 
-/** PostgreSQL outlives a killed service. It gets an immediate shutdown first, which frees its shared memory. */
+/** SIGQUIT first: PostgreSQL outlives a killed service, and this immediate shutdown frees its shared memory. */
 export async function killWhatRunsIn(directory: string): Promise<void> {
   const isEmptyAfter = (signal?: NodeJS.Signals): boolean => {
     const pids = processesIn(directory)

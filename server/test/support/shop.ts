@@ -10,10 +10,10 @@ export const LIFETIME = 300
 export const PROTOCOLS: Protocol[] = ['mpp', 'l402']
 
 export let server: Server
-/** Sells; its node is always ready. */
+/** Owns the shop, whose node is always ready. */
 export let merchant: Owner
 export let shop: Created
-/** Another account, with its own node. */
+/** Another account, which owns the stall. */
 export let rival: Owner
 export let stall: Created
 

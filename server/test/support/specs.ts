@@ -13,7 +13,7 @@ export const NEVER_STARTED: History = {
   previousVersion: null,
 }
 
-/** Nodes that only a runtime knows, with their secrets. */
+/** Nodes that exist only in a runtime, not in a store, with their secrets. */
 export class Specs {
   readonly #materials = new Map<string, NodeMaterial>()
 
@@ -23,7 +23,7 @@ export class Specs {
     return material
   }
 
-  /** Wanted as 0.8.0, and never started. */
+  /** A node that should run version 0.8.0 and was never started. */
   add(): NodeSpec {
     const id = `node_${randomUUID().replaceAll('-', '').slice(0, 20)}`
     this.#materials.set(id, newMaterial())
@@ -43,7 +43,7 @@ export const wanting = (node: NodeSpec, desired: Partial<NodeSpec['desired']>): 
   desired: { ...node.desired, ...desired },
 })
 
-/** Like the reconciler when it records a start. */
+/** The node after the reconciler has recorded its start. */
 export function started(node: NodeSpec, before: Partial<History> = {}): NodeSpec {
   const { run, version } = node.desired
   return { ...node, history: { ...NEVER_STARTED, startedAtMs: Date.now(), run, version, ...before } }
