@@ -69,13 +69,13 @@ describe('a challenge', () => {
     expect(parametersOf(challenge).realm).toBe(new URL(server.url).host)
   })
 
-  test('MPP 6, MPP 7, MPP 8, MPP 10, MPP 11, MPP 13, MPP 14: the request is canonical, holds the terms and nothing else', async () => {
+  test('MPP 6, MPP 7, MPP 8, MPP 10, MPP 11, MPP 13, MPP 14: the request is canonical JSON with the terms and nothing else', async () => {
     const payment = await charge(merchant, shop, { amountSat: 21_000_000, description: 'Ünïcode "quoted" \\ 😀 \u00a0 %20+&=' })
     const { request = '' } = parametersOf(payment.challenge)
     const invoice = invoiceIn(payment.challenge)
     const { paymentHash } = decoded(invoice)
     expect(paymentHash).toMatch(/^[0-9a-f]{64}$/)
-    // Sorted names at both levels and no spaces: for strings, that is all canonical JSON means.
+    // Names sorted at both levels, and no spaces: if all values are strings, canonical JSON requires nothing else.
     const canonical = JSON.stringify({
       amount: '21000000',
       currency: 'sat',
@@ -88,7 +88,7 @@ describe('a challenge', () => {
   })
 
   test.each(PROTOCOLS)(
-    'MPP 9, MPP 10, MPP 12, L402 7: two other decoders read our terms out of the invoice (%s)',
+    'MPP 9, MPP 10, MPP 12, L402 7: two independent decoders read our terms from the invoice (%s)',
     async (protocol) => {
       const description = 'Coffee ☕ "to go" — 2×'
       const { challenge } = await charge(merchant, shop, { protocol, amountSat: 123_457, description })
@@ -100,7 +100,7 @@ describe('a challenge', () => {
     },
   )
 
-  test('MPP 15, L402 13, C37: it lives 300 s, and never longer than its invoice, which was asked for as long', async () => {
+  test('MPP 15, L402 13, C37: it is valid for 300 s, and never longer than its invoice, which was requested with the same expiry', async () => {
     for (const protocol of PROTOCOLS) {
       const before = Math.floor(Date.now() / 1000)
       const { id, challenge } = await charge(merchant, shop, { protocol })
@@ -115,7 +115,7 @@ describe('a challenge', () => {
     }
   })
 
-  test('L402 2, L402 3, L402 5, L402 6: padded base64 of 66 bytes that name this invoice’s hash', async () => {
+  test('L402 2, L402 3, L402 5, L402 6: the macaroon is padded base64, and its identifier of 66 bytes contains this invoice’s hash', async () => {
     const { challenge } = await charge(merchant, shop, { protocol: 'l402' })
     expect(challenge).toMatch(/^L402 macaroon="[A-Za-z0-9+/]+={0,2}", invoice="ln[a-z0-9]+"$/)
     const base64 = parametersOf(challenge).macaroon ?? ''
@@ -125,7 +125,7 @@ describe('a challenge', () => {
     expect(identifier.subarray(0, 34).toString('hex')).toBe(`0000${decoded(invoiceIn(challenge)).paymentHash}`)
   })
 
-  test('L402 11, L402 12: three caveats, and a life of a day unless the deployment says otherwise', async () => {
+  test('L402 11, L402 12: three caveats, and valid for a day unless the deployment sets another lifetime', async () => {
     const { id, challenge } = await charge(merchant, shop, { protocol: 'l402' })
     const { createdAt } = await merchant.want<Shown>(200, 'GET', `/gateway/payments/${id}`)
     const caveats = ['services=boltyard:0', `boltyard_valid_until=${createdAt + 86_400}`, `payment_id=${id}`]
@@ -177,7 +177,7 @@ describe('C34: the order of checks', () => {
   test('C34: a node that is not ready cannot be paid: 502 until it is', async () => {
     const { node } = await merchant.createReady({ name: 'slow to rise' })
     const unavailable = [502, 'payment_service_unavailable']
-    // As it was until a moment ago, for as long as this takes.
+    // Set back to provisioning, and kept there until the request is answered.
     const { giveBack } = await withhold(storeOf(server), node, 'provisioning')
     expect(await refusal(wish({ nodeId: node.id }))).toEqual(unavailable)
     await giveBack()
@@ -192,7 +192,7 @@ describe('C34: the order of checks', () => {
     await merchant.delete(node.id)
   })
 
-  test('C34, C41: a hung node is given 5 s, no one else waits for it, and nothing is left of the attempt', async () => {
+  test('C34, C41: a hung node has 5 s to answer, no one else waits for it, and the attempt leaves nothing behind', async () => {
     const hung = await merchant.createReady({ name: 'hung' })
     const { giveBack } = await withhold(storeOf(server), hung.node)
     await fault(server, hung, 'hang')
@@ -200,7 +200,8 @@ describe('C34: the order of checks', () => {
       (await storeOf(server)`SELECT 1 FROM gateway_payments WHERE node_id = ${node.id}`).length
     let key = {}
     let rounds = 0
-    // The others have the five seconds that the node is given. A round in which they needed longer, on a busy machine, says nothing.
+    // Requests for other nodes must be answered within the five seconds that the hung node has. On a busy machine they may take longer;
+    // then the round is repeated.
     const [theirs, ours, again] = await eventually(async () => {
       key = { 'idempotency-key': `while it hangs, ${rounds++}` }
       const start = performance.now()
@@ -209,7 +210,7 @@ describe('C34: the order of checks', () => {
         isOver = true
         return { answer, ms: performance.now() - start }
       })
-      // Enough to use up all connections kept for the node, and more.
+      // More than the connections that are kept for the node.
       const crowd = times(40, () => ask(wish({ nodeId: hung.node.id })))
       await new Promise((resolve) => setTimeout(resolve, 300))
       const others = await Promise.all([
@@ -221,7 +222,7 @@ describe('C34: the order of checks', () => {
       const { answer, ms } = await slow
       if (answer.status !== 502 || answer.json().error.code !== 'payment_service_unavailable') throw new Hopeless(answer.text)
       if (ms < 4_500) throw new Hopeless(`given up after ${ms} ms`)
-      // Sequentially they would take 200 s.
+      // One after the other, the forty requests would take 200 s.
       if (ms > 50_000) throw new Hopeless(`given up after ${ms} ms`)
       const statuses = new Set((await Promise.all(crowd)).map(({ status }) => status))
       if ([...statuses].join() !== '502') throw new Hopeless(`the crowd got ${[...statuses]}`)
@@ -359,7 +360,7 @@ describe('C35: descriptions', () => {
 
 const shown = (text: string): string => [...text].map((c) => `\\u${c.charCodeAt(0).toString(16)}`).join('')
 
-describe('who may', () => {
+describe('authorization', () => {
   const routes: [method: string, path: string][] = [
     ['POST', '/gateway/payments'],
     ['GET', '/gateway/payments'],
@@ -405,7 +406,7 @@ describe('C36: limits', () => {
     await strict.stop()
   })
 
-  test('C36: GATEWAY_RATE_LIMIT_MAX counts the creations of each key apart, and nothing else, and says so in four headers', async () => {
+  test('C36: GATEWAY_RATE_LIMIT_MAX limits the creations of each key, and nothing else, and four headers report it', async () => {
     const env = { ...server.sharedStoreEnv, ROLE: 'api', GATEWAY_RATE_LIMIT_MAX: '3', RATE_LIMIT_WINDOW_SECONDS: '1' }
     const strict = await startServer({ env })
     const [one, two] = await Promise.all([newMerchant(server, merchant.accountId), newMerchant(server, merchant.accountId)])
@@ -451,7 +452,7 @@ describe('C36: limits', () => {
     const answers = [await ask(busy), ...(await Promise.all(Array.from({ length: 7 }, () => ask(busy))))]
     const made = (): Answer[] => answers.filter(({ status }) => status === 201)
     expect(made().length).toBeLessThanOrEqual(5)
-    // For up to a second, one that was just made may count twice.
+    // For up to a second, a new challenge may count twice.
     await eventually(async () => {
       if (made().length < 5) answers.push(await ask(busy))
       return made().length === 5
@@ -477,7 +478,7 @@ describe('C36: limits', () => {
     await strict.stop()
   })
 
-  test('C36: across processes the limit is passed by what the others make within a second, and then holds', async () => {
+  test('C36: across processes, the limit can be exceeded by what the others create within a second, and then holds', async () => {
     const strict = await startServer({ env: { MAX_OPEN_CHALLENGES: '6' } })
     const replica = await startServer({
       dataDir: strict.dataDir,

@@ -88,7 +88,7 @@ describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
     expect(await refusal(hold(paid, 'c', more))).toEqual(REDEEMED)
   })
 
-  test('C45: that lapsed can be claimed again by its own request, with a full hold', async () => {
+  test('C45: once lapsed, can be claimed again by its own request, with a full hold', async () => {
     const paid = await bought({ protocol })
     const first = await hold(paid, 'a', more)
     await lapse(paid)
@@ -96,7 +96,7 @@ describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
     expect(await refusal(hold(paid, 'b', more))).toEqual(IN_PROGRESS)
   })
 
-  test('C45: that lapsed can still be confirmed while no one else has claimed it', async () => {
+  test('C45: once lapsed, can still be confirmed while no one else has claimed it', async () => {
     const paid = await bought({ protocol })
     await hold(paid, 'a', more)
     await lapse(paid)
@@ -117,7 +117,7 @@ describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
     for (const body of [{}, HELD])
       expect(await refusal(merchant.redeem(paid, { requestId: 'a', ...body, ...more }))).toEqual(NOT_CLAIMED)
     expect(await merchant.delivered([{ id: paid.id, requestId: 'a' }])).toEqual(['not_claimed'])
-    // The response was lost: a repeated request gets the same one, unless another request has claimed the delivery since.
+    // As if the response had been lost: a repeated release gets the same one, unless another request has claimed the delivery since.
     expect(await refusal(merchant.release(paid, 'a'))).toEqual(OK)
     expect(await refusal(hold(paid, 'b', more))).toEqual(OK)
     expect(await refusal(merchant.release(paid, 'a'))).toEqual(NOT_CLAIMED)
@@ -154,7 +154,7 @@ describe.each(ONCE)('a held claim, $protocol', ({ protocol, more }) => {
 })
 
 describe('release', () => {
-  test('C48: of twenty concurrent releases one frees it, and all get the same answer', async () => {
+  test('C48: of twenty concurrent releases, one frees the delivery, and all get the same answer', async () => {
     const paid = await bought()
     await hold(paid, 'a')
     const answers = await Promise.all(Array.from({ length: 20 }, () => merchant.release(paid, 'a')))
@@ -173,7 +173,7 @@ describe('release', () => {
     }
   })
 
-  test('C48: what is not claimed, unpaid, claimed without a requestId or another’s is 409; another account’s and unknown ids are 404', async () => {
+  test('C48: a delivery that is unpaid, not claimed, or claimed without a requestId or by another request is 409; another account’s and unknown ids are 404', async () => {
     const unpaid = await merchant.create(nodeId)
     expect(await refusal(merchant.release(unpaid, 'a'))).toEqual(NOT_CLAIMED)
     const paid = await bought()
@@ -277,7 +277,7 @@ describe('delivered', () => {
       expect(new Set(results)).toEqual(new Set(['delivered']))
   })
 
-  /** Changed by another request that has not committed yet. */
+  /** Does the work while another request has made the change but not committed it. */
   async function during(change: (transaction: Database) => Promise<unknown>, work: () => Promise<void>): Promise<void> {
     await sql.begin(async (transaction) => {
       await change(transaction as unknown as Database)
@@ -342,7 +342,7 @@ describe('C45: expect', () => {
   const terms = { amountSat: 25, description: 'Weather in Oslo', resource: 'GET /weather/:city' }
 
   test.each(ONCE)(
-    'what differs is named, nothing is claimed, and the payment shows as settled ($protocol)',
+    'the terms that differ are named, nothing is claimed, and the payment shows as settled ($protocol)',
     async ({ protocol, more }) => {
       const paid = await bought({ ...terms, protocol })
       const row = await rowOf(paid)
@@ -415,7 +415,7 @@ describe('C45: expect', () => {
     expect(await refusal(merchant.redeem(paid, { requestId: 'a', ...expected }))).toEqual([409, 'terms_mismatch'])
   })
 
-  test('C5: nothing, something unknown and a wrong type are 400, and nothing is claimed', async () => {
+  test('C5: empty, unknown and wrongly typed terms are 400, and nothing is claimed', async () => {
     const paid = await bought(terms)
     const row = await rowOf(paid)
     const bad = [
@@ -426,14 +426,14 @@ describe('C45: expect', () => {
       ),
       ...[{ resource: 'a\u0000' }, { resource: ' ' }, { description: 'x'.repeat(501) }].map((one) => ({ expect: one })),
       ...[0, 601, 1.5, '120', null].map((holdSeconds) => ({ holdSeconds, requestId: 'a' })),
-      // No one could confirm or release it.
+      // Without a requestId, no one could confirm or release the delivery.
       HELD,
     ]
     for (const more of bad) expect([more, await refusal(merchant.redeem(paid, more))]).toEqual([more, [400, 'bad_request']])
     expect(await rowOf(paid)).toEqual(row)
   })
 
-  test('C45: resource has 1 to 500 code points and no control characters, and travels with the payment', async () => {
+  test('C45: resource has 1 to 500 code points and no control characters, and is returned with the payment', async () => {
     for (const resource of ['', ' ', 'a\nb', '\u0085', 'x'.repeat(501), 1, null])
       expect([resource, await refusal(merchant.ask(nodeId, { resource } as object))]).toEqual([resource, [400, 'bad_request']])
     const resource = `GET /ünïcode/${'🦊'.repeat(487)}`
@@ -457,7 +457,7 @@ describe('reusable L402', () => {
     expect((await merchant.redeem(paid, { expect: { minAmountSat: 11 } })).json().error).toMatchObject({ redeemed: true })
   })
 
-  test('C48: released, it is still 200 every time; the one that released it never holds it again', async () => {
+  test('C48: after a release, every redemption is still 200, but the request that released it has no claim any more', async () => {
     const paid = await bought({ protocol: 'l402' })
     await merchant.redeem(paid, { requestId: 'a' })
     expect(await refusal(merchant.release(paid, 'a'))).toEqual(OK)

@@ -16,8 +16,8 @@ import { newDatabase } from '../support/database.ts'
 import { credentialOf, parametersOf } from '../support/gateway.ts'
 
 /**
- * The fast statement serves credentials of the current protocol key; with an older key, the same payment is read and judged. Two instances
- * on one store, each with a different current key, take every state of a payment down both paths.
+ * A single statement serves credentials that were issued with the current protocol key. For an older key, the payment is read first, and
+ * the outcome tables decide. Two instances on one store, each with a different current key, take every state of a payment through both.
  */
 let sql: Sql
 let call: { accountId: string; actor: string }
@@ -115,7 +115,7 @@ async function seen({ id }: Made, answer: Promise<{ id: string; receipt?: string
 const CLAIM_NAMES = Object.keys(CLAIMS) as ClaimName[]
 const STATES: State[] = CLAIM_NAMES.flatMap((claim) =>
   (claim === 'unpaid' ? [[]] : [[], [ME], [OTHER]]).flatMap((released) =>
-    // What was paid or redeemed was settled before.
+    // A payment that was paid or redeemed has always been settled.
     (claim === 'unpaid' ? [true, false] : [true]).map((isSettled) => ({ isSettled, claim, released })),
   ),
 )

@@ -26,7 +26,7 @@ import { type Created, type Owner, redirectNode } from '../support/nodes.ts'
 import { report } from '../support/payments.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 
-/** A node that answers like no honest one. The service is real, and only believes that the impostor is its node. */
+/** A node that answers as no honest node would. The service is real, but is redirected to an impostor instead of its node. */
 
 const PROTOCOLS: Protocol[] = ['mpp', 'l402']
 const AMOUNT = 1000
@@ -40,7 +40,7 @@ let merchant: Owner
 let shop: Created
 let impostor: HttpServer
 let realPort: number
-/** What it answers instead of the real node; everything else is answered by the real node. */
+/** The impostor's own replies, by the first part of the path. The real node answers everything else. */
 const says = new Map<string, (form: URLSearchParams) => Reply>()
 let forms: URLSearchParams[] = []
 
@@ -207,8 +207,8 @@ describe('an invoice from an untrusted node', () => {
       'C34: with one letter changed',
       () => made({}, { serialized: invoice().serialized.replace(/q(?=.{20}$)|.(?=.{20}$)/, 'b') }),
     ],
-    ['C34: in capitals', () => made({}, { serialized: invoice().serialized.toUpperCase() })],
-    ['C34: with a quote and a header behind it', () => made({}, { serialized: `${invoice().serialized}", realm="x"\r\nX: y` })],
+    ['C34: in upper case', () => made({}, { serialized: invoice().serialized.toUpperCase() })],
+    ['C34: followed by a quote and a header', () => made({}, { serialized: `${invoice().serialized}", realm="x"\r\nX: y` })],
     ['C34: an address', () => made({}, { serialized: 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080' })],
     ['C34: nothing', () => made({}, { serialized: '' })],
     ['C34: a number', () => made({}, { serialized: 1 })],
@@ -216,13 +216,13 @@ describe('an invoice from an untrusted node', () => {
     ['C34: not JSON', () => ({ body: 'lnbcrt1' })],
     ['C34: null', () => ({ body: 'null' })],
     ['C34: an empty answer', () => ({ body: '' })],
-    ['C34: in an answer that says 201', () => ({ ...(made() as object), status: 201 }) as Reply],
-    ['C34: in an answer that says 500', () => ({ ...(made() as object), status: 500 }) as Reply],
-    ['C34: 401, for the password is not its own', () => ({ status: 401, body: 'no' })],
-    ['C34: 302, to somewhere else', () => (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()],
+    ['C34: in a response with status 201', () => ({ ...(made() as object), status: 201 }) as Reply],
+    ['C34: in a response with status 500', () => ({ ...(made() as object), status: 500 }) as Reply],
+    ['C34: 401, as for a wrong password', () => ({ status: 401, body: 'no' })],
+    ['C34: a redirect', () => (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()],
     ['C34: two megabytes', () => ({ body: `${' '.repeat(2 * 1024 * 1024)}${JSON.stringify(invoice())}` })],
     [
-      'C34: no end to it',
+      'C34: an endless response',
       () => (response) => {
         response.writeHead(200)
         const more = (): void => {
@@ -232,10 +232,10 @@ describe('an invoice from an untrusted node', () => {
         more()
       },
     ],
-    ['C34: a line that goes dead', () => (response) => response.destroy()],
+    ['C34: a connection that closes without a response', () => (response) => response.destroy()],
     ['C34: not HTTP', () => (response) => response.socket?.end('hello\r\n\r\n')],
     [
-      'C34: half an answer',
+      'C34: half a response',
       () => (response) => {
         response.writeHead(200, { 'content-length': '1000' }).write('{"serialized":')
         setTimeout(() => response.destroy(), 50)
@@ -249,7 +249,7 @@ describe('an invoice from an untrusted node', () => {
     expect(await count()).toBe(before)
   })
 
-  test('C34: a repeated hash would let one payment count twice: the second is 502', async () => {
+  test('C34: a second invoice with the same hash is 502, because one payment would count twice', async () => {
     const same = made()
     for (const protocol of PROTOCOLS) {
       const answers = [
@@ -308,7 +308,7 @@ describe('an invoice from an untrusted node', () => {
 
 describe('a node with an invalid answer about a payment', () => {
   test.each(PROTOCOLS)(
-    'C38, MPP 49, L402 48: has not answered: 502, nothing changes, and its correct answer counts later (%s)',
+    'C38, MPP 49, L402 48: counts as one that has not answered: 502, nothing changes, and its correct answer counts later (%s)',
     async (protocol) => {
       const payment = await charge(merchant, shop, { protocol })
       const preimage = await preimageFrom(shop, payment)
@@ -353,7 +353,7 @@ describe('a node with an invalid answer about a payment', () => {
     },
   )
 
-  test('C38: isPaid alone decides: what it received net of fees, and what else it says, does not', async () => {
+  test('C38: isPaid alone decides, whatever the node says about the amount after fees and everything else', async () => {
     const payment = await charge(merchant, shop)
     const preimage = await preimageFrom(shop, payment)
     const { paymentHash } = decoded(invoiceIn(payment.challenge))
@@ -377,16 +377,16 @@ describe('queries caused by a node’s own events', () => {
     return (await report(server, shop.node.id, body, { 'x-phoenix-signature': signature })).status
   }
   const openHash = async (): Promise<string> => decoded(invoiceIn((await charge(merchant, shop)).challenge)).paymentHash
-  /** How often it was asked about one of these, and about how many at most at a time. */
+  /** How often the node was asked about one of these invoices, and the highest number of queries at a time. */
   async function asksAbout(hashes: string[], act: () => Promise<void>): Promise<{ asks: number; atOnce: number }> {
     let [asks, now, atOnce] = [0, 0, 0]
     const unpaid: Reply = (response) => {
       if (!hashes.some((hash) => response.req.url?.includes(hash))) return void response.writeHead(404).end()
       asks++
       atOnce = Math.max(atOnce, ++now)
-      // Also if the service gave up waiting.
+      // Also happens if the service stops waiting.
       response.once('close', () => now--)
-      // Long enough for the others to arrive.
+      // Long enough for the other queries to arrive.
       setTimeout(() => {
         response
           .writeHead(200, { 'content-type': 'application/json' })
@@ -397,14 +397,14 @@ describe('queries caused by a node’s own events', () => {
     return { asks, atOnce }
   }
 
-  test('security 7: a hundred concurrent events about one invoice cause one query, and a hundred more right after it none', async () => {
+  test('security 7: two bursts of a hundred events about one invoice cause only a few queries', async () => {
     const hash = await openHash()
     await notAsked([hash])
     const { asks } = await asksAbout([hash], async () => {
       for (const _ of ['at once', 'right after'])
         expect(new Set(await Promise.all(Array.from({ length: 100 }, () => tell(hash))))).toEqual(new Set([204]))
     })
-    // One because of the event; each second, the sweep and the next event may add theirs.
+    // One because of the first event. In each second that passes, the sweep and another event may each cause one more.
     expect(asks).toBeGreaterThanOrEqual(1)
     expect(asks).toBeLessThan(100)
   })
@@ -416,7 +416,7 @@ describe('queries caused by a node’s own events', () => {
     await notAsked([hash])
     const { asks, atOnce } = await asksAbout([hash], async () => {
       const answers = await Promise.all(Array.from({ length: 50 }, () => validate(merchant, payment.id, credential)))
-      // On a busy machine, two seconds may not be enough for a query.
+      // 502 because, on a busy machine, two seconds may not be enough for a query.
       for (const { status } of answers) expect([400, 502]).toContain(status)
     })
     expect([asks > 0, atOnce]).toEqual([true, 1])
@@ -437,9 +437,9 @@ describe('queries caused by a node’s own events', () => {
     const { asks, atOnce } = await asksAbout(hashes, async () => {
       expect(new Set(await Promise.all(hashes.map(tell)))).toEqual(new Set([204]))
     })
-    // The promise is how many are asked at once. On a busy machine, some of the 32 time out before they reach the node.
+    // Any number will do: on a busy machine, queries may time out before they reach the node.
     expect(asks).toBeGreaterThan(0)
-    // Ours, and the eight of the sweep.
+    // At most 32 queries because of events, and eight of the sweep.
     expect(atOnce).toBeLessThanOrEqual(40)
   })
 
@@ -452,14 +452,14 @@ describe('queries caused by a node’s own events', () => {
 
 test.each<[what: string, reply: Reply]>([
   ['does not know it', { status: 404, body: '' }],
-  ['answers oddly', { status: 500, body: 'oops' }],
-  ['answers what cannot be read', { body: 'not JSON' }],
+  ['answers with an error', { status: 500, body: 'oops' }],
+  ['answers with invalid JSON', { body: 'not JSON' }],
 ])('C50: a challenge is kept for good when the node %s', async (_what, reply) => {
   const sql = storeOf(server)
   const { id } = await charge(merchant, shop)
   const state = async (): Promise<Record<string, unknown> | undefined> =>
     (await sql`SELECT ask_at, unpaid_at FROM gateway_payments WHERE id = ${id}`)[0]
-  // The node reported unpaid before; only its latest answer counts.
+  // As if the node had reported it unpaid before: only its latest answer counts.
   await while_(
     'payments',
     () => reply,

@@ -13,7 +13,7 @@ const call = { accountId: newId('acct'), actor: newId('key') }
 const nodeId = newId('node')
 /** So many payments in one account that a plan that reads them all is obvious. */
 const MANY = 4_000
-/** Below this, the planner's assumptions for a table without statistics give an account one payment. */
+/** So few that the planner, without statistics, assumes that an account has one payment. */
 const FEW = 150
 /** PostgreSQL keeps a generic plan from the sixth execution on. */
 const UNTIL_KEPT = 8
@@ -22,7 +22,7 @@ const BATCH = 10
 let sql: Database
 
 beforeAll(async () => {
-  // Plans are kept per connection.
+  // A single connection, because PostgreSQL keeps plans per connection.
   ;({ sql } = await newDatabase(1))
   for (const table of ['gateway_payments', 'paid_payments'])
     await sql.unsafe(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
@@ -58,7 +58,11 @@ const statements: { name: string; of: Kind; run: (store: Sql, id: string, ids: s
     run: (store, id) => claimDelivery(store, call, id, { requestId: id, holdSeconds: 60 }, expected, proofOf(id)),
   },
   { name: 'a first validation', of: 'settled', run: (store, id) => markPaidByProof(store, call, id, proofOf(id)) },
-  { name: 'a payment with all that is known of it', of: 'held', run: (store, id) => findPayment(store, call.accountId, id) },
+  {
+    name: 'a payment with everything that is known about it',
+    of: 'held',
+    run: (store, id) => findPayment(store, call.accountId, id),
+  },
   { name: 'a payment as it is shown', of: 'held', run: (store, id) => findShownPayment(store, call.accountId, id) },
   {
     name: 'the confirmation of a batch',
@@ -79,7 +83,7 @@ const statements: { name: string; of: Kind; run: (store: Sql, id: string, ids: s
   },
   { name: 'an invoice that its node reports', of: 'open', run: (store, id) => findUnsettled(store, nodeId, hashOf(id)) },
   {
-    name: 'an invoice that its node hints at',
+    name: 'an invoice that an event of its node names',
     of: 'open',
     run: (store, id) => isOpenInvoice(store, PAYMENT_INVOICES, { nodeId, paymentHash: hashOf(id) }),
   },
@@ -93,7 +97,7 @@ const statements: { name: string; of: Kind; run: (store: Sql, id: string, ids: s
 /** How many rows of the two tables the work reads, by any scan. */
 async function rowsRead(work: (store: Sql) => Promise<unknown>): Promise<number> {
   return sql.begin(async (store) => {
-    // A connection accumulates its counts over transactions until it reports them, at most once a second.
+    // The counts may include earlier transactions, because a connection reports and resets them at most once a second.
     const readSoFar = async (): Promise<number> => {
       const [row] = await store<{ read: number }[]>`
         SELECT sum(seq_tup_read + idx_tup_fetch)::int AS read FROM pg_stat_xact_user_tables
@@ -115,20 +119,20 @@ async function expectLookups({ of, run }: (typeof statements)[number]): Promise<
   }
   await insert(of, MANY)
   const ids = await insert(of, BATCH)
-  // Found, written, and found again to be written.
+  // A payment may be read more than once: to find it, to write it, and to find it again for the write.
   expect(await rowsRead((store) => run(store, ids[0] ?? '', ids))).toBeLessThanOrEqual(4 * BATCH)
 }
 
 describe('speed: one payment is looked up by its key', () => {
   describe('before there are statistics', () => {
     test.each(statements)('$name', async (statement) => {
-      // An emptied table has no table statistics either, but it would keep those of its columns.
+      // This also resets the statistics of the tables. Those of their columns would stay, but do not exist yet.
       await sql`TRUNCATE gateway_payments, paid_payments`
       await expectLookups(statement)
     })
   })
 
-  describe('with statistics of a time when every account had one payment', () => {
+  describe('with statistics from when every account had one payment', () => {
     test.each(statements)('$name', async (statement) => {
       await sql`TRUNCATE gateway_payments, paid_payments`
       for (const kind of ['open', 'settled', 'held'] as const) await insert(kind, 1_000, () => newId('acct'))

@@ -7,8 +7,8 @@ import { eventually, type Server, startServer } from '../support/server.ts'
 /** Reliability 6: concurrent requests through two processes that share only the store. */
 
 /**
- * Rounds: many for the transition and for the claim, some for each other way to get there. A claim or a transition that reads before it
- * writes fails in every round; a settlement recorded by both processes in four of ten.
+ * Rounds: many for the transition to paid and for the claim, some for each other way to get there. With a claim or a transition that reads
+ * before it writes, every round fails; with a settlement that both processes record, four rounds of ten do.
  */
 const [MANY, SOME] = process.env.FULL === '1' ? [100, 15] : [20, 3]
 const CLIENTS = 100
@@ -23,9 +23,9 @@ let replica: Server
 let sql: Database
 let nodeId: string
 let lines: Line[]
-/** Receives its nodes' events. */
+/** Creates its payments at a process that receives the node's events about them. */
 let heard: Merchant
-/** The same shop, at a process whose nodes' events are lost. */
+/** The same shop at the other process: the node's events about payments created there are lost. */
 let unheard: Merchant
 
 beforeAll(async () => {
@@ -63,10 +63,10 @@ afterAll(() => {
   for (const line of lines) line.close()
 })
 
-/** Paid by their customers; known to us only where the events arrived. */
+/** Payments that customers have paid. The store knows of the settlement only if the events arrived. */
 async function paidPayments(count: number, protocol: 'mpp' | 'l402', isHeard: boolean): Promise<Paid[]> {
   const merchant = isHeard ? heard : unheard
-  // The sweep would ask about them before the validations do.
+  // Without events, the sweep would ask about the payments before the validations do, so they are hidden from it.
   await sql.unsafe(`ALTER TABLE gateway_payments ${isHeard ? 'DISABLE' : 'ENABLE'} TRIGGER hide`)
   const paid = await inTurns(Array.from({ length: count }), 8, () => merchant.createPaid(nodeId, { protocol }))
   const ids = paid.map(({ id }) => id)
@@ -95,7 +95,7 @@ async function storm(
         const [line, json] = [anyLine(), body(payment)]
         const post = () => line.post(`/v1/gateway/payments/${payment.id}/${path}`, json)
         let answer = await post()
-        // The node is given two seconds, and then the outcome is unknown. On a busy machine that may happen, and clients ask again.
+        // 502: the node has not answered within two seconds. On a busy machine that may happen, and clients ask again.
         while (answer.status === 502) answer = await post()
         answers.push(answer)
       }
@@ -108,7 +108,7 @@ async function storm(
   return outcomes
 }
 
-/** mulberry32 */
+/** A random number generator with a seed: mulberry32. */
 function numbersFrom(start: number): () => number {
   let state = start
   return () => {
@@ -157,7 +157,7 @@ const wordsOf = ({ answers }: Outcome): string[] => [
 
 describe(`order ${seed}`, () => {
   describe.each([
-    { told: 'the node has told of the settlement', isHeard: true },
+    { told: 'the node has reported the settlement', isHeard: true },
     { told: 'the event is lost, and every request asks the node itself', isHeard: false },
   ])('$told', ({ isHeard }) => {
     test('C38, MPP 46: of a hundred validations, one makes the transition and all get the same answer', async () => {
@@ -189,19 +189,22 @@ describe(`order ${seed}`, () => {
     test.each([
       { protocol: 'mpp' as const, body: {} },
       { protocol: 'l402' as const, body: { singleUse: true } },
-    ])('C45: of a hundred redemptions ($protocol) that hold, each its own request, one gets the delivery', async (kind) => {
-      const payments = await paidPayments(SOME, kind.protocol, isHeard)
-      let requests = 0
-      const outcomes = await storm(payments, 'redeem', ({ credential }) => ({
-        credential,
-        requestId: `try ${requests++}`,
-        holdSeconds: 600,
-        ...kind.body,
-      }))
-      for (const outcome of outcomes) expect(statusesOf(outcome)).toEqual({ 200: 1, '409 delivery_in_progress': CLIENTS - 1 })
-      await expectOnePaidEach(payments)
-      expect(await transitions(payments, 'redeemed')).toEqual([1, 1])
-    })
+    ])(
+      'C45: of a hundred redemptions ($protocol) with a hold, each with its own requestId, one gets the delivery',
+      async (kind) => {
+        const payments = await paidPayments(SOME, kind.protocol, isHeard)
+        let requests = 0
+        const outcomes = await storm(payments, 'redeem', ({ credential }) => ({
+          credential,
+          requestId: `try ${requests++}`,
+          holdSeconds: 600,
+          ...kind.body,
+        }))
+        for (const outcome of outcomes) expect(statusesOf(outcome)).toEqual({ 200: 1, '409 delivery_in_progress': CLIENTS - 1 })
+        await expectOnePaidEach(payments)
+        expect(await transitions(payments, 'redeemed')).toEqual([1, 1])
+      },
+    )
   })
 
   test('C45: of a hundred redemptions after a lapsed hold, one gets the delivery, even with concurrent confirmations', async () => {
@@ -230,7 +233,7 @@ describe(`order ${seed}`, () => {
   test.each([
     { protocol: 'mpp' as const, body: {}, isHeard: false },
     { protocol: 'l402' as const, body: { singleUse: true }, isHeard: true },
-  ])('C45: a hundred redemptions ($protocol) with one requestId are one', async ({ protocol, body, isHeard }) => {
+  ])('C45: a hundred redemptions ($protocol) with one requestId count as one', async ({ protocol, body, isHeard }) => {
     const payments = await paidPayments(SOME, protocol, isHeard)
     const outcomes = await storm(payments, 'redeem', ({ id, credential }) => ({
       credential,

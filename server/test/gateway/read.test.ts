@@ -34,7 +34,7 @@ type Page = { payments: Shown[]; nextCursor: string | null }
 
 describe('C39: reading', () => {
   test.each(PROTOCOLS)(
-    'C39, C37: one payment, with its challenge as it was issued, through its three moments (%s)',
+    'C39, C37: one payment, with its challenge as it was issued: new, settled and paid (%s)',
     async (protocol) => {
       const payment = await charge(merchant, shop, { protocol, amountSat: 77, description: 'Moments' })
       const path = `/gateway/payments/${payment.id}`
@@ -113,7 +113,7 @@ describe('C39: reading', () => {
     })
 
     test.each([1, 2, 7, 22, 23, 24, 100])(
-      'C39: page by page, %i at a time, each is seen once, whatever is created meanwhile',
+      'C39: page by page, %i at a time, each payment is seen once, whatever is created meanwhile',
       async (limit) => {
         const seen: string[] = []
         let pages = 0
@@ -144,7 +144,7 @@ describe('C39: reading', () => {
         expect(await list(`?nodeId=${nodeId}`)).toEqual({ payments: [], nextCursor: null })
     })
 
-    test('C39, C37: of one status; expired is what is past its time, unpaid and not settled', async () => {
+    test('C39, C37: filtered by status; a payment is expired if its time has passed and it is not settled', async () => {
       const [paid, settled, late, lateSettled] = made as [Payment, Payment, Payment, Payment]
       const preimage = await pay(server, paid)
       await validate(lister, paid.id, credentialOf(paid, preimage))

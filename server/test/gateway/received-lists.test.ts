@@ -36,7 +36,7 @@ type Watched = {
   list?: { status: number; body: string }
 }
 
-/** A node that is reached through a counter. */
+/** A node behind a server that counts the requests to it. */
 async function watchedNode(): Promise<Watched> {
   const { node } = await merchant.owner.createReady()
   const watched: Watched = { nodeId: node.id, lists: 0, singles: 0 }
@@ -47,7 +47,7 @@ async function watchedNode(): Promise<Watched> {
     if (isList) watched.lists++
     if (path.startsWith('/payments/incoming/')) watched.singles++
     const onward = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (real) => {
-      // Also for a list that the node is making just now.
+      // Checked here, after the node's response, so that it also applies to a list that was requested before `watched.list` was set.
       if (isList && watched.list) {
         real.resume()
         return void response.writeHead(watched.list.status).end(watched.list.body)
@@ -67,7 +67,7 @@ async function watchedNode(): Promise<Watched> {
 const due = (payments: Payment[]): Promise<unknown> =>
   sql`UPDATE gateway_payments SET ask_at = now() WHERE id = ANY (${payments.map(({ id }) => id)}) AND settled_at IS NULL`
 
-/** Left to the lists: no query of their own before they are late. */
+/** Left to the lists: not asked about one by one until a minute after they expire. */
 const areListed = async (payments: Payment[]): Promise<boolean> => {
   const [row] = await sql<{ listed: number }[]>`
     SELECT count(*)::int AS listed FROM gateway_payments
@@ -89,7 +89,7 @@ async function listedNode(): Promise<{ node: Watched; paid: Payment; unpaid: Pay
   return { node, paid, unpaid, pay: () => merchant.pay(paid) }
 }
 
-test('C40: its lists tell which are settled, at the node’s time, and it is no longer asked about each', async () => {
+test('C40: a node’s lists show which invoices are settled, and when, and it is no longer asked about each', async () => {
   const { node, paid, unpaid, pay } = await listedNode()
   const beforeSeconds = Math.floor(Date.now() / 1000) - 1
   const { credential } = await pay()
@@ -121,7 +121,7 @@ test('C40: a node that answers with an error instead of a list is asked about ea
   expect(await areListed([unpaid])).toBe(false)
 })
 
-test('C40: what a list misses is found after the expiry', async () => {
+test('C40: a settlement that is missing from the lists is found after the invoice expires', async () => {
   const { node, paid, pay } = await listedNode()
   node.list = { status: 200, body: '[]' }
   await pay()

@@ -47,7 +47,7 @@ import {
 } from '../support/purchases.ts'
 import { type Answer, eventually, type Server, startServer } from '../support/server.ts'
 
-/** Logs everything it can, with a PostgreSQL whose log can be read. */
+/** The most detailed log, and a PostgreSQL whose log can be read, because the tests search both for secrets. */
 beforeAll(() => openShop({ store: 'embedded', env: { LOG_LEVEL: 'trace' } }))
 
 describe('expiry', () => {
@@ -74,7 +74,7 @@ describe('expiry', () => {
   const itIs = (secondsLater: number) => storeOf(server)`UPDATE later.by SET seconds = ${secondsLater}`
   afterAll(() => brief.stop())
 
-  test('MPP 40, MPP 41, L402 51, L402 52, L402 53, C37: not paid in time is 410; paid in time is 200 however late, within the credential’s own life', async () => {
+  test('MPP 40, MPP 41, L402 51, L402 52, L402 53, C37: not paid in time is 410; paid in time is 200 however late it is validated, until the credential itself expires', async () => {
     const [mpp, l402] = [await bought('mpp', deaf, hurried), await bought('l402', deaf, hurried)]
     const [noMpp, noL402] = [await unpaid('mpp', deaf, hurried), await unpaid('l402', deaf, hurried)]
     const all = [mpp, l402, noMpp, noL402]
@@ -85,7 +85,7 @@ describe('expiry', () => {
       `/gateway/payments/${l402.payment.id}`,
     )
     expect(expiresAt - createdAt).toBeLessThanOrEqual(BRIEF.challengeSeconds)
-    // L402 12: the deployment's own lifetime.
+    // L402 12: the lifetime that the deployment sets.
     expect(Number(caveat)).toBe(createdAt + BRIEF.credentialSeconds)
     expect(decoded(invoiceIn(mpp.payment.challenge)).expiry).toBe(BRIEF.challengeSeconds)
     expect(await Promise.all(all.map(({ payment }) => statusOf(payment, hurried)))).toEqual(all.map(() => 'payment_required'))
@@ -107,7 +107,7 @@ describe('expiry', () => {
     expect(await rowOf(server, noMpp.payment.id)).toMatchObject({ settled_at: null, paid_at: null })
 
     await itIs(BRIEF.credentialSeconds)
-    // What it has validated, it remembers by its own clock.
+    // Empties the cache of validated credentials, whose entries expire by the process's own clock, which the test does not move.
     await brief.restart()
     await accepted(validate(hurried, mpp.payment.id, mpp.credential))
     for (const attempt of [validate, redeem])
@@ -239,7 +239,7 @@ async function restart(env: Record<string, string>): Promise<void> {
   printedBefore += server.stdout + server.stderr
   const { port } = server
   await server.restart('SIGTERM', env)
-  // It prints how clients reach it, which need not be where it listens.
+  // restart() reads the port from the printed URL, which may not be the port that the service listens on.
   server.port = port
 }
 
@@ -302,7 +302,7 @@ describe('secrets', () => {
       if (protocol === 'mpp') {
         const { id = '', realm, method, intent, request = '', expires } = parametersOf(challenge)
         const key = derive('', 'mpp challenge id')
-        // The key is really this one; otherwise its absence would prove nothing.
+        // Proves that this is the key in use; otherwise its absence would prove nothing.
         expect(
           createHmac('sha256', key).update([realm, method, intent, request, expires, '', ''].join('|')).digest('base64url'),
         ).toBe(id)
@@ -388,7 +388,7 @@ describe('what outlives the process and its keys', () => {
     server.env.MASTER_KEY = second
   })
 
-  test('C37, L402 56: the database’s clock counts: if it is an hour ahead of ours, it is an hour later', async () => {
+  test('C37, L402 56: the database’s clock decides, even if it is an hour ahead of ours', async () => {
     const [open, settled] = [await unpaid('mpp'), await bought('l402')]
     await untilSettled(merchant, settled.payment)
     const soon = Math.floor(Date.now() / 1000) + 1_800

@@ -13,7 +13,7 @@ import { catalogue, directoryOf, fault, type Node, runningPidOf, withhold } from
 import { inTurns, type Merchant, NOWHERE, newMerchant, type Paid, type Payment, report } from '../support/payments.ts'
 import { type Answer, eventually, type Server, send, startServer } from '../support/server.ts'
 
-/** C40: events make it fast, polling makes it reliable. Here every event of a daemon is lost; the only events are sent by the tests. */
+/** C40: settlements arrive quickly by event and reliably by polling. Here the daemons' events are lost; the tests send their own. */
 
 const [OLD, BOTH] = [
   { NODE_VERSIONS: catalogue([{ version: '0.8.0' }]) },
@@ -62,7 +62,7 @@ const eventOf = (paymentHash: string, more: object = {}): string =>
   )
 
 let addresses = 0
-/** Each from its own address, so that only the test of the limit reaches it. */
+/** Each event comes from its own address, so that only the test of the limit reaches it. */
 const from = (): Record<string, string> => ({ 'x-forwarded-for': `10.200.${(addresses >> 8) & 255}.${addresses++ & 255}` })
 
 const tell = async (of: Node, payment: Payment, more: object = {}): Promise<Answer> => {
@@ -75,24 +75,24 @@ const settlementsOf = ({ id }: { id: string }): Promise<{ actor: string }[]> =>
 
 const isSettled = async ({ id }: { id: string }): Promise<boolean> => (await merchant.get(id)).settledAt !== null
 
-/** Paid by its customer, and the sweep not due for an hour: only an event, a validation or the end of the node makes us ask. */
+/** Paid by its customer, but not due in the sweep for an hour: only an event, a validation or a stop of the node causes a query. */
 const paidInSilence = async (of: Node): Promise<Paid> => {
   const payment = await merchant.create(of.id)
   await notBefore([payment], '1 hour')
   return merchant.pay(payment)
 }
 
-/** The event was accepted. Its query is given two seconds; on a busy machine the sweep, which it has hurried, repeats it. */
+/** An event's query has two seconds. If that is not enough on a busy machine, the sweep repeats it, because the event has made it due. */
 const untilSettled = (payment: { id: string }): Promise<boolean> => eventually(() => isSettled(payment), 'the settlement')
 
 const hasFunds = async ({ id }: Node): Promise<boolean | undefined> =>
   (await sql<{ funds: boolean }[]>`SELECT has_funds AS funds FROM nodes WHERE id = ${id}`)[0]?.funds
 
-/** The sweep leaves it alone. */
+/** Until then, the sweep does not ask about these payments. */
 const notBefore = (payments: { id: string }[], interval: string): Promise<unknown> =>
   sql`UPDATE gateway_payments SET ask_at = now() + ${interval}::interval WHERE id = ANY (${payments.map(({ id }) => id)}) AND settled_at IS NULL`
 
-/** Created so long ago that it expired at that time, and due now. */
+/** Makes payments look as if they had expired this long ago, and makes them due now. */
 const expiredAgo = (payments: { id: string }[], interval: string): Promise<unknown> => sql`
   UPDATE gateway_payments SET created_at = now() - ${interval}::interval - interval '5 minutes',
     expires_at = now() - ${interval}::interval, ask_at = now()
@@ -152,7 +152,7 @@ describe('the event', () => {
     await merchant.owner.delete(own.id)
   })
 
-  test('security 7: a node that does not respond is asked by the sweep, even about an invoice with no check left', async () => {
+  test('security 7: if the node does not respond, the sweep asks it, even about an invoice that had no query left', async () => {
     const told = await paidInSilence(node)
     await sql`UPDATE gateway_payments SET ask_at = NULL WHERE id = ${told.id}`
     await fault(server, { node }, 'hang')
@@ -163,7 +163,7 @@ describe('the event', () => {
   })
 
   type Forged = { nodeId?: string; body?: string | Buffer; headers?: Record<string, string> }
-  /** Always the same bytes, so that the change below is the only thing wrong. */
+  /** Fixed, so that the genuine event always has the same bytes, and the change below is the only thing wrong. */
   const timestamp = Date.now()
   const genuine = async (): Promise<{ body: string; headers: Record<string, string> }> => {
     const body = eventOf(await hashOf(payment), { timestamp })
@@ -274,7 +274,7 @@ describe('the event', () => {
     expect(await isSettled(last)).toBe(false)
   })
 
-  test('C40: sent by a real daemon, it arrives long before the sweep comes by', async () => {
+  test('C40: sent by a real daemon, it arrives long before the sweep is due', async () => {
     const other = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn' } })
     const seller = await newMerchant(other)
     const its = (await seller.owner.createReady()).node
@@ -311,7 +311,7 @@ describe('the sweep', () => {
     expect(await settlementsOf(paid)).toEqual([{ actor: node.id }])
   })
 
-  test('C40: a payment made while the service was down is known when it is back', async () => {
+  test('C40: a payment made while the service was down is known once it is back', async () => {
     const payment = await merchant.create(node.id)
     await server.kill('SIGKILL')
     const { port } = JSON.parse(readFileSync(join(server.dataDir, 'run', 'hub', 'run.json'), 'utf8'))
@@ -332,22 +332,25 @@ describe('the sweep', () => {
     ['59 minutes', { fromExpiry: 3600 }],
     ['1 hour', { fromExpiry: null }],
     ['3 days', { fromExpiry: null }],
-  ])('C40: an unpaid invoice that expired %s ago is asked about next at its time', async (ago, { fromNow, fromExpiry }) => {
-    const payment = await merchant.create(node.id)
-    await expiredAgo([payment], ago)
-    await eventually(async () => {
-      const next = await askAtOf(payment)
-      if (fromNow) return next.fromNow !== null && next.fromNow > fromNow[0] && next.fromNow <= fromNow[1]
-      return fromExpiry === null ? next.fromNow === null : Math.abs((next.fromExpiry ?? 0) - (fromExpiry ?? 0)) < 0.01
-    }, 'its next time')
-    expect(await isSettled(payment)).toBe(false)
-  })
+  ])(
+    'C40: an unpaid invoice that expired %s ago is next asked about at the scheduled time',
+    async (ago, { fromNow, fromExpiry }) => {
+      const payment = await merchant.create(node.id)
+      await expiredAgo([payment], ago)
+      await eventually(async () => {
+        const next = await askAtOf(payment)
+        if (fromNow) return next.fromNow !== null && next.fromNow > fromNow[0] && next.fromNow <= fromNow[1]
+        return fromExpiry === null ? next.fromNow === null : Math.abs((next.fromExpiry ?? 0) - (fromExpiry ?? 0)) < 0.01
+      }, 'its next time')
+      expect(await isSettled(payment)).toBe(false)
+    },
+  )
 
   test('C40: a query without an answer does not count: the last one is repeated until the node answers', async () => {
     const paid = await paidInSilence(node)
     await fault(server, { node }, 'hang')
     await expiredAgo([paid], '2 hours')
-    // The connection is accepted, and held longer than the node is given.
+    // The hung node accepts the connection but does not answer in time, so each query is followed by another.
     const isAsked = async (after: number): Promise<number | undefined> => {
       const { fromExpiry } = await askAtOf(paid)
       if (fromExpiry === null) throw new Hopeless('it is not asked about again')
@@ -373,7 +376,7 @@ describe('the sweep', () => {
 
   test('C40: the invoices of a stopped node wait, and are asked about when it is back', async () => {
     const [paid, unpaid] = [await paidInSilence(node), await merchant.create(node.id)]
-    // The last query before the stop must not find them.
+    // Not due, so that the last query before the stop does not include them.
     await sql`UPDATE gateway_payments SET ask_at = NULL WHERE id = ANY (${[paid.id, unpaid.id]})`
     await merchant.owner.act(node.id, 'stop')
     await expiredAgo([paid, unpaid], '2 days')
@@ -389,12 +392,13 @@ describe('the sweep', () => {
     const stuck = await inTurns(Array.from({ length: 60 }), 6, () => merchant.create(node.id))
     const { giveBack } = await withhold(sql, node)
     await fault(server, { node }, 'hang')
-    // A call to a node that hangs is given up after 10 s. A round in which the neighbour's took as long, on a busy machine, says nothing.
+    // A call to a hung node is given up after 10 s. On a busy machine, the neighbour's settlement may take as long; then the round is
+    // repeated.
     await eventually(async () => {
       const payment = await neighbour.create(neighbourNode.id)
       await notBefore([payment], '1 hour')
       await neighbour.pay(payment)
-      // Expired: otherwise the node would be asked for a list instead.
+      // Expired, because the node would be asked for a list of those that are still open.
       await expiredAgo(stuck, '5 minutes')
       const fromNow = async (): Promise<number> => (await askAtOf(stuck[0] as Payment)).fromNow ?? -1
       await eventually(async () => (await fromNow()) > 1, 'the sweep to be stuck')
@@ -456,7 +460,7 @@ describe('C50, security 11: an unpaid challenge', () => {
     expect(await isThere(silent)).toBe(false)
   })
 
-  test('a settlement during its removal either wins or finds nothing', async () => {
+  test('is not removed while a settlement is being written, nor afterwards', async () => {
     const old = await merchant.create(node.id)
     await expiredAgo([old], '2 days')
     await eventually(() => isAsked(old), 'the last ask')
@@ -469,7 +473,7 @@ describe('C50, security 11: an unpaid challenge', () => {
   })
 })
 
-describe('before it stops', () => {
+describe('before a node stops', () => {
   test.each(['stop', 'restart'] as const)('C40: %s: the node is asked once more', async (action) => {
     const own = (await merchant.owner.createReady()).node
     const paid = await paidInSilence(own)
@@ -492,7 +496,7 @@ describe('before it stops', () => {
     await eventually(() => isSettled(paid), 'the settlement')
   })
 
-  test('C40: about all open invoices, not only the first', async () => {
+  test('C40: it is asked about all open invoices, not only the first', async () => {
     const own = (await merchant.owner.createReady()).node
     const paid = await inTurns(Array.from({ length: 40 }), 6, () => merchant.createPaid(own.id))
     await notBefore(paid, '1 hour')
@@ -544,7 +548,7 @@ describe('before it stops', () => {
     expect(await merchant.owner.refusal('DELETE', `/nodes/${own.id}`)).toEqual([409, 'node_has_funds'])
   })
 
-  test('C40: a node that falls silent just then is still stopped in time', async () => {
+  test('C40: a node that hangs just before the last query is still stopped in time', async () => {
     const own = (await merchant.owner.createReady()).node
     const open = await inTurns(Array.from({ length: 40 }), 6, () => merchant.create(own.id))
     await notBefore(open, '1 hour')

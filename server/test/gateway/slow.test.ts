@@ -18,7 +18,7 @@ let quickNode: Node
 const lines: Line[] = []
 
 beforeAll(async () => {
-  // Validations must ask the node.
+  // The nodes' events are lost, so that validations must ask the node.
   server = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE } })
   slow = await newMerchant(server)
   quick = await newMerchant(server)
@@ -40,7 +40,7 @@ const median = (numbers: number[]): number => numbers.sort((one, other) => one -
 describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
   test('costs its own customers a 502, and does not affect others', async () => {
     if (!slow || !quick) throw new Error('not begun')
-    // A node of its own: one with many open invoices is asked for lists, which would settle the payments below before it is slow.
+    // A new node each time: one with many open invoices is asked for lists, which would settle the payments below before it is slow.
     const slowNode = (await slow.owner.createReady()).node
     const [theirs, ours] = [lineOf(slow, 2 * IN_FLIGHT), lineOf(quick, 4)]
     const wish = { amountSat: 10, description: 'test' }
@@ -49,7 +49,7 @@ describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
     const unpaid = await inTurns(Array.from({ length: 20 }), 5, () => (slow as Merchant).create(slowNode.id))
     await sql`UPDATE gateway_payments SET ask_at = now() + interval '1 hour' WHERE node_id = ${slowNode.id}`
     const stuck = await inTurns(unpaid, 5, (payment) => (slow as Merchant).pay(payment))
-    // After a minute of silence, it would be restarted, and slow no longer.
+    // Otherwise the node would be restarted after a minute without an answer, and no longer be slow.
     const { giveBack } = await withhold(sql, slowNode)
     const statuses = { theirs: new Set<number>(), ours: new Set<number>() }
 
@@ -83,14 +83,14 @@ describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
       const validates = keepAsking(`/v1/gateway/payments/${id}/validate`, { credential })
       return Promise.all([validates, keepAsking('/v1/gateway/payments', { nodeId: slowNode.id, ...wish })])
     })
-    // Any failure below has its own cause.
+    // A rejection is reported where the storm is awaited; until then, it must not count as unhandled.
     for (const one of storm) one.catch(() => undefined)
-    // Until no idle connection to the fast node is left: with those, the test would not show that no new one can be opened.
+    // Wait until the idle connections to the fast node are closed, because the test must show that new ones can be opened.
     await pause(IDLE_CONNECTION_MS + 1_000)
     const busy = await measure()
     isOver = true
     await Promise.all(storm)
-    // It has a hundred requests to finish first.
+    // The node has a hundred requests to finish first.
     await eventually(() => fault(server, { node: slowNode }, 'none').then(() => true), 'the slow node to recover')
     quiet.push(await measure())
 
@@ -100,7 +100,7 @@ describe.each(['hang', 'slow'])('C34, C38: a node on "%s"', (kind) => {
     for (const what of ['create', 'validate'] as const)
       expect(busy[what]).toBeLessThan(2 * Math.max(...quiet.map((one) => one[what])) + NOISE_MS)
 
-    // And when the node has recovered, nothing of it is left.
+    // Once the node has recovered, its own customers are served again.
     await giveBack()
     await slow.owner.until(slowNode.id, 'ready')
     expect((await theirs.post('/v1/gateway/payments', { nodeId: slowNode.id, ...wish })).status).toBe(201)

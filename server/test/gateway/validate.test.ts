@@ -81,7 +81,7 @@ describe('a paid credential', () => {
     expect(await paidRows(payment)).toBe(1)
   })
 
-  test('MPP 28, MPP 29: any case of the scheme, spaces around, padding or none; other schemes and alphabets are 400', async () => {
+  test('MPP 28, MPP 29: any case of the scheme, spaces around it, and padding or none are accepted; other schemes and alphabets are 400', async () => {
     const { payment, preimage, credential } = await bought('mpp')
     const token = credential.slice('Payment '.length)
     // A length that needs padding, so that there is something to pad.
@@ -126,7 +126,7 @@ describe('a paid credential', () => {
     for (const one of bad) expect([one, ...(await refused(validate(merchant, payment.id, one)))]).toEqual([one, ...WRONG])
   })
 
-  test('L402 20, L402 21, L402 22, L402 23, L402 24: LSAT too, any case, spaces, upper-case hex, every base64', async () => {
+  test('L402 20, L402 21, L402 22, L402 23, L402 24: LSAT as the scheme, any case, spaces, upper-case hex and every base64 alphabet are accepted', async () => {
     const { payment, preimage, credential } = await bought('l402')
     const base64 = parametersOf(payment.challenge).macaroon ?? ''
     const good = [
@@ -143,7 +143,7 @@ describe('a paid credential', () => {
     expect(await paidRows(payment)).toBe(1)
   })
 
-  test('MPP 52: 4 KB of credential are read, up to 16 KB; more is 400 and a body over 64 KiB is 413', async () => {
+  test('MPP 52: credentials of 4 KB and of up to 16 KB are read; longer ones are 400, and a body over 64 KiB is 413', async () => {
     const { payment, preimage } = await bought('mpp')
     const sized = (length: number): string => {
       const empty = mppCredential(parametersOf(payment.challenge), preimage, { source: '' })
@@ -161,7 +161,7 @@ describe('a paid credential', () => {
     expect(await refused(validate(merchant, payment.id, 'x'.repeat(64 * 1024)))).toEqual([413, 'payload_too_large'])
   })
 
-  test('L402 27, L402 28, L402 29: restricted by its holder it is still valid; unknown caveats are skipped', async () => {
+  test('L402 27, L402 28, L402 29: a credential that its holder has restricted is still valid; unknown caveats are skipped', async () => {
     const { payment, preimage } = await bought('l402')
     const later = Math.floor(Date.now() / 1000) + 60
     const lists = [
@@ -211,7 +211,7 @@ describe('a paid credential', () => {
 
 describe('C38: the order of checks', () => {
   describe.each(PROTOCOLS)('%s', (protocol) => {
-    test('C38, MPP 28, L402 33: the body, then the type of the credential, whether or not the payment exists', async () => {
+    test('C38, MPP 28, L402 33: first the body, then the type of the credential, whether or not the payment exists', async () => {
       const { payment, credential } = await unpaid(protocol)
       for (const id of [payment.id, newId('pay'), 'x']) {
         for (const action of ['validate', 'redeem']) {
@@ -361,7 +361,7 @@ describe('settlement', () => {
   test('MPP 48, L402 31, C40: a settlement during the wait is 200, with and without the node’s event', async () => {
     const rounds = [shop, deaf].flatMap((at) => PROTOCOLS.map((protocol) => ({ at, protocol })))
     for (const { at, protocol } of rounds) {
-      // The wait is two seconds. On a busy machine the customer may have paid too late: that says nothing, and the next one tries.
+      // The wait is two seconds. On a busy machine, the customer may pay too late; then another customer tries.
       const { tookMs, before } = await eventually(async () => {
         const { payment, credential } = await unpaid(protocol, at)
         const start = performance.now()
@@ -408,7 +408,7 @@ describe('settlement', () => {
       const start = performance.now()
       expect(await accepted(validate(merchant, paid.payment.id, paid.credential))).toBe(text)
       for (const { payment, credential } of settled) await accepted(validate(merchant, payment.id, credential))
-      // If they waited for the node, it would be two seconds each.
+      // If these validations waited for the node, each would take two seconds.
       expect(performance.now() - start).toBeLessThan(30_000)
       expect(await refused(validate(merchant, open.payment.id, open.credential))).toEqual(UNAVAILABLE)
       // We do not know that it is unpaid: a 410 would make the customer pay again.
@@ -422,7 +422,7 @@ describe('settlement', () => {
     }
   })
 
-  test('MPP 49, L402 48, C40: a node is asked before it stops; then 502 for the rest until it is back; what is settled outlives a deleted node', async () => {
+  test('MPP 49, L402 48, C40: a node is asked before it stops; then unsettled payments are 502 until it is back; settled ones stay valid even if it is deleted', async () => {
     const node = await merchant.createReady({ name: 'closing' })
     await deafen(server, node)
     const [open, settled] = [await unpaid('mpp', node), await bought('l402', node)]

@@ -35,7 +35,7 @@ describe('a verified credential', () => {
     expect(cache.get('key')).toBeUndefined()
   })
 
-  test('C37: is checked in the database again after a minute, however long it is valid; without an expiry it is not', () => {
+  test('C37: is checked in the database again after a minute, however long it is valid; one without an expiry is not', () => {
     const cache = new VerifiedCache()
     cache.set('l402', PAID, { since: thisMoment(), forMs: Number.POSITIVE_INFINITY })
     cache.set('mpp', PAID)
@@ -47,7 +47,7 @@ describe('a verified credential', () => {
     expect(cache.get('over')).toBeUndefined()
   })
 
-  test('the last ten thousand are cached, and at most twice as many', () => {
+  test('at least the last ten thousand are cached, and at most twice as many', () => {
     const cache = new VerifiedCache()
     for (let n = 0; n < 50_000; n++) cache.set(`key ${n}`, PAID)
     const known = Array.from({ length: 50_000 }, (_, n) => cache.get(`key ${n}`)).filter((one) => one !== undefined)
