@@ -6,9 +6,9 @@ import { mismatch, operationAt } from '../support/answers.ts'
 import { openApp, registeredRoutes } from '../support/app.ts'
 import { send } from '../support/server.ts'
 
-/** Files, pages, nodes and events of nodes: not part of the API that the contract describes. */
+/** Paths of files, pages, nodes and nodes' events, which are not part of the API that the contract describes. */
 const ELSEWHERE = /^\/(dashboard\*?|docs.*|internal\/settled\/:nodeId|n\/.*|openapi\.json)?$/
-/** Signing in and out follows better-auth. */
+/** The routes for signing in and out follow better-auth, not the contract. */
 const SIGN_IN = /^\/dashboard\/api\/(auth\/|link\/|me$)/
 
 describe('D11: the routes', () => {

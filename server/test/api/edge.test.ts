@@ -99,7 +99,7 @@ describe('C2: every error has one shape', () => {
     '/docs/nothing',
   ])('C2: 404 for the unknown path %s', async (path) => expectProblem(await server.send('GET', path), 404, 'not_found'))
 
-  test('C2: 404 for an unknown path, whatever comes with it', async () => {
+  test('C2: 404 for an unknown path, whatever its body and content type', async () => {
     const body = { body: 'x', headers: { 'content-type': 'text/plain' } }
     expectProblem(await server.send('POST', '/v1/nothing', body), 404, 'not_found')
     expectProblem(
@@ -314,7 +314,7 @@ describe('C5: nothing is coerced, nothing is ignored', () => {
       expectProblem(await server.send('GET', path, { token: server.firstRun.apiKey }), 400, 'bad_request', /""|"colour"/),
   )
 
-  test('C5: the same on the operator’s side', async () => {
+  test('C5: the operator API refuses unknown query parameters too', async () => {
     expectProblem(await server.operator('GET', '/accounts?colour=red'), 400, 'bad_request', /"colour"/)
     expectProblem(await server.operator('POST', '/accounts?colour=red', { json: { name: 'x' } }), 400, 'bad_request', /"colour"/)
   })
@@ -353,7 +353,7 @@ describe('C5: nothing is coerced, nothing is ignored', () => {
   })
 
   test('C5: a name of 60,000 spaces is refused quickly', async () => {
-    // The fastest of several: a stall of the machine is not slow parsing.
+    // The fastest of several requests, because a stall of the machine is not slow parsing.
     let leastMs = Number.POSITIVE_INFINITY
     for (let time = 0; time < 5; time++) {
       const began = performance.now()
@@ -374,7 +374,7 @@ describe('C5: nothing is coerced, nothing is ignored', () => {
     '{"name":"x","constructor":{"prototype":{"a":1}}}',
     '{"name":{"__proto__":null}}',
     '{"name":"x","\\u005f_proto__":1}',
-  ])('C5: no way to the prototype: %s', async (body) => {
+  ])('C5: the prototype cannot be reached: %s', async (body) => {
     expectProblem(await newAccount(body), 400, 'bad_request')
   })
 })
@@ -526,7 +526,7 @@ describe('C2: while the store is down', () => {
       }
       expect((await server.send('GET', '/healthz')).status).toBe(200)
     }
-    // With exponential backoff, all later callers would wait longer; a stall of the machine hits one of them.
+    // With exponential backoff, all later requests would wait longer. The fastest counts, because a stall of the machine delays only some.
     expect(Math.min(...times.slice(-5))).toBeLessThan(10_000)
     giveBack()
     await eventually(async () => (await server.send('GET', '/readyz')).status === 200, 'the store to be back')

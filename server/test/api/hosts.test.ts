@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { openApp } from '../support/app.ts'
 import { sendRaw } from '../support/server.ts'
 
-/** Behind a proxy, with a host name; and on the developer's own machine. */
+/** `yard` is behind a proxy, with a host name; `local` is on the developer's own machine. */
 let yard: { port: number }
 let local: { port: number }
 beforeAll(async () => {
@@ -65,7 +65,7 @@ describe('C51: requests for other hosts are refused', () => {
     },
   )
 
-  test('C51: a node’s name is the node’s; the callback’s name is for events only', async () => {
+  test('C51: a node’s host name reaches only the node; the callback’s host name is for events only', async () => {
     expect(await ask(yard, '/openapi.json', host('abc.nodes.example'))).toEqual([404, 'node_not_found'])
     const { status } = await fetch(`http://127.0.0.1:${yard.port}/healthz`)
     expect(status).toBe(200)

@@ -11,8 +11,8 @@ import { PATIENCE_MS, type Server, startServer } from '../support/server.ts'
 
 /**
  * One thread serves everyone, so no request may keep it busy. Every parser of client input gets the longest allowed run of each kind of
- * character, with what it expects before it and something invalid after it: that is where a regular expression starts to backtrack. A
- * quadratic one took 500 ms of CPU for a header of 16 kB.
+ * character, between what the parser expects there and something invalid: that is where a regular expression starts to backtrack. One that
+ * takes quadratic time needs 500 ms of CPU for a header of 16 kB.
  */
 
 const DOMAIN = 'nodes.test'
@@ -20,7 +20,7 @@ const DOMAIN = 'nodes.test'
 const HEADER_BYTES = 15_000
 const BODY_BYTES = 60_000
 /**
- * CPU time above that of a plain request. Ordinary parsing costs up to 7 ms before it is compiled; the problem we look for costs hundreds.
+ * CPU time above that of a plain request. Ordinary parsing costs up to 7 ms before V8 has compiled it; backtracking costs hundreds.
  */
 const MOST_MS = 25
 
@@ -94,7 +94,7 @@ beforeAll(async () => {
 /** CPU time of the serving thread, as counted by the kernel: other load on this machine does not matter. */
 const cpuMs = (pid: number): number => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6
 
-/** Until the response begins: by then, the whole request has been parsed. */
+/** Waits until the response begins: by then, the whole request has been parsed. */
 function exchange(port: number, bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
@@ -274,7 +274,7 @@ describe('security 1: no request keeps the service busy', () => {
       )
       return [...members, ...destructured]
     })
-    // Headers of nodes' responses and of our own errors.
+    // Not headers: `headers.ts` is the name of a file.
     const notOfRequests = ['flat', 'ts']
     expect([...new Set(read)].filter((name) => !probed.includes(name) && !notOfRequests.includes(name))).toEqual([])
     expect(read).toContain('sec-fetch-site')

@@ -49,7 +49,7 @@ function expectLimited(answer: Answer): void {
   })
 }
 
-/** The address the service assigns to the client: limits count what it logs. */
+/** The client address in the service's log, which is also the address that its limits use. */
 let lastRequest = 0
 async function addressSeen(server: Server, forwarded: string | string[] | undefined): Promise<string> {
   const id = `address-${lastRequest++}`
@@ -79,7 +79,7 @@ describe('C44: failed authentications', () => {
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(30)
   })
 
-  test('C44: every kind of failure counts: no header, another scheme, a key that is unknown', async () => {
+  test('C44: every kind of failure counts: no header, another scheme, an unknown key', async () => {
     const headers = { 'x-forwarded-for': '192.0.2.4' }
     for (let index = 0; index < 10; index++) {
       await behindOne.send('GET', '/v1/api-key', { headers })
@@ -121,7 +121,7 @@ describe('C44: failed authentications', () => {
   })
 })
 
-describe('C43: whose address counts', () => {
+describe('C43: which address counts', () => {
   const seen: [title: string, server: () => Server, forwarded: string | string[] | undefined, address: string][] = [
     ['alone, no header', () => alone, undefined, '127.0.0.1'],
     ['alone, a claim', () => alone, '1.1.1.1', '127.0.0.1'],

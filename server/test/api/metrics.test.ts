@@ -59,7 +59,7 @@ describe('the listener', () => {
     expect((await scrape()).status).toBe(200)
   })
 
-  test('it answers to nothing but GET /metrics, and the service’s own port has no metrics', async () => {
+  test('it serves only GET /metrics, and the service’s own port has no metrics', async () => {
     const asked = (method: string, path: string) => send(metricsPort, method, path, { token: TOKEN })
     expect((await asked('GET', '/')).status).toBe(404)
     expect((await asked('GET', '/anything')).status).toBe(404)
@@ -108,7 +108,7 @@ describe('what is measured', () => {
     expect(await valueFor('node_call_duration_seconds_count', { call: 'getinfo', result: '2xx' })).toBeGreaterThan(0)
     expect(await valueFor('reconciler_step_duration_seconds_count', { result: 'recorded' })).toBeGreaterThan(1)
     expect(await valueFor('reconciler_step_duration_seconds_count', { result: 'lease_lost' })).toBe(0)
-    // A busy machine may be late, or not answer a query in the time that a scrape is given.
+    // On a busy machine, the reconciler may be late, or a query may not finish within the time limit of a scrape.
     await eventually(async () => ((await valueFor('reconcile_lag_seconds')) ?? 99) < 30, 'all nodes to be looked at in time')
     await eventually(async () => (await valueFor('store_up')) === 1, 'the store to be reported')
     expect(await valueFor('store_connections')).toBeGreaterThan(0)
@@ -135,7 +135,7 @@ describe('what is measured', () => {
   })
 })
 
-test('while PostgreSQL is down, the process still reports, and nothing of the store', async () => {
+test('while PostgreSQL is down, the process still reports its metrics, without those from the store', async () => {
   const port = await freePort()
   const lonely = await startServer({ store: 'embedded', env: { METRICS_PORT: String(port) } })
   const textOf = async (): Promise<string> => (await scrape(port, '')).text

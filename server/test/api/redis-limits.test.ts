@@ -13,7 +13,7 @@ if (!isWanted) process.stderr.write('\n### SKIPPED: redis-limits.test.ts: redis-
 const fail = (server: Server, from: string): Promise<Answer> =>
   server.send('GET', '/v1/api-key', { token: 'junk', headers: { 'x-forwarded-for': from } })
 
-/** How often the server answered with each status. */
+/** Fails this many times; returns how often the server answered with each status. */
 async function failOften(server: Server, times: number, from: string): Promise<Record<number, number>> {
   const counts: Record<number, number> = {}
   for (let index = 0; index < times; index++) {
@@ -42,7 +42,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
   })
   afterAll(() => redis.remove())
 
-  /** What one process counts, the other one sees. */
+  /** Whether one process sees what the other has counted. */
   const isShared = async (): Promise<boolean> => {
     const from = newAddress()
     await failOften(one, MAX, from)
@@ -51,8 +51,8 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
   const untilShared = () => eventually(isShared, 'the processes to count together')
 
   /**
-   * Redis is given 250 ms per request. On a busy machine it may miss that: then the process counts alone for a moment, logs it, and what
-   * was counted meanwhile says nothing.
+   * Redis has 250 ms for each request. If it misses that on a busy machine, the process logs it and counts alone for a moment. The count is
+   * then wrong, so it is repeated.
    */
   const whileShared = <T>(count: () => Promise<T>): Promise<NonNullable<T>> =>
     eventually(async () => {
@@ -89,7 +89,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(MAX)
   })
 
-  test('C42: a window ends, and its count with it', async () => {
+  test('C42: the count starts again when the window ends', async () => {
     const env = { REDIS_URL: redis.url, TRUST_PROXY: '1', RATE_LIMIT_MAX: '2', RATE_LIMIT_WINDOW_SECONDS: '2' }
     const server = await startServer({ env })
     const { key } = await server.newKey()
@@ -98,7 +98,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
       (await server.send('GET', '/v1/nodes', { token: key, headers: { 'x-forwarded-for': from } })).status
     const startedAtMs = performance.now()
     const statuses = [await list(), await list(), await list()]
-    // On a machine that stalls, the window is over before the third request.
+    // If the machine stalls, the window may be over before the third request.
     if (performance.now() - startedAtMs < 2_000) expect(statuses).toEqual([200, 200, 429])
     await eventually(async () => (await list()) === 200, 'the window to end')
     await server.stop()
@@ -112,7 +112,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
       return address
     })
     await redis.kill()
-    // The last shared count that it has seen: 10 here, 20 there.
+    // Each process continues from the last shared count that it has seen: 10 and 20.
     expect(await failOften(one, MAX, from)).toEqual({ 401: MAX - 10, 429: 10 })
     expect(await failOften(other, MAX, from)).toEqual({ 401: MAX - 20, 429: 20 })
     const fresh = newAddress()
@@ -127,7 +127,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
     redis.signal('SIGSTOP')
     const startedAtMs = performance.now()
     for (let time = 0; time < 6; time++) expect(await failOften(one, MAX + 1, newAddress())).toEqual({ 401: MAX, 429: 1 })
-    // If each of them waited for a timeout, it would be more than 45 s.
+    // If every request waited for a timeout, this would take more than 45 s.
     expect(performance.now() - startedAtMs).toBeLessThan(30_000)
     redis.signal('SIGCONT')
     await untilShared()
@@ -151,7 +151,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
     expect([...statuses]).toEqual([401])
   })
 
-  test('a Redis that is not there, or refuses the password, does not keep the service from starting; its password stays out of the log', async () => {
+  test('the service starts even if Redis is not there or refuses the password; its password stays out of the log', async () => {
     const nowhere = `redis://:${PASSWORD}@127.0.0.1:${await freePort()}`
     const wrong = redis.url.replace(PASSWORD, `wrong-${PASSWORD}`)
     for (const url of [nowhere, wrong]) {
