@@ -34,7 +34,7 @@ const NODE = 'node_00000000000000000000'
 const PAYMENT = 'pay_00000000000000000000'
 const KEY = 'key_00000000000000000000'
 const HASH = 'ab'.repeat(32)
-/** Path parameters that identify something, and the response if it does not exist. */
+/** Path parameters that identify a resource, and the values to put in their place. */
 const named = (node: string, payment: string, key: string, hash: string) =>
   ({
     ':nodeId': node,
@@ -47,7 +47,7 @@ const filled = (url: string, names: Record<string, string>): string =>
   Object.entries(names)
     .reduce((path, [name, value]) => path.replace(name, value), url)
     .replace('/dashboard/api', '')
-/** Valid bodies, so that only the thing itself is missing. */
+/** Valid bodies, so that a missing resource is the only error. */
 const BODIES: Record<string, unknown> = {
   'PATCH /nodes/:nodeId': { name: 'x' },
   'POST /nodes/:nodeId/invoices': { description: 'x' },
@@ -62,7 +62,7 @@ const BODIES: Record<string, unknown> = {
   'POST /credit/top-ups': { amountSat: 1 },
 }
 
-test('the tables below cover all routes', () => {
+test('the tests below use the routes that the service registers', () => {
   expect(routes.length).toBeGreaterThan(40)
   expect(routes.map(({ method, url }) => `${method} ${url}`)).toEqual(
     expect.arrayContaining([
@@ -97,7 +97,7 @@ test('a page of another origin can change nothing, although its visitor is signe
     { origin: 'https://evil.example' },
     { origin: 'null' },
     { origin: `${server.url}.evil.example` },
-    // Our own names on this machine, on ports of other programs.
+    // Our own host names, on ports that belong to other programs.
     { origin: 'http://127.0.0.1' },
     { origin: `http://localhost:${server.port + 1}` },
     { origin: server.url.replace('http:', 'https:') },
@@ -217,7 +217,7 @@ describe('an account with data of every kind', () => {
     expect(wrong).toEqual([])
   })
 
-  test('a whole 402 in the try-it panel: charge, pay as a customer, validate, redeem, and see it', async () => {
+  test('a complete 402 flow in the try-it panel: charge, pay as a customer, validate, redeem, and see the payment', async () => {
     for (const protocol of ['mpp', 'l402'] as const) {
       const json = { nodeId: node.node.id, amountSat: 1000, description: `try ${protocol}`, protocol }
       const created = await ann.want(201, 'POST', '/payments', { json })
@@ -492,7 +492,7 @@ test('C42: node operations of the dashboard are counted by address, separately f
   })
   expect((await eve.send('GET', '/keys', { headers })).status).toBe(200)
   expect((await eve.send('GET', '/nodes')).status).toBe(200)
-  // Node calls of the try-it panel count too; reads do not.
+  // Requests of the try-it panel that call nodes count too; reads do not.
   const tries = ['/payments', '/payments/pay_x/validate', '/payments/pay_x/redeem', '/sandbox/nodes/node_x/fund', '/sandbox/pay']
   for (const path of tries) expect([path, ...(await eve.refusal('POST', path, { headers }))].slice(0, 2)).toEqual([path, 429])
   expect((await eve.send('GET', '/payments', { headers })).status).toBe(200)
@@ -557,7 +557,7 @@ test('the public OpenAPI document does not contain the dashboard’s routes', as
   expect(Object.keys(paths).filter((path) => path === '/')).toEqual([])
 })
 
-test('an unknown path below it is 404, a wrong method is 405 with Allow, and neither returns the page', async () => {
+test('an unknown path of the dashboard’s API is 404, a wrong method is 405 with Allow, and neither returns the page', async () => {
   const headers = { origin: server.url }
   const ask = async (method: string, path: string) => {
     const answer = await server.send(method, `/dashboard/api${path}`, { headers })

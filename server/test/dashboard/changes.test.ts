@@ -12,7 +12,7 @@ import { newAccount, newNode } from '../support/credit.ts'
 import { newDatabase } from '../support/database.ts'
 import { eventually, type Store, track } from '../support/server.ts'
 
-/** In this process, with intervals of milliseconds. */
+/** Runs the code in this process, to use intervals of milliseconds. */
 
 let store: Store
 let sql: Database
@@ -37,12 +37,12 @@ const ONLY = (...names: (keyof Changed)[]): Changed => ({
   activity: names.includes('activity'),
 })
 
-/** What is reported for an account from the moment it is watched. */
+/** Watches an account, and collects what is reported once the watch has begun. */
 async function watch(
   accountId: string,
   options: Partial<AccountChangesOptions> = {},
 ): Promise<{ told: Changed[]; leave: () => void; changes: AccountChanges }> {
-  // Listens on its own connection, so that it learns of the start before any notification.
+  // A connection of its own, so that the report of the connection itself comes before any notification.
   const own = track(openStore(store, 1))
   const changes = new AccountChanges({ sql: own, log, pauseMs: 10, sweepMs: NEVER_MS, ...options })
   closing.push(() => changes.close())
@@ -52,7 +52,7 @@ async function watch(
     await tell(accountId)
     return told.length > 0
   }, 'the listening to begin')
-  // Notifications arrive in commit order: everything before this one is not part of the test.
+  // Notifications arrive in commit order, so once this one has arrived, none from before is left.
   told.length = 0
   await notifyChanges(sql, [{ accountId, changes: ['nodes'] }])
   await eventually(() => told.some(({ nodes }) => nodes), 'the last one')
@@ -101,7 +101,7 @@ describe('a watched account', () => {
       await eventually(() => told.length > 0, 'a change')
       expect(told.splice(0)).toEqual([wanted])
     }
-    /** What was reported until now: notifications arrive in commit order, and the last one is ours. */
+    /** Everything reported up to now. Notifications arrive in commit order, so when the one sent here arrives, all earlier ones have. */
     const reported = async (): Promise<Changed[]> => {
       await tell(accountId)
       await eventually(() => told.some(({ payments }) => payments), 'the last one')
@@ -167,7 +167,7 @@ describe('a watched account', () => {
   })
 })
 
-test('without watchers, nothing is queried', async () => {
+test('once no one watches, nothing is queried', async () => {
   let statements = 0
   const counting = new Proxy(sql, {
     apply: (target, that, args) => {

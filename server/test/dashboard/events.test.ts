@@ -27,14 +27,14 @@ async function listen(visitor: Visitor): Promise<Stream> {
 }
 const ofNodes = ({ nodes }: Changed): boolean => nodes
 const ofPayments = ({ payments }: Changed): boolean => payments
-/** Any event would have arrived by now. */
+/** Long enough for any event to arrive. */
 const QUIET_MS = 1_500
 const quiet = async (stream: Stream): Promise<void> => {
   const seen = stream.events.length
   await pause(QUIET_MS)
   expect(stream.events.slice(seen)).toEqual([])
 }
-/** Earlier events have been delivered. */
+/** Waits until all earlier events have been delivered. */
 const settled = (stream: Stream): Promise<boolean> =>
   eventually(async () => {
     const seen = stream.events.length
@@ -66,7 +66,7 @@ test('a node becomes ready without a reload: reported within 2 s, like all its v
     await sql`SELECT extract(epoch FROM created_at) * 1000 AS made, extract(epoch FROM updated_at) * 1000 AS ready FROM nodes WHERE id = ${node.id}`
   for (const moment of [Number(row?.made), Number(row?.ready)]) {
     const after = stream.times.filter((time, index) => stream.events[index]?.nodes && time >= moment)
-    // Ten times as long, on a busy machine. If it were not reported, it would be found out only with the next change.
+    // Ten times the promised 2 s, for a busy machine. An unreported change would only be seen with the next one.
     expect(Math.min(...after) - moment).toBeLessThan(20_000)
   }
   const renamed = stream.next(ofNodes)
@@ -89,7 +89,7 @@ test('a payment is reported when created, settled and paid, whatever caused it',
   await settled(stream)
   const told = async (act: () => Promise<unknown>): Promise<Changed> => {
     const [seen] = [stream.events.length]
-    // Without the notification, the sweep would tell of it within 30 s.
+    // Without the notification, the sweep would report the change within 30 s.
     const [took] = await Promise.all([stream.next(ofPayments, 15_000), act()])
     expect(took).toBeLessThan(15_000)
     return stream.events.slice(seen).find(ofPayments) as Changed
@@ -104,7 +104,7 @@ test('a payment is reported when created, settled and paid, whatever caused it',
   stream.close()
 })
 
-test('a row that appears below an existing one is reported too: transactions commit in any order', async () => {
+test('a row that becomes visible after one with a higher id is reported too: transactions commit in any order', async () => {
   const stream = await listen(ann)
   await settled(stream)
   let [release, isInserted] = [(): void => undefined, (): void => undefined]
@@ -227,11 +227,11 @@ test('a client that does not read does not affect others', async () => {
   stream.close()
 })
 
-describe('when the service stops or the store goes', () => {
+describe('when the service stops or the store goes down', () => {
   test('SIGTERM with open streams: they end, the service exits 0 within 10 s, and clients can listen to the next one', async () => {
     const own = await startServer({ env: { TRUST_PROXY: '1' } })
     const gus = await signUp(own)
-    // If it waited for the streams, it would take 10 s every time; a stall of the machine hits one of them.
+    // If the service waited for the streams, every stop would take 10 s. The fastest counts, because the machine may stall during one.
     let leastMs = Number.POSITIVE_INFINITY
     for (let time = 0; time < 3 && leastMs > 9_000; time++) {
       const open = await Promise.all([gus.listen(), gus.listen(), gus.listen()])

@@ -84,7 +84,7 @@ describe('a node is operated as the public API does it', () => {
 
   test('an operation is shown while it is in progress', async () => {
     const pid = runningPidOf(server, limited.node)
-    // It cannot exit before the operation was seen.
+    // The node cannot exit before the operation has been seen.
     process.kill(pid, 'SIGSTOP')
     const stopping = ann.want(200, 'POST', `/nodes/${limited.node.id}/stop`)
     await eventually(async () => (await ann.want(200, 'GET', `/nodes/${limited.node.id}`)).operation === 'stop', 'the operation')
@@ -204,7 +204,7 @@ describe('invoices', () => {
     const long = await ann.want(201, 'POST', path, { json: { description: 'x'.repeat(500) } })
     expect(readInvoice(long.invoice)).toMatchObject({ description: undefined, descriptionHash: expect.any(String) })
     expect((await ann.refusal('GET', `${path}/${'ab'.repeat(32)}`)).slice(0, 2)).toEqual([404, 'not_found'])
-    // An invalid hash does not become another call.
+    // An invalid hash must not turn into a different call to the node.
     for (const hash of ['x', '..%2f..%2fgetinfo', 'AB'.repeat(32)])
       expect((await ann.refusal('GET', `${path}/${hash}`)).slice(0, 2)).toEqual([404, 'not_found'])
   })
@@ -365,7 +365,7 @@ describe('a node that does not say whether it has paid', () => {
   let impostor: HttpServer
   let realPort: number
   let asked: { method: string; path: string }[] = []
-  /** By the first part of the path; everything else is answered by the real node. */
+  /** The impostor's own replies, by the beginning of the path. The real node answers everything else. */
   const says = new Map<string, (response: ServerResponse) => void>()
 
   beforeAll(async () => {
@@ -410,7 +410,7 @@ describe('a node that does not say whether it has paid', () => {
     ['answers 500', status(500)],
     ['answers 504', status(504)],
     ['answers nonsense', json({ hello: 1 })],
-    ['answers a preimage that is none', json({ paymentPreimage: 'x', recipientAmountSat: 1, routingFeeSat: 0 })],
+    ['answers with an invalid preimage', json({ paymentPreimage: 'x', recipientAmountSat: 1, routingFeeSat: 0 })],
   ])('it %s after paying: the payment is looked up, not sent again', async (_name, reply) => {
     const before = await balanceOf(shop)
     const invoice = await invoiceOf(shop, 40)
@@ -430,7 +430,7 @@ describe('a node that does not say whether it has paid', () => {
     expect(await balanceOf(shop)).toBe(before + 40)
   })
 
-  test('it has no record of it, or does not respond: the outcome is reported as unknown', async () => {
+  test('it has no record of the payment, or does not respond: the outcome is reported as unknown', async () => {
     says.set('payinvoice', hangUp)
     expect(await pay(full.node.id, { invoice: await invoiceOf(shop, 41) })).toEqual(UNKNOWN)
     says.set('payments/outgoingbyhash', hangUp)
@@ -438,7 +438,7 @@ describe('a node that does not say whether it has paid', () => {
     expect(paysAsked()).toBe(2)
   })
 
-  test('in flight: unknown. Failed just now: failed. Failed before the request: that was another attempt', async () => {
+  test('a payment in flight is unknown; one that failed just now is failed; one that failed before the request was another attempt, so it is unknown', async () => {
     const invoice = await invoiceOf(shop, 42)
     const paymentHash = readInvoice(invoice)?.paymentHash
     const attempt = { type: 'outgoing_payment', subType: 'lightning', paymentHash, isPaid: false, sent: 42, fees: 0 }
@@ -457,7 +457,7 @@ describe('a node that does not say whether it has paid', () => {
     })
   })
 
-  test('its refusal of the request is a 502 without its message, and if nothing listens there is no payment', async () => {
+  test('its refusal of the request is a 502 without its message, and no payment is looked up', async () => {
     says.set('payinvoice', status(400))
     const answer = await refused(full.node.id, { invoice: await invoiceOf(shop, 43) })
     expect(answer.slice(0, 2)).toEqual([502, 'payment_service_unavailable'])
@@ -473,7 +473,7 @@ describe('a node that does not say whether it has paid', () => {
     ])
     says.set('getbalance', json({ balanceSat: '5' }))
     expect(await live(full.node.id)).toMatchObject({ isReachable: true, feeCreditSat: null })
-    // The peer comes back between two answers: the sum of the first must not be shown beside the channels of the second.
+    // As if the peer had come back between two answers: the balance of the first must not be shown with the channels of the second.
     says.clear()
     const before = await balanceOf(full)
     says.set('getbalance', json({ balanceSat: 0, feeCreditSat: 0 }))

@@ -12,7 +12,7 @@ import { type Server, startServer } from '../support/server.ts'
 
 let server: Server
 let sql: Database
-/** With a fifth of them, a scan of a table is the best plan. */
+/** Enough for an index to be the best plan: with a fifth of this, it would be a sequential scan. */
 const PAYMENTS = 100_000
 const NODES = 1_000
 const HOUR = 3_600
@@ -23,7 +23,7 @@ beforeAll(async () => {
   sql = server.sql()
 })
 
-/** Rows as large as real ones; `ages` are how many seconds ago each was created, settled and paid. */
+/** Rows as large as real ones. `ageSeconds` and `settledAgo` are how many seconds ago a payment was created and settled. */
 async function insertPayments(
   accountId: string,
   nodeId: string,
@@ -64,7 +64,7 @@ async function insertNodes(accountId: string, like: string, count: number): Prom
 
 const seconds = (): number => Math.floor(Date.now() / 1000)
 
-describe('what it says', () => {
+describe('what the overview shows', () => {
   let ann: Visitor
   let nodeId: string
   beforeAll(async () => {
@@ -136,7 +136,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     const { node } = await ann.create()
     nodes = await insertNodes(ann.accountId, node.id, NODES)
     const [theirs = ''] = await insertNodes(other.accountId, node.id, 1)
-    // Over a month, three of four settled and two of them paid; a neighbour has as many.
+    // Over a month, three of four payments are settled and two of those paid. A neighbour has a quarter as many.
     const month = (count: number) =>
       Array.from({ length: count }, (_, n) => {
         const ageSeconds = Math.floor((n / count) * 30 * DAY)
@@ -178,7 +178,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
         return query
       },
     })
-    // One warm-up, then the fastest of five: this measures the work, not the disk or the neighbours.
+    // One warm-up, then the fastest of five: this measures the work, not the disk or other processes.
     await run(sql)
     const runs: { ms: number; plan: Plan }[][] = []
     for (let time = 0; time < 5; time++) {
@@ -222,7 +222,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     expect(plans.length).toBeGreaterThan(0)
     for (const { plan } of plans) {
       expect(scans(plan).filter((table) => ['gateway_payments', 'paid_payments', 'activity'].includes(table))).toEqual([])
-      // The table alone has more than 25,000.
+      // The payments table alone has more than 25,000 blocks.
       expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(8_000)
     }
   })
@@ -235,7 +235,7 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
 
   test('the routes respond', async () => {
     const quick = async (path: string): Promise<number> => {
-      // The fastest of several: a stall of the machine is not a slow route.
+      // The fastest of several requests, because a stall of the machine is not a slow route.
       let leastMs = Number.POSITIVE_INFINITY
       for (let time = 0; time < 5; time++) {
         const since = performance.now()

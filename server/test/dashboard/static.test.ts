@@ -79,7 +79,7 @@ test('every path of the app returns the same page, which is not cached', async (
   expect((await get('/dashboard/nodes?tab=payments')).text).toBe(PAGE)
 })
 
-test('it runs and loads only its own files, and cannot be framed', async () => {
+test('the app runs and loads only its own files, and cannot be framed', async () => {
   for (const path of ['', 'assets/index-a1b2c3.js', 'icon.svg']) {
     const { headers } = await get(`/dashboard/${path}`)
     const policy = Object.fromEntries(
@@ -128,7 +128,7 @@ test('files with a hash in their name are immutable; a missing file is not the p
   }
 })
 
-test('it is sent compressed only to clients that accept that', async () => {
+test('files are sent compressed only to clients that accept that', async () => {
   const path = '/dashboard/assets/index-a1b2c3.js'
   const length = async (encoding?: string): Promise<[string | undefined, boolean]> => {
     const { headers } = await get(path, encoding === undefined ? {} : { 'accept-encoding': encoding })
@@ -184,7 +184,7 @@ test('HEAD has the headers and no body; other methods are refused', async () => 
   for (const method of ['POST', 'PUT', 'DELETE']) expect((await send(port, method, '/dashboard/nodes')).status).toBe(404)
 })
 
-test('before it is built, a message says how to build it, and everything else works', async () => {
+test('before the app is built, a message says how to build it, and everything else works', async () => {
   const unbuilt = await serving(join(temporaryDirectory(), 'nothing'))
   const answer = await unbuilt.inject('/dashboard/')
   expect([answer.statusCode, answer.json().error.message]).toEqual([404, expect.stringContaining('npm run build')])
@@ -203,7 +203,7 @@ test('the build compresses exactly the files that it writes', () => {
   }
 })
 
-describe('as it is started', () => {
+describe('with the built server', () => {
   const room = fileURLToPath(new URL('../..', import.meta.url))
   let server: Server
 
