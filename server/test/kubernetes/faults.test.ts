@@ -63,7 +63,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     await becomes(node, 'exited')
     expect(cluster.kubelet.processes(podName(node.id))).toEqual([])
   }
-  /** What the watch is for: where a node is, and that it exited. */
+  /** Expects the watch to report the node's address and its exit. */
   const expectSeen = async (node: NodeSpec): Promise<void> => {
     const reports: string[] = []
     const end = opened.runtime.watch(async (nodeId) => void reports.push(nodeId))
@@ -78,14 +78,14 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     async (fault) => {
       proxy.events = fault
       const node = await running()
-      // An event that is held back needs a successor.
+      // The proxy holds an event back until the next one, so there must be a next one.
       if (fault === 'reordered') await running()
       await expectSeen(node)
       await stop(node)
     },
   )
 
-  test('events are dropped, so that the connection seems silent: it lists again', async () => {
+  test('events are dropped, so that the connection seems silent: the runtime lists again', async () => {
     proxy.events = 'dropped'
     const node = await running()
     await expectSeen(node)
@@ -93,7 +93,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     await stop(node)
   })
 
-  test('resets: it lists again, and misses nothing that happened meanwhile', async () => {
+  test('the connection is reset: the runtime lists again, and misses nothing that happened meanwhile', async () => {
     const node = await running()
     await eventually(() => opened.pods.address(node.id), 'its address')
     const reports: string[] = []
@@ -105,18 +105,18 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     expect(proxy.seen.watches).toBeGreaterThan(1)
   })
 
-  test('a stale list after a reset: what was seen before is not forgotten for good', async () => {
+  test('the list after a reset is stale: what was seen before is found again', async () => {
     const node = await running()
     await eventually(() => opened.pods.address(node.id), 'its address')
     proxy.staleLists = true
     proxy.resetWatches()
     await eventually(() => opened.pods.address(node.id) === undefined, 'the stale list')
-    // The watch goes on from the version of the list, and repeats everything since.
+    // The watch continues from the version of the stale list, and so repeats all events since then.
     await eventually(() => opened.pods.address(node.id), 'its address again')
     expect((await opened.runtime.observe(node)).observed.phase).toBe('running')
   })
 
-  test('429: it waits and tries again', async () => {
+  test('429: the runtime waits and tries again', async () => {
     proxy.refusals = 2
     const node = await running()
     expect(proxy.seen.refused).toBe(2)
@@ -124,9 +124,9 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     await stop(node)
   })
 
-  test('500 after the effect, for every write of a start and a stop: one process, and then none', async () => {
+  test('500 although the write succeeded, for every write of a start and a stop: there is one process, and then none', async () => {
     const node = specs.add()
-    // The Secret, the claim and the StatefulSet.
+    // One for each write: the Secret, the claim and the StatefulSet.
     proxy.lostAnswers = 3
     await start(node)
     expect(proxy.seen.lost).toBe(3)
@@ -141,7 +141,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     expect(process).toEqual({ run: 2, version: '0.8.0' })
   })
 
-  test('the API server is down: unknown, and the node stays reachable where it was', async () => {
+  test('the API server is down: the state is unknown, and the node stays reachable at its address', async () => {
     const node = await running()
     const before = await eventually(() => opened.pods.address(node.id), 'its address')
     proxy.isDown = true
@@ -159,7 +159,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     return found
   }
 
-  test('fence: with an older lease than the last writer, nothing is changed', async () => {
+  test('fence: a lease that is older than the last writer’s changes nothing', async () => {
     const node = await running()
     await insist(() => opened.runtime.stop({ ...node, epoch: 7 }))
     await becomes(node, 'exited')

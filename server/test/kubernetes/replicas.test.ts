@@ -14,7 +14,7 @@ import { Server, temporaryDirectory } from '../support/server.ts'
 const PAGE = readFileSync(new URL('../../../docs/kubernetes.md', import.meta.url), 'utf8')
 const versions = (...names: string[]): string => names.map((name) => `${name}=${imageOf(name)}`).join(',')
 
-/** Two replicas with the rights that the documentation names, one PostgreSQL, real daemons. */
+/** Two replicas with exactly the permissions in the documentation, one PostgreSQL and real daemons. */
 describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
   let cluster: TestCluster
   let one: Yard
@@ -89,7 +89,7 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
     }, 'the exit to be counted')
   })
 
-  test('the replica that works on a node is killed: the other one goes on', async () => {
+  test('if one replica is killed, the other takes over its nodes', async () => {
     const { node } = await one.createReady()
     const sql = one.sql()
     await one.kill()
@@ -103,7 +103,7 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
     expect((await one.view(node.id)).status).toBe('ready')
   })
 
-  test('C18: a pod that cannot start: failed at the deadline, with the reason', async () => {
+  test('C18: a node whose pod cannot start is failed at the deadline, with the reason', async () => {
     await one.restart('SIGTERM', { NODE_VERSIONS: versions('1.0.0'), PROVISION_DEADLINE_SECONDS: '3' })
     const { node } = await one.create()
     const { failureMessage } = await one.becomes(node.id, 'failed')
@@ -157,7 +157,7 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
     })
   })
 
-  test('a lost claim: failed, and never an empty wallet in its place', async () => {
+  test('a node whose claim is lost is failed, and never replaced by an empty wallet', async () => {
     const { node } = await one.createReady()
     await one.v1('POST', `/${node.id}/stop`)
     const { admin, namespace } = cluster
