@@ -119,7 +119,7 @@ function describe(operation: Operation, components: Components): Json {
   }
 }
 
-/** A response with a single code is the same in every operation, so it becomes a component. */
+/** An error response with a single code is the same in every operation, so it becomes a component. */
 function errorResponse(status: number, codes: ErrorCode[], components: Components): Json {
   const response = {
     description: codes.map((code) => `\`${code}\`: ${ERRORS[code][1]}`).join('\n\n'),

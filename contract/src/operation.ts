@@ -18,7 +18,7 @@ export type Operation = {
   scope?: 'nodes:read' | 'nodes:write' | 'gateway:write'
   takesIdempotencyKey?: true
   params?: TObject
-  /** Query strings are converted to these types and to no others. If absent, no parameter is accepted. */
+  /** Values in the query string are converted to these types. If absent, no parameter is accepted. */
   query?: TObject
   body?: TObject
   status: 200 | 201 | 202 | 204

@@ -25,7 +25,7 @@ export const count = (description: string) => Type.Integer({ minimum: 0, descrip
 export const timestamp = (description: string) => Type.Integer({ minimum: 0, description: `${description} Unix seconds.` })
 export const amountSat = (description: string) => Type.Integer({ minimum: 1, maximum: MAX_SAT, description })
 export const readableText = (description: string) => Type.String({ maxLength: 500, pattern: READABLE, description })
-/** Only the length is checked here; the code that uses it validates the rest. */
+/** Only the length is checked here; the code that uses the text validates the rest. */
 export const boundedText = (description: string) => Type.String({ maxLength: 1000, description })
 export const personGivenName = (description: string) =>
   Type.String({ minLength: 1, maxLength: 100, pattern: READABLE, description })

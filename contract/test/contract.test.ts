@@ -36,7 +36,7 @@ describe('D11: the contract', () => {
     const nameless = operations
       .flatMap(({ operationId, body, response }) => [body, response].map((schema) => ({ operationId, schema: schema as Schema })))
       .filter(({ schema }) => schema !== undefined && (schema.$id === undefined || !('description' in schema)))
-    // Its answer is empty.
+    // Its response is an empty object, which needs no name.
     expect(nameless.map(({ operationId }) => operationId)).toEqual(['setSandboxFault'])
   })
 
@@ -61,7 +61,7 @@ describe('D11: openapi.json', () => {
   const document = openApiDocument(publicOperations, [{ url: 'http://127.0.0.1:8402', description: 'Here.' }]) as any
   const at = (path: string, method: string) => document.paths[path][method]
 
-  test('D11: limit is an integer, force a boolean, and the Idempotency-Key can be sent', () => {
+  test('D11: parameters have their types, and the Idempotency-Key header is documented', () => {
     const parameter = (path: string, method: string, name: string) =>
       at(path, method).parameters.find((one: any) => one.name === name)
     expect(parameter('/v1/gateway/payments', 'get', 'limit').schema).toEqual({
@@ -75,7 +75,7 @@ describe('D11: openapi.json', () => {
       expect(at(path, 'post').parameters).toEqual([{ $ref: '#/components/parameters/IdempotencyKey' }])
   })
 
-  test('C6, D11: a body is required where one of its fields is, and only there', () => {
+  test('C6, D11: a body is required if, and only if, one of its fields is required', () => {
     const required = (path: string) => at(path, 'post').requestBody.required
     expect(['/v1/nodes', '/v1/nodes/{nodeId}/start', '/operator/v1/accounts/{id}/sign-in-link'].map(required)).toEqual([
       false,

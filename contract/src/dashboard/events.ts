@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { operation } from '../operation.ts'
 import { flag } from '../schemas.ts'
 
-/** The data of `event: changed`. After reconnecting, the page reloads everything. */
+/** The data of the server-sent event `changed`. Events are not replayed, so the page reloads everything after reconnecting. */
 export const Changed = Type.Object(
   { nodes: flag('Nodes changed.'), payments: flag('Payments changed.'), activity: flag('The activity log has new entries.') },
   { $id: 'Changed', description: 'Which kinds of objects changed. Fetch them to get their current state.' },
