@@ -15,7 +15,7 @@ export type Account = Omit<AccountRow, 'creditMsat'> & { creditSat: number }
 export type Overview = OverviewRow & { credit: CreditSummary }
 export type NewAccount = { name: string; creditSat: number; actor: string; isSelfRegistered: boolean }
 
-/** Runs in the caller's transaction, if there is one, so that a person and the account are created together. */
+/** Runs in the caller's transaction, if there is one, so that a person and their account are created together. */
 export async function createAccount(sql: Sql, { creditSat, ...account }: NewAccount): Promise<{ id: string }> {
   const id = newId('acct')
   await insertAccount(sql, { ...account, id, creditMsat: creditSat * 1000, reason: 'First credit' })
@@ -42,7 +42,7 @@ export class Accounts {
   }
 
   async find(id: string): Promise<Account | undefined> {
-    // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
+    // An invalid id matches nothing, and may contain bytes that PostgreSQL rejects.
     const row = isId('acct', id) ? await findAccount(this.#deps.sql, id) : undefined
     return row && accountOf(row)
   }

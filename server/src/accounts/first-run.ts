@@ -16,7 +16,7 @@ type FirstRun = { accountId: string; apiKey: string; claimUrl: string }
 
 /**
  * Makes the service usable right after its first start: creates an account, an API key and a link to claim the account, and writes them to
- * a file. The database records that this is done, not the file: an operator who has stored the key elsewhere may delete the file.
+ * a file. The database, not the file, records that this is done: an operator who has stored the key elsewhere may delete the file.
  */
 export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Config): Promise<void> {
   const path = join(config.dataDir, FIRST_RUN_KEY)

@@ -17,7 +17,7 @@ export type CreditSummary = {
   /** Whole satoshis, rounded down. */
   balanceSat: number
   balanceMsat: number
-  /** Usage that is not in the ledger yet. Both balances above already have it deducted. */
+  /** Usage that is not in the ledger yet. Already deducted from both balances above. */
   unpostedMsat: number
   nodesThatCost: number
   /** Null if nothing is charged. */
@@ -52,8 +52,8 @@ export const meansOf = ({ balanceMsat, unpostedMsat, costing }: CreditRow, price
 })
 
 /**
- * Each crossing is reported once. Only new credit resets a level; otherwise stopping and starting a node would repeat the same warning.
- * Undefined: nothing has changed.
+ * Each warning level is reported once, when it is reached. Only new credit lowers the level again; otherwise stopping and starting a node
+ * would repeat the same warning. Returns undefined if nothing has changed.
  */
 export function nextWarning(before: CreditRow, means: Means): WarningChange | undefined {
   const current = levelOf(means)
@@ -121,7 +121,7 @@ export class Credit {
     })
   }
 
-  /** Only metering may take a balance below zero. */
+  /** Rejects a deduction that is larger than the balance: only metering may take a balance below zero. */
   async add(accountId: string, amountSat: number, reason: string, actor: string): Promise<CreditEntry> {
     if (!isId('acct', accountId)) throw noSuchAccount()
     const entry = { accountId, amountMsat: amountSat * 1000, kind: 'operator', reason, actor }

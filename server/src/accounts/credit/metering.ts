@@ -14,14 +14,14 @@ const AT_ONCE = 1_000
 export type MeteringDeps = {
   sql: Sql
   config: Pick<Config, 'nodePriceSatPerDay' | 'creditGraceHours'>
-  /** Requests the stop if the account is still out of credit and past its grace period; the ordinary operation does the rest. */
+  /** Begins to stop the node, unless the account has credit again. Does not wait until the node has stopped. */
   stopNode: (accountId: string, nodeId: string) => Promise<void>
   log: Logger
 }
 
 /**
  * Turns usage into ledger entries, and low credit into warnings and stops. The database records usage itself, in the transactions that
- * change nodes. So this loop may be late, be killed at any point or run in several processes at once: the sum stays the same.
+ * change nodes. So this loop may be late, be killed at any point or run in several processes at once: the total charged stays the same.
  */
 export class Metering {
   readonly #deps: MeteringDeps

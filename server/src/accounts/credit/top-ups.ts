@@ -36,8 +36,8 @@ export type TopUpsDeps = {
 }
 
 /**
- * Sells credit for sats: the treasury's node creates an invoice, and when that node reports it settled, the account is credited, whichever
- * process learns of it.
+ * Sells credit for sats: the treasury's node creates an invoice, and when that node reports the invoice as settled, the account is
+ * credited, no matter which process receives the report.
  */
 export class TopUps {
   readonly #deps: TopUpsDeps
@@ -126,7 +126,7 @@ export class TopUps {
     return topUp
   }
 
-  /** For a response that must be sent anyway: undefined if there is no treasury or it does not respond soon. */
+  /** For a 402 response, which is sent with or without an offer: undefined if there is no treasury or its node does not respond in time. */
   async offer(accountId: string, missingMsat: number): Promise<Offer | undefined> {
     const missingSat = Math.ceil(missingMsat / 1000)
     if (missingSat > MAX_TOP_UP_SAT || !(await this.isPossible().catch(() => false))) return undefined

@@ -44,7 +44,7 @@ export class Keys {
       this.#recordUses().catch((error: unknown) => log.warn({ err: error }, 'cannot record when API keys were last used'))
     this.#recorder = setInterval(record, RECORD_USE_MS)
     this.#recorder.unref()
-    // Only speeds it up: cache entries expire on their own.
+    // Notifications only make a change take effect sooner: cache entries expire on their own.
     this.#unlisten = sql.listen(KEYS_CHANGED, { onNotify: () => this.#forget(), onStart: () => this.#forget() })
   }
 

@@ -20,11 +20,11 @@ const TOKEN = 'token_hash'
 const hashOf = (token: unknown): Buffer => createHash('sha256').update(String(token)).digest()
 
 /**
- * Runs better-auth on the pool or in one of our transactions, so that a person and the account are created together. Session tokens are
- * stored only as hashes. better-auth compares tokens from lists that it reads itself, so we never use its lists (store/people/people.ts has
- * its own).
+ * Runs better-auth on the pool or in one of our transactions, so that a person and their account are created together. Session tokens are
+ * stored only as hashes. better-auth's own lists of sessions need the plain tokens, so we never use them (store/people/people.ts has its
+ * own).
  *
- * `noteFault` receives every error of the store, because better-auth treats some of them as "not signed in".
+ * `noteFault` receives every error from the store, because better-auth treats some of them as "not signed in".
  */
 export function peopleAdapter(
   library: Pick<typeof import('@better-auth/core/db/adapter'), 'createAdapterFactory'>,
@@ -80,7 +80,7 @@ export function peopleAdapter(
     },
     deleteMany: async ({ model, where }: Target) =>
       (await noting(deleteRows(sql, model as PeopleTable, conditions(where)))).length,
-    // A challenge can be used once: if two requests present the same one, the DELETE decides.
+    // A challenge can be used once: if two requests present the same one, only one of them deletes the row.
     consumeOne: async ({ model, where }: Target) =>
       (await noting(deleteRows(sql, model as PeopleTable, conditions(where))))[0] ?? null,
   })

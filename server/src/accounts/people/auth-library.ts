@@ -160,7 +160,7 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
     basePath: BASE_PATH,
     hash: hashPassword,
     verify: verifyPassword,
-    /** One instance per call. It costs about a millisecond, and nothing of one call can leak into another. */
+    /** One instance per call: it costs about a millisecond, and no state can leak from one call into another. */
     open: async (deps: CallDeps) => {
       const auth = instance(deps)
       const { internalAdapter } = await auth.$context

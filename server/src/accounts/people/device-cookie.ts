@@ -1,13 +1,14 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { derivedKey, type MasterKey } from '../../platform/secrets.ts'
 
-/** The maximum that browsers allow. */
+/** The longest lifetime that browsers allow for a cookie. */
 const LIFETIME_SECONDS = 400 * 24 * 3600
 const VALUE = /^([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/
 
 /**
- * Marks a browser in which this email has signed in before. It grants no access: it only gives the browser its own failure count (C44), so
- * that strangers who guess passwords cannot lock out the owner. It does not contain the email and is valid for no other.
+ * Marks a browser in which someone has signed in with this email before. It grants no access: it only gives the browser its own failure
+ * count (C44), so that strangers who guess passwords cannot lock out the owner. It does not contain the email, and is not valid for any
+ * other.
  */
 export class DeviceCookie {
   readonly #secret: Buffer
@@ -22,7 +23,7 @@ export class DeviceCookie {
     return `${this.#isHttps ? '__Host-' : ''}boltyard.device`
   }
 
-  /** The browser's id, if this email has signed in there. */
+  /** The browser's id, if someone has signed in there with this email. */
   deviceOf(cookies: string | undefined, email: string): string | undefined {
     for (const pair of cookies?.split(';') ?? []) {
       const [name, value = ''] = pair.trim().split('=')

@@ -1,13 +1,13 @@
 import { Problem } from '../../problems.ts'
 
-/** Known clients (with a session, a link or a known browser) wait before strangers and are never rejected because of them. */
+/** Known clients (with a session, a link or a known browser) are ahead of strangers in the queue and are never rejected because of them. */
 export type HashCaller = { isKnown: boolean; signal: AbortSignal | undefined }
 
 type Waiting = { enter: () => void }
 
 /**
- * Hashing a password takes a tenth of a second of CPU time, and anyone can request it. So few run at once, few may wait, and clients that
- * have disconnected are dropped.
+ * Hashing a password takes a tenth of a second of CPU time, and anyone can request it. So only a few hashes run at once, only a few clients
+ * may wait, and clients that have disconnected are dropped.
  */
 export class HashQueue {
   readonly #maxRunning: number

@@ -42,7 +42,7 @@ export class Links {
     this.#signIn = signIn
   }
 
-  /** Valid longer than others: it is in a file that only the owner of the machine can read. */
+  /** Valid longer than other links, because it is in a file that only the owner of the machine can read. */
   async firstClaim(accountId: string): Promise<NewLink> {
     return this.#toAccount(accountId, FIRST_CLAIM_SECONDS, 'first run')
   }
@@ -51,7 +51,7 @@ export class Links {
     return this.#toAccount(accountId, DAY_SECONDS, actor)
   }
 
-  /** Found by the email a person signs in with, because two accounts may have the same name. */
+  /** The account is found by the email that its owner signs in with, because two accounts may have the same name. */
   async toEmail(email: string, actor: string): Promise<NewLink> {
     const accountId = await findAccountOf(this.#sql, emailOf(email))
     if (accountId === undefined) throw new Problem('not_found', 'There is no account with this email address.')
@@ -83,7 +83,7 @@ export class Links {
     return { kind, email, needsPassword: kind !== 'sign-in', expiresAt }
   }
 
-  /** All or nothing: if the person cannot be created, because the email is taken, the link can be used again. */
+  /** All or nothing: if the person cannot be created, for example because the email is taken, the link can be used again. */
   async accept(given: Acceptance, client: Client): Promise<Entered> {
     const password = given.password === undefined ? undefined : newPasswordOf(given.password)
     // Checked before the password is hashed: without a valid link, a caller must not cost us CPU time.

@@ -10,7 +10,9 @@ const ATTEMPTS_WINDOW_MS = 60_000
 const MAX_SIGN_UPS = 5
 const SIGN_UPS_WINDOW_MS = 3_600_000
 
-/** Whose password is tried, and from where. The prefixes (`email …`, `device …`) keep the two apart. */
+/**
+ * Whose password is tried, and from where. Each value begins with its kind (`email …`, `device …`), so that two kinds never share a count.
+ */
 export type Guess = { target: string; source: string }
 export type Attempt = {
   /** The password was correct: the count starts again at zero. */
@@ -21,8 +23,8 @@ export type Attempt = {
 
 /**
  * C44: people choose weak passwords, so guessing must be slow, and attempts are rejected before anything is hashed. Counts are kept in the
- * database, across all processes, wherever the deployment counts its other limits. Unknown emails are counted too, so a pause does not
- * reveal who is registered.
+ * database and apply to all processes, even if the deployment counts its other limits in memory or in Redis. Unknown emails are counted
+ * too, so a pause does not reveal who is registered.
  */
 export class SignInGuard {
   readonly #sql: Sql

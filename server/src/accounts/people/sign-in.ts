@@ -94,7 +94,7 @@ export class SignIn {
     this.devices = new DeviceCookie({ master, publicUrl: config.publicUrl })
   }
 
-  /** For a client that is about to sign in: loading takes most of a second. */
+  /** For a client that is about to sign in: loading the library takes most of a second. */
   loadAhead(): void {
     this.load().catch((error: unknown) => this.#logger.warn({ err: error }, 'cannot preload the sign-in library'))
   }
@@ -160,7 +160,9 @@ export class SignIn {
     return this.#sql.begin(work)
   }
 
-  /** Rejects a taken address before hashing a password. Between two concurrent sign-ups, the constraint decides. */
+  /**
+   * Rejects a taken address before hashing a password. Of two concurrent sign-ups with the same address, the unique constraint rejects one.
+   */
   async signUp(
     client: Client,
     { email, password, name }: { email: string; password: string; name: string | undefined },
@@ -241,7 +243,7 @@ export class SignIn {
     const library = await open({
       sql,
       noteFault: (error) => {
-        // Class 23 (constraint violation) is the store doing its job: of two people who take the same address, one is refused.
+        // Class 23 (constraint violation) is not a fault: it is how one of two people who take the same address is refused.
         if (!(error as { code?: string }).code?.startsWith('23')) faults.push(error)
       },
       queued: (hashing) =>
@@ -268,7 +270,7 @@ export function emailOf(text: string): string {
   return text.toLowerCase()
 }
 
-/** For new passwords only: one chosen under older rules still works. */
+/** For new passwords only: an existing password stays valid when the rules become stricter. */
 export function newPasswordOf(text: string): string {
   if (text.length < SHORTEST_PASSWORD || text.length > LONGEST_PASSWORD)
     throw new Problem('bad_request', `A password must have ${SHORTEST_PASSWORD} to ${LONGEST_PASSWORD} characters.`)
@@ -284,7 +286,7 @@ const accountNameOf = (email: string): string => {
   return RESERVED_NAMES.includes(name.toLowerCase()) ? email.slice(0, LONGEST_NAME) : name
 }
 
-/** An allow-list: a header invented by a client must not pass for a trusted proxy's statement about its address. */
+/** An allow-list: a client must not be able to forge the headers with which a trusted proxy reports the client's address. */
 function headersOf({ address, cookie, userAgent, origin }: Client): Headers {
   const headers = new Headers({ 'x-client-address': address })
   if (cookie !== undefined) headers.set('cookie', cookie)
