@@ -23,7 +23,7 @@ export class Deliveries {
 
   /** Results are in the order given. A delivery that is unclaimed, or claimed by another request, is reported as not claimed. */
   async confirm(call: Call, deliveries: DeliveryName[]): Promise<DeliveryResult[]> {
-    // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
+    // An invalid id matches nothing, and may contain bytes that PostgreSQL rejects.
     const named = deliveries.filter(({ id }) => isId('pay', id))
     const confirmed = named.length === 0 ? [] : await confirmDeliveries(this.#sql, call.accountId, named)
     crashpoint('delivered: confirmed')
@@ -35,7 +35,10 @@ export class Deliveries {
     })
   }
 
-  /** A repeated release gets the same answer, unless the delivery was claimed again since: then it would free the new claim. */
+  /**
+   * A repeated release gets the same answer, unless the delivery has been claimed again since: repeating the release would free the new
+   * claim.
+   */
   async release(call: Call, { id, requestId }: DeliveryName, reason?: string): Promise<ReleasedPayment> {
     if (!isId('pay', id)) throw notFound()
     const isReleased = await releaseDelivery(this.#sql, call, { id, requestId }, reason)

@@ -3,15 +3,15 @@ import type { Sql } from '../store/db.ts'
 import { countOpen } from '../store/payments/payments.ts'
 
 const COUNT_EVERY_MS = 1_000
-/** Some are paid before they expire, so a retry is worthwhile long before the first one expires. */
+/** Some challenges are paid before they expire, so a retry is worthwhile long before the first one expires. */
 const LONGEST_WAIT_SECONDS = 60
 
 type Count = { open: number; nextEndSeconds: number; countedAtMs: number }
 
 /**
- * Limits the unpaid challenges of a node. They are counted in the store once a second for each active node. In between, our own new ones
- * are added, and those in progress always count, because a node may take seconds to create an invoice. So the limit can be exceeded only by
- * challenges that other processes have in progress or created within the last second.
+ * Limits the unpaid challenges of a node. They are counted in the store once a second for each active node. In between, the new ones of
+ * this process are added, and those in progress always count, because a node may take seconds to create an invoice. So the limit can be
+ * exceeded only by challenges that other processes have in progress or created within the last second.
  */
 export class OpenChallenges {
   readonly #sql: Sql
@@ -35,7 +35,7 @@ export class OpenChallenges {
     return () => this.#leave(nodeId)
   }
 
-  /** Added to the last count, which may or may not include it: for up to a second, count one too many rather than one too few. */
+  /** Adds the challenge to the last count, which may already include it: for up to a second, one too many is better than one too few. */
   #leave(nodeId: string): void {
     const left = (this.#underWay.get(nodeId) ?? 0) - 1
     if (left > 0) this.#underWay.set(nodeId, left)

@@ -45,7 +45,7 @@ export const paymentOutcome = (facts: PaymentFacts): PaymentOutcome => decide(PA
 export type DeliveryFacts = {
   /** L402 credentials can be reused until they expire, unless the shop asks for a single use. */
   use: 'single' | 'reusable'
-  /** `none`: also after the last claim lapsed. `held`: claimed, not confirmed. `done`: final. */
+  /** `none`: not claimed, or the last claim has lapsed. `held`: claimed, not confirmed. `done`: final. */
   delivery: 'none' | 'held' | 'done'
   /** The holder of the last claim. */
   holder: 'this request' | 'another'
@@ -63,7 +63,7 @@ export const DELIVERY_OUTCOMES: Table<DeliveryFacts, DeliveryOutcome> = [
   // No one confirms a reusable delivery, so its claim is final immediately.
   [{ use: 'reusable', delivery: 'none' }, 'claim_for_good'],
   [{ use: 'reusable' }, 'deliver_again'],
-  // A late retry must not take back what its request has released.
+  // A late retry must not reclaim a delivery that its own request has released.
   [{ hasReleased: true }, 'released_before'],
   [{ delivery: 'none' }, 'claim'],
   // The response was lost: return the same claim, with its original hold.
@@ -83,7 +83,8 @@ export type ReleaseOutcome = 'released_already' | 'released_too_often' | 'not_cl
 
 export const RELEASE_OUTCOMES: Table<ReleaseFacts, ReleaseOutcome> = [
   [{ holder: 'this request', hasReleasesLeft: false }, 'released_too_often'],
-  // The response was lost. After another claim, a repeated release would free that claim.
+  // The response to the first release was lost. If the delivery has been claimed again, this row must not match: a repeated release would
+  // free the new claim.
   [{ holder: 'nobody', lastReleasedBy: 'this request' }, 'released_already'],
   [{}, 'not_claimed'],
 ]

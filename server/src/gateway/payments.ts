@@ -52,7 +52,7 @@ type PayableNode = AskableNode & {
   accountId: string
   isDeleted: boolean
   isReady: boolean
-  /** By the database's clock. */
+  /** The current time by the database's clock. */
   nowMs: number
 }
 type ReadyNode = PayableNode & { address: NodeAddress }
@@ -94,7 +94,7 @@ export class Payments {
       return { id: payment.id, protocol: payment.protocol, status: 'payment_required', challenge: payment.challenge }
     }
     try {
-      // A single statement is its own transaction.
+      // Without an Idempotency-Key, the work is a single statement and needs no transaction.
       const created =
         repeatable?.key === undefined
           ? await work(sql, await prepare())
@@ -108,7 +108,7 @@ export class Payments {
   }
 
   async #readyNode(call: Call, nodeId: string): Promise<ReadyNode> {
-    // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
+    // An invalid id matches nothing, and may contain bytes that PostgreSQL rejects.
     const node = isId('node', nodeId) ? await this.#deps.accessTo(nodeId) : undefined
     if (!node || node.isDeleted || node.accountId !== call.accountId) throw noSuchNode()
     const { address } = node
@@ -117,7 +117,7 @@ export class Payments {
     return { ...node, address }
   }
 
-  /** Everything except storing it. An invoice that is created and then dropped does no harm, because no one has seen it. */
+  /** Everything except storing the payment. An invoice that is created and then dropped does no harm, because no one has seen it. */
   async #prepare(call: Call, params: CreatePaymentParams, node: ReadyNode): Promise<NewPayment> {
     const { nodeId, amountSat, description, resource = null, protocol = 'mpp' } = params
     const { config, protocolKeys } = this.#deps
@@ -193,7 +193,7 @@ export class Payments {
   async list(call: Call, params: ListPaymentsParams): Promise<PaymentPage> {
     const { limit = DEFAULT_PAGE_SIZE, cursor, undelivered, ...filter } = params
     if (cursor !== undefined && !isId('pay', cursor)) throw badCursor()
-    // Not a valid id, so no payment can match.
+    // No payment matches an invalid id.
     if (filter.nodeId !== undefined && !isId('node', filter.nodeId)) return { payments: [], nextCursor: null }
     const rows = await listPayments(this.#deps.sql, call.accountId, {
       ...filter,

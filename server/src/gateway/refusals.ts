@@ -4,11 +4,11 @@ import type { ExpectedTerms } from '../store/payments/deliveries.ts'
 import type { PaymentRow } from '../store/payments/payments.ts'
 import type { DeliveryOutcome, PaymentOutcome } from './outcomes.ts'
 
-/** The message for each outcome. None repeats the presented credential. */
 const PROBLEMS = 'https://paymentauth.org/problems/'
 
 type PaymentContext = { payment: PaymentRow; mismatch: (keyof ExpectedTerms)[]; refusal: Refusal | undefined }
 
+/** The error for each outcome. No message repeats the presented credential. */
 export function paymentProblem(outcome: PaymentOutcome, { payment, mismatch, refusal }: PaymentContext): Problem {
   switch (outcome) {
     case 'credential_invalid':

@@ -38,7 +38,7 @@ const SETTLEMENT_WAIT_MS = 2_000
 const LATEST_SETTLEMENT_MS = 60_000
 const FIRST_PAUSE_MS = 25
 const LONGEST_PAUSE_MS = 400
-/** For a request that repeatedly finds the delivery free and then loses it to another. */
+/** Limits the attempts of a request that repeatedly finds the delivery free and then loses it to another request. */
 const MOST_TURNS = 10
 
 export type ValidationDeps = {
@@ -55,7 +55,8 @@ type Granted = { payment: PaymentRow; life: Life | undefined }
 
 /**
  * Judges the credentials that customers present. A preimage only proves that someone knew it, and the payee's node knows it before anyone
- * pays. So the node must also report the invoice as settled, and one statement in the store decides which caller made the transition.
+ * pays. So the node must also report the invoice as settled. A single statement then marks the payment paid, so only one of several
+ * concurrent callers does.
  *
  * Most credentials are MPP, use the current key and arrive after the payment is settled: then that one statement is enough. It grants the
  * payment or does nothing; every refusal comes from the outcome tables, after the payment was read.
@@ -69,10 +70,10 @@ export class Validation {
   }
 
   async validate(call: Call, id: string, { credential, expect }: ValidateParams): Promise<PaidPayment> {
-    // Not a valid id, so it cannot match. In the cache key, it could also run into the credential.
+    // An invalid id matches nothing. In the cache key, its end could also be confused with the beginning of the credential.
     if (!isId('pay', id)) throw notFound()
     const key = verifiedKeyOf(call, id, credential)
-    // The cache does not store the terms.
+    // The cache does not store the terms, so it cannot compare them with the expected ones.
     const known = expect ? undefined : this.#verified.get(key)
     if (known) return paidView(known)
     const presented = new Presented(credential)
@@ -118,7 +119,7 @@ export class Validation {
     return redeemed
   }
 
-  /** Retries if another request held the delivery and has already ended it. */
+  /** A claim fails if another request got the delivery first. That request may have released it since, so the claim is tried again. */
   async #redeemSlowPath(
     call: Call,
     id: string,
@@ -197,10 +198,10 @@ export class Validation {
     return judgeMpp(primitives, claim, { challenge, paymentHash, amountSat }) ?? { endMs: undefined }
   }
 
-  /** The payment as it is after asking its node. */
+  /** Asks the payment's node, and returns the payment as it is afterwards. */
   async #askForSettlement(call: Call, payment: PaymentRow): Promise<[PaymentRow, PaymentFacts['settlement']]> {
-    // A customer who paid in the last second arrives just after the expiry, and would pay again after a 410. Later, no payment can still be
-    // in flight.
+    // A customer who paid just before the expiry may arrive just after it, and would pay again if the response were a 410. After
+    // LATEST_SETTLEMENT_MS, no payment can still be in flight.
     const isLongExpired = payment.nowMs >= payment.expiresAtMs + LATEST_SETTLEMENT_MS
     const word = await this.#askNode(payment, isLongExpired ? 0 : SETTLEMENT_WAIT_MS)
     // The node's event may have arrived meanwhile, even if the node did not answer.
@@ -213,7 +214,7 @@ export class Validation {
     if (!node) return 'unreachable'
     const deadline = performance.now() + waitMs
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-      // Always use the full timeout: an ask that is cut short has no result and would become a 502.
+      // Always use the full timeout: a query that is cut short has no result and would become a 502.
       const word = await this.#deps.settlements.askTogether(payment, node, SETTLEMENT_WAIT_MS)
       if (word !== 'unpaid' || performance.now() + pauseMs > deadline) return word
       await pause(pauseMs)

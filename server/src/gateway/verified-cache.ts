@@ -17,10 +17,12 @@ type Verdict = { paid: PaidRow; until: Moment | undefined }
 
 /**
  * Caches validated credentials. A paid payment stays paid, with the same receipt, and a shop may validate it each time its customer
- * returns. So the answer for a credential can be repeated without verifying it and without the store, until the credential expires.
+ * returns. So the answer for a credential can be repeated without verifying it again and without querying the store, until the credential
+ * expires.
  */
 export class VerifiedCache {
-  // Two generations: evicting the oldest entries of one map one by one would make the map skip its gaps each time.
+  // Two generations: deleting the oldest entries of a single map one by one would leave gaps, which the map has to skip each time it looks
+  // for the next oldest.
   #recent = new Map<string, Verdict>()
   #older = new Map<string, Verdict>()
 
