@@ -46,7 +46,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     loggerInstance: deps.logger,
     routerOptions: { maxParamLength: 200 },
     return503OnClosing: false,
-    // Swagger UI is a hundred files. On a starved machine, loading them takes longer than the default of ten seconds.
+    // Swagger UI is a hundred files. On an overloaded machine, loading them takes longer than the default of ten seconds.
     pluginTimeout: 120_000,
     frameworkErrors: renderRouterError,
     clientErrorHandler: renderClientError,

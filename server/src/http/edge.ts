@@ -5,7 +5,7 @@ import { newId } from '../platform/ids.ts'
 import { Problem } from '../problems.ts'
 import { requireKnownHost } from './hooks/hosts.ts'
 
-/** Applies to every request, to the service and to nodes. */
+/** Applies to every request, whether it is for the service or for a node. */
 export type Edge = {
   requestIdOf: (request: IncomingMessage) => string
   /** The client's address, as far as the proxies in front of us are trusted. */
@@ -55,7 +55,9 @@ const stopping = (): Problem =>
     headers: { 'retry-after': '5', connection: 'close' },
   })
 
-/** A number counts hops from us; anything a client claims beyond them is not trusted. */
+/**
+ * A number is how many proxies in front of us are trusted, starting with the nearest. Any address that a client claims beyond them is not.
+ */
 export function trustedProxies(trust: Config['trustProxy']): string[] | false | ((address: string, hop: number) => boolean) {
   return typeof trust === 'number' ? (_address, hop) => hop < trust : trust
 }

@@ -38,7 +38,7 @@ export function createListener({ service, proxy, connectionTimeoutMs = CONNECTIO
   }
   const server = createServer({
     IncomingMessage: Request,
-    // We refuse it ourselves: Node's own refusal has no body.
+    // We refuse a request without a Host header ourselves: the refusal by node:http has no body.
     requireHostHeader: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -46,12 +46,12 @@ export function createListener({ service, proxy, connectionTimeoutMs = CONNECTIO
   const serve: RequestListener = (request, response) => {
     const target = proxy().targetOf(request)
     if (target) return proxy().handle(request, response, target)
-    // The service has no websockets. Bytes behind the handshake were meant for one, and must not become a request.
+    // The service has no websockets. Bytes after the handshake were meant for a websocket, and must not be parsed as a request.
     if (isWebsocketHandshake(request)) response.shouldKeepAlive = false
     service(request, response)
   }
   server.on('request', serve)
-  // Expectations other than 100-continue may be ignored; Node's own refusal has no body.
+  // Expectations other than 100-continue may be ignored; the refusal by node:http has no body.
   server.on('checkExpectation', serve)
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     const target = proxy().targetOf(request)

@@ -48,12 +48,12 @@ export function addRoute<O extends Operation>(
     },
     ...settings,
     preValidation: [...(settings.preValidation ?? []), ...(body ? [fillBody] : []), ...parseQuery(query)],
-    // Set first, so that no extra promise wraps the handler; an error sets its own status.
+    // The status is set before the handler runs, because setting it afterwards would take another promise. An error sets its own status.
     handler: ((request: RequestOf<O>, reply) => handler(request, reply.code(status))) as RouteHandlerMethod,
   })
 }
 
-/** C6: a missing body counts as an empty object, so that the missing field is named. JSON null is a body, and an invalid one. */
+/** C6: a missing body counts as an empty object, so that the error names the missing field. JSON null is a body, and an invalid one. */
 const fillBody: preValidationHookHandler = (request, _reply, done) => {
   if (request.body === undefined) request.body = {}
   done()
@@ -83,7 +83,7 @@ const integerIn = (value: unknown): unknown =>
   typeof value === 'string' && /^(0|[1-9]\d{0,14})$/.test(value) ? Number(value) : value
 const booleanIn = (value: unknown): unknown => (value === 'true' ? true : value === 'false' ? false : value)
 
-/** The validator and the serializer would resolve an `$id` as an address; an inlined schema needs none. */
+/** The validator and the serializer would resolve an `$id` as a URI; an inlined schema needs none. */
 function unnamed(schema: TSchema): TSchema {
   return JSON.parse(JSON.stringify(schema, (key, value: unknown) => (key === '$id' || key === 'examples' ? undefined : value)))
 }

@@ -4,7 +4,7 @@ import serveFiles from '@fastify/static'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../problems.ts'
 
-/** Nothing from elsewhere, nothing inline, no framing: a script injected through a node's name could do nothing. */
+/** No content from other origins, nothing inline and no framing: a script injected through a node's name, for example, would not run. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -32,8 +32,8 @@ const PAGE = /^(?!assets(\/|$))([\w-]+(\/[\w-]+)*\/?)?$/
 const FILE = /^([\w-]+\/)*[\w-]+(\.[\w-]+)+$/
 
 /**
- * Serves the built dashboard. The build adds a compressed copy of each file that benefits. A page first asks who is signed in, so `onPage`
- * can prepare that.
+ * Serves the built dashboard. The build adds a compressed copy of each file that benefits. Each page first asks who is signed in, so
+ * `onPage` can prepare for that request.
  */
 export function appFiles(directory: string, onPage: () => void) {
   return async (app: FastifyInstance): Promise<void> => {

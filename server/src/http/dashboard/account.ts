@@ -49,7 +49,7 @@ export function dashboardAccountRoutes({ accounts, credit, config, keys, topUps 
   }
 }
 
-/** Pages continue from the id of the last row: rows added meanwhile are neither repeated nor skipped. */
+/** Pages continue from the id of the last row: rows that are added meanwhile do not cause others to be repeated or skipped. */
 function numberIn(cursor: string | undefined): number | undefined {
   if (cursor === undefined) return undefined
   if (!/^[1-9]\d{0,14}$/.test(cursor)) throw badCursor()

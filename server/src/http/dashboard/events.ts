@@ -11,7 +11,7 @@ const MOST_PER_ACCOUNT = 10
 /** A client with this much unread data is considered dead. */
 const MOST_WAITING_BYTES = 64 * 1024
 
-/** Server-sent events. They say that something changed, and what kind of thing, but never the data: the page queries that. */
+/** Server-sent events. They say which kinds of objects changed, but never contain the data: the page fetches that. */
 export function dashboardEventRoutes({ changes, signIn }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     const streams = new EventStreams(changes)
@@ -57,7 +57,7 @@ export class EventStreams {
     // Watch before the page learns that it is listening, so that it misses no change after that.
     const leave = await this.#changes.watch(accountId, (changed) => {
       write(stream, `event: changed\ndata: ${JSON.stringify(changed)}\n\n`)
-      // Signing out, here or elsewhere, creates an activity entry.
+      // Signing out, here or elsewhere, creates an activity entry, so the session may have ended.
       if (changed.activity) check()
     })
     if (this.#isClosed) {
@@ -80,7 +80,7 @@ export class EventStreams {
     this.#byAccount.set(accountId, streams.add(stream))
     const [oldest] = streams
     if (streams.size <= MOST_PER_ACCOUNT || !oldest) return
-    // The page reconnects automatically, and would immediately replace the next stream.
+    // The page of the closed stream reconnects automatically. Without a delay, it would immediately displace the next stream.
     oldest.end('retry: 30000\n\n')
     streams.delete(oldest)
   }
@@ -102,7 +102,7 @@ export class EventStreams {
     for (const streams of this.#byAccount.values())
       for (const stream of streams) {
         stream.end()
-        // A client that does not read does not end the stream either.
+        // The stream cannot end while the client does not read from it.
         setTimeout(() => stream.destroy(), GOODBYE_MS).unref()
       }
   }

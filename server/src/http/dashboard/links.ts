@@ -11,7 +11,7 @@ const Acceptance = strict({
   password: Type.Optional(Text),
 })
 
-/** The calls of the page that a link opens. */
+/** The API calls of the page that a sign-in link or an invitation opens. */
 export function linkRoutes({ links, signIn, config, limits }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))

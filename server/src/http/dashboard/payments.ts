@@ -20,7 +20,10 @@ export function dashboardGatewayRoutes({ payments }: RouteDeps) {
   }
 }
 
-/** The try-it panel: a complete 402 flow through the same gateway, under the rules of the public API. Each of these calls uses a node. */
+/**
+ * The try-it panel: a complete 402 flow through the same gateway, under the rules of the public API. Each of these calls uses a node, so
+ * the limit for node operations applies.
+ */
 export function dashboardTryItRoutes({ payments, validation, sandbox }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     addRoute(app, createOwnPayment, async (request) => payments.create(callOf(request), request.body))

@@ -21,12 +21,12 @@ const SignInBody = strict({ email: Text, password: Text, rememberMe: Type.Option
 const PasswordChange = strict({
   currentPassword: Text,
   newPassword: Text,
-  // The other sessions always end; a client that asks for it is not refused.
+  // Has no effect, because the other sessions always end. It is accepted because clients may send it.
   revokeOtherSessions: Type.Optional(Type.Literal(true)),
 })
 const Nothing = strict({})
 const PasskeyId = Type.String({ minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9_-]+$' })
-/** As the browser creates it. better-auth checks its meaning; here we only make sure that the store can handle it. */
+/** A passkey response as the browser creates it. better-auth verifies it; here we only make sure that the store can handle it. */
 const WebAuthn = Type.Object(
   {
     id: Type.String({ maxLength: 2048, pattern: '^[A-Za-z0-9_=+/-]+$' }),
@@ -78,7 +78,7 @@ export function signInRoutes(deps: RouteDeps) {
       if (cookies.length > 0) reply.header('set-cookie', cookies)
       return body
     }
-    /** A session has begun: from now on, this browser is known. */
+    /** A session has begun, so this browser is known from now on. */
     const welcome = (reply: FastifyReply, client: Client, { user, cookies }: Entered): UserView => {
       reply.header('set-cookie', [...cookies, signIn.devices.headerFor(client.cookie, user.email)])
       return { user }
@@ -147,7 +147,7 @@ export function signInRoutes(deps: RouteDeps) {
       async (request, reply) => {
         newPasswordOf(request.body.newPassword)
         const client = { ...clientOf(request, reply), isKnown: true }
-        // Not counted by email: otherwise strangers could keep its owner from changing the password.
+        // Not counted by email: otherwise strangers could keep the owner from changing the password.
         const who = `person ${request.person.userId}`
         const attempt = await signIn.guard.admit({ target: who, source: who })
         return guess(request, attempt, async () => {
@@ -236,7 +236,7 @@ function passkeyView(body: unknown) {
   return { id, name: name ?? null, deviceType, backedUp, createdAt: Math.floor(Date.parse(createdAt) / 1000) }
 }
 
-/** A class of its own, so that it can be told from every other error of a sign-in. */
+/** A class of its own, because only this error counts as a failed attempt (C44). */
 class WrongPassword extends Problem {}
 
 const asProblem = (path: string, error: unknown): unknown =>
@@ -249,7 +249,7 @@ function problemOf(path: string, { status, code, message }: AuthRefusal): Proble
   if (code === 'INVALID_PASSWORD') return new WrongPassword('bad_request', 'The current password is incorrect.')
   if (path === '/passkey/verify-authentication' && WRONG_PASSKEY.includes(code))
     return new Problem('unauthorized', 'This passkey does not belong to any account.')
-  // The same answer for another person's passkey and an unknown one. The caller is signed in, or would not have got this far.
+  // The same answer for another person's passkey and an unknown one. The caller is known to be signed in at this point.
   if (/^\/passkey\/(delete|update)-passkey$/.test(path) && [401, 403, 404].includes(status))
     return new Problem('not_found', 'There is no such passkey.')
   if (code === 'SESSION_NOT_FRESH')

@@ -13,7 +13,10 @@ declare module 'fastify' {
   }
 }
 
-/** The Bearer token, if there is one. Node joins repeated headers only for some names: two Authorization lines must not pass as one. */
+/**
+ * Undefined if there is no Bearer token, or if the header is repeated: Node.js keeps only the first line, and a proxy may have read
+ * another.
+ */
 function bearerToken(request: FastifyRequest): string | undefined {
   const { rawHeaders } = request.raw
   let lines = 0

@@ -37,8 +37,8 @@ export function renderProblems(app: FastifyInstance): void {
     const allow = allowed.sort().join(', ')
     return new Problem('method_not_allowed', `This path only supports ${allow}.`, { headers: { allow } })
   }
-  // Before the body is parsed: its errors do not matter here. Asynchronous, because the rest of the same packet must be parsed first, or
-  // malformed input would get two responses.
+  // Runs before the body is parsed, because errors in the body of a request to an unknown path do not matter. Asynchronous, because the
+  // rest of the same packet must be parsed first, or malformed input would get two responses.
   app.addHook('preParsing', async (request) => {
     if (request.is404) throw unknownPath(request)
   })

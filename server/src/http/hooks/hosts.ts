@@ -19,7 +19,7 @@ export function nodeLabelOf(header: string | undefined, nodeDomain: string | und
 
 /**
  * Prevents DNS rebinding: if someone points a name at this machine, a browser treats their page as ours. So we only respond to names the
- * deployment knows. With two Host lines, a server in front of us may have read the other one.
+ * deployment knows. A request with two Host lines is refused, because a server in front of us may have read the other one.
  */
 export function requireKnownHost(config: Config): (request: IncomingMessage, route: string | undefined) => Problem | undefined {
   const known = new Set([new URL(config.publicUrl).hostname, ...config.allowedHosts])

@@ -7,7 +7,7 @@ import { type CountHit, NodeCalls } from '../node-proxy/node-calls.ts'
 const MAX_FAILURES = 30
 const FAILURE_WINDOW_MS = 60_000
 const MAX_FROM_STRANGERS = 60
-/** As much as two nodes accept. Calls that a node refuses count only here. */
+/** Twice what one node accepts. Calls that a node refuses count only here. */
 const MAX_NODE_CALLS_OF_ADDRESS = 1_200
 /** Addresses counted per process; beyond that, the least recently seen is forgotten. */
 const MOST_CLIENTS = 100_000
@@ -34,7 +34,7 @@ export type Limits = {
   creations: Check | undefined
 }
 
-/** Addresses are counted as the library does: IPv4 as is, IPv6 by /64, because each customer has at least that many. */
+/** Addresses are counted as the library does: IPv4 as is, IPv6 by /64, because a customer has at least that many addresses. */
 export async function addLimits(
   app: FastifyInstance,
   settings: { max: number; windowSeconds: number; gatewayMax: number },
@@ -80,7 +80,7 @@ export const addressOf = ({ ip }: FastifyRequest): string => normalizeIP(ip)
 
 type Counted = (error: Error | null, result?: { current: number; ttl: number }) => void
 
-/** Counts with all replicas together. While their database is down, nothing is counted: a limit must not cause an outage. */
+/** Counts across all replicas. While their database is down, nothing is counted: a limit must not cause an outage. */
 function sharedStore(countHit: CountHit) {
   return class SharedStore {
     readonly #name: string

@@ -58,7 +58,7 @@ export function requireSameOrigin(config: Config) {
     if (!origins.includes(request.headers.origin ?? ''))
       throw new Problem('unauthorized', `This request is only accepted from ${origins[0]}.`)
     const type = request.headers['content-type']
-    // Types that a form can send without a preflight request.
+    // A form can send other types without a preflight request.
     if (type !== undefined && !/^application\/json\s*(;|$)/i.test(type))
       throw new Problem('unauthorized', 'The body must be JSON, with Content-Type: application/json.')
   }
@@ -76,7 +76,7 @@ export function originsOf({ host, publicUrl }: Config): string[] {
   return [...new Set([url.origin, ...names.map((name) => `http://${name}${port}`)])]
 }
 
-/** What a page needs before anyone is signed in, and who is. */
+/** What the page needs to know before anyone is signed in, and who is signed in. */
 export function meRoutes({ config, accounts, signIn, links }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/me', { schema: { hide: true } }, async (request, reply) => {

@@ -5,7 +5,7 @@ import type { NodeAddress } from '../../platform/node-agent.ts'
 /** Which headers pass between a client and a node. Headers are lists of names and values, as received: repeated ones stay repeated. */
 
 /**
- * They describe a single connection, and ours to the node is a different one. `Upgrade` is set again for websockets, and framing for
+ * These describe a single connection, and ours to the node is a different one. `Upgrade` is set again for websockets, and framing for
  * bodies.
  */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade'])
@@ -30,7 +30,7 @@ const HARMLESS_IN_A_BROWSER = {
   'content-security-policy': "sandbox; default-src 'none'",
 }
 
-/** Node sends these methods without a body unless told otherwise. It would frame all others as chunked, even with nothing to send. */
+/** Unless a length is set, node:http sends these methods without a body and frames all others as chunked, even with nothing to send. */
 const USUALLY_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 
 const WEBSOCKET = ['Connection', 'Upgrade', 'Upgrade', 'websocket']

@@ -16,7 +16,7 @@ import { responseTo, tunnel, type Upgrading } from './upgrade.ts'
 
 const MIB = 1024 * 1024
 export const PROXY_LIMITS = {
-  /** For the response headers, and then between bytes. */
+  /** The time to wait for the response headers, and then for each further chunk. */
   answerMs: 10_000,
   /** The same for calls that pay: phoenixd may try for 90 s, and a payer who gets no response may pay twice. */
   payingAnswerMs: 120_000,
@@ -55,7 +55,9 @@ export class NodeProxy {
   readonly targetOf: TargetOf
   readonly #options: NodeProxyOptions
   readonly #limits: ProxyLimits
-  /** As many sockets per address as requests per node, which are counted first: a slow node exhausts only its own. */
+  /**
+   * Allows as many sockets per address as requests per node, and requests are limited first. So a slow node exhausts only its own sockets.
+   */
   readonly #agent: Agent
   readonly #requests: CountByNode
   readonly #websockets: CountByNode

@@ -5,9 +5,9 @@ import { pairs } from './headers.ts'
 /** What is refused before a node or the store is involved. */
 
 /**
- * A server in front of us may parse these differently, so that the rest of the connection could be someone else's request. node:http
- * accepts HTTP/0.9 (a line feed in a path creates one) and HTTP/2.0 in plain text, and leaves transfer codings other than chunked on the
- * body, which would change when forwarded as plain chunks. HTTP/1.0 has no chunked coding.
+ * A server in front of us may disagree about where such a request ends, so that the rest of it could pass for another client's request.
+ * node:http accepts HTTP/0.9 (a line feed in a path creates one) and HTTP/2.0 in plain text, and leaves transfer codings other than chunked
+ * on the body, which would change when forwarded as plain chunks. HTTP/1.0 has no chunked coding.
  */
 export function isAmbiguous({ httpVersion, headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding']?.toLowerCase()
@@ -18,8 +18,8 @@ export function isAmbiguous({ httpVersion, headers }: IncomingMessage): boolean 
 const ASKED_FOR_HERE = ['same-origin', 'none']
 
 /**
- * A browser that knows a node's password sends it with requests from any page, and a form that pays needs no permission. Programs send
- * neither header.
+ * A browser that has stored a node's password sends it with requests from any page, and a form can pay without a preflight request. Clients
+ * other than browsers send neither `Sec-Fetch-Site` nor `Origin`.
  */
 export function refuseOtherSites({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site']
@@ -28,7 +28,7 @@ export function refuseOtherSites({ headers }: IncomingMessage): void {
   throw new Problem('forbidden_origin', 'Web pages from other origins cannot call a node. Call it from a server or a script.')
 }
 
-/** By the scheme of the origin, which determines the default port. */
+/** Both hosts are parsed with the scheme of the origin, which determines the default port. */
 function isOriginOf(origin: string, host = ''): boolean {
   if (!URL.canParse(origin)) return false
   const { protocol, host: from } = new URL(origin)

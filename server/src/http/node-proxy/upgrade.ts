@@ -1,7 +1,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** A client that requested a websocket: node:http no longer handles its connection, and `head` holds the bytes after the handshake. */
+/** One side of a websocket: node:http no longer handles its connection, and `head` holds the bytes that followed the handshake. */
 export type Upgrading = { socket: Socket; head: Buffer }
 
 /**

@@ -4,7 +4,7 @@ import type { RouteDeps } from '../deps.ts'
 import { requireOperator } from '../hooks/auth.ts'
 import { addRoute } from '../route.ts'
 
-/** How an operator lets someone in. The operator delivers the link, because the service sends no mail. */
+/** How an operator gives someone access. The operator delivers the link, because the service sends no mail. */
 export function operatorLinkRoutes({ links, limits }: RouteDeps, token: string) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireOperator(token, limits))

@@ -5,7 +5,7 @@ import type { RouteDeps } from '../deps.ts'
 import { requireOperator } from '../hooks/auth.ts'
 import { addRoute } from '../route.ts'
 
-/** What operators can see and do about nodes; in the sandbox also play money and faults on demand. */
+/** What operators can see and do about nodes. In the sandbox, they can also add play money, pay invoices and cause faults. */
 export function operatorNodeRoutes({ limits, nodes, sandbox, stats }: RouteDeps, token: string) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireOperator(token, limits))
