@@ -33,7 +33,7 @@ export async function invoiceFrom(payee: Payee, params: InvoiceParams, timeoutMs
   return { ...invoice, serialized: made.serialized }
 }
 
-/** When it can no longer be paid: after our lifetime, or at the invoice's own expiry if that is earlier. */
+/** When the invoice can no longer be paid: after the given lifetime, or at the invoice's own expiry if that is earlier. */
 export function expiryOf(invoice: Invoice, nowSeconds: number, lifetimeSeconds: number): number {
   const expiresAtSeconds = Math.min(nowSeconds + lifetimeSeconds, invoiceExpiresAtSeconds(invoice))
   if (expiresAtSeconds <= nowSeconds) throw oddInvoice('it has already expired')

@@ -20,13 +20,15 @@ export type InvoiceParams = {
   /** Undefined: the payer chooses. */
   amountSat: number | undefined
   description: string
-  /** Defaults to the node's own: one day. */
+  /** Defaults to the node's own default, which is one day. */
   expirySeconds?: number
   externalId?: string
   webhookUrl?: string
 }
 
-/** refused: it responded, but not with what was requested. `why` goes to the log: a status and our own words, never the node's. */
+/**
+ * refused: the node responded, but not with what was requested. `why` goes to the log: a status and our own words, never the node's text.
+ */
 export type NoAnswer = { answer: 'unreachable' } | { answer: 'refused'; why: string }
 export type InvoiceAnswer = { answer: 'invoice'; serialized: string; paymentHash: string } | NoAnswer
 /**
@@ -39,7 +41,7 @@ export type IncomingAnswer =
   | NoAnswer
 
 const MAX_BYTES = 1024 * 1024
-/** phoenixd's own limit, in its own unit. */
+/** phoenixd's limit, in UTF-16 code units. */
 const MAX_DESCRIPTION_UNITS = 128
 const HASH = /^[0-9a-f]{64}$/
 
@@ -200,7 +202,7 @@ export function valueIn(text: string): unknown {
   }
 }
 
-/** A value that is not an object has no fields. */
+/** Empty if the value is not an object. */
 export function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
@@ -225,7 +227,7 @@ function channelIn(value: unknown): Channel {
   return { state: typeof state === 'string' ? state : '', balanceSat: isAmount(balanceSat) ? balanceSat : undefined }
 }
 
-/** States in which the reported balance is all we have in the channel. Any other state counts as funds, whatever its balance. */
+/** States in which the reported balance is all that the node has in the channel. Any other state counts as funds, whatever its balance. */
 const KNOWN_STATES = new Set([
   'Normal',
   'WaitForFundingConfirmed',
@@ -240,7 +242,7 @@ const KNOWN_STATES = new Set([
 /** Offline and syncing channels hide their balance until the peer is back. */
 const isHidden = ({ state, balanceSat }: Channel): boolean => balanceSat === undefined && /^(Offline|Syncing)(\(|$)/.test(state)
 
-/** A refused opening leaves such an entry until the daemon restarts. It never held funds. */
+/** A channel whose opening was refused leaves such an entry until the daemon restarts. It never held funds. */
 export const isAborted = ({ state, balanceSat }: Channel): boolean => state === 'Aborted' && balanceSat === undefined
 
 function mayHoldFunds(channel: Channel): boolean {

@@ -8,7 +8,10 @@ export type ReceivedAnswer = { answer: 'received'; payments: ReceivedPayment[]; 
 /** A page of this size stays well below the maximum response size. */
 export const RECEIVED_PAGE = 400
 
-/** Payments that the node has received since then by its own clock, newest first. One that arrives meanwhile only moves the others back. */
+/**
+ * Payments received since `fromMs` by the node's own clock, newest first. One that arrives between two pages only moves the others back, so
+ * none is skipped.
+ */
 export async function listReceived(
   address: NodeAddress,
   password: string,

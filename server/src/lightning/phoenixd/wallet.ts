@@ -18,7 +18,7 @@ export type WalletPayment = {
 export type BalanceAnswer = { answer: 'balance'; balanceSat: number; feeCreditSat: number } | NoAnswer
 export type PaymentsAnswer = { answer: 'payments'; payments: WalletPayment[] } | NoAnswer
 export type PaymentAnswer = { answer: 'payment'; payment: WalletPayment } | { answer: 'unknown' } | NoAnswer
-/** uncertain: it may have been sent, may be in flight or may never be sent. The caller must look it up instead of paying again. */
+/** uncertain: the payment may have been sent, may be in flight or may never be sent. The caller must look it up instead of paying again. */
 export type SentAnswer =
   | { answer: 'sent'; amountSat: number; feeSat: number }
   | { answer: 'failed'; reason: string }
@@ -113,7 +113,7 @@ export async function payInvoice(
   if (reply.status >= 400 && reply.status < 500) return refused(reply.status)
   if (reply.status !== 200) return { answer: 'uncertain' }
   const { recipientAmountSat, routingFeeSat, paymentPreimage, reason } = objectIn(reply.text)
-  // Only the preimage tells success from failure: both have status 200.
+  // Only the preimage distinguishes success from failure: both have status 200.
   if (isHash(paymentPreimage) && isAmount(recipientAmountSat) && isAmount(routingFeeSat))
     return { answer: 'sent', amountSat: recipientAmountSat, feeSat: routingFeeSat }
   if (paymentPreimage === undefined && typeof reason === 'string')
@@ -193,7 +193,7 @@ function outgoingIn(value: unknown): WalletPayment | undefined {
   return {
     direction: 'out',
     paymentHash: isHash(paymentHash) ? paymentHash : undefined,
-    // phoenixd's amount includes the fee, rounded down to whole satoshis, once the payment is paid; before that it excludes it.
+    // Once the payment is paid, phoenixd's amount includes the fee, rounded down to whole satoshis. Before that, it excludes the fee.
     amountSat: isPaid ? Math.max(0, Math.ceil((sent * 1000 - feeMsat) / 1000)) : sent,
     feeMsat,
     description: described,
