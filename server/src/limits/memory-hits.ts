@@ -1,6 +1,6 @@
 export type Hits = { hits: number; remainingMs: number }
 
-/** Beyond that, the oldest window is forgotten. */
+/** Beyond this number, the oldest window is forgotten. */
 const MOST_KEYS = 100_000
 
 /** Counts hits in this process. A window begins with its first hit. */

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import type { Logger } from '../platform/log.ts'
 import { type Hits, MemoryHits } from './memory-hits.ts'
 
-/** Every counted request waits for Redis, so a Redis that hangs must be given up long before a client would notice. */
+/** Every counted request waits for Redis, so a command must time out long before a client would notice that Redis hangs. */
 const COMMAND_TIMEOUT_MS = 250
 const CONNECT_TIMEOUT_MS = 1_000
 const LONGEST_RETRY_MS = 1_000
@@ -17,8 +17,8 @@ const COUNT = `
 type Client = Redis & { countHit(key: string, windowMs: number): Promise<[hits: number, remainingMs: number]> }
 
 /**
- * Counts hits of all processes together. While Redis is away, this process goes on alone from the last shared count: a limit must neither
- * cause an outage nor disappear during one.
+ * Counts the hits of all processes together. While Redis is unreachable, this process continues on its own from the last shared count: a
+ * limit must neither cause an outage nor disappear during one.
  */
 export class RedisHits {
   readonly #client: Client
@@ -33,7 +33,7 @@ export class RedisHits {
       commandTimeout: COMMAND_TIMEOUT_MS,
       connectTimeout: CONNECT_TIMEOUT_MS,
       retryStrategy: (attempt) => Math.min(100 * attempt, LONGEST_RETRY_MS),
-      // A hit that cannot be counted now is counted in memory; sent again later, it would count twice.
+      // A hit that cannot be counted in Redis now is counted in memory. If it were also sent later, it would count twice.
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
@@ -58,7 +58,7 @@ export class RedisHits {
       return shared
     } catch (error) {
       this.#noteAway(error)
-      // Until the connection is ready again, hits are counted in memory at once instead of after a timeout each.
+      // Until the connection is ready again, hits are counted in memory at once, instead of each waiting for a timeout first.
       if (this.isUp) this.#client.disconnect(true)
       return own
     }
@@ -69,7 +69,7 @@ export class RedisHits {
     this.#client.disconnect()
   }
 
-  /** Once per outage, and only the kind of error: a message of Redis may repeat what was sent. */
+  /** Logs once per outage, and only the kind of error: an error message from Redis may repeat what was sent. */
   #noteAway(error: unknown): void {
     if (this.#isAway) return
     this.#isAway = true
