@@ -3,12 +3,14 @@ import type { StepResult } from '../platform/probes.ts'
 
 const STEP_RESULTS: StepResult[] = ['recorded', 'superseded', 'lease_lost', 'failed']
 
-/** From a look-up in memory to a payment that waits for its route. */
+/** The buckets range from a look-up in memory to a payment that waits for a route. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
 export type Instruments = ReturnType<typeof createInstruments>
 
-/** No label may hold an id, a path or anything else that a client chooses: it would leak, and each value is a time series for ever. */
+/**
+ * No label may hold an id, a path or anything else that a client chooses: it would leak, and each value becomes a permanent time series.
+ */
 export function createInstruments(registry: Registry) {
   const gauge = <L extends string>(name: string, help: string, ...labelNames: L[]): Gauge<L> =>
     new Gauge({ name: `boltyard_${name}`, help, labelNames, registers: [registry] })
@@ -16,7 +18,7 @@ export function createInstruments(registry: Registry) {
     new Histogram({ name: `boltyard_${name}`, help, labelNames, buckets: SECONDS, registers: [registry] })
 
   const steps = histogram('reconciler_step_duration_seconds', 'Time to observe a node, act and record the result', 'result')
-  // A rate needs a first value to start from.
+  // Prometheus computes a rate only from a series that exists before its first increase.
   for (const result of STEP_RESULTS) steps.zero({ result })
   return {
     requests: histogram('http_request_duration_seconds', 'Time to respond to a request', 'method', 'route', 'status'),

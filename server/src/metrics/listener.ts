@@ -9,7 +9,7 @@ const REQUEST_TIMEOUT_MS = 10_000
 
 export type Page = { text: string; type: string }
 
-/** A port of its own: what the service answers to the public says nothing about its operation. */
+/** Uses a port of its own, so that the public port reveals nothing about the operation of the service. */
 export async function serveText(
   { host, port, token }: NonNullable<Config['metrics']>,
   log: Logger,
@@ -17,7 +17,7 @@ export async function serveText(
 ): Promise<() => Promise<void>> {
   const refusalOf = (request: IncomingMessage): number | undefined => {
     if (token !== undefined && !primitives.isEqual(request.headers.authorization ?? '', `Bearer ${token}`)) return 401
-    // A web page whose host name was pointed at this machine must not read it.
+    // A web page whose host name was pointed at this machine must not read the metrics (DNS rebinding).
     if (token === undefined && isLoopback(host) && !isLoopback(hostnameOf(request))) return 421
     if (request.url?.split('?')[0] !== '/metrics') return 404
     return request.method === 'GET' || request.method === 'HEAD' ? undefined : 405

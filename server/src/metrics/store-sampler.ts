@@ -3,9 +3,9 @@ import type { Database } from '../store/db.ts'
 import { countNodesByPhase, type LedgerTotal, ledgerTotals, reconcileLagSeconds } from '../store/stats.ts'
 import type { Instruments } from './instruments.ts'
 
-/** Prometheus gives up after 10 s, and then has no metrics at all. */
+/** Prometheus gives up on a scrape after 10 s by default, and then has no metrics at all. */
 const STORE_TIMEOUT_MS = 2_000
-/** It reads the whole ledger. */
+/** Computing the totals reads the whole ledger. */
 const LEDGER_EVERY_MS = 60_000
 
 type Sampled = Omit<Instruments, 'requests' | 'nodeCalls' | 'steps' | 'redisUp'>
@@ -15,7 +15,10 @@ type Sample = {
   ledger: LedgerTotal[]
 }
 
-/** Sets the gauges that are read, not counted. While the store is down, its gauges are missing: old values would look current. */
+/**
+ * Sets the gauges whose values are read at each scrape, not counted. While the store is down, they are missing: old values would look
+ * current.
+ */
 export class StoreSampler {
   readonly #sql: Database
   readonly #gauges: Sampled
@@ -45,7 +48,8 @@ export class StoreSampler {
   }
 
   async #inTime(): Promise<Sample | undefined> {
-    // A scrape joins the one before it: if the store hangs, scrapes must not take up its connections one by one.
+    // A scrape shares the query of an earlier one that is still running: if the store hangs, scrapes must not take up its connections one
+    // by one.
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined
     })
