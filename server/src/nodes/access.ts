@@ -18,7 +18,7 @@ export type NodeAccess = {
   password: () => string
   /** The secret that signs the node's events. */
   webhookSecret: () => string | undefined
-  /** By the database's clock. */
+  /** The current time by the database's clock. */
   nowMs: number
 }
 /** Undefined: no such node. */

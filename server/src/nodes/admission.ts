@@ -23,7 +23,10 @@ export async function admitNode(sql: Sql, limits: AdmissionLimits, accountId: st
   await requireCredit(sql, nodePriceSatPerDay, accountId, 1)
 }
 
-/** A quarter of the host is reserved: however many strangers sign up, paying accounts and those the operator knows find a place. */
+/**
+ * A quarter of the host is reserved, so that however many strangers sign up, there is room for accounts that pay or that the operator
+ * knows.
+ */
 const newcomersShare = (maxNodes: number): number => Math.max(1, Math.floor(maxNodes * 0.75))
 
 /** Requires credit for one day of the nodes that are charged now, plus `more`. */

@@ -35,7 +35,7 @@ export function prepareNode({ master, network, host, versions }: CreateNodeDeps,
   }
 }
 
-/** Runs in the transaction of the caller, who decides whether the node is allowed. The reconciler starts it after the commit. */
+/** Runs in a transaction of the caller, who decides whether the node is allowed. The reconciler starts the node after the commit. */
 export async function insertPrepared(sql: Sql, { node }: PreparedNode): Promise<NodeRow> {
   const number = await takeNodeNumber(sql, node.accountId)
   return insertNode(sql, { ...node, name: node.name ?? `Node ${number}` })

@@ -13,7 +13,10 @@ export function lightningIdOf(mnemonic: string, network: Network): string {
   return curve.getPublicKey('hex', 'compressed')
 }
 
-/** BIP 32 with hardened steps only, which need no public keys. In JavaScript, computing those blocks the process for tens of milliseconds. */
+/**
+ * BIP 32 with hardened steps only, which need no public keys. Computing public keys in JavaScript blocks the process for tens of
+ * milliseconds.
+ */
 function privateKeyAt(seed: Buffer, path: number[]): Buffer {
   let { key, chainCode } = split(hmac(Buffer.from('Bitcoin seed'), seed))
   for (const step of path) {
@@ -21,7 +24,7 @@ function privateKeyAt(seed: Buffer, path: number[]): Buffer {
     index.writeUInt32BE(HARDENED + step)
     const tweak = split(hmac(chainCode, Buffer.concat([Buffer.of(0), key, index])))
     const sum = numberOf(tweak.key) + numberOf(key)
-    // One seed in 2^127. The next seed works.
+    // Happens for one seed in 2^127. Another seed works.
     if (numberOf(tweak.key) >= CURVE_ORDER || sum % CURVE_ORDER === 0n) throw new Error('this seed has no key at that path')
     key = Buffer.from((sum % CURVE_ORDER).toString(16).padStart(64, '0'), 'hex')
     chainCode = tweak.chainCode

@@ -5,7 +5,7 @@ import type { AccessTo } from './access.ts'
 /** Resolves to false if that node did not sign the event. */
 export type ReceiveNodeEvent = (nodeId: string, body: Buffer, signature: string) => Promise<boolean>
 
-/** Handles events as they arrive. The store knows whether the payment is one of ours. */
+/** Handles a node's event. Whether the payment is one of ours is decided by the store. */
 export function nodeEventReceiver(accessTo: AccessTo, settlements: Settlements): ReceiveNodeEvent {
   return async (nodeId, body, signature) => {
     const node = await accessTo(nodeId)

@@ -1,6 +1,6 @@
 /**
- * The node's state machine: desired state, observed state, history and time determine the next step. Pure; unknown is a state, never a
- * guess.
+ * The node's state machine: desired state, observed state, history and time determine the next step. Pure. If the observed state is not
+ * known, it is `unknown`, never a guess.
  */
 
 import { sameVersion } from '../platform/versions.ts'
@@ -29,14 +29,14 @@ export function initialState(version: string): InitialState {
 export type Observed =
   | { phase: 'absent' | 'stopping' | 'unknown' }
   | { phase: 'waiting_for_peer' }
-  /** what: instead of the data directory of a process. */
+  /** what: describes what is missing, if it is not the node's data directory. */
   | { phase: 'data_lost'; what?: string }
   /** reason: why it has not started yet, if the platform knows. */
   | { phase: 'starting'; reason?: string }
-  /** It exited, and the platform restarts it by itself. */
+  /** The process exited, and the platform restarts it by itself. */
   | { phase: 'restarting'; reason: string }
   | { phase: 'running'; nodeId: string; version: string }
-  /** Its port accepts connections, but its API has not responded for a while. */
+  /** The node's port accepts connections, but its API has not responded for a while. */
   | { phase: 'hung' }
   /** isUntouched: the data is proven to be exactly what it was before an update. Otherwise the node may have connected to its peer. */
   | { phase: 'exited'; reason: string; isUntouched: boolean }
@@ -81,8 +81,8 @@ const FAST_POLLING_MS = 10_000
 export type Deadlines = { provisionMs: number }
 
 /**
- * The run and version reported by the process take precedence over our records: we may have died between starting it and recording that. If
- * such a process has a new version, an update is in progress, and the recorded version is the one to roll back to.
+ * The run and version reported by the process take precedence over our records: the service may have died between starting the process and
+ * recording that. If such a process has a new version, an update is in progress, and the recorded version is the one to roll back to.
  */
 export function withProcess(history: History, process: { run: number; version: string } | undefined, nowMs: number): History {
   if (!process) return history
@@ -91,7 +91,7 @@ export function withProcess(history: History, process: { run: number; version: s
   return { ...history, ...before, run: process.run, version: process.version, startedAtMs: history.startedAtMs ?? nowMs }
 }
 
-/** Counts the exits that the platform has handled since the last look. */
+/** Counts the exits after which the platform itself restarted the process since the last observation. */
 export function withRestarts(history: History, restarts: Restarts | undefined, nowMs: number): History {
   if (!restarts) return history
   const counted = history.restarts?.of === restarts.of ? history.restarts.count : 0
@@ -200,7 +200,7 @@ function whyNotUp({ phase, reason }: { phase: 'starting' | 'waiting_for_peer'; r
     : `The node has not started yet: ${reason}. The service keeps trying.`
 }
 
-/** The platform decides when it starts again. It ran, so it may have connected to its peer. */
+/** The platform decides when the process starts again. The process has run, so it may have connected to its peer. */
 function whenRestarting(facts: Facts, reason: string, before: History, deadlines: Deadlines, nowMs: number): Decision {
   const history = { ...before, reached: true }
   if (!isCurrent(facts, history)) return { step: 'stop', history, recheckMs: POLL_MS }

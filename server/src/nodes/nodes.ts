@@ -181,7 +181,7 @@ export class Nodes {
     const ask = { kind: 'stop', from: ['ready', 'failed'], state: 'stopped', newRun: false, timeoutMs } as const
     await this.#operations.begin({ accountId, actor: 'credit' }, id, ask, async (store) => {
       const graceSeconds = config.creditGraceHours * 3_600
-      // The account has been topped up in the meantime.
+      // The account may have been topped up in the meantime.
       if (!(await isOutOfGrace(store, accountId, config.nodePriceSatPerDay * 1000, graceSeconds)))
         throw new Problem('invalid_node_state', 'The account has credit again.')
     })

@@ -8,7 +8,7 @@ export type Call = { accountId: string; actor: string }
 
 /** Gives the same answer for another account's node, a deleted node and an unknown id. */
 export async function ownNode(sql: Sql, call: Call, id: string): Promise<NodeRow> {
-  // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
+  // An invalid id matches nothing, and may contain bytes that PostgreSQL rejects.
   const row = isId('node', id) ? await findNode(sql, call.accountId, id) : undefined
   if (!row) throw noSuchNode()
   return row

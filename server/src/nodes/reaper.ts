@@ -11,7 +11,7 @@ const AT_ONCE = 8
 
 export type ReaperDeps = {
   sql: Sql
-  /** Permanently removes everything of the node. */
+  /** Permanently removes everything that belongs to the node. */
   remove: (node: NodeSpec) => Promise<void>
   host: string
   retentionDays: number
@@ -19,8 +19,8 @@ export type ReaperDeps = {
 }
 
 /**
- * Removes deleted nodes past their retention period, where only a process with rights of its own may do that. The reconcilers have stopped
- * these nodes before.
+ * Removes deleted nodes past their retention period, for a runtime where only a process with special rights may do that. The reconcilers
+ * have already stopped these nodes.
  */
 export class Reaper {
   readonly #deps: ReaperDeps

@@ -35,7 +35,7 @@ export type ReconcilerDeps = {
   claims: Claimable
   deadlines: Deadlines
   materialOf: (nodeId: string) => Promise<NodeMaterial>
-  /** The last chance to ask the node anything. */
+  /** Called before the node is stopped, which is the last chance to query it. */
   beforeStop: (nodeId: string) => Promise<void>
   log: Logger
 }

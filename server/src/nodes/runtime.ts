@@ -7,9 +7,11 @@ export type NodeSpec = {
   autoLiquidity: string
   desired: Desired
   history: History
-  /** The lease's epoch. Where replicas share what they act on, a runtime refuses to act with an epoch older than the last one it sees. */
+  /**
+   * The epoch of the lease. Where several replicas act on the same objects, a runtime refuses to act on an object that has a newer epoch.
+   */
   epoch: number
-  /** By the database's clock. */
+  /** The current time by the database's clock. */
   nowMs: number
 }
 
@@ -26,7 +28,7 @@ export type Observation = {
   observed: Observed
   /** The run and version that the process was started with. Also set for a process that has exited if its start was never recorded. */
   process?: { run: number; version: string }
-  /** Exits that the platform restarts by itself, counted for as long as it keeps the count. */
+  /** Exits after which the platform itself restarted the process, for as long as the platform keeps count. */
   restarts?: Restarts
   /** Undefined: currently unknown, for example because channels are offline. */
   hasFunds?: boolean
@@ -39,13 +41,15 @@ export type AddressOf = (nodeId: string) => Promise<Address | undefined>
 /** Why a node cannot be started here, in words for its owner. Any other error goes to the log only. */
 export class CannotStart extends Error {}
 
-/** Whether the call had an effect is unknown, or something changed since the last look. The next pass looks again. */
+/**
+ * Whether the call had an effect is unknown, or something has changed since the last observation. The next pass observes the node again.
+ */
 export class TryAgain extends Error {}
 
 /** Where nodes run. Every call must be repeatable: it is made again whenever the outcome of the last one is unknown. */
 export interface Runtime {
   observe(node: NodeSpec): Promise<Observation>
-  /** Starts the desired version as the desired run. The fence is checked immediately before the effect. */
+  /** Starts the desired version as the desired run. `stillMine` checks the lease, and is called immediately before the effect. */
   start(node: NodeSpec, material: NodeMaterial, stillMine: () => Promise<boolean>): Promise<void>
   /** Asks the process to stop, and kills it if it has not stopped in time. Called repeatedly until the process is gone. */
   stop(node: NodeSpec): Promise<void>
@@ -53,11 +57,11 @@ export interface Runtime {
   /** Copies the node's data under this version's name, once, before another version touches it. False: not finished yet, call again. */
   keepCopy(node: NodeSpec, version: string): Promise<boolean>
   restoreCopy(node: NodeSpec, version: string): Promise<void>
-  /** For all versions. */
+  /** Removes the copies of all versions. */
   removeCopies(node: NodeSpec): Promise<void>
-  /** Permanently removes everything of the node on this host. */
+  /** Permanently removes everything on this host that belongs to the node. */
   remove(node: NodeSpec): Promise<void>
-  /** Undefined: never started here. A node that has stopped since refuses the connection. */
+  /** Undefined: never started here. If the node has stopped since, the connection is refused. */
   address: AddressOf
   /** Reports nodes that exited on their own, repeatedly until the callback succeeds. Returns a function that ends the watch. */
   watch(stopped: (nodeId: string) => Promise<void>): () => void

@@ -59,7 +59,7 @@ const NOTHING_KNOWN: NodeLive = {
 
 const LOOK_TIMEOUT_MS = 3_000
 const INVOICE_TIMEOUT_MS = 5_000
-/** Payments can take this long; connections that are idle for two minutes are closed. */
+/** Longer than a payment takes, and shorter than the two minutes after which an idle connection is closed. */
 const PAY_TIMEOUT_MS = 110_000
 const LISTED = 50
 const HASH = /^[0-9a-f]{64}$/
@@ -77,7 +77,7 @@ export class Wallets {
     this.#deps = deps
   }
 
-  /** An unresponsive node is a valid answer: the page shows it, and unknown values are null. */
+  /** An unresponsive node is not an error: the page shows that the node is unreachable, and unknown values are null. */
   async live(call: Call, nodeId: string): Promise<NodeLive> {
     const node = await this.#find(call, nodeId)
     const { address } = node
@@ -88,7 +88,7 @@ export class Wallets {
       getBalance(address, password, LOOK_TIMEOUT_MS),
     ])
     if (seen.answer !== 'info') {
-      // The node list and counts show the reconciler's last observation, which may be half a minute old.
+      // The node list and counts show the reconciler's last observation, which may be half a minute old. So the node is checked again now.
       await wakeNode(this.#deps.sql, nodeId)
       return NOTHING_KNOWN
     }
@@ -144,8 +144,8 @@ export class Wallets {
   }
 
   /**
-   * Sends the payment to the node once. If the outcome is unclear, looks it up and reports what the node knows, because a caller who is
-   * told "failed" pays again. A failure recorded before this request belongs to an earlier attempt.
+   * Sends the payment to the node once. If the outcome is unclear, looks it up and reports what the node knows, because a caller who gets
+   * "failed" pays again. A failure recorded before this request belongs to an earlier attempt.
    */
   async pay(call: Call, nodeId: string, params: { invoice: string; amountSat?: number }): Promise<NodeSent> {
     const { sql } = this.#deps
@@ -191,7 +191,7 @@ export class Wallets {
   }
 
   async #find(call: Call, nodeId: string): Promise<NodeAccess> {
-    // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
+    // An invalid id matches nothing, and may contain bytes that PostgreSQL rejects.
     const node = isId('node', nodeId) ? await this.#deps.accessTo(nodeId) : undefined
     if (!node || node.isDeleted || node.accountId !== call.accountId) throw noSuchNode()
     return node
