@@ -21,7 +21,8 @@ import { StartFault } from './start-fault.ts'
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 
 /**
- * All local state. Other users cannot list it; as root, processes of other users (PostgreSQL, nodes) can pass through to their own part.
+ * The directory holds all local state. Other users cannot list it. If the service runs as root, the users of PostgreSQL and of nodes can
+ * pass through it to their own part.
  */
 export function openDataDir(path: string, use: 'exclusive' | 'shared'): { release: () => void } {
   try {
@@ -41,8 +42,8 @@ export function openDataDir(path: string, use: 'exclusive' | 'shared'): { releas
 export const serviceDirectory = (dataDir: string): string => join(dataDir, 'run')
 
 /**
- * Complete or absent, even after a power failure; readable only by its owner. In a directory of another user, nothing that this user
- * planted is written to or given away: the file is always created new, never opened, and its owner is changed through its descriptor.
+ * The file is complete or absent, even after a power failure, and readable only by its owner. In another user's directory, a file planted
+ * by that user is never written to or given away: the file is always newly created, and its owner is changed through its descriptor.
  */
 export function writeSecretFile(path: string, text: string, owner?: UserIds): void {
   rmSync(`${path}.new`, { force: true })
@@ -57,7 +58,7 @@ export function writeSecretFile(path: string, text: string, owner?: UserIds): vo
   syncDirectory(dirname(path))
 }
 
-/** A created or removed name survives a power failure only after its directory was synced. */
+/** The creation or removal of a file survives a power failure only after its directory was synced. */
 export function syncDirectory(path: string): void {
   const descriptor = openSync(path, O_RDONLY | O_DIRECTORY)
   fsyncSync(descriptor)

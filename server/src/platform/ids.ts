@@ -3,7 +3,10 @@ import { randomBytes } from 'node:crypto'
 const CROCKFORD = '0123456789abcdefghjkmnpqrstvwxyz'
 const LENGTH = 20
 
-/** Every request gets an id, and a system call for random bytes takes ten times as long as formatting it. */
+/**
+ * Random bytes are drawn in advance, because every request gets an id, and a system call for each would take ten times as long as
+ * formatting it.
+ */
 const POOL_BYTES = 12 * 256
 let pool = randomBytes(POOL_BYTES)
 let used = 0

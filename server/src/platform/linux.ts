@@ -49,7 +49,7 @@ export function lookUpUser(...names: string[]): UserIds | undefined {
   return undefined
 }
 
-/** A zombie has ended; its parent just has not noticed yet. */
+/** False for a zombie: it has ended, but its parent has not collected its exit status yet. */
 export function isRunning(pid: number): boolean {
   return startTimeOf(pid) !== undefined
 }
@@ -117,7 +117,7 @@ export function uidsInUse(): number[] {
   return [...new Set(pids().flatMap((pid) => uidOf(pid) ?? []))]
 }
 
-/** The environment it was started with; undefined if it is gone or we may not read it. */
+/** The environment that the process was started with; undefined if the process is gone or we may not read it. */
 export function environmentOf(pid: number): string[] | undefined {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')
@@ -186,7 +186,10 @@ export function signal(identity: ProcessIdentity, name: NodeJS.Signals): void {
   if (isAlive(identity) && uidOf(identity.pid) === identity.uid) process.kill(identity.pid, name)
 }
 
-/** Runs the program with the lock held for its lifetime; exits with 75 if another process holds it. The program keeps the pid. */
+/**
+ * Runs the program with the lock held for its lifetime; exits with 75 if another process holds it. flock does not fork, so its pid is the
+ * program's pid.
+ */
 export function underLock(lockPath: string, command: string[]): string[] {
   return ['flock', '--no-fork', '--nonblock', '--conflict-exit-code', '75', lockPath, ...command]
 }

@@ -22,7 +22,7 @@ const serializers = {
   },
 }
 
-/** To stderr: stdout has a single line, which says that the service is ready. JSON for programs, readable text on a terminal. */
+/** Logs to stderr: stdout has a single line, which says that the service is ready. JSON for programs, readable text on a terminal. */
 export async function createLogger(level: string): Promise<PinoLogger> {
   if (!process.stderr.isTTY) return pino({ level, serializers }, process.stderr)
   const { default: pretty } = await import('pino-pretty')

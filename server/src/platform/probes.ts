@@ -33,7 +33,7 @@ export const nodeCallProbe = new Probe<{ call: string; result: string; seconds: 
 /**
  * - recorded: the usual end of a step
  * - superseded: something else was requested meanwhile, so the step is repeated
- * - lease_lost: another process has the node now, and nothing was written
+ * - lease_lost: another process has leased the node, and nothing was written
  */
 export type StepResult = 'recorded' | 'superseded' | 'lease_lost' | 'failed'
 export const stepProbe = new Probe<{ result: StepResult; seconds: number }>('reconciler-step')

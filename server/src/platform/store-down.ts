@@ -17,7 +17,9 @@ const DOWN_CODES = new Set([
   '25006',
 ])
 
-/** The store could not do its work, whatever the request was: respond with 503, so that the client retries. */
+/**
+ * Whether the store failed for a reason that has nothing to do with the request. The response is then a 503, so that the client retries.
+ */
 export function isStoreDown(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && DOWN_CODES.has(code)

@@ -79,8 +79,8 @@ async function copyContent(file: FileHandle, to: string, owner: number): Promise
 }
 
 /**
- * Whether a copy made by copyTree still equals the original, except for names that `isIgnored`. Anything that cannot be compared counts as
- * different.
+ * Whether a copy made by copyTree still equals the original, except for files for which `isIgnored` returns true. Anything that cannot be
+ * compared counts as different.
  */
 export async function isSameTree(
   path: string,
