@@ -6,7 +6,7 @@ const FIRST_ANSWER_TIMEOUT_MS = 5_000
 const STARTING_MS = 3_000
 const SILENCES_TO_HANG = 5
 
-/** What a running process says about itself. */
+/** Observes a running process through its API. */
 export class HealthCheck {
   readonly #passwordOf: (nodeId: string) => Promise<string>
   readonly #silences = new Map<string, number>()
@@ -15,7 +15,7 @@ export class HealthCheck {
     this.#passwordOf = passwordOf
   }
 
-  /** Its process is gone, and so is what its silence meant. */
+  /** Called when the process is gone: its unanswered requests must not count against the next one. */
   forget(nodeId: string): void {
     this.#silences.delete(nodeId)
   }
@@ -40,7 +40,7 @@ export class HealthCheck {
       }
       case 'wrong password':
       case 'nonsense':
-        // another program has taken its port
+        // another program has taken the node's port
         return { observed: { phase: 'starting' } }
     }
   }

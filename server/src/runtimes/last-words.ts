@@ -1,7 +1,7 @@
 const MAX_LENGTH = 200
 const NOTHING = 'it left no message'
 
-/** Lines of a Java stack trace after the first: they say where, not what. */
+/** Lines of a Java stack trace after the first: they say where the error happened, not what it was. */
 const isInsideTrace = (line: string): boolean => /^\s+(at |\.\.\. \d+ more|Suppressed: )/.test(line)
 const isException = (line: string): boolean => /^(Exception in thread|Caused by:)/.test(line)
 
@@ -12,7 +12,7 @@ export function lastWordsIn(text: string): string {
   const telling = isInsideTrace(last) ? (lines.findLast(isException) ?? lines.findLast((line) => !isInsideTrace(line))) : last
   const words = (telling ?? last)
     .replace(/^[\d-]+ [\d:]+ /, '')
-    // Control characters, because terminals interpret them and this text is shown to people.
+    // Control characters are removed, because terminals interpret them and people read this text.
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what we remove
     .replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ')
     .trim()

@@ -3,7 +3,7 @@ import type { NodeMaterial, NodeSpec } from '../nodes/runtime.ts'
 /** Lines of phoenix.conf that depend on the host, such as the hub and the callback URL. */
 export type ConfLines = (material: NodeMaterial) => string[]
 
-/** All three secrets, because phoenixd appends a missing one to the file, which may be read-only. */
+/** Contains all three secrets, because phoenixd appends a missing one to the file, which may be read-only. */
 export function phoenixConf(node: NodeSpec, material: NodeMaterial, confLines: ConfLines): string {
   const lines = [
     `http-password=${material.password}`,

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { parse } from 'yaml'
 import { StartFault } from '../../platform/start-fault.ts'
 
-/** Where the API server is, and how we prove who we are. */
+/** Where the API server is, and how we authenticate to it. */
 export type ClusterAccess = {
   server: URL
   ca: Buffer | undefined

@@ -33,8 +33,8 @@ const PAGE = '500'
 const MAX_BYTES = 64 * 1024 * 1024
 
 /**
- * The few calls we make to the API server. Creating and updating are separate calls, because an "apply" creates: a replica that was paused
- * in the middle of an update would bring back an object that was deleted meanwhile.
+ * The few calls we make to the API server. Creating and updating are separate calls, because "apply" also creates missing objects: a
+ * replica that was paused in the middle of an update would bring back an object that was deleted meanwhile.
  */
 export class KubernetesClient {
   readonly #access: ClusterAccess
@@ -103,7 +103,7 @@ export class KubernetesClient {
     await this.#delete(path, { preconditions: { uid, resourceVersion }, propagationPolicy: 'Background' })
   }
 
-  /** Its status changes all the time, so only its identity must be the same. */
+  /** A pod's status changes all the time, so only its identity must be the same. */
   async deletePod({ metadata }: Stored<Pod>, path: string, gracePeriodSeconds: number): Promise<void> {
     await this.#delete(path, { preconditions: { uid: metadata.uid }, gracePeriodSeconds })
   }
@@ -210,7 +210,7 @@ function statusIn(text: string): { reason?: string; message?: string } {
   try {
     return JSON.parse(text) as { reason?: string; message?: string }
   } catch {
-    // a proxy's page
+    // not JSON, for example a proxy's error page
     return {}
   }
 }

@@ -19,7 +19,7 @@ import { wasNeverUsed } from './pod-state.ts'
 import type { Claim } from './types.ts'
 
 const POLL_MS = 200
-/** Then the reconciler records the state and calls again. */
+/** After this long, the reconciler records the state and calls again. */
 const PATIENCE_MS = 2_000
 
 /** Copies of a node's data as VolumeSnapshots, made before an update. */
@@ -34,7 +34,7 @@ export class Copies {
     this.#snapshotClass = snapshotClass
   }
 
-  /** Named after the claim and the version: a restored claim is another one, so a second update makes a second copy. */
+  /** Named after the claim and the version: a restored claim has another name, so the next update makes a new copy. */
   async keep(node: NodeSpec, version: string): Promise<boolean> {
     const { client, place } = this.#objects
     if (this.#snapshotClass === undefined)

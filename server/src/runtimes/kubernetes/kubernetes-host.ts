@@ -21,7 +21,7 @@ export type KubernetesHost = {
 export type KubernetesHostOptions = {
   config: Config
   kubernetes: KubernetesConfig
-  /** Tells the objects of this installation from those of others in the same cluster. */
+  /** Distinguishes the objects of this installation from those of others in the same cluster. */
   installation: string
   passwordOf: (nodeId: string) => Promise<string>
   log: Logger
@@ -50,7 +50,7 @@ export function openKubernetesHost({ config, kubernetes, installation, passwordO
     hub
       ? [
           `sandbox-hub=${hub.nodeToken}@${hub.host}:${hub.port}`,
-          // The hub is another pod. It learns the port from the node, and needs the token.
+          // The hub runs in another pod. The node reports the port to the hub, which authenticates with the token.
           'sandbox-control=0.0.0.0:0',
           `sandbox-control-token=${controlToken}`,
           `sandbox-callback=${nodeCallbackUrl}`,

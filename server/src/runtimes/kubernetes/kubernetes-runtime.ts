@@ -47,7 +47,7 @@ import type { Event, Pod, Secret, StatefulSet, Stored } from './types.ts'
 
 /** A hung process is killed after this long. Never 0: that would remove the pod's object while the process may still run. */
 const KILL_GRACE_SECONDS = 1
-/** Until then, a pod without a reason in its status is not worth another request. */
+/** If a pod has not started after this long and its status gives no reason, its events are requested. */
 const EVENTS_AFTER_MS = 5_000
 
 export type KubernetesRuntimeOptions = {
@@ -113,7 +113,7 @@ export class KubernetesRuntime implements Runtime {
     return { ...(await this.#health.ask(node, { host, port: PORT })), process, restarts }
   }
 
-  /** Nothing should run. */
+  /** For a StatefulSet with 0 replicas: nothing should be running. */
   #whenStopped(node: NodeSpec, statefulSet: Stored<StatefulSet>, pod: Stored<Pod> | undefined): Observation {
     const { startedAtMs, exitsMs, run, version, previousVersion } = node.history
     const process = processOf(statefulSet)
@@ -159,7 +159,7 @@ export class KubernetesRuntime implements Runtime {
     crashpoint('process: intent is durable')
     if (!(await stillMine())) return
     const launch = { image, chainArguments, claim: claimName, secret }
-    // The evidence goes first: a pod whose object stays would keep Kubernetes from creating the next one.
+    // Release the evidence first: as long as the old pod's object exists, Kubernetes does not create the next pod.
     if (pod) await this.#objects.release(node.id, pod, EVIDENCE)
     if (!statefulSet) {
       if (!(await client.create(PATHS.statefulSets(place.namespace), statefulSetOf(place, node, launch))))
@@ -199,7 +199,7 @@ export class KubernetesRuntime implements Runtime {
 
   /**
    * A pod that seems to have never run is kept until the kubelet's final report, which proves whether that is so: an update may be rolled
-   * back only then.
+   * back only with this proof.
    */
   async kill(node: NodeSpec): Promise<void> {
     const { client } = this.#objects
@@ -211,7 +211,7 @@ export class KubernetesRuntime implements Runtime {
       await client.patch(this.#objects.podPath(node.id), pod, [{ op: 'add', path: '/metadata/finalizers', value }])
     }
     await this.#scaleDown(node, statefulSet)
-    // The StatefulSet controller deletes the same pod, but gives it longer.
+    // The StatefulSet controller deletes the same pod, but with a longer grace period.
     if (pod && !isHeld(pod)) await client.deletePod(pod, this.#objects.podPath(node.id), KILL_GRACE_SECONDS)
   }
 

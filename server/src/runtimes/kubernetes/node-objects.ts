@@ -52,8 +52,8 @@ export class NodeObjects {
   }
 
   /**
-   * The pod is read after its StatefulSet. If the StatefulSet was at 0 replicas and there is no pod afterwards, nothing runs and nothing
-   * will, until someone scales it up again.
+   * The pod is read after its StatefulSet. If the StatefulSet was at 0 replicas and there is no pod afterwards, nothing runs, and nothing
+   * will run until someone scales it up again.
    */
   async read(nodeId: string): Promise<Live> {
     const [statefulSet, claim] = await Promise.all([this.statefulSet(nodeId), this.#claim(nodeId)])
@@ -91,7 +91,7 @@ export class NodeObjects {
         return
       } catch (error) {
         if (!(error instanceof TryAgain) || attempt === MAX_TRIES) throw error
-        // Its controller updates the status all the time, and that is the only change that does not matter.
+        // The StatefulSet's controller updates its status all the time. Only such a change may be ignored.
         current = await this.statefulSet(node.id)
         if (!current || !isSameButForStatus(current, statefulSet)) throw error
       }

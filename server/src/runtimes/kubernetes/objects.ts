@@ -1,7 +1,7 @@
 import type { NodeSpec } from '../../nodes/runtime.ts'
 import type { Claim, Metadata, PodTemplate, Secret, Snapshot, StatefulSet } from './types.ts'
 
-/** The objects of a node, as they are written. Pure: the tests of the chart compare against the same functions. */
+/** The objects of a node, as they are written. Pure: nothing here calls the API server. */
 
 export const PORT = 9740
 export const KEEP = 'boltyard.dev/keep'
@@ -20,7 +20,7 @@ export const REPLACED_BY = 'boltyard.dev/replaced-by'
 const DATA = '/phoenix/.phoenix'
 const SECRETS = '/run/phoenix'
 const USER = 1000
-/** With the 45 s that phoenixd may take, a deleted node is gone within 60 s. */
+/** How long phoenixd may take to shut down. A deleted node must be gone within 60 s. */
 const TERMINATION_SECONDS = 45
 const NODE_ID = 'boltyard.dev/node-id'
 const CLUSTER = 'boltyard.dev/cluster'
@@ -49,7 +49,7 @@ export function nextClaimName(claim: string): string {
   return `${base}-r${Number(number) + 1}`
 }
 
-/** A version may contain characters that a name must not. */
+/** A version may contain characters that are not allowed in the name of an object. */
 export const snapshotName = (claim: string, version: string): string =>
   `${claim}-${version.toLowerCase().replace(/[^a-z0-9.]+/g, '-')}`.replace(/[^a-z0-9]+$/, '')
 
@@ -70,7 +70,7 @@ function metadataOf(place: Place, nodeId: string, name: string): Metadata {
 
 const base64 = (text: string): string => Buffer.from(text, 'utf8').toString('base64')
 
-/** No owner: garbage collection must never take a seed or a wallet. The same holds for claims and snapshots. */
+/** Without an owner reference: garbage collection must never delete a seed or a wallet. The same holds for claims and snapshots. */
 export function secretOf(place: Place, nodeId: string, name: string, files: { seed: string; conf: string }): Secret {
   return {
     apiVersion: 'v1',
@@ -108,7 +108,7 @@ export function snapshotOf(place: Place, nodeId: string, name: string, claim: st
   }
 }
 
-/** What a start decides. */
+/** What is decided at each start of a node. */
 export type Launch = { image: string; chainArguments: string[]; claim: string; secret: string }
 
 export function annotationsOf({ desired, epoch }: NodeSpec): Record<string, string> {
@@ -152,7 +152,7 @@ export function templateOf(place: Place, nodeId: string, launch: Launch): PodTem
     securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
     resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '512Mi' } },
     readinessProbe: { tcpSocket: { port: PORT }, periodSeconds: 10 },
-    // The end of the log of a container that failed becomes part of the pod's status: the reason its owner sees.
+    // The end of the log of a container that failed becomes part of the pod's status. It is the reason that the node's owner sees.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
       { name: 'data', mountPath: DATA },

@@ -15,7 +15,7 @@ export const isHeld = ({ metadata }: Pod): boolean =>
   metadata.deletionGracePeriodSeconds === 0 &&
   (metadata.finalizers?.includes(EVIDENCE) ?? false)
 
-/** As far as the status tells, no container of the pod was ever created. The kubelet may not have reported it yet. */
+/** As far as the status tells, no container of the pod was ever created. The kubelet may not have reported one yet. */
 export function seemsUnused(pod: Pod): boolean {
   const { restartCount = 0, containerID, state, lastState } = containerIn(pod) ?? {}
   return restartCount === 0 && !containerID && !state?.running && !state?.terminated?.startedAt && !lastState?.terminated
@@ -50,7 +50,7 @@ function exitReason({ exitCode, signal, reason, message }: NonNullable<Container
   return message ? `${lastWordsIn(message)} (${how})` : how
 }
 
-/** Reasons that are only steps on the way. */
+/** Reasons that are normal steps of a start. */
 const ON_THE_WAY = new Set(['ContainerCreating', 'PodInitializing'])
 
 /** Why the pod has not started yet, as far as its own status tells. */
@@ -64,7 +64,7 @@ export function whyWaiting(pod: Pod): string | undefined {
   return pod.status?.reason && sentence(pod.status.reason, pod.status.message)
 }
 
-/** A pod refused by a quota, or a volume that cannot be mounted, is only in the events. The latest one counts. */
+/** A pod refused by a quota, or a volume that cannot be mounted, is reported only in events. The latest event counts. */
 export function whyInEvents(events: Event[]): string | undefined {
   const [latest] = events
     .filter(({ type, reason }) => type === 'Warning' && /^Failed/.test(reason ?? ''))

@@ -12,8 +12,8 @@ type Stopped = (nodeId: string) => Promise<void>
 const REPORT_MS = 500
 
 /**
- * The pods of this installation, as the watch last showed them. It answers where a node is and that something happened. It may be behind,
- * so nothing is stopped, changed or deleted because of it.
+ * The pods of this installation, as the watch last showed them. Used to find a node's address and to notice that something has happened. It
+ * may be out of date, so nothing is stopped, changed or deleted because of it.
  */
 export class Pods {
   readonly #pods = new Map<string, Seen>()
@@ -34,7 +34,7 @@ export class Pods {
     })
   }
 
-  /** False until the first list: then a missing pod means nothing. */
+  /** False until the first list has arrived: until then, a missing pod means nothing. */
   get isComplete(): boolean {
     return this.#isComplete
   }
@@ -48,7 +48,7 @@ export class Pods {
     return seen?.host === undefined ? undefined : this.addressOf(nodeId, seen.uid, seen.host)
   }
 
-  /** A pod's address may belong to another pod once it is gone, and the first thing we send is a password. */
+  /** Once a pod is gone, its address may belong to another pod, and the first thing we send is a password. */
   addressOf(nodeId: string, uid: string, host: string): Address {
     const isGenuine = (): boolean => {
       const now = this.#pods.get(nodeId)

@@ -10,12 +10,12 @@ import type { Claim, Resource, Secret, Snapshot, Stored } from './types.ts'
 const GONE_POLL_MS = 50
 const GONE_TIMEOUT_MS = 5_000
 
-/** Permanently removes everything of a node. Only the reaper's service account has the rights for this. */
+/** Permanently removes everything that belongs to a node. Only the reaper's service account has the rights for this. */
 export async function removeNode(objects: NodeObjects, node: NodeSpec): Promise<void> {
   const { client, place } = objects
   const { statefulSet, pod } = await objects.read(node.id)
   if (pod || (statefulSet && statefulSet.spec.replicas !== 0)) throw new Error('a pod is still using the data to be removed')
-  // First, so that nothing can start a pod on what is being removed.
+  // The StatefulSet is deleted first, so that nothing can start a pod on the data that is being removed.
   if (statefulSet) await client.delete(statefulSet, objects.statefulSetPath(node.id))
   for (const snapshot of await snapshotsOf(client, place, node.id))
     await client.delete(snapshot, objects.snapshotPath(snapshot.metadata.name))
@@ -23,7 +23,8 @@ export async function removeNode(objects: NodeObjects, node: NodeSpec): Promise<
   const claims = await client.list<Claim>(PATHS.claims(place.namespace), { labelSelector: selectorOf(place, node.id) })
   for (const claim of claims.items) await removeClaim(client, claim, objects.claimPath(claim.metadata.name))
   crashpoint('purge: the data is gone')
-  // Names are counted up, because nobody may list Secrets. The highest goes first: after a crash, the rest is found again.
+  // Secrets are found by counting up the number in their name, because no service account may list Secrets. The highest number is deleted
+  // first, so that the rest is found again after a crash.
   const paths = (number: number): string => `${PATHS.secrets(place.namespace)}/${secretName(node.id, number)}`
   const secrets: { path: string; secret: Stored<Secret> }[] = []
   for (;;) {
@@ -35,7 +36,7 @@ export async function removeNode(objects: NodeObjects, node: NodeSpec): Promise<
   for (const { path, secret } of secrets) await client.delete(secret, path)
 }
 
-/** A cluster without snapshots does not know the resource. */
+/** A cluster without snapshot support does not know the resource and responds with 404. */
 async function snapshotsOf(client: KubernetesClient, place: Place, nodeId: string): Promise<Stored<Snapshot>[]> {
   try {
     return (await client.list<Snapshot>(PATHS.snapshots(place.namespace), { labelSelector: selectorOf(place, nodeId) })).items
@@ -46,8 +47,9 @@ async function snapshotsOf(client: KubernetesClient, place: Place, nodeId: strin
 }
 
 /**
- * Deleted first and released second: without our finalizer but not deleted, a claim would be unprotected if we died in between. Kubernetes
- * removes a finalizer of its own at the same time, so ours may need more than one try, and the claim is gone a moment later.
+ * The claim is deleted first, and our finalizer is removed second: in the reverse order, a crash in between would leave the claim
+ * unprotected. Kubernetes removes a finalizer of its own at the same time, so ours may need more than one try, and the claim is gone a
+ * moment later.
  */
 async function removeClaim(client: KubernetesClient, claim: Stored<Resource>, path: string): Promise<void> {
   if (claim.metadata.deletionTimestamp === undefined) await client.delete(claim, path)

@@ -5,7 +5,7 @@ export type Metadata = {
   namespace?: string
   uid?: string
   resourceVersion?: string
-  /** Raised by every change of the spec, and by no change of the status. */
+  /** Incremented by every change to the spec, and by no change to the status. */
   generation?: number
   labels?: Record<string, string>
   annotations?: Record<string, string>

@@ -7,7 +7,7 @@ export type ListWatchOptions<T extends Resource> = {
   client: KubernetesClient
   path: string
   labelSelector: string
-  /** Everything there is, at the start and after every interruption. */
+  /** Receives all existing items, at the start and after every interruption. */
   replace: (items: Stored<T>[]) => void
   changed: (item: Stored<T>) => void
   deleted: (item: Stored<T>) => void
@@ -81,7 +81,8 @@ export class ListWatch<T extends Resource> {
     for (let version = resourceVersion; !this.#end.signal.aborted; ) {
       const startedAtMs = performance.now()
       version = await this.#follow(version)
-      // Something between us and the API server answers for it. Without this, we would ask as fast as it answers.
+      // Something between us and the API server, such as a proxy, ends each watch at once. Without this check, we would start new ones in a
+      // tight loop.
       if (performance.now() - startedAtMs < SHORTEST_WATCH_MS) throw new Error('the watch ended at once')
     }
   }

@@ -16,7 +16,7 @@ import {
 import { LogFile, MAX_LOG_BYTES } from '../../platform/log-file.ts'
 import { lastWordsIn } from '../last-words.ts'
 
-/** What we know about the process of one directory; written before the spawn and again after it. */
+/** What we know about the process that works in one directory; written before the spawn and again after it. */
 export type RunFile = {
   attempt: string
   port: number
@@ -91,7 +91,7 @@ export class Daemon {
     const log = this.#log.open()
     const uid = user?.uid ?? process.getuid?.() ?? 0
     const intent = { attempt: randomUUID(), port, version, run, uid, logFrom: fstatSync(log).size }
-    // Record the intent first: without it, the process could not be told apart from an unrelated one.
+    // Record the intent first: if we die right after the spawn, the process could not be told apart from an unrelated one without it.
     this.write(intent)
     crashpoint('process: intent is durable')
     // The daemon's own user takes the lock, so the file may be in that user's directory.

@@ -46,7 +46,7 @@ export class DataCopies {
   /** Whether the data is exactly what it was before the update; false if that cannot be proven. */
   async isUntouched(nodeId: string, version: string): Promise<boolean> {
     const copy = this.#copy(nodeId, version)
-    // A process restored the copy and died before recording it. The data has not been used since, so it equals the copy.
+    // The service restored the copy and died before recording that. The data has not been used since, so it equals the copy.
     if (!existsSync(copy)) return existsSync(this.#aside(nodeId))
     return isSameTree(this.#directory(nodeId), copy, isBesideTheData)
   }
@@ -58,7 +58,7 @@ export class DataCopies {
 
   async restore(nodeId: string, version: string): Promise<void> {
     const [copy, directory] = [this.#copy(nodeId, version), this.#directory(nodeId)]
-    // Already restored, by a process that died before recording it.
+    // Already restored, but the service died before recording that.
     if (!existsSync(copy)) return
     const aside = this.#aside(nodeId)
     if (existsSync(directory)) {
@@ -70,7 +70,7 @@ export class DataCopies {
     crashpoint('restore: the old data is back')
   }
 
-  /** The service died between the two renames of a restore. Without the second one, the node's data would count as lost. */
+  /** Makes up for the second rename of a restore if the service died before it. Without it, the node's data would count as lost. */
   finishRestoring(nodeId: string, version: string): void {
     const [copy, directory] = [this.#copy(nodeId, version), this.#directory(nodeId)]
     if (!existsSync(directory) && existsSync(this.#aside(nodeId)) && existsSync(copy)) renameSync(copy, directory)

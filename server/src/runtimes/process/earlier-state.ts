@@ -43,7 +43,7 @@ async function moveState(daemon: Daemon): Promise<void> {
   for (const name of ['run.json', 'run.json.new', 'daemon.log']) await removeTree(join(directory, name))
 }
 
-/** Renamed first, then inspected where its former owner can no longer replace it. */
+/** The log is renamed first, and then inspected where its former owner can no longer replace it. */
 async function moveLog({ directory, state }: Daemon, owners: number[]): Promise<void> {
   const [from, to] = [join(directory, 'daemon.log'), join(state, 'daemon.log')]
   if (!existsSync(from) || existsSync(to)) return

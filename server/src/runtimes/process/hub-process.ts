@@ -15,7 +15,7 @@ import type { Places } from './places.ts'
 /** Below the port range of nodes. */
 const PORTS = { from: 19_000, to: 19_999 } as const
 const HUB = 'hub'
-/** Only ends what hangs: a hub that exits is noticed at once. */
+/** Only for a hub that hangs: one that exits is noticed at once. */
 const START_TIMEOUT_MS = 60_000
 const GUARD_MS = 1_000
 /** Attempts, each on a port that was free a moment before. */
@@ -132,5 +132,5 @@ export class HubProcess {
   }
 }
 
-/** Where earlier versions stored the number. */
+/** Reads a number that an earlier version stored in a file of its own. */
 const numberIn = (path: string): number | null => (existsSync(path) ? Number(readFileSync(path, 'utf8')) : null)

@@ -29,7 +29,7 @@ export class Places {
     return join(this.#directory, name, 'place.json')
   }
 
-  /** Imports what an earlier version recorded elsewhere. Values that are already known here win. */
+  /** Imports what an earlier version recorded elsewhere. Values that are already known here take precedence. */
   adopt(name: string, { port, uid }: Place): void {
     const known = this.#places.get(name)
     const place = { port: known?.port ?? port, uid: known?.uid ?? uid }
@@ -40,7 +40,7 @@ export class Places {
     return this.#places.get(name)
   }
 
-  /** The port it already has, unless another program listens there now. */
+  /** The port that the daemon already has, unless another program listens there now. */
   async freePort(name: string, range: PortRange): Promise<number> {
     let port = this.known(name)?.port ?? this.#choosePort(name, range)
     while (!(await isFreePort(port))) port = this.#choosePort(name, range)

@@ -37,7 +37,7 @@ export class ProcessRuntime implements Runtime {
   readonly #options: ProcessRuntimeOptions
   readonly #copies: DataCopies
   readonly #health: HealthCheck
-  /** Nodes seen running: checked often, without a query. */
+  /** Nodes that were seen running. They are checked often, which needs no query. */
   readonly #seen = new Set<string>()
   readonly address: AddressOf
 
@@ -64,7 +64,7 @@ export class ProcessRuntime implements Runtime {
     const directory = this.#directory(node.id)
     const { startedAtMs, exitsMs, run: lastRun, version, previousVersion } = node.history
     if (previousVersion !== null) this.#copies.finishRestoring(node.id, previousVersion)
-    // The node was started before, but its data is missing: lost, or on another machine. New data would be a different node.
+    // The node was started before, but its data is missing: lost, or on another machine. With new data, it would be a different node.
     if (!isFile(join(directory, 'seed.dat')))
       return { observed: { phase: node.history.version === null ? 'absent' : 'data_lost' } }
     const daemon = this.#daemon(node.id)
@@ -89,7 +89,10 @@ export class ProcessRuntime implements Runtime {
     return { ...(await this.#health.ask(node, localAddress(run))), process }
   }
 
-  /** The data itself must prove it. The log can only disprove it, because another version may word its messages differently. */
+  /**
+   * The data itself must prove that it is untouched. The log can only disprove it, because another version may word its messages
+   * differently.
+   */
   async #isUntouched(nodeId: string, previousVersion: string): Promise<boolean> {
     if (this.#daemon(nodeId).mayHaveSaid('connected to lightning peer')) return false
     return this.#copies.isUntouched(nodeId, previousVersion)
