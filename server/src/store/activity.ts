@@ -13,7 +13,7 @@ export type ActivityRow = {
   detail: Record<string, unknown>
 }
 
-/** Newest first; with `before`, only older entries. Every id is above 0; the condition lets PostgreSQL use the index of the log. */
+/** Newest first; with `before`, only older entries. `id > 0` is always true, but lets PostgreSQL use the index of the log. */
 export async function listActivity(sql: Sql, accountId: string, limit: number, before?: number): Promise<ActivityRow[]> {
   return sql<ActivityRow[]>`
     SELECT id, unix_seconds(at) AS at, actor, action, target, detail

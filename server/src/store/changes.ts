@@ -8,7 +8,7 @@ export type AccountChange = { accountId: string; changes: readonly Change[] }
 /** Call after the change has been committed. */
 export type NoteChange = (accountId: string, ...changes: Change[]) => void
 
-/** Triggers also notify on it: for nodes, and for activity other than payments. */
+/** Triggers also send notifications on this channel: for nodes, and for activity other than payments. */
 const CHANNEL = 'boltyard_changed'
 
 export async function notifyChanges(sql: Sql, changed: AccountChange[]): Promise<void> {

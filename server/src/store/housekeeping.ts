@@ -8,7 +8,7 @@ import { forgetOldFailures } from './people/sign-in-failures.ts'
 
 const BATCH = 1_000
 
-/** Deletes old rows, by name. Each chore can run at any time, in several processes at once. */
+/** Each chore deletes one kind of old rows; its name is for the log. Chores can run at any time, and in several processes at once. */
 export const CHORES: Record<string, (sql: Sql, isStopping: () => boolean) => Promise<void>> = {
   'rate limit counters': forgetOldHits,
   'idempotent answers': forgetOldAnswers,

@@ -1,12 +1,18 @@
 import type { Database, Sql } from './db.ts'
 
-/** The name of the key created at the first start. It is the name of its file, where an operator who finds an unknown key would look. */
+/**
+ * The name of the key created at the first start. It is the name of the file with the key, so that an operator who finds the key in a list
+ * knows where it came from.
+ */
 export const FIRST_RUN_KEY = 'first-run.json'
 
 export type Scope = 'nodes:read' | 'nodes:write' | 'gateway:write'
 export type KeyRow = { id: string; accountId: string; scopes: Scope[] }
 
-/** Notifies every replica when a key is disabled, enabled or revoked. A lost message costs at most the cache's 5 s. */
+/**
+ * Notifies every replica when a key is disabled, enabled or revoked. If a notification is lost, the change takes effect when the cache
+ * expires, after at most 5 s.
+ */
 export const KEYS_CHANGED = 'boltyard_keys_changed'
 
 /** Only finds keys that are currently usable. */

@@ -28,8 +28,8 @@ export function readMigrations(): Migration[] {
 }
 
 /**
- * Runs in order, each migration in its own transaction, under a lock: if two instances start at once, one waits and finds nothing left to
- * do.
+ * Runs the migrations in order, each in its own transaction, under a lock: if two instances start at once, one waits and finds nothing left
+ * to do.
  */
 export async function migrate(database: Database, migrations = readMigrations()): Promise<void> {
   await database.session(async (sql) => {

@@ -32,7 +32,7 @@ export async function countNodesByPhase(sql: Sql): Promise<{ status: string; pha
   return sql`SELECT status, phase, count(*)::int AS count FROM nodes WHERE deleted_at IS NULL GROUP BY status, phase`
 }
 
-/** How long the most overdue node has waited; 0 if none is due. A node that someone works on right now does not wait. */
+/** How long the most overdue node has waited; 0 if none is due. A node that a process is working on right now is not waiting. */
 export async function reconcileLagSeconds(sql: Sql): Promise<number> {
   const [row] = await sql<{ seconds: number }[]>`
     SELECT coalesce(extract(epoch FROM now() - min(next_at)), 0)::float8 AS seconds FROM nodes

@@ -10,7 +10,7 @@ const END = Buffer.from(`${END_OF_TABLE}\n`)
 
 export const damaged = (): StartFault => new StartFault(1, 'the backup is damaged or incomplete')
 
-/** Reads a backup from start to end. Anything that is not one is a `StartFault`. */
+/** Reads a backup from start to end. Throws a `StartFault` for anything that is not a backup. */
 export class BackupReader {
   readonly #lines: AsyncIterator<Buffer>
 
@@ -61,7 +61,7 @@ export class BackupReader {
   }
 }
 
-/** With their newlines. */
+/** Each line includes its newline. */
 async function* linesOf(input: Readable): AsyncGenerator<Buffer> {
   const unzipped = pipeline(input, createGunzip(), () => undefined)
   let rest: Buffer[] = []

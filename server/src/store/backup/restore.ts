@@ -34,7 +34,7 @@ export async function restoreBackup(
   const connection = new Connection(address)
   try {
     await refuseUnlessEmpty(database, head)
-    // The rows fit the tables as they were; later migrations then change both.
+    // The rows fit the tables as they were when the backup was made. The later migrations then change both.
     await migrate(
       database,
       migrations.filter(({ version }) => version <= head.schema),
@@ -64,7 +64,7 @@ async function fill(connection: Connection, reader: BackupReader, check: (sql: S
   const { sql } = new Session(connection)
   await sql.unsafe('BEGIN')
   const tables = await tablesOf(sql)
-  // Nobody else adds rows meanwhile; and the rows already include what triggers would do.
+  // The locks keep others from adding rows meanwhile. Triggers are disabled because the rows already include their effects.
   for (const { table } of tables)
     await sql.unsafe(`LOCK TABLE ${escapeIdentifier(table)}; ALTER TABLE ${escapeIdentifier(table)} DISABLE TRIGGER USER`)
   const rows: Totals['rows'] = {}
@@ -98,7 +98,7 @@ async function copyRows(connection: Connection, table: Table, reader: BackupRead
   return copying.rowCount
 }
 
-/** One write for many rows. */
+/** Combines many rows into one write. */
 async function* batches(rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let batch: Buffer[] = []
   let bytes = 0

@@ -1,7 +1,7 @@
 import type { Sql } from '../db.ts'
 import { LEFT_OUT, type Table } from './format.ts'
 
-/** The tables of a backup. A table comes after all that it references. */
+/** The tables of a backup. A table comes after all tables that it references. */
 export async function tablesOf(sql: Sql): Promise<Table[]> {
   const tables = await sql<(Table & { references: string[] })[]>`
     SELECT c.relname AS "table",

@@ -9,7 +9,7 @@ import { Session } from '../postgres/session.ts'
 import { END_OF_TABLE, type Head, type Table, type Totals } from './format.ts'
 import { tablesOf } from './tables.ts'
 
-/** Writes the store as it is at one moment, while others go on working with it. Returns the number of rows of each table. */
+/** Writes the store as it is at one moment, while others continue to use it. Returns the number of rows of each table. */
 export async function writeBackup(address: StoreAddress, out: Writable): Promise<Totals['rows']> {
   const connection = new Connection(address)
   await connection.connect()

@@ -10,8 +10,8 @@ const leftMsat = (sql: Sql, accountId: Fragment | string, priceMsatPerDay: numbe
 
 /**
  * The credit missing for one day of the nodes that are charged now, plus `more`; 0 if none is missing. Call it in the transaction that adds
- * or starts a node: the account's row lock admits one caller at a time, and a starting node already counts, so two cannot start on credit
- * for one.
+ * or starts a node: the account's row lock admits one caller at a time, and a starting node already counts, so two nodes cannot start on
+ * the credit for one.
  */
 export async function missingCredit(sql: Sql, accountId: string, priceMsatPerDay: number, more: number): Promise<number> {
   if (priceMsatPerDay === 0) return 0
@@ -43,7 +43,7 @@ const entryFields = (sql: Sql) => sql`
 
 /**
  * Undefined: no such account. A number: the balance, which is too low for the deduction. Runs under the account's row lock, so that two
- * callers cannot both deduct the last of it.
+ * callers cannot both deduct the same credit.
  */
 export async function insertCredit(database: Database, entry: NewEntry): Promise<EntryRow | number | undefined> {
   return database.begin(async (sql) => {
@@ -112,7 +112,7 @@ export async function findCredit(sql: Sql, accountId: string, priceMsatPerDay: n
   return row
 }
 
-/** Accounts that may need a warning or have had one: those with nodes that should run. */
+/** Accounts that may need a warning, because they have nodes that should run, or that have had one. */
 export async function listWatchedCredit(sql: Sql, priceMsatPerDay: number): Promise<CreditRow[]> {
   return sql<CreditRow[]>`
     SELECT ${creditColumns(sql, priceMsatPerDay)} FROM ${creditTables(sql)}

@@ -30,7 +30,7 @@ export async function markTreasury(database: Database, nodeId: string): Promise<
   })
 }
 
-/** Held until the end of the transaction, so that two processes starting at once do not create two. */
+/** Held until the end of the transaction, so that two processes that start at once do not create two treasuries. */
 export async function lockTreasury(sql: Sql): Promise<void> {
   await sql`SELECT pg_advisory_xact_lock(hashtextextended('treasury', 0))`
 }

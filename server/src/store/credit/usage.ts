@@ -8,8 +8,8 @@ const restingNodes = (sql: Sql, started: Fragment) => sql`
   ORDER BY n.id LIMIT 1000 FOR NO KEY UPDATE OF n SKIP LOCKED`
 
 /**
- * Closes intervals that are at least an hour old and opens the next one at the same moment. After a long pause it is one long interval;
- * nothing is lost.
+ * Closes intervals that are at least an hour old and opens the next one at the same moment. If it has not run for a long time, the interval
+ * is longer; nothing is lost.
  */
 export async function closeHours(sql: Sql): Promise<number> {
   const anHourAgo = sql`whole_minute(now()) - interval '1 hour'`
@@ -24,8 +24,8 @@ export async function closeHours(sql: Sql): Promise<number> {
 }
 
 /**
- * Turns every closed interval into one ledger entry. One statement marks and enters it, so it is both or neither, and concurrent callers
- * post different intervals. Returns the number of intervals posted. Intervals that cost nothing get no entry.
+ * Turns every closed interval into one ledger entry. One statement marks the interval and adds the entry, so both happen or neither, and
+ * concurrent callers post different intervals. Returns the number of intervals posted. Intervals that cost nothing get no entry.
  */
 export async function postUsage(sql: Sql, priceMsatPerDay: number, limit: number): Promise<number> {
   const [row] = await sql<{ posted: number }[]>`

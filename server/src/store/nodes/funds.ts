@@ -4,7 +4,10 @@ import type { Sql } from '../db.ts'
 export const fundsSeen = (sql: Sql, hasFunds: boolean, sinceMs: number) =>
   sql`(${hasFunds} OR (has_funds AND coalesce(funded_at >= to_timestamp(${sinceMs} / 1000.0), false)))`
 
-/** A definite observation that began at `sinceMs`, by the database's clock. Never call it with an unknown state. */
+/**
+ * Records a definite observation that began at `sinceMs`, by the database's clock. Must not be called if it is unknown whether there are
+ * funds.
+ */
 export async function recordFunds(sql: Sql, id: string, hasFunds: boolean, sinceMs: number): Promise<void> {
   await sql`UPDATE nodes SET has_funds = ${fundsSeen(sql, hasFunds, sinceMs)} WHERE id = ${id}`
 }

@@ -18,9 +18,9 @@ export type History = {
   reached: boolean
   /** The version before an update, whose data was copied. */
   previousVersion: string | null
-  /** The restarts that are already among the exits. Missing where the platform restarts nothing. */
+  /** The restarts that are already counted in `exitsMs`. Absent if the platform does not restart processes itself. */
   restarts?: Restarts
 }
 
-/** A count, and what it belongs to: it begins again at 0 for the next one. */
+/** How often the platform has restarted a process, and the object that this count belongs to, such as a pod: a new object starts at 0. */
 export type Restarts = { of: string; count: number }

@@ -90,7 +90,7 @@ export async function findAnyNode(sql: Sql, id: string): Promise<NodeRow | undef
   return row
 }
 
-/** Where nodes have data. */
+/** The hosts that hold data of nodes. */
 export async function hostsOfNodes(sql: Sql): Promise<string[]> {
   const rows = await sql<{ host: string }[]>`SELECT DISTINCT host FROM nodes WHERE purged_at IS NULL`
   return rows.map(({ host }) => host)

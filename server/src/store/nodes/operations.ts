@@ -8,10 +8,10 @@ export type Ask = {
   timeoutMs: number
   from: readonly Status[]
   state: DesiredState | 'as it is'
-  /** Restart: the current process must be replaced. */
+  /** For a restart: the current process must be replaced. */
   newRun: boolean
   version?: string
-  /** Delete: refuse if the node holds funds. Decided in the statement, because funds may arrive while the node is being checked. */
+  /** For a deletion: refuse if the node holds funds. Decided in the statement, because funds may arrive while the node is being checked. */
   unlessFunded?: boolean
 }
 

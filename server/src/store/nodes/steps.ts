@@ -3,7 +3,7 @@ import { fundsSeen } from './funds.ts'
 import type { History, Status } from './node-state.ts'
 import { columns, type NodeRow } from './nodes.ts'
 
-/** Where only a process with rights of its own removes data, reconcilers leave the nodes that are being purged to it. */
+/** If only a process with special rights may remove data, reconcilers leave the nodes that are being purged to that process. */
 export type Claimable = 'all' | 'not purging' | 'purging'
 
 /**
@@ -44,7 +44,7 @@ export type Outcome = {
 
 /**
  * - superseded: something else was requested meanwhile, so nothing was written, and the node is due again at once
- * - lease_lost: another process has the node now, and nothing was written
+ * - lease_lost: another process has leased the node, and nothing was written
  */
 export type Finished = 'recorded' | 'superseded' | 'lease_lost'
 
@@ -76,7 +76,7 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
 
 /**
  * After a restart, every node is checked once. We hold the lock on the data directory, so the previous process is dead and its leases need
- * not expire first; the epoch still fences.
+ * not expire first. The epoch still rejects late writes.
  */
 export async function takeOverHost(sql: Sql, host: string): Promise<void> {
   await sql`UPDATE nodes SET lease_until = NULL, lease_owner = NULL, next_at = now() WHERE host = ${host}`
@@ -87,8 +87,8 @@ export async function wakeNode(sql: Sql, id: string): Promise<void> {
 }
 
 /**
- * The ports and users recorded here by versions from before the runtime kept its own record. The columns stay until no such version can
- * still be running.
+ * The ports and users that earlier versions recorded in this table, before the runtime kept its own records. The columns stay until no such
+ * version can still be running.
  */
 export async function placesBefore(sql: Sql, host: string): Promise<{ id: string; port: number | null; uid: number | null }[]> {
   return sql`

@@ -27,8 +27,8 @@ export const MOST_RELEASES = 10
 /**
  * Exactly one of any number of callers claims the delivery, which also marks the payment paid. The request that has the claim gets it
  * again, with its original hold. Requires that the payment is settled and has these terms. Undefined: one of these does not hold, another
- * request has the claim, or this request has released it; the caller reads the payment to find out which. Without `proof`, the credential
- * was already judged. `IS TRUE` as in `findPayment`.
+ * request has the claim, or this request has released it; the caller reads the payment to find out which. Without `proof`, the caller has
+ * already verified the credential. `IS TRUE` as in `findPayment`.
  */
 export async function claimDelivery(
   sql: Sql,
@@ -71,8 +71,8 @@ export type DeliveryName = { id: string; requestId: string }
 
 /**
  * Makes the claims of these requests final, including lapsed ones that no one else has taken, and returns those that are final. Rows are
- * locked in one order, so that two batches with the same payments cannot deadlock. Each is looked up and then written by its key alone: a
- * join could be planned as a scan of all the account's payments. The INSERT never inserts, because its rows exist and are locked.
+ * locked in one order, so that two batches with the same payments cannot deadlock. Each row is looked up and then written by its key alone:
+ * a join could be planned as a scan of all the account's payments. The INSERT never inserts, because its rows exist and are locked.
  */
 export async function confirmDeliveries(sql: Sql, accountId: string, deliveries: DeliveryName[]): Promise<DeliveryName[]> {
   return sql<DeliveryName[]>`

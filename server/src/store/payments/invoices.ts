@@ -48,7 +48,7 @@ const lateAt = (sql: Sql) => sql`(expires_at + interval '1 minute')`
 
 export type ListedNode = { nodeId: string; oldestMs: number }
 
-/** Ready nodes of this host with invoices that only their lists cover until they are late. */
+/** Ready nodes of this host with invoices that are covered only by the node's lists until one minute after their expiry. */
 export async function listedNodesOf(sql: Sql, { table }: Invoices, host: string): Promise<ListedNode[]> {
   return sql<ListedNode[]>`
     SELECT n.id AS "nodeId", unix_ms(oldest.created_at) AS "oldestMs" FROM nodes n CROSS JOIN LATERAL (
@@ -75,13 +75,13 @@ export async function unsettledAmong(sql: Sql, { table }: Invoices, nodeId: stri
 
 export type AnsweredInvoice = {
   paymentHash: Buffer
-  /** The node knows the invoice and reported it unpaid. A node that does not know it, or answers unexpectedly, has not said that. */
+  /** The node knows the invoice and reported it unpaid. False if the node does not know the invoice or answered unexpectedly. */
   isUnpaid: boolean
 }
 
 /**
- * Expired invoices are checked again ten minutes and one hour after their expiry, then never. Scheduled only once the node has answered: a
- * query without an answer, or whose process died, does not count.
+ * Expired invoices are checked again ten minutes and one hour after their expiry, then never. The next check is scheduled only once the
+ * node has answered: a query without an answer, or one interrupted by a crash, does not count.
  */
 export async function recordAnswers(
   sql: Sql,
@@ -102,7 +102,7 @@ export async function recordAnswers(
 const hashesOf = (sql: Sql, invoices: AnsweredInvoice[]) => sql`
   SELECT decode(hash, 'hex') FROM unnest(${invoices.map(({ paymentHash }) => paymentHash.toString('hex'))}::text[]) hash`
 
-/** By its key alone: with other conditions, PostgreSQL might choose the index of all open invoices. */
+/** Selects the invoice by its key alone: with other conditions, PostgreSQL might choose the index of all open invoices. */
 const keyOf = (sql: Sql, { table, key }: Invoices, { nodeId, paymentHash }: OpenInvoice) => sql`
   ${sql(key)} = (SELECT ${sql(key)} FROM ${sql(table)} WHERE node_id = ${nodeId} AND payment_hash = ${paymentHash})`
 

@@ -148,7 +148,7 @@ const HOUR_MS = 3_600_000
 
 /**
  * A challenge lives for five minutes at most, and an id begins with its creation time. So open payments are among the newest, and only
- * those are read. The other conditions follow from the status; they tell the planner how few rows there are, or it might read all paid
+ * those are read. The other conditions follow from the status; without them, the planner would expect more rows and might read all paid
  * payments.
  */
 const openOnes = (sql: Sql) => sql`AND id >= ${newId('pay', Date.now() - HOUR_MS)} AND settled_at IS NULL AND expires_at > now()`
@@ -216,8 +216,8 @@ export async function findUnsettled(
 }
 
 /**
- * Records a settlement once: the first time and receipt stay. Also records that the node now has funds, because anything may happen before
- * its next observation. Returns the account; undefined if already recorded.
+ * Records a settlement once: the first time and receipt stay. Also records that the node now has funds, because the node might be deleted
+ * before it is observed again. Returns the account; undefined if already recorded.
  */
 export async function recordSettlement(
   sql: Sql,

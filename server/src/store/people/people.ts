@@ -37,7 +37,7 @@ export async function countRows(sql: Sql, table: PeopleTable, where: Condition[]
   return row?.count ?? 0
 }
 
-/** A new password also ends open sign-in links: with one of them, someone could still get in without it. */
+/** A new password also ends open sign-in links: with one of them, someone could still sign in without the new password. */
 export async function updateRows(sql: Sql, table: PeopleTable, where: Condition[], changes: Row): Promise<Row[]> {
   const isNewPassword = table === 'people_identities' && 'password_hash' in changes
   const log = isNewPassword
@@ -48,7 +48,7 @@ export async function updateRows(sql: Sql, table: PeopleTable, where: Condition[
     WITH row AS (UPDATE ${sql(table)} SET ${list(sql, sets)} WHERE ${all(sql, where)} RETURNING *), ${log} SELECT * FROM row`
 }
 
-/** A session deleted before its expiry was a sign-out. Expired sessions are only cleaned up. */
+/** A session that is deleted before its expiry counts as a sign-out. Expired sessions are only cleaned up. */
 export async function deleteRows(sql: Sql, table: PeopleTable, where: Condition[]): Promise<Row[]> {
   const isSignOut = table === 'people_sessions' && where.some(({ column }) => column === 'token_hash')
   const log = isSignOut ? logged(sql, 'person.signed_out', sql`row.expires_at > now()`) : sql`log AS (SELECT 1)`
@@ -95,7 +95,7 @@ function one(sql: Sql, { column, operator, value }: Condition) {
     case 'in':
       return sql`${name} = ANY (${value as string[]})`
   }
-  // Better to fail than to answer a different question.
+  // It is better to fail than to return rows that do not match the condition.
   throw new Error(`queries on people do not support ${operator}`)
 }
 
@@ -121,8 +121,8 @@ export async function isOpenSession(sql: Sql, id: string): Promise<boolean> {
 }
 
 /**
- * Ends all sessions of a person, or all but one, and the links that could start another. The links go first, in their own statement: if a
- * link is being used at this moment, we wait for it, and the second statement sees the session it started.
+ * Ends all sessions of a person, or all but one, and the links that could start another. The links are ended first, in their own statement:
+ * if a link is being used at this moment, we wait for it, and the second statement sees the session it started.
  */
 export async function endSessions(database: Database, personId: string, except: string | undefined): Promise<void> {
   await database.begin(async (sql) => {

@@ -37,7 +37,9 @@ export async function forgetFailures(sql: Sql, key: Buffer): Promise<void> {
   await sql`DELETE FROM sign_in_failures WHERE key = ${key}`
 }
 
-/** Beyond the limit, rows with the fewest failures go first: a flood of made-up names cannot push out a pause. */
+/**
+ * Beyond the limit, rows with the fewest failures are deleted first, so that a flood of invented email addresses cannot displace a pause.
+ */
 export async function forgetOldFailures(sql: Sql, maxRows = MAX_ROWS): Promise<void> {
   await sql`DELETE FROM sign_in_failures WHERE forget_at < now()`
   await sql`

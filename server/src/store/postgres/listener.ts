@@ -11,7 +11,7 @@ export type Subscriber = {
 
 const RETRY_MS = 500
 
-/** One connection that listens on all channels. If it is lost, it is reopened until that succeeds. */
+/** One connection that listens on all channels. If it is lost, the service tries to reopen it until that succeeds. */
 export class Listener {
   readonly #address: StoreAddress
   readonly #subscribers = new Map<string, Set<Subscriber>>()
@@ -55,7 +55,7 @@ export class Listener {
     }
   }
 
-  /** One at a time: a connection runs one statement at a time. */
+  /** Calls are queued, because a connection runs one statement at a time. */
   #start(connection: Connection, channel: string, subscribers: Subscriber[]): void {
     this.#starting = this.#starting.then(async () => {
       try {
