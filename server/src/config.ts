@@ -13,7 +13,7 @@ export type Config = {
   publicUrl: string
   /** Additional host names to accept, in lower case and without ports. */
   allowedHosts: string[]
-  /** A sandbox on the developer's own machine, unreachable from outside. Only then are the defaults permissive. */
+  /** A sandbox on the developer's own machine, unreachable from outside. The defaults are permissive only in this case. */
   isLocal: boolean
   dataDir: string
   /** Embedded: we run PostgreSQL ourselves below the data directory, and generate any missing secret there. */
@@ -82,7 +82,7 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 
 const DEFAULT_NODE_UIDS = '50000-54999'
 const MIN_NODE_UID = 1_000
-/** Columns and the kernel allow more, but some systems reserve higher ids for "nobody". */
+/** The database column and the kernel allow more, but some systems reserve higher ids for "nobody". */
 const MAX_NODE_UID = 2_000_000_000
 
 /** The only reader of the environment. Reports all invalid variables at once and never shows a value. */
@@ -109,7 +109,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     }
     return value.replace(/\/+$/, '')
   }
-  /** NAME, or the contents of the file in NAME_FILE, for secrets that must not appear in the environment. */
+  /** The value of NAME, or the contents of the file that NAME_FILE names, for secrets that must not appear in the environment. */
   const secret = (name: string): string | undefined => {
     const [value, file] = [text(name), text(`${name}_FILE`)]
     if (value !== undefined && file !== undefined) return fault(name, `set only one of ${name} and ${name}_FILE`, undefined)
@@ -152,7 +152,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   }
   const onKubernetes = choice('NODE_RUNTIME', ['process', 'kubernetes']) === 'kubernetes'
   const role = choice('ROLE', ['all', 'api', 'reaper'])
-  // It starts no node and opens no secret, so it needs neither images nor keys.
+  // The reaper starts no node and opens no secret, so it needs neither images nor keys.
   const isReaper = role === 'reaper'
   if (isReaper && !onKubernetes) fault('ROLE', 'reaper requires NODE_RUNTIME=kubernetes', undefined)
 

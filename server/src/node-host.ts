@@ -35,7 +35,7 @@ export type NodeHost = {
   network: Network
   host: string
   versions: string[]
-  /** Why no node can be updated here, in words for its owner; undefined: they can. */
+  /** Why no node can be updated here, in words for its owner. Undefined if nodes can be updated. */
   whyNoUpdates: string | undefined
   /** Undefined in a process that only serves the API. */
   runtime: Runtime | undefined
@@ -141,12 +141,12 @@ export async function openReaper({ config, sql, log }: ReaperOptions): Promise<{
   }
 }
 
-/** Written once: the objects of this installation have it as a label. */
+/** Written once, because the objects of this installation have this id as a label. */
 async function installationOf(sql: Sql): Promise<string> {
   return (await settingOnce(sql, 'installation', Buffer.from(randomUUID()))).toString('utf8')
 }
 
-/** Where nodes run, whatever it is. */
+/** Where nodes run: on Kubernetes or on this machine. */
 type Quarters = {
   host: string
   addressOf: AddressOf

@@ -8,7 +8,7 @@ import { writeBackup } from '../store/backup/write.ts'
 import type { StoreAddress } from '../store/db.ts'
 import { count, withEmbedded } from './embedded-store.ts'
 
-/** Exit code of `openDataDir` while a service runs. */
+/** The exit code of `openDataDir` while a service uses the directory. */
 const IN_USE = 75
 
 /** Copies the whole database into one file, whether or not the service is running. */
@@ -44,7 +44,7 @@ async function withStore<T>(config: Config, work: (address: StoreAddress) => Pro
   }
 }
 
-/** Complete or absent: nobody must find a half-written backup on the day they need it. */
+/** The file is either complete or absent: an incomplete backup would only be noticed when it is needed. */
 async function writeFile(address: StoreAddress, file: string): Promise<Record<string, number>> {
   const part = `${file}.new`
   rmSync(part, { force: true })

@@ -5,5 +5,5 @@ import { restore } from './restore.ts'
 
 export type Command = (config: Config, args: string[]) => Promise<void>
 
-/** What the program can do instead of serving. */
+/** What the program can do instead of running the service. */
 export const COMMANDS: Record<string, Command> = { migrate: migrateDatabase, backup: backUp, restore }

@@ -11,12 +11,15 @@ import { hostsOfNodes } from '../store/nodes/nodes.ts'
 import { findSetting, replaceSetting } from '../store/settings.ts'
 import { count, withEmbedded } from './embedded-store.ts'
 
-/** Fills an empty database from a backup. The directories of nodes are never touched: older channel data could lose money. */
+/**
+ * Fills an empty database from a backup. The directories of nodes are never touched: a node that runs on older channel data can lose its
+ * money.
+ */
 export async function restore(config: Config, args: string[]): Promise<void> {
   const [file] = args
   if (file === undefined || args.length > 1) throw new StartFault(78, 'usage: restore FILE, or restore - for standard input')
   if (file !== '-' && !existsSync(file)) throw new StartFault(78, `${file} does not exist`)
-  // Before anything is created: a new key could not open what is in the backup.
+  // Read the key before anything is created: a newly generated one could not open the secrets in the backup.
   const [master, previous] = [masterKeyIn(config), config.previousMasterKey && masterKeyOf(config.previousMasterKey)]
   const check = async (sql: Sql): Promise<void> => {
     const settings = {
@@ -48,7 +51,7 @@ function masterKeyIn(config: Config) {
   return masterKeyOf(Buffer.from(generatedSecret(path), 'base64'))
 }
 
-/** Two machines that run the same node lose its money, so a backup does not bring nodes to another machine by itself. */
+/** If two machines run the same node, its money can be lost, so restoring a backup never moves nodes to another machine by itself. */
 async function refuseForeignNodes(sql: Sql, dataDir: string): Promise<void> {
   const path = join(dataDir, 'host.id')
   const own = existsSync(path) ? hostIdOf(dataDir) : undefined

@@ -8,7 +8,7 @@ type Watcher = (changed: Changed) => void
 
 /** Collects the notifications of one transaction, which arrive one after the other. */
 const MOMENT_MS = 20
-/** Watchers query what has changed when notified, so this limits how often they do. */
+/** Watchers query what has changed when they are notified, so this limits how often they query. */
 const PAUSE_MS = 1_000
 const SWEEP_MS = 30_000
 
@@ -23,9 +23,9 @@ type Watched = {
 export type AccountChangesOptions = { sql: Database; log: Logger; pauseMs?: number; sweepMs?: number }
 
 /**
- * Tells watchers that something in an account has changed, whichever process changed it. A notification is lost if the process that should
- * send it dies, or if the listening connection drops. After a dropped connection, every watcher is told that everything has changed. For a
- * dead process, a sweep compares the payments of watched accounts with the last sweep.
+ * Notifies watchers that something in an account has changed, whichever process changed it. A notification is lost if the process that
+ * should send it dies, or if the listening connection drops. After a dropped connection, every watcher is notified as if everything had
+ * changed. In case a process died, a sweep checks whether the payments of watched accounts have changed since the last sweep.
  */
 export class AccountChanges {
   readonly #sql: Database
@@ -49,7 +49,7 @@ export class AccountChanges {
     })
   }
 
-  /** Every change after this resolves is reported. Returns a function that ends the watch. */
+  /** Every change made after the promise resolves is reported. Returns a function that ends the watch. */
   async watch(accountId: string, watcher: Watcher): Promise<() => void> {
     const cursor = await paymentCursorOf(this.#sql, accountId)
     const watched = this.#watched.get(accountId) ?? { watchers: new Set(), pending: new Set(), timer: undefined, cursor }
@@ -63,7 +63,7 @@ export class AccountChanges {
     }
   }
 
-  /** Reports the first change immediately, and those during the pause after it together. */
+  /** Reports the first change at once, and all changes during the pause that follows together. */
   #add(accountId: string, changes: readonly Change[]): void {
     const watched = this.#watched.get(accountId)
     if (!watched) return

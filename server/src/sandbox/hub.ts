@@ -24,7 +24,7 @@ export class Hub {
     return this.#ask(`/nodes/${lightningId}/fault`, { fault })
   }
 
-  /** For the same payer, a repeated call returns the same answer. Any other payer is refused a paid invoice. */
+  /** For the same payer, a repeated call returns the same answer. Another payer cannot pay an invoice that is already paid. */
   pay(invoice: string, payer: string): Promise<{ paymentHash: string; preimage: string }> {
     return this.#ask('/pay', { invoice, payer })
   }

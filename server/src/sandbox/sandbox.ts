@@ -22,7 +22,7 @@ export class Sandbox {
   async fund(nodeId: string, amountSat: number, accountId?: string): Promise<{ balanceSat: number }> {
     const { sql, hub } = this.#deps
     const answer = await hub.fund(await this.#lightningId(nodeId, accountId), amountSat)
-    // Recorded now, because anything may happen before the next observation of the node.
+    // Recorded now, because the node might be deleted before it is observed again.
     await recordFunding(sql, nodeId)
     return answer
   }
@@ -50,7 +50,7 @@ export class Sandbox {
 
   async #lightningId(nodeId: string, accountId: string | undefined): Promise<string> {
     const { sql } = this.#deps
-    // Not a valid id, so it cannot match. It may also contain bytes PostgreSQL rejects.
+    // An invalid id matches nothing, and may contain bytes that PostgreSQL rejects.
     if (!isId('node', nodeId)) throw noSuchNode()
     const node = await (accountId === undefined ? findAnyNode(sql, nodeId) : findNode(sql, accountId, nodeId))
     if (!node || node.deletedAt !== null) throw noSuchNode()

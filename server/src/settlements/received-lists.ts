@@ -8,13 +8,13 @@ import { BOOKS } from './books.ts'
 const LIST_EVERY_MS = 5_000
 const LIST_TIMEOUT_MS = 10_000
 const REFRESH_EVERY_MS = 15_000
-/** A node may store a payment a moment later than its time says. */
+/** A node may store a payment a moment after the time that it records for it. */
 const OVERLAP_MS = 5_000
-/** The first list begins before the oldest invoice was created, by a clock that may differ from the node's. */
+/** The first list begins this long before the oldest invoice was created, because our clock may differ from the node's. */
 const CLOCK_MARGIN_MS = 60_000
-/** A new node is kept until its invoices are marked in the store, which happens when they are due again. */
+/** A newly added node is kept until its invoices are marked in the store, which happens when they are due again. */
 const KEEP_MS = 30_000
-/** After a list that made no sense. */
+/** After an unusable list, no further list is requested for this long. */
 const UNUSABLE_MS = 600_000
 
 export type ReceivedListsDeps = {
@@ -28,7 +28,8 @@ type ListedNode = { fromMs: number; nextAtMs: number; keepUntilMs: number }
 
 /**
  * Asks a node with many open invoices for a list of what it has received, instead of asking about each of them every 15 s. A list can only
- * say that an invoice is paid. One that it misses, for example because the node's clock was set back, is asked about after its expiry.
+ * say that an invoice is paid. An invoice that it misses, for example because the node's clock was set back, is asked about individually
+ * after its expiry.
  */
 export class ReceivedLists {
   readonly #deps: ReceivedListsDeps
@@ -68,7 +69,7 @@ export class ReceivedLists {
     }
   }
 
-  /** The store knows which invoices depend on lists, also those that another process has left to them. */
+  /** The store records which invoices depend on lists, including those that another process has marked. */
   async #refresh(host: string): Promise<void> {
     const nowMs = performance.now()
     if (nowMs < this.#refreshAtMs) return

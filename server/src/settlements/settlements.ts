@@ -21,9 +21,9 @@ import { ReceivedLists } from './received-lists.ts'
 const SWEEP_MS = 1_000
 const ASK_TIMEOUT_MS = 10_000
 const ASKS_AT_ONCE = 8
-/** With more invoices due at once, the node is asked for lists from then on. */
+/** A node with more invoices due at once is asked for lists from then on. */
 const MOST_DUE_UNLISTED = 8
-/** Before a node stops. Invoices that were not checked in time are checked when the node is back. */
+/** For the check of open invoices before a node stops. Those that were not checked in time are checked when the node is running again. */
 const LAST_ASKS_MS = 5_000
 const LAST_ASK_TIMEOUT_MS = 2_000
 const LAST_ASKS = 1_000
@@ -34,8 +34,8 @@ const MOST_HINTS = 32
 const HINT_PAUSE_MS = 1_000
 
 /**
- * unknown: the node has no such invoice, for example because its data was lost. refused: it responded with something else. Neither means
- * that the invoice is unpaid.
+ * unknown: the node has no such invoice, for example because its data was lost. refused: the node responded with something else. Neither
+ * means that the invoice is unpaid.
  */
 export type SettlementAnswer = 'settled' | 'unpaid' | 'unknown' | 'refused' | 'unreachable'
 
@@ -50,9 +50,9 @@ export type SettlementsDeps = {
 }
 
 /**
- * Learns from nodes which invoices are settled. A node sends each event once, and only while we listen, so events are only hints that speed
- * things up. Only the node's answer to our own query counts, and the sweep, which asks about every open invoice, makes sure that nothing is
- * lost.
+ * Finds out from nodes which invoices are settled. A node sends each event once, and only while we listen, so events are only hints that
+ * speed things up. Only the node's answer to our own query counts, and the sweep, which asks about every open invoice, makes sure that
+ * nothing is lost.
  */
 export class Settlements {
   readonly #deps: SettlementsDeps
