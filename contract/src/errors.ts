@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { amountSat, named, text, timestamp } from './schemas.ts'
 
-/** Every error code, its status, and what it means. Within v1 codes are added and never removed (C1, C2). */
+/** Every error code, its status, and what it means. Within v1, codes may be added but are never removed (C1, C2). */
 export const ERRORS = {
   bad_request: [400, 'The body, a field, a header or a query parameter is invalid; `message` says which.'],
   invalid_payment_credential: [

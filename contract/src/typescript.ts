@@ -24,7 +24,7 @@ function collect(schema: TSchema | Schema | undefined, types: Map<string, Schema
   if (schema === undefined) return
   const { $id, items, anyOf = [], properties = {} } = schema as Schema
   for (const part of [items, ...anyOf, ...Object.values(properties)]) collect(part, types)
-  // A type for an empty body would not help anyone.
+  // An empty body needs no type.
   if ($id !== undefined && $id !== 'NoParams') types.set($id, schema as Schema)
 }
 

@@ -16,7 +16,7 @@ export type Config = {
   /** A sandbox on the developer's own machine, unreachable from outside. The defaults are permissive only in this case. */
   isLocal: boolean
   dataDir: string
-  /** Embedded: we run PostgreSQL ourselves below the data directory, and generate any missing secret there. */
+  /** Embedded: the service runs PostgreSQL itself, with its data in DATA_DIR, and generates any missing secret there. */
   store: { kind: 'embedded' } | { kind: 'server'; url: string }
   /** Undefined: limits are counted in memory with the embedded store, else in the database. */
   redisUrl: string | undefined
@@ -50,9 +50,9 @@ export type Config = {
     | undefined
   /** Who may sign up: anyone, only people with an invitation, or no one. */
   registration: 'open' | 'invite' | 'off'
-  /** The Unix users that nodes run as, one each. Undefined unless we are root and can switch users. */
+  /** The Unix users that nodes run as, one user per node. Undefined unless we are root and can switch users. */
   nodeUids: IdRange | undefined
-  /** Set only as root: the Unix user that runs the embedded PostgreSQL. */
+  /** The Unix user that runs the embedded PostgreSQL. Set only if the service runs as root. */
   postgresUser: UserIds | undefined
   maxNodesPerAccount: number
   maxNodes: number

@@ -1,7 +1,7 @@
 /**
  * The outcome for every state of a payment, of its delivery and of a release. In each table, the first row whose facts all hold decides.
- * The fast statements (`markPaidByProof`, `claimDelivery`) have the granting rows as their WHERE clause and refuse nothing themselves: whatever
- * they do not grant is decided here.
+ * The fast statements (`markPaidByProof`, `claimDelivery`) express the rows that grant as WHERE clauses, and refuse nothing themselves:
+ * whatever they do not grant is decided here.
  */
 type Table<F, O> = readonly (readonly [facts: Partial<F>, outcome: O])[]
 
@@ -66,7 +66,7 @@ export const DELIVERY_OUTCOMES: Table<DeliveryFacts, DeliveryOutcome> = [
   // A late retry must not reclaim a delivery that its own request has released.
   [{ hasReleased: true }, 'released_before'],
   [{ delivery: 'none' }, 'claim'],
-  // The response was lost: return the same claim, with its original hold.
+  // The request is repeated because its response was lost: return the same claim, with its original hold.
   [{ holder: 'this request' }, 'claim'],
   [{ delivery: 'held' }, 'in_progress'],
   [{ delivery: 'done' }, 'already_redeemed'],

@@ -199,7 +199,7 @@ export class Payments {
       ...filter,
       ...(cursor === undefined ? {} : { before: cursor }),
       ...(undelivered ? { delivery: 'none', isSettled: true } : {}),
-      // One extra row tells whether there is a next page.
+      // One extra row shows whether there is a next page.
       limit: limit + 1,
     })
     const payments = rows.slice(0, limit)

@@ -23,8 +23,8 @@ export type ListenerOptions = {
 export function createListener({ service, proxy, connectionTimeoutMs = CONNECTION_TIMEOUT_MS }: ListenerOptions): Server {
   /**
    * node:http reads `upgrade` to decide between the events 'upgrade' and 'request'. Only websockets of nodes are upgraded. A server may
-   * ignore any other upgrade, and must here: Java's client asks for HTTP/2 with the first request of each connection. Node 22.21 and
-   * later have the option `shouldUpgradeCallback` for this.
+   * ignore any other upgrade, and must do so here: Java's client asks for HTTP/2 with the first request of each connection. Node.js 22.21
+   * and later have the option `shouldUpgradeCallback` for this.
    */
   class Request extends IncomingMessage {
     declare asksForUpgrade: boolean | null

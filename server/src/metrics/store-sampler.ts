@@ -16,8 +16,8 @@ type Sample = {
 }
 
 /**
- * Sets the gauges whose values are read at each scrape, not counted. While the store is down, they are missing: old values would look
- * current.
+ * Sets the gauges whose values are read at each scrape, not counted. While the store is down, those read from it are missing: old values
+ * would look current.
  */
 export class StoreSampler {
   readonly #sql: Database

@@ -6,8 +6,8 @@ import { dashboardContext, webhookContext } from './material.ts'
 import type { Address, AddressOf } from './runtime.ts'
 
 /**
- * How requests talk to a node: with the password selected by its owner's `accessMode`. Neither the other password nor the seed can be
- * opened here.
+ * How requests access a node: with the password selected by its owner's `accessMode`. Neither the other password nor the seed can be opened
+ * here.
  */
 export type NodeAccess = {
   accountId: string

@@ -24,7 +24,7 @@ function privateKeyAt(seed: Buffer, path: number[]): Buffer {
     index.writeUInt32BE(HARDENED + step)
     const tweak = split(hmac(chainCode, Buffer.concat([Buffer.of(0), key, index])))
     const sum = numberOf(tweak.key) + numberOf(key)
-    // Happens for one seed in 2^127. Another seed works.
+    // Happens for about one seed in 2^127. Another seed works.
     if (numberOf(tweak.key) >= CURVE_ORDER || sum % CURVE_ORDER === 0n) throw new Error('this seed has no key at that path')
     key = Buffer.from((sum % CURVE_ORDER).toString(16).padStart(64, '0'), 'hex')
     chainCode = tweak.chainCode

@@ -248,7 +248,7 @@ export class Nodes {
     })
   }
 
-  /** For operators: restores a deleted node, as stopped. */
+  /** For operators: restores a deleted node, which is then stopped. */
   async undelete(id: string): Promise<NodeView> {
     const { sql, config } = this.#deps
     const row = isId('node', id) && (await undeleteNode(sql, id, config.retentionDays))

@@ -162,7 +162,7 @@ export class Reconciler {
         return { history, ends }
       case 'start': {
         const isOther = history.version !== null && !sameVersion(history.version, node.desiredVersion)
-        // A new version may change the data irreversibly, so copy what the current version left first.
+        // A new version may change the data irreversibly, so copy the data of the current version first.
         if (isOther && history.version && !(await runtime.keepCopy(specOf(node), history.version))) {
           if (isOverdue(factsOf(node), history, this.#deps.deadlines, node.nowMs))
             throw new CannotStart('the copy of its data was not finished in time')

@@ -32,8 +32,8 @@ const START_TIMEOUT_MS = 30_000
 const STABLE_MS = 10_000
 const STOP_TIMEOUT_MS = 10_000
 /**
- * Passed on the command line, so that they also apply to existing clusters. Terse, because error details quote rows, and rows contain email
- * addresses.
+ * Passed on the command line, so that they also apply to existing clusters. Errors are logged tersely, because their details quote rows,
+ * and rows contain email addresses.
  */
 const SETTINGS = [
   'listen_addresses=',

@@ -6,9 +6,9 @@ import type { UserIds } from './linux.ts'
 
 /**
  * Works on directories whose contents belong to another user, who may replace any part of a path while we walk it. So each directory is
- * opened once, without following links, and its entries are reached through the open descriptor. Only the top-level path is trusted: it is
- * in a directory of ours. Entries owned by a third user are left alone: a hard link to someone else's file must not be copied or given
- * away.
+ * opened once, without following links, and its entries are reached through the open descriptor. Only the top-level path is trusted,
+ * because it is in a directory that belongs to us. Entries owned by a third user are left alone: a hard link to someone else's file must
+ * not be copied or given away.
  */
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY

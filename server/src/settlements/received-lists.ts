@@ -46,7 +46,7 @@ export class ReceivedLists {
     return [...this.#nodes.keys()]
   }
 
-  /** Lists the node from now on, back to the time its oldest invoice was created. */
+  /** Requests lists from the node from now on, beginning at the time when its oldest invoice was created. */
   add(nodeId: string, oldestMs: number): void {
     const nowMs = performance.now()
     if ((this.#unusableUntilMs.get(nodeId) ?? 0) > nowMs) return
@@ -56,7 +56,7 @@ export class ReceivedLists {
     else this.#nodes.set(nodeId, { fromMs: oldestMs - CLOCK_MARGIN_MS, nextAtMs: 0, keepUntilMs: nowMs + KEEP_MS })
   }
 
-  /** Starts the lists that are due. */
+  /** Requests the lists that are due. */
   async sweep(host: string): Promise<void> {
     await this.#refresh(host)
     for (const [nodeId, node] of this.#nodes) {
@@ -96,7 +96,7 @@ export class ReceivedLists {
       newestMs = Math.max(newestMs, ...page.payments.map(({ completedAtMs }) => completedAtMs))
       if (page.isLastPage) break
     }
-    // A time in the future would hide what is received until then.
+    // A time in the future would hide payments that are received before it.
     node.fromMs = Math.max(node.fromMs, Math.min(newestMs, startedMs) - OVERLAP_MS)
   }
 

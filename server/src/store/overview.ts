@@ -60,8 +60,8 @@ export async function receivedLately(sql: Sql, accountId: string): Promise<Overv
 
 /**
  * An id begins with its creation time, so the payments issued in these days are one range of ids, which an index-only scan can count. So
- * are the paid ones: a challenge lives for minutes, so nothing is settled a day after its creation. Challenges that were removed since were
- * counted by the hour.
+ * are the paid ones: a challenge lives for minutes, so nothing is settled a day after its creation. Challenges that have been removed since
+ * are included in hourly counts.
  */
 export async function funnelOf(sql: Sql, accountId: string): Promise<OverviewRow['funnel']> {
   const sinceDays = (days: number): string => newId('pay', Date.now() - days * DAY * 1000)

@@ -26,8 +26,8 @@ const CACHE_SIZE = 10_000
 const RECORD_USE_MS = 10_000
 
 /**
- * Authenticates API keys, with a cache of at most 5 s. A key revoked by another replica stops working within that time, even if the
- * notification is lost.
+ * Authenticates API keys, and caches the results for at most 5 s. A key revoked by another replica stops working within that time, even if
+ * the notification is lost.
  */
 export class Keys {
   readonly #sql: Database

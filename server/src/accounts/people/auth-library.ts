@@ -61,7 +61,7 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
       appName: 'Boltyard',
       baseURL: origin,
       basePath: BASE_PATH,
-      // Set both: without the list, the library would prefer one from the environment.
+      // Both are set: without `secrets`, the library would prefer a list from the environment.
       secret,
       secrets: [{ version: 1, value: secret }],
       database: peopleAdapter(database, sql, noteFault),
@@ -125,7 +125,7 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
       },
       plugins: [
         passkey({
-          // Browsers do not accept an IP address here. On the developer's own machine, the dashboard is also at localhost.
+          // Browsers do not accept an IP address here. On the developer's own machine, the dashboard is also available at localhost.
           rpID: isLoopback(hostname) ? 'localhost' : hostname,
           rpName: 'Boltyard',
           schema: {

@@ -28,8 +28,8 @@ const hashOf = (token: string): Buffer => createHash('sha256').update(token).dig
 const noSuchLink = (): Problem => new Problem('not_found', 'This link is invalid or has expired. Ask for a new one.')
 
 /**
- * Access without a password: after the first start, with an invitation, or after forgetting the password (we send no mail). The token has
- * 256 random bits and is in the fragment of the URL, which browsers do not send, so it reaches no log. We store only its hash.
+ * Links give access without a password: after the first start, with an invitation, or after forgetting the password (we send no mail). The
+ * token has 256 random bits and is in the fragment of the URL, which browsers do not send, so it reaches no log. We store only its hash.
  */
 export class Links {
   readonly #sql: Sql

@@ -64,7 +64,7 @@ export class AuthRefusal extends Error {
 
 const LONGEST_NAME = 100
 const LONGEST_USER_AGENT = 500
-/** Half of Node's thread pool: a burst of sign-ins must not block file access and name resolution. */
+/** Half of the Node.js thread pool: a burst of sign-ins must not block file access and name resolution. */
 const MAX_HASHES_AT_ONCE = 2
 /** About one second of work. */
 const MAX_WAITING_HASHES = 20
@@ -209,7 +209,7 @@ export class SignIn {
     return { user: { id: userId, email, name }, cookies }
   }
 
-  /** Also ends all other sessions of the person. */
+  /** Also ends all sessions of the person. */
   async replacePassword(tx: Sql, client: Client, personId: string, passwordHash: string): Promise<void> {
     await this.#call(tx, client, async ({ people }) => {
       await people.updatePassword(personId, passwordHash)

@@ -56,7 +56,7 @@ function numberIn(cursor: string | undefined): number | undefined {
   return Number(cursor)
 }
 
-/** One extra row tells whether there is a next page. */
+/** One extra row shows whether there is a next page. */
 function paged<N extends string, R extends { id: number }>(name: N, rows: R[]): Record<N, R[]> & { nextCursor: string | null } {
   const page = rows.slice(0, PAGE)
   const nextCursor = rows.length > PAGE ? String(page.at(-1)?.id) : null

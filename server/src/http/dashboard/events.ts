@@ -50,11 +50,11 @@ export class EventStreams {
     const check = (): void => {
       isSignedIn().then(
         (isOpen) => isOpen || stream.end(),
-        // While the store is down, we cannot tell, and must not make the page ask the user to sign in again.
+        // While the store is down, it is unknown whether the session is open, and the page must not ask the user to sign in again.
         () => undefined,
       )
     }
-    // Watch before the page learns that it is listening, so that it misses no change after that.
+    // Start watching before the page gets a response, so that it misses no change after that.
     const leave = await this.#changes.watch(accountId, (changed) => {
       write(stream, `event: changed\ndata: ${JSON.stringify(changed)}\n\n`)
       // Signing out, here or elsewhere, creates an activity entry, so the session may have ended.

@@ -87,7 +87,7 @@ export function signInRoutes(deps: RouteDeps) {
       const { body, cookies } = await send(request, client, call)
       return welcome(reply, client, { ...userView(body), cookies })
     }
-    /** C44: a password attempt is counted before it is tried, and only a wrong one stays counted. */
+    /** C44: a password attempt is counted before it is tried, and stays counted only if the password is wrong. */
     const guess = async <T>(request: FastifyRequest, attempt: Attempt, work: () => Promise<T>): Promise<T> => {
       let result: T
       try {

@@ -18,7 +18,7 @@ const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 /** Unlike the response to a missing API key, this one does not ask for a Bearer token. */
 export const signedOut = (): Problem => new Problem('unauthorized', 'Sign in first.')
 
-/** An allow-list: only these fields of a request reach the sign-in, never a proxy's header or another cookie. */
+/** An allow-list: only these fields of a request reach the sign-in library, never a proxy's header. */
 export function clientOf(request: FastifyRequest, reply?: FastifyReply): Client {
   const { cookie, origin, 'user-agent': userAgent } = request.headers
   return { address: request.ip, cookie, origin, userAgent, signal: reply && closedSignal(reply) }

@@ -57,7 +57,7 @@ export function headersTowardsNode(request: IncomingMessage, { host, port }: Nod
   return ['Host', `${isIPv6(host) ? `[${host}]` : host}:${port}`, ...kept.flat(), ...framing]
 }
 
-/** From the parsed headers, never from the raw ones: two parsers of one message must not disagree about where it ends. */
+/** Uses the parsed headers, never the raw ones: two parsers of one message must not disagree about where it ends. */
 function framingOf({ method = '', headers }: IncomingMessage): string[] {
   if (headers['transfer-encoding'] !== undefined) return ['Transfer-Encoding', 'chunked']
   if (headers['content-length'] !== undefined) return ['Content-Length', headers['content-length']]

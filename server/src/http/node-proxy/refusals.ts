@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Problem } from '../../problems.ts'
 import { pairs } from './headers.ts'
 
-/** What is refused before a node or the store is involved. */
+/** Requests that are refused before a node or the store is involved. */
 
 /**
  * A server in front of us may disagree about where such a request ends, so that the rest of it could pass for another client's request.

@@ -96,7 +96,7 @@ export async function findIncoming(
   if (found.paymentHash !== paymentHash || typeof found.isPaid !== 'boolean')
     return { answer: 'refused', why: 'the answer is not this payment' }
   if (!found.isPaid) return { answer: 'incoming', isPaid: false, completedAtMs: undefined }
-  // The time goes into a receipt, and a receipt never changes.
+  // The time goes into a receipt, and a receipt never changes, so the time must be valid.
   if (!isTimeMs(found.completedAt)) return { answer: 'refused', why: 'the payment is paid but has no valid time' }
   return { answer: 'incoming', isPaid: true, completedAtMs: found.completedAt }
 }
@@ -156,7 +156,7 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
 }
 
 function measure({ path }: Call, reply: Reply, startedAtMs: number): void {
-  // Only the first two segments: a third one is a payment hash.
+  // Only the first two segments: a third one is a payment hash, which must not become a label.
   const [, first = '', second] = path.split('?')[0]?.split('/') ?? []
   const result = typeof reply === 'string' ? reply.toLowerCase().replaceAll(' ', '_') : statusClass(reply.status)
   const seconds = (performance.now() - startedAtMs) / 1000

@@ -96,7 +96,7 @@ export async function findOutgoingPayment(
   return found(address, password, `/payments/outgoingbyhash/${paymentHash}`, paymentHash, timeoutMs, outgoingIn)
 }
 
-/** Sent exactly once, on a connection of its own: node:http sends a request again if a reused connection was just being closed. */
+/** Sent exactly once, on a connection of its own: `ask` repeats a request if a reused connection was just being closed. */
 export async function payInvoice(
   address: NodeAddress,
   password: string,

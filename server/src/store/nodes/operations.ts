@@ -16,7 +16,7 @@ export type Ask = {
 }
 
 /**
- * Exactly one of any number of callers gets the operation, and only from a state that allows it: both conditions are in the WHERE clause.
+ * Exactly one of any number of callers begins the operation, and only from a state that allows it: both conditions are in the WHERE clause.
  * Once this commits, the intent is durable, and the operation completes even if this process dies.
  */
 export async function beginOperation(sql: Sql, accountId: string, id: string, ask: Ask): Promise<NodeRow | undefined> {

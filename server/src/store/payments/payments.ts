@@ -41,8 +41,8 @@ export type Terms = { nodeId: string; amountSat: number; description: string; re
 export type DeliveryState = 'none' | 'held' | 'done'
 
 /**
- * Everything a validation needs, with the database's time, in one statement. Its text is fixed, because building it takes longer than
- * sending it.
+ * Everything a validation needs, with the database's time, in one statement. The text of the statement is fixed, because building it takes
+ * longer than sending it.
  */
 export type PaymentRow = Terms & {
   id: string
@@ -191,7 +191,7 @@ export async function markPaidByProof(
   return row && { id, protocol: 'mpp', ...row }
 }
 
-/** The same for a payment whose credential was verified on the slow path. */
+/** Marks a payment paid whose credential was verified on the slow path. */
 export async function markPaid(sql: Sql, id: string, actor: string): Promise<void> {
   await sql`
     INSERT INTO paid_payments (account_id, id, actor)

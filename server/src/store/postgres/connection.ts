@@ -18,7 +18,7 @@ const types: pg.CustomTypesConfig = {
     oid === INT8 && format !== 'binary' ? parseInteger : pg.types.getTypeParser(oid, format),
 }
 
-/** A connection that knows whether it has been lost. */
+/** A connection that records whether it has been lost. */
 export class Connection extends pg.Client {
   #isLost = false
 

@@ -14,7 +14,7 @@ export type PoolUse = { busy: number; idle: number; max: number; waiting: number
 
 /**
  * Each connection runs one statement at a time, and others wait. A statement queued behind one that waits for a lock would wait for that
- * lock too, even if it belongs to the request that holds it.
+ * lock too, even if the statement belongs to the request that holds the lock.
  */
 export class Pool {
   readonly #pool: pg.Pool

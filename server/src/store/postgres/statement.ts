@@ -102,7 +102,7 @@ const leavesTextAlone = (parameter: Parameter): boolean =>
   !(parameter instanceof Statement || parameter instanceof Identifier || parameter instanceof Json)
 
 function toValue(parameter: Parameter): unknown {
-  // The driver would send null, and a forgotten condition would silently match nothing.
+  // The driver would send null, and a condition with a forgotten value would silently match nothing.
   if (parameter === undefined) throw new TypeError('a parameter of a statement is undefined')
   return parameter instanceof Json ? parameter.text : parameter
 }
