@@ -50,7 +50,7 @@ const SERVER: Arrows = {
 
 /** Pure files import only other pure files. */
 const PURE: Arrows = {
-  // From the store only types: what it keeps for the state machine.
+  // Imports only types from the store: the state that it keeps for the state machine.
   'server/src/nodes/node.ts': ['server/src/store/nodes/node-state.ts', 'server/src/platform/versions.ts'],
   'server/src/store/nodes/node-state.ts': [],
   'server/src/platform/ids.ts': [],

@@ -8,7 +8,9 @@ export type Asked<C extends Command = Command> =
   | { what: 'help'; topic: string; isMistake: boolean }
   | ({ what: 'command' } & Invocation<C>)
 
-/** An API key (`byk_`), a customer's credential (a scheme and one token; a challenge has parameters), or a node's password (64 hex digits). */
+/**
+ * An API key (`byk_`), a customer's credential (a scheme and one token; a challenge has parameters), or a node's password (64 hex digits).
+ */
 const SECRETS = [/byk_[0-9A-Za-z]{20,}/, /^(L402|LSAT|Payment) +[^" ]{20,}$/i, /^(--[a-z-]+=)?[0-9a-fA-F]{64}$/]
 
 /**
@@ -72,7 +74,10 @@ function withoutCommand(
 const isGlobal = (word: string): boolean =>
   word === '-h' || VERSION_FLAGS.includes(word) || word.replace(/^--|=.*$/gs, '') in GLOBAL_OPTIONS
 
-/** The words that are neither options nor option values. An option takes the same kind of value in every command, so this works before the command is known. */
+/**
+ * The words that are neither options nor option values. An option takes the same kind of value in every command, so this works before the
+ * command is known.
+ */
 function wordsOf(argv: string[], commands: Command[]): string[] {
   const options = Object.assign({}, GLOBAL_OPTIONS, ...commands.map((command) => command.options)) as Record<string, Option>
   const words: string[] = []

@@ -157,7 +157,9 @@ export class Call {
   }
 }
 
-/** Whether the service itself responded. A 502 from a proxy in front of it says nothing; the service puts a request id on every response. */
+/**
+ * Whether the service itself responded. A 502 from a proxy in front of it says nothing; the service puts a request id on every response.
+ */
 const isAnswer = ({ status, headers }: Response): boolean => status < 500 || (status === 502 && headers.has('x-request-id'))
 
 export type RunnableCommand = Command & {

@@ -27,8 +27,8 @@ const SIGNATURE_WORDS = 104
 const DEFAULT_EXPIRY_SECONDS = 3_600
 
 /**
- * Undefined unless every decoder would read the invoice the same way. If decoders differ (a repeated field, a hash of unusual length, both a
- * description and its hash), the payer's wallet might pay something other than what is read here.
+ * Undefined unless every decoder would read the invoice the same way. If decoders differ (a repeated field, a hash of unusual length, both
+ * a description and its hash), the payer's wallet might pay something other than what is read here.
  *
  * The signature is not verified: the payment hash decides what is paid, and recovering the key would cost more than everything else in
  * creating a payment.

@@ -8,7 +8,7 @@ const { Buffer: nodeBuffer } = globalThis as { Buffer?: NodeBuffer }
 /** Both alphabets, with or without padding. Checked first, because Node's decoder silently skips invalid characters. */
 const BASE64 = /^([A-Za-z0-9+/_-]*)={0,2}$/
 
-/** Undefined if it is not base64. */
+/** Undefined if the text is not base64. */
 export function fromBase64(text: string): Uint8Array | undefined {
   const digits = BASE64.exec(text)?.[1]
   // A single leftover character has six bits, less than a byte. Decoders drop it silently, so any character would be accepted there.
@@ -53,7 +53,7 @@ export const utf8Of = (text: string): Uint8Array => encoder.encode(text)
 /** Rejects invalid bytes and keeps a byte order mark: otherwise different bytes would decode to the same text. */
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Undefined if it is not UTF-8. */
+/** Undefined if the bytes are not UTF-8. */
 export function textOf(bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes)
@@ -62,7 +62,10 @@ export function textOf(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Undefined if it is not base64 of a UTF-8 JSON object. The parser's error is dropped, because it quotes the text, which may contain a preimage. */
+/**
+ * Undefined if the text is not base64 of a UTF-8 JSON object. The parser's error is dropped, because it quotes the text, which may contain
+ * a preimage.
+ */
 export function jsonObjectIn(base64: string): Record<string, unknown> | undefined {
   const bytes = fromBase64(base64)
   const text = bytes && textOf(bytes)
@@ -91,7 +94,7 @@ export function toHexPortably(bytes: Uint8Array): string {
   return text
 }
 
-/** The caller has checked that these are an even number of hex digits. */
+/** The caller must have checked that these are an even number of hex digits. */
 export function fromHex(digits: string): Uint8Array {
   return nodeBuffer ? nodeBuffer.from(digits, 'hex') : fromHexPortably(digits)
 }

@@ -1,6 +1,6 @@
 /**
- * Canonical JSON (RFC 8785): one text per value. Numbers are formatted by JSON.stringify, as the RFC requires. Throws a TypeError for values
- * that JSON cannot express.
+ * Canonical JSON (RFC 8785): one text per value. Numbers are formatted by JSON.stringify, as the RFC requires. Throws a TypeError for
+ * values that JSON cannot express.
  */
 export function jcs(value: unknown): string {
   if (typeof value === 'string') {

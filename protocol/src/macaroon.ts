@@ -2,8 +2,8 @@ import { concat, utf8Of } from './bytes.ts'
 import type { Primitives } from './primitives.ts'
 
 /**
- * Macaroons in libmacaroons format version 2, with first-party caveats only. Two descriptions of this format disagree: one leaves out the key
- * derivation and swaps the tags. This code follows go-macaroon and libmacaroons, which every client can read.
+ * Macaroons in libmacaroons format version 2, with first-party caveats only. Two descriptions of this format disagree: one leaves out the
+ * key derivation and swaps the tags. This code follows go-macaroon and libmacaroons, which every client can read.
  */
 export type Macaroon = { identifier: Uint8Array; caveats: Uint8Array[]; signature: Uint8Array }
 

@@ -55,7 +55,7 @@ export function challengeId({ hmacSha256 }: Primitives, key: Uint8Array, slots: 
   return toBase64Url(hmacSha256(key, `${realm}|${method}|${intent}|${request}|${expires}|${digest}|${opaque}`))
 }
 
-/** The beginning of the header with this id. The id depends on all other parameters, so it is unique. */
+/** The beginning of the header with this id. It identifies the header, because the id depends on all other parameters. */
 export function headerBeginningOf(id: string): string {
   return `Payment id="${id}"`
 }
@@ -112,9 +112,9 @@ export function claimIn(primitives: Primitives, key: Uint8Array, { challenge, pr
 }
 
 /**
- * Undefined if the credential matches this payment in every byte. The HMAC alone is not enough: a valid credential of another payment passes
- * it. The stored challenge alone is not enough either: anyone who can write to the database could issue challenges. The caller must check
- * settlement, expiry and state.
+ * Undefined if the credential matches this payment in every byte. The HMAC alone is not enough: a valid credential of another payment
+ * passes it. The stored challenge alone is not enough either: anyone who can write to the database could issue challenges. The caller must
+ * check settlement, expiry and state.
  */
 export function judgeMpp(
   { isEqual }: Primitives,

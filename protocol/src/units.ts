@@ -6,7 +6,7 @@ export const satFromMsat = (amountMsat: number): number => Math.ceil(amountMsat 
 /** BOLT 11's units in tenths of a millisatoshi, the smallest unit. */
 const TENTHS_OF_MSAT: Record<string, bigint> = { '': 10n ** 12n, m: 10n ** 9n, u: 10n ** 6n, n: 10n ** 3n, p: 1n }
 
-/** Undefined if it is a fraction of a millisatoshi, or too large for an exact number. */
+/** Undefined if the amount has a fraction of a millisatoshi, or is too large for an exact number. */
 export function msatFromBolt11(digits: string, unit: string): number | undefined {
   const tenths = BigInt(digits) * (TENTHS_OF_MSAT[unit] ?? 0n)
   if (tenths % 10n !== 0n || tenths / 10n > BigInt(Number.MAX_SAFE_INTEGER)) return undefined

@@ -8,7 +8,7 @@ const QUOTED = /"((?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\uffff]|\\[\t \x21-\x7e\x80-
 const BLANKS = /[ \t]*/y
 const COMMAS = /[ \t]*(?:,[ \t]*)*/y
 
-/** Undefined if it is not a valid list. A partial result is not used, because text after an error is ambiguous. */
+/** Undefined if the header is not a valid list. A partial result is not used, because text after an error is ambiguous. */
 export function readChallenges(header: string): Challenge[] | undefined {
   const text = new Reader(header)
   const challenges: Challenge[] = []

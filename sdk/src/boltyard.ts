@@ -6,9 +6,9 @@ import { type CallOptions, Transport } from './transport.ts'
 import type { ApiKey } from './types.ts'
 
 export type BoltyardOptions = {
-  /** Defaults to `SERVICE_API_KEY` or `BOLTYARD_API_KEY`. */
+  /** Defaults to the environment variable `SERVICE_API_KEY` or `BOLTYARD_API_KEY`. */
   apiKey?: string | undefined
-  /** Defaults to `SERVICE_BASE_URL` or `BOLTYARD_BASE_URL`, otherwise to a service on this machine. */
+  /** Defaults to the environment variable `SERVICE_BASE_URL` or `BOLTYARD_BASE_URL`, otherwise to a service on this machine. */
   baseUrl?: string | undefined
   /** Replaces the default HTTP client, which is `node:http` on Node and the global `fetch` elsewhere. */
   fetch?: typeof fetch | undefined

@@ -53,7 +53,9 @@ export class BadRequestError extends BoltyardError {
 /** 400: the credential does not prove this payment. */
 export class CredentialError extends BadRequestError {
   static override readonly [KIND]: string = 'CredentialError'
-  /** True if the credential is correct but the node has not received the money yet. Retry shortly, and do not ask the customer to pay again. */
+  /**
+   * True if the credential is correct but the node has not received the money yet. Retry shortly, and do not ask the customer to pay again.
+   */
   get notSettled(): boolean {
     return this.details.reason === 'not_settled'
   }

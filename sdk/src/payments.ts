@@ -53,7 +53,9 @@ export class Payments {
     return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/validate`, body })
   }
 
-  /** Validates the credential and claims the delivery. After a lost response it retries with the same request id, so it claims only once. */
+  /**
+   * Validates the credential and claims the delivery. After a lost response it retries with the same request id, so it claims only once.
+   */
   redeem(id: string, params: RedeemPaymentParams, options: CallOptions = {}): Promise<RedeemedPayment> {
     const body = { ...params, requestId: params.requestId ?? crypto.randomUUID() }
     return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/redeem`, body })

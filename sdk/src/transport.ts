@@ -30,8 +30,8 @@ export type Call = CallOptions & {
   body?: unknown
   idempotencyKey?: string | undefined
   /**
-   * What to do if the outcome is unknown. `repeat`: the request is safe to repeat. `give up`: throw UncertainOutcomeError. A function checks
-   * the outcome: its result is the response, and if it returns undefined, the call is repeated.
+   * What to do if the outcome is unknown. `repeat`: the request is safe to repeat. `give up`: throw UncertainOutcomeError. A function
+   * checks the outcome: its result is the response, and if it returns undefined, the call is repeated.
    */
   whenUncertain?: 'repeat' | 'give up' | (() => Promise<unknown>)
 }

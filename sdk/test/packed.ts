@@ -8,8 +8,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const isSource = (path: string): boolean => !/\/(dist|node_modules|test|types-[^/]+)$/.test(path)
 
 /**
- * Runs `npm pack` in an unbuilt copy, as after `git clone && npm ci`. A copy, because the build empties `dist`, which other tests use at the
- * same time. The copy is created in `into`, next to the tarball. Returns the tarball's path.
+ * Runs `npm pack` in an unbuilt copy, as after `git clone && npm ci`. A copy, because the build empties `dist`, which other tests use at
+ * the same time. The copy is created in `into`, next to the tarball. Returns the tarball's path.
  */
 export function pack(room: 'sdk' | 'cli', into: string): string {
   const clone = join(into, `clone-${room}`)

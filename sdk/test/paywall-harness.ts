@@ -12,8 +12,8 @@ import { Wire } from './wire.ts'
 export const PATIENCE_MS = 120_000
 
 /**
- * Paywalls retry until the gateway knows the outcome of each delivery, and complain on stderr. If the service stopped first, they would do
- * so while later test files run in this process.
+ * Paywalls retry until the gateway knows the outcome of each delivery, and print warnings. If the service stopped first, they would do so
+ * while later test files run in this process.
  */
 const servers = new Set<Server>()
 afterAll(async () => {

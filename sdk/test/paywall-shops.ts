@@ -32,9 +32,9 @@ export type Shop = {
 }
 export type ShopOptions = PaywallOptions<any>
 /**
- * GET /jokes/:id: a joke. /broken: the handler throws. /public: the handler allows shared caches. /missing: 404. /slow: a response after some
- * work. /broken-off: half a response, some work, then the shop aborts it. /released, /delivered: the handler decides itself, and responds with
- * the opposite.
+ * GET /jokes/:id: a joke. /broken: the handler throws. /public: the handler allows shared caches. /missing: 404. /slow: a response after
+ * some work. /broken-off: half a response, some work, then the shop aborts it. /released, /delivered: the handler decides itself, and
+ * responds with the opposite.
  */
 export type Opening = (options: ShopOptions) => Promise<Shop>
 

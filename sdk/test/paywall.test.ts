@@ -42,7 +42,7 @@ describe('one payment, one delivery', () => {
     const credential = await market.buy(url)
     const answers = await Promise.all(Array.from({ length: 20 }, () => present(url, credential)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
-    // The others arrived during or after its response.
+    // The others arrived during or after that response.
     expect(answers.filter(({ status }) => status === 409 || status === 402)).toHaveLength(19)
     for (const answer of answers) if (answer.status === 409) expect(challengesIn(answer)).toEqual([])
     expect(shop.delivered).toBe(1)
@@ -281,7 +281,7 @@ describe('in front of a whole site', () => {
     const answer = await present(`${site}/paid/one`, credential)
     expect([answer.status, await answer.json()]).toEqual([200, description])
 
-    // Longer than a description may be, and different only in the last letter.
+    // These paths are longer than a description may be, and differ only in the last letter.
     const long = `${site}/paid/${'x'.repeat(2_000)}`
     const paid = await market.buy(`${long}a`)
     expect((await present(`${long}b`, paid)).status).toBe(402)

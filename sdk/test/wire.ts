@@ -6,8 +6,8 @@ import { afterAll } from 'vitest'
 /** A request that was seen on the wire. Retries have the same body. */
 export type Seen = { method: string; path: string; idempotencyKey: string | undefined; body: string; atMs: number }
 /**
- * What happens to one request in transit. `lose answer`: the service handles it, but the response is lost. `cut`: it never arrives. `swallow`:
- * it never arrives, and the connection stays open. Otherwise, a response from a proxy.
+ * What happens to one request in transit. `lose answer`: the service handles it, but the response is lost. `cut`: it never arrives.
+ * `swallow`: it never arrives, and the connection stays open. Otherwise, a response from a proxy.
  */
 export type Fault =
   | 'pass'

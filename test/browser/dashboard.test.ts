@@ -56,7 +56,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     expect(secrets['Recovery words']?.split(' ')).toHaveLength(12)
     await closeSecrets(storing)
 
-    // Becomes ready without a reload, which a marker in the page would not survive.
+    // The node becomes ready without a reload, which a marker in the page would not survive.
     await page.evaluate('window.mark = 1')
     await heading(page, 'shop Ready').waitFor()
     expect(await page.evaluate('window.mark')).toBe(1)
@@ -116,7 +116,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
     await untilText(page.getByRole('region', { name: /^Your server redeems/ }), '"resource": "GET /report"')
     await untilText(page.getByTestId('held'), 'On shop: 100 sat before, 350 sat now')
 
-    // In the list and in the chart.
+    // The payments are in the list and in the chart.
     await page.getByRole('tab', { name: 'Payments' }).click()
     await untilText(page.getByRole('row', { name: /One photo/ }), /Delivered 250 sat MPP shop/)
     await untilText(page.getByRole('row', { name: /One report/ }), /Delivered 100 sat L402 shop/)

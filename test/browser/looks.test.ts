@@ -38,7 +38,7 @@ const CLIPPED = `[...document.querySelectorAll('main *, [role=dialog] *')].filte
   return hides && textOverflow !== 'ellipsis' && element.clientWidth > 1 && element.scrollWidth > element.clientWidth + 2
 }).map((element) => element.tagName + '.' + element.className + ' ' + element.scrollWidth + ' > ' + element.clientWidth)`
 
-/** Words in too narrow columns, lists that scroll sideways, and times that wrap. */
+/** Words in columns that are too narrow, lists that scroll sideways, and times that wrap. */
 const CRAMPED = `[...document.querySelectorAll('main *')].filter((element) => {
   const text = [...element.childNodes].filter(({ nodeType }) => nodeType === 3).map(({ data }) => data.trim()).join('')
   const { width, height } = element.getBoundingClientRect()

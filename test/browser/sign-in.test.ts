@@ -247,7 +247,7 @@ inBrowser('signing in to the dashboard', () => {
     await page.getByLabel('Current password').fill(PASSWORD)
     await page.getByRole('button', { name: 'Change password' }).click()
     await page.getByText('Password changed.').waitFor()
-    // The other page shows this without a click.
+    // The other browser goes to the sign-in page without a click.
     await heading(elsewhere, 'Sign in').waitFor()
 
     await page.getByRole('button', { name: 'Sign out everywhere…' }).click()

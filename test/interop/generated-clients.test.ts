@@ -52,7 +52,7 @@ function expectSale(output: string, name: string): void {
 }
 
 generatedBy('openapi-typescript', bin('openapi-typescript'), () => {
-  test('D11: a program over its types compiles, creates a node and a payment, and reads an error', async () => {
+  test('D11: a program that uses its types compiles, creates a node and a payment, and reads an error', async () => {
     await run(bin('openapi-typescript'), [join(dist, 'openapi.json'), '--output', join(dist, 'schema.d.ts')])
     await run(bin('tsc'), [])
     expectSale(await run(join(root, 'node_modules/.bin/tsx'), ['client.ts'], env), 'TypeScript')
@@ -60,7 +60,7 @@ generatedBy('openapi-typescript', bin('openapi-typescript'), () => {
 })
 
 generatedBy('openapi-python-client', python, () => {
-  test('D11: a program over its package creates a node and a payment, and reads an error', async () => {
+  test('D11: a program that uses its package creates a node and a payment, and reads an error', async () => {
     const output = join(dist, 'boltyard_client')
     const args = ['generate', '--path', join(dist, 'openapi.json'), '--meta', 'none', '--output-path', output]
     // The generator formats its output with a program that must be on the PATH. It prints no warning if it understood the whole document.

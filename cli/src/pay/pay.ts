@@ -92,7 +92,7 @@ async function payFor(call: Call, offer: Offer, wallet: Wallet, kept: SavedPurch
   }
 }
 
-/** These failures are certain not to have paid; for all others, the outcome is unknown. */
+/** After these failures, it is certain that nothing was paid. After all others, the outcome is unknown. */
 const NOTHING_PAID = new Set(['node_unreachable', 'node_password', 'payment_refused', 'payment_failed', 'payment_unsent'])
 
 /** If nothing was paid, the file is not needed. Otherwise the error says how to continue. */

@@ -25,7 +25,10 @@ type PaymentState =
   | { is: 'refused' }
   | { is: 'unknown' }
 
-/** The paying node, through phoenixd's API. Two things prevent double payments: a node pays a payment hash only once, and we ask it before deciding. */
+/**
+ * The paying node, through phoenixd's API. Two things prevent double payments: a node pays a payment hash only once, and we ask it before
+ * deciding.
+ */
 export class Wallet {
   readonly url: string
   readonly #password: string

@@ -58,7 +58,7 @@ export async function addPasskey(name: string): Promise<void> {
   await api.post(`${AUTH}/passkey/verify-registration`, { response, name }, own)
 }
 
-/** Browser error messages quote specifications. Nearly always, the person pressed Cancel or waited too long. */
+/** Replaces the browser's errors, which quote specifications. Nearly always, the person pressed Cancel or waited too long. */
 async function ceremony<T>(act: () => Promise<T>): Promise<T> {
   try {
     return await act()

@@ -77,7 +77,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The sign-in library puts code and message at the top level. */
+/** Errors of the sign-in library have their code and message at the top level, not below `error`. */
 function errorOf(response: Response, answer: unknown): ApiError {
   const body = (answer ?? {}) as Partial<ErrorBody> & { code?: string; message?: string }
   const { code, message, requestId, ...details } = body.error ?? { code: body.code, message: body.message }

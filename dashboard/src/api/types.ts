@@ -16,7 +16,7 @@ export type ErrorBody = { error: { code: string; message: string; requestId?: st
 export type Me = {
   user: { id: string; email: string; name: string } | null
   account: { id: string; name: string } | null
-  /** Play money, with a faucet and a test customer. */
+  /** Whether the service uses play money, with a faucet and a test customer. */
   isSandbox: boolean
   registration: 'open' | 'invite' | 'off'
   publicUrl: string

@@ -1,7 +1,9 @@
 import { useMemo } from 'react'
 import { encode } from 'uqr'
 
-/** Black on white in both themes, because many wallets cannot read inverted codes. Upper case makes the code of a bech32 invoice smaller. */
+/**
+ * Black on white in both themes, because many wallets cannot read inverted codes. Upper case makes the code of a bech32 invoice smaller.
+ */
 export function QrCode({ text, label }: { text: string; label: string }) {
   const { path, size } = useMemo(() => {
     const { data, size } = encode(text.toUpperCase(), { ecc: 'L', border: 3 })

@@ -50,7 +50,7 @@ export function SignUp() {
   )
 }
 
-/** The input is valid: this person, or someone else with this email address, already has an account. */
+/** The usual advice to correct the input would be wrong: an account with this email address already exists. */
 const nextOf = (error: unknown) =>
   error instanceof ApiError && error.details.reason === 'email_taken'
     ? {

@@ -25,7 +25,7 @@ export const whoAmICurl = (publicUrl: string): string =>
   `curl ${base(publicUrl)}/api-key \\
   -H "Authorization: Bearer $SERVICE_API_KEY"`
 
-/** If there is no node yet, its id comes from the environment. */
+/** Without a node, the snippet takes the id from the environment. */
 export const chargeCurl = (publicUrl: string, nodeId = '$NODE_ID'): string =>
   `curl -X POST ${base(publicUrl)}/gateway/payments \\
   -H "Authorization: Bearer $SERVICE_API_KEY" \\

@@ -3,8 +3,8 @@ const ELEMENTS = /(?:[^",]|"(?:[^"\\]|\\.)*"?)+/g
 const PAYMENT_SCHEME = /^(?:Payment|L402|LSAT) /i
 
 /**
- * The payment credential in an Authorization header, or undefined. The header may also contain other credentials: `Bearer …` is a login, not
- * an invalid payment, and `Digest nc="Payment x"` must not be read as a payment.
+ * The payment credential in an Authorization header, or undefined. The header may also contain other credentials: `Bearer …` is a login,
+ * not an invalid payment, and `Digest nc="Payment x"` must not be read as a payment.
  */
 export function credentialIn(authorization: string | null | undefined): string | undefined {
   // Fast path: almost every header is a single credential.

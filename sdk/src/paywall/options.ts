@@ -6,7 +6,7 @@ import { type Offer, protocolsOf } from './offer.ts'
 export type PerRequest<R, V> = V | ((request: R) => V | Promise<V>)
 
 export type PaywallOptions<R> = {
-  /** Default: a new client, with the key from `SERVICE_API_KEY`. The key needs only `gateway:write`. */
+  /** Default: a new client, with the key from `SERVICE_API_KEY`. The key needs only the scope `gateway:write`. */
   client?: Boltyard | undefined
   /** The node that receives the payments. */
   nodeId: string
@@ -28,7 +28,9 @@ export type PaywallOptions<R> = {
   singleUse?: boolean | undefined
   /** How long a delivery may take before the payment can be used again, 1 to 600. Default: 120. */
   holdSeconds?: number | undefined
-  /** `false`: the payment is used up even if the customer disconnects before the response. For handlers with side effects. Default: true. */
+  /**
+   * `false`: the payment is used up even if the customer disconnects before the response. For handlers with side effects. Default: true.
+   */
   releaseOnDisconnect?: boolean | undefined
   /** `pass`: your own handlers respond to OPTIONS. Default: the paywall responds, free of charge. */
   options?: 'answer' | 'pass' | undefined

@@ -65,7 +65,7 @@ async function defaultResource<R>(options: PaywallOptions<R>, target: Target): P
   return shortResource(options, target) ?? `${verbOf(target.method)} sha256:${await sha256Hex(pathOf(options, target))}`
 }
 
-/** Undefined if it is too long or not ASCII. */
+/** Undefined if the resource would be too long or not ASCII. */
 function shortResource<R>(options: PaywallOptions<R>, target: Target): string | undefined {
   const resource = `${verbOf(target.method)} ${pathOf(options, target)}`
   return resource.length <= LONGEST_RESOURCE && PRINTABLE_ASCII.test(resource) ? resource : undefined

@@ -4,7 +4,9 @@ const QUIET_MS = 60_000
 const MOST_CAUSES = 1_000
 const lastTold = new Map<string, number>()
 
-/** Writes one line to stderr, at most once a minute per cause, so that the seller learns what is wrong but visitors cannot flood the log. */
+/**
+ * Writes one line to stderr, at most once a minute per cause, so that the seller learns what is wrong but visitors cannot flood the log.
+ */
 export function warn(cause: string, text: string, now = Date.now()): void {
   const last = lastTold.get(cause)
   if (last !== undefined && now - last < QUIET_MS) return

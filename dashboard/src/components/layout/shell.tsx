@@ -84,7 +84,7 @@ function askWhoAmI(): void {
   )
 }
 
-/** Another person signed in in another tab and must not see what this tab holds in memory. */
+/** If another person signs in from another tab, they must not see what this tab holds in memory. */
 function useSamePerson(userId: string | null): void {
   const first = useRef(userId)
   useEffect(() => {

@@ -33,8 +33,8 @@ type Next = (error?: unknown) => unknown
 type Handler = (request: IncomingRequest, response: NodeResponse, next: Next) => Promise<void>
 
 /**
- * `app.get('/joke', paywall({ nodeId, amountSat: 10 }), (request, response) => …)`, for Express 4 and 5. In plain `node:http`:
- * `charge(request, response, () => response.end('…'))`.
+ * Charges for a route in Express 4 and 5: `app.get('/joke', paywall({ nodeId, amountSat: 10 }), (request, response) => …)`. In plain
+ * `node:http`, create `const charge = paywall(…)` once, and call `charge(request, response, () => response.end('…'))`.
  */
 export function paywall<R = ExpressRequest>(options: PaywallOptions<R>): Handler & Ready {
   const gate = lazyGate(options)

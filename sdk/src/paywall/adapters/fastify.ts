@@ -25,7 +25,10 @@ export type FastifyReply = {
   send(body: string): unknown
 }
 
-/** `app.get('/joke', { onRequest: paywall({ nodeId, amountSat: 10 }) }, async () => …)`; `preHandler` if the price depends on the body. */
+/**
+ * Charges for a route: `app.get('/joke', { onRequest: paywall({ nodeId, amountSat: 10 }) }, async () => …)`. Use `preHandler` instead of
+ * `onRequest` if the price depends on the body.
+ */
 export function paywall<R = FastifyRequest>(
   options: PaywallOptions<R>,
 ): ((request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) & Ready {

@@ -7,7 +7,7 @@ import { delivered, refused } from './request.ts'
 
 export { paymentOf } from '../paid.ts'
 
-/** `app.get('/joke', paywall({ nodeId, amountSat: 10 }), (c) => c.json(…))` */
+/** Charges for a route: `app.get('/joke', paywall({ nodeId, amountSat: 10 }), (c) => c.json(…))` */
 export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>): MiddlewareHandler<E> & Ready {
   const gate = lazyGate(options)
   const handler: MiddlewareHandler<E> = async (context, next) => {

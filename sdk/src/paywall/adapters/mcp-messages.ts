@@ -15,8 +15,8 @@ export function challengeOf(header: string): Json {
 export const receiptOf = (header: string): unknown => jsonOf(header)
 
 /**
- * Converts the credential to an Authorization header. The gateway compares the request byte for byte, so it is written in canonical form, as
- * issued. Undefined if there is no credential. A malformed or too deeply nested one becomes a header that is refused.
+ * Converts the credential to an Authorization header. The gateway compares the request byte for byte, so it is written in canonical form,
+ * as issued. Undefined if there is no credential. A malformed or too deeply nested one becomes a header that is refused.
  */
 export function headerOf(credential: unknown): string | undefined {
   if (credential === undefined) return undefined

@@ -12,7 +12,7 @@ const CREDENTIAL = 'org.paymentauth/credential'
 const RECEIPT = 'org.paymentauth/receipt'
 const HOW_TO_PAY = `Pay the invoice of a challenge in this error's data over Lightning, and call the tool again with the credential in _meta["${CREDENTIAL}"].`
 
-/** The parts we use of a handler's second argument. */
+/** The parts of a handler's second argument that we use. */
 export type ToolExtra = { _meta?: Record<string, unknown> | undefined; signal?: AbortSignal | undefined }
 export type ToolResult = {
   content?: unknown[] | undefined
@@ -21,13 +21,16 @@ export type ToolResult = {
 }
 
 export type ToolOptions<A> = Omit<PaywallOptions<A>, 'protocol' | 'l402' | 'singleUse' | 'options'> & {
-  /** The tool's name, which binds payments to it. The default resource is `tools/call <name>`, plus the arguments if the price is a function. */
+  /**
+   * The tool's name. Payments are bound to it: the default resource is `tools/call <name>`, plus the arguments if the price is a function.
+   */
   tool: string
 }
 
 /**
- * `server.registerTool('joke', { … }, chargeForTool({ tool: 'joke', nodeId, amountSat: 10 }, async (args, extra) => …))`. MPP only: L402 is not
- * defined for tools. Functions in the options get the tool's arguments.
+ * Charges for a tool:
+ * `server.registerTool('joke', { … }, chargeForTool({ tool: 'joke', nodeId, amountSat: 10 }, async (args, extra) => …))`.
+ * MPP only: L402 is not defined for tools. Functions in the options get the tool's arguments.
  */
 export function chargeForTool<P extends unknown[], T extends ToolResult>(
   options: ToolOptions<P[0]>,

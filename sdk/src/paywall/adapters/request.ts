@@ -14,8 +14,9 @@ export type RequestOptions<R> = PaywallOptions<R> & {
 }
 
 /**
- * `export const GET = paywall({ nodeId, amountSat: 10 }, (request) => Response.json(…))`: for any function from Request to Response. Further
- * arguments (Next's params, a worker's environment) are passed on to the handler.
+ * Charges for any function from Request to Response:
+ * `export const GET = paywall({ nodeId, amountSat: 10 }, (request) => Response.json(…))`.
+ * Further arguments (Next's params, a worker's environment) are passed on to the handler.
  */
 export function paywall<R extends Request, C extends unknown[]>(
   options: RequestOptions<R>,

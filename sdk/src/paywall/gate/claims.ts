@@ -13,7 +13,7 @@ const LONGEST_REASON = 200
 /** When to check whether a response has started, as fractions of the hold. The first two leave time to retry a confirmation. */
 const LOOKS = [0.75, 0.875, 1]
 
-/** A worker's `waitUntil`: keeps work alive after the response, where the runtime would stop it. */
+/** A worker's `waitUntil`: keeps work alive after the response, when the runtime would otherwise stop it. */
 export type WaitUntil = (work: Promise<unknown>) => void
 
 /** Tracks claimed payments until they are confirmed or released. If this process dies, they lapse. */
@@ -74,7 +74,7 @@ export class Claims {
     waitUntil?.(releasing)
   }
 
-  /** Resolves when the gateway knows the outcome of an earlier delivery of this process, if it can be reached. */
+  /** Resolves when the gateway knows the outcome of an earlier delivery by this process, or when it turns out to be unreachable. */
   settling(paymentId: string): Promise<void> | undefined {
     return this.#releasing.get(paymentId) ?? this.#confirmations.confirming(paymentId)
   }

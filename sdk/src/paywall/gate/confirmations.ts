@@ -63,7 +63,7 @@ export class Confirmations {
     }
   }
 
-  /** Resolves when the gateway knows of a delivery that was completed here, if it can be reached. */
+  /** Resolves when the gateway knows that this process has completed the delivery, or when it turns out to be unreachable. */
   confirming(paymentId: string): Promise<void> | undefined {
     return this.#unconfirmed.has(paymentId) ? this.flushAll() : undefined
   }

@@ -32,7 +32,10 @@ const ATTEMPT_MS = 5_000
 const RETRY_AFTER_SECONDS = 5
 const HOLD_SECONDS = 120
 
-/** Decides whether a request passes. The credential contains the payment's id and the gateway decides, so any process can handle any request. */
+/**
+ * Decides whether a request passes. Keeps no state that matters: the credential contains the payment's id, and the gateway verifies it. So
+ * any process can handle any request.
+ */
 export class Gate<R> {
   readonly #options: PaywallOptions<R>
   readonly #client: Boltyard
@@ -119,7 +122,7 @@ export class Gate<R> {
   }
 
   #remembered(visit: Visit<R>, terms: Terms, digest: string): Pass | undefined {
-    // HEAD does not count as a delivery.
+    // HEAD is always validated by the gateway, because it does not count as a delivery.
     const payment = visit.method === 'HEAD' ? undefined : this.#verified.find(digest, terms)
     return payment && this.#pass(visit, terms, payment)
   }

@@ -4,8 +4,8 @@ import { pause } from '../../waiting.ts'
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 1_600
 /**
- * The gateway waits up to 2 s for a settlement. If we abort a redemption earlier, it may still claim the delivery after we told the customer
- * to come back, and another process would then ask for a second payment.
+ * The gateway waits up to 2 s for a settlement. If we abort a redemption earlier, it may still claim the delivery after we told the
+ * customer to come back, and another process would then ask for a second payment.
  */
 const TO_FINISH_MS = 2_500
 
@@ -32,8 +32,8 @@ export async function within<T>(
 }
 
 /**
- * Retries while the attempt may still succeed. No attempt starts after the time is up or the customer has disconnected, but the last one may
- * finish: if aborted, it may have claimed the delivery unnoticed.
+ * Retries while the attempt may still succeed. No attempt starts after the time is up or the customer has disconnected, but the last one
+ * may finish: if aborted, it may have claimed the delivery unnoticed.
  */
 export function patiently<T>(
   patienceMs: number,
