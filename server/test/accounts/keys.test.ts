@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, eventually, type Key, type Request, type Server, startServer } from '../support/server.ts'
 
 let server: Server
-/** Another service on the same database: it shares only the store. */
+/** Another process, which shares only the database. */
 let replica: Server
 
 beforeAll(async () => {

@@ -50,7 +50,7 @@ describe('the session’s cookie', () => {
     expect(cookie?.attributes.sort()).toEqual(['HttpOnly', 'Max-Age=604800', 'Path=/', 'SameSite=Lax'])
   })
 
-  test('security 19: with an https PUBLIC_URL, all cookies are Secure, limited to this host, and named __Host-', async () => {
+  test('security 19: with an https PUBLIC_URL, all cookies are Secure, limited to this host, and named with the prefix __Host-', async () => {
     const https = new ServerProcess({ env: { ...server.sharedStoreEnv, ROLE: 'api', PUBLIC_URL: 'https://pay.example.com' } })
     await https.launch()
     await https.printed(/^boltyard ready https:\/\/pay.example.com\n/m)
@@ -67,7 +67,7 @@ describe('the session’s cookie', () => {
       '__Host-boltyard.device',
       expect.stringMatching(/^__Host-boltyard\.better-auth-passkey/),
     ])
-    // Browsers reject a cookie named __Host- with a Domain, with another Path, or without Secure.
+    // Browsers reject a cookie with this prefix if it has a Domain, a Path other than /, or no Secure attribute.
     for (const { attributes } of cookies) {
       expect(attributes).toEqual(expect.arrayContaining(['HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure']))
       expect(attributes.some((attribute) => /^domain/i.test(attribute))).toBe(false)
@@ -90,7 +90,7 @@ describe('the session’s cookie', () => {
     ]
     for (const answer of answers) {
       expect(answer.status).toBe(200)
-      // A field of /me with “token” in its name; its value is a path.
+      // This field of /me has “token” in its name, but its value is only a path.
       expect(answer.text.replace('"operatorTokenFile":null', '')).not.toMatch(/token/i)
       expect(answer.text).not.toContain(token)
     }

@@ -66,7 +66,7 @@ describe('C2: every error has one shape', () => {
   })
 
   test.each(['application/json', 'Application/JSON', 'application/json; charset=utf-8', 'application/json;charset=UTF-8'])(
-    'C2: %s is JSON',
+    'C2: a body of type %s is accepted as JSON',
     async (type) => expect((await newAccount('{"name":"x"}', { 'content-type': type })).status).toBe(201),
   )
 
@@ -235,7 +235,7 @@ describe('C3: request ids', () => {
     expect(answer.headers['x-request-id']).toMatch(/^req_/)
   })
 
-  test('C3: two of them are replaced by one', async () => {
+  test('C3: two ids in one request are replaced by a new one', async () => {
     const answer = await server.send('GET', '/healthz', { headers: { 'x-request-id': ['one', 'two'] } })
     expect(answer.headers['x-request-id']).toMatch(/^req_/)
   })
@@ -259,7 +259,7 @@ describe('C4: the key is checked before anything else in the request', () => {
     expectProblem(await server.send('POST', '/operator/v1/accounts', options), 401, 'unauthorized')
   })
 
-  test('C4: without a key, an unknown query parameter is 401, with it 400', async () => {
+  test('C4: an unknown query parameter is 401 without a key, and 400 with one', async () => {
     expectProblem(await server.send('GET', '/v1/api-key?x=1'), 401, 'unauthorized')
     expectProblem(await server.send('GET', '/v1/api-key?x=1', { token: server.firstRun.apiKey }), 400, 'bad_request', /"x"/)
   })
@@ -335,7 +335,7 @@ describe('C5: nothing is coerced, nothing is ignored', () => {
   })
 
   test.each(['{"name":"\\ud800"}', '{"name":"a\\udc00b"}', '{"name":"\\udc00\\ud800"}', '{"name":"x","\\ud800":1}'])(
-    'C5: half a surrogate pair: %s',
+    'C5: half a surrogate pair is refused: %s',
     async (body) => expectProblem(await newAccount(body), 400, 'bad_request'),
   )
 
@@ -347,7 +347,7 @@ describe('C5: nothing is coerced, nothing is ignored', () => {
     expectProblem(await newAccount(`{"name":"${name}"}`), 400, 'bad_request', /"name"/)
   })
 
-  test('C5: a name has at most 100 characters, counted as people do', async () => {
+  test('C5: a name has at most 100 characters, counted as people count them', async () => {
     expect((await server.operator('POST', '/accounts', { json: { name: '🟠'.repeat(100) } })).status).toBe(201)
     expectProblem(await server.operator('POST', '/accounts', { json: { name: 'x'.repeat(101) } }), 400, 'bad_request', /"name"/)
   })
@@ -387,7 +387,7 @@ describe('C6: bodies that may be absent', () => {
   const json = { 'content-type': 'application/json' }
 
   test.each([{}, { body: '{}', headers: json }, { body: '', headers: json }, { headers: json }])(
-    'C6: an action takes %j',
+    'C6: an action accepts %j',
     async (options) => expect((await revoke(options)).status).toBe(204),
   )
 

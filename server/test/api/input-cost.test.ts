@@ -16,12 +16,10 @@ import { PATIENCE_MS, type Server, startServer } from '../support/server.ts'
  */
 
 const DOMAIN = 'nodes.test'
-/** All headers together are limited to 16 KiB. Less would be safer, but browsers send the cookies of every local port. */
+/** All headers together are limited to 16 KiB. A lower limit would be safer, but browsers send the cookies of every port on localhost. */
 const HEADER_BYTES = 15_000
 const BODY_BYTES = 60_000
-/**
- * CPU time above that of a plain request. Ordinary parsing costs up to 7 ms before V8 has compiled it; backtracking costs hundreds.
- */
+/** CPU time above that of a plain request. Ordinary parsing takes up to 7 ms before V8 has compiled it; backtracking takes hundreds. */
 const MOST_MS = 25
 
 const UNITS = [
@@ -178,7 +176,7 @@ const asPerson = (): Record<string, string> => ({ cookie: visitor.cookie, origin
 const onNode = (label: string): Record<string, string> => ({ host: `${label}.${DOMAIN}` })
 const unknownNode = '0'.repeat(20)
 
-/** The probes that read a header; the test below finds one that is read but not listed here. */
+/** Probes for every header that the service reads. A test below fails if a header is missing here. */
 const headerProbes = (): Record<string, Probe[]> => {
   const node = { path: '/getinfo', headers: onNode(unknownNode) }
   const handshake = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }

@@ -53,7 +53,7 @@ describe('the listener', () => {
     expect(warned({})).toBe(false)
   })
 
-  test('with a token, nobody reads anything without it', async () => {
+  test('if a token is set, nothing can be read without it', async () => {
     const statuses = await Promise.all([scrape(metricsPort, ''), scrape(metricsPort, 'x'), scrape(metricsPort, `${TOKEN}x`)])
     expect(statuses.map(({ status, text }) => [status, text])).toEqual([401, 401, 401].map((status) => [status, '']))
     expect((await scrape()).status).toBe(200)

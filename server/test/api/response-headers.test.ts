@@ -24,7 +24,7 @@ describe('security 19: headers for browsers', () => {
     expect((await get(http, path)).headers['x-content-type-options']).toBe('nosniff')
   })
 
-  test('security 19: so does the response to invalid HTTP', async () => {
+  test('security 19: the response to invalid HTTP has nosniff too', async () => {
     expect(await sendRaw(http.port, 'hello\r\n\r\n')).toMatch(/^x-content-type-options: nosniff\r$/im)
   })
 

@@ -372,7 +372,7 @@ describe('C41: creating a node from a page', () => {
     dora = await signUp(server)
   })
 
-  test('two clicks and two tabs with one Idempotency-Key are one node, with the same credentials each time', async () => {
+  test('two clicks and two tabs with one Idempotency-Key create one node, and get the same credentials each time', async () => {
     const key = newRepeatKey()
     const clicks = await Promise.all(
       Array.from({ length: 5 }, () =>
@@ -399,7 +399,7 @@ describe('C41: creating a node from a page', () => {
     ])
   })
 
-  test('C17: without the key, no later response contains the credentials', async () => {
+  test('C17: without the Idempotency-Key, no later response contains the credentials', async () => {
     const { node, credentials } = await dora.create()
     for (const path of ['/nodes', `/nodes/${node.id}`, `/nodes/${node.id}/live`, '/activity', '/overview']) {
       const { text } = await dora.send('GET', path)
@@ -435,7 +435,7 @@ describe('C41: creating a node from a page', () => {
         || query_to_xml('SELECT * FROM activity', true, true, '')::text AS text`
     expect(dump?.text).toContain(row?.key)
     expect(dump?.text).not.toContain(key)
-    // Neither the contents of the row nor the session open it. The real key does.
+    // Neither the contents of the row nor the session can open the answer; the real key can.
     const master = masterKeyOf(Buffer.from(server.masterKey, 'base64'))
     const opens = (secret: string, name: string): string | undefined => {
       const sealing = Buffer.from(

@@ -42,7 +42,7 @@ async function watch(
   accountId: string,
   options: Partial<AccountChangesOptions> = {},
 ): Promise<{ told: Changed[]; leave: () => void; changes: AccountChanges }> {
-  // A connection of its own, so that the report of the connection itself comes before any notification.
+  // Its own connection, so that the start of listening is reported before any notification arrives.
   const own = track(openStore(store, 1))
   const changes = new AccountChanges({ sql: own, log, pauseMs: 10, sweepMs: NEVER_MS, ...options })
   closing.push(() => changes.close())

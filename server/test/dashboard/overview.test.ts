@@ -73,7 +73,7 @@ describe('what the overview shows', () => {
   })
   const overview = () => ann.want(200, 'GET', '/overview')
 
-  test('sats count from the node’s report, validated or not, in quarter hours that fit every time zone', async () => {
+  test('sats count once the node has reported them, validated or not, in quarter hours, which fit every time zone', async () => {
     expect((await overview()).received).toEqual({ now: expect.any(Number), quarterHours: [] })
     await insertPayments(ann.accountId, nodeId, [
       { ageSeconds: 100, amountSat: 1, settledAgo: 0, isPaid: true },
@@ -119,7 +119,7 @@ describe('what the overview shows', () => {
     const { node } = await bob.create()
     expect(await list()).toEqual({ hasNode: true, hasKey: true, hasChallenge: false, hasPaidRequest: false })
     await bob.want(204, 'DELETE', `/keys/${key.id}`)
-    // The key created at the first start is not the person's own action.
+    // A key with this name counts as created at the first start, not by the person.
     await bob.want(201, 'POST', '/keys', { json: { name: FIRST_RUN_KEY, scopes: [] } })
     await insertPayments(bob.accountId, node.id, [{ ageSeconds: 10, settledAgo: 5 }])
     expect(await list()).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: false })

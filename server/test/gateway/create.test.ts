@@ -429,7 +429,7 @@ describe('C36: limits', () => {
     const limited = await send('POST', list, one)
     expect([limited.status, limited.json()]).toEqual([429, { error: { code: 'rate_limited', message: 'rate limit exceeded' } }])
     const seconds = Number(limited.headers['retry-after'])
-    // Per minute, whatever the window for node operations is.
+    // The window is always a minute, whatever it is for node operations.
     expect(Number.isInteger(seconds) && seconds > 1 && seconds <= 60).toBe(true)
     expect(limited.headers).toMatchObject({
       'x-ratelimit-limit': '3',

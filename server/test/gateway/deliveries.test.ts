@@ -315,7 +315,7 @@ describe('delivered', () => {
     await hold(high, 'a')
     await hold(low, 'a')
     const batch = [high, low].map(({ id }) => ({ id, requestId: 'a' }))
-    // In a table this small, an index would happen to return the right order.
+    // Without indexes, because in a table this small they would happen to return the right order.
     const confirm = () =>
       sql.begin(async (transaction) => {
         await transaction`SET LOCAL enable_indexscan = off`

@@ -384,7 +384,7 @@ describe('queries caused by a node’s own events', () => {
       if (!hashes.some((hash) => response.req.url?.includes(hash))) return void response.writeHead(404).end()
       asks++
       atOnce = Math.max(atOnce, ++now)
-      // Also happens if the service stops waiting.
+      // Also emitted if the service stops waiting.
       response.once('close', () => now--)
       // Long enough for the other queries to arrive.
       setTimeout(() => {
@@ -437,7 +437,7 @@ describe('queries caused by a node’s own events', () => {
     const { asks, atOnce } = await asksAbout(hashes, async () => {
       expect(new Set(await Promise.all(hashes.map(tell)))).toEqual(new Set([204]))
     })
-    // Any number will do: on a busy machine, queries may time out before they reach the node.
+    // The number does not matter: on a busy machine, some queries time out before they reach the node.
     expect(asks).toBeGreaterThan(0)
     // At most 32 queries because of events, and eight of the sweep.
     expect(atOnce).toBeLessThanOrEqual(40)

@@ -119,7 +119,7 @@ function numbersFrom(start: number): () => number {
   }
 }
 
-/** How often it happened to each payment: the minimum and the maximum. */
+/** How often `what` happened to each payment: the minimum and the maximum. */
 async function transitions(payments: Paid[], what: string): Promise<[least: number, most: number]> {
   const ids = payments.map(({ id }) => id)
   const rows = await sql<{ count: number }[]>`
@@ -150,7 +150,7 @@ const statusesOf = ({ answers }: Outcome): Record<string, number> => {
   return counts
 }
 
-/** All answers about a payment to callers that succeeded. */
+/** The different texts of all successful responses about a payment. */
 const wordsOf = ({ answers }: Outcome): string[] => [
   ...new Set(answers.filter(({ status }) => status === 200).map(({ text }) => text)),
 ]

@@ -29,7 +29,7 @@ afterAll(() => {
 
 type Watched = {
   nodeId: string
-  /** Requests for a list, and about one invoice. */
+  /** How many requests were for a list, and how many about a single invoice. */
   lists: number
   singles: number
   /** What is answered instead of the node's list. */

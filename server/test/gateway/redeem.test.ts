@@ -140,7 +140,7 @@ describe('C45: redeem', () => {
     expect(await paidRows(payment)).toBe(1)
   })
 
-  test('C45, MPP 58: without a requestId no one gets it twice, not even the caller that had it', async () => {
+  test('C45, MPP 58: without a requestId, no one gets the delivery twice, not even the caller that had it', async () => {
     const { payment, credential } = await bought('mpp')
     await accepted(redeem(merchant, payment.id, credential))
     for (const more of [{}, { requestId: 'x' }])

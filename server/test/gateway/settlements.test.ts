@@ -24,7 +24,7 @@ let server: Server
 let sql: Database
 let merchant: Merchant
 let node: Node
-/** With the old version, so that it can be updated. */
+/** Runs the old version, so that it can be updated. */
 let oldNode: Node
 let neighbour: Merchant
 let neighbourNode: Node
@@ -398,7 +398,7 @@ describe('the sweep', () => {
       const payment = await neighbour.create(neighbourNode.id)
       await notBefore([payment], '1 hour')
       await neighbour.pay(payment)
-      // Expired, because the node would be asked for a list of those that are still open.
+      // Expired, because about open invoices the node would be asked for a list instead.
       await expiredAgo(stuck, '5 minutes')
       const fromNow = async (): Promise<number> => (await askAtOf(stuck[0] as Payment)).fromNow ?? -1
       await eventually(async () => (await fromNow()) > 1, 'the sweep to be stuck')

@@ -253,7 +253,7 @@ describe('C38: the order of checks', () => {
       for (const one of ['', 'x', wrong]) expect(await refused(validate(merchant, payment.id, one))).toEqual(WRONG)
       expect(await refused(validate(merchant, payment.id, credential))).toEqual(EXPIRED)
       expect(await refused(redeem(merchant, payment.id, credential))).toEqual(EXPIRED)
-      // MPP 40, L402 59: none of this has left a trace, and `expired` is not stored.
+      // MPP 40, L402 59: none of these attempts has changed the row, and `expired` is not stored.
       expect(await rowOf(server, payment.id)).toEqual(expired)
     })
 
@@ -311,7 +311,7 @@ describe('C38: the order of checks', () => {
         expect([name, one, ...answer]).toEqual([name, one, ...WRONG])
       }
     }
-    // The same meaning in different bytes, and the same time written differently.
+    // An extra member, added spaces, a lower amount, the same time in another format, and parameters that the challenge does not have.
     const request = base64url({ ...requestIn(payment.challenge), more: 1 })
     const spaced = Buffer.from(JSON.stringify(requestIn(payment.challenge), null, 1)).toString('base64url')
     const cheaper = base64url({ ...requestIn(payment.challenge), amount: '1' })

@@ -10,7 +10,7 @@ export function program(directory: string, name: string, script: string): string
   return path
 }
 
-/** The sandbox daemon, reporting another version. */
+/** A copy of the sandbox daemon that reports this version. */
 export function sandboxd(directory: string, version: string): string {
   const bundle = join(directory, `sandboxd-${version}.cjs`)
   const source = readFileSync(SANDBOXD, 'utf8')

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { type Credentials, Owner } from './nodes.ts'
 import { type Answer, eventually, PATIENCE_MS, type Request, type Server } from './server.ts'
 
-/** People who use the dashboard, as the requests that their browsers send. */
+/** People who use the dashboard, through the requests that their browsers send. */
 
 export type DashboardNode = {
   id: string
@@ -17,7 +17,7 @@ export type DashboardNode = {
 export type CreatedNode = { node: DashboardNode; credentials: Credentials }
 
 let addresses = 0
-/** Each request from its own address, so that only tests of a limit reach it (TRUST_PROXY=1). */
+/** Each request comes from its own address, so that only tests of a limit reach it (TRUST_PROXY=1). */
 const newAddress = (): string => `10.128.${(addresses >> 8) & 255}.${addresses++ & 255}`
 let people = 0
 const PASSWORD = 'correct horse battery'
@@ -106,7 +106,7 @@ export class Visitor {
   }
 }
 
-/** origin: where the page was loaded from, if the service has another PUBLIC_URL. */
+/** `origin` is where the page was loaded from, if that is not the service's own URL. */
 export async function signUp(server: Server, origin = server.url): Promise<Visitor> {
   const email = `person${people++}@example.com`
   const headers = { origin, 'x-forwarded-for': newAddress() }

@@ -142,7 +142,7 @@ export async function fault(server: Server, { node }: { node: Pick<Node, 'id'> }
   expect([answer.status, answer.text]).toEqual([200, '{}'])
 }
 
-/** Uses a control of the sandbox daemon through the hub, because the operator API does not offer it. */
+/** Controls a sandbox daemon through the hub, in ways that the operator API does not offer. */
 export async function control(server: Server, made: Created, verb: string, json: Record<string, unknown>): Promise<void> {
   const { nodeId } = await infoOf(made)
   const hub = join(server.dataDir, 'hub')

@@ -36,13 +36,13 @@ afterAll(async () => {
 
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'boltyard-test-'))
-  // When the tests run as root, PostgreSQL runs as another user, who must be able to enter.
+  // When the tests run as root, PostgreSQL runs as another user, who must be able to enter this directory.
   chmodSync(directory, 0o711)
   directories.push(directory)
   return directory
 }
 
-/** Also for files that a server creates outside its data directory. */
+/** For directories that a server creates outside its data directory. */
 export function removeAfterwards(directory: string): void {
   directories.push(directory)
 }
@@ -202,7 +202,7 @@ export class Server {
     return this
   }
 
-  /** The first match in its output, now or later; fails if it exits first. */
+  /** Waits for the first match in the server's output; fails if the server exits first. */
   printed(pattern: RegExp, stream: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
     return new Promise((resolve, reject) => {
       const look = (): void => {
@@ -302,7 +302,7 @@ export class Server {
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // it has exited on its own, as all do once the first of them is gone
+        // it has already exited, as all of them do once the first is gone
       }
     }
     await eventually(() => processesIn(directory).length === 0, 'PostgreSQL to be gone')
@@ -363,6 +363,6 @@ export async function killWhatRunsIn(directory: string): Promise<void> {
   }
   if (isEmptyAfter('SIGQUIT')) return
   const gone = await eventually(() => isEmptyAfter(), 'processes to end', 3_000).catch(() => false)
-  // They must be gone before their directory is removed, and some may be starting others.
+  // Repeated until all are gone, because their directory is removed next and some may be starting others.
   if (!gone) await eventually(() => isEmptyAfter('SIGKILL'), 'killed processes to end')
 }

@@ -10,10 +10,10 @@ export const LIFETIME = 300
 export const PROTOCOLS: Protocol[] = ['mpp', 'l402']
 
 export let server: Server
-/** Owns the shop, whose node is always ready. */
+/** Owns the node `shop`, which is always ready. */
 export let merchant: Owner
 export let shop: Created
-/** Another account, which owns the stall. */
+/** Another account, which owns the node `stall`. */
 export let rival: Owner
 export let stall: Created
 
