@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { isStoreDown } from '../../src/platform/store-down.ts'
 import { type Database, openStore } from '../../src/store/db.ts'
+import { emptyDatabase } from '../support/commands.ts'
 import { eventually, type Store, startServer, track } from '../support/server.ts'
 
 let address: Store
@@ -101,6 +102,15 @@ test('a listener is notified, and learns that it may have missed something after
   await admin`SELECT pg_notify('test_channel', 'two')`
   await eventually(() => heard.includes('two'), 'the second')
   stop()
+})
+
+test('closed while it connects, a listener leaves no connection behind: losing that one would end the process', async () => {
+  const empty = await emptyDatabase()
+  const closed = openStore(empty, 1)
+  closed.listen('test_channel', { onNotify: () => undefined, onStart: () => undefined })
+  await closed.end()
+  const open = () => admin`SELECT 1 FROM pg_stat_activity WHERE datname = ${empty.database}`
+  await eventually(async () => (await open()).length === 0, 'its connection to be gone')
 })
 
 test('closing waits for running statements, and then the store is down', async () => {

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { escapeIdentifier } from 'pg'
 import { Connection, type StoreAddress } from './connection.ts'
@@ -39,11 +38,15 @@ export class Listener {
       connection.on('notification', ({ channel, payload }) => {
         for (const subscriber of this.#subscribers.get(channel) ?? []) subscriber.onNotify(payload ?? '')
       })
-      const ended = once(connection, 'end')
+      // Not `events.once`, which rejects on an error: while nobody waits for this promise, that would end the process.
+      const ended = new Promise<void>((resolve) => connection.once('end', resolve))
       try {
         await connection.connect()
+        if (this.#closing.signal.aborted) {
+          await connection.end()
+          break
+        }
         this.#connection = connection
-        if (this.#closing.signal.aborted) break
         for (const [channel, subscribers] of this.#subscribers) this.#start(connection, channel, [...subscribers])
         await ended
       } catch {
