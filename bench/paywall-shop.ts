@@ -3,7 +3,7 @@ import express from 'express'
 import { Boltyard } from '../sdk/src/index.ts'
 import { paywall } from '../sdk/src/paywall/adapters/express.ts'
 
-/** A shop in its own process, so that its CPU time can be measured. It is configured by its environment and prints its address. */
+/** A shop in its own process, so that its CPU time can be measured. It is configured by environment variables and prints its address. */
 const client = new Boltyard({ maxConcurrency: 64 })
 const terms = { client, nodeId: process.env.NODE_ID ?? '', amountSat: 100, maxOpenVisits: 0 }
 const app = express()

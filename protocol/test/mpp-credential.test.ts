@@ -377,7 +377,7 @@ describe('MPP: the credential', () => {
     const tails = rubbish.flatMap((text) => [text, `Payment a${text}`.slice(0, 16 * 1024 - 1).concat('!')])
     const start = process.cpuUsage()
     for (const text of tails) expect(verdict(text)).toBe('malformed-credential')
-    // A backtracking pattern needs a tenth of a second for each of these; this one takes well under a millisecond.
+    // A backtracking pattern needs a tenth of a second for each of these; ours takes well under a millisecond.
     expect(cpuMsSince(start)).toBeLessThan(1_000)
   })
 

@@ -208,7 +208,7 @@ describe.each(SHOPS)('%s', (_name, open) => {
     await eventually(() => market.wire.underWay === 1, 'the gateway to be asked')
     controller.abort()
     expect(await left).toBe('AbortError')
-    // Sooner than the paywall and its client would give up.
+    // The shop's request ends sooner than the paywall and its client would give up.
     await eventually(() => market.wire.underWay === 0, 'the question to be taken back', PATIENCE_MS / 2)
     // Neither a challenge nor a failure, because the customer was gone.
     expect(market.events).toEqual([])

@@ -130,7 +130,7 @@ const jsonOf = (base64url: string) => JSON.parse(Buffer.from(base64url, 'base64u
 
 const mppPaymentId = (token: string): string | undefined => jsonOf(jsonOf(token).challenge.request).externalId
 
-/** The first one: later ones were appended by a holder of the macaroon. */
+/** The first `payment_id` caveat: later ones were appended by a holder of the macaroon. */
 function l402PaymentId(token: string): string | undefined {
   const caveats: { identifier: Uint8Array }[] = importMacaroon(token.slice(0, token.indexOf(':'))).caveats
   const texts = caveats.map(({ identifier }) => Buffer.from(identifier).toString())

@@ -7,7 +7,7 @@ let timer: ReturnType<typeof setInterval> | undefined
 
 function subscribe(tell: () => void): () => void {
   watchers.add(tell)
-  // One timer for all instances: a list can show a hundred times.
+  // One timer for all instances: a list can have a hundred of them.
   timer ??= setInterval(() => {
     now = Math.floor(Date.now() / 1000)
     for (const watcher of watchers) watcher()

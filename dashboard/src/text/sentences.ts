@@ -54,7 +54,7 @@ function actionOf(action: string, detail: Activity['detail']): string {
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** Who did it, as far as the id tells; null if the sentence already says so. */
+/** Who did it, as far as the id shows; null if the sentence already says so. */
 export function actorOf(actor: string, me: string | null): string | null {
   if (actor === me) return 'you'
   if (actor === 'operator') return 'the operator'

@@ -86,7 +86,7 @@ export function credential(bytes: Buffer, preimage = A.preimage): string {
   return `L402 ${bytes.toString('base64')}:${preimage}`
 }
 
-/** The credential after a holder adds caveats without the root key: each signature is the key of the next. */
+/** The macaroon after a holder has added caveats without the root key: each signature is the key of the next. */
 export function attenuated(bytes: Buffer, ...caveats: (string | Buffer)[]): Buffer {
   return caveats.reduce<Buffer>((before, caveat) => {
     const rest = written([2, caveat], 'end', 'end', [6, createHmac('sha256', before.subarray(-32)).update(caveat).digest()])

@@ -16,7 +16,7 @@ export function warn(cause: string, text: string, now = Date.now()): void {
   console.error(`boltyard paywall: ${text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')}`)
 }
 
-/** What the seller needs to change, as far as the error tells. */
+/** What the seller needs to change, as far as the error shows it. */
 export function adviceFor(error: unknown, nodeId: string): string {
   if (!(error instanceof BoltyardError)) return error instanceof Error ? error.message : String(error)
   if (error instanceof AuthenticationError)
