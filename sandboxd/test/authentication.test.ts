@@ -122,7 +122,7 @@ describe('access', () => {
   test.each([
     ['another password of the same length', basic('a'.repeat(64))],
     ['an empty password', basic('')],
-    ['all but the last character', basic(FULL.slice(1))],
+    ['all but the first character', basic(FULL.slice(1))],
     ['one character more', basic(`${FULL}f`)],
     ['a trailing newline', basic(`${FULL}\n`)],
     ['capital letters', basic(FULL.toUpperCase())],
@@ -132,7 +132,7 @@ describe('access', () => {
     ['Bearer', `Bearer ${FULL}`],
     ['the bare password', FULL],
     ['half a base64 group', 'Basic A'],
-    ['base64 of no UTF-8', `Basic ${Buffer.from([0xff, 0xfe, 0x3a, 0xff]).toString('base64')}`],
+    ['base64 that is not UTF-8', `Basic ${Buffer.from([0xff, 0xfe, 0x3a, 0xff]).toString('base64')}`],
     ['nothing after Basic', 'Basic'],
     ['an empty header', ''],
     ['the token of the controls', basic(CONTROL_TOKEN)],

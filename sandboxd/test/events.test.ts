@@ -272,7 +272,7 @@ describe('webhooks', () => {
     expect(call?.raw.toString()).toContain('\n    "externalId": null,\n')
   })
 
-  test('S53: the signature covers text beyond ASCII byte by byte', async () => {
+  test('S53: the signature covers the UTF-8 bytes of text beyond ASCII', async () => {
     const paymentHash = await paidAndCalled({ externalId: 'ключ ₿ 😀' }, global1)
     const call = global1.calls.find(({ event }) => event.paymentHash === paymentHash)
     expect(call?.event.externalId).toBe('ключ ₿ 😀')
@@ -372,15 +372,15 @@ describe('webhooks', () => {
 
     test.each([
       { title: 'the address of another interface', host: elsewhere },
-      { title: 'the same as one number', host: String(decimal) },
-      { title: 'the same in hex', host: `0x${decimal.toString(16)}` },
-      { title: 'the same as IPv6', host: `[::ffff:${elsewhere}]` },
+      { title: 'that address as one number', host: String(decimal) },
+      { title: 'that address in hex', host: `0x${decimal.toString(16)}` },
+      { title: 'that address as IPv6', host: `[::ffff:${elsewhere}]` },
       { title: 'a name of that address', host: 'elsewhere.test' },
       { title: 'a documentation address', host: '192.0.2.1' },
       { title: 'a private address', host: '10.0.0.1' },
       { title: 'the metadata address of clouds', host: '169.254.169.254' },
-      { title: 'any address', host: '0.0.0.0' },
-      { title: 'any IPv6 address', host: '[::]' },
+      { title: 'the wildcard address', host: '0.0.0.0' },
+      { title: 'the IPv6 wildcard address', host: '[::]' },
       { title: 'an IPv6 address', host: '[fd00::2]' },
     ])('$title ($host) is never called', async ({ host }) => {
       const before = failures()

@@ -118,7 +118,7 @@ describe('records', () => {
 })
 
 describe('a torn last record', () => {
-  test('cut at any byte, is dropped, and only it; the log says so; the journal goes on', async () => {
+  test('cut at any byte, is dropped without affecting the others; the log says so, and the journal can be continued', async () => {
     const whole = readFileSync(await journalOf([{ n: 1 }], [{ n: 2 }, { text: 'zwei' }], [{ n: 3, text: '₿ – 😀' }, { n: 4 }]))
     const start = whole.lastIndexOf(0x0a, whole.length - 2) + 1
     const kept = [{ n: 1 }, { n: 2 }, { text: 'zwei' }]
@@ -147,7 +147,7 @@ describe('a torn last record', () => {
 })
 
 describe('a damaged record', () => {
-  test('with any byte of a complete line flipped, is refused by file and line, and the file is left alone', async () => {
+  test('with any byte of a complete line changed, is refused with file and line number, and the file is left unchanged', async () => {
     const path = await journalOf([{ n: 1 }], [{ n: 2 }, { text: '₿' }], [{ n: 3 }])
     const whole = readFileSync(path)
     let line = 1
@@ -378,7 +378,7 @@ describe('the compact form', () => {
   })
 
   test.each([
-    { title: 'when nothing else is to do', changes: 10 },
+    { title: 'when the file is not rewritten', changes: 10 },
     { title: 'when the file is rewritten', changes: 1_500 },
   ])('left unfinished in a ".new" file by a crash is harmless $title', async ({ changes }) => {
     const { path, state } = await longJournal(changes)

@@ -212,7 +212,7 @@ describe('addresses and links outside the sandbox', () => {
     expectText(await rich.post(path, { lnurl: given }), 400, new RegExp(host.replace('.', '\\.')))
   })
 
-  test('lnurlauth of a login link could not authenticate', async () => {
+  test('lnurlauth with a login link fails: it could not authenticate', async () => {
     expectText(await rich.post('/lnurlauth', { lnurl: lnurl(LOGIN) }), 400, /^could not authenticate: ./)
   })
 
@@ -307,7 +307,7 @@ describe('the chain', () => {
     expect((await rich.get('/getlnaddress')).text).toBe(address.text)
   })
 
-  test('listchannels is empty without a channel, and one object with a type with one', async () => {
+  test('listchannels is empty without a channel; with one, it has one object with a type', async () => {
     expect((await poor.get('/listchannels')).json()).toEqual([])
     const channels = (await rich.get('/listchannels')).json()
     expect(channels).toHaveLength(1)
@@ -387,7 +387,7 @@ describe('export', () => {
   const sum = (rows: Record<string, string>[], column: string): number =>
     rows.reduce((total, row) => total + Number(row[column]), 0)
 
-  test('writes a file named by the second into the data directory, readable only by the owner', async () => {
+  test('writes a file named after the current second to the data directory, readable only by the owner', async () => {
     const before = await shop.state()
     const { path, header } = await exported()
     expect(path.startsWith(join(shop.dataDir, 'exports', 'export-'))).toBe(true)

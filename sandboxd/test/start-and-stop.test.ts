@@ -170,7 +170,7 @@ describe.concurrent('existing files', () => {
     expect((await node.get('/getinfo')).json().nodeId).toBe(nodeId)
   })
 
-  test('S15: the raw seed of lightning-kmp is its node', () => {
+  test('S15: the raw seed in lightning-kmp’s test yields the node id there', () => {
     const seed = Buffer.from('17b086b228025fa8f4416324b6ba2ec36e68570ae2fc3d392520969f2a9d0c1501', 'hex')
     expect(nodeKeysOfSeed(seed).nodeId).toBe('0392ea6e914abcee840dc8a763b02ba5ac47e0ac3fadcd5294f9516fe353882522')
   })
@@ -352,7 +352,7 @@ describe.concurrent('the data directory', () => {
     expect(readText(join(dataDir, 'seed.dat'))).toMatch(/^([a-z]+ ){11}[a-z]+$/)
   })
 
-  test('S18: without it everything is in ~/.phoenix', async () => {
+  test('S18: without PHOENIX_DATADIR, everything is in ~/.phoenix', async () => {
     const home = temporaryDirectory()
     const port = await freePort()
     const daemon = new Daemon({ args: ['--agree-to-terms-of-service', `--http-bind-port=${port}`], env: { HOME: home } })
@@ -361,7 +361,7 @@ describe.concurrent('the data directory', () => {
     expect(readdirSync(join(home, '.phoenix'))).toContain('seed.dat')
   })
 
-  test('an export is for its owner only, too', async () => {
+  test('an export is readable only by its owner, too', async () => {
     const node = await new TestNode().start()
     const path = /exported to (.*)$/.exec((await node.post('/export')).text)?.[1] ?? ''
     expect([modeOf(path), modeOf(join(node.dataDir, 'exports'))]).toEqual(['600', '700'])

@@ -46,7 +46,7 @@ describe.concurrent('a seed file that cannot be used', () => {
       says: 'invalid mnemonic word count 11, it must be a multiple of 3',
     },
     { title: 'nothing', text: '', says: 'mnemonic code cannot be empty' },
-    { title: 'bytes that are no text', text: '\x00\xff\x01', says: 'mnemonic code cannot be empty' },
+    { title: 'bytes that are not text', text: '\x00\xff\x01', says: 'mnemonic code cannot be empty' },
   ])('with $title in it is refused like in phoenixd, left unchanged, and not quoted', async ({ text, says }) => {
     const node = new TestNode({ words: text })
     const daemon = startIn(node.dataDir)
@@ -146,7 +146,7 @@ describe('a journal that cannot be used', () => {
       says: /the journal refers to ab before it was written/,
     },
     {
-      title: 'a line that is no list',
+      title: 'a line that is not a list',
       damage: (text) => text + journalLine('{"t":"invoice"}'),
       says: /corrupt at line 3/,
     },
@@ -239,7 +239,7 @@ describe('an address it cannot listen on', () => {
   })
 
   test.each([
-    { title: 'an address of no interface', args: ['--http-bind-ip=203.0.113.7', '--http-bind-port=0'] },
+    { title: 'an address that no interface has', args: ['--http-bind-ip=203.0.113.7', '--http-bind-port=0'] },
     { title: 'an invalid name', args: ['--http-bind-ip=no such host', '--http-bind-port=0'] },
     { title: 'an invalid port', args: ['--http-bind-port=65536'] },
     { title: 'a negative port', args: ['--http-bind-port=-1'] },

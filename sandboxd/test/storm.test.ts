@@ -37,7 +37,7 @@ async function payToTheEnd(payer: TestNode, invoice: { serialized: string; payme
   }
 }
 
-test(`${PAYMENTS} payments at once while payer, payee and hub are killed at random: no millisatoshi is lost or made, sent is received once, failed is not`, {
+test(`${PAYMENTS} payments at once while payer, payee and hub are killed at random: no millisatoshi is lost or created, a sent payment is received once, a failed one never`, {
   timeout: 240_000,
 }, async () => {
   const seed = Date.now() % 1_000_000

@@ -222,11 +222,11 @@ describe('paths and headers', () => {
     { name: 'an empty query', path: '/getinfo?', status: 200 },
     { name: 'an odd query', path: '/getinfo?a=b&a=c&&&=&%zz=%', status: 200 },
     { name: 'a long query', path: `/getinfo?${'a=b&'.repeat(2_000)}`, status: 200 },
-    { name: 'a hash that is no hex', path: `/payments/incoming/${'g'.repeat(64)}`, status: 400 },
+    { name: 'a hash that is not hex', path: `/payments/incoming/${'g'.repeat(64)}`, status: 400 },
     { name: 'an unknown hash', path: `/payments/incoming/${'0'.repeat(64)}`, status: 404 },
     { name: 'a hash of 8 kB', path: `/payments/incoming/${'0'.repeat(8_000)}`, status: 404 },
-    { name: 'a hash like a method of objects', path: '/payments/incoming/constructor', status: 400 },
-    { name: 'an id like a property of objects', path: '/payments/outgoing/__proto__', status: 400 },
+    { name: 'a hash named like a method of objects', path: '/payments/incoming/constructor', status: 400 },
+    { name: 'an id named like a property of objects', path: '/payments/outgoing/__proto__', status: 400 },
     { name: 'an unknown id', path: '/payments/outgoing/00000000-0000-4000-8000-000000000000', status: 404 },
     { name: 'a hash of NUL', path: '/payments/outgoingbyhash/%00', status: 400 },
   ])('$name is answered with $status', async ({ path, status }) => {
@@ -235,16 +235,16 @@ describe('paths and headers', () => {
 
   test.each([
     {
-      name: 'an offer to go on in HTTP/2, as curl --http2 makes it',
+      name: 'an offer to upgrade to HTTP/2, as sent by curl --http2',
       headers: 'Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nConnection: Upgrade, HTTP2-Settings\r\n',
     },
-    { name: 'encodings accepted', headers: 'Accept-Encoding: br, gzip\r\n' },
+    { name: 'accepted encodings', headers: 'Accept-Encoding: br, gzip\r\n' },
     {
       name: 'conditions',
       headers: 'If-None-Match: *\r\nIf-Modified-Since: Thu, 01 Jan 2099 00:00:00 GMT\r\nRange: bytes=0-1\r\n',
     },
-    { name: 'another method on top', headers: 'X-HTTP-Method-Override: DELETE\r\n' },
-    { name: 'a type of no body', headers: 'Content-Type: text/plain\r\n' },
+    { name: 'a header that overrides the method', headers: 'X-HTTP-Method-Override: DELETE\r\n' },
+    { name: 'a content type without a body', headers: 'Content-Type: text/plain\r\n' },
     { name: 'another origin', headers: 'Origin: http://evil.example\r\nReferer: http://evil.example/\r\n' },
     { name: 'a thousand cookies', headers: `Cookie: ${'a=b; '.repeat(1_000)}\r\n` },
   ])('getinfo responds as usual to a request with $name', async ({ headers }) => {

@@ -225,7 +225,7 @@ describe('for all invoices', () => {
   })
   const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
 
-  test('S24 S25 S27 S28 S29: what is encoded, three decoders read back', () => {
+  test('S24 S25 S27 S28 S29: three decoders read back what is encoded', () => {
     const property = fc.property(newInvoices, keys, (invoice, key) => {
       const serialized = encodeInvoice(invoice, key)
       const wanted = {

@@ -57,15 +57,18 @@ describe('Reliability 1 and 14: delete', () => {
   })
 })
 
-test.each(SPAWN)('the sandbox hub, at "%s" (%i): there is one afterwards', async (point) => {
-  const other = new CrashingYard()
-  await other.launch({ CRASH_AT: point })
-  expect((await other.exited).signal).toBe('SIGKILL')
-  await other.start()
-  const node = await other.createReady()
-  await other.fund(node.node.id, 1_000)
-  expect(hubsIn(other.dataDir)).toEqual([other.hubPid])
-})
+test.each(SPAWN)(
+  'if the service dies at "%s" (%i) while it starts the sandbox hub, there is one hub afterwards',
+  async (point) => {
+    const other = new CrashingYard()
+    await other.launch({ CRASH_AT: point })
+    expect((await other.exited).signal).toBe('SIGKILL')
+    await other.start()
+    const node = await other.createReady()
+    await other.fund(node.node.id, 1_000)
+    expect(hubsIn(other.dataDir)).toEqual([other.hubPid])
+  },
+)
 
 test('the published service contains no crash points', () => {
   const withCrashPoints = (main: string): string[] =>

@@ -38,22 +38,22 @@ describe('C28: nodes that are missing or failing', () => {
   const GARBAGE: [string, (socket: Socket) => void][] = [
     ['resets', (socket) => socket.resetAndDestroy()],
     ['closes', (socket) => socket.end()],
-    ['is not HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.6 SECRETBYTES\r\n')],
-    ['breaks off its headers', (socket) => socket.end('HTTP/1.1 200 OK\r\nX: ')],
-    ['has endless headers', (socket) => socket.write(`HTTP/1.1 200 OK\r\nX: ${'a'.repeat(40_000)}\r\n\r\n`)],
-    ['has two lengths', (socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab')],
+    ['does not send HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.6 SECRETBYTES\r\n')],
+    ['closes the connection within its headers', (socket) => socket.end('HTTP/1.1 200 OK\r\nX: ')],
+    ['sends too long headers', (socket) => socket.write(`HTTP/1.1 200 OK\r\nX: ${'a'.repeat(40_000)}\r\n\r\n`)],
+    ['sends two content lengths', (socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab')],
     [
-      'has a length and chunks',
+      'sends a content length and chunks',
       (socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'),
     ],
-    ['has a control character', (socket) => socket.end('HTTP/1.1 200 OK\r\nX: a\x01b\r\n\r\n')],
-    ['has status 000', (socket) => socket.end('HTTP/1.1 000 Zero\r\nContent-Length: 0\r\n\r\n')],
-    ['has status 999', (socket) => socket.end('HTTP/1.1 999 Many\r\nContent-Length: 0\r\n\r\n')],
-    ['has status 99999', (socket) => socket.end('HTTP/1.1 99999 Many\r\nContent-Length: 0\r\n\r\n')],
+    ['sends a control character in a header', (socket) => socket.end('HTTP/1.1 200 OK\r\nX: a\x01b\r\n\r\n')],
+    ['sends status 000', (socket) => socket.end('HTTP/1.1 000 Zero\r\nContent-Length: 0\r\n\r\n')],
+    ['sends status 999', (socket) => socket.end('HTTP/1.1 999 Many\r\nContent-Length: 0\r\n\r\n')],
+    ['sends status 99999', (socket) => socket.end('HTTP/1.1 99999 Many\r\nContent-Length: 0\r\n\r\n')],
     ['switches protocols', (socket) => socket.end('HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n')],
-    ['only ever continues', (socket) => socket.end('HTTP/1.1 100 Continue\r\n\r\n'.repeat(1000))],
+    ['sends nothing but 100 Continue', (socket) => socket.end('HTTP/1.1 100 Continue\r\n\r\n'.repeat(1000))],
   ]
-  test.each(GARBAGE)('C28: a node that %s: 502 in our shape, to requests and websockets', async (_name, reply) => {
+  test.each(GARBAGE)('C28: a node that %s: 502 with our error object, for requests and websockets', async (_name, reply) => {
     main.nodes.set('node_bad', await rawNode(reply))
     const answer = await send(main.port, 'POST', '/n/node_bad/x?q=1', { body: 'body' })
     expect([answer.status, answer.json()]).toEqual([502, DOWN])

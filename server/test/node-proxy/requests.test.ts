@@ -208,7 +208,7 @@ describe('security 28: an API key reaches no node, wherever it appears', () => {
     expect([node.seen.length, node.connections()]).toEqual([0, before])
   })
 
-  test('security 28: in a cookie it is no reason to refuse, because cookies are not forwarded', async () => {
+  test('security 28: a request with an API key in a cookie is not refused, because cookies are not forwarded', async () => {
     for (const answer of await bothWays(main, '/n/node_a/getinfo', `Host: x\r\nCookie: other=${key}\r\n`))
       expect(statusOf(answer)).toBe(200)
     expect(node.seen).toHaveLength(2)
@@ -304,7 +304,7 @@ describe('C49: call limits', () => {
     expect((await send(one.port, 'GET', '/n/node_a/')).status).toBe(200)
   })
 
-  test('C49: 1,200 per minute and address, whatever they ask for, and then no query to the store', async () => {
+  test('C49: 1,200 per minute and address, whatever they request; further calls cause no query to the store', async () => {
     const one = await withLimits({})
     let looks = 0
     one.nodes.set('node_counted', async () => {

@@ -360,7 +360,7 @@ describe('C41: repeating a creation', () => {
   })
 })
 
-describe('another price, another limit, another version', () => {
+describe('with other prices, limits and versions', () => {
   const HOST_MAX = 4
   let other: Server
 

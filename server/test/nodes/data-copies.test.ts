@@ -32,12 +32,12 @@ async function copied(): Promise<{ directory: string; isUntouched: () => Promise
 
 test.each<[string, (directory: string) => void]>([
   ['nothing', () => undefined],
-  ['what we write ourselves', (directory) => writeFileSync(join(directory, 'phoenix.conf'), 'other')],
+  ['a file that the service writes', (directory) => writeFileSync(join(directory, 'phoenix.conf'), 'other')],
   ['its log', (directory) => appendFileSync(join(directory, 'phoenix.log'), 'more')],
   ['its rotated log', (directory) => writeFileSync(join(directory, 'phoenix.log.1'), 'more')],
   ['SQLite’s shared memory', (directory) => writeFileSync(join(directory, `${DATABASE}-shm`), 'index')],
   ['an empty write-ahead log', (directory) => writeFileSync(join(directory, 'other.db-wal'), '')],
-])('C25: %s changed: the data is untouched', async (_what, change) => {
+])('C25: changed: %s. The data counts as untouched', async (_what, change) => {
   const { directory, isUntouched } = await copied()
   change(directory)
   expect(await isUntouched()).toBe(true)
@@ -45,12 +45,12 @@ test.each<[string, (directory: string) => void]>([
 
 test.each<[string, (directory: string) => void]>([
   ['a byte of the database', (directory) => writeFileSync(join(directory, DATABASE), `${DATABASE}!`)],
-  ['the database, made longer', (directory) => appendFileSync(join(directory, DATABASE), '!')],
-  ['the database, moved', (directory) => renameSync(join(directory, DATABASE), join(directory, 'old.db'))],
+  ['the length of the database', (directory) => appendFileSync(join(directory, DATABASE), '!')],
+  ['the name of the database', (directory) => renameSync(join(directory, DATABASE), join(directory, 'old.db'))],
   ['a new file', (directory) => writeFileSync(join(directory, 'channels.v2'), '')],
-  ['a file that is gone', (directory) => rmSync(join(directory, 'seed.dat'))],
+  ['a deleted file', (directory) => rmSync(join(directory, 'seed.dat'))],
   ['the write-ahead log', (directory) => appendFileSync(join(directory, `${DATABASE}-wal`), '!')],
-  ['the write-ahead log, emptied', (directory) => truncateSync(join(directory, `${DATABASE}-wal`))],
+  ['the write-ahead log, which is now empty', (directory) => truncateSync(join(directory, `${DATABASE}-wal`))],
   [
     'the last byte of a large file',
     (directory) => writeFileSync(join(directory, 'below', 'large'), Buffer.alloc(200_000, 7).fill(8, 199_999)),
@@ -63,13 +63,13 @@ test.each<[string, (directory: string) => void]>([
       symlinkSync(join(directory, '..', 'elsewhere'), join(directory, DATABASE))
     },
   ],
-])('C25: %s changed: the new version may have connected', async (_what, change) => {
+])('C25: changed: %s. The new version may have connected', async (_what, change) => {
   const { directory, isUntouched } = await copied()
   change(directory)
   expect(await isUntouched()).toBe(false)
 })
 
-test('C25: a restore that was not recorded is evidence until the data is used again', async () => {
+test('C25: a restore that was not recorded proves that the data is untouched, until the data is used again', async () => {
   const { directory, isUntouched } = await copied()
   const copies = new DataCopies(join(directory, '..'))
   await copies.restore(NODE, '0.8.0')

@@ -121,7 +121,7 @@ describe('C15: names', () => {
     ['a C1 control', 'a\u0085b'],
     ['a bidirectional override (security 29)', 'a\u202eb'],
     ['a zero-width space (security 29)', 'a\u200bb'],
-    ['nothing to see (security 29)', '\u200d\u200c'],
+    ['only invisible characters (security 29)', '\u200d\u200c'],
     ['null', null],
     ['a number', 5],
     ['a boolean', true],
@@ -140,7 +140,7 @@ describe('C15: names', () => {
     expect([node.name, (await owner.get(shared.node.id)).name]).toEqual([kept, kept])
   })
 
-  test('C15: creation accepts and trims them too', async () => {
+  test('C15: creation accepts and trims these names, too', async () => {
     const tried = [good[2], good[3]].flatMap((one) => (one ? [one] : []))
     for (const [, name, kept] of tried) {
       const { node } = await owner.create({ name })

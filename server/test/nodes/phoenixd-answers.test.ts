@@ -38,23 +38,28 @@ const CHANNELS: [
 ][] = [
   ['no channel', [], false, 0],
   ['a channel with money', [{ state: 'Normal', balanceSat: 1 }], true, 1],
-  ['a channel without', [{ state: 'Normal', balanceSat: 0 }], false, 0],
+  ['a channel without money', [{ state: 'Normal', balanceSat: 0 }], false, 0],
   ['no channel, but no block height either: not restored yet', [], undefined, undefined, undefined],
   ['an empty channel and no block height', [{ state: 'Normal', balanceSat: 0 }], undefined, undefined, undefined],
   ['a channel with money and no block height', [{ state: 'Normal', balanceSat: 7 }], true, undefined, undefined],
-  ['a block height that is none', [], undefined, undefined, 'soon'],
+  ['an invalid block height', [], undefined, undefined, 'soon'],
   ['a channel that is offline', [{ state: 'Offline(Normal)' }], undefined, undefined],
   ['a channel that is syncing, as after each start', [{ state: 'Syncing(Normal)' }], undefined, undefined],
-  ['syncing beside empty', [{ state: 'Normal', balanceSat: 0 }, { state: 'Syncing(Normal)' }], undefined, undefined],
-  ['syncing beside money', [{ state: 'Syncing(Normal)' }, { state: 'Normal', balanceSat: 5 }], true, undefined],
-  ['offline, and it tells its balance', [{ state: 'Offline(Normal)', balanceSat: 5 }], true, 5],
+  [
+    'a syncing channel and an empty one',
+    [{ state: 'Normal', balanceSat: 0 }, { state: 'Syncing(Normal)' }],
+    undefined,
+    undefined,
+  ],
+  ['a syncing channel and one with money', [{ state: 'Syncing(Normal)' }, { state: 'Normal', balanceSat: 5 }], true, undefined],
+  ['an offline channel with a balance', [{ state: 'Offline(Normal)', balanceSat: 5 }], true, 5],
   ['a refused opening', [{ state: 'Aborted' }], false, 0],
-  ['a refused opening beside money', [{ state: 'Aborted' }, { state: 'Normal', balanceSat: 176_500 }], true, 176_500],
-  ['a refused opening beside an offline channel', [{ state: 'Aborted' }, { state: 'Offline(Normal)' }], undefined, undefined],
+  ['a refused opening and a channel with money', [{ state: 'Aborted' }, { state: 'Normal', balanceSat: 176_500 }], true, 176_500],
+  ['a refused opening and an offline channel', [{ state: 'Aborted' }, { state: 'Offline(Normal)' }], undefined, undefined],
   ['aborted with a balance', [{ state: 'Aborted', balanceSat: 3 }], true, 3],
   ['closing with money', [{ state: 'Negotiating', balanceSat: 9 }], true, 9],
   [
-    'closing beside money',
+    'a closing channel and one with money',
     [
       { state: 'Normal', balanceSat: 4 },
       { state: 'Negotiating', balanceSat: 0 },
@@ -63,14 +68,14 @@ const CHANNELS: [
     4,
   ],
   ['closing without money', [{ state: 'Closing', balanceSat: 0 }], false, 0],
-  ['closing, and it tells no balance', [{ state: 'Closing' }], true, undefined],
-  ['opening, and it tells no balance', [{ state: 'WaitForFundingCreated' }], true, undefined],
-  ['a state never seen', [{ state: 'Hibernating' }], true, undefined],
-  ['a state never seen, with nothing', [{ state: 'Hibernating', balanceSat: 0 }], true, 0],
-  ['a word that begins like a known one', [{ state: 'Offlineish' }], true, undefined],
-  ['a balance that is no amount', [{ state: 'Normal', balanceSat: '12' }], true, undefined],
+  ['closing, without a balance field', [{ state: 'Closing' }], true, undefined],
+  ['opening, without a balance field', [{ state: 'WaitForFundingCreated' }], true, undefined],
+  ['an unknown state', [{ state: 'Hibernating' }], true, undefined],
+  ['an unknown state with balance 0', [{ state: 'Hibernating', balanceSat: 0 }], true, 0],
+  ['an unknown state that begins like a known one', [{ state: 'Offlineish' }], true, undefined],
+  ['a balance that is not a number', [{ state: 'Normal', balanceSat: '12' }], true, undefined],
   ['a negative balance', [{ state: 'Normal', balanceSat: -1 }], true, undefined],
-  ['a channel that is none', [null], true, undefined],
+  ['a channel that is not an object', [null], true, undefined],
   ['a channel without a state', [{}], true, undefined],
 ]
 
@@ -139,7 +144,7 @@ describe('a daemon', () => {
     ['128 letters', 'a'.repeat(128)],
     ['128 units in 64 code points', '😀'.repeat(64)],
     ['128 units in 384 bytes', '漢'.repeat(128)],
-    ['what a form could break on', 'a&b=c+d%20e\u00a0f "é" #?;/\\'],
+    ['characters that a form must escape', 'a&b=c+d%20e\u00a0f "é" #?;/\\'],
   ])('C35: a short description is in the invoice: %s', async (_name, description) => {
     expect((await create({ description })).read).toMatchObject({ description, descriptionHash: undefined })
   })
@@ -264,9 +269,9 @@ describe('valid and invalid answers', () => {
     ['nothing', ''],
     ['null', null],
     ['a list', [paid]],
-    ['no word on whether it is paid', { ...paid, isPaid: undefined }],
-    ['a text that says it is paid', { ...paid, isPaid: 'true' }],
-    ['a number that says it is paid', { ...paid, isPaid: 1 }],
+    ['no isPaid', { ...paid, isPaid: undefined }],
+    ['isPaid as text', { ...paid, isPaid: 'true' }],
+    ['isPaid as a number', { ...paid, isPaid: 1 }],
     ['no hash', { ...paid, paymentHash: undefined }],
     ['another payment, which is paid', { ...paid, paymentHash: 'ef'.repeat(32) }],
   ]
@@ -380,12 +385,15 @@ describe('a node that does not respond', () => {
   const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n'
 
   test.each<[string, (socket: Socket) => void]>([
-    ['takes the connection and says nothing', () => undefined],
-    ['says half of a head', (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-')],
-    ['says a head and no body', (socket) => socket.write(`${head}content-length: 10\r\n\r\n`)],
-    ['trickles its head for ever', (socket) => trickle(socket, `${head}x-slow: `, 'a')],
-    ['trickles its body for ever', (socket) => trickle(socket, `${head}transfer-encoding: chunked\r\n\r\n`, '1\r\n \r\n')],
-    ['says for ever that it goes on', (socket) => trickle(socket, '', 'HTTP/1.1 102 Processing\r\n\r\n')],
+    ['accepts the connection and sends nothing', () => undefined],
+    ['sends half of its headers', (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-')],
+    ['sends headers and no body', (socket) => socket.write(`${head}content-length: 10\r\n\r\n`)],
+    ['sends endless headers, byte by byte', (socket) => trickle(socket, `${head}x-slow: `, 'a')],
+    [
+      'sends an endless body, byte by byte',
+      (socket) => trickle(socket, `${head}transfer-encoding: chunked\r\n\r\n`, '1\r\n \r\n'),
+    ],
+    ['sends 102 Processing again and again', (socket) => trickle(socket, '', 'HTTP/1.1 102 Processing\r\n\r\n')],
   ])('C34: the timeout covers everything: a node that %s', async (_name, reply) => {
     const address = await listening(createServer((socket) => socket.once('data', () => reply(socket))))
     const before = performance.now()
@@ -410,10 +418,10 @@ describe('a node that does not respond', () => {
   })
 
   test.each<[string, string, string]>([
-    ['is no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', 'not HTTP'],
-    ['is a websocket that nobody asked for', 'HTTP/1.1 101 x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n', 'not HTTP'],
-    ['has a head without end', `${head}${'x-large: a\r\n'.repeat(20_000)}`, 'not HTTP'],
-    ['has a body without end', `${head}\r\n${' '.repeat(2 * 1024 * 1024)}`, 'too large'],
+    ['is not HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', 'not HTTP'],
+    ['is an upgrade that was not requested', 'HTTP/1.1 101 x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n', 'not HTTP'],
+    ['has endless headers', `${head}${'x-large: a\r\n'.repeat(20_000)}`, 'not HTTP'],
+    ['has an endless body', `${head}\r\n${' '.repeat(2 * 1024 * 1024)}`, 'too large'],
   ])('its answer %s: refused, long before the timeout', async (_name, bytes, why) => {
     const address = await listening(createServer((socket) => socket.once('data', () => socket.write(bytes))))
     const before = performance.now()

@@ -196,20 +196,20 @@ describe('the outcome of a payment request', () => {
   const sent = { recipientAmountSat: 10, routingFeeSat: 4, paymentId: 'x', paymentHash: HASH, paymentPreimage: PREIMAGE }
   test.each([
     ['sent', 200, sent, { answer: 'sent', amountSat: 10, feeSat: 4 }],
-    ['a failure is a 200 too', 200, { paymentHash: HASH, reason: 'no' }, { answer: 'failed', reason: 'no' }],
+    ['a failure, which is also a 200', 200, { paymentHash: HASH, reason: 'no' }, { answer: 'failed', reason: 'no' }],
     ['a very long reason', 200, { reason: 'n'.repeat(9_999) }, { answer: 'failed', reason: 'n'.repeat(300) }],
     ['both a preimage and a reason', 200, { ...sent, routingFeeSat: -1, reason: 'no' }, { answer: 'uncertain' }],
     ['nothing', 200, '', { answer: 'uncertain' }],
     ['the wrong password', 401, 'words', { answer: 'wrong password' }],
     ['a refusal', 400, 'words', refused('the node answered with status 400')],
-    ['a fault', 500, 'words', { answer: 'uncertain' }],
-    ['a timeout of its own', 504, 'words', { answer: 'uncertain' }],
+    ['an internal error', 500, 'words', { answer: 'uncertain' }],
+    ['a timeout reported by the node', 504, 'words', { answer: 'uncertain' }],
     ['a redirect', 302, '', { answer: 'uncertain' }],
   ])('%s', async (_name, status, body, expected) => {
     expect(await payInvoice(await saying(status, body), 'p', wish, LIMIT_MS)).toEqual(expected)
   })
 
-  test('nothing listens: certainly not sent. It hangs or closes the connection: uncertain', async () => {
+  test('if nothing listens, the payment was certainly not sent; if the node hangs or closes the connection, that is uncertain', async () => {
     const nobody = { host: '127.0.0.1', port: await freePort() }
     expect(await payInvoice(nobody, 'p', wish, LIMIT_MS)).toEqual({ answer: 'unreachable' })
     expect(await payInvoice(await fake(() => undefined), 'p', wish, 200)).toEqual({ answer: 'uncertain' })

@@ -70,7 +70,7 @@ test('records of an earlier version are adopted; existing ones stay', () => {
   expect(again.user('node_a')).toEqual({ uid: 50_003, gid: 50_003 })
 })
 
-test('security 2: no two nodes have the same user or port, and when none is left, the caller is told', async () => {
+test('security 2: no two nodes have the same user or port, and the result says when no user is left', async () => {
   const dataDir = newDataDir()
   const range = { from: 3_000_000_000, to: 3_000_000_004 }
   const names = ['hub', 'node_a', 'node_b', 'node_c', 'node_d']
@@ -85,7 +85,7 @@ test('security 2: no two nodes have the same user or port, and when none is left
   expect(new Set(ports).size).toBe(5)
 })
 
-test('a user of another range is replaced', () => {
+test('a user that is outside the configured range is replaced', () => {
   const dataDir = newDataDir()
   chmodSync(dataDir, 0o700)
   new Places(dataDir, { from: 50_000, to: 50_009 }).user('node_a')

@@ -81,7 +81,7 @@ test('C50: after its retention period, a deleted node’s directory, copies, rec
 })
 
 test.each(['purge: the copies are gone', 'purge: the data is gone', 'purge: nothing is left here'])(
-  'C50: killed at "%s", the next service finishes it',
+  'C50: if the service is killed at "%s", the next one finishes the purge',
   async (point) => {
     const old = await deleted()
     await yard.kill()

@@ -5,7 +5,7 @@ import { readMigrations } from '../../src/store/migrate.ts'
 import { emptyDatabase, run } from '../support/commands.ts'
 import { storeEnv, track } from '../support/server.ts'
 
-test('migrate brings a database up to date and exits; again, it changes nothing', async () => {
+test('migrate brings a database up to date and exits; a second run changes nothing', async () => {
   const store = await emptyDatabase()
   const env = storeEnv(store, randomBytes(32).toString('base64'))
   const sql = track(openStore(store, 1))

@@ -334,7 +334,7 @@ describe('one instance through its life', () => {
     const [env, other] = [server.sharedStoreEnv, newMasterKey()]
     await expectFault(new Server({ env: { ...env, MASTER_KEY: other } }), 78, /^MASTER_KEY: is not the key/)
     const own = { ...env, MASTER_KEY_PREVIOUS: env.MASTER_KEY ?? '', MASTER_KEY: other }
-    // Waits for the last row, because a service that stops before everything is resealed still needs the previous key at its next start.
+    // Waits until everything is resealed: a service that stops earlier still needs the previous key at its next start.
     const changeTo = async (wanted: Record<string, string>): Promise<void> => {
       const changing = await startServer({ env: wanted })
       await changing.printed(/rows resealed/, 'stderr')
@@ -471,17 +471,20 @@ describe('one instance through its life', () => {
     expect(await works()).toBe(true)
   })
 
-  test.each(['operator.token', 'master.key'])('an emptied %s is not a secret: 78, and it is left alone', async (name) => {
-    const path = join(server.dataDir, name)
-    const text = readFileSync(path)
-    await server.stop()
-    truncateSync(path)
-    await expectFault(new Server({ dataDir: server.dataDir }), 78, new RegExp(`${name}.* does not contain the secret`))
-    expect(statSync(path).size).toBe(0)
-    writeFileSync(path, text)
-    await server.start()
-    expect(await works()).toBe(true)
-  })
+  test.each(['operator.token', 'master.key'])(
+    'an empty %s is refused as a secret: 78, and the file is left unchanged',
+    async (name) => {
+      const path = join(server.dataDir, name)
+      const text = readFileSync(path)
+      await server.stop()
+      truncateSync(path)
+      await expectFault(new Server({ dataDir: server.dataDir }), 78, new RegExp(`${name}.* does not contain the secret`))
+      expect(statSync(path).size).toBe(0)
+      writeFileSync(path, text)
+      await server.start()
+      expect(await works()).toBe(true)
+    },
+  )
 
   test('on an address that others can reach, without OPERATOR_TOKEN, there is no operator API', async () => {
     const env = { ...server.sharedStoreEnv, ROLE: 'api', HOST: '0.0.0.0', PUBLIC_URL: 'https://pay.example' }

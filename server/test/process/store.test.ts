@@ -165,7 +165,7 @@ function promises(start: () => Promise<Store>): void {
   test.each([
     ['fails at the end', 'CREATE TABLE two (a int); INSERT INTO one VALUES (1); SELECT 1/0'],
     ['fails at the beginning', 'SELECT 1/0; CREATE TABLE two (a int)'],
-    ['is no SQL', 'CREATE TABLE two (a int); CREATE TABEL nonsense'],
+    ['is not SQL', 'CREATE TABLE two (a int); CREATE TABEL nonsense'],
     [
       'breaks a constraint at commit',
       'CREATE TABLE two (a int UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO two VALUES (1), (1)',

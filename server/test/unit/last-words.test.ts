@@ -34,7 +34,7 @@ test.each([
     'Address already in use\n\tat sun.nio.ch.Net.bind(Net.java:1)\n',
     'Address already in use',
   ],
-  ['B3: a stack trace that was got over', `${TRACE}http server stopped\n`, 'http server stopped'],
+  ['B3: a stack trace followed by another line', `${TRACE}http server stopped\n`, 'http server stopped'],
   ['B3: the rest of a long stack trace', '\tat a.b(C.kt:1)\n\t... 21 more\n', '... 21 more'],
   ['control characters', 'a\u001b[31mred\u001b[0m\u0007\u0000 and \u009b1m', 'a [31mred [0m and 1m'],
   ['a long line', 'x'.repeat(1000), 'x'.repeat(200)],

@@ -67,10 +67,10 @@ describe('by table', () => {
   test.each<[string, Observed, Given, Partial<Decision> & { message?: RegExp }]>([
     // A node that was just created
     ['new: start', { phase: 'absent' }, { status: 'provisioning', history: never }, { step: 'start', recheckMs: 50 }],
-    ['new: unknown is no reason to start', { phase: 'unknown' }, { status: 'provisioning', history: never }, { step: 'none' }],
+    ['new, state unknown: not started', { phase: 'unknown' }, { status: 'provisioning', history: never }, { step: 'none' }],
     ['comes up: wait', { phase: 'starting' }, { status: 'provisioning' }, { step: 'none', recheckMs: 50 }],
     [
-      'comes up slowly: look less often',
+      'comes up slowly: checked less often',
       { phase: 'starting' },
       { status: 'provisioning', history: { wantedSinceMs: NOW - 11_000 } },
       { step: 'none', recheckMs: 1_000 },
@@ -119,25 +119,25 @@ describe('by table', () => {
       { step: 'none', ends: 'failed', message: /once.*out of luck/ },
     ],
     [
-      'restart: the old run has to go while the platform restarts it',
+      'restart: the old run is stopped, even while the platform restarts it',
       restarting,
       { run: 2, operation: soon('restart') },
       { step: 'stop' },
     ],
     ['stop: the platform restarts it', restarting, { state: 'stopped', operation: soon('stop') }, { step: 'stop' }],
     [
-      'C25: update: the new version ran and exited: never back',
+      'C25: update: the new version ran and exited: not rolled back',
       restarting,
       { ...overdueUpdate, history: { ...unreached, exitsMs: [NOW, NOW, NOW] } },
       { step: 'none', updateEnds: 'failed', ends: 'failed', message: /not rolled back/ },
     ],
-    ['failed comes back by itself', running, { status: 'failed' }, { shows: { status: 'ready', failureMessage: null } }],
+    ['a failed node that responds: ready', running, { status: 'failed' }, { shows: { status: 'ready', failureMessage: null } }],
 
     // A ready node
-    ['steady', running, {}, { step: 'none', recheckMs: 30_000 }],
+    ['runs: nothing to do', running, {}, { step: 'none', recheckMs: 30_000 }],
     ['hangs: kill', { phase: 'hung' }, {}, { step: 'kill' }],
     ['a ready node has no deadline', { phase: 'starting' }, { history: { wantedSinceMs: agesAgo } }, { step: 'none' }],
-    ['died: again after a second, shown as before', exited, {}, { step: 'none', recheckMs: 1_000 }],
+    ['died: started again after a second, shown as before', exited, {}, { step: 'none', recheckMs: 1_000 }],
     [
       'died a second ago: start',
       { phase: 'absent' },
@@ -151,7 +151,7 @@ describe('by table', () => {
       { step: 'none', message: /5 times.*out of luck.*keeps restarting/, recheckMs: 16_000 },
     ],
     [
-      'deaths of long ago do not count',
+      'deaths more than ten minutes ago do not count',
       exited,
       { history: { exitsMs: [14, 13, 12, 11].map((minutes) => NOW - minutes * MINUTE_MS) } },
       { step: 'none', recheckMs: 1_000 },
@@ -187,9 +187,14 @@ describe('by table', () => {
       { step: 'stop' },
     ],
     ['delete: gone', exited, { state: 'deleted', operation: soon('delete') }, { step: 'none', ends: 'done' }],
-    ['restart: the old run has to go', running, { run: 2, operation: soon('restart') }, { step: 'stop' }],
-    ['restart: also while it comes up', { phase: 'starting' }, { run: 2, operation: soon('restart') }, { step: 'stop' }],
-    ['restart: an exit that was asked for is none', exited, { run: 2, operation: soon('restart') }, { step: 'start' }],
+    ['restart: the old run is stopped', running, { run: 2, operation: soon('restart') }, { step: 'stop' }],
+    [
+      'restart: the old run is stopped, even while it comes up',
+      { phase: 'starting' },
+      { run: 2, operation: soon('restart') },
+      { step: 'stop' },
+    ],
+    ['restart: a requested exit does not count as a death', exited, { run: 2, operation: soon('restart') }, { step: 'start' }],
     ['restart: the new run answers', running, { operation: soon('restart') }, { step: 'none', ends: 'done' }],
     ['start: in time', { phase: 'starting' }, { status: 'stopped', operation: soon('start') }, { step: 'none' }],
     [
@@ -200,7 +205,7 @@ describe('by table', () => {
     ],
 
     // Updates
-    ['update: the old version has to go', running, { ...update, history: { version: '0.8.0' } }, { step: 'stop' }],
+    ['update: the old version is stopped', running, { ...update, history: { version: '0.8.0' } }, { step: 'stop' }],
     ['update: start the new one', { phase: 'absent' }, { ...update, history: { startedAtMs: null } }, { step: 'start' }],
     ['update: comes up', { phase: 'starting' }, update, { step: 'none' }],
     ['update: answers', { ...running, version: '0.9.0-sandbox' }, update, { updateEnds: 'updated', ends: 'done' }],
@@ -212,32 +217,37 @@ describe('by table', () => {
       { step: 'none', recheckMs: 2_000 },
     ],
     [
-      'C25: update: third death, the data is untouched: back',
+      'C25: update: third death, the data is untouched: rolled back',
       exited,
       { ...update, history: { ...unreached, exitsMs: [NOW - 3_000, NOW - 2_000] } },
       { step: 'roll_back', updateEnds: 'failed', recheckMs: 0 },
     ],
     [
-      'C25: update: third death, without evidence: on',
+      'C25: update: third death, without evidence: tried again',
       exitedUnproved,
       { ...update, history: { ...unreached, exitsMs: [NOW - 3_000, NOW - 2_000] } },
       { step: 'none', recheckMs: 4_000 },
     ],
     [
-      'C25: update: third death, an earlier one left no evidence: on',
+      'C25: update: third death, an earlier one left no evidence: tried again',
       exited,
       { ...update, history: { ...unreached, reached: true, exitsMs: [NOW - 3_000, NOW - 2_000] } },
       { step: 'none', recheckMs: 4_000 },
     ],
     [
-      'update: connected, and dies for good: failed on the new version',
+      'update: connected, and keeps dying: failed, with the new version',
       exitedUnproved,
       { ...update, history: { ...unreached, exitsMs: [NOW - 9_000, NOW - 8_000, NOW - 6_000, NOW - 4_000] } },
       { step: 'none', updateEnds: 'failed', ends: 'failed', message: /out of luck.*not rolled back/ },
     ],
-    ['update: overdue and gone: back', exited, overdueUpdate, { step: 'roll_back', updateEnds: 'failed', ends: 'failed' }],
     [
-      'update: overdue, no answer: killed, then back',
+      'update: overdue and exited: rolled back',
+      exited,
+      overdueUpdate,
+      { step: 'roll_back', updateEnds: 'failed', ends: 'failed' },
+    ],
+    [
+      'update: overdue, no answer: killed, to be rolled back',
       { phase: 'starting' },
       { ...overdueUpdate, history: { ...unreached, startedAtMs: NOW - 10_000 } },
       { step: 'kill' },
@@ -250,7 +260,7 @@ describe('by table', () => {
       { step: 'none', ends: 'failed', recheckMs: 1_000 },
     ],
     [
-      'update of a stopped node stays stopped, and is not over',
+      'update of a stopped node: it stays stopped, and the update is not over',
       { phase: 'absent' },
       { ...update, state: 'stopped', history: { startedAtMs: null } },
       { step: 'none', ends: 'done', shows: { status: 'stopped', failureMessage: null } },

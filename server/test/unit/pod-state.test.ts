@@ -24,7 +24,7 @@ describe('why a pod does not run', () => {
     expect(whyWaiting(pod({ state: { waiting: { reason: 'ContainerCreating' } } }))).toBeUndefined()
   })
 
-  test('no machine takes it', () => {
+  test('no machine can run it', () => {
     const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes are available.' }
     expect(whyWaiting({ ...pod(undefined), status: { conditions: [condition] } })).toBe('Unschedulable: 0/3 nodes are available')
   })
@@ -80,7 +80,7 @@ describe('C25: evidence that a pod never touched the data', () => {
     ['it is still there', pod({ state: { waiting: { reason: 'ErrImagePull' } } })],
     ['it is terminating', pod({ state: unknown }, { ...held, deletionGracePeriodSeconds: 45 })],
     ['it was deleted by force, without a final report', pod({ state: { waiting: { reason: 'ErrImagePull' } } }, held)],
-    ['it was assigned, and nobody reported', pod(undefined, held)],
+    ['it was assigned to a machine that reported nothing', pod(undefined, held)],
     ['it had a container', pod({ state: unknown, containerID: 'containerd://1' }, held)],
     ['it was restarted', pod({ state: unknown, restartCount: 1 }, held)],
     ['it ran before', pod({ state: unknown, lastState: { terminated: crashed } }, held)],

@@ -15,7 +15,7 @@ const queryOf = async (statement: PromiseLike<unknown>): Promise<Query | undefin
   return sent.at(-1)
 }
 
-test('values become numbered parameters, through fragments in fragments; names are quoted, objects are jsonb', async () => {
+test('values become numbered parameters, also in nested fragments; names are quoted, objects are jsonb', async () => {
   const inner = sql`b = ${2} AND ${sql('we"ird')} = ${'three'}`
   const query = await queryOf(sql`SELECT ${1}::int WHERE ${sql`${inner} OR c = ${null}`} AND d = ${sql.json({ a: [1] })}`)
   expect(query?.text).toBe('SELECT $1::int WHERE b = $2 AND "we""ird" = $3 OR c = $4 AND d = $5::jsonb')
