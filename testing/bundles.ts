@@ -16,7 +16,7 @@ export const BOLTYARD = join(root, 'cli/dist/boltyard.js')
 /** Shared by all bundles: a change in any of these makes every bundle stale. */
 const SHARED = ['protocol', 'contract', 'package-lock.json']
 
-/** Tests run the published bundles. Each is built only if one of its sources is newer. */
+/** Builds the published bundles, which the tests run. Each is built only if one of its sources is newer. */
 export async function buildBundles(): Promise<void> {
   const sandboxd = ['sandboxd/src', 'sandboxd/package.json', ...SHARED]
   if (isStale(SANDBOXD, sandboxd)) npmBuild('sandboxd')

@@ -22,7 +22,7 @@ import { reasonOf, StartFault } from './start-fault.ts'
 import { askToAgree } from './terms.ts'
 
 const RECONNECT_MS = 500
-/** The hub stores the addresses of nodes. Registering again and again restores an address that the hub has lost. */
+/** The hub stores the addresses of nodes. Registering periodically restores an address that the hub has lost. */
 const REGISTER_EVERY_MS = 15_000
 
 export async function runNode(args: string[], environment: NodeJS.ProcessEnv): Promise<void> {

@@ -9,8 +9,8 @@ export type Delivery = {
   paymentSecret: string
   amountMsat: number
   /**
-   * The payer is retrying because the outcome of an earlier attempt is unknown. The recipient must then record a refusal before it returns
-   * one: an earlier copy of the same delivery may still arrive, and must be refused too.
+   * True if the payer is retrying because the outcome of an earlier attempt is unknown. The recipient must then record a refusal before it
+   * returns one: an earlier copy of the same delivery may still arrive, and must be refused too.
    */
   again: boolean
 }

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import { reasonOf, StartFault } from './start-fault.ts'
 
-/** The disk refused a record (full, over quota). Nothing was written, and the caller may retry. */
+/** A record could not be written, for example because the disk is full. Nothing of it is on disk, so the caller may retry. */
 export class JournalUnavailable extends Error {}
 
 type Waiting<R> = { records: R[]; resolve: () => void; reject: (error: Error) => void }

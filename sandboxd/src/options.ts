@@ -71,7 +71,7 @@ const SPECS: Record<string, Spec> = {
   'max-relative-fee-percent': integer(1, 50),
 }
 
-/** Only in phoenix.conf, never on the command line: two of them are secrets, and phoenixd ignores unknown keys. */
+/** Read only from phoenix.conf: secrets must not be on a command line, and phoenixd ignores unknown keys in the file. */
 const SANDBOX_CONF_KEYS = [
   'sandbox-hub',
   'sandbox-control',

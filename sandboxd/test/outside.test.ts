@@ -9,7 +9,7 @@ import { type Answer, LIMITED, readText, startNetwork, type TestHub, TestNode } 
 let hub: TestHub
 /** A node with money and a channel. */
 let rich: TestNode
-/** Has neither money nor a channel. */
+/** A node with neither money nor a channel. */
 let poor: TestNode
 
 beforeAll(async () => {

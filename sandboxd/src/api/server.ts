@@ -21,7 +21,7 @@ const UNKNOWN_ENDPOINT = new ApiFault(404, 'Unknown endpoint (check api doc)')
 const WRONG_METHOD = new ApiFault(405, 'Invalid http method (use the correct GET/POST)')
 const CHALLENGE = 'Basic realm="Ktor Server", charset=UTF-8'
 const PING_MS = 10_000
-/** Idle connections are closed after 45 s, because Node adds a second to this. */
+/** Node adds a second to this, so idle connections are closed after 45 s. */
 const IDLE_MS = 44_000
 /** The limit for the request line and for each header. All of them together may exceed Node's default limit, so that is raised. */
 const MAX_LINE = 8_192

@@ -222,7 +222,7 @@ export class LightningNode {
     return this.ledger.outgoing.get(paymentId) ?? { payment }
   }
 
-  /** Resumes payments that were pending when the last process died; the recipients know their outcome. */
+  /** Resumes payments that were pending when the last process died, by asking the recipients for the outcome. */
   resumePending(): void {
     for (const { payment, end } of [...this.ledger.outgoing.values()]) {
       if (end) continue

@@ -208,7 +208,7 @@ describe('paths and headers', () => {
     },
   )
 
-  // Whether these match the endpoint is undefined, but they never cause a server error.
+  // Whether these match the endpoint is not specified, but they must not cause a server error.
   test.each(['//getinfo', '///getinfo', '/./getinfo', '/%2e%2e/getinfo', '/%67etinfo', 'http://elsewhere/getinfo', '/getinfo#x'])(
     '%s is either getinfo or not an endpoint',
     async (path) => {

@@ -21,7 +21,7 @@ describe('hostile parameters', () => {
     /^Incomplete trailing HEX escape: /,
     /^Wrong HEX escape: /,
   ]
-  /** Never a crash, no 500 except phoenixd's own, and errors are always text. */
+  /** Expects that errors are always text, and that there is no 500 except those of phoenixd. */
   const expectDocumented = ({ status, text, headers }: Answer): void => {
     if (status === 500)
       expect(

@@ -173,7 +173,7 @@ describe('C31 C32: credit', () => {
     expect(await poor.get(first.node.id)).toEqual(before)
     expect((await poor.delete(second.node.id)).status).toBe(204)
     expect((await poor.act(first.node.id, 'start')).status).toBe('ready')
-    // A running node needs no more credit to be started again.
+    // Restarting a running node needs no additional credit.
     expect((await poor.act(first.node.id, 'restart')).status).toBe('ready')
     await poor.delete(first.node.id)
   })
@@ -419,7 +419,7 @@ describe('with other prices, limits and versions', () => {
     const path = `/nodes/${node.id}`
     await mine.want(200, 'PATCH', path, { json: { name: 'logged' } })
     for (const action of ['stop', 'start', 'restart'] as const) await mine.act(node.id, action)
-    // A refused call has no effect.
+    // Refused calls, which must not appear in the log.
     for (const action of ['start', 'update']) await mine.refusal('POST', `${path}/${action}`)
     await mine.refusal('PATCH', path, { json: { name: '' } })
 

@@ -147,7 +147,7 @@ describe('C26: deleting', () => {
   test('C26: known funds are remembered while channels are offline, until the node is seen empty', async () => {
     const made = await owner.createReady()
     const { node, credentials } = made
-    // Received as a payment, so that only the node knows of it.
+    // Received as a payment, which the service can learn only from the node.
     const income = { json: { invoice: await invoiceOf(made, '&amountSat=1000') } }
     expect((await server.operator('POST', '/sandbox/pay', income)).status).toBe(200)
     expect(await owner.refusal('DELETE', `/nodes/${node.id}`)).toEqual([409, 'node_has_funds'])
@@ -166,7 +166,7 @@ describe('C26: deleting', () => {
     const made = await owner.createReady()
     const { id } = made.node
     await control(server, made, 'channels', { others: ['Aborted'] })
-    // Received as a payment, so that only the node knows of it.
+    // Received as a payment, which the service can learn only from the node.
     const income = { json: { invoice: await invoiceOf(made, '&amountSat=176500') } }
     expect((await server.operator('POST', '/sandbox/pay', income)).status).toBe(200)
     expect(await owner.refusal('DELETE', `/nodes/${id}`)).toEqual([409, 'node_has_funds'])
@@ -193,7 +193,7 @@ describe('C26: deleting', () => {
     await fund(server, made, 4321)
     const { nodeId } = await infoOf(made)
     const undelete = (): Promise<Answer> => server.operator('POST', `/nodes/${id}/undelete`)
-    // A frozen process cannot stop, so the deletion continues until it is resumed.
+    // A frozen process cannot stop, so the deletion stays in progress until the process is resumed.
     const pid = runningPidOf(server, made.node)
     process.kill(pid, 'SIGSTOP')
     expect((await owner.delete(id, '?force=true')).status).toBe(204)

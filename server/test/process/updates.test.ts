@@ -87,7 +87,7 @@ function nextFunded(): Funded {
   return created
 }
 
-/** Restarts a node that exits immediately, instead of after 1, 2, 4 … s. */
+/** During the work, a node that exits is restarted at once instead of after 1, 2, 4 … s. */
 async function skipPauses<T>({ node }: Created, work: () => Promise<T>): Promise<T> {
   const sql = yard.sql()
   let isOver = false
