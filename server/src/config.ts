@@ -18,7 +18,7 @@ export type Config = {
   dataDir: string
   /** Embedded: the service runs PostgreSQL itself, with its data in DATA_DIR, and generates any missing secret there. */
   store: { kind: 'embedded' } | { kind: 'server'; url: string }
-  /** Undefined: limits are counted in memory with the embedded store, else in the database. */
+  /** Undefined: limits are counted in memory with the embedded store, otherwise in the database. */
   redisUrl: string | undefined
   /** Undefined only with the embedded store, which generates the key in DATA_DIR. */
   masterKey: Buffer | undefined

@@ -5,7 +5,7 @@ import type { AccessTo } from './access.ts'
 /** Resolves to false if that node did not sign the event. */
 export type ReceiveNodeEvent = (nodeId: string, body: Buffer, signature: string) => Promise<boolean>
 
-/** Handles a node's event. Whether the payment is one of ours is decided by the store. */
+/** Accepts every event that its node has signed. An event about a payment that is not ours has no effect. */
 export function nodeEventReceiver(accessTo: AccessTo, settlements: Settlements): ReceiveNodeEvent {
   return async (nodeId, body, signature) => {
     const node = await accessTo(nodeId)

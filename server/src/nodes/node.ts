@@ -49,7 +49,7 @@ export type Facts = {
   updating: boolean
 }
 
-/** roll_back: to the version from before an update that did not change the data. */
+/** roll_back: return to the version from before an update, which has not changed the data. */
 export type Step = 'none' | 'start' | 'stop' | 'kill' | 'roll_back'
 
 export type Decision = {

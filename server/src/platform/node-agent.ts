@@ -11,7 +11,7 @@ export type NodeAddress = {
 
 type Connect = Agent['createConnection']
 
-/** Connects only if the daemon itself is listening, as far as its address can tell. */
+/** Connects only if the daemon itself is listening, as far as that can be checked for its address. */
 export class NodeAgent extends Agent {
   override createConnection(...[options, callback]: Parameters<Connect>): Duplex | null | undefined {
     const { isGenuine } = options as Partial<NodeAddress>

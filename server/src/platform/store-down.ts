@@ -8,7 +8,7 @@ const DOWN_CODES = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',
-  // admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections, disk_full, read_only_sql_transaction
+  // SQLSTATE codes: admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections, disk_full, read_only_sql_transaction
   '57P01',
   '57P02',
   '57P03',

@@ -11,7 +11,7 @@ export async function checkStore(sql: Sql): Promise<void> {
   await sql`SELECT 1`
 }
 
-/** A database that starts together with us may need a moment longer. */
+/** Retries for a while: a database that starts at the same time as the service may take longer. */
 export async function reachStore(sql: Sql): Promise<void> {
   const deadline = Date.now() + PATIENCE_MS
   for (;;) {

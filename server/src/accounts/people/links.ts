@@ -28,7 +28,7 @@ const hashOf = (token: string): Buffer => createHash('sha256').update(token).dig
 const noSuchLink = (): Problem => new Problem('not_found', 'This link is invalid or has expired. Ask for a new one.')
 
 /**
- * Links give access without a password: after the first start, with an invitation, or after forgetting the password (we send no mail). The
+ * Links give access without a password: after the first start, with an invitation, or if the password is forgotten (we send no email). The
  * token has 256 random bits and is in the fragment of the URL, which browsers do not send, so it reaches no log. We store only its hash.
  */
 export class Links {

@@ -117,7 +117,7 @@ export class SignIn {
     if (!response) return undefined
     const { user, session } = response
     const { id: userId, email, name } = user
-    // The column is NOT NULL, but the library's types do not know that.
+    // The column is NOT NULL, but the library's types do not reflect that.
     const accountId = user.accountId ?? ''
     return { person: { userId, email, name, accountId, sessionId: session.id }, cookies: headers.getSetCookie() }
   }

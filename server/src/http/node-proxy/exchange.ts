@@ -10,7 +10,7 @@ import type { Upgrading } from './upgrade.ts'
 
 /** One request to a node and its response. Nothing is buffered: each side is read only as fast as the other accepts data. */
 
-/** `why` goes to the log. It must not be an error of node:http, which may contain received bytes and so a secret. */
+/** `why` goes to the log. It must not be an error of node:http, which may contain received bytes, and thus a secret. */
 export const nodeDown = (why: string): Problem =>
   new Problem('payment_service_unavailable', 'The node cannot be reached right now.', { cause: why })
 

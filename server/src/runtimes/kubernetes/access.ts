@@ -9,7 +9,7 @@ export type ClusterAccess = {
   ca: Buffer | undefined
   cert: Buffer | undefined
   key: Buffer | undefined
-  /** Read for every request: a service account's token is replaced while we run. */
+  /** Called for every request, because a service account's token is replaced while we run. */
   token: () => string | undefined
 }
 

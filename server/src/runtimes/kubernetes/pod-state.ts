@@ -15,7 +15,7 @@ export const isHeld = ({ metadata }: Pod): boolean =>
   metadata.deletionGracePeriodSeconds === 0 &&
   (metadata.finalizers?.includes(EVIDENCE) ?? false)
 
-/** As far as the status tells, no container of the pod was ever created. The kubelet may not have reported one yet. */
+/** As far as the status shows, no container of the pod was ever created. The kubelet may not have reported one yet. */
 export function seemsUnused(pod: Pod): boolean {
   const { restartCount = 0, containerID, state, lastState } = containerIn(pod) ?? {}
   return restartCount === 0 && !containerID && !state?.running && !state?.terminated?.startedAt && !lastState?.terminated
@@ -53,7 +53,7 @@ function exitReason({ exitCode, signal, reason, message }: NonNullable<Container
 /** Reasons that are normal steps of a start. */
 const ON_THE_WAY = new Set(['ContainerCreating', 'PodInitializing'])
 
-/** Why the pod has not started yet, as far as its own status tells. */
+/** Why the pod has not started yet, as far as its own status shows. */
 export function whyWaiting(pod: Pod): string | undefined {
   if (isTerminating(pod))
     return `its previous pod is still terminating${pod.spec.nodeName ? ` on ${pod.spec.nodeName}` : ''}, and two must never run at once`

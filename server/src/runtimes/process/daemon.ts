@@ -91,7 +91,7 @@ export class Daemon {
     const log = this.#log.open()
     const uid = user?.uid ?? process.getuid?.() ?? 0
     const intent = { attempt: randomUUID(), port, version, run, uid, logFrom: fstatSync(log).size }
-    // Record the intent first: if we die right after the spawn, the process could not be told apart from an unrelated one without it.
+    // Record the intent first. Otherwise, if we died right after the spawn, the process could not be distinguished from an unrelated one.
     this.write(intent)
     crashpoint('process: intent is durable')
     // The daemon's own user takes the lock, so the file may be in that user's directory.

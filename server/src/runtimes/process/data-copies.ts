@@ -4,8 +4,8 @@ import { crashpoint } from '../../platform/crashpoint.ts'
 import { copyTree, isSameTree, removeTree } from '../../platform/trees.ts'
 
 /**
- * Files that we write, or that change at every start, and that say nothing about the channels. An empty write-ahead log is not a change
- * either.
+ * Files that are ignored in a comparison: we write them, or they change at every start, and they say nothing about the channels. An empty
+ * write-ahead log is ignored too.
  */
 const isBesideTheData = (name: string, bytes: number): boolean =>
   ['phoenix.conf', '.lock', 'sandboxd.lock'].includes(name) ||
@@ -70,7 +70,7 @@ export class DataCopies {
     crashpoint('restore: the old data is back')
   }
 
-  /** Makes up for the second rename of a restore if the service died before it. Without it, the node's data would count as lost. */
+  /** Completes a restore that a crash interrupted between its two renames. Otherwise the node's data would count as lost. */
   finishRestoring(nodeId: string, version: string): void {
     const [copy, directory] = [this.#copy(nodeId, version), this.#directory(nodeId)]
     if (!existsSync(directory) && existsSync(this.#aside(nodeId)) && existsSync(copy)) renameSync(copy, directory)

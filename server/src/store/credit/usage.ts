@@ -8,8 +8,8 @@ const restingNodes = (sql: Sql, started: Fragment) => sql`
   ORDER BY n.id LIMIT 1000 FOR NO KEY UPDATE OF n SKIP LOCKED`
 
 /**
- * Closes intervals that are at least an hour old and opens the next one at the same moment. If it has not run for a long time, the interval
- * is longer; nothing is lost.
+ * Closes intervals that are at least an hour old and opens the next one at the same moment. If this has not run for a long time, the closed
+ * interval is longer; nothing is lost.
  */
 export async function closeHours(sql: Sql): Promise<number> {
   const anHourAgo = sql`whole_minute(now()) - interval '1 hour'`

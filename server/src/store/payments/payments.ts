@@ -191,7 +191,7 @@ export async function markPaidByProof(
   return row && { id, protocol: 'mpp', ...row }
 }
 
-/** Marks a payment paid whose credential was verified on the slow path. */
+/** Marks a payment paid after its credential was verified on the slow path. */
 export async function markPaid(sql: Sql, id: string, actor: string): Promise<void> {
   await sql`
     INSERT INTO paid_payments (account_id, id, actor)

@@ -48,7 +48,7 @@ export class Connection extends pg.Client {
   }
 }
 
-/** admin_shutdown, crash_shutdown, cannot_connect_now */
+/** SQLSTATE codes: admin_shutdown, crash_shutdown, cannot_connect_now */
 const GOODBYES = new Set(['57P01', '57P02', '57P03'])
 /** pg's messages for a failed or closed connection when the operating system gave no error code. */
 const NO_CONNECTION = new Set(['timeout expired', 'Connection terminated unexpectedly', 'Connection terminated'])
