@@ -6,7 +6,8 @@ import { embeddedAddress } from '../platform/embedded-postgres.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import { writeBackup } from '../store/backup/write.ts'
 import type { StoreAddress } from '../store/db.ts'
-import { count, withEmbedded } from './embedded-store.ts'
+import { withEmbedded } from './embedded-store.ts'
+import { summaryOf } from './summary.ts'
 
 /** The exit code of `openDataDir` while a service uses the directory. */
 const IN_USE = 75
@@ -21,11 +22,11 @@ export async function backUp(config: Config, args: string[]): Promise<void> {
   const rows = await withStore(config, (address) =>
     file === '-' ? writeBackup(address, process.stdout) : writeFile(address, file),
   )
-  const size = file === '-' ? 'standard output' : `${file} (${Math.ceil(statSync(file).size / 1024)} kB)`
+  const where = file === '-' ? 'standard output' : `${file} (${Math.ceil(statSync(file).size / 1024)} kB)`
   const key = config.masterKey ? 'MASTER_KEY' : join(config.dataDir, 'master.key')
   process.stderr.write(
     [
-      `Backup written to ${size}: ${count(rows.accounts ?? 0, 'account')}, ${count(rows.nodes ?? 0, 'node')}, ${count(rows.gateway_payments ?? 0, 'payment')}.`,
+      `Backup written to ${where}: ${summaryOf(rows)}.`,
       `THE MASTER KEY IS NOT IN IT. Without it nobody can read the recovery words of the nodes. Keep a copy of ${key}, but not beside the backup.`,
       'The data of the nodes themselves (channels, payment history) is not in it either.\n',
     ].join('\n'),

@@ -17,6 +17,3 @@ export async function withEmbedded<T>(config: Config, work: (address: StoreAddre
     dataDir.release()
   }
 }
-
-/** For a message: `1 node`, `2 nodes`. */
-export const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`

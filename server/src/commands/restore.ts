@@ -9,7 +9,8 @@ import { restoreBackup } from '../store/backup/restore.ts'
 import type { Sql, StoreAddress } from '../store/db.ts'
 import { hostsOfNodes } from '../store/nodes/nodes.ts'
 import { findSetting, replaceSetting } from '../store/settings.ts'
-import { count, withEmbedded } from './embedded-store.ts'
+import { withEmbedded } from './embedded-store.ts'
+import { summaryOf } from './summary.ts'
 
 /**
  * Fills an empty database from a backup. The directories of nodes are never touched: a node that runs on older channel data can lose its
@@ -33,7 +34,7 @@ export async function restore(config: Config, args: string[]): Promise<void> {
   const { head, rows } = await (config.store.kind === 'server' ? work(config.store.url) : withEmbedded(config, work))
   process.stderr.write(
     [
-      `Restored: ${count(rows.accounts ?? 0, 'account')}, ${count(rows.nodes ?? 0, 'node')}, ${count(rows.gateway_payments ?? 0, 'payment')}, as of ${head.createdAt}.`,
+      `Restored: ${summaryOf(rows)}, as of ${head.createdAt}.`,
       'What happened after that time is unknown to this database: payments redeemed since then can be redeemed once more, API keys revoked since',
       'then work again, and nodes created since then are not managed (their data is kept). Everybody has to sign in again.\n',
     ].join('\n'),
