@@ -8,6 +8,7 @@ import {
   heading,
   inBrowser,
   newContext,
+  openKeyDialog,
   readSecrets,
   startDashboard,
   textOf,
@@ -68,8 +69,7 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
 
     // Create a key, then use it over HTTP.
     await go(page, 'Developers')
-    await page.getByRole('button', { name: 'Create API key' }).click()
-    const making = dialog(page, 'Create an API key')
+    const making = await openKeyDialog(page)
     await making.getByLabel('Name').fill('Shop server')
     await making.getByRole('button', { name: 'Create key' }).click()
     const keeping = dialog(page, 'Store the key Shop server')

@@ -117,6 +117,13 @@ export async function go(page: Page, place: string): Promise<void> {
   await heading(page, place).waitFor()
 }
 
+/** On the page for developers, once the keys have loaded: until then the button may move, and a click on it may be lost. */
+export async function openKeyDialog(page: Page): Promise<Locator> {
+  await page.getByRole('heading', { name: 'Quick start' }).waitFor()
+  await page.getByRole('button', { name: 'Create API key' }).click()
+  return dialog(page, 'Create an API key')
+}
+
 /** The visible text of an element, with normalized spaces. */
 export async function textOf(locator: Locator): Promise<string> {
   // biome-ignore lint/performance/useDomNodeTextContent: two cells of a table would become one word

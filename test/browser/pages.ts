@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { offerIn } from '../../protocol/src/offers.ts'
 import { eventually } from '../../server/test/support/server.ts'
-import { dialog, newContext, type Person } from './harness.ts'
+import { dialog, newContext, openKeyDialog, type Person } from './harness.ts'
 
 /** All pages, with content. */
 
@@ -91,9 +91,9 @@ export const SCENES: Record<string, (page: Page) => Promise<unknown>> = {
     await dialog(page, /^Delete/).waitFor()
   },
   '#key': async (page) => {
-    await page.getByRole('button', { name: 'Create API key' }).click()
-    await dialog(page, 'Create an API key').getByLabel('Name').fill('Once')
-    await dialog(page, 'Create an API key').getByRole('button', { name: 'Create key' }).click()
+    const making = await openKeyDialog(page)
+    await making.getByLabel('Name').fill('Once')
+    await making.getByRole('button', { name: 'Create key' }).click()
     await dialog(page, 'Store the key Once').getByRole('button', { name: 'Show API key' }).click()
     await dialog(page, 'Store the key Once').getByRole('checkbox', { name: 'I have stored it' }).check()
   },

@@ -9,6 +9,7 @@ import {
   heading,
   inBrowser,
   newPerson,
+  openKeyDialog,
   type Person,
   readSecrets,
   startDashboard,
@@ -125,8 +126,7 @@ inBrowser('secrets are shown once', () => {
     const { page, context } = person
     const answers = recordAnswers(context)
     await person.open('developers')
-    await page.getByRole('button', { name: 'Create API key' }).click()
-    const making = dialog(page, 'Create an API key')
+    const making = await openKeyDialog(page)
     const read = making.getByRole('checkbox', { name: 'Read' })
     expect([await read.isChecked(), await read.isDisabled()]).toEqual([true, true])
     await read.click({ force: true })
