@@ -10,8 +10,15 @@ export function masterKeyOf(bytes: Buffer): MasterKey {
   return { id: createHash('sha256').update('boltyard master key id').update(bytes).digest('hex').slice(0, 16), bytes }
 }
 
+/** By purpose, of which there are a handful. Every payment needs one, and deriving it takes longer than using it. */
+const derivedKeys = new WeakMap<MasterKey, Map<string, Buffer>>()
+
 export function derivedKey(master: MasterKey, purpose: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', master.bytes, '', `boltyard ${purpose}`, 32))
+  const keys = derivedKeys.get(master) ?? new Map<string, Buffer>()
+  derivedKeys.set(master, keys)
+  const key = keys.get(purpose) ?? Buffer.from(hkdfSync('sha256', master.bytes, '', `boltyard ${purpose}`, 32))
+  keys.set(purpose, key)
+  return key
 }
 
 const NONCE_LENGTH = 12
