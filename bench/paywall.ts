@@ -73,6 +73,7 @@ async function purchases(service: Service, nodeId: string, quick: boolean): Prom
 
 const CALLERS = 16
 const WARM_UP = 2_000
+const ROUNDS = 5
 
 const get = (path: string, authorization?: string): string =>
   `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorization === undefined ? '' : `Authorization: ${authorization}\r\n`}\r\n`
@@ -107,17 +108,23 @@ async function costs(service: Service, nodeId: string, quick: boolean): Promise<
     const { body } = await service.call('POST', '/operator/v1/sandbox/pay', { invoice }, operator)
     const many = quick ? 8_000 : 30_000
     const some = quick ? 2_000 : 6_000
-    const before = await measured('200', repeat(many, get('/free')))
-    const repeated = await measured('200', repeat(many, get('/l402', offer.credentialFor(body.preimage))))
-    // The service has occasional background work, so take the lower of two.
-    const free = Math.min(before, await measured('200', repeat(many, get('/free'))))
-    const payments = await settledPayments(service, sql, nodeId, invoice, WARM_UP + some)
-    await sql`CHECKPOINT`
-    const first = await measured(
-      '200',
-      payments.map(({ credential }) => get('/bench', credential)),
-    )
-    const unpaid = await measured('402', repeat(some, get('/bench')))
+    const l402 = get('/l402', offer.credentialFor(body.preimage))
+    // A busy neighbour on the same machine makes every instruction slower and none faster. So the rows take turns, and the lowest of
+    // several rounds is what a request costs.
+    const rounds: Array<{ free: number; repeated: number; first: number; unpaid: number }> = []
+    for (let round = 0; round < (quick ? 1 : ROUNDS); round++) {
+      const free = await measured('200', repeat(many, get('/free')))
+      const repeated = await measured('200', repeat(many, l402))
+      const payments = await settledPayments(service, sql, nodeId, invoice, WARM_UP + some)
+      await sql`CHECKPOINT`
+      const first = await measured(
+        '200',
+        payments.map(({ credential }) => get('/bench', credential)),
+      )
+      rounds.push({ free, repeated, first, unpaid: await measured('402', repeat(some, get('/bench'))) })
+    }
+    const lowest = (row: keyof (typeof rounds)[number]): number => Math.min(...rounds.map((round) => round[row]))
+    const [free, repeated, first, unpaid] = [lowest('free'), lowest('repeated'), lowest('first'), lowest('unpaid')]
     return [
       { name: 'a request for nothing (Express): CPU', value: free, unit: 'ms' },
       { name: '  over it: repeated L402', value: repeated - free, unit: 'ms', target: { op: '≤', value: 0.03 } },
