@@ -1,5 +1,5 @@
 /** Shared by all copies of this package: a program may load it with both `import` and `require`. */
-const KIND = Symbol.for('@boltyard/sdk error')
+export const KIND = Symbol.for('@boltyard/sdk error')
 
 /** The base class of all errors of this package. It has a code to act on and, if the service responded, details of the response. */
 export class BoltyardError extends Error {

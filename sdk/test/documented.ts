@@ -1,4 +1,4 @@
-/** The lines of docs/paywall.md and docs/quickstart.md, each in a program for its framework, compiled with `strict`. */
+/** Lines of the docs, each in a program for its framework, compiled with `strict`. */
 export const OPTIONS = "const options = { nodeId: 'node_1', amountSat: 10 }"
 
 export type Program = { name: string; page: string; line: string; program: (line: string) => string }
@@ -132,5 +132,19 @@ ${OPTIONS}
 const handler = () => new Response('…')
 export default { fetch: ${line} }
 ${WRONG}`,
+  },
+  {
+    name: 'a webhook in Express',
+    page: 'sdk/README.md',
+    line: `app.post('/hook', express.raw({ type: 'application/json' }), async (request, response) => {
+  const event = await verifyWebhook(request.body, request.headers, process.env.WEBHOOK_SECRET ?? '')
+  response.sendStatus(204)
+})`,
+    program: (line) => `import express from 'express'
+import { verifyWebhook } from '@boltyard/sdk/webhooks'
+const app = express()
+${line}
+// @ts-expect-error
+verifyWebhook({ parsed: true }, new Headers(), 'whsec_…')`,
   },
 ]

@@ -55,7 +55,7 @@ test('D12: packed in a fresh clone, it is complete, without dependencies, source
   const files = Object.values<any>(exports).flatMap((entry) =>
     typeof entry === 'string' ? [entry] : Object.values<string>(entry),
   )
-  expect(files).toHaveLength(15)
+  expect(files).toHaveLength(17)
   for (const file of files) {
     expect(existsSync(join(installed, file)), file).toBe(true)
     if (file.endsWith('.js')) expect(existsSync(join(installed, file.replace(/js$/, 'd.ts'))), file).toBe(true)
@@ -91,9 +91,12 @@ test('D15: errors of the ESM copy are recognized by the CommonJS copy and vice v
   const program = `
     import { createRequire } from 'node:module'
     import * as esm from '@boltyard/sdk'
-    const cjs = createRequire(import.meta.url)('@boltyard/sdk')
+    const require = createRequire(import.meta.url)
+    const cjs = require('@boltyard/sdk')
     class Own extends cjs.NotFoundError {}
     const facts = { code: 'x', status: 404 }
+    const webhook = await require('@boltyard/sdk/webhooks').verifyWebhook('', {}, 'whsec_' + 'a'.repeat(32)).catch((error) => error)
+    const { WebhookVerificationError } = await import('@boltyard/sdk/webhooks')
     const [theirs, ours] = [new cjs.CredentialError('', facts), new esm.CredentialError('', facts)]
     console.log(JSON.stringify([
       cjs.CredentialError === esm.CredentialError,
@@ -101,6 +104,7 @@ test('D15: errors of the ESM copy are recognized by the CommonJS copy and vice v
       [ours instanceof cjs.CredentialError, ours instanceof cjs.BadRequestError, ours instanceof cjs.BoltyardError],
       [theirs instanceof esm.NotFoundError, new Error() instanceof esm.BoltyardError, null instanceof esm.BoltyardError],
       [new Own('', facts) instanceof Own, new Own('', facts) instanceof esm.NotFoundError, new esm.NotFoundError('', facts) instanceof Own],
+      [webhook instanceof WebhookVerificationError, webhook instanceof esm.BoltyardError, webhook instanceof esm.NotFoundError],
     ]))`
   writeFileSync(join(directory, 'copies.mjs'), program)
   expect(JSON.parse(run(process.execPath, 'copies.mjs'))).toEqual([
@@ -109,19 +113,20 @@ test('D15: errors of the ESM copy are recognized by the CommonJS copy and vice v
     [true, true, true],
     [false, false, false],
     [true, true, false],
+    [true, true, false],
   ])
 })
 
 test('every entry point loads with import and require without any framework installed; the packed paywall works', () => {
-  const entries = ['paywall', 'express', 'fastify', 'hono', 'next', 'mcp']
+  const entries = ['paywall', 'express', 'fastify', 'hono', 'next', 'mcp', 'webhooks']
   const names = 'new Set(all.flatMap(Object.keys))'
-  const use = `console.log(JSON.stringify([...${names}].filter((name) => /^(paywall|chargeForTool|paymentOf|Gate)$/.test(name)).sort()))`
+  const use = `console.log(JSON.stringify([...${names}].filter((name) => /^(paywall|chargeForTool|paymentOf|Gate|verifyWebhook)$/.test(name)).sort()))`
   const esm = entries.map((name) => `await import('@boltyard/sdk/${name}')`).join(', ')
   const cjs = entries.map((name) => `require('@boltyard/sdk/${name}')`).join(', ')
   writeFileSync(join(directory, 'entries.mjs'), `const all = [${esm}]\n${use}`)
   writeFileSync(join(directory, 'entries.cjs'), `const all = [${cjs}]\n${use}`)
   for (const file of ['entries.mjs', 'entries.cjs'])
-    expect(JSON.parse(run(process.execPath, file))).toEqual(['Gate', 'chargeForTool', 'paymentOf', 'paywall'])
+    expect(JSON.parse(run(process.execPath, file))).toEqual(['Gate', 'chargeForTool', 'paymentOf', 'paywall', 'verifyWebhook'])
   // If anything fails, here because the node does not exist, the response has no challenge.
   const handler = "paywall({ nodeId: 'node_none', amountSat: 1 }, () => new Response('free'))"
   const ask = `${handler}(new Request('http://shop/')).then(({ status }) => console.log(status))`
