@@ -1,4 +1,5 @@
-import { fetchExchange } from './exchange.ts'
+import { type Events, eventsOf } from './events/events.ts'
+import { fetchExchange, fetchStream } from './exchange.ts'
 import { nodeExchange } from './node-exchange.ts'
 import { Nodes } from './nodes.ts'
 import { Payments } from './payments.ts'
@@ -32,6 +33,8 @@ const LOCAL = 'http://127.0.0.1:8402/v1'
 export class Boltyard {
   readonly nodes: Nodes
   readonly payments: Payments
+  /** What has happened in the account: `for await (const event of boltyard.events())`, or page by page with `events.list()`. */
+  readonly events: Events
   readonly #transport: Transport
 
   constructor(options: BoltyardOptions = {}) {
@@ -44,6 +47,7 @@ export class Boltyard {
       apiKey,
       baseUrl: checkedUrl(options.baseUrl ?? environment('BASE_URL') ?? LOCAL),
       exchange: options.fetch ? fetchExchange(options.fetch) : (nodeExchange() ?? fetchExchange(globalFetch)),
+      openStream: fetchStream(options.fetch ?? globalFetch),
       timeoutMs: options.timeoutMs ?? 30_000,
       totalTimeoutMs: options.totalTimeoutMs,
       maxRetries: options.maxRetries ?? 3,
@@ -51,6 +55,7 @@ export class Boltyard {
     })
     this.nodes = new Nodes(this.#transport)
     this.payments = new Payments(this.#transport)
+    this.events = eventsOf(this.#transport)
   }
 
   /** Returns the API key's account and scopes. */

@@ -87,7 +87,7 @@ export class ConflictError extends BoltyardError {
   static override readonly [KIND]: string = 'ConflictError'
 }
 
-/** 410: the payment was not made in time, or the credential has expired. */
+/** 410: the payment was not made in time, the credential has expired, or events after the cursor have been removed. */
 export class ExpiredError extends BoltyardError {
   static override readonly [KIND]: string = 'ExpiredError'
 }

@@ -18,3 +18,23 @@ export function fetchExchange(fetch: typeof globalThis.fetch): Exchange {
     return { status, header: (name) => response.headers.get(name), text: await response.text() }
   }
 }
+
+/** A response that is read as it arrives. `read` returns undefined at the end. */
+export type WireStream = Omit<WireAnswer, 'text'> & {
+  text: () => Promise<string>
+  read: () => Promise<Uint8Array | undefined>
+}
+export type OpenStream = (request: WireRequest, signal: AbortSignal) => Promise<WireStream>
+
+/** Always uses `fetch`: one long response does not need the speed of `node:http`. */
+export function fetchStream(fetch: typeof globalThis.fetch): OpenStream {
+  return async ({ method, url, headers }, signal) => {
+    const response = await fetch(url, { method, headers, signal, redirect: 'manual' })
+    let reader: { read(): Promise<{ value?: Uint8Array | undefined }> } | undefined
+    const read = async (): Promise<Uint8Array | undefined> => {
+      reader ??= response.body?.getReader()
+      return (await reader?.read())?.value
+    }
+    return { status: response.status, header: (name) => response.headers.get(name), text: () => response.text(), read }
+  }
+}

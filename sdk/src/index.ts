@@ -15,6 +15,7 @@ export {
   TimeoutError,
   UncertainOutcomeError,
 } from './errors.ts'
+export type { Events, EventsOptions, StreamedEvent } from './events/events.ts'
 export type { CreateOptions, Nodes, WaitOptions } from './nodes.ts'
 export type { Payments } from './payments.ts'
 export type { CallOptions } from './transport.ts'

@@ -4,15 +4,14 @@ import type { WireAnswer } from './exchange.ts'
 /** `mayBeDone`: the request may have taken effect despite the error. */
 export type Outcome = { value: unknown } | { error: BoltyardError; mayBeDone: boolean }
 
-export function outcomeOf({ status, header, text }: WireAnswer, baseUrl: string): Outcome {
+export function outcomeOf(answer: WireAnswer, baseUrl: string): Outcome {
+  const { status, header, text } = answer
   const requestId = header('x-request-id') ?? undefined
   const value = text === '' ? undefined : parsed(text)
   if (status >= 200 && status < 300 && (value !== undefined || text === '')) return { value }
   const refusal = (value as { error?: unknown } | undefined)?.error
   if (status < 400 || typeof refusal !== 'object' || refusal === null) {
-    // A proxy's error page, or a different service.
-    const message = `The response (HTTP ${status}) does not come from this API. Check the base URL: ${baseUrl}`
-    return { error: new ServiceError(message, { code: 'unexpected_answer', status, requestId }), mayBeDone: true }
+    return { error: notFromApi(answer, baseUrl), mayBeDone: true }
   }
   const { code, message, ...details } = refusal as Record<string, unknown>
   const retryAfterSeconds = Number(header('retry-after') ?? Number.NaN)
@@ -24,6 +23,12 @@ export function outcomeOf({ status, header, text }: WireAnswer, baseUrl: string)
     retryAfterSeconds: Number.isFinite(retryAfterSeconds) ? retryAfterSeconds : undefined,
   })
   return { error, mayBeDone: error instanceof ServiceError }
+}
+
+/** For a proxy's error page, or a different service. */
+export function notFromApi({ status, header }: Omit<WireAnswer, 'text'>, baseUrl: string): ServiceError {
+  const message = `The response (HTTP ${status}) does not come from this API. Check the base URL: ${baseUrl}`
+  return new ServiceError(message, { code: 'unexpected_answer', status, requestId: header('x-request-id') ?? undefined })
 }
 
 function parsed(text: string): unknown {

@@ -1,13 +1,7 @@
-import {
-  type BoltyardError,
-  ConnectionError,
-  RateLimitError,
-  ServiceError,
-  TimeoutError,
-  UncertainOutcomeError,
-} from './errors.ts'
-import type { Exchange, WireRequest } from './exchange.ts'
-import { type Outcome, outcomeOf } from './outcome.ts'
+import { type BoltyardError, ConnectionError, TimeoutError, UncertainOutcomeError } from './errors.ts'
+import type { Exchange, OpenStream, WireRequest } from './exchange.ts'
+import { notFromApi, type Outcome, outcomeOf } from './outcome.ts'
+import { isWorthRepeating, pauseBefore, retryAfter } from './retries.ts'
 import { wasNeverSent, whyUnreachable } from './unreachable.ts'
 import { VERSION } from './version.ts'
 import { ConcurrencyLimit, pause } from './waiting.ts'
@@ -40,14 +34,13 @@ export type TransportOptions = {
   apiKey: string
   baseUrl: string
   exchange: Exchange
+  openStream: OpenStream
   timeoutMs: number
   totalTimeoutMs: number | undefined
   maxRetries: number
   maxConcurrency: number
 }
 
-const FIRST_PAUSE_MS = 250
-const LONGEST_PAUSE_MS = 4_000
 /** A customer may be waiting. Without a total timeout, fail rather than wait longer than this. */
 const LONGEST_RETRY_AFTER_SECONDS = 5
 /** The longest delay a timer supports; a longer one fires immediately. */
@@ -82,6 +75,35 @@ export class Transport {
         const done = await whenUncertain()
         if (done !== undefined) return done as T
       }
+    }
+  }
+
+  get maxRetries(): number {
+    return this.#options.maxRetries
+  }
+
+  /**
+   * Opens a stream of events and returns a function that reads the next chunk; undefined at the end. One attempt, which the controller ends.
+   * It takes no slot of the concurrency limit: a few open streams would block all other calls.
+   */
+  async open(call: Call, controller: AbortController, idleTimeoutMs: number): Promise<() => Promise<Uint8Array | undefined>> {
+    const { baseUrl, timeoutMs, openStream } = this.#options
+    const request = this.#request(call, 'text/event-stream')
+    const stream = await this.#within(timeoutMs, controller, () => openStream(request, controller.signal))
+    if (stream.status === 200 && stream.header('content-type')?.startsWith('text/event-stream'))
+      return () => this.#within(idleTimeoutMs, controller, stream.read)
+    const outcome = outcomeOf({ ...stream, text: await this.#within(timeoutMs, controller, stream.text) }, baseUrl)
+    throw 'error' in outcome ? outcome.error : notFromApi(stream, baseUrl)
+  }
+
+  async #within<T>(limitMs: number, controller: AbortController, act: () => Promise<T>): Promise<T> {
+    const timer = setTimeout(() => controller.abort(), Math.min(limitMs, LONGEST_TIMER_MS))
+    try {
+      return await act()
+    } catch (error) {
+      throw controller.signal.aborted ? timeout(limitMs, error) : this.#unreachable(error)
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -120,12 +142,15 @@ export class Transport {
     return new ConnectionError(message, { code: 'connection_failed', cause })
   }
 
-  #request({ method, path, query = {}, body, idempotencyKey, whenUncertain = 'repeat' }: Call): WireRequest {
+  #request(
+    { method, path, query = {}, body, idempotencyKey, whenUncertain = 'repeat' }: Call,
+    accept = 'application/json',
+  ): WireRequest {
     const url = new URL(`${this.#options.baseUrl}${path}`)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
     const headers: Record<string, string> = {
       authorization: `Bearer ${this.#options.apiKey}`,
-      accept: 'application/json',
+      accept,
       'user-agent': `boltyard-sdk/${VERSION}`,
     }
     if (body !== undefined) headers['content-type'] = 'application/json'
@@ -133,21 +158,6 @@ export class Transport {
     const text = body === undefined ? undefined : JSON.stringify(body)
     return { method, url: url.href, headers, body: text, isRepeatable: whenUncertain === 'repeat' }
   }
-}
-
-function isWorthRepeating(error: BoltyardError): boolean {
-  if (error instanceof RateLimitError || error.code === 'operation_in_progress') return true
-  if (error.code === 'unexpected_answer') return (error.status ?? 0) >= 500
-  return error instanceof ConnectionError || error instanceof TimeoutError || error instanceof ServiceError
-}
-
-const retryAfter = (error: BoltyardError): number => (error instanceof RateLimitError && error.retryAfterSeconds) || 0
-
-/** The random part keeps clients that failed together from retrying together. */
-function pauseBefore(attempt: number, error: BoltyardError): number {
-  const backoffMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt)
-  const atLeastMs = error instanceof RateLimitError ? retryAfter(error) * 1000 : backoffMs / 2
-  return atLeastMs + Math.random() * (backoffMs / 2)
 }
 
 function timeout(limitMs: number, cause: unknown): TimeoutError {

@@ -134,6 +134,22 @@ export default { fetch: ${line} }
 ${WRONG}`,
   },
   {
+    name: 'following events',
+    page: 'sdk/README.md',
+    line: `for await (const event of boltyard.events({ after: await loadCursor(), types: 'payment.*' })) {
+  await process(event)
+  await saveCursor(event.cursor)
+}`,
+    program: (line) => `import { Boltyard } from '@boltyard/sdk'
+const boltyard = new Boltyard()
+const loadCursor = async (): Promise<string | undefined> => undefined
+const saveCursor = async (cursor: string) => cursor
+const process = async (event: { id: string; type: string; data: Record<string, unknown> }) => event.data.amountSat
+${line}
+// @ts-expect-error
+boltyard.events({ after: 7 })`,
+  },
+  {
     name: 'a webhook in Express',
     page: 'sdk/README.md',
     line: `app.post('/hook', express.raw({ type: 'application/json' }), async (request, response) => {
