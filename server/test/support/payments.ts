@@ -83,8 +83,8 @@ export class Merchant {
 }
 
 /** In a new account, which also owns the merchant's nodes. */
-export async function newMerchant(server: Server): Promise<Merchant> {
-  const owner = await newOwner(server)
+export async function newMerchant(server: Server, account: { creditSat?: number } = {}): Promise<Merchant> {
+  const owner = await newOwner(server, account)
   return new Merchant(server, owner, await server.newKey(['gateway:write'], owner.accountId))
 }
 

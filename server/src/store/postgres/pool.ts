@@ -7,6 +7,11 @@ import type { Query, Rows } from './statement.ts'
 import { StoreUnavailable } from './store-unavailable.ts'
 
 const IDLE_TIMEOUT_MS = 60_000
+/**
+ * PostgreSQL ends a transaction whose process sends nothing for this long. A process that was paused, or whose machine was, would otherwise
+ * keep its locks, and other processes would wait for them.
+ */
+const SILENT_TRANSACTION_TIMEOUT_MS = 10_000
 
 type Pooled = Connection & pg.PoolClient
 
@@ -59,7 +64,8 @@ export class Pool {
 
   transaction<T>(mode: string, work: (sql: Sql) => Promise<T>): Promise<T> {
     return this.#session(async (session) => {
-      await session.query(`BEGIN ${mode}`)
+      // Not a setting of the connection, because a pooler such as PgBouncer would share the connection with others.
+      await session.query(`BEGIN ${mode}; SET LOCAL idle_in_transaction_session_timeout = ${SILENT_TRANSACTION_TIMEOUT_MS}`)
       try {
         const result = await work(session.sql)
         // If a statement failed, PostgreSQL answers COMMIT with ROLLBACK instead of an error.
