@@ -29,6 +29,10 @@ export const ERRORS = {
   ],
   not_claimed: [409, 'This `requestId` does not hold the delivery, or has already released it.'],
   payment_expired: [410, 'The payment was not made in time, or the L402 credential has expired.'],
+  cursor_expired: [
+    410,
+    'Events after the cursor have been removed. Continue with `error.oldestCursor`, and fetch what you missed.',
+  ],
   payload_too_large: [413, 'The body is larger than 64 KiB.'],
   unsupported_media_type: [415, 'The body is not `application/json`.'],
   misdirected_request: [421, 'The service is not configured for this `Host`.'],

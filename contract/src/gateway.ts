@@ -6,6 +6,7 @@ import {
   CreatedPayment,
   CreatePaymentParams,
   DeliveryResults,
+  ExportPaymentsParams,
   ListPaymentsParams,
   PaidPayment,
   Payment,
@@ -121,5 +122,17 @@ export const listPayments = operation({
   query: ListPaymentsParams,
   status: 200,
   response: PaymentPage,
+  errors: [],
+})
+export const exportPayments = operation({
+  ...ofGateway,
+  method: 'GET',
+  path: '/v1/gateway/payments.csv',
+  operationId: 'exportPayments',
+  summary: 'Export payments as CSV, oldest first',
+  description:
+    'RFC 4180, with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe. If the response breaks off, the connection is closed before its end.',
+  query: ExportPaymentsParams,
+  status: 200,
   errors: [],
 })

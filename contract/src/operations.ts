@@ -5,6 +5,7 @@ import * as dashboardEvents from './dashboard/events.ts'
 import * as dashboardNodes from './dashboard/nodes.ts'
 import * as dashboardPayments from './dashboard/payments.ts'
 import * as dashboardWallets from './dashboard/wallets.ts'
+import * as events from './events.ts'
 import * as gateway from './gateway.ts'
 import * as health from './health.ts'
 import * as nodes from './nodes.ts'
@@ -23,6 +24,7 @@ const isOperation = (value: unknown): value is Operation =>
 export const publicOperations: Operation[] = [
   nodes,
   gateway,
+  events,
   apiKeys,
   accounts,
   keys,

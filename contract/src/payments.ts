@@ -244,6 +244,11 @@ export type DeliveryState = Static<typeof DeliveryState>
 
 export const DEFAULT_PAGE_SIZE = 20
 
+const statusFilter = Type.Enum(['payment_required', 'paid', 'expired', 'settled'], {
+  $id: 'PaymentStatusFilter',
+  description: '`settled`: the node received the money, but no credential was validated.',
+})
+
 export const ListPaymentsParams = strict(
   {
     limit: Type.Optional(
@@ -255,14 +260,19 @@ export const ListPaymentsParams = strict(
       }),
     ),
     cursor: Type.Optional(text('`nextCursor` of the previous page.')),
-    status: Type.Optional(
-      Type.Enum(['payment_required', 'paid', 'expired', 'settled'], {
-        $id: 'PaymentStatusFilter',
-        description: '`settled`: the node received the money, but no credential was validated.',
-      }),
-    ),
+    status: Type.Optional(statusFilter),
     delivery: Type.Optional(DeliveryState),
     nodeId: Type.Optional(text('Only payments to this node.')),
   },
   { $id: 'ListPaymentsParams', description: 'Which payments to list.' },
+)
+
+export const ExportPaymentsParams = strict(
+  {
+    from: Type.Optional(timestamp('Only payments created at this time or later.')),
+    to: Type.Optional(timestamp('Only payments created before this time.')),
+    nodeId: Type.Optional(text('Only payments to this node.')),
+    status: Type.Optional(statusFilter),
+  },
+  { $id: 'ExportPaymentsParams', description: 'Which payments to export.' },
 )

@@ -10,6 +10,7 @@ type Schema = {
   anyOf?: Schema[]
   items?: Schema
   properties?: Record<string, Schema>
+  additionalProperties?: unknown
   required?: string[]
 }
 
@@ -41,6 +42,7 @@ function bodyOf(schema: Schema, indent: string): string {
   if (schema.type === 'integer') return 'number'
   if (schema.type !== 'object') return schema.type ?? 'unknown'
   const deeper = `${indent}  `
+  if (Object.keys(schema.properties ?? {}).length === 0 && schema.additionalProperties) return 'Record<string, unknown>'
   const members = Object.entries(schema.properties ?? {}).map(([name, property]) => {
     const mark = schema.required?.includes(name) ? '' : '?'
     const note = property.$id === undefined ? comment(propertyNote(property), deeper) : ''

@@ -141,6 +141,20 @@ export type CreatedPayment = {
   challenge: string
 }
 
+/** `settled`: the node received the money, but no credential was validated. */
+export type PaymentStatusFilter = 'payment_required' | 'paid' | 'expired' | 'settled'
+
+/** Which payments to export. */
+export type ExportPaymentsParams = {
+  /** Only payments created at this time or later. Unix seconds. */
+  from?: number
+  /** Only payments created before this time. Unix seconds. */
+  to?: number
+  /** Only payments to this node. */
+  nodeId?: string
+  status?: PaymentStatusFilter
+}
+
 /** `paid`: a credential was validated. `expired`: the payment was not made in time. */
 export type PaymentStatus = 'payment_required' | 'paid' | 'expired'
 
@@ -171,9 +185,6 @@ export type Payment = {
   /** When the delivery was claimed; null if it is unclaimed or was released. Unix seconds. */
   redeemedAt: number | null
 }
-
-/** `settled`: the node received the money, but no credential was validated. */
-export type PaymentStatusFilter = 'payment_required' | 'paid' | 'expired' | 'settled'
 
 /** `held`: claimed but not confirmed yet. `done`: final or confirmed. */
 export type DeliveryState = 'none' | 'held' | 'done'
@@ -303,8 +314,51 @@ export type PaidPayment = {
   receipt?: string
 }
 
+/** Which events to list. Without `cursor`, from the oldest that is kept. */
+export type ListEventsParams = {
+  /** `nextCursor` of an earlier page, or the `id` of a message of the stream. */
+  cursor?: string
+  /** Maximum number of events to return. */
+  limit?: number
+  /** Only these types, separated by commas. `payment.*` stands for all types that begin with `payment.`. */
+  types?: string
+  /** Only events of this node and of payments to it. */
+  nodeId?: string
+}
+
+/** Something that happened in the account. */
+export type AccountEvent = {
+  /** Id of the event, `evt_…`. A webhook repeats it in `webhook-id`. */
+  id: string
+  /** What happened, such as `payment.settled`. New types may be added; ignore those you do not know. */
+  type: string
+  /** When it happened. Unix seconds. */
+  createdAt: number
+  /** The account it happened in. */
+  accountId: string
+  /** Its details. For `payment.*`: `paymentId`, `nodeId`, `protocol`, `amountSat`, `description` and `resource`. For `node.*`: `nodeId` and `name`. */
+  data: Record<string, unknown>
+}
+
+/** One page of events, oldest first. */
+export type EventPage = {
+  events: AccountEvent[]
+  /** Where to continue. Call again at once while it differs from the `cursor` you sent, and wait a while when it does not. */
+  nextCursor: string
+}
+
+/** Which events to stream. Without `cursor`, only those from now on. */
+export type StreamEventsParams = {
+  /** `nextCursor` of an earlier page, or the `id` of a message of the stream. */
+  cursor?: string
+  /** Only these types, separated by commas. `payment.*` stands for all types that begin with `payment.`. */
+  types?: string
+  /** Only events of this node and of payments to it. */
+  nodeId?: string
+}
+
 /** What a key may do. Every key has `nodes:read`. */
-export type Scope = 'nodes:read' | 'nodes:write' | 'gateway:write'
+export type Scope = 'nodes:read' | 'nodes:write' | 'gateway:write' | 'events:read'
 
 /** The key a request was made with. The secret is never shown again. */
 export type ApiKey = {

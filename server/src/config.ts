@@ -66,6 +66,7 @@ export type Config = {
   l402LifetimeSeconds: number
   provisionDeadlineMs: number
   operationTimeoutMs: number
+  eventRetentionDays: number
   retentionDays: number
   rateLimit: { max: number; windowSeconds: number; gatewayMax: number }
   trustProxy: number | string[] | false
@@ -314,6 +315,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     provisionDeadlineMs: integer('PROVISION_DEADLINE_SECONDS', 300, 1, 86_400) * 1000,
     operationTimeoutMs: integer('OPERATION_TIMEOUT_SECONDS', 90, 1, 3_600) * 1000,
     retentionDays: integer('RETENTION_DAYS', 30, 1, 3_650),
+    eventRetentionDays: integer('EVENT_RETENTION_DAYS', 30, 1, 3_650),
     signupCreditSat: integer('SIGNUP_CREDIT_SAT', isSandbox ? 10_000 : 0, 0, 9_007_199_254),
     maxKeysPerAccount: integer('MAX_KEYS_PER_ACCOUNT', 50, 1, 1_000_000),
     metrics: metricsPort === 0 ? undefined : { host: metricsHost, port: metricsPort, token: metricsToken },

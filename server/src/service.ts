@@ -13,6 +13,8 @@ import { SignIn } from './accounts/people/sign-in.ts'
 import { type Config, operatorTokenFile } from './config.ts'
 import { AccountChanges } from './events/account-changes.ts'
 import { ChangeNotifier } from './events/change-notifier.ts'
+import { EventFeed } from './events/feed.ts'
+import { Sequencer } from './events/sequencer.ts'
 import { Deliveries } from './gateway/deliveries.ts'
 import { Payments } from './gateway/payments.ts'
 import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
@@ -32,7 +34,7 @@ import { checkMasterKey } from './platform/master-key.ts'
 import { type MasterKey, masterKeyOf } from './platform/secrets.ts'
 import { Sandbox } from './sandbox/sandbox.ts'
 import { openStore, type Sql, type StoreAddress } from './store/db.ts'
-import { CHORES } from './store/housekeeping.ts'
+import { CHORES, type ChoreOptions } from './store/housekeeping.ts'
 import { countHit } from './store/limits.ts'
 import { migrate } from './store/migrate.ts'
 import { checkStore, reachStore } from './store/reach.ts'
@@ -105,6 +107,10 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   const noteChange = notifier.note
   const changes = new AccountChanges({ sql, log: logger })
   opened.push(() => changes.close())
+  const sequencer = new Sequencer({ sql, log: logger })
+  opened.push(() => sequencer.close())
+  const events = new EventFeed(sql)
+  opened.push(() => events.close())
   const nodeHost = await openNodeHost({ config, sql, masterKeys, noteChange, log: logger })
   opened.push(() => nodeHost.close())
 
@@ -135,6 +141,7 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
     validation: new Validation({ ...nodeHost, sql, protocolKeys, noteChange }),
     deliveries: new Deliveries({ sql, noteChange }),
     changes,
+    events,
     topUps,
     sandbox: hub && new Sandbox({ sql, hub, publicUrl: config.publicUrl }),
     lookUpNode: nodeHost.lookUpNode,
@@ -161,7 +168,8 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   await openTreasury({ sql, config, createNode, wake: nodeHost.wake, log: logger })
   if (config.role === 'all') metering.start()
   if (previous) resealAll(sql, master, previous, logger)
-  const chores = setInterval(() => doChores(sql, isStopping, logger), CHORES_EVERY_MS)
+  const { eventRetentionDays } = config
+  const chores = setInterval(() => doChores(sql, { isStopping, eventRetentionDays }, logger), CHORES_EVERY_MS)
   opened.push(() => {
     stopping = true
     clearInterval(chores)
@@ -237,7 +245,7 @@ function resealAll(sql: Sql, master: MasterKey, previous: MasterKey, log: Logger
   )
 }
 
-function doChores(sql: Sql, isStopping: () => boolean, log: Logger): void {
+function doChores(sql: Sql, options: ChoreOptions, log: Logger): void {
   for (const [what, remove] of Object.entries(CHORES))
-    remove(sql, isStopping).catch((error: unknown) => log.warn({ err: error }, `cannot remove old ${what}`))
+    remove(sql, options).catch((error: unknown) => log.warn({ err: error }, `cannot remove old ${what}`))
 }

@@ -9,10 +9,10 @@ export const Changed = Type.Object(
 )
 export type Changed = Static<typeof Changed>
 
-export const streamEvents = operation({
+export const streamChanges = operation({
   method: 'GET',
   path: '/dashboard/api/events',
-  operationId: 'streamEvents',
+  operationId: 'streamChanges',
   tag: 'Dashboard',
   summary: 'Stream changes as server-sent events',
   caller: 'session',

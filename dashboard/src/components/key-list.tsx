@@ -15,6 +15,7 @@ const SCOPES: Record<ApiKey['scopes'][number], string> = {
   'nodes:read': 'Read',
   'nodes:write': 'Write',
   'gateway:write': 'Gateway',
+  'events:read': 'Events',
 }
 
 export function KeyList({ keys }: { keys: ApiKey[] }) {

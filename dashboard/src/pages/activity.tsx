@@ -50,7 +50,7 @@ export function ActivityPage() {
 function Row({ row, userId }: { row: Activity; userId: string | null }) {
   const { before, after, namesTarget } = sentenceOf(row)
   // A warning concerns the account; no one caused it.
-  const actor = row.action === 'credit.warning' ? null : actorOf(row.actor, userId)
+  const actor = row.action === 'credit.warning' || row.action === 'credit.exhausted' ? null : actorOf(row.actor, userId)
   return (
     <li className="row">
       <span className="row-main">

@@ -7,6 +7,7 @@ const SENTENCES: Record<string, string> = {
   'credit.taken': 'Credit was deducted',
   'credit.warning': 'Credit is running low',
   'credit.used_up': 'Credit is used up',
+  'credit.exhausted': 'Nodes are being stopped, because there has been no credit for too long',
   'credit.topped_up': 'Credit was topped up over Lightning',
   'key.created': 'API key % was created',
   'key.disabled': 'API key % was disabled',

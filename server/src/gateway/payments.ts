@@ -16,15 +16,18 @@ import type { AskableNode } from '../settlements/askable-node.ts'
 import type { NoteChange } from '../store/changes.ts'
 import type { Database, Sql } from '../store/db.ts'
 import {
+  type ExportFilter,
   findShownPayment,
   insertPayment,
   listPayments,
+  listPaymentsToExport,
   type NewPayment,
   type PaymentFilter,
   type Protocol,
   type ShownPayment,
 } from '../store/payments/payments.ts'
 import { OpenChallenges } from './open-challenges.ts'
+import { CSV_HEADER, csvLine } from './payments-csv.ts'
 import type { ProtocolKeys } from './protocol-keys.ts'
 
 /** Who is calling, and for which account. */
@@ -58,6 +61,7 @@ type PayableNode = AskableNode & {
 type ReadyNode = PayableNode & { address: NodeAddress }
 
 const INVOICE_TIMEOUT_MS = 5_000
+const EXPORTED_AT_ONCE = 1_000
 
 export type PaymentsDeps = {
   sql: Database
@@ -188,6 +192,19 @@ export class Payments {
     const payment = isId('pay', id) && (await findShownPayment(this.#deps.sql, call.accountId, id))
     if (!payment) throw notFound()
     return payment
+  }
+
+  /** Lines of CSV, read from the store while they are sent. */
+  async *csv(call: Call, filter: ExportFilter): AsyncGenerator<string> {
+    yield CSV_HEADER
+    // No payment matches an invalid id.
+    if (filter.nodeId !== undefined && !isId('node', filter.nodeId)) return
+    for (let after: string | undefined; ; ) {
+      const payments = await listPaymentsToExport(this.#deps.sql, call.accountId, filter, after, EXPORTED_AT_ONCE)
+      if (payments.length > 0) yield payments.map(csvLine).join('')
+      after = payments.at(-1)?.id
+      if (payments.length < EXPORTED_AT_ONCE) return
+    }
   }
 
   async list(call: Call, params: ListPaymentsParams): Promise<PaymentPage> {

@@ -23,6 +23,7 @@ import { operatorLinkRoutes } from './operator/links.ts'
 import { operatorNodeRoutes } from './operator/nodes.ts'
 import { appFiles } from './static.ts'
 import { apiKeyRoutes } from './v1/api-key.ts'
+import { eventRoutes } from './v1/events.ts'
 import { nodeRoutes } from './v1/nodes.ts'
 import { gatewayRoutes } from './v1/payments.ts'
 
@@ -75,6 +76,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   await app.register(apiKeyRoutes(routeDeps))
   await app.register(nodeRoutes(routeDeps))
   await app.register(gatewayRoutes(routeDeps))
+  await app.register(eventRoutes(routeDeps))
   await app.register(settledRoutes(routeDeps), { prefix: '/internal/settled' })
   await app.register(meRoutes(routeDeps), { prefix: '/dashboard/api' })
   await app.register(signInRoutes(routeDeps), { prefix: '/dashboard/api/auth' })

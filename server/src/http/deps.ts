@@ -9,6 +9,7 @@ import type { Links } from '../accounts/people/links.ts'
 import type { SignIn } from '../accounts/people/sign-in.ts'
 import type { Config } from '../config.ts'
 import type { AccountChanges } from '../events/account-changes.ts'
+import type { EventFeed } from '../events/feed.ts'
 import type { Deliveries } from '../gateway/deliveries.ts'
 import type { Payments } from '../gateway/payments.ts'
 import type { Validation } from '../gateway/validation.ts'
@@ -33,6 +34,7 @@ export type AppDeps = {
   validation: Validation
   deliveries: Deliveries
   changes: AccountChanges
+  events: EventFeed
   topUps: TopUps
   /** Undefined with real money. */
   sandbox: Sandbox | undefined

@@ -31,6 +31,7 @@ export function createInstruments(registry: Registry) {
     maxConnections: gauge('store_connections_max', 'How many connections this process may open'),
     nodes: gauge('nodes', 'Nodes that are not deleted', 'status', 'phase'),
     reconcileLag: gauge('reconcile_lag_seconds', 'How long the node that is overdue most has waited for its check'),
+    eventLag: gauge('event_lag_seconds', 'How long the oldest event has waited to be added to the feed'),
     ledger: gauge('ledger_sat', 'Sum of all credit entries', 'kind'),
   }
 }

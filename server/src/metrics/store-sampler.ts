@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Database } from '../store/db.ts'
+import { outboxLagSeconds } from '../store/events/outbox.ts'
 import { countNodesByPhase, type LedgerTotal, ledgerTotals, reconcileLagSeconds } from '../store/stats.ts'
 import type { Instruments } from './instruments.ts'
 
@@ -12,6 +13,7 @@ type Sampled = Omit<Instruments, 'requests' | 'nodeCalls' | 'steps' | 'redisUp'>
 type Sample = {
   nodes: Awaited<ReturnType<typeof countNodesByPhase>>
   lagSeconds: number
+  eventLagSeconds: number
   ledger: LedgerTotal[]
 }
 
@@ -31,7 +33,7 @@ export class StoreSampler {
   }
 
   async sample(): Promise<void> {
-    const { storeUp, connections, waiting, maxConnections, nodes, reconcileLag, ledger } = this.#gauges
+    const { storeUp, connections, waiting, maxConnections, nodes, reconcileLag, eventLag, ledger } = this.#gauges
     const pool = this.#sql.poolUse()
     connections.set({ state: 'busy' }, pool.busy)
     connections.set({ state: 'idle' }, pool.idle)
@@ -39,11 +41,15 @@ export class StoreSampler {
     maxConnections.set(pool.max)
 
     const sample = await this.#inTime()
-    for (const gauge of [nodes, reconcileLag, ledger]) gauge.reset()
+    for (const gauge of [nodes, reconcileLag, eventLag, ledger]) gauge.reset()
     storeUp.set(sample ? 1 : 0)
-    if (!sample) return reconcileLag.remove()
+    if (!sample) {
+      for (const gauge of [reconcileLag, eventLag]) gauge.remove()
+      return
+    }
     for (const { status, phase, count } of sample.nodes) nodes.set({ status, phase }, count)
     reconcileLag.set(sample.lagSeconds)
+    eventLag.set(sample.eventLagSeconds)
     for (const { kind, sat } of sample.ledger) ledger.set({ kind }, sat)
   }
 
@@ -64,9 +70,13 @@ export class StoreSampler {
   }
 
   async #read(): Promise<Sample> {
-    const [nodes, lagSeconds] = await Promise.all([countNodesByPhase(this.#sql), reconcileLagSeconds(this.#sql)])
+    const [nodes, lagSeconds, eventLagSeconds] = await Promise.all([
+      countNodesByPhase(this.#sql),
+      reconcileLagSeconds(this.#sql),
+      outboxLagSeconds(this.#sql),
+    ])
     if (!this.#ledger || performance.now() - this.#ledger.readAtMs > LEDGER_EVERY_MS)
       this.#ledger = { totals: await ledgerTotals(this.#sql), readAtMs: performance.now() }
-    return { nodes, lagSeconds, ledger: this.#ledger.totals }
+    return { nodes, lagSeconds, eventLagSeconds, ledger: this.#ledger.totals }
   }
 }

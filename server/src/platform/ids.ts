@@ -34,6 +34,9 @@ export function newId(prefix: IdPrefix, nowMs = Date.now()): string {
   return text
 }
 
+/** Sorts after every id of an earlier second, and before all others. */
+export const idsFrom = (prefix: IdPrefix, seconds: number): string => newId(prefix, seconds * 1000).slice(0, prefix.length + 9)
+
 export function isId(prefix: IdPrefix, text: string): boolean {
   return (
     text.length === prefix.length + 1 + LENGTH &&

@@ -1,4 +1,5 @@
 import type { Sql } from './db.ts'
+import { removeOldEvents } from './events/feed.ts'
 import { forgetOldAnswers } from './idempotency.ts'
 import { forgetOldHits } from './limits.ts'
 import { forgetRemovedPayments, removeUnpaidPayments } from './payments/payments.ts'
@@ -8,16 +9,21 @@ import { forgetOldFailures } from './people/sign-in-failures.ts'
 
 const BATCH = 1_000
 
+export type ChoreOptions = { isStopping: () => boolean; eventRetentionDays: number }
+
 /** Each chore deletes one kind of old rows; its name is for the log. Chores can run at any time, and in several processes at once. */
-export const CHORES: Record<string, (sql: Sql, isStopping: () => boolean) => Promise<void>> = {
+export const CHORES: Record<string, (sql: Sql, options: ChoreOptions) => Promise<void>> = {
   'rate limit counters': forgetOldHits,
   'idempotent answers': forgetOldAnswers,
   'ended sessions': forgetEndedSessions,
   'expired links': forgetOldLinks,
   'failed sign-ins': (sql) => forgetOldFailures(sql),
   'counts of removed challenges': forgetRemovedPayments,
-  'unpaid challenges': async (sql, isStopping) => {
-    // In batches, so that no statement takes long.
+  // In batches, so that no statement takes long.
+  events: async (sql, { isStopping, eventRetentionDays }) => {
+    while (!isStopping() && (await removeOldEvents(sql, eventRetentionDays, BATCH)) === BATCH);
+  },
+  'unpaid challenges': async (sql, { isStopping }) => {
     while (!isStopping() && (await removeUnpaidPayments(sql, BATCH)) === BATCH);
   },
 }

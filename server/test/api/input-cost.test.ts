@@ -224,6 +224,7 @@ const headerProbes = (): Record<string, Probe[]> => {
         body: '{}',
       }),
     ],
+    'last-event-id': inHeader('last-event-id', ['', 'AAAA'], { path: '/v1/events/stream', headers: asOwner() }),
     origin: [
       ...inHeader('origin', ['', 'http://', 'http://localhost', 'http://localhost:'], {
         method: 'POST',

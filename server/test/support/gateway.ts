@@ -12,7 +12,7 @@ export type Wish = { nodeId: string; amountSat: number; description: string; pro
 
 /** A caller with all scopes; in a new account unless one is given. */
 export async function newMerchant(server: Server, accountId?: string): Promise<Owner> {
-  return new Owner(server, await server.newKey(['nodes:write', 'gateway:write'], accountId))
+  return new Owner(server, await server.newKey(['nodes:write', 'gateway:write', 'events:read'], accountId))
 }
 
 export async function charge(merchant: Owner, { node }: Pick<Created, 'node'>, wish: Partial<Wish> = {}): Promise<Payment> {

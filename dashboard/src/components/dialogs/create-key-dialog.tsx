@@ -14,10 +14,12 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
   const [name, setName] = useState('')
   const [canWrite, setWrite] = useState(false)
   const [canCharge, setCharge] = useState(true)
+  const [canReadEvents, setReadEvents] = useState(false)
   const create = useAction(async () => {
     const scopes: ApiKey['scopes'] = ['nodes:read']
     if (canWrite) scopes.push('nodes:write')
     if (canCharge) scopes.push('gateway:write')
+    if (canReadEvents) scopes.push('events:read')
     const created = await api.post<CreatedKey>('/keys', { name: name.trim(), scopes })
     void queryClient.invalidateQueries({ queryKey: ['keys'] })
     void queryClient.invalidateQueries({ queryKey: ['overview'] })
@@ -65,6 +67,12 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
                 description="Create challenges and redeem payments."
                 checked={canCharge}
                 onChange={(event) => setCharge(event.currentTarget.checked)}
+              />
+              <Checkbox
+                label="Events"
+                description="Read what happened in the account: payments, nodes, credit and keys."
+                checked={canReadEvents}
+                onChange={(event) => setReadEvents(event.currentTarget.checked)}
               />
             </Stack>
           </fieldset>

@@ -3,7 +3,13 @@ import { crashpoint } from '../../platform/crashpoint.ts'
 import type { Logger } from '../../platform/log.ts'
 import { isStoreDown } from '../../platform/store-down.ts'
 import { Problem } from '../../problems.ts'
-import { type CreditRow, listStoppableNodes, listWatchedCredit, recordWarning } from '../../store/credit/credit.ts'
+import {
+  type CreditRow,
+  listStoppableNodes,
+  listWatchedCredit,
+  recordExhaustion,
+  recordWarning,
+} from '../../store/credit/credit.ts'
 import { closeHours, forgetUsage, postUsage } from '../../store/credit/usage.ts'
 import type { Sql } from '../../store/db.ts'
 import { meansOf, nextWarning } from './credit.ts'
@@ -60,17 +66,18 @@ export class Metering {
       if (change) await recordWarning(sql, account, change)
     }
     crashpoint('metering: warned')
-    await this.#stopNodes(accounts)
+    await this.#stopNodes(accounts, priceMsatPerDay)
   }
 
   /** A node that is busy or not up yet is stopped in a later pass. */
-  async #stopNodes(accounts: CreditRow[]): Promise<void> {
+  async #stopNodes(accounts: CreditRow[], priceMsatPerDay: number): Promise<void> {
     const { sql, config, stopNode, log } = this.#deps
     const graceSeconds = config.creditGraceHours * 3_600
     const broke = accounts.filter(
       ({ emptyForSeconds, running }) => emptyForSeconds !== null && emptyForSeconds >= graceSeconds && running > 0,
     )
     if (broke.length === 0) return
+    for (const { accountId } of broke) await recordExhaustion(sql, accountId, priceMsatPerDay, graceSeconds)
     const nodes = await listStoppableNodes(
       sql,
       broke.map(({ accountId }) => accountId),

@@ -1,8 +1,10 @@
+import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest, preValidationHookHandler } from 'fastify'
 import type { TObject } from 'typebox'
 import {
   confirmDeliveries,
   createPayment,
+  exportPayments,
   getPayment,
   listPayments,
   redeemPayment,
@@ -47,6 +49,14 @@ export function gatewayRoutes({ keys, limits, payments, validation, deliveries }
       const { requestId, reason } = request.body
       return deliveries.release(call(request), { id: request.params.id, requestId }, reason)
     })
+    addRoute(app, exportPayments, async (request, reply) =>
+      reply
+        .headers({
+          'content-type': 'text/csv; charset=utf-8; header=present',
+          'content-disposition': 'attachment; filename="payments.csv"',
+        })
+        .send(Readable.from(payments.csv(call(request), request.query))),
+    )
     addRoute(app, getPayment, async (request) => payments.get(call(request), request.params.id))
     addRoute(app, listPayments, async (request) => payments.list(call(request), request.query))
   }

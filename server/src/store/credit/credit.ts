@@ -133,7 +133,8 @@ export async function recordWarning(sql: Sql, before: CreditRow, { level, isEmpt
       INSERT INTO credit_warnings AS w (account_id, level, credit_id, empty_since)
       VALUES (${before.accountId}, ${level}, ${before.newestCreditId}, ${isEmpty ? sql`now()` : null})
       ON CONFLICT (account_id) DO UPDATE SET level = excluded.level, credit_id = excluded.credit_id,
-        empty_since = CASE WHEN ${isEmpty} THEN coalesce(w.empty_since, now()) END
+        empty_since = CASE WHEN ${isEmpty} THEN coalesce(w.empty_since, now()) END,
+        exhausted_at = CASE WHEN ${isEmpty} THEN w.exhausted_at END
       WHERE w.level = ${before.level} AND w.credit_id = ${before.creditId}
       RETURNING account_id
     )
@@ -141,12 +142,30 @@ export async function recordWarning(sql: Sql, before: CreditRow, { level, isEmpt
     SELECT account_id, 'credit', 'credit.warning', ${sql.json(tells ?? {})} FROM recorded WHERE ${tells !== undefined}`
 }
 
+const outOfGrace = (sql: Sql, accountId: string, priceMsatPerDay: number, graceSeconds: number) => sql`
+  w.account_id = ${accountId} AND w.empty_since <= now() - ${graceSeconds} * interval '1 second'
+    AND ${leftMsat(sql, sql`w.account_id`, priceMsatPerDay)} <= 0`
+
 /** Checked again in the deciding transaction, because the account may have been topped up meanwhile. */
 export async function isOutOfGrace(sql: Sql, accountId: string, priceMsatPerDay: number, graceSeconds: number): Promise<boolean> {
   const [row] = await sql`
-    SELECT 1 FROM credit_warnings w WHERE w.account_id = ${accountId}
-      AND w.empty_since <= now() - ${graceSeconds} * interval '1 second' AND ${leftMsat(sql, sql`w.account_id`, priceMsatPerDay)} <= 0`
+    SELECT 1 FROM credit_warnings w WHERE ${outOfGrace(sql, accountId, priceMsatPerDay, graceSeconds)}`
   return row !== undefined
+}
+
+/** Records, once, that the nodes of an account out of grace are being stopped. */
+export async function recordExhaustion(
+  sql: Sql,
+  accountId: string,
+  priceMsatPerDay: number,
+  graceSeconds: number,
+): Promise<void> {
+  await sql`
+    WITH exhausted AS (
+      UPDATE credit_warnings w SET exhausted_at = now()
+      WHERE w.exhausted_at IS NULL AND ${outOfGrace(sql, accountId, priceMsatPerDay, graceSeconds)} RETURNING account_id
+    )
+    INSERT INTO activity (account_id, actor, action) SELECT account_id, 'credit', 'credit.exhausted' FROM exhausted`
 }
 
 /** Nodes of these accounts that can be stopped now: ready or failed, with no operation in progress. */

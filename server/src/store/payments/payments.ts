@@ -1,4 +1,4 @@
-import { newId } from '../../platform/ids.ts'
+import { idsFrom, newId } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
 import { ASK_EVERY_SECONDS } from './invoices.ts'
 
@@ -144,14 +144,15 @@ export type PaymentFilter = {
   limit: number
 }
 
-const HOUR_MS = 3_600_000
+const HOUR_SECONDS = 3_600
 
 /**
  * A challenge lives for five minutes at most, and an id begins with its creation time. So open payments are among the newest, and only
  * those are read. The other conditions follow from the status; without them, the planner would expect more rows and might read all paid
  * payments.
  */
-const openOnes = (sql: Sql) => sql`AND id >= ${newId('pay', Date.now() - HOUR_MS)} AND settled_at IS NULL AND expires_at > now()`
+const openOnes = (sql: Sql) =>
+  sql`AND id >= ${newId('pay', Date.now() - HOUR_SECONDS * 1000)} AND settled_at IS NULL AND expires_at > now()`
 
 export async function listPayments(sql: Sql, accountId: string, filter: PaymentFilter): Promise<ShownPayment[]> {
   const { status, delivery, isSettled, nodeId, before, limit } = filter
@@ -162,6 +163,32 @@ export async function listPayments(sql: Sql, accountId: string, filter: PaymentF
       ${before === undefined ? sql`` : sql`AND id < ${before}`} ${status === undefined ? sql`` : sql`AND ${listedAs(sql)} = ${status}`}
       ${delivery === undefined ? sql`` : sql`AND ${deliveryOf(sql)} = ${delivery}`} ${isSettled ? sql`AND settled_at IS NOT NULL` : sql``}
     ORDER BY id DESC LIMIT ${limit}`
+}
+
+export type ExportFilter = Pick<PaymentFilter, 'status' | 'nodeId'> & {
+  /** Unix seconds. */
+  from?: number
+  /** Unix seconds; not included. */
+  to?: number
+}
+
+/**
+ * Oldest first, after the payment with this id. An id begins with the creation time, by the clock of a process, so ids narrow the search
+ * down to the period and an hour around it.
+ */
+export async function listPaymentsToExport(
+  sql: Sql,
+  accountId: string,
+  { status, nodeId, from = 0, to }: ExportFilter,
+  after: string | undefined,
+  limit: number,
+): Promise<ShownPayment[]> {
+  return sql<ShownPayment[]>`
+    SELECT ${shown(sql)} FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
+    WHERE account_id = ${accountId} AND id > ${after ?? idsFrom('pay', Math.max(0, from - HOUR_SECONDS))} AND created_at >= to_timestamp(${from})
+      ${to === undefined ? sql`` : sql`AND id < ${idsFrom('pay', to + HOUR_SECONDS)} AND created_at < to_timestamp(${to})`}
+      ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`} ${status === undefined ? sql`` : sql`AND ${listedAs(sql)} = ${status}`}
+    ORDER BY id LIMIT ${limit}`
 }
 
 /**

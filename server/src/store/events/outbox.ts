@@ -1,0 +1,61 @@
+import type { Sql } from '../db.ts'
+
+/** Notifies every process that an account has new events. */
+export const EVENTS_ADDED = 'boltyard_events_added'
+
+/** The key of the advisory lock that lets one process at a time number events, or remove old ones. */
+export const SEQUENCER_LOCK = 8_402_016
+
+export type Sequenced = { count: number; hasMore: boolean }
+
+/**
+ * Moves up to `limit` events from the outbox to the feeds of their accounts. It takes only those whose transactions
+ * began before every transaction that is still open: no event can appear before them later. One statement, so there is nothing to repair
+ * after a crash. While another process numbers events, it moves none.
+ *
+ * Payments are looked up by their key, one by one: a join could be planned as a scan of all payments.
+ */
+export async function sequenceEvents(sql: Sql, limit: number): Promise<Sequenced> {
+  const [row] = await sql<Sequenced[]>`
+    WITH due AS MATERIALIZED (
+      SELECT xid, id FROM event_outbox
+      WHERE xid < pg_snapshot_xmin(pg_current_snapshot()) AND (SELECT pg_try_advisory_xact_lock(${SEQUENCER_LOCK}))
+      ORDER BY xid, id LIMIT ${limit}
+    ), taken AS (
+      DELETE FROM event_outbox o USING due WHERE o.xid = due.xid AND o.id = due.id
+      RETURNING o.xid, o.id, o.account_id, o.type, o.subject, o.at, o.data
+    ), counted AS (
+      INSERT INTO event_counters AS c (account_id, last_seq) SELECT account_id, count(*) FROM taken GROUP BY 1 ORDER BY 1
+      ON CONFLICT (account_id) DO UPDATE SET last_seq = c.last_seq + excluded.last_seq
+      RETURNING account_id, last_seq
+    ), numbered AS (
+      SELECT taken.*, row_number() OVER (PARTITION BY account_id ORDER BY xid DESC, id DESC) - 1 AS followers FROM taken
+    ), added AS (
+      INSERT INTO events (account_id, seq, id, type, node_id, at, data)
+      SELECT n.account_id, c.last_seq - n.followers, 'evt_' || translate(gen_random_uuid()::text, '-', ''), n.type,
+             CASE WHEN n.type LIKE 'node.%' THEN n.subject ELSE payment.node_id END, n.at,
+             (coalesce(payment.facts, '{}') || coalesce(n.data, '{}'))::json
+      FROM numbered n JOIN counted c ON c.account_id = n.account_id LEFT JOIN LATERAL (
+        SELECT node_id, jsonb_build_object('paymentId', id, 'nodeId', node_id, 'protocol', protocol, 'amountSat', amount_sat,
+          'description', description, 'resource', resource) AS facts
+        FROM gateway_payments WHERE id = n.subject LIMIT 1) payment ON n.type LIKE 'payment.%'
+    ), told AS MATERIALIZED (SELECT count(pg_notify(${EVENTS_ADDED}, account_id)) FROM counted)
+    SELECT moved.count, (SELECT count(*) FROM (SELECT FROM event_outbox LIMIT ${limit} + 1) o) > moved.count AS "hasMore"
+    FROM (SELECT count(*)::int AS count FROM taken) moved, told`
+  return row ?? { count: 0, hasMore: false }
+}
+
+/** How long the oldest event has been waiting for its number; 0 if none is. */
+export async function outboxLagSeconds(sql: Sql): Promise<number> {
+  const [row] = await sql<{ seconds: number }[]>`
+    SELECT coalesce(extract(epoch FROM clock_timestamp() - min(at)), 0)::float8 AS seconds FROM event_outbox`
+  return row?.seconds ?? 0
+}
+
+/**
+ * Transaction ids belong to a database server. Events that were moved here from another one, by a backup or a dump, can have ids that this
+ * server has not reached yet, and would wait for it. They come first, because they happened before the move.
+ */
+export async function adoptMovedEvents(sql: Sql): Promise<void> {
+  await sql`UPDATE event_outbox SET xid = '0' WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())`
+}
