@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import { expectTypeOf, test } from 'vitest'
 import type * as keys from '../contract/src/api-keys.ts'
+import type * as events from '../contract/src/events.ts'
 import type * as nodes from '../contract/src/nodes.ts'
 import type * as payments from '../contract/src/payments.ts'
 import type * as sdk from '../sdk/src/types.ts'
@@ -8,6 +9,9 @@ import type * as sdk from '../sdk/src/types.ts'
 // Checked by the compiler, in `npm run check`: both sides are types.
 test('D11: the SDK’s types are exactly the contract’s', () => {
   expectTypeOf<sdk.ApiKey>().toEqualTypeOf<Static<typeof keys.ApiKey>>()
+  expectTypeOf<sdk.AccountEvent>().toEqualTypeOf<Static<typeof events.AccountEvent>>()
+  expectTypeOf<sdk.EventPage>().toEqualTypeOf<Static<typeof events.EventPage>>()
+  expectTypeOf<sdk.ListEventsParams>().toEqualTypeOf<Static<typeof events.ListEventsParams>>()
   expectTypeOf<sdk.Node>().toEqualTypeOf<Static<typeof nodes.Node>>()
   expectTypeOf<sdk.CreatedNode>().toEqualTypeOf<Static<typeof nodes.CreatedNode>>()
   expectTypeOf<sdk.CreateNodeParams>().toEqualTypeOf<Static<typeof nodes.CreateNodeParams>>()

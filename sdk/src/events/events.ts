@@ -1,13 +1,9 @@
 import { BoltyardError, ServiceError } from '../errors.ts'
 import { isWorthRepeating, pauseBefore } from '../retries.ts'
 import type { CallOptions, Transport } from '../transport.ts'
+import type { AccountEvent, EventPage, ListEventsParams } from '../types.ts'
 import { pause } from '../waiting.ts'
-import type { WebhookEvent } from '../webhooks/verification.ts'
 import { MessageParser } from './message-parser.ts'
-
-export type BoltyardEvent = WebhookEvent
-export type EventPage = { events: BoltyardEvent[]; nextCursor: string }
-export type ListEventsParams = { cursor?: string; limit?: number; types?: string; nodeId?: string }
 
 export type EventsOptions = {
   /** The `cursor` of the last event you have processed. Without it, the stream starts with what happens from now on. */
@@ -25,13 +21,14 @@ export type EventsOptions = {
 }
 
 /** An event and its position. Store the cursor once you have processed the event, and pass it as `after` to continue there. */
-export type StreamedEvent = BoltyardEvent & { cursor: string }
+export type StreamedEvent = AccountEvent & { cursor: string }
 
 export interface Events {
   /**
-   * Yields events as they happen, in order and without gaps: after an interruption, it reconnects and continues after the last event. The
-   * first connection fails like any other call; later ones are retried for as long as it takes. Throws on an error that a retry cannot fix,
-   * such as an expired cursor (`ExpiredError`) or a key without the scope.
+   * Yields events as they happen, in order and without gaps: after an interruption, it reconnects and continues after the last event. Only
+   * without `after`, an interruption before the first event can hide events. The first connection fails like any other call; later ones
+   * are retried for as long as it takes. Throws on an error that a retry cannot fix, such as an expired cursor (`ExpiredError`) or a key
+   * without the scope.
    */
   (options?: EventsOptions): AsyncGenerator<StreamedEvent, void, undefined>
   /** Returns one page, oldest first. Its `nextCursor` is the position after the page, even if there are no more events yet. */

@@ -1,8 +1,8 @@
+export type { AccountEvent } from '../types.ts'
 export {
   type VerifyOptions,
   verifyWebhook,
   type WebhookBody,
-  type WebhookEvent,
   type WebhookHeaders,
   WebhookVerificationError,
 } from './verification.ts'

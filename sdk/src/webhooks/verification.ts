@@ -1,18 +1,7 @@
 import { textOf } from '../../../protocol/src/bytes.ts'
 import { BoltyardError, KIND } from '../errors.ts'
+import type { AccountEvent } from '../types.ts'
 import { importSecret, isSignature } from './signature.ts'
-
-/** What a webhook delivers, and what the feed of events lists. */
-export type WebhookEvent = {
-  /** Id of the event, `evt_…`. An event may be delivered more than once, always with the same id. */
-  id: string
-  /** What happened, for example `payment.settled`. */
-  type: string
-  /** When it happened. Unix seconds. */
-  createdAt: number
-  accountId: string
-  data: Record<string, unknown>
-}
 
 /** The body exactly as it was received. Parsed and serialized again, it no longer matches its signature. */
 export type WebhookBody = string | Uint8Array
@@ -41,7 +30,7 @@ export async function verifyWebhook(
   headers: WebhookHeaders,
   secretOrSecrets: string | readonly string[],
   { toleranceSeconds = 300 }: VerifyOptions = {},
-): Promise<WebhookEvent> {
+): Promise<AccountEvent> {
   if (typeof body !== 'string' && !(body instanceof Uint8Array))
     throw new TypeError('Pass the raw body as a string or Uint8Array. Parsed JSON cannot be verified.')
   const secrets = typeof secretOrSecrets === 'string' ? [secretOrSecrets] : secretOrSecrets
@@ -80,7 +69,7 @@ function checkTime(timestamp: string, toleranceSeconds: number): void {
   if (!(-ageSeconds <= toleranceSeconds)) throw refusal('timestamp_too_new', `The webhook was sent in the future: ${advice}`)
 }
 
-function parsed(body: WebhookBody): WebhookEvent {
+function parsed(body: WebhookBody): AccountEvent {
   try {
     return JSON.parse(typeof body === 'string' ? body : (textOf(body) ?? ''))
   } catch (cause) {

@@ -80,7 +80,7 @@ export class EventsApi {
     if (refusal)
       return void response.writeHead(refusal.status, { 'content-type': 'application/json', ...refusal.headers }).end(refusal.body)
     const from = query.cursor === undefined ? undefined : Number(query.cursor.slice(1))
-    if (pathname === '/v1/events') return this.#list(response, from ?? 0, Number(query.limit ?? 50))
+    if (pathname === '/v1/events') return this.#list(response, from ?? 0, Number(query.limit ?? 50), query.types)
     if (pathname !== '/v1/events/stream') return void response.writeHead(404).end()
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' })
     response.flushHeaders()
@@ -92,10 +92,12 @@ export class EventsApi {
     response.once('close', () => this.#open.delete(response))
   }
 
-  #list(response: ServerResponse, from: number, limit: number): void {
-    const events = this.events.slice(from, from + limit)
+  /** Looks at `limit` events, so with a filter a page may be empty although later ones are not. */
+  #list(response: ServerResponse, from: number, limit: number, types?: string): void {
+    const looked = this.events.slice(from, from + limit)
+    const events = looked.filter(({ type }) => types === undefined || types.split(',').includes(type))
     response.writeHead(200, { 'content-type': 'application/json' })
-    response.end(JSON.stringify({ events, nextCursor: `c${from + events.length}` }))
+    response.end(JSON.stringify({ events, nextCursor: `c${from + looked.length}` }))
   }
 }
 
