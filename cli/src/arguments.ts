@@ -9,9 +9,15 @@ export type Asked<C extends Command = Command> =
   | ({ what: 'command' } & Invocation<C>)
 
 /**
- * An API key (`byk_`), a customer's credential (a scheme and one token; a challenge has parameters), or a node's password (64 hex digits).
+ * An API key (`byk_`), a webhook's secret (`whsec_`), a customer's credential (a scheme and one token; a challenge has parameters), or a
+ * node's password (64 hex digits).
  */
-const SECRETS = [/byk_[0-9A-Za-z]{20,}/, /^(L402|LSAT|Payment) +[^" ]{20,}$/i, /^(--[a-z-]+=)?[0-9a-fA-F]{64}$/]
+const SECRETS = [
+  /byk_[0-9A-Za-z]{20,}/,
+  /whsec_[0-9A-Za-z+/]{20,}/,
+  /^(L402|LSAT|Payment) +[^" ]{20,}$/i,
+  /^(--[a-z-]+=)?[0-9a-fA-F]{64}$/,
+]
 
 /**
  * Every user on the machine can read a process's arguments, and shells keep them in their history. This check runs before anything else

@@ -74,6 +74,11 @@ export class Call {
     process.stdout.write(this.isJson ? `${JSON.stringify(document, null, 2)}\n` : forPeople())
   }
 
+  /** Prints one of any number of results: a line of JSON, or text for people. */
+  printLine(document: object, forPeople: () => string): void {
+    process.stdout.write(this.isJson ? `${JSON.stringify(document)}\n` : forPeople())
+  }
+
   note(text: string): void {
     this.spinner.stop()
     if (process.stderr.isTTY) process.stderr.write(`${text}\n`)

@@ -1,3 +1,5 @@
+import type { Scope } from '../../sdk/src/index.ts'
+
 /** The parser, the help, the shell completion and docs/cli.md all use this one description of a command, so they cannot disagree. */
 export type Command = {
   /** The words that select the command, such as `nodes create`. */
@@ -8,7 +10,7 @@ export type Command = {
   positionals?: Positional[]
   options?: Record<string, Option>
   /** The service returns the same 401 for a missing scope and an unknown key; this lets the CLI tell them apart. */
-  scope?: 'nodes:read' | 'nodes:write' | 'gateway:write'
+  scope?: Scope
 }
 
 export type Value = string | number | boolean | string[]

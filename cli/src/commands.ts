@@ -1,5 +1,6 @@
 import type { RunnableCommand } from './call.ts'
 import type { Option, Positional } from './command.ts'
+import { EVENT_COMMANDS } from './events/commands.ts'
 
 /** All commands and their options. The code of a command is loaded when it runs. */
 
@@ -364,6 +365,7 @@ export const COMMANDS: RunnableCommand[] = [
   ...NODES,
   ...PAYMENTS,
   PAY,
+  ...EVENT_COMMANDS,
   {
     path: 'key',
     summary: 'Show the account and scopes of the API key',

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, fsyncSync, openSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
-import { devNull } from 'node:os'
-import { dirname } from 'node:path'
+import { devNull, homedir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { usage } from './failure.ts'
 import { sanitize } from './terminal.ts'
 
@@ -9,6 +9,10 @@ import { sanitize } from './terminal.ts'
 const LARGEST_SECRET = 65_536
 /** Windows reports every file as world-readable, uses ACLs instead of modes, and cannot open a directory to sync it. */
 const IS_POSIX = process.platform !== 'win32'
+
+/** Where this program keeps files of its own. */
+export const statePath = (...names: string[]): string =>
+  join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'boltyard', ...names)
 
 export function readSecret(path: string, what: string): string {
   try {

@@ -28,6 +28,10 @@ function overview(commands: Command[]): string[] {
         line: 'boltyard pay https://example.com/weather --password-file shop.json',
         does: 'fetch a URL and pay for it from that node',
       },
+      {
+        line: 'boltyard listen --forward-to http://localhost:3000/hook',
+        does: 'send events to your program, as a webhook would',
+      },
     ]),
     '',
     'Usage',

@@ -107,6 +107,8 @@ function nextAfter({ code, details }: BoltyardError, call: Call | undefined): st
       return ['List the account’s nodes: boltyard nodes list']
     case 'gateway_payment_not_found':
       return ['List the account’s payments: boltyard payments list']
+    case 'cursor_expired':
+      return [`The events that are still kept: --after ${details.oldestCursor}`]
     case 'invalid_node_state':
     case 'operation_in_progress':
     case 'node_failed':

@@ -16,6 +16,7 @@ describe('a secret in the arguments', () => {
     ['a key as an option', ['nodes', 'list', `--api-key=${KEY}`]],
     ['a key in the address', ['nodes', 'list', '--base-url', `http://${KEY}@127.0.0.1/v1`]],
     ['a key before the command', [KEY, 'nodes', 'list']],
+    ['a webhook’s secret', ['listen', '--forward-to', 'http://127.0.0.1:1/', '--secret', `whsec_${'A'.repeat(43)}=`]],
     ['a node’s password', ['pay', 'http://127.0.0.1:1/', '--password', HEX]],
     ['a node’s password, joined', ['pay', 'http://127.0.0.1:1/', `--password=${HEX}`]],
     ['an L402 credential', ['payments', 'validate', 'pay_1', `L402 AgEIYm9sdHlhcmQ=:${HEX}`]],
@@ -23,7 +24,7 @@ describe('a secret in the arguments', () => {
   ])('%s is refused, and not repeated', async (_, args) => {
     const { code, stdout, stderr } = await run(args)
     expect([code, stdout, JSON.parse(stderr).error.code]).toEqual([2, '', 'secret_in_arguments'])
-    expect(stderr).not.toMatch(/byk_|abab|AgEI|eyJj/)
+    expect(stderr).not.toMatch(/byk_|whsec_|abab|AgEI|eyJj/)
   })
 
   test('similar text is not mistaken for a secret', async () => {

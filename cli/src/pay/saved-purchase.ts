@@ -1,8 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { usage } from '../failure.ts'
-import { readDocument, SecretFile } from '../files.ts'
+import { readDocument, SecretFile, statePath } from '../files.ts'
 import { sanitize } from '../terminal.ts'
 
 /**
@@ -80,7 +79,7 @@ export class SavedPurchase {
 const isHeader = (value: unknown): value is string => typeof value === 'string' && /^[\x20-\x7e]{1,16384}$/.test(value)
 
 function stateDirectory(): string {
-  const directory = join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'boltyard', 'paid')
+  const directory = statePath('paid')
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
   } catch {
