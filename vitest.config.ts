@@ -36,6 +36,8 @@ function project(name: Name, exclude: string[] = []): UserWorkspaceConfig {
       include: name === 'api' ? ['**/*.test.ts'] : FILES[name],
       exclude: [...NEVER, ...exclude],
       isolate: false,
+      // The service runs as it was built. Node loads it once for all files of a worker.
+      server: { deps: { external: [/\/server\/dist\//] } },
       // Unit tests leave no state in modules, so they need no fresh ones.
       setupFiles: name === 'unit' ? [] : ['testing/fresh-modules.ts'],
       // Every test starts real daemons and talks to them over sockets; two cores share them all. These only end what hangs.

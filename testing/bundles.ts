@@ -7,6 +7,8 @@ import { build } from 'esbuild'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 export const SERVER = join(root, 'server/dist/main.js')
+/** The same code as a module, for tests that run the service in their own process. */
+export const SERVICE = join(root, 'server/dist/service.js')
 /** The build with crash points. It is next to the real one, because the service finds the dashboard and its packages by relative path. */
 export const CRASHING_SERVER = join(root, 'server/dist-crashpoints/main.js')
 export const SANDBOXD = join(root, 'sandboxd/dist/sandboxd.cjs')

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { Wire } from '../../sdk/test/wire.ts'
 import { freezeHub, pidOf } from '../../server/test/support/nodes.ts'
 import { NOWHERE } from '../../server/test/support/payments.ts'
-import { eventually, type Server, startServer } from '../../server/test/support/server.ts'
+import { eventually, PROCESS, type Server, startServer } from '../../server/test/support/server.ts'
 import { Customer, inHome, onTerminal, ROOMY, run } from './harness.ts'
 
 let server: Server
@@ -182,7 +182,7 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
 
 describe('the service is restarted during a call', () => {
   test('a creation and a start succeed: one node, and it is ready', async () => {
-    const second = await startServer({ env: ROOMY })
+    const second = await startServer({ command: PROCESS, env: ROOMY })
     const bob = await Customer.of(second)
     const wire = await new Wire(second.url).open()
     // The service is frozen with an unanswered request and then killed, so that the outcome is unknown.

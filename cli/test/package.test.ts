@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { LICENCE, pack } from '../../sdk/test/packed.ts'
-import { type Server, startServer, temporaryDirectory } from '../../server/test/support/server.ts'
+import { PROCESS, type Server, startServer, temporaryDirectory } from '../../server/test/support/server.ts'
 
 /** The published package: packed, installed into an empty directory, and run by name. */
 const prefix = temporaryDirectory()
@@ -19,7 +19,7 @@ function boltyard(args: string[], env: Record<string, string> = {}, input = '') 
 }
 
 beforeAll(async () => {
-  server = await startServer({ store: 'embedded' })
+  server = await startServer({ command: PROCESS, store: 'embedded' })
   execFileSync('npm', ['install', '-g', '--prefix', prefix, '--offline', '--no-audit', '--no-fund', pack('cli', prefix)], {
     cwd: prefix,
     stdio: 'pipe',

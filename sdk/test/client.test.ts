@@ -2,7 +2,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vi
 import { credentialOf, invoiceIn, newMerchant, preimageFrom } from '../../server/test/support/gateway.ts'
 import { freezeHub } from '../../server/test/support/nodes.ts'
 import { NOWHERE } from '../../server/test/support/payments.ts'
-import { eventually, type Server, startServer } from '../../server/test/support/server.ts'
+import { eventually, PROCESS, type Server, startServer } from '../../server/test/support/server.ts'
 import {
   AuthenticationError,
   BadRequestError,
@@ -29,7 +29,7 @@ let boltyard: Boltyard
 let apiKey: string
 
 beforeAll(async () => {
-  server = await startServer({ env: { RATE_LIMIT_MAX: '100000', CHALLENGE_LIFETIME_SECONDS: '300' } })
+  server = await startServer({ command: PROCESS, env: { RATE_LIMIT_MAX: '100000', CHALLENGE_LIFETIME_SECONDS: '300' } })
   wire = await new Wire(server.url).open()
   apiKey = (await server.newKey(['nodes:write', 'gateway:write'])).key
   boltyard = new Boltyard({ apiKey, baseUrl: wire.baseUrl, timeoutMs: 120_000 })

@@ -10,7 +10,7 @@ import { issueL402 } from '../../protocol/src/l402.ts'
 import { issueMpp } from '../../protocol/src/mpp.ts'
 import { primitives } from '../../protocol/test/support/codecs.ts'
 import { credentialOf } from '../../server/test/support/gateway.ts'
-import { type Server, startServer, temporaryDirectory } from '../../server/test/support/server.ts'
+import { PROCESS, type Server, startServer, temporaryDirectory } from '../../server/test/support/server.ts'
 import { LICENCE, pack } from './packed.ts'
 
 /** The published package: packed, installed into an empty directory, and used from there. */
@@ -34,7 +34,7 @@ const run = (file: string, ...args: string[]): string =>
   execFileSync(file, args, { cwd: directory, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 
 beforeAll(async () => {
-  server = await startServer({ store: 'embedded' })
+  server = await startServer({ command: PROCESS, store: 'embedded' })
   directory = temporaryDirectory()
   env = {
     ...process.env,

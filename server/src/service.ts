@@ -29,7 +29,7 @@ import { Wallets } from './nodes/wallets.ts'
 import { generatedSecret, openDataDir } from './platform/data-dir.ts'
 import { embeddedAddress, startEmbedded } from './platform/embedded-postgres.ts'
 import { holdFreePort } from './platform/held-port.ts'
-import { createLogger, type Logger } from './platform/log.ts'
+import { createLogger, type Logger, type Output } from './platform/log.ts'
 import { checkMasterKey } from './platform/master-key.ts'
 import { type MasterKey, masterKeyOf } from './platform/secrets.ts'
 import { Sandbox } from './sandbox/sandbox.ts'
@@ -57,7 +57,7 @@ type Opened = (() => unknown)[]
 /** For ROLE=reaper: no API, only the removal of deleted nodes past their retention period. */
 export async function startReaper(config: Config): Promise<{ close: () => Promise<void> }> {
   const opened: Opened = []
-  const sql = openStore(await storeAddress(config, opened))
+  const sql = openStore(await storeAddress(config, opened, process.stderr))
   await reachStore(sql)
   await migrate(sql)
   const log = await createLogger(config.logLevel)
@@ -70,13 +70,13 @@ export async function startReaper(config: Config): Promise<{ close: () => Promis
   }
 }
 
-export async function startService(config: Config): Promise<Service> {
+export async function startService(config: Config, output: Output = process.stderr): Promise<Service> {
   const opened: Opened = []
   const close = async (): Promise<void> => {
     for (const closeOne of opened.splice(0).reverse()) await closeOne()
   }
   try {
-    const { url, app } = await start(config, opened)
+    const { url, app } = await start(config, opened, output)
     return { url, app, close }
   } catch (error) {
     await close()
@@ -84,10 +84,10 @@ export async function startService(config: Config): Promise<Service> {
   }
 }
 
-async function start(given: Config, opened: Opened): Promise<{ url: string; app: App }> {
+async function start(given: Config, opened: Opened, output: Output): Promise<{ url: string; app: App }> {
   const dataDir = openDataDir(given.dataDir, given.role === 'api' ? 'shared' : 'exclusive')
   opened.push(() => dataDir.release())
-  const address = await storeAddress(given, opened)
+  const address = await storeAddress(given, opened, output)
   const sql = openStore(address)
   opened.push(() => sql.end({ timeoutMs: 1_000 }))
   await reachStore(sql)
@@ -95,7 +95,7 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
   const masterKeys = await openMasterKeys(given, sql)
   const [master, previous] = masterKeys
   const operatorToken = operatorTokenOf(given)
-  const logger = await createLogger(given.logLevel)
+  const logger = await createLogger(given.logLevel, output)
   for (const warning of given.warnings) logger.warn(warning)
 
   const { config, releasePort } = await withPort(given)
@@ -162,7 +162,7 @@ async function start(given: Config, opened: Opened): Promise<{ url: string; app:
     opened.push(await startMetrics({ settings: config.metrics, sql, redis: redisHits, log: logger }))
   }
 
-  if (config.store.kind === 'embedded' && config.role === 'all') await firstRun(sql, keys, links, config)
+  if (config.store.kind === 'embedded' && config.role === 'all') await firstRun(sql, keys, links, config, output)
   const createNode = (transaction: Sql, params: CreateNodeParams) =>
     insertPrepared(transaction, prepareNode({ ...nodeHost, master }, params))
   await openTreasury({ sql, config, createNode, wake: nodeHost.wake, log: logger })
@@ -184,10 +184,10 @@ async function inTime(closing: Promise<unknown>): Promise<void> {
   timer.abort()
 }
 
-async function storeAddress(config: Config, opened: Opened): Promise<StoreAddress> {
+async function storeAddress(config: Config, opened: Opened, output: Output): Promise<StoreAddress> {
   if (config.store.kind === 'server') return config.store.url
   if (config.role === 'api') return embeddedAddress(config.dataDir)
-  const print = (line: string): boolean => process.stderr.write(`${line}\n`)
+  const print = (line: string): boolean => output.write(`${line}\n`)
   const embedded = await startEmbedded(config.dataDir, config.postgresUser, print)
   opened.push(() => embedded.stop())
   return embedded.connection

@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../server/test/support/server.ts'
@@ -88,7 +89,8 @@ inBrowser('signing in to the dashboard', () => {
     await page.getByText('Forgot your password?').click()
     const command = await page.getByRole('region', { name: 'Create a sign-in link' }).locator('code').textContent()
     expect(command).not.toContain(server.operatorToken)
-    const { url } = JSON.parse(execFileSync('sh', ['-c', command ?? ''], { encoding: 'utf8' }))
+    const { stdout } = await promisify(execFile)('sh', ['-c', command ?? ''])
+    const { url } = JSON.parse(stdout)
     await page.goto(url)
     await heading(page, 'Sign in with your link').waitFor()
     await page.getByText(`For ${email}.`).waitFor()

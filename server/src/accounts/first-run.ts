@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { writeSecretFile } from '../platform/data-dir.ts'
+import type { Output } from '../platform/log.ts'
 import { listAccounts } from '../store/accounts.ts'
 import type { Sql } from '../store/db.ts'
 import { FIRST_RUN_KEY } from '../store/keys.ts'
@@ -18,7 +19,7 @@ type FirstRun = { accountId: string; apiKey: string; claimUrl: string }
  * Makes the service usable right after its first start: creates an account, an API key and a link to claim the account, and writes them to
  * a file. The database, not the file, records that this is done: an operator who has stored the key elsewhere may delete the file.
  */
-export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Config): Promise<void> {
+export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Config, output: Output): Promise<void> {
   const path = join(config.dataDir, FIRST_RUN_KEY)
   if (await hasSetting(sql, DONE)) return
   if (!(await isUsable(path, keys))) {
@@ -37,7 +38,7 @@ export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Confi
     writeSecretFile(path, `${JSON.stringify(content, null, 2)}\n`)
   }
   await settingOnce(sql, DONE, Buffer.from('done'))
-  greet(path, config.publicUrl)
+  greet(path, config.publicUrl, output)
 }
 
 async function isUsable(path: string, keys: Keys): Promise<boolean> {
@@ -47,11 +48,11 @@ async function isUsable(path: string, keys: Keys): Promise<boolean> {
 }
 
 /** Prints the key and the link only to a terminal: piped output ends up in log files. */
-function greet(path: string, publicUrl: string): void {
+function greet(path: string, publicUrl: string, output: Output): void {
   const content = JSON.parse(readFileSync(path, 'utf8')) as FirstRun
-  const isTerminal = process.stderr.isTTY
+  const isTerminal = output.isTTY
   const key = isTerminal ? content.apiKey : `$(node -p 'JSON.parse(require("fs").readFileSync("${path}")).apiKey')`
-  process.stderr.write(
+  output.write(
     `First start: account and API key are in ${path}\n  curl -X POST -H "Authorization: Bearer ${key}" ${publicUrl}/v1/nodes\n${
       isTerminal
         ? `The account is yours in the dashboard, for the next 30 days: ${content.claimUrl}\n`

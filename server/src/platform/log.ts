@@ -22,9 +22,12 @@ const serializers = {
   },
 }
 
-/** Logs to stderr: stdout has a single line, which says that the service is ready. JSON for programs, readable text on a terminal. */
-export async function createLogger(level: string): Promise<PinoLogger> {
-  if (!process.stderr.isTTY) return pino({ level, serializers }, process.stderr)
+/** Where the service reports. Never stdout, which has a single line that says that the service is ready. */
+export type Output = NodeJS.WritableStream & { isTTY?: boolean }
+
+/** JSON for programs, readable text on a terminal. */
+export async function createLogger(level: string, output: Output = process.stderr): Promise<PinoLogger> {
+  if (!output.isTTY) return pino({ level, serializers }, output)
   const { default: pretty } = await import('pino-pretty')
   return pino(
     { level, serializers },

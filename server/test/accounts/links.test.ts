@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '../../src/store/db.ts'
 import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
-import { type Answer, type Server, Server as ServerProcess, startServer } from '../support/server.ts'
+import { type Answer, Server, startServer } from '../support/server.ts'
 
 let server: Server
 /** Another process on the same database, where registration is off. */
@@ -11,7 +11,7 @@ let sql: Database
 beforeAll(async () => {
   server = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1', REGISTRATION: 'invite' } })
   const env = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url, REGISTRATION: 'off' }
-  closed = new ServerProcess({ env: { ...env, OPERATOR_TOKEN: server.operatorToken } })
+  closed = new Server({ env: { ...env, OPERATOR_TOKEN: server.operatorToken } })
   await closed.launch()
   await closed.printed(/^boltyard ready/m)
   sql = server.sql()

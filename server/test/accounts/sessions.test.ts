@@ -3,7 +3,7 @@ import { readConfig } from '../../src/config.ts'
 import { originsOf } from '../../src/http/hooks/session.ts'
 import type { Database } from '../../src/store/db.ts'
 import { Browser, cookiesOf, newEmail, PASSWORD } from '../support/browser.ts'
-import { type Answer, type Server, Server as ServerProcess, send, startServer } from '../support/server.ts'
+import { type Answer, Server, send, startServer } from '../support/server.ts'
 
 /** Trusts a proxy, so that everyone can have their own address and failures in one test do not count in another. */
 let server: Server
@@ -17,7 +17,7 @@ beforeAll(async () => {
   server = await startServer({ env: { ROLE: 'api', TRUST_PROXY: '1' } })
   // Both processes have the same public URL, like replicas behind a load balancer.
   const together = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url }
-  replica = new ServerProcess({ env: { ...together, REGISTRATION: 'invite' } })
+  replica = new Server({ env: { ...together, REGISTRATION: 'invite' } })
   await replica.launch()
   await replica.printed(/^boltyard ready/m)
   sql = server.sql()
@@ -51,7 +51,7 @@ describe('the session’s cookie', () => {
   })
 
   test('security 19: with an https PUBLIC_URL, all cookies are Secure, limited to this host, and named with the prefix __Host-', async () => {
-    const https = new ServerProcess({ env: { ...server.sharedStoreEnv, ROLE: 'api', PUBLIC_URL: 'https://pay.example.com' } })
+    const https = new Server({ env: { ...server.sharedStoreEnv, ROLE: 'api', PUBLIC_URL: 'https://pay.example.com' } })
     await https.launch()
     await https.printed(/^boltyard ready https:\/\/pay.example.com\n/m)
     const { email } = known

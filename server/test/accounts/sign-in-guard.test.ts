@@ -10,7 +10,7 @@ import { isLoopback } from '../../src/platform/loopback.ts'
 import type { Database } from '../../src/store/db.ts'
 import { forgetOldFailures } from '../../src/store/people/sign-in-failures.ts'
 import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
-import { type Answer, eventually, type Server, Server as ServerProcess, send, startServer } from '../support/server.ts'
+import { type Answer, eventually, PROCESS, Server, send, startServer } from '../support/server.ts'
 
 let server: Server
 /** Another process on the same database, and so with the same people. */
@@ -18,8 +18,8 @@ let replica: Server
 let sql: Database
 
 beforeAll(async () => {
-  server = await startServer({ env: { ROLE: 'api', TRUST_PROXY: '1' } })
-  replica = new ServerProcess({
+  server = await startServer({ command: PROCESS, env: { ROLE: 'api', TRUST_PROXY: '1' } })
+  replica = new Server({
     env: { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url },
   })
   await replica.launch()

@@ -4,15 +4,7 @@ import type { Database } from '../../src/store/db.ts'
 import { forgetOldLinks } from '../../src/store/people/links.ts'
 import { forgetEndedSessions } from '../../src/store/people/people.ts'
 import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
-import {
-  type Answer,
-  eventually,
-  type Server,
-  Server as ServerProcess,
-  send,
-  startServer,
-  temporaryDirectory,
-} from '../support/server.ts'
+import { type Answer, eventually, PROCESS, Server, send, startServer, temporaryDirectory } from '../support/server.ts'
 
 /** Trusts a proxy, so that everyone can have their own address and failures in one test do not count in another. */
 let server: Server
@@ -26,7 +18,7 @@ beforeAll(async () => {
   server = await startServer({ env: { ROLE: 'api', TRUST_PROXY: '1' } })
   // Both processes have the same public URL, like replicas behind a load balancer.
   const together = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url }
-  replica = new ServerProcess({ env: { ...together, REGISTRATION: 'invite' } })
+  replica = new Server({ env: { ...together, REGISTRATION: 'invite' } })
   await replica.launch()
   await replica.printed(/^boltyard ready/m)
   sql = server.sql()
@@ -185,7 +177,7 @@ describe('REGISTRATION', () => {
       'REGISTRATION: cannot be open when phoenixd runs as local processes: strangers’ nodes would share this host',
     ],
   ])('%j is refused', async (env, line) => {
-    const one = new ServerProcess({ env: env as Record<string, string>, dataDir: temporaryDirectory() })
+    const one = new Server({ command: PROCESS, env: env as Record<string, string>, dataDir: temporaryDirectory() })
     await one.launch()
     expect((await one.exited).code).toBe(78)
     expect(one.stderr.trim()).toBe(line)
@@ -411,7 +403,7 @@ describe('the routes for signing in offer only what pages need', () => {
 describe('with a separate service', () => {
   let own: Server
   beforeAll(async () => {
-    own = await startServer({ store: 'embedded', env: { LOG_LEVEL: 'trace' } })
+    own = await startServer({ command: PROCESS, store: 'embedded', env: { LOG_LEVEL: 'trace' } })
   })
 
   test('no password, token or cookie is in the log or in any table', async () => {

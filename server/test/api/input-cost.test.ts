@@ -7,7 +7,7 @@ import { publicOperations } from '../../../contract/src/operations.ts'
 import { signUp, type Visitor } from '../support/dashboard.ts'
 import { attenuate, charge, credentialOf, l402Credential, macaroonIn, newMerchant, type Payment } from '../support/gateway.ts'
 import { basic, type Created, type Owner, runningPidOf, stateOf } from '../support/nodes.ts'
-import { PATIENCE_MS, type Server, startServer } from '../support/server.ts'
+import { PATIENCE_MS, PROCESS, type Server, startServer } from '../support/server.ts'
 
 /**
  * One thread serves everyone, so no request may keep it busy. Every parser of client input gets the longest allowed run of each kind of
@@ -80,7 +80,10 @@ let payments: Payment[]
 let daemon: { port: number; pid: number }
 
 beforeAll(async () => {
-  server = await startServer({ env: { NODE_DOMAIN: DOMAIN, TRUST_PROXY: '1', RATE_LIMIT_MAX: '1000000', LOG_LEVEL: 'silent' } })
+  server = await startServer({
+    command: PROCESS,
+    env: { NODE_DOMAIN: DOMAIN, TRUST_PROXY: '1', RATE_LIMIT_MAX: '1000000', LOG_LEVEL: 'silent' },
+  })
   visitor = await signUp(server)
   owner = await newMerchant(server, visitor.accountId)
   created = await owner.createReady()

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import { Owner } from '../support/nodes.ts'
-import { type Answer, eventually, freePort, type Server, send, startServer } from '../support/server.ts'
+import { type Answer, eventually, freePort, PROCESS, type Server, send, startServer } from '../support/server.ts'
 
 const TOKEN = 'token-of-the-metrics'
 
@@ -11,7 +11,10 @@ let metricsPort: number
 
 beforeAll(async () => {
   metricsPort = await freePort()
-  server = await startServer({ env: { METRICS_PORT: String(metricsPort), METRICS_TOKEN: TOKEN, TRUST_PROXY: '1' } })
+  server = await startServer({
+    command: PROCESS,
+    env: { METRICS_PORT: String(metricsPort), METRICS_TOKEN: TOKEN, TRUST_PROXY: '1' },
+  })
   owner = new Owner(server, await server.newKey(['nodes:write', 'gateway:write']))
 })
 
@@ -69,7 +72,7 @@ describe('the listener', () => {
 
   test('C51: on loopback without a token, another host name is refused', async () => {
     const port = await freePort()
-    const open = await startServer({ env: { METRICS_PORT: String(port) } })
+    const open = await startServer({ command: PROCESS, env: { METRICS_PORT: String(port) } })
     const asked = (host: string) => send(port, 'GET', '/metrics', { headers: { host } })
     expect((await asked('attacker.example')).status).toBe(421)
     expect((await asked(`localhost:${port}`)).status).toBe(200)
@@ -137,7 +140,7 @@ describe('what is measured', () => {
 
 test('while PostgreSQL is down, the process still reports its metrics, without those from the store', async () => {
   const port = await freePort()
-  const lonely = await startServer({ store: 'embedded', env: { METRICS_PORT: String(port) } })
+  const lonely = await startServer({ command: PROCESS, store: 'embedded', env: { METRICS_PORT: String(port) } })
   const textOf = async (): Promise<string> => (await scrape(port, '')).text
   const isReported = async (pattern: RegExp): Promise<boolean> => pattern.test(await textOf())
   await eventually(() => isReported(/^boltyard_store_up 1$/m), 'the store to be reported up')

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { charge, credentialOf, newMerchant, pay, redeem, storeOf, untilKnown, untilSettled } from '../support/gateway.ts'
 import { type Created, Owner } from '../support/nodes.ts'
-import { eventually, type Server, startServer } from '../support/server.ts'
+import { eventually, PROCESS, type Server, startServer } from '../support/server.ts'
 import { openEventStream } from './event-stream.ts'
 
 type Event = { id: string; type: string; createdAt: number; accountId: string; data: Record<string, unknown> }
@@ -14,7 +14,7 @@ let created: Created
 const closing: (() => void)[] = []
 
 beforeAll(async () => {
-  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  server = await startServer({ command: PROCESS, env: { TRUST_PROXY: '1' } })
   merchant = await newMerchant(server)
   reader = new Owner(server, await server.newKey(['events:read'], merchant.accountId))
   created = await merchant.createReady({ name: 'Shop' })

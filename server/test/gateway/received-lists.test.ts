@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/store/db.ts'
 import { redirectNode } from '../support/nodes.ts'
 import { inTurns, type Merchant, NOWHERE, newMerchant, type Payment } from '../support/payments.ts'
-import { eventually, type Server, startServer } from '../support/server.ts'
+import { eventually, PROCESS, type Server, startServer } from '../support/server.ts'
 
 /** C40 for a node with many open invoices, whose events are all lost. */
 
@@ -15,7 +15,7 @@ let merchant: Merchant
 const counters: HttpServer[] = []
 
 beforeAll(async () => {
-  server = await startServer({ env: { LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE } })
+  server = await startServer({ command: PROCESS, env: { LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE } })
   sql = server.sql()
   merchant = await newMerchant(server)
 })

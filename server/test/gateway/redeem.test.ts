@@ -65,9 +65,10 @@ describe('expiry', () => {
     const settings = {
       CHALLENGE_LIFETIME_SECONDS: String(BRIEF.challengeSeconds),
       L402_LIFETIME_SECONDS: String(BRIEF.credentialSeconds),
-      PGOPTIONS: '-c search_path=public,later,pg_catalog',
     }
-    const env = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', ...settings }
+    const { DATABASE_URL, ...store } = server.sharedStoreEnv
+    const inLater = `${DATABASE_URL}&${new URLSearchParams({ options: '-c search_path=public,later,pg_catalog' })}`
+    const env = { ...store, DATABASE_URL: inLater, ROLE: 'api', TRUST_PROXY: '1', ...settings }
     brief = await startServer({ dataDir: server.dataDir, env })
     hurried = new Owner(brief, merchant.key)
   })

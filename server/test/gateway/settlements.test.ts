@@ -11,7 +11,7 @@ import { removeUnpaidPayments } from '../../src/store/payments/payments.ts'
 import { credentialOf, invoiceIn, preimageFrom } from '../support/gateway.ts'
 import { catalogue, directoryOf, fault, type Node, runningPidOf, withhold } from '../support/nodes.ts'
 import { inTurns, type Merchant, NOWHERE, newMerchant, type Paid, type Payment, report } from '../support/payments.ts'
-import { type Answer, eventually, type Server, send, startServer } from '../support/server.ts'
+import { type Answer, eventually, PROCESS, type Server, send, startServer } from '../support/server.ts'
 
 /** C40: settlements arrive quickly by event and reliably by polling. Here the daemons' events are lost; the tests send their own. */
 
@@ -30,7 +30,10 @@ let neighbour: Merchant
 let neighbourNode: Node
 
 beforeAll(async () => {
-  server = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE, ...OLD } })
+  server = await startServer({
+    command: PROCESS,
+    env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE, ...OLD },
+  })
   merchant = await newMerchant(server)
   neighbour = await newMerchant(server)
   oldNode = (await merchant.owner.createReady()).node

@@ -20,7 +20,7 @@ import {
   pidOf,
   runningPidOf,
 } from '../support/nodes.ts'
-import { type Answer, eventually, processesIn, type Server, startServer } from '../support/server.ts'
+import { type Answer, eventually, PROCESS, processesIn, type Server, startServer } from '../support/server.ts'
 
 /** So long that it passes only when a test moves the times in the database. */
 const DEADLINE_SECONDS = 3_600
@@ -37,7 +37,7 @@ let owner: Owner
 let sql: Database
 
 beforeAll(async () => {
-  server = await startServer({ store: 'embedded', env })
+  server = await startServer({ command: PROCESS, store: 'embedded', env })
   owner = await newOwner(server)
   sql = server.sql()
 })

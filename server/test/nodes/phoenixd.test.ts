@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Sql } from '../../src/store/db.ts'
 import { daemonsIn, program, versions, Yard } from '../support/crash.ts'
 import { endOperation, looks, wantedFor } from '../support/deadlines.ts'
-import { eventually, temporaryDirectory } from '../support/server.ts'
+import { eventually, PROCESS, type ServerSetup, temporaryDirectory } from '../support/server.ts'
 
 /** Simulates a phoenixd that does not work, with executables that each fail in one way. */
 
@@ -16,14 +16,14 @@ const FIRST_LINES = ['datadir: x', 'chain: Mainnet', 'nodeid: 02aa', 'connecting
   .map((line) => `echo "2026-01-01 00:00:00 ${line}"`)
   .join('\n')
 
-async function phoenixd(script: string, env: Record<string, string> = {}): Promise<{ yard: Yard; id: string }> {
+async function phoenixd(script: string, { env, ...setup }: ServerSetup = {}): Promise<{ yard: Yard; id: string }> {
   const path = program(temporaryDirectory(), 'phoenixd', `${FIRST_LINES}\n${script}`)
   const settings = {
     NODE_SOFTWARE: 'phoenixd',
     PROVISION_DEADLINE_SECONDS: String(DEADLINE_SECONDS),
     OPERATOR_TOKEN: 'x'.repeat(32),
   }
-  const yard = await new Yard({ env: { ...settings, ...versions({ '0.8.0': path }), ...env } }).start()
+  const yard = await new Yard({ ...setup, env: { ...settings, ...versions({ '0.8.0': path }), ...env } }).start()
   return { yard, id: (await yard.create()).node.id }
 }
 
@@ -40,7 +40,7 @@ const startsOf = (yard: Yard, id: string): number => logOf(yard, id).split('data
 
 describe('without a peer', () => {
   test('provisioning, then failed with the reason; its process is left alone', async () => {
-    const { yard, id } = await phoenixd('exec sleep 10000')
+    const { yard, id } = await phoenixd('exec sleep 10000', { command: PROCESS })
     const sql = yard.sql()
     const waitsForPeer = sql`phase = 'waiting_for_peer'`
     const daemon = await eventually(() => yard.daemon(id), 'the process')
@@ -132,7 +132,7 @@ test.each([
   ['mainnet', undefined],
   ['testnet', '--chain=testnet'],
 ])('%s: its arguments', async (chain, argument) => {
-  const { yard, id } = await phoenixd('echo "arguments: $*"; exec sleep 10000', { NODE_CHAIN: chain })
+  const { yard, id } = await phoenixd('echo "arguments: $*"; exec sleep 10000', { env: { NODE_CHAIN: chain } })
   const line = await eventually(() => /^arguments: (.*)$/m.exec(logOf(yard, id))?.[1], 'the arguments')
   const args = line.split(' ')
   expect(args.filter((one) => one.startsWith('--chain'))).toEqual(argument ? [argument] : [])

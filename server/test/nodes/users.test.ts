@@ -21,7 +21,7 @@ import { identify, listenerUid, lookUpUser, uidOf } from '../../src/platform/lin
 import { copyTree, giveTree, removeTree } from '../../src/platform/trees.ts'
 import { sandboxd, versions } from '../support/crash.ts'
 import { type Created, directoryOf, infoOf, isRunning, newOwner, type Owner, runningPidOf, stateOf } from '../support/nodes.ts'
-import { eventually, Server, temporaryDirectory } from '../support/server.ts'
+import { eventually, PROCESS, Server, temporaryDirectory } from '../support/server.ts'
 
 /**
  * What an attacker who controls a node's process can do to the host and to other nodes. Needs root, because only root can run processes as
@@ -64,7 +64,7 @@ describe.skipIf(!isRoot)('a hostile node', () => {
 
   beforeAll(async () => {
     const env = { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0', MASTER_KEY, OPERATOR_TOKEN }
-    server = await new Server({ store: 'embedded', env }).start()
+    server = await new Server({ command: PROCESS, store: 'embedded', env }).start()
     owner = await newOwner(server)
     ;[made, other] = await Promise.all([owner.createReady(), (await newOwner(server)).createReady()])
     uid = uidOf(runningPidOf(server, made.node)) ?? 0

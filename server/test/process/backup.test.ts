@@ -15,7 +15,7 @@ import { settingOnce } from '../../src/store/settings.ts'
 import { emptyDatabase, type Outcome, run } from '../support/commands.ts'
 import { charge, credentialOf, newMerchant, pay, redeem } from '../support/gateway.ts'
 import { type Created, directoryOf, infoOf, type Owner, stateOf } from '../support/nodes.ts'
-import { eventually, type Server, startServer, storeEnv, temporaryDirectory, track } from '../support/server.ts'
+import { eventually, PROCESS, type Server, startServer, storeEnv, temporaryDirectory, track } from '../support/server.ts'
 
 /** reliability 22: one command copies the database into a file, another restores it. Nodes keep their seeds, and no secret is generated. */
 
@@ -38,7 +38,7 @@ async function paid(): Promise<{ id: string; credential: string }> {
 }
 
 beforeAll(async () => {
-  server = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0' } })
+  server = await startServer({ command: PROCESS, store: 'embedded', env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0' } })
   merchant = await newMerchant(server)
   nodes = await Promise.all([merchant.createReady(), merchant.createReady()])
   ;[redeemed, settled] = [await paid(), await paid()]

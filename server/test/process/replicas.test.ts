@@ -8,7 +8,7 @@ import { costOf, entriesOf, intervalsOf, minutes, sumOf } from '../support/credi
 import { credentialOf, invoiceIn } from '../support/gateway.ts'
 import { type Created, type Node, newOwner, runningPidOf, withhold } from '../support/nodes.ts'
 import { type Merchant, newMerchant } from '../support/payments.ts'
-import { type Answer, eventually, freePort, PATIENCE_MS, type Request, send } from '../support/server.ts'
+import { type Answer, eventually, freePort, PATIENCE_MS, PROCESS, type Request, send } from '../support/server.ts'
 
 /**
  * Reliability 13, and target 6 under faults: three processes on one PostgreSQL and one Redis, under load. One is killed and started again,
@@ -46,10 +46,10 @@ describe.skipIf(!isWanted)('three replicas', () => {
     await redis.start()
     metricsPort = await freePort()
     const env = { NODE_PRICE_SAT_PER_DAY: String(PRICE_SAT_PER_DAY), REDIS_URL: redis.url, GATEWAY_RATE_LIMIT_MAX: '0' }
-    controller = await new Yard({ env: { ...env, METRICS_PORT: String(metricsPort) } }).start()
+    controller = await new Yard({ command: PROCESS, env: { ...env, METRICS_PORT: String(metricsPort) } }).start()
     const api = (): Promise<Yard> => {
       const shared = { ...controller.sharedStoreEnv, ROLE: 'api', NODE_CALLBACK_URL: controller.url }
-      return new Yard({ dataDir: controller.dataDir, env: { ...env, ...shared } }).start()
+      return new Yard({ command: PROCESS, dataDir: controller.dataDir, env: { ...env, ...shared } }).start()
     }
     ;[killed, paused] = await Promise.all([api(), api()])
     replicas = [controller, killed, paused]

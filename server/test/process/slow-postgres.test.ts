@@ -1,12 +1,12 @@
 import { chmodSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type Server, startServer } from '../support/server.ts'
+import { PROCESS, type Server, startServer } from '../support/server.ts'
 
 /** An embedded PostgreSQL that takes longer than 30 s to start, as when it recovers from a crash, or that never starts. */
 
 async function stoppedServer(): Promise<Server> {
-  const server = await startServer({ store: 'embedded', env: { NODE_PRICE_SAT_PER_DAY: '0' } })
+  const server = await startServer({ command: PROCESS, store: 'embedded', env: { NODE_PRICE_SAT_PER_DAY: '0' } })
   await server.stop()
   return server
 }

@@ -23,11 +23,13 @@ import { isRunning, lookUpUser } from '../../src/platform/linux.ts'
 import { openStore } from '../../src/store/db.ts'
 import {
   eventually,
+  PROCESS,
   processesIn,
   removeAfterwards,
   Server,
   send,
   startServer,
+  storeEnv,
   temporaryDirectory,
   track,
 } from '../support/server.ts'
@@ -196,7 +198,7 @@ describe('bad configuration', () => {
       MASTER_KEY: 'hidden-4',
       OPERATOR_TOKEN: 'hidden-5',
     }
-    const server = new Server({ dataDir, env })
+    const server = new Server({ command: PROCESS, dataDir, env })
     await expectFault(server, 78, /^PORT: /, /^MASTER_KEY: /, /^OPERATOR_TOKEN: /, /^LOG_LEVEL: /, /^TRUST_PROXY: /)
     expect(server.stderr).not.toContain('hidden')
     expect(existsSync(dataDir)).toBe(false)
@@ -207,20 +209,20 @@ describe('an unusable data directory: one line, and a non-zero exit code', () =>
   test('because it is a file', async () => {
     const dataDir = join(temporaryDirectory(), 'file')
     writeFileSync(dataDir, 'mine')
-    await expectFault(new Server({ dataDir }), 1, /^DATA_DIR: cannot use .*file/)
+    await expectFault(new Server({ command: PROCESS, dataDir }), 1, /^DATA_DIR: cannot use .*file/)
     expect(readFileSync(dataDir, 'utf8')).toBe('mine')
   })
 
   test('because its parent is a file', async () => {
     const path = join(temporaryDirectory(), 'file')
     writeFileSync(path, '')
-    await expectFault(new Server({ dataDir: join(path, 'data') }), 1, /^DATA_DIR: cannot use /)
+    await expectFault(new Server({ command: PROCESS, dataDir: join(path, 'data') }), 1, /^DATA_DIR: cannot use /)
   })
 
   test('because its lock file is a directory', async () => {
     const dataDir = temporaryDirectory()
     mkdirSync(join(dataDir, 'lock'))
-    await expectFault(new Server({ dataDir }), 1, /^DATA_DIR: cannot use .*lock/)
+    await expectFault(new Server({ command: PROCESS, dataDir }), 1, /^DATA_DIR: cannot use .*lock/)
   })
 })
 
@@ -229,7 +231,7 @@ describe('one instance through its life', () => {
   let key: string
 
   beforeAll(async () => {
-    server = await startServer({ store: 'none' })
+    server = await startServer({ command: PROCESS, store: 'none' })
     key = server.firstRun.apiKey
   })
 
@@ -309,39 +311,43 @@ describe('one instance through its life', () => {
   test.skipIf(!isRoot)('a POSTGRES_USER_NAME that does not own the database: 78', async () => {
     await server.stop()
     const env = { POSTGRES_USER_NAME: anotherUser(statSync(join(server.dataDir, 'postgres')).uid) }
-    await expectFault(new Server({ dataDir: server.dataDir, env }), 78, /^POSTGRES_USER_NAME: /)
+    await expectFault(new Server({ command: PROCESS, dataDir: server.dataDir, env }), 78, /^POSTGRES_USER_NAME: /)
     await server.start()
     expect(await works()).toBe(true)
   })
 
   test('75 for a second instance on the same data directory, and the first keeps running', async () => {
-    await expectFault(new Server({ dataDir: server.dataDir }), 75, /^DATA_DIR: another instance is already using /)
+    await expectFault(
+      new Server({ command: PROCESS, dataDir: server.dataDir }),
+      75,
+      /^DATA_DIR: another instance is already using /,
+    )
     expect(await works()).toBe(true)
   })
 
   test('a port in use: one line, and a non-zero exit code', async () => {
-    const late = new Server({ env: { ...server.sharedStoreEnv, PORT: String(server.port) } })
+    const late = new Server({ command: PROCESS, env: { ...server.sharedStoreEnv, PORT: String(server.port) } })
     await expectFault(late, 1, /EADDRINUSE.*:\d+$/)
   })
 
   test('a database that refuses the connection: 78 and one line without the password', async () => {
-    const late = new Server({ env: { ...server.sharedStoreEnv, PGPASSWORD: 'hidden-value' } })
+    const late = new Server({ command: PROCESS, env: storeEnv({ ...server.store, password: 'hidden-value' }, server.masterKey) })
     await expectFault(late, 78, /^DATABASE_URL: .*28P01/)
     expect(late.stderr).not.toContain('hidden-value')
   })
 
   test('a MASTER_KEY that does not match the database: 78; with the right one as the previous key it is changed permanently', async () => {
     const [env, other] = [server.sharedStoreEnv, newMasterKey()]
-    await expectFault(new Server({ env: { ...env, MASTER_KEY: other } }), 78, /^MASTER_KEY: is not the key/)
+    await expectFault(new Server({ command: PROCESS, env: { ...env, MASTER_KEY: other } }), 78, /^MASTER_KEY: is not the key/)
     const own = { ...env, MASTER_KEY_PREVIOUS: env.MASTER_KEY ?? '', MASTER_KEY: other }
     // Waits until everything is resealed: a service that stops earlier still needs the previous key at its next start.
     const changeTo = async (wanted: Record<string, string>): Promise<void> => {
-      const changing = await startServer({ env: wanted })
+      const changing = await startServer({ command: PROCESS, env: wanted })
       await changing.printed(/rows resealed/, 'stderr')
       await changing.stop()
     }
     await changeTo(own)
-    await expectFault(new Server({ env }), 78, /^MASTER_KEY: is not the key/)
+    await expectFault(new Server({ command: PROCESS, env }), 78, /^MASTER_KEY: is not the key/)
     await changeTo({ ...env, MASTER_KEY_PREVIOUS: other })
   })
 
@@ -462,7 +468,7 @@ describe('one instance through its life', () => {
   test('a MASTER_KEY other than the generated one: 78, PostgreSQL is stopped again, and the right one still works', async () => {
     await server.stop()
     await expectFault(
-      new Server({ dataDir: server.dataDir, env: { MASTER_KEY: newMasterKey() } }),
+      new Server({ command: PROCESS, dataDir: server.dataDir, env: { MASTER_KEY: newMasterKey() } }),
       78,
       /^MASTER_KEY: is not the key/,
     )
@@ -478,7 +484,11 @@ describe('one instance through its life', () => {
       const text = readFileSync(path)
       await server.stop()
       truncateSync(path)
-      await expectFault(new Server({ dataDir: server.dataDir }), 78, new RegExp(`${name}.* does not contain the secret`))
+      await expectFault(
+        new Server({ command: PROCESS, dataDir: server.dataDir }),
+        78,
+        new RegExp(`${name}.* does not contain the secret`),
+      )
       expect(statSync(path).size).toBe(0)
       writeFileSync(path, text)
       await server.start()
@@ -488,7 +498,7 @@ describe('one instance through its life', () => {
 
   test('on an address that others can reach, without OPERATOR_TOKEN, there is no operator API', async () => {
     const env = { ...server.sharedStoreEnv, ROLE: 'api', HOST: '0.0.0.0', PUBLIC_URL: 'https://pay.example' }
-    const open = await new Server({ env }).launch()
+    const open = await new Server({ command: PROCESS, env }).launch()
     await open.printed(/^boltyard ready https:\/\/pay\.example\n/m)
     const headers = { host: 'pay.example' }
     expect((await send(open.port, 'GET', '/operator/v1/accounts', { token: server.operatorToken, headers })).status).toBe(404)
@@ -501,7 +511,10 @@ describe('one instance through its life', () => {
     const file = join(temporaryDirectory(), 'token')
     const token = randomBytes(24).toString('hex')
     writeFileSync(file, `${token}\n`)
-    const other = await startServer({ env: { ...server.sharedStoreEnv, ROLE: 'api', OPERATOR_TOKEN_FILE: file } })
+    const other = await startServer({
+      command: PROCESS,
+      env: { ...server.sharedStoreEnv, ROLE: 'api', OPERATOR_TOKEN_FILE: file },
+    })
     expect((await send(other.port, 'GET', '/operator/v1/accounts', { token })).status).toBe(200)
     expect((await send(other.port, 'GET', '/operator/v1/accounts', { token: server.operatorToken })).status).toBe(401)
     await other.stop()
@@ -513,7 +526,7 @@ describe.concurrent('a data directory', () => {
     const root = temporaryDirectory()
     // Few characters but many bytes, because the limit for a socket's path is in bytes.
     const dataDir = join(root, '節点'.repeat(10), 'a, b c', 'data')
-    const server = await startServer({ dataDir })
+    const server = await startServer({ command: PROCESS, dataDir })
     removeAfterwards(server.store.host)
     expect(server.store.host.startsWith(root)).toBe(false)
     expect(modeOf(server.store.host)).toBe('700')
@@ -521,7 +534,7 @@ describe.concurrent('a data directory', () => {
     const works = async (one: Server): Promise<boolean> => (await one.send('GET', '/v1/api-key', { token: key })).status === 200
     // A process with ROLE=api finds the socket, and so does a service that is restarted after being killed.
     const { host } = server.store
-    const api = await startServer({ dataDir, env: { ROLE: 'api' } })
+    const api = await startServer({ command: PROCESS, dataDir, env: { ROLE: 'api' } })
     expect(await works(api)).toBe(true)
     await api.stop()
     await server.restart('SIGKILL')
@@ -539,7 +552,7 @@ describe.concurrent('a data directory', () => {
   })
 
   test('with spaces and commas in a short path works', async () => {
-    const server = await startServer({ dataDir: join(temporaryDirectory(), 'a, b c') })
+    const server = await startServer({ command: PROCESS, dataDir: join(temporaryDirectory(), 'a, b c') })
     removeAfterwards(server.store.host)
     expect((await server.send('GET', '/readyz')).status).toBe(200)
   })
@@ -570,7 +583,7 @@ describe.concurrent('a data directory', () => {
   })
 
   test('PORT 0 chooses a free port, and the line says which', async () => {
-    const server = await startServer({ store: 'embedded', env: { PORT: '0', HOST: 'localhost' } })
+    const server = await startServer({ command: PROCESS, store: 'embedded', env: { PORT: '0', HOST: 'localhost' } })
     expect(server.url).toMatch(/^http:\/\/localhost:[1-9]\d+$/)
     expect((await server.send('GET', '/healthz')).status).toBe(200)
     expect(server.stderr).toContain(`${server.url}/v1/nodes`)

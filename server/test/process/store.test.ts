@@ -10,7 +10,7 @@ import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { type Migration, migrate, readMigrations } from '../../src/store/migrate.ts'
 import { claimDelivery, type Delivery } from '../../src/store/payments/deliveries.ts'
 import { findPayment, markPaid } from '../../src/store/payments/payments.ts'
-import { eventually, Server, type Store, startServer, storeEnv, temporaryDirectory, track } from '../support/server.ts'
+import { eventually, PROCESS, Server, type Store, startServer, storeEnv, temporaryDirectory, track } from '../support/server.ts'
 
 const PASSWORD = 'test-password'
 
@@ -103,7 +103,7 @@ function promises(start: () => Promise<Store>): void {
     await sql`INSERT INTO schema_migrations (version, name) VALUES (9999, 'future')`
     await expect(migrate(sql)).rejects.toMatchObject({ exitCode: 78, message: expect.stringMatching(/newer version.*9999/) })
     expect(await isLocked(sql)).toBe(false)
-    const server = await new Server({ env: storeEnv(address, randomBytes(32).toString('base64')) }).launch()
+    const server = await new Server({ command: PROCESS, env: storeEnv(address, randomBytes(32).toString('base64')) }).launch()
     expect(await server.exited).toEqual({ code: 78, signal: null })
     expect(server.stderr.trim().split('\n')).toEqual([expect.stringMatching(/^DATABASE_URL: .*newer version/)])
     expect(await sql`SELECT 1 FROM settings`).toEqual([])
@@ -231,7 +231,7 @@ function promises(start: () => Promise<Store>): void {
 
   test('two services that start at once on a new database both serve it; no account is created', async () => {
     const env = { ...storeEnv(await freshDatabase(), randomBytes(32).toString('base64')), ROLE: 'api' }
-    const [first, other] = await Promise.all([startServer({ env }), startServer({ env })])
+    const [first, other] = await Promise.all([startServer({ command: PROCESS, env }), startServer({ command: PROCESS, env })])
     expect((await first.operator('GET', '/accounts')).json()).toEqual({ accounts: [] })
     expect(existsSync(join(first.dataDir, 'first-run.json'))).toBe(false)
     const { key, accountId } = await first.newKey()
@@ -241,7 +241,8 @@ function promises(start: () => Promise<Store>): void {
 
   test('of two services with different master keys that start at once on a fresh database, one serves it: the other exits 78', async () => {
     const address = await freshDatabase()
-    const launch = () => new Server({ env: { ...storeEnv(address, randomBytes(32).toString('base64')), ROLE: 'api' } }).launch()
+    const launch = () =>
+      new Server({ command: PROCESS, env: { ...storeEnv(address, randomBytes(32).toString('base64')), ROLE: 'api' } }).launch()
     const ends = await Promise.all(
       [await launch(), await launch()].map(async (server) => {
         const serves = server.printed(/^boltyard ready/m).then(
@@ -259,7 +260,7 @@ function promises(start: () => Promise<Store>): void {
 }
 
 describe('on the embedded PostgreSQL', () => {
-  promises(async () => (await startServer({ store: 'none' })).store)
+  promises(async () => (await startServer({ command: PROCESS, store: 'none' })).store)
 })
 
 const programs = debianPostgres()

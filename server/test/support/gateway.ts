@@ -129,11 +129,11 @@ export function decoded(invoice: string): Decoded {
   }
 }
 
-/** One pool per service process, because PostgreSQL accepts a limited number of connections. */
+/** One pool per start of a service, because PostgreSQL accepts a limited number of connections. */
 const connections = new WeakMap<object, Database>()
 export function storeOf(server: Server): Database {
-  const sql = connections.get(server.child) ?? server.sql()
-  connections.set(server.child, sql)
+  const sql = connections.get(server.running) ?? server.sql()
+  connections.set(server.running, sql)
   return sql
 }
 

@@ -1,6 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
@@ -10,6 +9,7 @@ import { afterAll, inject } from 'vitest'
 import { freePort } from '../../../sandboxd/test/harness.ts'
 import { SERVER } from '../../../testing/bundles.ts'
 import { eventually, PATIENCE_MS } from '../../../testing/eventually.ts'
+import { type Exit, launchHere, launchProcess, type Print, type Running } from '../../../testing/launch.ts'
 import { copyPreparedDataDir, createDatabase, dropDatabase, type Store } from '../../../testing/postgres.ts'
 import { type Database, openStore } from '../../src/store/db.ts'
 import { mismatch, operationAt } from './answers.ts'
@@ -26,7 +26,7 @@ const agent = new Agent({ keepAlive: false })
 
 afterAll(async () => {
   await Promise.all([...stores].map((sql) => sql.end({ timeoutMs: 0 })))
-  await Promise.all([...servers].map((server) => server.kill()))
+  await Promise.all([...servers].map((server) => server.end()))
   for (const directory of directories) {
     await killWhatRunsIn(directory)
     rmSync(directory, { recursive: true, force: true })
@@ -111,10 +111,9 @@ export function sendRaw(port: number, bytes: string | Buffer, quietMs = 1_000): 
   })
 }
 
-/** The PostgreSQL client does not accept a socket directory in a URL, so it is passed in the environment. */
+/** The host is a socket directory, which has no place in a URL except in its query. */
 export function storeEnv({ host, user, password, database }: Store, masterKey: string): Record<string, string> {
-  const connection = { PGHOST: host, PGUSER: user, PGPASSWORD: password }
-  return { DATABASE_URL: `postgres:///${database}`, MASTER_KEY: masterKey, ...connection }
+  return { DATABASE_URL: `postgres:///${database}?${new URLSearchParams({ host, user, password })}`, MASTER_KEY: masterKey }
 }
 
 /**
@@ -129,20 +128,23 @@ export type ServerSetup = {
   /** An existing directory, or one that the test fills. Unless `store` says otherwise, no database is prepared for it. */
   dataDir?: string
   store?: StoreKind
-  /** How the service is run, for example in a terminal or as another user. */
+  /** Runs the service in a process of its own, for example in a terminal or as another user. By default it runs in the process of the test. */
   command?: string[]
 }
+
+/** The command for tests that kill the service, or look at its process or exit code. */
+export const PROCESS = [process.execPath, SERVER]
 
 export class Server {
   readonly dataDir: string
   readonly env: Record<string, string>
-  readonly #command: string[]
+  readonly #command: string[] | undefined
+  readonly #watchers = new Set<() => void>()
   readonly #storeKind: StoreKind
   readonly #newMasterKey = randomBytes(32).toString('base64')
   #shared: Store | undefined
   #isPrepared = false
-  child!: ChildProcess
-  exited!: Promise<{ code: number | null; signal: string | null }>
+  #running: Running | undefined
   stdout = ''
   stderr = ''
   port = 0
@@ -152,7 +154,8 @@ export class Server {
     env = {},
     dataDir,
     store = dataDir === undefined && env.DATABASE_URL === undefined ? 'shared' : 'none',
-    command = [process.execPath, SERVER],
+    // Replicas on Kubernetes are killed, and one of them may be the reaper.
+    command = env.NODE_RUNTIME === 'kubernetes' ? PROCESS : undefined,
   }: ServerSetup = {}) {
     this.dataDir = dataDir ?? join(temporaryDirectory(), 'data')
     this.env = env
@@ -169,28 +172,22 @@ export class Server {
     databases.push(this.#shared)
   }
 
-  /** Starts the process without waiting; earlier output is discarded. */
+  /** Starts the service; earlier output is discarded. Does not wait for a process to be ready. */
   async launch(env: Record<string, string> = {}): Promise<this> {
     await this.#prepareStore()
     this.port ||= await freePort()
     this.stdout = ''
     this.stderr = ''
-    const [command = '', ...args] = this.#command
-    const environment = { PATH: process.env.PATH, HOME: '/nonexistent', DATA_DIR: this.dataDir, PORT: String(this.port) }
     const store = this.#shared ? storeEnv(this.#shared, this.#newMasterKey) : {}
-    this.child = spawn(command, args, { env: { ...environment, ...store, ...this.env, ...env }, stdio: 'pipe' })
-    this.child.stdin?.on('error', () => undefined)
-    this.child.stdout?.on('data', (chunk: Buffer) => {
-      this.stdout += chunk
-    })
-    this.child.stderr?.on('data', (chunk: Buffer) => {
-      this.stderr += chunk
-    })
+    const place = { PATH: process.env.PATH, HOME: '/nonexistent', DATA_DIR: this.dataDir, PORT: String(this.port) }
+    const environment = { ...place, ...store, ...this.env, ...env }
+    const print: Print = (stream, text) => {
+      this[stream] += text
+      for (const look of this.#watchers) look()
+    }
+    this.#running = this.#command ? launchProcess(this.#command, environment, print) : await launchHere(environment, print)
     servers.add(this)
-    this.exited = once(this.child, 'close').then(([code, signal]) => {
-      servers.delete(this)
-      return { code, signal }
-    })
+    void this.exited.finally(() => servers.delete(this)).catch(() => undefined)
     return this
   }
 
@@ -210,19 +207,39 @@ export class Server {
         if (match) resolve(match)
       }
       look()
-      this.child[stream]?.on('data', look)
+      this.#watchers.add(look)
       void this.exited.then(({ code }) => {
         reject(new Error(`exited (${code}) without printing ${pattern}: ${this.stdout}${this.stderr}`))
       })
     })
   }
 
-  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<{ code: number | null; signal: string | null }> {
-    this.child.kill(signal)
+  get running(): Running {
+    if (!this.#running) throw new Error('not started')
+    return this.#running
+  }
+
+  get child(): ChildProcess {
+    const { child } = this.running
+    if (!child) throw new Error('the service runs in the process of the test: startServer({ command: PROCESS })')
+    return child
+  }
+
+  get exited(): Promise<Exit> {
+    return this.running.exited
+  }
+
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<Exit> {
+    this.running.end(signal)
     return this.exited
   }
 
-  stop(): Promise<{ code: number | null; signal: string | null }> {
+  /** However it runs. */
+  async end(): Promise<void> {
+    await this.kill(this.#command ? 'SIGKILL' : 'SIGTERM')
+  }
+
+  stop(): Promise<Exit> {
     return this.kill('SIGTERM')
   }
 
