@@ -1,6 +1,6 @@
 import { Webhook } from 'standardwebhooks'
 import { beforeAll, expect, test } from 'vitest'
-import { eventually, type Server, startServer } from '../../server/test/support/server.ts'
+import { eventually, PROCESS, type Server, startServer } from '../../server/test/support/server.ts'
 import { Customer, onTerminal, ROOMY, run } from './harness.ts'
 import { Receiver } from './receiver.ts'
 
@@ -12,7 +12,7 @@ let nodeId: string
 let receiver: Receiver
 
 beforeAll(async () => {
-  server = await startServer({ env: ROOMY })
+  server = await startServer({ env: ROOMY, command: PROCESS })
   ada = await Customer.of(server, ['nodes:write', 'gateway:write', 'events:read'])
   nodeId = (await ada.gets(['nodes', 'create', '--name', 'shop', '--wait'])).node.id
   receiver = await new Receiver().open()
