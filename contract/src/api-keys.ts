@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { operation } from './operation.ts'
 import { flag, named, nullable, personGivenName, strict, text, timestamp } from './schemas.ts'
 
-export const Scope = Type.Enum(['nodes:read', 'nodes:write', 'gateway:write', 'events:read'], {
+export const Scope = Type.Enum(['nodes:read', 'nodes:write', 'gateway:write', 'events:read', 'webhooks:write'], {
   $id: 'Scope',
   description: 'What a key may do. Every key has `nodes:read`.',
 })

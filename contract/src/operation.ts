@@ -1,7 +1,7 @@
 import type { Static, TObject, TSchema } from 'typebox'
 import { ERRORS, type ErrorCode } from './errors.ts'
 
-export type Tag = 'API keys' | 'Nodes' | 'Gateway' | 'Events' | 'Operator' | 'Sandbox' | 'Health' | 'Dashboard'
+export type Tag = 'API keys' | 'Nodes' | 'Gateway' | 'Events' | 'Webhooks' | 'Operator' | 'Sandbox' | 'Health' | 'Dashboard'
 
 /** Who may call: an API key with the scope, the operator, a signed-in person, the sign-in page, or anyone. */
 export type Caller = 'apiKey' | 'operator' | 'session' | 'page' | 'anyone'
@@ -15,7 +15,7 @@ export type Operation = {
   summary: string
   description?: string
   caller: Caller
-  scope?: 'nodes:read' | 'nodes:write' | 'gateway:write' | 'events:read'
+  scope?: 'nodes:read' | 'nodes:write' | 'gateway:write' | 'events:read' | 'webhooks:write'
   takesIdempotencyKey?: true
   params?: TObject
   /** Values in the query string are converted to these types. If absent, no parameter is accepted. */

@@ -15,6 +15,7 @@ import * as keys from './operator/keys.ts'
 import * as links from './operator/links.ts'
 import * as operatorNodes from './operator/nodes.ts'
 import * as sandbox from './operator/sandbox.ts'
+import * as webhooks from './webhooks.ts'
 
 const operationsOf = (resource: Record<string, unknown>): Operation[] => Object.values(resource).filter(isOperation)
 const isOperation = (value: unknown): value is Operation =>
@@ -25,6 +26,7 @@ export const publicOperations: Operation[] = [
   nodes,
   gateway,
   events,
+  webhooks,
   apiKeys,
   accounts,
   keys,

@@ -70,6 +70,8 @@ export type Config = {
   retentionDays: number
   rateLimit: { max: number; windowSeconds: number; gatewayMax: number }
   trustProxy: number | string[] | false
+  /** Whether webhooks may lead to addresses that are not reachable from the internet. */
+  webhookAllowPrivate: boolean
   signupCreditSat: number
   maxKeysPerAccount: number
   /** Undefined: no metrics. */
@@ -316,6 +318,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     operationTimeoutMs: integer('OPERATION_TIMEOUT_SECONDS', 90, 1, 3_600) * 1000,
     retentionDays: integer('RETENTION_DAYS', 30, 1, 3_650),
     eventRetentionDays: integer('EVENT_RETENTION_DAYS', 30, 1, 3_650),
+    webhookAllowPrivate: choice('WEBHOOK_ALLOW_PRIVATE', isLocal ? ['true', 'false'] : ['false', 'true']) === 'true',
     signupCreditSat: integer('SIGNUP_CREDIT_SAT', isSandbox ? 10_000 : 0, 0, 9_007_199_254),
     maxKeysPerAccount: integer('MAX_KEYS_PER_ACCOUNT', 50, 1, 1_000_000),
     metrics: metricsPort === 0 ? undefined : { host: metricsHost, port: metricsPort, token: metricsToken },

@@ -15,6 +15,10 @@ import { AccountChanges } from './events/account-changes.ts'
 import { ChangeNotifier } from './events/change-notifier.ts'
 import { EventFeed } from './events/feed.ts'
 import { Sequencer } from './events/sequencer.ts'
+import { AddressGuard, resolveByDns, resolveLocally } from './events/webhooks/address-guard.ts'
+import { Dispatcher } from './events/webhooks/dispatcher.ts'
+import { resealWebhooks } from './events/webhooks/signing.ts'
+import { Webhooks } from './events/webhooks/webhooks.ts'
 import { Deliveries } from './gateway/deliveries.ts'
 import { Payments } from './gateway/payments.ts'
 import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
@@ -32,6 +36,7 @@ import { holdFreePort } from './platform/held-port.ts'
 import { createLogger, type Logger, type Output } from './platform/log.ts'
 import { checkMasterKey } from './platform/master-key.ts'
 import { type MasterKey, masterKeyOf } from './platform/secrets.ts'
+import { isDaemonPort } from './runtimes/process/places.ts'
 import { Sandbox } from './sandbox/sandbox.ts'
 import { openStore, type Sql, type StoreAddress } from './store/db.ts'
 import { CHORES, type ChoreOptions } from './store/housekeeping.ts'
@@ -111,6 +116,9 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   opened.push(() => sequencer.close())
   const events = new EventFeed(sql)
   opened.push(() => events.close())
+  const guard = addressGuardOf(config)
+  const dispatcher = new Dispatcher({ sql, masterKeys, guard, log: logger })
+  opened.push(() => dispatcher.close())
   const nodeHost = await openNodeHost({ config, sql, masterKeys, noteChange, log: logger })
   opened.push(() => nodeHost.close())
 
@@ -142,6 +150,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     deliveries: new Deliveries({ sql, noteChange }),
     changes,
     events,
+    webhooks: new Webhooks({ sql, masterKeys, guard }),
     topUps,
     sandbox: hub && new Sandbox({ sql, hub, publicUrl: config.publicUrl }),
     lookUpNode: nodeHost.lookUpNode,
@@ -233,9 +242,20 @@ async function withPort(config: Config): Promise<{ config: Config; releasePort: 
   }
 }
 
+function addressGuardOf({ webhookAllowPrivate, isLocal, port, metrics }: Config): AddressGuard {
+  return new AddressGuard({
+    allowPrivate: webhookAllowPrivate,
+    allowHttp: isLocal,
+    isOwnPort: (one) => one === port || one === metrics?.port || isDaemonPort(one),
+    resolve: webhookAllowPrivate ? resolveLocally : resolveByDns,
+  })
+}
+
 function resealAll(sql: Sql, master: MasterKey, previous: MasterKey, log: Logger): void {
   const everything = async (): Promise<number> =>
-    (await resealProtocolKeys(sql, master, previous)) + (await reseal(sql, master, previous))
+    (await resealProtocolKeys(sql, master, previous)) +
+    (await reseal(sql, master, previous)) +
+    (await resealWebhooks(sql, master, previous))
   everything().then(
     (count) =>
       log.info(

@@ -16,6 +16,7 @@ const SCOPES: Record<ApiKey['scopes'][number], string> = {
   'nodes:write': 'Write',
   'gateway:write': 'Gateway',
   'events:read': 'Events',
+  'webhooks:write': 'Webhooks',
 }
 
 export function KeyList({ keys }: { keys: ApiKey[] }) {

@@ -32,6 +32,11 @@ const SENTENCES: Record<string, string> = {
   'person.signed_in': 'Signed in',
   'person.signed_out': 'Signed out',
   'person.signed_up': 'Signed up',
+  'webhook.created': 'Webhook % was created',
+  'webhook.deleted': 'Webhook % was deleted',
+  'webhook.disabled': 'Webhook % was disabled',
+  'webhook.enabled': 'Webhook % was enabled',
+  'webhook.secret_rotated': 'Webhook % got a new secret',
 }
 
 /** The sentence, split where the target goes. An unknown action is shown by its code, never hidden. */

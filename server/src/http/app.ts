@@ -26,6 +26,7 @@ import { apiKeyRoutes } from './v1/api-key.ts'
 import { eventRoutes } from './v1/events.ts'
 import { nodeRoutes } from './v1/nodes.ts'
 import { gatewayRoutes } from './v1/payments.ts'
+import { webhookRoutes } from './v1/webhooks.ts'
 
 export type App = FastifyInstance
 
@@ -77,6 +78,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   await app.register(nodeRoutes(routeDeps))
   await app.register(gatewayRoutes(routeDeps))
   await app.register(eventRoutes(routeDeps))
+  await app.register(webhookRoutes(routeDeps))
   await app.register(settledRoutes(routeDeps), { prefix: '/internal/settled' })
   await app.register(meRoutes(routeDeps), { prefix: '/dashboard/api' })
   await app.register(signInRoutes(routeDeps), { prefix: '/dashboard/api/auth' })

@@ -10,6 +10,7 @@ import type { SignIn } from '../accounts/people/sign-in.ts'
 import type { Config } from '../config.ts'
 import type { AccountChanges } from '../events/account-changes.ts'
 import type { EventFeed } from '../events/feed.ts'
+import type { Webhooks } from '../events/webhooks/webhooks.ts'
 import type { Deliveries } from '../gateway/deliveries.ts'
 import type { Payments } from '../gateway/payments.ts'
 import type { Validation } from '../gateway/validation.ts'
@@ -35,6 +36,7 @@ export type AppDeps = {
   deliveries: Deliveries
   changes: AccountChanges
   events: EventFeed
+  webhooks: Webhooks
   topUps: TopUps
   /** Undefined with real money. */
   sandbox: Sandbox | undefined

@@ -11,7 +11,7 @@ const POOL_BYTES = 12 * 256
 let pool = randomBytes(POOL_BYTES)
 let used = 0
 
-export type IdPrefix = 'node' | 'pay' | 'key' | 'acct' | 'person' | 'req'
+export type IdPrefix = 'node' | 'pay' | 'key' | 'acct' | 'person' | 'req' | 'hook'
 
 /**
  * 42 bits of milliseconds, then 58 random bits: sortable by creation time, not guessable. 100 bits are exactly 20 characters in base 32,

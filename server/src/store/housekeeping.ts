@@ -1,5 +1,6 @@
 import type { Sql } from './db.ts'
 import { removeOldEvents } from './events/feed.ts'
+import { removeDeletedWebhooks } from './events/webhooks.ts'
 import { forgetOldAnswers } from './idempotency.ts'
 import { forgetOldHits } from './limits.ts'
 import { forgetRemovedPayments, removeUnpaidPayments } from './payments/payments.ts'
@@ -22,6 +23,9 @@ export const CHORES: Record<string, (sql: Sql, options: ChoreOptions) => Promise
   // In batches, so that no statement takes long.
   events: async (sql, { isStopping, eventRetentionDays }) => {
     while (!isStopping() && (await removeOldEvents(sql, eventRetentionDays, BATCH)) === BATCH);
+  },
+  'deliveries of deleted webhooks': async (sql, { isStopping }) => {
+    while (!isStopping() && (await removeDeletedWebhooks(sql, BATCH)) === BATCH);
   },
   'unpaid challenges': async (sql, { isStopping }) => {
     while (!isStopping() && (await removeUnpaidPayments(sql, BATCH)) === BATCH);

@@ -6,7 +6,7 @@ import type { Database, Sql } from './db.ts'
  */
 export const FIRST_RUN_KEY = 'first-run.json'
 
-export type Scope = 'nodes:read' | 'nodes:write' | 'gateway:write' | 'events:read'
+export type Scope = 'nodes:read' | 'nodes:write' | 'gateway:write' | 'events:read' | 'webhooks:write'
 export type KeyRow = { id: string; accountId: string; scopes: Scope[] }
 
 /**

@@ -15,11 +15,13 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
   const [canWrite, setWrite] = useState(false)
   const [canCharge, setCharge] = useState(true)
   const [canReadEvents, setReadEvents] = useState(false)
+  const [canManageWebhooks, setManageWebhooks] = useState(false)
   const create = useAction(async () => {
     const scopes: ApiKey['scopes'] = ['nodes:read']
     if (canWrite) scopes.push('nodes:write')
     if (canCharge) scopes.push('gateway:write')
     if (canReadEvents) scopes.push('events:read')
+    if (canManageWebhooks) scopes.push('webhooks:write')
     const created = await api.post<CreatedKey>('/keys', { name: name.trim(), scopes })
     void queryClient.invalidateQueries({ queryKey: ['keys'] })
     void queryClient.invalidateQueries({ queryKey: ['overview'] })
@@ -73,6 +75,12 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
                 description="Read what happened in the account: payments, nodes, credit and keys."
                 checked={canReadEvents}
                 onChange={(event) => setReadEvents(event.currentTarget.checked)}
+              />
+              <Checkbox
+                label="Webhooks"
+                description="Choose where events are sent, and see what was sent."
+                checked={canManageWebhooks}
+                onChange={(event) => setManageWebhooks(event.currentTarget.checked)}
               />
             </Stack>
           </fieldset>

@@ -19,7 +19,7 @@ export type { Scope }
 /** The presented key: its account and its scopes. */
 export type Caller = KeyRow
 
-export const SCOPES: Scope[] = ['nodes:read', 'nodes:write', 'gateway:write', 'events:read']
+export const SCOPES: Scope[] = ['nodes:read', 'nodes:write', 'gateway:write', 'events:read', 'webhooks:write']
 
 const CACHE_MS = 5_000
 const CACHE_SIZE = 10_000

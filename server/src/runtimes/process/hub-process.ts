@@ -10,10 +10,9 @@ import { StartFault } from '../../platform/start-fault.ts'
 import { giveTree } from '../../platform/trees.ts'
 import { daemonIn, localAddress } from './address.ts'
 import type { Daemon } from './daemon.ts'
-import type { Places } from './places.ts'
+import { HUB_PORTS, type Places } from './places.ts'
 
 /** Below the port range of nodes. */
-const PORTS = { from: 19_000, to: 19_999 } as const
 const HUB = 'hub'
 /** Only for a hub that hangs: one that exits is noticed at once. */
 const START_TIMEOUT_MS = 60_000
@@ -54,7 +53,7 @@ export class HubProcess {
     let hub: HubProcess
     for (let attempt = 1; ; attempt++) {
       // Once chosen, the port stays: it is in every node's configuration. Until then, another program may take it first.
-      hub = new HubProcess(daemon, command, user, known ?? (await places.freePort(HUB, PORTS)))
+      hub = new HubProcess(daemon, command, user, known ?? (await places.freePort(HUB, HUB_PORTS)))
       await hub.#ensureRunning()
       if (await hub.#comesUp()) break
       if (known !== undefined || attempt === FIRST_STARTS)

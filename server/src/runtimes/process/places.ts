@@ -7,6 +7,11 @@ import { type IdRange, type UserIds, uidsInUse } from '../../platform/linux.ts'
 export type Place = { port: number | null; uid: number | null }
 type PortRange = { from: number; to: number }
 
+export const HUB_PORTS: PortRange = { from: 19_000, to: 19_999 }
+export const NODE_PORTS: PortRange = { from: 20_000, to: 29_999 }
+/** Whether a daemon of ours may be listening there. */
+export const isDaemonPort = (port: number): boolean => [HUB_PORTS, NODE_PORTS].some(({ from, to }) => port >= from && port <= to)
+
 /**
  * The port and, as root, the Unix user of every daemon on this host. Recorded before use, where only the service can write: if a user were
  * forgotten and assigned to a second node, that node could read the first node's seed.

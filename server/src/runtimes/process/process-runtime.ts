@@ -18,9 +18,8 @@ import { type ConfLines, phoenixConf } from '../phoenix-conf.ts'
 import { addressIn, daemonIn, localAddress } from './address.ts'
 import type { Daemon } from './daemon.ts'
 import { DataCopies } from './data-copies.ts'
-import type { Places } from './places.ts'
+import { NODE_PORTS, type Places } from './places.ts'
 
-const PORTS = { from: 20_000, to: 29_999 } as const
 const WATCH_MS = 500
 
 export type ProcessRuntimeOptions = {
@@ -104,7 +103,7 @@ export class ProcessRuntime implements Runtime {
     if (!command) throw new CannotStart(`version ${version} is not in the catalog`)
     const daemon = this.#daemon(node.id)
     if (daemon.alive()) return
-    const port = await this.#options.places.freePort(node.id, PORTS)
+    const port = await this.#options.places.freePort(node.id, NODE_PORTS)
     const user = this.#options.places.user(node.id)
     if (user === 'none left') throw new CannotStart('the host has no free Unix user for this node')
     await this.#writeFiles(node, material, user)

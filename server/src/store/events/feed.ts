@@ -65,6 +65,8 @@ export async function removeOldEvents(sql: Sql, keptDays: number, limit: number)
       LIMIT ${limit}
     ), removed AS (
       DELETE FROM events e USING old WHERE e.account_id = old.account_id AND e.seq = old.seq RETURNING e.account_id, e.seq
+    ), undeliverable AS (
+      DELETE FROM webhook_deliveries d USING removed r, webhooks w WHERE w.account_id = r.account_id AND d.webhook_id = w.id AND d.seq = r.seq
     ), counted AS (
       UPDATE event_counters c SET removed_seq = greatest(c.removed_seq, r.seq)
       FROM (SELECT account_id, max(seq) AS seq FROM removed GROUP BY 1) r WHERE c.account_id = r.account_id

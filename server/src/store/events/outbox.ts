@@ -1,4 +1,5 @@
 import type { Sql } from '../db.ts'
+import { DELIVERIES_DUE, isWanted } from './webhooks.ts'
 
 /** Notifies every process that an account has new events. */
 export const EVENTS_ADDED = 'boltyard_events_added'
@@ -12,6 +13,8 @@ export type Sequenced = { count: number; hasMore: boolean }
  * Moves up to `limit` events from the outbox to the feeds of their accounts. It takes only those whose transactions
  * began before every transaction that is still open: no event can appear before them later. One statement, so there is nothing to repair
  * after a crash. While another process numbers events, it moves none.
+ *
+ * Each event also gets its deliveries, one for every webhook that wants it.
  *
  * Payments are looked up by their key, one by one: a join could be planned as a scan of all payments.
  */
@@ -39,9 +42,14 @@ export async function sequenceEvents(sql: Sql, limit: number): Promise<Sequenced
         SELECT node_id, jsonb_build_object('paymentId', id, 'nodeId', node_id, 'protocol', protocol, 'amountSat', amount_sat,
           'description', description, 'resource', resource) AS facts
         FROM gateway_payments WHERE id = n.subject LIMIT 1) payment ON n.type LIKE 'payment.%'
-    ), told AS MATERIALIZED (SELECT count(pg_notify(${EVENTS_ADDED}, account_id)) FROM counted)
+      RETURNING account_id, seq, type, node_id
+    ), addressed AS (
+      INSERT INTO webhook_deliveries (webhook_id, seq)
+      SELECT w.id, e.seq FROM added e JOIN webhooks w ON w.account_id = e.account_id AND w.enabled AND ${isWanted(sql)}
+      RETURNING webhook_id
+    ), wake AS MATERIALIZED (SELECT count(pg_notify(${DELIVERIES_DUE}, '')) FROM (SELECT FROM addressed LIMIT 1) a), told AS MATERIALIZED (SELECT count(pg_notify(${EVENTS_ADDED}, account_id)) FROM counted)
     SELECT moved.count, (SELECT count(*) FROM (SELECT FROM event_outbox LIMIT ${limit} + 1) o) > moved.count AS "hasMore"
-    FROM (SELECT count(*)::int AS count FROM taken) moved, told`
+    FROM (SELECT count(*)::int AS count FROM taken) moved, told, wake`
   return row ?? { count: 0, hasMore: false }
 }
 

@@ -84,6 +84,12 @@ export async function findNode(sql: Sql, accountId: string, id: string): Promise
   return row
 }
 
+/** Whether all of them are nodes of this account. */
+export async function hasNodes(sql: Sql, accountId: string, ids: string[]): Promise<boolean> {
+  const rows = await sql`SELECT id FROM nodes WHERE id = ANY (${ids}) AND account_id = ${accountId} AND deleted_at IS NULL`
+  return rows.length === new Set(ids).size
+}
+
 /** A node of any account, including deleted ones: for the operator and for internal use. */
 export async function findAnyNode(sql: Sql, id: string): Promise<NodeRow | undefined> {
   const [row] = await sql<NodeRow[]>`SELECT ${columns(sql)} FROM nodes WHERE id = ${id}`

@@ -34,7 +34,8 @@ export async function findMaterial(sql: Sql, nodeId: string): Promise<{ keyId: s
 export async function sealingKeyIds(sql: Sql): Promise<{ keyId: string; rows: number }[]> {
   return sql<{ keyId: string; rows: number }[]>`
     SELECT key_id AS "keyId", count(*)::int AS rows
-    FROM (SELECT key_id FROM node_secrets UNION ALL SELECT key_id FROM protocol_keys) sealed GROUP BY key_id`
+    FROM (SELECT key_id FROM node_secrets UNION ALL SELECT key_id FROM protocol_keys
+          UNION ALL SELECT key_id FROM webhooks WHERE deleted_at IS NULL) sealed GROUP BY key_id`
 }
 
 export type SealedRow = {
