@@ -20,7 +20,7 @@ export const ERRORS = {
   node_has_funds: [409, 'The node holds funds. Send them elsewhere first, or retry with `force=true`.'],
   operation_in_progress: [409, 'The same request, or another operation on this node, is still running.'],
   idempotency_conflict: [409, 'This `Idempotency-Key` was already used with a different body.'],
-  limit_reached: [409, 'A limit on nodes, keys, open invoices or releases has been reached.'],
+  limit_reached: [409, 'A limit on nodes, keys, webhooks, replayed events, open invoices or releases has been reached.'],
   already_redeemed: [409, 'The payment was already redeemed by another `requestId`.'],
   delivery_in_progress: [409, 'Another `requestId` holds the delivery. Try again after `Retry-After`.'],
   terms_mismatch: [

@@ -358,7 +358,28 @@ export type StreamEventsParams = {
 }
 
 /** A type of events, or all types of a group: `payment.*`. */
-export type EventFilter = 'payment.settled' | 'payment.paid' | 'payment.redeemed' | 'payment.released' | 'node.ready' | 'node.stopped' | 'node.failed' | 'node.updated' | 'node.rolled_back' | 'node.deleted' | 'credit.low' | 'credit.grace' | 'credit.exhausted' | 'credit.topped_up' | 'key.created' | 'key.disabled' | 'key.revoked' | 'payment.*' | 'node.*' | 'credit.*' | 'key.*'
+export type EventFilter =
+  | 'payment.settled'
+  | 'payment.paid'
+  | 'payment.redeemed'
+  | 'payment.released'
+  | 'node.ready'
+  | 'node.stopped'
+  | 'node.failed'
+  | 'node.updated'
+  | 'node.rolled_back'
+  | 'node.deleted'
+  | 'credit.low'
+  | 'credit.grace'
+  | 'credit.exhausted'
+  | 'credit.topped_up'
+  | 'key.created'
+  | 'key.disabled'
+  | 'key.revoked'
+  | 'payment.*'
+  | 'node.*'
+  | 'credit.*'
+  | 'key.*'
 
 /** What to change. */
 export type ChangeWebhookParams = {
@@ -522,7 +543,24 @@ export type RotatedSecret = {
 /** Which sample to send. */
 export type TestWebhookParams = {
   /** The type of the sample. Default: `payment.settled`. */
-  type?: 'payment.settled' | 'payment.paid' | 'payment.redeemed' | 'payment.released' | 'node.ready' | 'node.stopped' | 'node.failed' | 'node.updated' | 'node.rolled_back' | 'node.deleted' | 'credit.low' | 'credit.grace' | 'credit.exhausted' | 'credit.topped_up' | 'key.created' | 'key.disabled' | 'key.revoked'
+  type?:
+    | 'payment.settled'
+    | 'payment.paid'
+    | 'payment.redeemed'
+    | 'payment.released'
+    | 'node.ready'
+    | 'node.stopped'
+    | 'node.failed'
+    | 'node.updated'
+    | 'node.rolled_back'
+    | 'node.deleted'
+    | 'credit.low'
+    | 'credit.grace'
+    | 'credit.exhausted'
+    | 'credit.topped_up'
+    | 'key.created'
+    | 'key.disabled'
+    | 'key.revoked'
 }
 
 /** What the receiver responded. */

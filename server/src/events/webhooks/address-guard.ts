@@ -51,7 +51,7 @@ export class AddressGuard {
 
   #check(address: string, port: number): void {
     const { allowPrivate, isOwnPort } = this.#options
-    const isAllowed = isGlobal(address) || (allowPrivate && !isNeverAllowed(address))
+    const isAllowed = isIP(address) !== 0 && (isGlobal(address) || (allowPrivate && !isNeverAllowed(address)))
     if (!isAllowed) throw new AddressRefused('The host is not reachable from the internet, so nothing was sent.')
     if (isOwnPort(port) && isThisMachine(address))
       throw new AddressRefused('The port belongs to this service, so nothing was sent.')

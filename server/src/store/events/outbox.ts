@@ -47,7 +47,8 @@ export async function sequenceEvents(sql: Sql, limit: number): Promise<Sequenced
       INSERT INTO webhook_deliveries (webhook_id, seq)
       SELECT w.id, e.seq FROM added e JOIN webhooks w ON w.account_id = e.account_id AND w.enabled AND ${isWanted(sql)}
       RETURNING webhook_id
-    ), wake AS MATERIALIZED (SELECT count(pg_notify(${DELIVERIES_DUE}, '')) FROM (SELECT FROM addressed LIMIT 1) a), told AS MATERIALIZED (SELECT count(pg_notify(${EVENTS_ADDED}, account_id)) FROM counted)
+    ), wake AS MATERIALIZED (SELECT count(pg_notify(${DELIVERIES_DUE}, '')) FROM (SELECT FROM addressed LIMIT 1) a
+    ), told AS MATERIALIZED (SELECT count(pg_notify(${EVENTS_ADDED}, account_id)) FROM counted)
     SELECT moved.count, (SELECT count(*) FROM (SELECT FROM event_outbox LIMIT ${limit} + 1) o) > moved.count AS "hasMore"
     FROM (SELECT count(*)::int AS count FROM taken) moved, told, wake`
   return row ?? { count: 0, hasMore: false }
