@@ -252,7 +252,7 @@ describe('C13: GET /api-key', () => {
     const { apiKey, accountId } = server.firstRun
     expect((await who({ token: apiKey })).json()).toMatchObject({
       accountId,
-      scopes: ['nodes:read', 'nodes:write', 'gateway:write', 'events:read'],
+      scopes: ['nodes:read', 'nodes:write', 'gateway:write', 'events:read', 'webhooks:write'],
     })
   })
 })
