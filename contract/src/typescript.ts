@@ -14,11 +14,20 @@ type Schema = {
   required?: string[]
 }
 
+const LINE_WIDTH = 130
+
 /** Readable TypeScript for every named type these operations accept or return. */
 export function typesOf(operations: Operation[]): string {
   const types = new Map<string, Schema>()
   for (const { query, body, response } of operations) for (const schema of [query, body, response]) collect(schema, types)
-  return [...types].map(([name, schema]) => `${comment(schema, '')}export type ${name} = ${bodyOf(schema, '')}\n`).join('\n')
+  return [...types].map(([name, schema]) => `${comment(schema, '')}${declaration(name, schema)}\n`).join('\n')
+}
+
+/** As the formatter would break it. */
+function declaration(name: string, schema: Schema): string {
+  const line = `export type ${name} = ${bodyOf(schema, '')}`
+  if (!schema.enum || line.length <= LINE_WIDTH) return line
+  return `export type ${name} =${schema.enum.map((value) => `\n  | ${literal(value)}`).join('')}`
 }
 
 function collect(schema: TSchema | Schema | undefined, types: Map<string, Schema>): void {

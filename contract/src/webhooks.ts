@@ -13,6 +13,7 @@ export const EventFilter = Type.Enum([...EVENT_TYPES, ...EVENT_GROUPS], {
   $id: 'EventFilter',
   description: 'A type of events, or all types of a group: `payment.*`.',
 })
+export const SampleType = Type.Enum([...EVENT_TYPES], { $id: 'SampleType', description: 'The type of a sample.' })
 export const DeliveryStatus = Type.Enum(['pending', 'delivered', 'failed'], {
   $id: 'DeliveryStatus',
   description: '`pending`: there will be another attempt. `failed`: the last attempt of the schedule failed.',
@@ -119,8 +120,8 @@ export const RotatedSecret = named(
 )
 
 export const TestWebhookParams = strict(
-  { type: Type.Optional(Type.Enum([...EVENT_TYPES], { description: 'The type of the sample. Default: `payment.settled`.' })) },
-  { $id: 'TestWebhookParams', description: 'Which sample to send.' },
+  { type: Type.Optional(SampleType) },
+  { $id: 'TestWebhookParams', description: 'Which sample to send. `type` defaults to `payment.settled`.' },
 )
 const attemptFields = {
   status: nullable(Type.Integer({ description: 'Status of the response; null if there was none.' })),

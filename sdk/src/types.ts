@@ -540,27 +540,29 @@ export type RotatedSecret = {
   secret: string
 }
 
-/** Which sample to send. */
+/** The type of a sample. */
+export type SampleType =
+  | 'payment.settled'
+  | 'payment.paid'
+  | 'payment.redeemed'
+  | 'payment.released'
+  | 'node.ready'
+  | 'node.stopped'
+  | 'node.failed'
+  | 'node.updated'
+  | 'node.rolled_back'
+  | 'node.deleted'
+  | 'credit.low'
+  | 'credit.grace'
+  | 'credit.exhausted'
+  | 'credit.topped_up'
+  | 'key.created'
+  | 'key.disabled'
+  | 'key.revoked'
+
+/** Which sample to send. `type` defaults to `payment.settled`. */
 export type TestWebhookParams = {
-  /** The type of the sample. Default: `payment.settled`. */
-  type?:
-    | 'payment.settled'
-    | 'payment.paid'
-    | 'payment.redeemed'
-    | 'payment.released'
-    | 'node.ready'
-    | 'node.stopped'
-    | 'node.failed'
-    | 'node.updated'
-    | 'node.rolled_back'
-    | 'node.deleted'
-    | 'credit.low'
-    | 'credit.grace'
-    | 'credit.exhausted'
-    | 'credit.topped_up'
-    | 'key.created'
-    | 'key.disabled'
-    | 'key.revoked'
+  type?: SampleType
 }
 
 /** What the receiver responded. */
