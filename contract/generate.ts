@@ -11,9 +11,11 @@ const HEADER = `// Generated from contract/ by \`npm run openapi\`. Edit the con
 /* Times are in Unix seconds, amounts in whole satoshis. */
 
 `
+const forKeys = publicOperations.filter(({ caller }) => caller === 'apiKey')
 const FILES = {
   'docs/openapi.json': `${JSON.stringify(openApiDocument(publicOperations, SERVERS), null, 2)}\n`,
-  'sdk/src/types.ts': HEADER + typesOf(publicOperations.filter(({ caller }) => caller === 'apiKey')),
+  'sdk/src/types.ts': HEADER + typesOf(forKeys.filter(({ tag }) => tag !== 'Webhooks')),
+  'sdk/src/webhooks/types.ts': HEADER + typesOf(forKeys.filter(({ tag }) => tag === 'Webhooks')),
 }
 
 for (const [name, text] of Object.entries(FILES)) {

@@ -4,7 +4,9 @@ import type * as keys from '../contract/src/api-keys.ts'
 import type * as events from '../contract/src/events.ts'
 import type * as nodes from '../contract/src/nodes.ts'
 import type * as payments from '../contract/src/payments.ts'
+import type * as hooks from '../contract/src/webhooks.ts'
 import type * as sdk from '../sdk/src/types.ts'
+import type * as webhooks from '../sdk/src/webhooks/types.ts'
 
 // Checked by the compiler, in `npm run check`: both sides are types.
 test('D11: the SDK’s types are exactly the contract’s', () => {
@@ -12,6 +14,9 @@ test('D11: the SDK’s types are exactly the contract’s', () => {
   expectTypeOf<sdk.AccountEvent>().toEqualTypeOf<Static<typeof events.AccountEvent>>()
   expectTypeOf<sdk.EventPage>().toEqualTypeOf<Static<typeof events.EventPage>>()
   expectTypeOf<sdk.ListEventsParams>().toEqualTypeOf<Static<typeof events.ListEventsParams>>()
+  expectTypeOf<webhooks.CreatedWebhook>().toEqualTypeOf<Static<typeof hooks.CreatedWebhook>>()
+  expectTypeOf<webhooks.CreateWebhookParams>().toEqualTypeOf<Static<typeof hooks.CreateWebhookParams>>()
+  expectTypeOf<webhooks.DeliveryPage>().toEqualTypeOf<Static<typeof hooks.DeliveryPage>>()
   expectTypeOf<sdk.Node>().toEqualTypeOf<Static<typeof nodes.Node>>()
   expectTypeOf<sdk.CreatedNode>().toEqualTypeOf<Static<typeof nodes.CreatedNode>>()
   expectTypeOf<sdk.CreateNodeParams>().toEqualTypeOf<Static<typeof nodes.CreateNodeParams>>()
