@@ -21,12 +21,11 @@ export type Sequenced = { count: number; hasMore: boolean }
 export async function sequenceEvents(sql: Sql, limit: number): Promise<Sequenced> {
   const [row] = await sql<Sequenced[]>`
     WITH due AS MATERIALIZED (
-      SELECT xid, id FROM event_outbox
+      SELECT ctid FROM event_outbox
       WHERE xid < pg_snapshot_xmin(pg_current_snapshot()) AND (SELECT pg_try_advisory_xact_lock(${SEQUENCER_LOCK}))
       ORDER BY xid, id LIMIT ${limit}
     ), taken AS (
-      DELETE FROM event_outbox o USING due WHERE o.xid = due.xid AND o.id = due.id
-      RETURNING o.xid, o.id, o.account_id, o.type, o.subject, o.at, o.data
+      DELETE FROM event_outbox WHERE ctid = ANY (ARRAY(SELECT ctid FROM due)) RETURNING *
     ), counted AS (
       INSERT INTO event_counters AS c (account_id, last_seq) SELECT account_id, count(*) FROM taken GROUP BY 1 ORDER BY 1
       ON CONFLICT (account_id) DO UPDATE SET last_seq = c.last_seq + excluded.last_seq
@@ -37,9 +36,9 @@ export async function sequenceEvents(sql: Sql, limit: number): Promise<Sequenced
       INSERT INTO events (account_id, seq, id, type, node_id, at, data)
       SELECT n.account_id, c.last_seq - n.followers, 'evt_' || translate(gen_random_uuid()::text, '-', ''), n.type,
              CASE WHEN n.type LIKE 'node.%' THEN n.subject ELSE payment.node_id END, n.at,
-             (coalesce(payment.facts, '{}') || coalesce(n.data, '{}'))::json
+             CASE WHEN n.data IS NULL THEN coalesce(payment.facts, '{}') ELSE (coalesce(payment.facts::jsonb, '{}') || n.data)::json END
       FROM numbered n JOIN counted c ON c.account_id = n.account_id LEFT JOIN LATERAL (
-        SELECT node_id, jsonb_build_object('paymentId', id, 'nodeId', node_id, 'protocol', protocol, 'amountSat', amount_sat,
+        SELECT node_id, json_build_object('paymentId', id, 'nodeId', node_id, 'protocol', protocol, 'amountSat', amount_sat,
           'description', description, 'resource', resource) AS facts
         FROM gateway_payments WHERE id = n.subject LIMIT 1) payment ON n.type LIKE 'payment.%'
       RETURNING account_id, seq, type, node_id
