@@ -277,3 +277,26 @@ test('C38: PostgreSQL dies during validations: 503 or the right answer, one tran
     expect(await activitiesOf(payment, 'payment.settled')).toBe(1)
   }
 })
+
+/** The last test of the file: it looks at every payment of the tests before, all of which were interrupted. */
+test('C53: whatever was killed, each step of a payment is in the feed once, in order, and without a gap', async () => {
+  await eventually(
+    () => inStore(async (sql) => (await sql`SELECT 1 FROM event_outbox LIMIT 1`).length === 0),
+    'all events to be in the feed',
+  )
+  type Row = { id: string; types: string[]; steps: string[] }
+  const payments = await inStore(
+    (sql) => sql<Row[]>`
+      SELECT p.id, ARRAY(SELECT type FROM events WHERE data ->> 'paymentId' = p.id AND type <> 'payment.released' ORDER BY seq) AS types,
+             array_remove(ARRAY['payment.settled', CASE WHEN paid_at IS NOT NULL THEN 'payment.paid' END,
+                                CASE WHEN redeemed_at IS NOT NULL AND held_until IS NULL THEN 'payment.redeemed' END], NULL) AS steps
+      FROM gateway_payments p LEFT JOIN paid_payments USING (account_id, id) WHERE settled_at IS NOT NULL`,
+  )
+  expect(payments.length).toBeGreaterThan(30)
+  for (const { id, types, steps } of payments) expect(types, id).toEqual(steps)
+  const [account] = await inStore(
+    (sql) => sql<{ first: number; last: number; count: number }[]>`
+      SELECT min(seq) AS first, max(seq) AS last, count(*) AS count FROM events WHERE account_id = ${merchant.owner.accountId}`,
+  )
+  expect(account).toMatchObject({ first: 1, last: account?.count })
+})
