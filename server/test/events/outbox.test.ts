@@ -152,10 +152,11 @@ describe('C53: cursors', () => {
   })
 
   test('C53: forged, changed and other accounts’ cursors are refused', async () => {
+    const other = await newAccount(sql)
     await keyCreated(sql, 'one')
+    for (const name of ['one', 'two']) await keyCreated(sql, name, other)
     await sequenceAll()
     const { nextCursor } = await pageAfter(undefined)
-    const other = await newAccount(sql)
     const bytes = Buffer.from(nextCursor, 'base64url')
     const ahead = Buffer.from(bytes)
     ahead[7] = 200
