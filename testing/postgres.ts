@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDataDir } from '../server/src/platform/data-dir.ts'
@@ -44,6 +44,8 @@ export async function startTestPostgres(): Promise<{ postgres: TestPostgres; sto
   mkdirSync(place, { mode: 0o700 })
   if (user) chownSync(place, user.uid, user.gid)
   execFileSync('cp', ['-a', join(preparedDataDir, 'postgres', 'data'), join(place, 'data')])
+  // Only its own user can reach the socket. Checking a password would take longer than the rest of a connection, on both sides.
+  writeFileSync(join(place, 'data', 'pg_hba.conf'), 'local all all trust\n')
   const software = join(preparedDataDir, 'software')
   const program = join(software, readdirSync(software)[0] ?? '', 'bin', 'postgres')
   const settings = [
@@ -86,7 +88,8 @@ export async function createDatabase({ store }: TestPostgres): Promise<Store> {
   const database = `test_${randomBytes(8).toString('hex')}`
   // A template must have no connections while it is copied, so connect to another database.
   const sql = await connect({ ...store, database: 'template1' })
-  await sql.unsafe(`CREATE DATABASE ${database} TEMPLATE ${store.database}`)
+  // By default, every page would also be written to the log, which takes twice the CPU time.
+  await sql.unsafe(`CREATE DATABASE ${database} TEMPLATE ${store.database} STRATEGY file_copy`)
   await sql.end()
   return { ...store, database }
 }

@@ -339,7 +339,7 @@ describe('errors have a type, a code and a request id', () => {
   })
 
   test('an expired challenge', async () => {
-    const short = await startServer({ env: { CHALLENGE_LIFETIME_SECONDS: '1' } })
+    const short = await startServer({ env: { CHALLENGE_LIFETIME_SECONDS: '1', NODE_PRICE_SAT_PER_DAY: '0' } })
     const merchant = await newMerchant(short)
     const created = await merchant.createReady()
     const client = new Boltyard({ apiKey: merchant.key.key, baseUrl: `${short.url}/v1` })

@@ -7,7 +7,10 @@ let server: Server
 let replica: Server
 
 beforeAll(async () => {
-  server = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1', MAX_KEYS_PER_ACCOUNT: '10' } })
+  server = await startServer({
+    store: 'embedded',
+    env: { TRUST_PROXY: '1', MAX_KEYS_PER_ACCOUNT: '10', NODE_PRICE_SAT_PER_DAY: '0' },
+  })
   replica = await startServer({ env: { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1' } })
 })
 

@@ -9,7 +9,10 @@ let closed: Server
 let sql: Database
 
 beforeAll(async () => {
-  server = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1', REGISTRATION: 'invite' } })
+  server = await startServer({
+    store: 'embedded',
+    env: { TRUST_PROXY: '1', REGISTRATION: 'invite', NODE_PRICE_SAT_PER_DAY: '0' },
+  })
   const env = { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1', PUBLIC_URL: server.url, REGISTRATION: 'off' }
   closed = new Server({ env: { ...env, OPERATOR_TOKEN: server.operatorToken } })
   await closed.launch()

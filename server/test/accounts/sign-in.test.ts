@@ -403,7 +403,7 @@ describe('the routes for signing in offer only what pages need', () => {
 describe('with a separate service', () => {
   let own: Server
   beforeAll(async () => {
-    own = await startServer({ command: PROCESS, store: 'embedded', env: { LOG_LEVEL: 'trace' } })
+    own = await startServer({ command: PROCESS, store: 'embedded', env: { LOG_LEVEL: 'trace', NODE_PRICE_SAT_PER_DAY: '0' } })
   })
 
   test('no password, token or cookie is in the log or in any table', async () => {

@@ -6,7 +6,7 @@ import { type Answer, eventually, type Server, sendRaw, startServer } from '../s
 let server: Server
 
 beforeAll(async () => {
-  server = await startServer({ store: 'embedded' })
+  server = await startServer({ store: 'embedded', env: { NODE_PRICE_SAT_PER_DAY: '0' } })
 })
 
 const JSON_TYPE = 'application/json; charset=utf-8'

@@ -82,7 +82,7 @@ let daemon: { port: number; pid: number }
 beforeAll(async () => {
   server = await startServer({
     command: PROCESS,
-    env: { NODE_DOMAIN: DOMAIN, TRUST_PROXY: '1', RATE_LIMIT_MAX: '1000000', LOG_LEVEL: 'silent' },
+    env: { NODE_DOMAIN: DOMAIN, TRUST_PROXY: '1', RATE_LIMIT_MAX: '1000000', NODE_PRICE_SAT_PER_DAY: '0', LOG_LEVEL: 'silent' },
   })
   visitor = await signUp(server)
   owner = await newMerchant(server, visitor.accountId)

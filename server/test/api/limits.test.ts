@@ -9,7 +9,7 @@ let behindTwo: Server
 let behindList: Server
 
 beforeAll(async () => {
-  alone = await startServer({ store: 'embedded' })
+  alone = await startServer({ store: 'embedded', env: { NODE_PRICE_SAT_PER_DAY: '0' } })
   const behind = (TRUST_PROXY: string): Promise<Server> =>
     startServer({ env: { ...alone.sharedStoreEnv, ROLE: 'api', TRUST_PROXY } })
   ;[behindOne, behindTwo, behindList] = await Promise.all([

@@ -32,7 +32,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
   let one: Server
   let other: Server
 
-  const start = (REDIS_URL: string): Promise<Server> => startServer({ env: { REDIS_URL, TRUST_PROXY: '1' } })
+  const start = (REDIS_URL: string): Promise<Server> => startServer({ env: { REDIS_URL, ROLE: 'api', TRUST_PROXY: '1' } })
 
   beforeAll(async () => {
     if (!hasRedis()) throw new Error('CI needs Redis: redis-server is not on the PATH')
@@ -90,7 +90,7 @@ describe.skipIf(!isWanted)('rate limits through Redis', () => {
   })
 
   test('C42: the count starts again when the window ends', async () => {
-    const env = { REDIS_URL: redis.url, TRUST_PROXY: '1', RATE_LIMIT_MAX: '2', RATE_LIMIT_WINDOW_SECONDS: '2' }
+    const env = { REDIS_URL: redis.url, ROLE: 'api', TRUST_PROXY: '1', RATE_LIMIT_MAX: '2', RATE_LIMIT_WINDOW_SECONDS: '2' }
     const server = await startServer({ env })
     const { key } = await server.newKey()
     const from = newAddress()

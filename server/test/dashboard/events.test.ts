@@ -12,7 +12,7 @@ let sql: Database
 const streams: Stream[] = []
 
 beforeAll(async () => {
-  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  server = await startServer({ env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0' } })
   sql = server.sql()
   ann = await signUp(server)
 })
@@ -229,7 +229,7 @@ test('a client that does not read does not affect others', async () => {
 
 describe('when the service stops or the store goes down', () => {
   test('SIGTERM with open streams: they end, the service exits 0 within 10 s, and clients can listen to the next one', async () => {
-    const own = await startServer({ env: { TRUST_PROXY: '1' } })
+    const own = await startServer({ env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0' } })
     const gus = await signUp(own)
     // If the service waited for the streams, every stop would take 10 s. The fastest counts, because the machine may stall during one.
     let leastMs = Number.POSITIVE_INFINITY
@@ -251,7 +251,7 @@ describe('when the service stops or the store goes down', () => {
   })
 
   test('the store goes down and comes back: the stream stays open, and changes in between are reported', async () => {
-    const own = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1' } })
+    const own = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0' } })
     const hal = await signUp(own)
     const stream = await hal.listen()
     const { giveBack } = await own.takeStoreAway()

@@ -442,7 +442,7 @@ describe('C36: limits', () => {
   })
 
   test('C36: a node has at most MAX_OPEN_CHALLENGES open challenges; paid and expired ones make room', async () => {
-    const strict = await startServer({ env: { MAX_OPEN_CHALLENGES: '5' } })
+    const strict = await startServer({ env: { MAX_OPEN_CHALLENGES: '5', NODE_PRICE_SAT_PER_DAY: '0' } })
     const seller = await newMerchant(strict)
     const [busy, other] = [await seller.createReady(), await seller.createReady()]
     const ask = async (at: Created): Promise<Answer> => {
@@ -479,7 +479,7 @@ describe('C36: limits', () => {
   })
 
   test('C36: across processes, the limit can be exceeded by what the others create within a second, and then holds', async () => {
-    const strict = await startServer({ env: { MAX_OPEN_CHALLENGES: '6' } })
+    const strict = await startServer({ env: { MAX_OPEN_CHALLENGES: '6', NODE_PRICE_SAT_PER_DAY: '0' } })
     const replica = await startServer({
       dataDir: strict.dataDir,
       env: { ...strict.sharedStoreEnv, ROLE: 'api', MAX_OPEN_CHALLENGES: '6' },

@@ -14,7 +14,7 @@ let stranger: Merchant
 let nodeId: string
 
 beforeAll(async () => {
-  server = await startServer({ env: { LOG_LEVEL: 'warn' } })
+  server = await startServer({ env: { LOG_LEVEL: 'warn', NODE_PRICE_SAT_PER_DAY: '0' } })
   merchant = await newMerchant(server)
   stranger = await newMerchant(server)
   nodeId = (await merchant.owner.createReady()).node.id

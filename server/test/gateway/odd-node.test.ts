@@ -45,7 +45,7 @@ const says = new Map<string, (form: URLSearchParams) => Reply>()
 let forms: URLSearchParams[] = []
 
 beforeAll(async () => {
-  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  server = await startServer({ env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0' } })
   merchant = await newMerchant(server)
   shop = await merchant.createReady()
   impostor = createServer((incoming, response) => {

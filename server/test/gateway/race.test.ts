@@ -29,7 +29,7 @@ let heard: Merchant
 let unheard: Merchant
 
 beforeAll(async () => {
-  server = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn' } })
+  server = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_PRICE_SAT_PER_DAY: '0' } })
   replica = await startServer({
     dataDir: server.dataDir,
     env: { ...server.sharedStoreEnv, ROLE: 'api', LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE },

@@ -15,7 +15,10 @@ let merchant: Merchant
 const counters: HttpServer[] = []
 
 beforeAll(async () => {
-  server = await startServer({ command: PROCESS, env: { LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE } })
+  server = await startServer({
+    command: PROCESS,
+    env: { LOG_LEVEL: 'warn', NODE_PRICE_SAT_PER_DAY: '0', NODE_CALLBACK_URL: NOWHERE },
+  })
   sql = server.sql()
   merchant = await newMerchant(server)
 })

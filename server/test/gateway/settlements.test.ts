@@ -32,7 +32,7 @@ let neighbourNode: Node
 beforeAll(async () => {
   server = await startServer({
     command: PROCESS,
-    env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE, ...OLD },
+    env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_PRICE_SAT_PER_DAY: '0', NODE_CALLBACK_URL: NOWHERE, ...OLD },
   })
   merchant = await newMerchant(server)
   neighbour = await newMerchant(server)
@@ -278,7 +278,7 @@ describe('the event', () => {
   })
 
   test('C40: sent by a real daemon, it arrives long before the sweep is due', async () => {
-    const other = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn' } })
+    const other = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_PRICE_SAT_PER_DAY: '0' } })
     const seller = await newMerchant(other)
     const its = (await seller.owner.createReady()).node
     const payment = await seller.create(its.id)

@@ -19,7 +19,9 @@ const lines: Line[] = []
 
 beforeAll(async () => {
   // The nodes' events are lost, so that validations must ask the node.
-  server = await startServer({ env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_CALLBACK_URL: NOWHERE } })
+  server = await startServer({
+    env: { TRUST_PROXY: '1', LOG_LEVEL: 'warn', NODE_PRICE_SAT_PER_DAY: '0', NODE_CALLBACK_URL: NOWHERE },
+  })
   slow = await newMerchant(server)
   quick = await newMerchant(server)
   quickNode = (await quick.owner.createReady()).node

@@ -64,7 +64,7 @@ describe('a verified credential', () => {
 })
 
 test('C38, L402 53: a repeated validation needs no store, in either protocol, and expires by the database’s clock', async () => {
-  const server = await startServer({ env: { LOG_LEVEL: 'warn' } })
+  const server = await startServer({ env: { LOG_LEVEL: 'warn', NODE_PRICE_SAT_PER_DAY: '0' } })
   const sql = server.sql()
   const [merchant, stranger] = [await newMerchant(server), await newMerchant(server)]
   const nodeId = (await merchant.owner.createReady()).node.id

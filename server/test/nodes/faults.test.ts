@@ -28,6 +28,7 @@ const WAITING = /has not reached its Lightning peer/
 
 const env = {
   TRUST_PROXY: '1',
+  NODE_PRICE_SAT_PER_DAY: '0',
   PROVISION_DEADLINE_SECONDS: String(DEADLINE_SECONDS),
   OPERATION_TIMEOUT_SECONDS: String(DEADLINE_SECONDS),
 }

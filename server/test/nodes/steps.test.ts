@@ -9,7 +9,7 @@ let sql: Database
 let host: string
 
 beforeAll(async () => {
-  const server = await startServer()
+  const server = await startServer({ env: { NODE_PRICE_SAT_PER_DAY: '0' } })
   await new Owner(server, await server.newKey(['nodes:write'])).createReady()
   // From here on, only the tests take leases.
   await server.stop()

@@ -2,14 +2,15 @@ import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { isStoreDown } from '../../src/platform/store-down.ts'
 import { type Database, openStore } from '../../src/store/db.ts'
 import { emptyDatabase } from '../support/commands.ts'
-import { eventually, type Store, startServer, track } from '../support/server.ts'
+import { newDatabase } from '../support/database.ts'
+import { eventually, type Store, track } from '../support/server.ts'
 
 let address: Store
 let admin: Database
 let sql: Database
 
 beforeAll(async () => {
-  address = (await startServer()).store
+  address = (await newDatabase(1)).store
   admin = track(openStore(address, 2))
   await admin`CREATE TABLE things (id int PRIMARY KEY, big bigint, at timestamptz, raw bytea, detail jsonb)`
 })

@@ -26,7 +26,8 @@ export let deaf: Created
 export let stranger: Owner
 
 export async function openShop({ env, ...setup }: ServerSetup = {}): Promise<void> {
-  server = await startServer({ ...setup, env: { TRUST_PROXY: '1', ...env } })
+  // Nodes are free, so no treasury node has to start.
+  server = await startServer({ ...setup, env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0', ...env } })
   ;[merchant, stranger] = await Promise.all([newMerchant(server), newMerchant(server)])
   ;[shop, deaf] = await Promise.all([merchant.createReady({ name: 'shop' }), merchant.createReady({ name: 'deaf' })])
   await deafen(server, deaf)

@@ -18,7 +18,8 @@ export let rival: Owner
 export let stall: Created
 
 beforeAll(async () => {
-  server = await startServer({ env: { TRUST_PROXY: '1' } })
+  // Nodes are free, so no treasury node has to start.
+  server = await startServer({ env: { TRUST_PROXY: '1', NODE_PRICE_SAT_PER_DAY: '0' } })
   ;[merchant, rival] = await Promise.all([newMerchant(server), newMerchant(server)])
   ;[shop, stall] = await Promise.all([merchant.createReady({ name: 'shop' }), rival.createReady({ name: 'stall' })])
 })
