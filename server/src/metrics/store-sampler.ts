@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Database } from '../store/db.ts'
+import { countWaiting } from '../store/events/deliveries.ts'
 import { outboxLagSeconds } from '../store/events/outbox.ts'
 import { countNodesByPhase, type LedgerTotal, ledgerTotals, reconcileLagSeconds } from '../store/stats.ts'
 import type { Instruments } from './instruments.ts'
@@ -14,6 +15,7 @@ type Sample = {
   nodes: Awaited<ReturnType<typeof countNodesByPhase>>
   lagSeconds: number
   eventLagSeconds: number
+  deliveries: Awaited<ReturnType<typeof countWaiting>>
   ledger: LedgerTotal[]
 }
 
@@ -33,7 +35,8 @@ export class StoreSampler {
   }
 
   async sample(): Promise<void> {
-    const { storeUp, connections, waiting, maxConnections, nodes, reconcileLag, eventLag, ledger } = this.#gauges
+    const { storeUp, connections, waiting, maxConnections, nodes, reconcileLag, eventLag, deliveries, deliveryAge, ledger } =
+      this.#gauges
     const pool = this.#sql.poolUse()
     connections.set({ state: 'busy' }, pool.busy)
     connections.set({ state: 'idle' }, pool.idle)
@@ -41,15 +44,17 @@ export class StoreSampler {
     maxConnections.set(pool.max)
 
     const sample = await this.#inTime()
-    for (const gauge of [nodes, reconcileLag, eventLag, ledger]) gauge.reset()
+    for (const gauge of [nodes, reconcileLag, eventLag, deliveries, deliveryAge, ledger]) gauge.reset()
     storeUp.set(sample ? 1 : 0)
     if (!sample) {
-      for (const gauge of [reconcileLag, eventLag]) gauge.remove()
+      for (const gauge of [reconcileLag, eventLag, deliveries, deliveryAge]) gauge.remove()
       return
     }
     for (const { status, phase, count } of sample.nodes) nodes.set({ status, phase }, count)
     reconcileLag.set(sample.lagSeconds)
     eventLag.set(sample.eventLagSeconds)
+    deliveries.set(sample.deliveries.count)
+    deliveryAge.set(sample.deliveries.oldestSeconds)
     for (const { kind, sat } of sample.ledger) ledger.set({ kind }, sat)
   }
 
@@ -70,13 +75,14 @@ export class StoreSampler {
   }
 
   async #read(): Promise<Sample> {
-    const [nodes, lagSeconds, eventLagSeconds] = await Promise.all([
+    const [nodes, lagSeconds, eventLagSeconds, deliveries] = await Promise.all([
       countNodesByPhase(this.#sql),
       reconcileLagSeconds(this.#sql),
       outboxLagSeconds(this.#sql),
+      countWaiting(this.#sql),
     ])
     if (!this.#ledger || performance.now() - this.#ledger.readAtMs > LEDGER_EVERY_MS)
       this.#ledger = { totals: await ledgerTotals(this.#sql), readAtMs: performance.now() }
-    return { nodes, lagSeconds, eventLagSeconds, ledger: this.#ledger.totals }
+    return { nodes, lagSeconds, eventLagSeconds, deliveries, ledger: this.#ledger.totals }
   }
 }

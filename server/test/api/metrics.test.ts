@@ -121,6 +121,26 @@ describe('what is measured', () => {
     await eventually(async () => (await valueFor('ledger_sat')) === row?.sat, 'the ledger to be reported')
   })
 
+  test('C57: deliveries that wait are counted, with the age of the oldest', async () => {
+    await eventually(async () => (await valueFor('webhook_deliveries_waiting')) === 0, 'no deliveries')
+    expect(await valueFor('webhook_delivery_age_seconds')).toBe(0)
+    const sql = server.sql()
+    await sql`
+      INSERT INTO webhooks (id, account_id, url, key_id, secret, enabled)
+      VALUES ('on', ${owner.accountId}, '', '', '', true), ('off', ${owner.accountId}, '', '', '', false)`
+    await sql`
+      INSERT INTO webhook_deliveries (webhook_id, seq, created_at, next_at, status)
+      VALUES ('on', 101, now() - interval '1 hour', now() + interval '1 day', 'pending'), ('on', 102, now(), now() + interval '1 day', 'pending'),
+        ('on', 103, now() - interval '1 day', NULL, 'delivered'), ('off', 104, now() - interval '1 day', now(), 'pending')`
+    await eventually(async () => (await valueFor('webhook_deliveries_waiting')) === 2, 'two deliveries')
+    const age = (await valueFor('webhook_delivery_age_seconds')) ?? 0
+    expect(age).toBeGreaterThanOrEqual(3_600)
+    expect(age).toBeLessThan(7_200)
+    await sql`DELETE FROM webhook_deliveries`
+    await sql`DELETE FROM webhooks`
+    await sql.end()
+  })
+
   test('Reliability 21: no label holds an id, a path, a secret or anything else that a client chose', async () => {
     const { node } = await owner.createReady()
     const payment = await owner.send('POST', '/gateway/payments', {

@@ -60,7 +60,6 @@ describe('the good case', () => {
     await storeOf(
       server,
     )`INSERT INTO activity (account_id, actor, action, target) VALUES (${owner.accountId}, 'test', 'key.revoked', 'key_1')`
-    await storeOf(server)`SELECT pg_notify('boltyard_changes', '')`
     await receiver.until(2)
     await others.until(1)
     expect(others.received.map(({ body }) => JSON.parse(body).type)).toEqual(['key.revoked'])

@@ -214,10 +214,10 @@ export function listenForDeliveries(database: Database, onDue: () => void): () =
   return database.listen(DELIVERIES_DUE, { onNotify: onDue, onStart: onDue })
 }
 
-/** Deliveries of enabled webhooks that have not arrived yet, and how long ago the first of them was added; null if there are none. */
-export async function countWaiting(sql: Sql): Promise<{ count: number; oldestSeconds: number | null }> {
-  const [row] = await sql<[{ count: number; oldestSeconds: number | null }]>`
-    SELECT count(*)::int AS count, extract(epoch FROM now() - min(d.created_at))::float8 AS "oldestSeconds"
+/** Deliveries of enabled webhooks that have not arrived yet, and how long ago the first of them was added; 0 if there are none. */
+export async function countWaiting(sql: Sql): Promise<{ count: number; oldestSeconds: number }> {
+  const [row] = await sql<[{ count: number; oldestSeconds: number }]>`
+    SELECT count(*)::int AS count, coalesce(extract(epoch FROM now() - min(d.created_at)), 0)::float8 AS "oldestSeconds"
     FROM webhook_deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.next_at IS NOT NULL AND w.enabled`
   return row
 }

@@ -1,0 +1,37 @@
+import { beforeAll, expect, test } from 'vitest'
+import { createWebhook, deliveriesOf, newSubscriber, openReceiver, verified } from '../events/receiver.ts'
+import { CrashingYard } from '../support/crash-matrix.ts'
+import { eventually } from '../support/server.ts'
+
+/** Reliability 1 for webhooks: if the service dies during an attempt, the next process makes it again. */
+
+let yard: CrashingYard
+beforeAll(async () => {
+  yard = await new CrashingYard({ env: { TRUST_PROXY: '1' } }).start()
+})
+
+test.each([
+  ['webhook: claimed', 0],
+  ['webhook: sent', 1],
+])('C56: if the service dies at "%s", the event is delivered again with the same id and body', async (point, sentBefore) => {
+  const owner = await newSubscriber(yard)
+  const receiver = await openReceiver()
+  const webhook = await createWebhook(owner, { url: receiver.url, types: ['key.created'] })
+  yard.arm(point)
+  const sql = yard.sql()
+  // Not by a request: the service may die before it responds.
+  await sql`INSERT INTO activity (account_id, actor, action, target) VALUES (${owner.accountId}, 'test', 'key.created', 'key_1')`
+  await yard.died(point)
+  expect(receiver.received).toHaveLength(sentBefore)
+  const [lease] = await sql<{ isHeld: boolean }[]>`
+    UPDATE webhook_deliveries SET lease_until = now() WHERE webhook_id = ${webhook.id} AND lease_until IS NOT NULL
+    RETURNING old.lease_until > now() AS "isHeld"`
+  expect(lease?.isHeld).toBe(true)
+  await sql.end()
+  await yard.start()
+  await eventually(async () => (await deliveriesOf(owner, webhook, '?status=delivered')).length === 1, 'the delivery')
+  expect(receiver.received).toHaveLength(sentBefore + 1)
+  expect(new Set(receiver.ids()).size).toBe(1)
+  expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1)
+  for (const request of receiver.received) verified(webhook.secret, request)
+})
