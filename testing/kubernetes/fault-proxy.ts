@@ -27,7 +27,7 @@ export class FaultProxy {
   lostAnswers = 0
   /** Every request is disconnected, as if the API server were down. */
   isDown = false
-  readonly seen = { watches: 0, lists: 0, refused: 0, lost: 0 }
+  readonly seen = { watches: 0, lists: 0, reads: 0, refused: 0, lost: 0 }
 
   private constructor(server: Server, upstream: ClusterAccess) {
     this.#server = server
@@ -80,6 +80,7 @@ export class FaultProxy {
     }
     if (isWatch) this.seen.watches++
     if (isList) this.seen.lists++
+    if (incoming.method === 'GET' && !isWatch && !isList) this.seen.reads++
     const { ca } = this.#upstream
     const upstream = request(url, {
       method: incoming.method ?? 'GET',

@@ -7,10 +7,11 @@ export function specOf({
   desiredState,
   desiredVersion,
   desiredRun,
+  operation,
   history,
   leaseEpoch,
   nowMs,
 }: NodeRow): NodeSpec {
   const desired = { state: desiredState, version: desiredVersion, run: desiredRun }
-  return { id, autoLiquidity, desired, history, epoch: leaseEpoch, nowMs }
+  return { id, autoLiquidity, desired, hasOperation: operation !== null, history, epoch: leaseEpoch, nowMs }
 }

@@ -6,6 +6,8 @@ export type NodeSpec = {
   id: string
   autoLiquidity: string
   desired: Desired
+  /** An operation such as a stop or a deletion has not ended yet. What is observed may end it. */
+  hasOperation: boolean
   history: History
   /**
    * The epoch of the lease. Where several replicas act on the same objects, a runtime refuses to act on an object that has a newer epoch.

@@ -9,6 +9,8 @@ import { hasNoPlane, newPlace, openCluster, openRuntime, type TestRuntime } from
 import { Specs, started, wanting } from '../support/specs.ts'
 
 const SILENCE_MS = 1_000
+/** Of pods, StatefulSets and claims. */
+const WATCHES = 3
 
 describe.skipIf(hasNoPlane())('faults between the runtime and the API server', () => {
   const specs = new Specs()
@@ -25,13 +27,17 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
   beforeEach(async () => {
     proxy = await FaultProxy.start(inject('kubeconfig'))
     opened = openRuntime({ cluster, place, materialOf: specs.materialOf, access: proxy.access, silenceMs: SILENCE_MS })
-    await eventually(() => opened.pods.isComplete && proxy.openWatches === 1, 'the watch')
+    await eventually(() => opened.pods.isComplete && proxy.openWatches === WATCHES, 'the watches')
     return async () => {
       await opened.close()
       proxy.close()
     }
   })
 
+  /** Only once all are open: those reset earlier would be closed again and again. */
+  const resetAllWatches = async (through: FaultProxy): Promise<void> => {
+    await eventually(() => through.openWatches === WATCHES && through.resetWatches() === WATCHES, 'the watches to reset')
+  }
   const mine = async (): Promise<boolean> => true
   /** Retries as the reconciler does, for as long as the outcome is unknown. */
   const insist = async (call: () => Promise<unknown>): Promise<void> => {
@@ -89,7 +95,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     proxy.events = 'dropped'
     const node = await running()
     await expectSeen(node)
-    expect(proxy.seen.lists).toBeGreaterThan(1)
+    expect(proxy.seen.lists).toBeGreaterThan(WATCHES)
     await stop(node)
   })
 
@@ -98,11 +104,11 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     await eventually(() => opened.pods.address(node.id), 'its address')
     const reports: string[] = []
     const end = opened.runtime.watch(async (nodeId) => void reports.push(nodeId))
-    await eventually(() => proxy.resetWatches() === 1, 'a watch to reset')
+    await resetAllWatches(proxy)
     await cluster.kubelet.crash(podName(node.id))
     await eventually(() => reports.includes(node.id), 'the report')
     end()
-    expect(proxy.seen.watches).toBeGreaterThan(1)
+    expect(proxy.seen.watches).toBeGreaterThan(WATCHES)
   })
 
   test('the list after a reset is stale: what was seen before is found again', async () => {
@@ -146,11 +152,51 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     const before = await eventually(() => opened.pods.address(node.id), 'its address')
     proxy.isDown = true
     proxy.resetWatches()
-    expect((await opened.runtime.observe(node)).observed.phase).toBe('unknown')
+    await becomes(node, 'unknown')
     expect((await opened.runtime.address(node.id))?.host).toBe(before.host)
     expect(before.isGenuine?.()).toBe(true)
     proxy.isDown = false
     await becomes(node, 'running')
+  })
+
+  test('a node that is as it should be costs the API server no request', async () => {
+    const node = await running()
+    const reads = async (looked: NodeSpec, phase: string): Promise<number> => {
+      const before = proxy.seen.reads
+      for (let look = 0; look < 10; look++) expect((await opened.runtime.observe(looked)).observed.phase).toBe(phase)
+      return proxy.seen.reads - before
+    }
+    await eventually(async () => (await reads(node, 'running')) === 0, 'the cache to know the node')
+    await stop(node)
+    const stopped = { ...wanting(node, { state: 'stopped' }), history: { ...node.history, startedAtMs: null, exitsMs: [] } }
+    await eventually(async () => (await reads(stopped, 'absent')) === 0, 'the cache to know that it has stopped')
+    expect(await reads({ ...stopped, hasOperation: true }, 'absent'), 'the end of an operation is read live').toBeGreaterThan(0)
+  })
+
+  test('the cache is out of date: what the service would act on is read again', async () => {
+    const node = await running()
+    // The first list of another watch shows the running node, and nothing that it receives later is newer.
+    const frozen = await FaultProxy.start(inject('kubeconfig'))
+    const late = openRuntime({ cluster, place, materialOf: specs.materialOf, access: frozen.access, silenceMs: SILENCE_MS })
+    await eventually(async () => {
+      await late.runtime.observe(node)
+      return late.cache.view(node.id)?.pod?.status?.podIP
+    }, 'the other cache')
+    frozen.events = 'dropped'
+    frozen.staleLists = true
+    await resetAllWatches(frozen)
+    await eventually(() => late.cache.view(node.id)?.pod, 'the stale list')
+
+    await stop(node)
+    const next = wanting(node, { run: 2 })
+    expect((await late.runtime.observe(wanting(node, { state: 'stopped' }))).observed.phase).toBe('exited')
+    expect((await late.runtime.observe(next)).observed.phase).toBe('exited')
+    await start(next)
+    await becomes(started(next), 'running')
+    expect((await late.runtime.observe(started(next))).process).toEqual({ run: 2, version: '0.8.0' })
+    expect(late.cache.view(node.id)?.statefulSet?.metadata.annotations?.['boltyard.dev/run'], 'the cache is still old').toBe('1')
+    await late.close()
+    frozen.close()
   })
 
   const setOf = async (node: NodeSpec) => {

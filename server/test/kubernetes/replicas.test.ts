@@ -1,18 +1,11 @@
-import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../../../testing/eventually.ts'
-import { imageOf, SNAPSHOT_CLASS, STORAGE_CLASS, type TestCluster } from '../../../testing/kubernetes/cluster.ts'
-import { grant, rulesIn } from '../../../testing/kubernetes/rights.ts'
+import type { TestCluster } from '../../../testing/kubernetes/cluster.ts'
 import { nodeName, PATHS, podName } from '../../src/runtimes/kubernetes/objects.ts'
 import type { Claim, Secret, StatefulSet } from '../../src/runtimes/kubernetes/types.ts'
 import { Yard } from '../support/crash.ts'
-import { hasNoPlane, openCluster } from '../support/kubernetes.ts'
-import { Server, temporaryDirectory } from '../support/server.ts'
-
-const PAGE = readFileSync(new URL('../../../docs/kubernetes.md', import.meta.url), 'utf8')
-const versions = (...names: string[]): string => names.map((name) => `${name}=${imageOf(name)}`).join(',')
+import { hasNoPlane, imagesOf, kubeconfigFor, openCluster, replicaEnv } from '../support/kubernetes.ts'
+import { Server } from '../support/server.ts'
 
 /** Two replicas with exactly the permissions in the documentation, one PostgreSQL and real daemons. */
 describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
@@ -24,26 +17,13 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
 
   beforeAll(async () => {
     cluster = await openCluster()
-    const { admin, access, namespace, hub } = cluster
-    const rules = rulesIn(PAGE)
-    const directory = temporaryDirectory()
-    const kubeconfig = (name: string): Promise<string> =>
-      grant(admin, access, namespace, name, rules.get(name) ?? [], join(directory, name))
-    const common = { NODE_RUNTIME: 'kubernetes', NODE_NAMESPACE: namespace }
-    env = {
-      ...common,
-      KUBECONFIG: await kubeconfig('boltyard'),
-      NODE_VERSIONS: versions('0.8.0'),
-      NODE_STORAGE_CLASS: STORAGE_CLASS,
-      NODE_SNAPSHOT_CLASS: SNAPSHOT_CLASS,
-      NODE_CALLBACK_URL: 'http://127.0.0.1:1',
-      SANDBOX_HUB: `${hub.host}:${hub.port}`,
-      SANDBOX_HUB_NODE_TOKEN: hub.nodeToken,
-      SANDBOX_HUB_CONTROL_TOKEN: hub.controlToken,
-      OPERATOR_TOKEN: randomBytes(16).toString('hex'),
-      PROVISION_DEADLINE_SECONDS: '30',
+    env = replicaEnv(cluster, await kubeconfigFor(cluster, 'boltyard'))
+    reaper = {
+      NODE_RUNTIME: 'kubernetes',
+      NODE_NAMESPACE: cluster.namespace,
+      KUBECONFIG: await kubeconfigFor(cluster, 'boltyard-reaper'),
+      ROLE: 'reaper',
     }
-    reaper = { ...common, KUBECONFIG: await kubeconfig('boltyard-reaper'), ROLE: 'reaper' }
     one = await new Yard({ env }).start()
     env = { ...env, ...one.sharedStoreEnv }
     two = await new Yard({ env }).start()
@@ -104,7 +84,7 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
   })
 
   test('C18: a node whose pod cannot start is failed at the deadline, with the reason', async () => {
-    await one.restart('SIGTERM', { NODE_VERSIONS: versions('1.0.0'), PROVISION_DEADLINE_SECONDS: '3' })
+    await one.restart('SIGTERM', { NODE_VERSIONS: imagesOf('1.0.0'), PROVISION_DEADLINE_SECONDS: '3' })
     const { node } = await one.create()
     const { failureMessage } = await one.becomes(node.id, 'failed')
     expect(failureMessage).toMatch(/ErrImagePull: .*not found/)
@@ -113,7 +93,7 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
 
   test('C25: without volume snapshots, an update is refused with the reason', async () => {
     const { node } = await one.createReady()
-    await one.restart('SIGTERM', { NODE_VERSIONS: versions('0.8.0', '0.9.0'), NODE_SNAPSHOT_CLASS: '' })
+    await one.restart('SIGTERM', { NODE_VERSIONS: imagesOf('0.8.0', '0.9.0'), NODE_SNAPSHOT_CLASS: '' })
     const answer = await one.v1('POST', `/${node.id}/update`, { json: {} })
     expect([answer.status, answer.json().error.code]).toEqual([400, 'no_update_available'])
     expect(answer.json().error.message).toMatch(/no volume snapshots/)
@@ -124,7 +104,7 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
   describe('updates', () => {
     afterAll(() => Promise.all([one.restart(), two.restart()]))
     const offer = async (...names: string[]): Promise<void> => {
-      const NODE_VERSIONS = versions(...names)
+      const NODE_VERSIONS = imagesOf(...names)
       await Promise.all([one, two].map((replica) => replica.restart('SIGTERM', { NODE_VERSIONS })))
     }
 

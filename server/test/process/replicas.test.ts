@@ -6,9 +6,9 @@ import type { Database, Fragment } from '../../src/store/db.ts'
 import { daemonsIn, Yard } from '../support/crash.ts'
 import { costOf, entriesOf, intervalsOf, minutes, sumOf } from '../support/credit.ts'
 import { credentialOf, invoiceIn } from '../support/gateway.ts'
-import { type Created, type Node, newOwner, runningPidOf, withhold } from '../support/nodes.ts'
+import { type Created, leasesLost, type Node, newOwner, pauseInStep, runningPidOf, withhold } from '../support/nodes.ts'
 import { type Merchant, newMerchant } from '../support/payments.ts'
-import { type Answer, eventually, freePort, PATIENCE_MS, PROCESS, type Request, send } from '../support/server.ts'
+import { type Answer, eventually, freePort, PATIENCE_MS, PROCESS, type Request } from '../support/server.ts'
 
 /**
  * Reliability 13, and target 6 under faults: three processes on one PostgreSQL and one Redis, under load. One is killed and started again,
@@ -131,10 +131,6 @@ describe.skipIf(!isWanted)('three replicas', () => {
     return { resume: () => replica.child.kill('SIGCONT') }
   }
 
-  const leasesLost = async (): Promise<number> => {
-    const { text } = await send(metricsPort, 'GET', '/metrics')
-    return Number(/^boltyard_reconciler_step_duration_seconds_count\{result="lease_lost"\} (\d+)$/m.exec(text)?.[1] ?? 0)
-  }
   const rowOf = async (id: string): Promise<Record<string, unknown> | undefined> =>
     (await sql`SELECT * FROM nodes WHERE id = ${id}`)[0]
 
@@ -212,26 +208,17 @@ describe.skipIf(!isWanted)('three replicas', () => {
 
   async function theControllerPausedBeyondItsLease(meanwhile: () => Promise<void>): Promise<void> {
     const { id } = (await merchant.owner.createReady()).node
-    const lostBefore = await leasesLost()
+    const lostBefore = await leasesLost(metricsPort)
     // A node that does not answer keeps its lease in use.
     const { thaw } = freeze(id)
-    const { resume } = await eventually(async () => {
-      await sql`UPDATE nodes SET next_at = now() WHERE id = ${id} AND lease_owner IS NULL`
-      if (!(await rowOf(id))?.lease_owner) return undefined
-      const stopped = pause(controller)
-      await meanwhile()
-      if ((await rowOf(id))?.lease_owner) return stopped
-      // Its step ended just before, or its last statement was already on the way.
-      stopped.resume()
-      return undefined
-    }, 'the controller to be paused in the middle of a step')
+    const { resume } = await pauseInStep(controller, sql, id, meanwhile)
     thaw()
     if (!IS_FULL) await sql`UPDATE nodes SET lease_until = now() WHERE id = ${id}`
     await eventually(async () => (await sql`SELECT 1 FROM nodes WHERE id = ${id} AND lease_until < now()`)[0], 'its lease to end')
     const { giveBack } = await withhold(sql, { id })
     const taken = await rowOf(id)
     resume()
-    await eventually(async () => (await leasesLost()) > lostBefore, 'the controller to notice')
+    await eventually(async () => (await leasesLost(metricsPort)) > lostBefore, 'the controller to notice')
     expect(await rowOf(id)).toEqual(taken)
     await giveBack()
     await reach(id, 'stopped', 'stop')

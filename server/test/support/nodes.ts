@@ -205,6 +205,32 @@ export async function withhold(
   return { giveBack }
 }
 
+/**
+ * Pauses a process with SIGSTOP in the middle of a step on a node that does not answer, so that it keeps its lease. Something else may
+ * happen meanwhile.
+ */
+export function pauseInStep(server: Server, sql: Sql, id: string, meanwhile = async (): Promise<void> => undefined) {
+  const isLeased = async (): Promise<boolean> =>
+    (await sql`SELECT 1 FROM nodes WHERE id = ${id} AND lease_owner IS NOT NULL`).length === 1
+  return eventually(async () => {
+    await sql`UPDATE nodes SET next_at = now() WHERE id = ${id} AND lease_owner IS NULL`
+    if (!(await isLeased())) return undefined
+    server.child.kill('SIGSTOP')
+    const resume = (): boolean => server.child.kill('SIGCONT')
+    await meanwhile()
+    if (await isLeased()) return { resume }
+    // The step ended just before, or its last statement was already on the way.
+    resume()
+    return undefined
+  }, 'the process to be paused in the middle of a step')
+}
+
+/** How many steps ended without a write, because another process had leased the node. */
+export async function leasesLost(metricsPort: number): Promise<number> {
+  const { text } = await send(metricsPort, 'GET', '/metrics')
+  return Number(/^boltyard_reconciler_step_duration_seconds_count\{result="lease_lost"\} (\d+)$/m.exec(text)?.[1] ?? 0)
+}
+
 const SANDBOXD = fileURLToPath(new URL('../../../sandboxd/dist/sandboxd.cjs', import.meta.url))
 
 /** From now on, the service connects to the node on this port. Returns the previous port. */

@@ -31,6 +31,7 @@ export class Specs {
       id,
       autoLiquidity: 'off',
       desired: { state: 'running', version: '0.8.0', run: 1 },
+      hasOperation: false,
       history: NEVER_STARTED,
       epoch: 1,
       nowMs: Date.now(),

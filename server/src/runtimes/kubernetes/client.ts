@@ -57,7 +57,11 @@ export class KubernetesClient {
   }
 
   /** All pages, as of one moment. Without a resourceVersion, so that the API server does not answer from an old cache. */
-  async list<T extends Resource>(path: string, query: Query): Promise<{ items: Stored<T>[]; resourceVersion: string }> {
+  async list<T extends Resource>(
+    path: string,
+    query: Query,
+    pick: (item: Stored<T>) => Stored<T> = (item) => item,
+  ): Promise<{ items: Stored<T>[]; resourceVersion: string }> {
     const items: Stored<T>[] = []
     let more: Query = {}
     for (;;) {
@@ -66,7 +70,7 @@ export class KubernetesClient {
         path,
         query: { ...query, limit: PAGE, ...more },
       })
-      items.push(...page.items)
+      items.push(...page.items.map(pick))
       if (!page.metadata.continue) return { items, resourceVersion: page.metadata.resourceVersion }
       more = { continue: page.metadata.continue }
     }

@@ -4,6 +4,7 @@ import type { Logger } from '../../platform/log.ts'
 import { accessOfFile, accessOfPod } from './access.ts'
 import { KubernetesClient } from './client.ts'
 import { KubernetesRuntime } from './kubernetes-runtime.ts'
+import { NodeCache } from './node-cache.ts'
 import { NodeObjects } from './node-objects.ts'
 import { Pods } from './pods.ts'
 import { removeNode } from './removal.ts'
@@ -15,6 +16,10 @@ export type KubernetesHost = {
   addressOf: AddressOf
   /** Only in the sandbox. */
   hubDoor: { address: Address; controlToken: () => string } | undefined
+  /** How long ago each watch last received anything, by the resource that it watches. */
+  staleMs: () => Record<string, number>
+  /** Nodes that have objects older than this; undefined if not all are known. Not in a process that only serves. */
+  nodesSeen: ((minAgeMs: number) => string[] | undefined) | undefined
   close: () => Promise<void>
 }
 
@@ -46,6 +51,8 @@ export function openKubernetesHost({ config, kubernetes, installation, passwordO
   const client = clientFor(kubernetes)
   const place = { namespace, installation }
   const pods = new Pods({ client, place, log })
+  // A process that only serves needs the addresses of nodes, and has no right to see more.
+  const cache = config.role === 'api' ? undefined : new NodeCache(pods, { client, place, log })
   const confLines = ({ controlToken }: NodeMaterial): string[] =>
     hub
       ? [
@@ -59,6 +66,7 @@ export function openKubernetesHost({ config, kubernetes, installation, passwordO
   const runtime = new KubernetesRuntime({
     objects: new NodeObjects(client, place),
     pods,
+    view: (nodeId) => cache?.view(nodeId),
     catalogue: software.versions ?? new Map(),
     chainArguments: software.kind === 'phoenixd' && software.chain === 'testnet' ? ['--chain=testnet'] : [],
     storage: { storageClass, storageSize },
@@ -70,8 +78,10 @@ export function openKubernetesHost({ config, kubernetes, installation, passwordO
     runtime,
     addressOf: runtime.address,
     hubDoor: hub && { address: { host: hub.host, port: hub.port }, controlToken: () => hub.controlToken },
+    nodesSeen: cache && ((minAgeMs) => cache.nodesSeen(minAgeMs)),
+    staleMs: () => ({ pods: pods.cache.staleMs, ...cache?.staleMs }),
     close: async () => {
-      await pods.close()
+      await Promise.all([pods.close(), cache?.close()])
       client.close()
     },
   }

@@ -8,8 +8,6 @@ import {
   TryAgain,
 } from '../../nodes/runtime.ts'
 import { crashpoint } from '../../platform/crashpoint.ts'
-import { sameVersion } from '../../platform/versions.ts'
-import { HealthCheck } from '../health-check.ts'
 import { type ConfLines, phoenixConf } from '../phoenix-conf.ts'
 import { Copies } from './copies.ts'
 import type { NodeObjects } from './node-objects.ts'
@@ -17,42 +15,27 @@ import {
   annotationsOf,
   claimOf,
   EVIDENCE,
-  nodeName,
   PATHS,
-  PORT,
-  podName,
-  RESTORED,
-  RUN,
   type Storage,
   secretName,
   secretOf,
   statefulSetOf,
   templateOf,
-  VERSION,
 } from './objects.ts'
-import {
-  exitsOf,
-  isHeld,
-  isRunning,
-  isTerminating,
-  lastExit,
-  seemsUnused,
-  wasNeverUsed,
-  whyInEvents,
-  whyWaiting,
-} from './pod-state.ts'
+import { Observer } from './observer.ts'
+import { isHeld, isTerminating, seemsUnused } from './pod-state.ts'
 import type { Pods } from './pods.ts'
 import { removeNode } from './removal.ts'
-import type { Event, Pod, Secret, StatefulSet, Stored } from './types.ts'
+import type { Secret, SeenNode, StatefulSet, Stored } from './types.ts'
 
 /** A hung process is killed after this long. Never 0: that would remove the pod's object while the process may still run. */
 const KILL_GRACE_SECONDS = 1
-/** If a pod has not started after this long and its status gives no reason, its events are requested. */
-const EVENTS_AFTER_MS = 5_000
 
 export type KubernetesRuntimeOptions = {
   objects: NodeObjects
   pods: Pods
+  /** The node's objects from a cache; undefined if there is none, or if nobody knows how old it is. */
+  view: (nodeId: string) => SeenNode | undefined
   /** Maps a version to its image, oldest first. */
   catalogue: Map<string, string>
   chainArguments: string[]
@@ -68,77 +51,21 @@ export class KubernetesRuntime implements Runtime {
   readonly #options: KubernetesRuntimeOptions
   readonly #objects: NodeObjects
   readonly #copies: Copies
-  readonly #health: HealthCheck
+  readonly #observer: Observer
 
   constructor(options: KubernetesRuntimeOptions) {
     this.#options = options
     this.#objects = options.objects
     this.#copies = new Copies(options.objects, options.storage, options.snapshotClass)
-    this.#health = new HealthCheck(options.passwordOf)
+    this.#observer = new Observer(options)
   }
 
   get versions(): string[] {
     return [...this.#options.catalogue.keys()]
   }
 
-  async observe(node: NodeSpec): Promise<Observation> {
-    try {
-      return await this.#look(node)
-    } catch (error) {
-      // The watch logs that the API server does not answer; once for all nodes is enough.
-      if (error instanceof TryAgain) return { observed: { phase: 'unknown' } }
-      throw error
-    }
-  }
-
-  async #look(node: NodeSpec): Promise<Observation> {
-    const { statefulSet, pod, claim, claimName } = await this.#objects.read(node.id)
-    const wasStarted = statefulSet !== undefined || node.history.version !== null
-    if (wasStarted && (!claim || claim.status?.phase === 'Lost'))
-      return { observed: { phase: 'data_lost', what: `The node’s volume claim ${claimName} or its volume is missing` } }
-    if (!pod || !isRunning(pod)) this.#health.forget(node.id)
-    if (!statefulSet) {
-      if (!wasStarted) return { observed: { phase: 'absent' } }
-      return { observed: { phase: 'exited', reason: 'its StatefulSet was deleted', isUntouched: false } }
-    }
-    if (statefulSet.spec.replicas === 0) return this.#whenStopped(node, statefulSet, pod)
-    const process = processOf(statefulSet)
-    const isOurs = pod?.metadata.ownerReferences?.[0]?.uid === statefulSet.metadata.uid
-    if (!pod || !isOurs) return { observed: await this.#starting(node, pod), process }
-    const restarts = { of: pod.metadata.uid, count: exitsOf(pod) }
-    const host = pod.status?.podIP
-    if (isTerminating(pod) || host === undefined || (!isRunning(pod) && restarts.count === 0))
-      return { observed: await this.#starting(node, pod), process, restarts }
-    if (!isRunning(pod)) return { observed: { phase: 'restarting', reason: lastExit(pod) ?? 'unknown' }, process, restarts }
-    return { ...(await this.#health.ask(node, { host, port: PORT })), process, restarts }
-  }
-
-  /** For a StatefulSet with 0 replicas: nothing should be running. */
-  #whenStopped(node: NodeSpec, statefulSet: Stored<StatefulSet>, pod: Stored<Pod> | undefined): Observation {
-    const { startedAtMs, exitsMs, run, version, previousVersion } = node.history
-    const process = processOf(statefulSet)
-    // The object of a pod that never ran is kept for as long as it may be needed to roll back.
-    if (pod && !(isHeld(pod) && node.desired.state === 'running')) return { observed: { phase: 'stopping' }, process }
-    const restored = statefulSet.metadata.annotations?.[RESTORED]
-    const wasRolledBack = restored !== undefined && sameVersion(version, restored)
-    const isNew = !wasRolledBack && !(process.run === run && sameVersion(version, process.version))
-    // Keep reporting an exit until the next start, so that its reason stays visible.
-    if (startedAtMs === null && exitsMs.length === 0 && !isNew && !pod) return { observed: { phase: 'absent' } }
-    const before = isNew && !sameVersion(version, process.version) ? version : previousVersion
-    const isUntouched = before !== null && (restored === before || (pod !== undefined && wasNeverUsed(pod)))
-    const reason = (pod && (lastExit(pod) ?? whyWaiting(pod))) ?? 'it was stopped'
-    return { observed: { phase: 'exited', reason, isUntouched }, ...(isNew ? { process } : {}) }
-  }
-
-  async #starting(node: NodeSpec, pod: Stored<Pod> | undefined): Promise<Observation['observed']> {
-    const reason = pod && whyWaiting(pod)
-    if (reason !== undefined) return { phase: 'starting', reason }
-    if (node.nowMs - (node.history.startedAtMs ?? node.nowMs) < EVENTS_AFTER_MS) return { phase: 'starting' }
-    const { client, place } = this.#objects
-    const about = pod ? podName(node.id) : nodeName(node.id)
-    const { items } = await client.list<Event>(PATHS.events(place.namespace), { fieldSelector: `involvedObject.name=${about}` })
-    const inEvents = whyInEvents(items)
-    return inEvents === undefined ? { phase: 'starting' } : { phase: 'starting', reason: inEvents }
+  observe(node: NodeSpec): Promise<Observation> {
+    return this.#observer.observe(node)
   }
 
   async start(node: NodeSpec, material: NodeMaterial, stillMine: () => Promise<boolean>): Promise<void> {
@@ -247,8 +174,4 @@ export class KubernetesRuntime implements Runtime {
   watch(stopped: (nodeId: string) => Promise<void>): () => void {
     return this.#options.pods.watch(stopped)
   }
-}
-
-function processOf({ metadata }: Stored<StatefulSet>): { run: number; version: string } {
-  return { run: Number(metadata.annotations?.[RUN] ?? 0), version: metadata.annotations?.[VERSION] ?? '' }
 }

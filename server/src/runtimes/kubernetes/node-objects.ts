@@ -1,17 +1,11 @@
 import { type NodeSpec, TryAgain } from '../../nodes/runtime.ts'
 import type { KubernetesClient, PatchOperation } from './client.ts'
 import { FENCE, nodeName, PATHS, type Place, podName, REPLACED_BY } from './objects.ts'
-import type { Claim, Pod, Snapshot, StatefulSet, Stored } from './types.ts'
+import type { Claim, Pod, SeenNode, Snapshot, StatefulSet, Stored } from './types.ts'
 
 const MAX_TRIES = 5
 
-export type Live = {
-  statefulSet: Stored<StatefulSet> | undefined
-  pod: Stored<Pod> | undefined
-  claim: Stored<Claim> | undefined
-  /** The claim that the node's data must be in, whether it exists or not. */
-  claimName: string
-}
+export type Live = SeenNode & { statefulSet: Stored<StatefulSet> | undefined; claim: Stored<Claim> | undefined }
 
 /** Reads and writes the objects of nodes. Reads are live, never from a cache, because writes and deletions follow from them. */
 export class NodeObjects {

@@ -11,6 +11,7 @@ export type Metadata = {
   annotations?: Record<string, string>
   finalizers?: string[]
   ownerReferences?: { uid: string; controller?: boolean }[]
+  creationTimestamp?: string
   deletionTimestamp?: string
   deletionGracePeriodSeconds?: number
 }
@@ -66,3 +67,16 @@ export type Pod = Resource & {
 }
 
 export type Event = Resource & { reason?: string; message?: string; type?: string; lastTimestamp?: string | null }
+
+/** The parts of a StatefulSet and of a claim that show the state of a node. */
+export type SeenStatefulSet = Resource & { spec: { replicas: number } }
+export type SeenClaim = Resource & { status?: { phase?: string } }
+
+/** The objects of a node, from a live read or from a cache. */
+export type SeenNode = {
+  statefulSet: Stored<SeenStatefulSet> | undefined
+  pod: Stored<Pod> | undefined
+  claim: Stored<SeenClaim> | undefined
+  /** The claim that the node's data must be in, whether it exists or not. */
+  claimName: string
+}

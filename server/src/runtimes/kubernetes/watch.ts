@@ -7,6 +7,8 @@ export type ListWatchOptions<T extends Resource> = {
   client: KubernetesClient
   path: string
   labelSelector: string
+  /** Copies the parts of an item that are needed. Applied to each page of a list, so that all whole items are never in memory at once. */
+  pick?: (item: Stored<T>) => Stored<T>
   /** Receives all existing items, at the start and after every interruption. */
   replace: (items: Stored<T>[]) => void
   changed: (item: Stored<T>) => void
@@ -35,6 +37,7 @@ export class ListWatch<T extends Resource> {
   readonly #running: Promise<void>
   #heardAtMs = Number.NEGATIVE_INFINITY
   #failures = 0
+  #isFollowing = false
 
   constructor(options: ListWatchOptions<T>) {
     this.#options = options
@@ -44,6 +47,11 @@ export class ListWatch<T extends Resource> {
   /** How long ago the API server last sent anything; Infinity before the first list. */
   get staleMs(): number {
     return performance.now() - this.#heardAtMs
+  }
+
+  /** Whether changes arrive as they happen: false before the first list, and from an interruption to the next list. */
+  get isFollowing(): boolean {
+    return this.#isFollowing
   }
 
   async close(): Promise<void> {
@@ -57,6 +65,7 @@ export class ListWatch<T extends Resource> {
       try {
         await this.#listAndFollow()
       } catch (error) {
+        this.#isFollowing = false
         if (signal.aborted) return
         this.#failures++
         this.#options.log.warn(
@@ -74,10 +83,11 @@ export class ListWatch<T extends Resource> {
   }
 
   async #listAndFollow(): Promise<void> {
-    const { client, path, labelSelector, replace } = this.#options
-    const { items, resourceVersion } = await client.list<T>(path, { labelSelector })
+    const { client, path, labelSelector, pick, replace } = this.#options
+    const { items, resourceVersion } = await client.list<T>(path, { labelSelector }, pick)
     this.#heardAtMs = performance.now()
     replace(items)
+    this.#isFollowing = true
     for (let version = resourceVersion; !this.#end.signal.aborted; ) {
       const startedAtMs = performance.now()
       version = await this.#follow(version)
@@ -89,7 +99,7 @@ export class ListWatch<T extends Resource> {
 
   /** Ends normally when the API server ends the watch; the next one continues from the returned version. */
   async #follow(resourceVersion: string): Promise<string> {
-    const { client, path, labelSelector, changed, deleted, silenceMs = SILENCE_MS } = this.#options
+    const { client, path, labelSelector, pick = whole, changed, deleted, silenceMs = SILENCE_MS } = this.#options
     const silence = new AbortController()
     const timer = setTimeout(() => silence.abort(new Error('the API server went silent')), silenceMs)
     const heard = (): void => {
@@ -103,8 +113,8 @@ export class ListWatch<T extends Resource> {
       for await (const { type, object } of client.watch<T>(path, query, signal, heard)) {
         this.#failures = 0
         version = object.metadata.resourceVersion
-        if (type === 'ADDED' || type === 'MODIFIED') changed(object)
-        else if (type === 'DELETED') deleted(object)
+        if (type === 'ADDED' || type === 'MODIFIED') changed(pick(object))
+        else if (type === 'DELETED') deleted(pick(object))
       }
     } catch (error) {
       throw silence.signal.aborted ? silence.signal.reason : error
@@ -114,3 +124,5 @@ export class ListWatch<T extends Resource> {
     return version
   }
 }
+
+const whole = <T>(item: T): T => item
