@@ -6,6 +6,7 @@ import type { Network } from './nodes/lightning-id.ts'
 import { type LookUpNode, lookUpNodeOn } from './nodes/look-up.ts'
 import { openMaterial } from './nodes/material.ts'
 import { nodeEventReceiver, type ReceiveNodeEvent } from './nodes/node-events.ts'
+import { Orphans } from './nodes/orphans.ts'
 import { startPurges } from './nodes/purges.ts'
 import { Reaper } from './nodes/reaper.ts'
 import { Reconciler } from './nodes/reconciler.ts'
@@ -46,6 +47,10 @@ export type NodeHost = {
   accessTo: AccessTo
   settlements: Settlements
   receiveNodeEvent: ReceiveNodeEvent
+  /** How long ago each watch of the Kubernetes API server last received anything, by resource. Empty on a single machine. */
+  watchStaleMs: () => Record<string, number>
+  /** How many nodes exist in the cluster but not in the database; undefined if unknown. */
+  orphanedNodes: () => number | undefined
   close: () => Promise<void>
 }
 
@@ -70,6 +75,7 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     hub: hubDoor && new Hub(hubDoor),
     lookUpNode: lookUpNodeOn(sql, host, addressOf),
     accessTo: access,
+    watchStaleMs: quarters.watchStaleMs,
   } as const
   if (!runtime) {
     const settlements = new Settlements({ sql, accessTo: access, host: undefined, noteChange, log })
@@ -79,6 +85,7 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
       wake: () => undefined,
       settlements,
       receiveNodeEvent: nodeEventReceiver(access, settlements),
+      orphanedNodes: () => undefined,
       close: async () => {
         await settlements.close()
         await quarters.close()
@@ -106,6 +113,8 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     }
     wake()
   })
+  const { nodesSeen } = quarters
+  const orphans = nodesSeen && new Orphans({ sql, nodesSeen, log })
   const purges = kubernetes ? undefined : startPurges({ sql, host, retentionDays: config.retentionDays, wake, log })
   return {
     ...common,
@@ -113,8 +122,10 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     wake,
     settlements,
     receiveNodeEvent: nodeEventReceiver(access, settlements),
+    orphanedNodes: () => orphans?.count,
     close: async () => {
       endWatch()
+      await orphans?.close()
       purges?.stop()
       await settlements.close()
       await reconciler.stop()
@@ -156,6 +167,9 @@ type Quarters = {
   /** Undefined in a process that only serves the API. */
   runtime: Runtime | undefined
   hubDoor: HubDoor | undefined
+  watchStaleMs: () => Record<string, number>
+  /** Nodes that have objects in the cluster older than this; undefined if not all are known. Only on Kubernetes. */
+  nodesSeen: ((minAgeMs: number) => string[] | undefined) | undefined
   close: () => Promise<void>
 }
 
@@ -173,7 +187,13 @@ async function openKubernetes(
   const { openKubernetesHost } = await import('./runtimes/kubernetes/kubernetes-host.ts')
   const installation = await installationOf(sql)
   const passwordOf = async (nodeId: string): Promise<string> => (await materialOf(nodeId)).restrictedPassword
-  const { runtime, addressOf, hubDoor, close } = openKubernetesHost({ config, kubernetes, installation, passwordOf, log })
+  const { runtime, addressOf, hubDoor, staleMs, nodesSeen, close } = openKubernetesHost({
+    config,
+    kubernetes,
+    installation,
+    passwordOf,
+    log,
+  })
   return {
     host: installation,
     addressOf,
@@ -181,6 +201,8 @@ async function openKubernetes(
     whyNoUpdates: kubernetes.snapshotClass === undefined ? NO_SNAPSHOTS : undefined,
     runtime: config.role === 'api' ? undefined : runtime,
     hubDoor,
+    watchStaleMs: staleMs,
+    nodesSeen,
     close,
   }
 }
@@ -188,7 +210,7 @@ async function openKubernetes(
 async function openProcesses({ config, sql }: NodeHostOptions, materialOf: MaterialOf): Promise<Quarters> {
   const { dataDir, software, nodeUids: uids } = config
   const host = hostIdOf(dataDir)
-  const common = { host, addressOf: addressIn(dataDir), whyNoUpdates: undefined }
+  const common = { host, addressOf: addressIn(dataDir), whyNoUpdates: undefined, watchStaleMs: () => ({}), nodesSeen: undefined }
   if (config.role === 'api') {
     const hubDoor = software.kind === 'sandbox' ? HubProcess.attach(dataDir) : undefined
     const close = async (): Promise<void> => undefined

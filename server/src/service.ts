@@ -168,7 +168,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   await app.listen({ host: config.host, port: config.port })
   if (config.metrics) {
     const { startMetrics } = await import('./metrics/metrics.ts')
-    opened.push(await startMetrics({ settings: config.metrics, sql, redis: redisHits, log: logger }))
+    opened.push(await startMetrics({ ...nodeHost, settings: config.metrics, sql, redis: redisHits, log: logger }))
   }
 
   if (config.store.kind === 'embedded' && config.role === 'all') await firstRun(sql, keys, links, config, output)

@@ -24,6 +24,12 @@ export function createInstruments(registry: Registry) {
     requests: histogram('http_request_duration_seconds', 'Time to respond to a request', 'method', 'route', 'status'),
     nodeCalls: histogram('node_call_duration_seconds', 'Time of a call to a node’s API', 'call', 'result'),
     steps,
+    watchStaleness: gauge(
+      'watch_staleness_seconds',
+      'How long ago the Kubernetes API server last sent an event or a bookmark',
+      'resource',
+    ),
+    orphanedNodes: gauge('orphaned_nodes', 'Nodes in the cluster that are not in the database'),
     redisUp: gauge('redis_up', 'Whether rate limits are shared through Redis: 1 or 0; missing without REDIS_URL'),
     storeUp: gauge('store_up', 'Whether PostgreSQL responds: 1 or 0'),
     connections: gauge('store_connections', 'Connections to PostgreSQL of this process', 'state'),

@@ -10,13 +10,23 @@ export type MetricsDeps = {
   settings: NonNullable<Config['metrics']>
   sql: Database
   redis: { isUp: boolean } | undefined
+  /** How long ago each watch of the Kubernetes API server last received anything, by resource; without watches, empty. */
+  watchStaleMs: () => Record<string, number>
+  orphanedNodes: () => number | undefined
   log: Logger
 }
 
 /** Serves Prometheus metrics of this process and of the store. Returns a function that ends it. */
-export async function startMetrics({ settings, sql, redis, log }: MetricsDeps): Promise<() => Promise<void>> {
+export async function startMetrics({
+  settings,
+  sql,
+  redis,
+  watchStaleMs,
+  orphanedNodes,
+  log,
+}: MetricsDeps): Promise<() => Promise<void>> {
   const registry = createRegistry()
-  const { requests, nodeCalls, steps, redisUp, ...sampled } = createInstruments(registry)
+  const { requests, nodeCalls, steps, redisUp, watchStaleness, orphanedNodes: orphans, ...sampled } = createInstruments(registry)
   const watches = [
     requestProbe.watch(({ method, route, status, seconds }) =>
       requests.observe({ method, route, status: statusClass(status) }, seconds),
@@ -29,6 +39,10 @@ export async function startMetrics({ settings, sql, redis, log }: MetricsDeps): 
     await sampler.sample()
     if (redis) redisUp.set(redis.isUp ? 1 : 0)
     else redisUp.remove()
+    for (const [resource, staleMs] of Object.entries(watchStaleMs())) watchStaleness.set({ resource }, staleMs / 1000)
+    const count = orphanedNodes()
+    if (count === undefined) orphans.remove()
+    else orphans.set(count)
     return { text: await registry.metrics(), type: registry.contentType }
   })
   return async () => {

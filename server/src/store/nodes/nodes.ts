@@ -102,6 +102,16 @@ export async function hostsOfNodes(sql: Sql): Promise<string[]> {
   return rows.map(({ host }) => host)
 }
 
+/** Those of these nodes that were never created here, or were purged so long ago that nothing of them should be left. */
+export async function unknownNodes(sql: Sql, ids: string[]): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    SELECT id FROM unnest(${ids}::text[]) AS seen (id)
+    WHERE NOT EXISTS (
+      SELECT 1 FROM nodes WHERE nodes.id = seen.id AND (purged_at IS NULL OR purged_at > now() - interval '1 hour'))
+    ORDER BY id`
+  return rows.map(({ id }) => id)
+}
+
 export async function listAllNodes(sql: Sql): Promise<NodeRow[]> {
   return sql<NodeRow[]>`SELECT ${columns(sql)} FROM nodes ORDER BY id`
 }
