@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { createContext, runInContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { Webhook } from 'standardwebhooks'
 import { beforeAll, expect, test } from 'vitest'
 import { issueL402 } from '../../protocol/src/l402.ts'
 import { issueMpp } from '../../protocol/src/mpp.ts'
@@ -183,4 +184,21 @@ test('without Node’s globals it reads credentials the same way', async () => {
   runInContext(outputFiles[0]?.text ?? '', context)
   const program = '[typeof Buffer, typeof process, ...credentials.map(sdk.paymentIdOf)]'
   expect([...runInContext(program, context)]).toEqual(['undefined', 'undefined', PAYMENT_ID, PAYMENT_ID])
+})
+
+test('without Node’s globals it verifies a webhook', async () => {
+  const entry = join(directory, 'node_modules/@boltyard/sdk/dist/esm/sdk/src/webhooks/index.js')
+  const { outputFiles } = await build({ entryPoints: [entry], bundle: true, format: 'iife', globalName: 'sdk', write: false })
+  const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+  const sentAt = new Date()
+  const headers = {
+    'webhook-id': 'evt_1',
+    'webhook-timestamp': String(Math.floor(sentAt.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign('evt_1', sentAt, '{"id":"evt_1"}'),
+  }
+  const context = createContext({ atob, btoa, crypto, TextDecoder, TextEncoder, secret, headers })
+  runInContext(outputFiles[0]?.text ?? '', context)
+  expect(runInContext('typeof Buffer + typeof process', context)).toBe('undefinedundefined')
+  expect((await runInContext(`sdk.verifyWebhook('{"id":"evt_1"}', headers, secret)`, context)).id).toBe('evt_1')
+  await expect(runInContext(`sdk.verifyWebhook('{"id":"evt_2"}', headers, secret)`, context)).rejects.toThrow(/No signature/)
 })

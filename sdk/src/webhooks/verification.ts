@@ -31,7 +31,8 @@ export async function verifyWebhook(
   secretOrSecrets: string | readonly string[],
   { toleranceSeconds = 300 }: VerifyOptions = {},
 ): Promise<AccountEvent> {
-  if (typeof body !== 'string' && !(body instanceof Uint8Array))
+  // Not `instanceof`: test runners with a context of their own pass bytes that are not instances of the context's Uint8Array.
+  if (typeof body !== 'string' && !ArrayBuffer.isView(body))
     throw new TypeError('Pass the raw body as a string or Uint8Array. Parsed JSON cannot be verified.')
   const secrets = typeof secretOrSecrets === 'string' ? [secretOrSecrets] : secretOrSecrets
   if (!secrets?.length || secrets.some((secret) => !secret)) throw new TypeError('No webhook secret was given.')

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
+import { runInNewContext } from 'node:vm'
 import * as fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
@@ -36,6 +37,8 @@ test('what the reference implementation signs is accepted and returned as an eve
   expect(await verifyWebhook(body, headersFor(body), secret)).toEqual(event)
   expect(await verifyWebhook(Buffer.from(body), headersFor(body), secret)).toEqual(event)
   expect(await verifyWebhook(new TextEncoder().encode(body), headersFor(body), secret)).toEqual(event)
+  const foreign = runInNewContext('Uint8Array.from(bytes)', { bytes: [...Buffer.from(body)] })
+  expect(await verifyWebhook(foreign, headersFor(body), secret)).toEqual(event)
 })
 
 test('what we sign, the reference implementation accepts: any id, body and secret', async () => {
