@@ -262,9 +262,9 @@ const SOURCE = fileURLToPath(new URL('../../src', import.meta.url))
 describe('security 1: no request keeps the service busy', () => {
   test('security 1: every header that is read has a probe here', () => {
     const probed = Object.keys(headerProbes())
-    // Runtimes receive no requests; they read the headers of the API server's responses.
+    // These receive no requests: runtimes read the headers of the API server's responses, the sender those of webhooks.
     const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).filter(
-      (name) => name.endsWith('.ts') && !name.startsWith('runtimes/'),
+      (name) => name.endsWith('.ts') && !name.startsWith('runtimes/') && name !== 'events/webhooks/sender.ts',
     )
     const read = files.flatMap((name) => {
       const text = readFileSync(join(SOURCE, name), 'utf8')

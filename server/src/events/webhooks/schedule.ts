@@ -24,7 +24,9 @@ export function retryDelaySeconds(
 /** Seconds or a date, as in RFC 9110; undefined if it is neither. A date is compared with the receiver's own clock if it sent that. */
 export function retryAfterSeconds(value: string | undefined, date: string | undefined, nowMs = Date.now()): number | undefined {
   if (value === undefined) return undefined
-  if (/^\d{1,9}$/.test(value)) return Number(value)
+  if (/^\d+$/.test(value)) return Number(value)
+  // Date.parse accepts much more than HTTP does, such as -1.
+  if (!value.endsWith(' GMT')) return undefined
   const [until, sent] = [Date.parse(value), Date.parse(date ?? '')]
   return Number.isNaN(until) ? undefined : Math.max(0, (until - (Number.isNaN(sent) ? nowMs : sent)) / 1000)
 }
