@@ -74,14 +74,16 @@ export async function changeWebhook(
   { url, types, nodeIds, description, enabled }: Partial<WebhookSettings & { enabled: boolean }>,
 ): Promise<WebhookView | undefined> {
   const [row] = await sql<WebhookView[]>`
-    WITH changed AS (
+    WITH before AS (
+      SELECT id, enabled AS was_enabled FROM webhooks WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL FOR UPDATE
+    ), changed AS (
       UPDATE webhooks SET url = ${url ?? sql`url`}, types = ${types === undefined ? sql`types` : types},
         node_ids = ${nodeIds === undefined ? sql`node_ids` : nodeIds},
         description = ${description === undefined ? sql`description` : description},
         enabled = ${enabled ?? sql`enabled`}, disabled_reason = ${enabled === undefined ? sql`disabled_reason` : null},
         failing_since = ${enabled || url !== undefined ? null : sql`failing_since`}
-      WHERE id = ${id} AND account_id = ${accountId} AND deleted_at IS NULL
-      RETURNING *, old.enabled AS was_enabled
+      FROM before WHERE webhooks.id = before.id
+      RETURNING webhooks.*, was_enabled
     ), log AS (
       INSERT INTO activity (account_id, actor, action, target)
       SELECT account_id, ${actor}, CASE WHEN enabled THEN 'webhook.enabled' ELSE 'webhook.disabled' END, id
