@@ -25,9 +25,8 @@ export type StreamedEvent = AccountEvent & { cursor: string }
 
 export interface Events {
   /**
-   * Yields events as they happen, in order and without gaps: after an interruption, it reconnects and continues after the last event. Only
-   * without `after`, an interruption before the first event can hide events. The first connection fails like any other call; later ones
-   * are retried for as long as it takes. Throws on an error that a retry cannot fix, such as an expired cursor (`ExpiredError`) or a key
+   * Yields events as they happen, in order and without gaps: after an interruption, it reconnects and continues after the last event. The
+   * first connection fails like any other call; later ones are retried for as long as it takes. Throws on an error that a retry cannot fix, such as an expired cursor (`ExpiredError`) or a key
    * without the scope.
    */
   (options?: EventsOptions): AsyncGenerator<StreamedEvent, void, undefined>

@@ -47,17 +47,17 @@ export class EventFeed {
 
   /**
    * Events after the cursor, and then those that happen; without a cursor, only the latter. Ends when the signal aborts. An invalid cursor
-   * rejects, before anything is yielded.
+   * rejects, before anything is yielded. `cursor` is where it starts.
    */
   async follow(
     accountId: string,
     { cursor, types, nodeId }: Omit<EventsParams, 'limit'>,
     signal: AbortSignal,
-  ): Promise<AsyncGenerator<FollowedEvent>> {
+  ): Promise<{ cursor: string; events: AsyncGenerator<FollowedEvent> }> {
     const filter = filterOf({ types, nodeId })
     const after = cursor === undefined ? (await readFeed(this.#sql, accountId, { limit: 0 })).lastSeq : seqIn(accountId, cursor)
     const first = await this.#read(accountId, after, FOLLOWED_AT_ONCE, filter)
-    return this.#follow(accountId, first, filter, signal)
+    return { cursor: cursorOf(accountId, after), events: this.#follow(accountId, first, filter, signal) }
   }
 
   async *#follow(accountId: string, first: FeedPage, filter: FeedFilter, signal: AbortSignal): AsyncGenerator<FollowedEvent> {

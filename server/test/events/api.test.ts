@@ -154,6 +154,16 @@ describe('C54: GET /v1/events/stream', () => {
     expect(after.messages).toHaveLength(1)
   })
 
+  test('C54: a client that is disconnected before the first event resumes where its stream began', async () => {
+    await endOfFeed()
+    const before = await open('?types=payment.settled')
+    const start = await eventually(() => before.starts[0], 'the first cursor')
+    before.close()
+    const missed = await purchase()
+    const after = await open('?types=payment.settled', start)
+    expect((await after.first('payment.settled')).event.data.paymentId).toBe(missed.id)
+  })
+
   test('C54: a bad cursor is an error, not a stream', async () => {
     expect(await reader.refusal('GET', '/events/stream?cursor=abc')).toEqual([400, 'bad_request'])
     expect(await reader.refusal('GET', '/events/stream', { headers: { 'last-event-id': 'abc' } })).toEqual([400, 'bad_request'])

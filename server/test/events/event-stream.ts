@@ -10,6 +10,8 @@ export type EventStream = {
   headers: Headers
   messages: Message[]
   comments: string[]
+  /** The cursor that the stream begins with, once it has arrived. */
+  starts: string[]
   /** Resolves when the server has ended the stream. */
   ended: Promise<void>
   /** Waits for the first message of this type, and returns it. */
@@ -26,6 +28,7 @@ export async function openEventStream(server: Server, key: string, query = '', l
   })
   const messages: Message[] = []
   const comments: string[] = []
+  const starts: string[] = []
   const read = async (): Promise<void> => {
     let text = ''
     for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
@@ -35,6 +38,7 @@ export async function openEventStream(server: Server, key: string, query = '', l
       for (const block of blocks) {
         const [, id = '', type = '', data = ''] = /^id: (.*)\nevent: (.*)\ndata: (.*)$/.exec(block) ?? []
         if (block.startsWith(':') || block.startsWith('retry:')) comments.push(block)
+        else if (/^id: \S+$/.test(block)) starts.push(block.slice('id: '.length))
         else messages.push({ id, type, event: JSON.parse(data) })
       }
     }
@@ -44,6 +48,7 @@ export async function openEventStream(server: Server, key: string, query = '', l
     headers: response.headers,
     messages,
     comments,
+    starts,
     ended: read().catch(() => undefined),
     first: (type) =>
       eventually(() => {

@@ -28,6 +28,8 @@ export function eventRoutes({ keys, limits, events }: RouteDeps) {
         const params = { ...request.query, ...(cursor === undefined ? {} : { cursor }) }
         const followed = await events.follow(caller.accountId, params, left.signal)
         const stream = streams.open(caller.accountId)
+        // A client that is disconnected before the first event resumes here, and not at the time of its next connection.
+        stream.write(`id: ${followed.cursor}\n\n`)
         // The stream ends when its key no longer works.
         const checking = setInterval(() => {
           keys.authenticate(presentedKey).then(
@@ -40,7 +42,7 @@ export function eventRoutes({ keys, limits, events }: RouteDeps) {
           clearInterval(checking)
           left.abort()
         })
-        pump(followed, stream, left.signal).catch((error: unknown) => {
+        pump(followed.events, stream, left.signal).catch((error: unknown) => {
           if (!left.signal.aborted && !(error instanceof Problem))
             request.log.warn({ err: error }, 'a stream of events ended early')
           // The client reconnects and gets the reason as the response.
