@@ -10,7 +10,7 @@ import { Yard } from '../support/crash.ts'
 import { credentialOf, invoiceIn, untilKnown } from '../support/gateway.ts'
 import { hasNoPlane, imagesOf, kubeconfigFor, openCluster, replicaEnv } from '../support/kubernetes.ts'
 import { leasesLost, pauseInStep } from '../support/nodes.ts'
-import { type Answer, freePort, type Key, type Request } from '../support/server.ts'
+import { type Answer, freePort, type Key, type Request, send } from '../support/server.ts'
 
 const isWanted = !hasNoPlane() && (hasRedis() || process.env.CI === 'true')
 if (!isWanted) process.stderr.write('\n### SKIPPED: story.test.ts: it needs a control plane and redis-server on the PATH ###\n\n')
@@ -176,6 +176,13 @@ describe.skipIf(!isWanted)('the whole story on two replicas', () => {
     proxy.isDown = false
     await want(200, stopped)
     await remove(id)
+  })
+
+  test('metrics: how long ago each watch received anything', async () => {
+    const { text } = await send(metricsPort, 'GET', '/metrics')
+    const found = [...text.matchAll(/^boltyard_watch_staleness_seconds\{resource="(\w+)"\} (\S+)$/gm)]
+    expect(found.map(([, resource]) => resource).sort()).toEqual(['persistentvolumeclaims', 'pods', 'statefulsets'])
+    for (const [, , seconds] of found) expect(Number(seconds)).toBeLessThan(1_000)
   })
 
   test('a replica that is paused beyond its lease changes nothing when it resumes', async () => {
