@@ -154,8 +154,8 @@ export class Server {
     env = {},
     dataDir,
     store = dataDir === undefined && env.DATABASE_URL === undefined ? 'shared' : 'none',
-    // Replicas on Kubernetes are killed, and one of them may be the reaper.
-    command = env.NODE_RUNTIME === 'kubernetes' ? PROCESS : undefined,
+    // Replicas on Kubernetes are killed, and one of them may be the reaper. Tests with an embedded PostgreSQL kill it under the service.
+    command = env.NODE_RUNTIME === 'kubernetes' || store === 'embedded' ? PROCESS : undefined,
   }: ServerSetup = {}) {
     this.dataDir = dataDir ?? join(temporaryDirectory(), 'data')
     this.env = env
