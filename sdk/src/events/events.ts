@@ -26,8 +26,8 @@ export type StreamedEvent = AccountEvent & { cursor: string }
 export interface Events {
   /**
    * Yields events as they happen, in order and without gaps: after an interruption, it reconnects and continues after the last event. The
-   * first connection fails like any other call; later ones are retried for as long as it takes. Throws on an error that a retry cannot fix, such as an expired cursor (`ExpiredError`) or a key
-   * without the scope.
+   * first connection fails like any other call; later ones are retried for as long as it takes. Throws on an error that a retry cannot fix,
+   * such as an expired cursor (`ExpiredError`) or a key without the scope.
    */
   (options?: EventsOptions): AsyncGenerator<StreamedEvent, void, undefined>
   /** Returns one page, oldest first. Its `nextCursor` is the position after the page, even if there are no more events yet. */

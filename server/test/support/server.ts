@@ -314,10 +314,9 @@ export class Server {
     const software = join(programs, readdirSync(programs).find((name) => name.startsWith('postgres-')) ?? '')
     const elsewhere = join(programs, 'elsewhere')
     renameSync(software, elsewhere)
-    const pids = processesIn(directory).filter((pid) => readlinkSync(`/proc/${pid}/cwd`) === join(directory, 'data'))
-    for (const pid of pids) {
+    for (const pid of processesIn(directory)) {
       try {
-        process.kill(pid, 'SIGKILL')
+        if (readlinkSync(`/proc/${pid}/cwd`) === join(directory, 'data')) process.kill(pid, 'SIGKILL')
       } catch {
         // it has already exited, as all of them do once the first is gone
       }
