@@ -287,7 +287,7 @@ export const redeliverEvent = operation({
   path: '/v1/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver',
   operationId: 'redeliverEvent',
   summary: 'Send an event again',
-  description: 'Makes an attempt as soon as possible. If it fails, the schedule starts anew.',
+  description: 'Makes an attempt as soon as possible. If it fails, the schedule starts again.',
   params: Type.Object({ webhookId: id, deliveryId: text('Id of the delivery, `dlv_…`.') }),
   body: NoParams,
   status: 202,

@@ -7,7 +7,7 @@ import { storeOf } from '../support/gateway.ts'
 import { Owner } from '../support/nodes.ts'
 import { eventually, type Server } from '../support/server.ts'
 
-/** Somebody's HTTP server that webhooks lead to. */
+/** The HTTP server of a webhook's owner. */
 
 export type Received = { headers: IncomingHttpHeaders; body: string; path: string }
 export type SentEvent = { id: string; type: string; accountId: string; createdAt: number; data: Record<string, unknown> }

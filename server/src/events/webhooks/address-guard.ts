@@ -18,7 +18,7 @@ export type GuardOptions = {
   resolve: (host: string) => Promise<string[]>
 }
 
-/** Whoever adds a webhook chooses where the service connects to, so the service must not lend them its place in the network. */
+/** The owner of a webhook chooses where the service connects to, so the service must not give them its place in the network. */
 export class AddressGuard {
   readonly #options: GuardOptions
 
@@ -98,7 +98,7 @@ const NOT_GLOBAL_IPV4 = listOf(
 const ASSIGNED_IPV6 = listOf('2000::/3')
 const NOT_GLOBAL_IPV6 = listOf('2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20')
 
-/** Link-local addresses, where clouds serve credentials to whoever asks, and multicast. */
+/** Link-local addresses, where clouds serve credentials to anyone who asks, and multicast. */
 const NEVER_IPV4 = listOf('169.254.0.0/16', '224.0.0.0/3')
 /** Also those that contain an IPv4 address, which could be one of the above. */
 const NEVER_IPV6 = listOf('fe80::/10', 'ff00::/8', '64:ff9b::/96', '64:ff9b:1::/48', '2002::/16', '::ffff:0:0/96')

@@ -34,7 +34,7 @@ const KILL_GRACE_SECONDS = 1
 export type KubernetesRuntimeOptions = {
   objects: NodeObjects
   pods: Pods
-  /** The node's objects from a cache; undefined if there is none, or if nobody knows how old it is. */
+  /** The node's objects from a cache; undefined if there is none, or if its age is unknown. */
   view: (nodeId: string) => SeenNode | undefined
   /** Maps a version to its image, oldest first. */
   catalogue: Map<string, string>

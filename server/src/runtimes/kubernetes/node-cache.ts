@@ -1,5 +1,5 @@
 import { type CacheOptions, ObjectCache } from './object-cache.ts'
-import { nodeIdOf, nodeName, PATHS, podName, REPLACED_BY } from './objects.ts'
+import { MAX_REPLACED, nodeIdOf, nodeName, PATHS, podName, REPLACED_BY } from './objects.ts'
 import { pickClaim, pickStatefulSet } from './picks.ts'
 import type { Pods } from './pods.ts'
 import type { SeenClaim, SeenNode, SeenStatefulSet } from './types.ts'
@@ -20,17 +20,19 @@ export class NodeCache {
     this.#claims = new ObjectCache({ ...options, path: PATHS.claims(namespace), pick: pickClaim })
   }
 
-  /** Undefined while one of the watches is interrupted: then nobody knows how old the objects are. */
+  /** Undefined while one of the watches is interrupted: then the age of the objects is unknown. */
   view(nodeId: string): SeenNode | undefined {
     if (!this.#isFollowing) return undefined
     const statefulSet = this.#statefulSets.get(nodeName(nodeId))
     const pod = this.#pods.cache.get(podName(nodeId))
-    for (let claimName = nodeName(nodeId); ; ) {
+    let claimName = nodeName(nodeId)
+    for (let replaced = 0; replaced < MAX_REPLACED; replaced++) {
       const claim = this.#claims.get(claimName)
       const next = claim?.metadata.annotations?.[REPLACED_BY]
       if (next === undefined) return { statefulSet, pod, claim, claimName }
       claimName = next
     }
+    return undefined
   }
 
   /** Nodes that have a StatefulSet or a claim older than this; undefined while a watch is interrupted. */

@@ -1,6 +1,6 @@
 import { type NodeSpec, TryAgain } from '../../nodes/runtime.ts'
 import type { KubernetesClient, PatchOperation } from './client.ts'
-import { FENCE, nodeName, PATHS, type Place, podName, REPLACED_BY } from './objects.ts'
+import { FENCE, MAX_REPLACED, nodeName, PATHS, type Place, podName, REPLACED_BY } from './objects.ts'
 import type { Claim, Pod, SeenNode, Snapshot, StatefulSet, Stored } from './types.ts'
 
 const MAX_TRIES = 5
@@ -57,12 +57,13 @@ export class NodeObjects {
   /** A restored claim takes the place of the original one, which points to it. */
   async #claim(nodeId: string): Promise<Pick<Live, 'claim' | 'claimName'>> {
     let name = nodeName(nodeId)
-    for (;;) {
+    for (let replaced = 0; replaced < MAX_REPLACED; replaced++) {
       const claim = await this.client.get<Claim>(this.claimPath(name))
       const next = claim?.metadata.annotations?.[REPLACED_BY]
       if (next === undefined) return { claim, claimName: name }
       name = next
     }
+    throw new TryAgain(`the volume claims of ${nodeId} replace one another in a circle`)
   }
 
   /**

@@ -16,6 +16,8 @@ export const FENCE = 'boltyard.dev/fence'
 export const RESTORED = 'boltyard.dev/restored'
 /** On a claim: the claim that has taken its place. */
 export const REPLACED_BY = 'boltyard.dev/replaced-by'
+/** More often than any node is rolled back. Annotations that were changed by hand can form a circle. */
+export const MAX_REPLACED = 100
 
 const DATA = '/phoenix/.phoenix'
 const SECRETS = '/run/phoenix'
