@@ -5,6 +5,7 @@ import * as dashboardEvents from './dashboard/events.ts'
 import * as dashboardNodes from './dashboard/nodes.ts'
 import * as dashboardPayments from './dashboard/payments.ts'
 import * as dashboardWallets from './dashboard/wallets.ts'
+import * as dashboardWebhooks from './dashboard/webhooks.ts'
 import * as events from './events.ts'
 import * as gateway from './gateway.ts'
 import * as health from './health.ts'
@@ -44,6 +45,7 @@ export const dashboardOperations: Operation[] = [
   dashboardAccount,
   dashboardCredit,
   dashboardEvents,
+  dashboardWebhooks,
 ].flatMap(operationsOf)
 
 export const operations: Operation[] = [...publicOperations, ...dashboardOperations]

@@ -34,10 +34,13 @@ const NODE = 'node_00000000000000000000'
 const PAYMENT = 'pay_00000000000000000000'
 const KEY = 'key_00000000000000000000'
 const HASH = 'ab'.repeat(32)
+const WEBHOOK = 'hook_00000000000000000000'
 /** Path parameters that identify a resource, and the values to put in their place. */
-const named = (node: string, payment: string, key: string, hash: string) =>
+const named = (node: string, payment: string, key: string, hash: string, webhook: string) =>
   ({
     ':nodeId': node,
+    ':webhookId': webhook,
+    ':deliveryId': 'dlv_1',
     ':paymentHash': hash,
     'sandbox/nodes/:id': `sandbox/nodes/${node}`,
     'payments/:id': `payments/${payment}`,
@@ -60,6 +63,9 @@ const BODIES: Record<string, unknown> = {
   'POST /sandbox/nodes/:id/fund': { amountSat: 1 },
   'POST /sandbox/pay': { invoice: 'x' },
   'POST /credit/top-ups': { amountSat: 1 },
+  'POST /webhooks': { url: 'https://shop.example/hook' },
+  'PATCH /webhooks/:webhookId': { enabled: true },
+  'POST /webhooks/:webhookId/replay': { from: 0, to: 1 },
 }
 
 test('the tests below use the routes that the service registers', () => {
@@ -77,7 +83,7 @@ test('without a session, every route is 401 in the usual shape before anything e
   const wrong: unknown[] = []
   for (const { method, url } of routes) {
     for (const cookie of ['', 'boltyard.session_token=forged.forged', ann.cookie.replace(/.(?=;|$)/, '~')]) {
-      const path = filled(url, named(NODE, PAYMENT, KEY, HASH))
+      const path = filled(url, named(NODE, PAYMENT, KEY, HASH, WEBHOOK))
       const answer = await ann.send(method, path, { headers: { cookie } })
       const code = method === 'HEAD' ? 'unauthorized' : answer.json().error?.code
       const good =
@@ -104,7 +110,7 @@ test('a page of another origin can change nothing, although its visitor is signe
     { origin: '' },
   ]
   for (const { method, url } of routes.filter((route) => !['GET', 'HEAD'].includes(route.method))) {
-    const path = filled(url, named(NODE, PAYMENT, KEY, HASH))
+    const path = filled(url, named(NODE, PAYMENT, KEY, HASH, WEBHOOK))
     for (const headers of foreign) {
       const { status } = await ann.send(method, path, { headers: { ...headers, 'idempotency-key': newRepeatKey() }, json: {} })
       if (status !== 401) wrong.push([method, path, headers, status])
@@ -122,12 +128,14 @@ describe('an account with data of every kind', () => {
   let key: { id: string; key: string }
   let invoice: { paymentHash: string; invoice: string }
   let topUp: { paymentHash: string }
+  let webhook: { id: string; secret: string }
 
   beforeAll(async () => {
     node = await ann.createReady({ accessMode: 'full' })
     payment = await ann.want(201, 'POST', '/payments', { json: { nodeId: node.node.id, amountSat: 21, description: 'tea' } })
     key = await ann.want(201, 'POST', '/keys', { json: { name: 'mine', scopes: [] } })
     invoice = await ann.want(201, 'POST', `/nodes/${node.node.id}/invoices`, { json: { description: 'x' } })
+    webhook = await ann.want(201, 'POST', '/webhooks', { json: { url: 'https://shop.example/hook', types: ['credit.low'] } })
     // The treasury is created when the service starts.
     topUp = await eventually(() => ann.want(201, 'POST', '/credit/top-ups', { json: { amountSat: 50 } }), 'the treasury')
   })
@@ -140,9 +148,9 @@ describe('an account with data of every kind', () => {
       const json = BODIES[`${method} ${url.replace('/dashboard/api', '')}`]
       const options = method === 'GET' ? {} : { json: json ?? {} }
       const hash = url.includes('top-ups') ? topUp.paymentHash : invoice.paymentHash
-      const theirs = await bob.refusal(method, filled(url, named(node.node.id, payment.id, key.id, hash)), options)
-      const nobodys = await bob.refusal(method, filled(url, named(NODE, PAYMENT, KEY, HASH)), options)
-      const junk = await bob.refusal(method, filled(url, named('%00', '%00', '%00', '%00')), options)
+      const theirs = await bob.refusal(method, filled(url, named(node.node.id, payment.id, key.id, hash, webhook.id)), options)
+      const nobodys = await bob.refusal(method, filled(url, named(NODE, PAYMENT, KEY, HASH, WEBHOOK)), options)
+      const junk = await bob.refusal(method, filled(url, named('%00', '%00', '%00', '%00', '%00')), options)
       if (theirs[0] !== 404 || String(theirs) !== String(nobodys) || String(junk) !== String(nobodys))
         wrong.push([method, url, theirs, nobodys, junk])
     }
@@ -185,6 +193,9 @@ describe('an account with data of every kind', () => {
     expect(await ann.want(200, 'GET', `/nodes/${id}/invoices/${invoice.paymentHash}`)).toEqual({ isPaid: false, receivedSat: 0 })
     const { keys } = await ann.want(200, 'GET', '/keys')
     expect(keys).toHaveLength(1)
+    const { webhooks } = await ann.want(200, 'GET', '/webhooks')
+    expect(await ann.want(200, 'GET', `/webhooks/${webhook.id}`)).toEqual(webhooks[0])
+    expect(JSON.stringify(webhooks)).not.toContain(webhook.secret)
     const list = await ann.want(200, 'GET', '/payments')
     expect(list.payments).toHaveLength(1)
     const { challenge, ...shown } = await ann.want(200, 'GET', `/payments/${payment.id}`)
@@ -203,7 +214,7 @@ describe('an account with data of every kind', () => {
   test('C5: unknown fields of a body or a query are refused by name', async () => {
     const wrong: unknown[] = []
     for (const { method, url } of routes.filter((route) => route.method !== 'HEAD')) {
-      const path = filled(url, named(node.node.id, payment.id, key.id, HASH))
+      const path = filled(url, named(node.node.id, payment.id, key.id, HASH, webhook.id))
       const good = BODIES[`${method} ${url.replace('/dashboard/api', '')}`] as object | undefined
       const query = await ann.send(method, `${path}?nonsense=1`, method === 'GET' ? {} : { json: good ?? {} })
       if (query.status !== 400 || !query.text.includes('nonsense')) wrong.push([method, path, query.status, query.text])
