@@ -110,7 +110,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   const notifier = new ChangeNotifier({ sql, log: logger })
   opened.push(() => notifier.close())
   const noteChange = notifier.note
-  const changes = new AccountChanges({ sql, log: logger })
+  const changes = new AccountChanges({ sql })
   opened.push(() => changes.close())
   const sequencer = new Sequencer({ sql, log: logger })
   opened.push(() => sequencer.close())

@@ -29,14 +29,3 @@ export function listenForChanges(
   }
   return database.listen(CHANNEL, { onNotify, onStart })
 }
-
-/** A value that changes whenever a payment is created, settled or paid. Reads one entry of each index. */
-export async function paymentCursorOf(sql: Sql, accountId: string): Promise<string> {
-  const [row] = await sql<{ cursor: string }[]>`
-    SELECT concat_ws(' ',
-      (SELECT id FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT 1),
-      (SELECT settled_at FROM gateway_payments
-       WHERE account_id = ${accountId} AND settled_at IS NOT NULL ORDER BY settled_at DESC LIMIT 1),
-      (SELECT log_id FROM paid_payments WHERE account_id = ${accountId} AND log_id > 0 ORDER BY log_id DESC LIMIT 1)) AS cursor`
-  return row?.cursor ?? ''
-}

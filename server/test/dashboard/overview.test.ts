@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../src/platform/ids.ts'
 import { listActivity } from '../../src/store/activity.ts'
-import { paymentCursorOf } from '../../src/store/changes.ts'
 import type { Database, Sql } from '../../src/store/db.ts'
 import { FIRST_RUN_KEY, listKeys } from '../../src/store/keys.ts'
 import { listNodes } from '../../src/store/nodes/nodes.ts'
@@ -197,7 +196,6 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     ['the overview', (store) => overviewOf(store, ann.accountId)],
     ['what was received lately', (store) => receivedLately(store, ann.accountId)],
     ['the funnel', (store) => funnelOf(store, ann.accountId)],
-    ['whether there were payments', (store) => paymentCursorOf(store, ann.accountId)],
     ['the newest payments', (store) => listPayments(store, ann.accountId, { limit: 21 })],
     ['the newest of a node', (store) => listPayments(store, ann.accountId, { limit: 21, nodeId: nodes[0] ?? '' })],
     [

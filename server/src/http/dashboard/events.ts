@@ -12,7 +12,7 @@ export function dashboardEventRoutes({ changes, signIn }: RouteDeps) {
     const streams = new EventStreams(changes)
     app.addHook('preClose', async () => streams.close())
     const handler = async ({ person }: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
-      const stream = await streams.open(person.accountId, () => signIn.isSessionOpen(person))
+      const stream = streams.open(person.accountId, () => signIn.isSessionOpen(person))
       return reply.headers(STREAM_HEADERS).send(stream)
     }
     addRoute(app, streamChanges, handler, { exposeHeadRoute: false })
@@ -33,27 +33,20 @@ export class EventStreams {
     this.#open = new OpenStreams(times.heartbeatMs)
   }
 
-  async open(accountId: string, isSignedIn: () => Promise<boolean>): Promise<PassThrough> {
-    let stream: PassThrough | undefined
+  open(accountId: string, isSignedIn: () => Promise<boolean>): PassThrough {
+    const stream = this.#open.open(accountId)
     const check = (): void => {
       isSignedIn().then(
-        (isOpen) => isOpen || stream?.end(),
+        (isOpen) => isOpen || stream.end(),
         // While the store is down, it is unknown whether the session is open, and the page must not ask the user to sign in again.
         () => undefined,
       )
     }
-    // Start watching before the page gets a response, so that it misses no change after that.
-    const leave = await this.#changes.watch(accountId, (changed) => {
-      if (stream) writeOrDrop(stream, `event: changed\ndata: ${JSON.stringify(changed)}\n\n`)
+    const leave = this.#changes.watch(accountId, (changed) => {
+      writeOrDrop(stream, `event: changed\ndata: ${JSON.stringify(changed)}\n\n`)
       // Signing out, here or elsewhere, creates an activity entry, so the session may have ended.
       if (changed.activity) check()
     })
-    try {
-      stream = this.#open.open(accountId)
-    } catch (error) {
-      leave()
-      throw error
-    }
     const checking = setInterval(check, this.#times.sessionCheckMs)
     stream.once('close', () => {
       clearInterval(checking)
