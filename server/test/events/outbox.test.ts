@@ -181,7 +181,7 @@ describe('C53: cursors', () => {
     const start = (await pageAfter(undefined)).nextCursor
     for (const name of ['old', 'older', 'kept']) await keyCreated(sql, name)
     await sequenceAll()
-    await sql`UPDATE events SET at = now() - interval '31 days' WHERE account_id = ${accountId} AND data ->> 'name' LIKE 'old%'`
+    await sql`UPDATE event_log SET at = now() - interval '31 days' WHERE account_id = ${accountId} AND data ->> 'name' LIKE 'old%'`
     expect(await eventually(() => removeOldEvents(sql, 30, 10), 'the old ones to be removed')).toBe(2)
     expect(await names()).toEqual(['kept'])
     const expired = await pageAfter(start).catch((error: unknown) => error)

@@ -140,7 +140,7 @@ describe('what is kept', () => {
   test('C60: a delivery is removed with its event, and what is left of a deleted webhook an hour later', async () => {
     const webhook = await newWebhook()
     await happen(5)
-    await sql`UPDATE events SET at = now() - interval '31 days' WHERE account_id = ${ACCOUNT} AND seq = (SELECT max(seq) FROM events)`
+    await sql`UPDATE event_log SET at = now() - interval '31 days' WHERE account_id = ${ACCOUNT} AND seq = (SELECT max(seq) FROM events)`
     await removeOldEvents(sql, 30, 1000)
     expect(await statusesOf(webhook.id)).toEqual([{ status: 'pending', count: 4 }])
     await webhooksWith(master).delete(CALL, webhook.id)

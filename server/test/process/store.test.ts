@@ -158,6 +158,21 @@ function promises(start: () => Promise<Store>): void {
     ])
   })
 
+  test('C53: events that were written before schema 18 stay as they are, byte for byte', async () => {
+    const sql = connect(await freshDatabase())
+    const all = readMigrations()
+    await migrate(sql, all.slice(0, 17))
+    await sql`
+      INSERT INTO events (account_id, seq, id, type, node_id, at, data)
+      VALUES ('acct_1', 1, 'evt_1', 'payment.paid', 'node_1', to_timestamp(1), '{"paymentId" : "pay_1", "amountSat" : 21}'),
+             ('acct_1', 2, 'evt_2', 'node.ready', 'node_1', to_timestamp(2), '{"nodeId":"node_1"}'),
+             ('acct_1', 3, 'evt_3', 'key.created', NULL, to_timestamp(3), '{"keyId":"key_1"}')`
+    const read = (): Promise<unknown[]> => sql`SELECT seq, id, type, node_id, at, data::text FROM events ORDER BY seq`
+    const before = await read()
+    await migrate(sql, all)
+    expect(await read()).toEqual(before)
+  })
+
   const one: Migration = { version: 1, name: '001-one.sql', sql: 'CREATE TABLE one (a int)' }
   const three: Migration = { version: 3, name: '003-three.sql', sql: 'CREATE TABLE three (a int)' }
   const second = (sql: string): Migration => ({ version: 2, name: '002-two.sql', sql })

@@ -23,6 +23,8 @@ export type FeedPage = {
 
 /** Events that a page looks through at most, so that a filter that matches few of them does not read the whole feed. */
 const MOST_SCANNED = 20_000
+/** Fewer if it asks for a node, because the node of a payment has to be looked up. */
+const MOST_SCANNED_FOR_NODE = 2_000
 
 /** Events after this number, oldest first; without a number, from the oldest that is kept. */
 export async function readFeed(
@@ -30,6 +32,7 @@ export async function readFeed(
   accountId: string,
   { after, limit, types, nodeId }: FeedFilter & { after?: number | undefined; limit: number },
 ): Promise<FeedPage> {
+  const mostScanned = nodeId === undefined ? MOST_SCANNED : MOST_SCANNED_FOR_NODE
   type Row = { lastSeq: number; removedSeq: number; after: number } & (EventRow | { seq: null })
   const rows = await sql<Row[]>`
     SELECT c.last_seq AS "lastSeq", c.removed_seq AS "removedSeq", c.after, e.seq, e.id, e.type, unix_seconds(e.at) AS "createdAt", e.data
@@ -37,7 +40,7 @@ export async function readFeed(
           WHERE account_id = ${accountId}) c
     LEFT JOIN LATERAL (
       SELECT seq, id, type, at, data FROM events
-      WHERE account_id = ${accountId} AND seq > c.after AND seq <= c.after + ${MOST_SCANNED}
+      WHERE account_id = ${accountId} AND seq > c.after AND seq <= c.after + ${mostScanned}
         ${types === undefined ? sql`` : sql`AND type = ANY (${types as string[]})`} ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
       ORDER BY seq LIMIT ${limit}) e ON true
     ORDER BY e.seq`
@@ -45,7 +48,7 @@ export async function readFeed(
   if (!first) return { events: [], lastSeq: 0, removedSeq: 0, readUpTo: 0 }
   const events = rows.filter((row): row is Row & EventRow => row.seq !== null)
   const lastEvent = events.at(-1)
-  const readUpTo = lastEvent && events.length === limit ? lastEvent.seq : Math.min(first.lastSeq, first.after + MOST_SCANNED)
+  const readUpTo = lastEvent && events.length === limit ? lastEvent.seq : Math.min(first.lastSeq, first.after + mostScanned)
   return { events, lastSeq: first.lastSeq, removedSeq: first.removedSeq, readUpTo }
 }
 
@@ -61,10 +64,10 @@ export function listenForEvents(
 export async function removeOldEvents(sql: Sql, keptDays: number, limit: number): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     WITH old AS (
-      SELECT account_id, seq FROM events WHERE at < now() - ${keptDays} * interval '1 day' AND (SELECT pg_try_advisory_xact_lock(${SEQUENCER_LOCK}))
+      SELECT account_id, seq FROM event_log WHERE at < now() - ${keptDays} * interval '1 day' AND (SELECT pg_try_advisory_xact_lock(${SEQUENCER_LOCK}))
       LIMIT ${limit}
     ), removed AS (
-      DELETE FROM events e USING old WHERE e.account_id = old.account_id AND e.seq = old.seq RETURNING e.account_id, e.seq
+      DELETE FROM event_log e USING old WHERE e.account_id = old.account_id AND e.seq = old.seq RETURNING e.account_id, e.seq
     ), undeliverable AS (
       DELETE FROM webhook_deliveries d USING removed r, webhooks w WHERE w.account_id = r.account_id AND d.webhook_id = w.id AND d.seq = r.seq
     ), counted AS (

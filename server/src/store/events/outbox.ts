@@ -15,8 +15,6 @@ export type Sequenced = { count: number; hasMore: boolean }
  * after a crash. While another process numbers events, it moves none.
  *
  * Each event also gets its deliveries, one for every webhook that wants it.
- *
- * Payments are looked up by their key, one by one: a join could be planned as a scan of all payments.
  */
 export async function sequenceEvents(sql: Sql, limit: number): Promise<Sequenced> {
   const [row] = await sql<Sequenced[]>`
@@ -33,18 +31,16 @@ export async function sequenceEvents(sql: Sql, limit: number): Promise<Sequenced
     ), numbered AS (
       SELECT taken.*, row_number() OVER (PARTITION BY account_id ORDER BY xid DESC, id DESC) - 1 AS followers FROM taken
     ), added AS (
-      INSERT INTO events (account_id, seq, id, type, node_id, at, data)
+      INSERT INTO event_log (account_id, seq, id, type, node_id, payment_id, at, data)
       SELECT n.account_id, c.last_seq - n.followers, 'evt_' || translate(gen_random_uuid()::text, '-', ''), n.type,
-             CASE WHEN n.type LIKE 'node.%' THEN n.subject ELSE payment.node_id END, n.at,
-             CASE WHEN n.data IS NULL THEN coalesce(payment.facts, '{}') ELSE (coalesce(payment.facts::jsonb, '{}') || n.data)::json END
-      FROM numbered n JOIN counted c ON c.account_id = n.account_id LEFT JOIN LATERAL (
-        SELECT node_id, json_build_object('paymentId', id, 'nodeId', node_id, 'protocol', protocol, 'amountSat', amount_sat,
-          'description', description, 'resource', resource) AS facts
-        FROM gateway_payments WHERE id = n.subject LIMIT 1) payment ON n.type LIKE 'payment.%'
-      RETURNING account_id, seq, type, node_id
+             CASE WHEN n.type LIKE 'node.%' THEN n.subject END, CASE WHEN n.type LIKE 'payment.%' THEN n.subject END, n.at, n.data
+      FROM numbered n JOIN counted c ON c.account_id = n.account_id
+      RETURNING account_id, seq, type, node_id, payment_id
     ), addressed AS (
       INSERT INTO webhook_deliveries (webhook_id, seq)
-      SELECT w.id, e.seq FROM added e JOIN webhooks w ON w.account_id = e.account_id AND w.enabled AND ${isWanted(sql)}
+      SELECT w.id, e.seq FROM (
+        SELECT account_id, seq, type, coalesce(node_id, (SELECT node_id FROM gateway_payments p WHERE p.id = payment_id)) AS node_id FROM added
+      ) e JOIN webhooks w ON w.account_id = e.account_id AND w.enabled AND ${isWanted(sql)}
       RETURNING webhook_id
     ), wake AS MATERIALIZED (SELECT count(pg_notify(${DELIVERIES_DUE}, '')) FROM (SELECT FROM addressed LIMIT 1) a
     ), told AS MATERIALIZED (SELECT count(pg_notify(${EVENTS_ADDED}, account_id)) FROM counted)
