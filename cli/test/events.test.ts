@@ -1,11 +1,10 @@
 import { statSync } from 'node:fs'
-import { Webhook } from 'standardwebhooks'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { EventsApi, refusalOf } from '../../sdk/test/events/events-api.ts'
 import { NOWHERE } from '../../server/test/support/payments.ts'
 import { eventually } from '../../testing/eventually.ts'
+import { answers, hangs, inTurn, ok, openReceiver, verified } from '../../testing/receiver.ts'
 import { Customer, inHome, onTerminal, run, type Setting } from './harness.ts'
-import { Receiver } from './receiver.ts'
 
 /** `boltyard events` and `boltyard listen` against a small service that loses connections on demand. */
 
@@ -106,61 +105,60 @@ describe('listen', () => {
   })
 
   test('each event is posted once with the headers of a webhook, and its result printed', async () => {
-    const receiver = await new Receiver().open()
-    const webhook = new Webhook(await secret())
+    const receiver = await openReceiver()
+    const key = await secret()
     const { lines, interrupt } = running(['listen', '--forward-to', receiver.url, '--types', 'payment.*'])
     await api.connected()
     api.publish('payment.settled', PAYMENT)
     api.publish('payment.paid', { ...PAYMENT, description: 'Zürich ☕' })
     await eventually(() => lines().length === 2, 'two results')
     expect(api.asked).toEqual([{ types: 'payment.*' }])
-    for (const [at, { method, path, headers, body }] of receiver.deliveries.entries()) {
+    for (const [at, request] of receiver.received.entries()) {
+      const { method, path, headers } = request
       expect([method, path, headers['content-type']]).toEqual(['POST', '/hook', 'application/json'])
-      expect(webhook.verify(body, headers as Record<string, string>)).toEqual(api.events[at])
+      expect(verified(key, request)).toEqual(api.events[at])
       expect(headers['webhook-id']).toBe(api.events[at]?.id)
     }
     expect(lines()).toEqual(
       api.events.map(({ id, type }, at) => ({
         eventId: id,
         type,
-        status: 204,
+        status: 200,
         durationMs: expect.any(Number),
         cursor: `c${at + 1}`,
       })),
     )
     expect(await interrupt()).toBe(0)
-    expect(receiver.deliveries).toHaveLength(2)
+    expect(receiver.received).toHaveLength(2)
   })
 
   test('errors, redirects and refused connections are reported, and the next event is delivered', async () => {
-    const receiver = await new Receiver().open()
-    receiver.answers = [500, 302]
+    const receiver = await openReceiver(inTurn(answers(500), answers(302, { location: '/elsewhere' })))
     const { lines, interrupt } = running(['listen', '--forward-to', receiver.url])
     await api.connected()
     for (let at = 0; at < 3; at++) api.publish('payment.settled', PAYMENT)
     await eventually(() => lines().length === 3, 'three results')
-    expect(lines().map(({ status }) => status)).toEqual([500, 302, 204])
-    expect(receiver.deliveries.map(({ path }) => path)).toEqual(['/hook', '/hook', '/hook'])
+    expect(lines().map(({ status }) => status)).toEqual([500, 302, 200])
+    expect(receiver.received.map(({ path }) => path)).toEqual(['/hook', '/hook', '/hook'])
 
     const { port } = receiver
     await receiver.close()
     api.publish('payment.settled', PAYMENT)
     await eventually(() => lines().length === 4, 'a result without a receiver')
     expect(lines()[3]).toMatchObject({ status: null, error: expect.stringMatching(/ECONNREFUSED|ECONNRESET|other side closed/) })
-    const again = await new Receiver().open(port)
+    const again = await openReceiver(ok, port)
     api.publish('payment.settled', PAYMENT)
     await eventually(() => lines().length === 5, 'a result')
-    expect([lines()[4].status, again.deliveries.length]).toEqual([204, 1])
+    expect([lines()[4].status, again.received.length]).toEqual([200, 1])
     expect(await interrupt()).toBe(0)
   })
 
   test('Ctrl-C also ends a delivery without a response', async () => {
-    const receiver = await new Receiver().open()
-    receiver.answers = ['hang']
+    const receiver = await openReceiver(hangs)
     const { lines, interrupt } = running(['listen', '--forward-to', receiver.url])
     await api.connected()
     api.publish('payment.settled')
-    await eventually(() => receiver.deliveries.length === 1, 'the delivery')
+    await eventually(() => receiver.received.length === 1, 'the delivery')
     expect([await interrupt(), lines()]).toEqual([0, []])
   })
 
@@ -187,8 +185,7 @@ onTerminal('events and listen', () => {
   })
 
   test('listen says where it forwards to and how to see the secret, but not the secret; it ends with Ctrl-C', async () => {
-    const receiver = await new Receiver().open()
-    receiver.answers = [200, 500]
+    const receiver = await openReceiver(inTurn(ok, answers(500)))
     const terminal = ada.terminal(['listen', '--forward-to', receiver.url])
     await terminal.shows(/Forwarding events to http:\S+\. To see the signing secret: boltyard listen --print-secret/)
     api.publish('payment.settled', PAYMENT)

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest'
+import { openReceiver, type Receiver, verified } from '../../../testing/receiver.ts'
 import type { Database } from '../../src/store/db.ts'
 import { DELIVERIES_DUE } from '../../src/store/events/webhooks.ts'
-import { openReceiver, type Receiver, verified } from '../events/receiver.ts'
 import { CrashingYard } from '../support/crash-matrix.ts'
 import { credentialOf, invoiceIn, preimageFrom } from '../support/gateway.ts'
 import type { Created } from '../support/nodes.ts'

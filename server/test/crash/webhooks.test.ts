@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
-import { createWebhook, deliveriesOf, newSubscriber, openReceiver, verified } from '../events/receiver.ts'
+import { openReceiver, verified } from '../../../testing/receiver.ts'
+import { createWebhook, deliveriesOf, newSubscriber } from '../events/subscriber.ts'
 import { CrashingYard } from '../support/crash-matrix.ts'
 import { eventually } from '../support/server.ts'
 

@@ -1,21 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { answers, hangs, ok, openReceiver, verified } from '../../../testing/receiver.ts'
 import { storeOf } from '../support/gateway.ts'
 import type { Owner } from '../support/nodes.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
-import {
-  afterAttempts,
-  answers,
-  createWebhook,
-  deliveriesOf,
-  getWebhook,
-  hangs,
-  happen,
-  newSubscriber,
-  ok,
-  openReceiver,
-  skipPause,
-  verified,
-} from './receiver.ts'
+import { afterAttempts, createWebhook, deliveriesOf, getWebhook, happen, newSubscriber, skipPause } from './subscriber.ts'
 
 const KEYS = { types: ['key.created'] }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { ok, openReceiver, type Receiver, verified } from '../../../testing/receiver.ts'
 import { AddressGuard } from '../../src/events/webhooks/address-guard.ts'
 import { Dispatcher } from '../../src/events/webhooks/dispatcher.ts'
 import { resealWebhooks } from '../../src/events/webhooks/signing.ts'
@@ -13,7 +14,6 @@ import { sequenceEvents } from '../../src/store/events/outbox.ts'
 import { removeDeletedWebhooks } from '../../src/store/events/webhooks.ts'
 import { newDatabase } from '../support/database.ts'
 import { eventually, type Store, track } from '../support/server.ts'
-import { ok, openReceiver, type Receiver, verified } from './receiver.ts'
 
 const ACCOUNT = 'acct_00000000000000000000'
 const CALL = { accountId: ACCOUNT, actor: 'test' }

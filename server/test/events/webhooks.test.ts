@@ -1,21 +1,18 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { answers, ok, openReceiver, verified } from '../../../testing/receiver.ts'
 import { storeOf } from '../support/gateway.ts'
 import { Owner } from '../support/nodes.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 import {
   afterAttempts,
-  answers,
   createWebhook,
   deliveriesOf,
   getWebhook,
   happen,
   newSubscriber,
-  ok,
-  openReceiver,
   skipPause,
-  verified,
   type Webhook,
-} from './receiver.ts'
+} from './subscriber.ts'
 
 const KEYS = { types: ['key.created'] }
 const URL = 'https://shop.example/hook'
