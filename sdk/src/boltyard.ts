@@ -5,6 +5,7 @@ import { Nodes } from './nodes.ts'
 import { Payments } from './payments.ts'
 import { type CallOptions, Transport } from './transport.ts'
 import type { ApiKey } from './types.ts'
+import { Webhooks } from './webhooks/webhooks.ts'
 
 export type BoltyardOptions = {
   /** Defaults to the environment variable `SERVICE_API_KEY` or `BOLTYARD_API_KEY`. */
@@ -35,6 +36,7 @@ export class Boltyard {
   readonly payments: Payments
   /** What has happened in the account: `for await (const event of boltyard.events())`, or page by page with `events.list()`. */
   readonly events: Events
+  readonly webhooks: Webhooks
   readonly #transport: Transport
 
   constructor(options: BoltyardOptions = {}) {
@@ -56,6 +58,7 @@ export class Boltyard {
     this.nodes = new Nodes(this.#transport)
     this.payments = new Payments(this.#transport)
     this.events = eventsOf(this.#transport)
+    this.webhooks = new Webhooks(this.#transport)
   }
 
   /** Returns the API key's account and scopes. */

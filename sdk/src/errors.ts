@@ -117,7 +117,7 @@ export class TimeoutError extends BoltyardError {
   static override readonly [KIND]: string = 'TimeoutError'
 }
 
-/** The operation may or may not have been carried out, and it is not safe to repeat. Check the node before you retry. */
+/** The operation may or may not have been carried out, and it is not safe to repeat. Check the current state before you retry. */
 export class UncertainOutcomeError extends BoltyardError {
   static override readonly [KIND]: string = 'UncertainOutcomeError'
 }

@@ -1,4 +1,4 @@
-import { BoltyardError, NotFoundError, TimeoutError } from './errors.ts'
+import { BoltyardError, TimeoutError } from './errors.ts'
 import type { CallOptions, Transport } from './transport.ts'
 import type { CreatedNode, CreateNodeParams, Node, NodeList, NodeStatus, NodeUpdates } from './types.ts'
 import { pause } from './waiting.ts'
@@ -70,18 +70,8 @@ export class Nodes {
   }
 
   /** A node that holds funds is only deleted with `force`. */
-  async delete(id: string, { force, ...options }: CallOptions & { force?: boolean | undefined } = {}): Promise<void> {
-    let isRepeated = false
-    const query = force ? { force: 'true' } : {}
-    const whenUncertain = async (): Promise<undefined> => {
-      isRepeated = true
-    }
-    try {
-      await this.#transport.call({ ...options, method: 'DELETE', path: pathOf(id), query, whenUncertain })
-    } catch (error) {
-      // A 404 on a retry means that the first attempt deleted the node, and only its response was lost.
-      if (!(isRepeated && error instanceof NotFoundError)) throw error
-    }
+  delete(id: string, { force, ...options }: CallOptions & { force?: boolean | undefined } = {}): Promise<void> {
+    return this.#transport.delete({ ...options, path: pathOf(id), query: force ? { force: 'true' } : {} })
   }
 
   /** Polls until the node is ready. Fails if it is stopped or failed, because waiting would not help. */

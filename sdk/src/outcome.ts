@@ -48,7 +48,7 @@ function adviceOn(code: string, baseUrl: string): string {
     case 'node_not_found':
       return ' Check its id: the node must belong to the same account as the API key.'
     case 'not_found':
-      return ` Check the base URL: ${baseUrl}`
+      return ` Check the id and the base URL: ${baseUrl}`
     default:
       return ''
   }

@@ -1,4 +1,4 @@
-import { type BoltyardError, ConnectionError, TimeoutError, UncertainOutcomeError } from './errors.ts'
+import { type BoltyardError, ConnectionError, NotFoundError, TimeoutError, UncertainOutcomeError } from './errors.ts'
 import type { Exchange, OpenStream, WireRequest } from './exchange.ts'
 import { notFromApi, type Outcome, outcomeOf } from './outcome.ts'
 import { isWorthRepeating, pauseBefore, retryAfter } from './retries.ts'
@@ -75,6 +75,19 @@ export class Transport {
         const done = await whenUncertain()
         if (done !== undefined) return done as T
       }
+    }
+  }
+
+  async delete(call: Omit<Call, 'method' | 'whenUncertain'>): Promise<void> {
+    let isRepeated = false
+    const whenUncertain = async (): Promise<undefined> => {
+      isRepeated = true
+    }
+    try {
+      await this.call({ ...call, method: 'DELETE', whenUncertain })
+    } catch (error) {
+      // A 404 on a retry means that the first attempt succeeded, and only its response was lost.
+      if (!(isRepeated && error instanceof NotFoundError)) throw error
     }
   }
 
@@ -169,7 +182,7 @@ function timeout(limitMs: number, cause: unknown): TimeoutError {
 
 function uncertain({ method, path }: Call, cause: BoltyardError): UncertainOutcomeError {
   return new UncertainOutcomeError(
-    `The response to ${method} ${path} was lost, so the operation may or may not have been carried out. Check the node before you retry.`,
+    `The response to ${method} ${path} was lost, so the operation may or may not have been carried out. Check the current state before you retry.`,
     { code: 'uncertain_outcome', status: cause.status, requestId: cause.requestId, cause },
   )
 }

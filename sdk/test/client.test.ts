@@ -315,7 +315,7 @@ describe('errors have a type, a code and a request id', () => {
     const nobody = new Boltyard({ apiKey, baseUrl: `${NOWHERE}/v1`, maxRetries: 0 })
     const messageOf = async (call: Promise<unknown>): Promise<string> => (await fails(call, BoltyardError)).message
     expect(await messageOf(wrongKey.nodes.list())).toContain(`Check the API key: it must belong to the service at ${host}`)
-    expect(await messageOf(elsewhere.nodes.list())).toContain(`Check the base URL: http://${host}/other/v1`)
+    expect(await messageOf(elsewhere.nodes.list())).toContain(`Check the id and the base URL: http://${host}/other/v1`)
     expect(await messageOf(boltyard.nodes.get('node_typo'))).toContain('Check its id')
     expect(await messageOf(nobody.nodes.list())).toMatch(/ECONNREFUSED.*Is it running, and is the base URL right\?/)
   })

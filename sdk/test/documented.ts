@@ -150,6 +150,20 @@ ${line}
 boltyard.events({ after: 7 })`,
   },
   {
+    name: 'creating a webhook',
+    page: 'sdk/README.md',
+    line: `const { id, secret } = await boltyard.webhooks.create({ url: 'https://shop.example/hook', types: ['payment.*'] })
+await boltyard.webhooks.test(id) // sends a sample, and returns what your server responded`,
+    program: (line) => `import { Boltyard, type Delivery, type Webhook } from '@boltyard/sdk'
+const boltyard = new Boltyard()
+${line}
+export const stored: string = secret
+export const webhook: Webhook = await boltyard.webhooks.update(id, { enabled: false })
+export const sent: Delivery = await boltyard.webhooks.redeliver(id, 'dlv_1')
+// @ts-expect-error
+boltyard.webhooks.create({ url: 'https://shop.example/hook', types: ['payment.unknown'] })`,
+  },
+  {
     name: 'a webhook in Express',
     page: 'sdk/README.md',
     line: `app.post('/hook', express.raw({ type: 'application/json' }), async (request, response) => {
