@@ -13,9 +13,10 @@ import { openStore } from '../../src/store/db.ts'
 import { migrate, readMigrations } from '../../src/store/migrate.ts'
 import { settingOnce } from '../../src/store/settings.ts'
 import { emptyDatabase, type Outcome, run } from '../support/commands.ts'
+import { lockWaitOn } from '../support/database.ts'
 import { charge, credentialOf, newMerchant, pay, redeem } from '../support/gateway.ts'
 import { type Created, directoryOf, infoOf, type Owner, stateOf } from '../support/nodes.ts'
-import { eventually, PROCESS, type Server, startServer, storeEnv, temporaryDirectory, track } from '../support/server.ts'
+import { PROCESS, type Server, startServer, storeEnv, temporaryDirectory, track } from '../support/server.ts'
 
 /** reliability 22: one command copies the database into a file, another restores it. Nodes keep their seeds, and no secret is generated. */
 
@@ -222,7 +223,7 @@ test('killed at any moment, a restore leaves an empty database, and can be run a
     await transaction`LOCK TABLE accounts`
     const child = spawn(process.execPath, [SERVER, 'restore', file], { env: { PATH: process.env.PATH, ...env }, stdio: 'ignore' })
     const waiting = track(openStore(store, 1))
-    await eventually(async () => (await waiting`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0, 'it to wait for the table')
+    await lockWaitOn(waiting, 'accounts')
     const closed = once(child, 'close')
     child.kill('SIGKILL')
     await closed
@@ -257,7 +258,7 @@ test('a backup is the state at one moment, whatever is written meanwhile', async
   const backup = await sql.begin(async (transaction) => {
     await transaction`LOCK TABLE people`
     const writing = writeBackup(store, createWriteStream(path))
-    await eventually(async () => (await sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0, 'it to wait for the table')
+    await lockWaitOn(sql, 'people')
     // The backup reads this table after the one for which it waits.
     await transaction`INSERT INTO settings (name, value) VALUES ('late', '')`
     return { writing }
