@@ -1,3 +1,4 @@
+import { crashpoint } from '../platform/crashpoint.ts'
 import type { Logger } from '../platform/log.ts'
 import { isStoreDown } from '../platform/store-down.ts'
 import { listenForChanges } from '../store/changes.ts'
@@ -57,6 +58,7 @@ export class Sequencer {
   async #pass(): Promise<boolean> {
     while (!this.#isClosed) {
       const { count, hasMore } = await sequenceEvents(this.#sql, AT_ONCE)
+      if (count > 0) crashpoint('events: numbered')
       if (!hasMore) return false
       if (count === 0) return true
     }

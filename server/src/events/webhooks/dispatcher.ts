@@ -103,12 +103,17 @@ export class Dispatcher {
     crashpoint('webhook: sent')
     const { status, durationMs, response, error } = result
     const attempt: Attempt = { at: nowSeconds, status, durationMs, response, error }
-    if (result.isSuccess) return recordSuccess(sql, delivery, attempt)
+    if (result.isSuccess) {
+      await recordSuccess(sql, delivery, attempt)
+      crashpoint('webhook: delivered')
+      return
+    }
     const isDisabled = await recordFailure(sql, delivery, attempt, {
       retryInSeconds: retryDelaySeconds(tries + 1, result.retryAfterSeconds),
       isGone: result.isGone,
       disableAfterSeconds: DISABLE_AFTER_SECONDS,
     })
+    crashpoint('webhook: failed')
     if (isDisabled) log.info({ webhookId, accountId, status }, 'webhook disabled')
   }
 
