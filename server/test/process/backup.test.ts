@@ -182,6 +182,8 @@ describe('refused with one line, and nothing is changed', () => {
       [cut, /damaged or incomplete/],
       [altered(/\{"rows".*\n$/, ''), /damaged or incomplete/],
       [altered(/$/, '{}\n'), /damaged or incomplete/],
+      [altered(/\{"rows":\{[^}]*\}/, '{"rows":null'), /damaged or incomplete/],
+      [altered(/"sequences":\{[^}]*\}/, '"sequences":null'), /damaged or incomplete/],
       // In this order: a missing table, a missing row, an invalid row, a table of PostgreSQL, and a table name that contains SQL.
       [altered(/\{"table":"people".*\n(.*\n)*?\\\.\n/, ''), /damaged/],
       [altered(row, ''), /damaged/],

@@ -30,7 +30,7 @@ export class BackupReader {
   async next(): Promise<Table | Totals> {
     const part = await this.#json()
     if (typeof part.table === 'string' && Array.isArray(part.columns)) return part as Table
-    if (typeof part.rows !== 'object' || typeof part.sequences !== 'object') throw damaged()
+    if (!isRecord(part.rows) || !isRecord(part.sequences)) throw damaged()
     if (!(await this.#lines.next()).done) throw damaged()
     return part as Totals
   }
@@ -46,8 +46,8 @@ export class BackupReader {
   // biome-ignore lint/suspicious/noExplicitAny: whatever is in the file
   async #json(): Promise<Record<string, any>> {
     try {
-      const value = JSON.parse((await this.#line()).toString('utf8'))
-      if (typeof value === 'object' && value !== null) return value
+      const value: unknown = JSON.parse((await this.#line()).toString('utf8'))
+      if (isRecord(value)) return value
     } catch (error) {
       if (error instanceof StartFault) throw error
     }
@@ -60,6 +60,10 @@ export class BackupReader {
     return value
   }
 }
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever is in the file
+const isRecord = (value: unknown): value is Record<string, any> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Each line includes its newline. */
 async function* linesOf(input: Readable): AsyncGenerator<Buffer> {

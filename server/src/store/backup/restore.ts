@@ -116,7 +116,7 @@ async function* batches(rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 async function setSequences(sql: Sql, sequences: Totals['sequences']): Promise<void> {
   const known = await sql<{ name: string }[]>`SELECT sequencename AS name FROM pg_sequences WHERE schemaname = current_schema()`
   for (const [name, value] of Object.entries(sequences)) {
-    if (!known.some((sequence) => sequence.name === name) || !Number.isSafeInteger(value)) throw damaged()
+    if (!known.some((sequence) => sequence.name === name) || !Number.isSafeInteger(value) || value < 1) throw damaged()
     await sql`SELECT setval(${escapeIdentifier(name)}::regclass, ${value})`
   }
 }
