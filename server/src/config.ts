@@ -317,7 +317,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     provisionDeadlineMs: integer('PROVISION_DEADLINE_SECONDS', 300, 1, 86_400) * 1000,
     operationTimeoutMs: integer('OPERATION_TIMEOUT_SECONDS', 90, 1, 3_600) * 1000,
     retentionDays: integer('RETENTION_DAYS', 30, 1, 3_650),
-    eventRetentionDays: integer('EVENT_RETENTION_DAYS', 30, 1, 3_650),
+    eventRetentionDays: integer('EVENT_RETENTION_DAYS', 30, 4, 3_650),
     webhookAllowPrivate: choice('WEBHOOK_ALLOW_PRIVATE', isLocal ? ['true', 'false'] : ['false', 'true']) === 'true',
     signupCreditSat: integer('SIGNUP_CREDIT_SAT', isSandbox ? 10_000 : 0, 0, 9_007_199_254),
     maxKeysPerAccount: integer('MAX_KEYS_PER_ACCOUNT', 50, 1, 1_000_000),

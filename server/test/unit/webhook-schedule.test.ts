@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { readConfig } from '../../src/config.ts'
 import { retryAfterSeconds, retryDelaySeconds } from '../../src/events/webhooks/schedule.ts'
 
 const NOW = 'Mon, 16 Nov 2026 12:00:00 GMT'
@@ -11,6 +12,16 @@ test('C57: nine pauses, each up to a tenth longer, and then none', () => {
   }
   expect(retryDelaySeconds(10, undefined)).toBeNull()
   expect(retryDelaySeconds(10, 60), 'Retry-After does not add an attempt').toBeNull()
+})
+
+test('C57: events must be kept until the schedule has ended', () => {
+  let seconds = 0
+  for (let failures = 1; failures < 10; failures++) seconds += retryDelaySeconds(failures, undefined, () => 1) ?? 0
+  const days = Math.ceil(seconds / 86_400)
+  expect(readConfig({ EVENT_RETENTION_DAYS: String(days) }).eventRetentionDays).toBe(days)
+  expect(() => readConfig({ EVENT_RETENTION_DAYS: String(days - 1) })).toThrow(
+    /^EVENT_RETENTION_DAYS: must be a whole number from 4 /,
+  )
 })
 
 test('C57: Retry-After makes a pause longer, never shorter, and at most a day', () => {
