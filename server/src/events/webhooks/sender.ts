@@ -71,6 +71,8 @@ function post(url: URL, addresses: string[], { headers, body }: SentRequest, sig
     outgoing.once('response', resolve)
     // Stays until the end, because the connection can also fail after the response has begun.
     outgoing.on('error', reject)
+    // Node.js reports a 101 that nobody asked for neither as a response nor as an error: it only closes the connection.
+    outgoing.once('close', () => reject(new Error('closed without a response')))
     outgoing.end(body)
   })
 }
