@@ -86,13 +86,19 @@ describe('C53: the feed', () => {
       expect((await feed(account)).map(({ seq }) => seq)).toEqual(Array.from({ length: 30 }, (_, i) => i + 1))
   })
 
-  test('C53: several processes that number events at once give each one number', async () => {
-    for (let index = 0; index < 200; index++) await keyCreated(sql, `${index}`)
+  test('C53: several processes that number events at once give each one number, and an id of its own', async () => {
+    const other = await newAccount(sql)
+    for (let index = 0; index < 200; index++) {
+      await keyCreated(sql, `${index}`)
+      await keyCreated(sql, `${index}`, other)
+    }
     const processes = Array.from({ length: 4 }, () => track(openStore(store, 1)))
     await Promise.all(
       processes.map((one) => eventually(async () => !(await sequenceEvents(one, 10)).hasMore, 'the outbox to be empty')),
     )
     expect(await names()).toEqual(Array.from({ length: 200 }, (_, index) => `${index}`))
+    const [ids] = await sql`SELECT count(DISTINCT id)::int AS count FROM events WHERE account_id IN (${accountId}, ${other})`
+    expect(ids).toEqual({ count: 400 })
   })
 
   test('events that a dump brought from another server keep their place before new ones', async () => {

@@ -15,6 +15,8 @@ export type Sequenced = { count: number; hasMore: boolean }
  * after a crash. While another process numbers events, it moves none.
  *
  * Each event also gets its deliveries, one for every webhook that wants it.
+ *
+ * Events of an account that are moved together share the random part of their ids: a random number costs a third of the whole move.
  */
 export async function sequenceEvents(sql: Sql, limit: number): Promise<Sequenced> {
   const [row] = await sql<Sequenced[]>`
@@ -27,12 +29,12 @@ export async function sequenceEvents(sql: Sql, limit: number): Promise<Sequenced
     ), counted AS (
       INSERT INTO event_counters AS c (account_id, last_seq) SELECT account_id, count(*) FROM taken GROUP BY 1 ORDER BY 1
       ON CONFLICT (account_id) DO UPDATE SET last_seq = c.last_seq + excluded.last_seq
-      RETURNING account_id, last_seq
+      RETURNING account_id, last_seq, left(translate(gen_random_uuid()::text, '-', ''), 24) AS random
     ), numbered AS (
       SELECT taken.*, row_number() OVER (PARTITION BY account_id ORDER BY xid DESC, id DESC) - 1 AS followers FROM taken
     ), added AS (
       INSERT INTO event_log (account_id, seq, id, type, node_id, payment_id, at, data)
-      SELECT n.account_id, c.last_seq - n.followers, 'evt_' || translate(gen_random_uuid()::text, '-', ''), n.type,
+      SELECT n.account_id, c.last_seq - n.followers, 'evt_' || c.random || lpad(to_hex(n.followers), 8, '0'), n.type,
              CASE WHEN n.type LIKE 'node.%' THEN n.subject END, CASE WHEN n.type LIKE 'payment.%' THEN n.subject END, n.at, n.data
       FROM numbered n JOIN counted c ON c.account_id = n.account_id
       RETURNING account_id, seq, type, node_id, payment_id
