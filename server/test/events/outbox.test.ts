@@ -199,13 +199,35 @@ describe('C53: cursors', () => {
 })
 
 describe('C53: what is an event', () => {
-  test('C53: each step of a payment, with what was sold, and never its invoice or credential', async () => {
+  /** Created, and settled at node_1. */
+  async function settledPayment(): Promise<string> {
     const id = newId('pay')
     await sql`
       INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, resource, challenge, payment_hash, protocol_key_id,
                                     created_at, expires_at)
       VALUES (${id}, ${accountId}, 'node_1', 'mpp', 21, 'One joke', 'GET /joke', 'the challenge', sha256(${id}::bytea), 'test', now(), now())`
     await sql`INSERT INTO activity (account_id, actor, action, target) VALUES (${accountId}, 'node_1', 'payment.settled', ${id})`
+    return id
+  }
+
+  test('C53, C56: whoever asks for one node gets the events of its payments, and no other payments', async () => {
+    for (const nodeId of ['node_1', 'node_2'])
+      await sql`
+        INSERT INTO webhooks (id, account_id, url, node_ids, key_id, secret)
+        VALUES (${accountId + nodeId}, ${accountId}, 'https://example.com', ${[nodeId]}, 'test', '')`
+    await settledPayment()
+    await sequenceAll()
+    const typesAt = async (nodeId: string): Promise<string[]> =>
+      (await readFeed(sql, accountId, { limit: 10, nodeId })).events.map(({ type }) => type)
+    expect(await typesAt('node_1')).toEqual(['payment.settled'])
+    expect(await typesAt('node_2')).toEqual([])
+    const deliveries = await sql`
+      SELECT w.node_ids FROM webhook_deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE w.account_id = ${accountId}`
+    expect(deliveries).toEqual([{ node_ids: ['node_1'] }])
+  })
+
+  test('C53: each step of a payment, with what was sold, and never its invoice or credential', async () => {
+    const id = await settledPayment()
     await sql`
       INSERT INTO paid_payments (account_id, id, actor, redeemed_at, redeem_request_id, held_until)
       VALUES (${accountId}, ${id}, 'test', now(), 'r1', now() + interval '1 minute')`
