@@ -1,4 +1,5 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Hopeless } from '../../../testing/eventually.ts'
 import { hasRedis, TestRedis } from '../../../testing/redis.ts'
@@ -12,8 +13,8 @@ import { type Answer, eventually, freePort, PATIENCE_MS, PROCESS, type Request }
 
 /**
  * Reliability 13, and target 6 under faults: three processes on one PostgreSQL and one Redis, under load. One is killed and started again,
- * and one is paused for longer than its leases. With FULL=1 the leases really expire; otherwise the test moves their end, because the
- * service measures them only by the database's clock.
+ * and one is paused for longer than its leases. With FULL=1 the leases really expire, and a minute of random faults comes first; otherwise
+ * the test moves their end, because the service measures them only by the database's clock. SEED=… repeats the choices of a run.
  */
 
 const IS_FULL = process.env.FULL === '1'
@@ -24,6 +25,9 @@ const CREDIT_SAT = 1_000_000
 const AMOUNT_SAT = 10
 /** A client asks another process after this long without a response. It is no limit: every request can be repeated. */
 const CLIENT_TIMEOUT_MS = 2_000
+const RANDOM_FAULTS_MS = 60_000
+/** Longer than a transaction of a silent process may stay open. */
+const LONGEST_PAUSE_MS = 15_000
 
 const isWanted = hasRedis() || process.env.CI === 'true'
 if (!isWanted) process.stderr.write('\n### SKIPPED: replicas.test.ts: redis-server is not on the PATH ###\n\n')
@@ -45,7 +49,7 @@ describe.skipIf(!isWanted)('three replicas', () => {
     if (!hasRedis()) throw new Error('CI needs Redis: redis-server is not on the PATH')
     await redis.start()
     metricsPort = await freePort()
-    const env = { NODE_PRICE_SAT_PER_DAY: String(PRICE_SAT_PER_DAY), REDIS_URL: redis.url, GATEWAY_RATE_LIMIT_MAX: '0' }
+    const env = { NODE_PRICE_SAT_PER_DAY: String(PRICE_SAT_PER_DAY), REDIS_URL: redis.url, GATEWAY_RATE_LIMIT_MAX: '1000000' }
     controller = await new Yard({ command: PROCESS, env: { ...env, METRICS_PORT: String(metricsPort) } }).start()
     const api = (): Promise<Yard> => {
       const shared = { ...controller.sharedStoreEnv, ROLE: 'api', NODE_CALLBACK_URL: controller.url }
@@ -164,6 +168,10 @@ describe.skipIf(!isWanted)('three replicas', () => {
     }
 
     await moreSold()
+    if (IS_FULL) await randomFaults()
+    await redis.kill()
+    await moreSold()
+    await redis.start()
     await killed.kill('SIGKILL')
     await moreSold()
     await killed.start()
@@ -205,6 +213,36 @@ describe.skipIf(!isWanted)('three replicas', () => {
     expect((await late)?.status).toBe(503)
     expect(await sql`SELECT id FROM nodes WHERE account_id = ${key.accountId}`).toEqual([{ id: answer.json().node.id }])
   })
+
+  /** One replica is killed while another is paused, again and again, and Redis comes and goes. The third is left alone. */
+  async function randomFaults(): Promise<void> {
+    const seed = process.env.SEED ?? randomUUID()
+    process.stderr.write(`SEED=${seed}\n`)
+    let drawn = 0
+    const random = (): number => createHash('sha256').update(`${seed} ${drawn++}`).digest().readUInt32BE() / 2 ** 32
+    const untilMs = Date.now() + RANDOM_FAULTS_MS
+    while (Date.now() < untilMs) {
+      const first = Math.floor(random() * replicas.length)
+      const second = (first + 1 + Math.floor(random() * (replicas.length - 1))) % replicas.length
+      const [toKill, toPause] = [replicas[first] as Yard, replicas[second] as Yard]
+      const { resume } = pause(toPause)
+      await Promise.all([
+        sleep(random() * LONGEST_PAUSE_MS).then(resume),
+        (async () => {
+          await sleep(random() * 3_000)
+          await toKill.kill('SIGKILL')
+          await sleep(random() * 3_000)
+          await toKill.start()
+        })(),
+        (async () => {
+          await sleep(random() * 3_000)
+          await redis.kill()
+          await sleep(random() * 3_000)
+          await redis.start()
+        })(),
+      ])
+    }
+  }
 
   async function theControllerPausedBeyondItsLease(meanwhile: () => Promise<void>): Promise<void> {
     const { id } = (await merchant.owner.createReady()).node
