@@ -145,20 +145,17 @@ async function letTimePass(isDead: boolean): Promise<void> {
   await sql`SELECT pg_notify(${DELIVERIES_DUE}, '')`
 }
 
-/** Writes an event and stays open, so that later events commit first. */
+/** Writes an event and stays open, so that later events commit first. It is never idle, because the store ends a silent transaction. */
 function openTransaction(keyId: string): { commit: () => Promise<unknown> } {
-  let commit = (): void => undefined
-  const mayCommit = new Promise<void>((resolve) => {
-    commit = resolve
-  })
+  let mayCommit = false
   const work = sql.begin(async (transaction) => {
     await transaction`
       INSERT INTO activity (account_id, actor, action, target) VALUES (${merchant.owner.accountId}, 'test', 'key.disabled', ${keyId})`
-    await mayCommit
+    while (!mayCommit) await transaction`SELECT pg_sleep(0.1)`
   })
   return {
     commit: () => {
-      commit()
+      mayCommit = true
       return work
     },
   }
