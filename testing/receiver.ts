@@ -9,7 +9,7 @@ import { eventually } from './eventually.ts'
 
 export type Received = { method: string; path: string; headers: IncomingHttpHeaders; body: string }
 export type SentEvent = { id: string; type: string; accountId: string; createdAt: number; data: Record<string, unknown> }
-type Respond = (response: ServerResponse, request: IncomingMessage, nth: number) => void
+export type Respond = (response: ServerResponse, request: IncomingMessage, nth: number) => void
 
 const receivers = new Set<Receiver>()
 afterAll(async () => {
