@@ -1,6 +1,7 @@
 import type { RunnableCommand } from './call.ts'
 import type { Option, Positional } from './command.ts'
 import { EVENT_COMMANDS } from './events/commands.ts'
+import { WEBHOOK_COMMANDS } from './webhooks/commands.ts'
 
 /** All commands and their options. The code of a command is loaded when it runs. */
 
@@ -366,6 +367,7 @@ export const COMMANDS: RunnableCommand[] = [
   ...PAYMENTS,
   PAY,
   ...EVENT_COMMANDS,
+  ...WEBHOOK_COMMANDS,
   {
     path: 'key',
     summary: 'Show the account and scopes of the API key',

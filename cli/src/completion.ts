@@ -21,7 +21,7 @@ const firstWords = (commands: Command[]): Set<string> => new Set(commands.map(({
 const membersOf = (commands: Command[], group: string): string[] =>
   commands.filter(({ path }) => path.startsWith(`${group} `)).map(({ path }) => path.slice(group.length + 1))
 
-/** An option takes the same kind of value in every command, so its completion does not depend on the command. */
+/** An option takes the same kind of value in every command; only its choices may differ. */
 function everyOption(commands: Command[]): Map<string, Option> {
   return new Map(commands.flatMap(optionsOf))
 }
@@ -32,8 +32,10 @@ function named(commands: Command[], kind: Option['kind']): string {
 }
 
 function bash(commands: Command[]): string {
-  const choices = [...everyOption(commands)].flatMap(([name, option]) =>
-    option.kind === 'choice' ? [`    --${name}) COMPREPLY=($(compgen -W '${words(option.choices)}' -- "$cur")); return ;;`] : [],
+  const choices = commands.flatMap((command) =>
+    optionsOf(command).flatMap(([name, option]) =>
+      option.kind === 'choice' ? [`    '${command.path} --${name}') list='${words(option.choices)}' ;;`] : [],
+    ),
   )
   const paths = commands.map((command) => {
     const shells = command.path === 'completion' ? `${words(Object.keys(SHELLS))} ` : ''
@@ -45,7 +47,6 @@ _boltyard() {
   COMPREPLY=()
   case $prev in
     ${named(commands, 'file')}) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-${choices.join('\n')}
     ${[named(commands, 'text'), named(commands, 'number')].join('|')}) return ;;
   esac
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
@@ -63,6 +64,9 @@ ${Object.keys(GROUPS)
   .map((group) => `    ${group}) list='${words(membersOf(commands, group))} --help' ;;`)
   .join('\n')}
 ${paths.join('\n')}
+  esac
+  case "$path $prev" in
+${choices.join('\n')}
   esac
   COMPREPLY=($(compgen -W "$list" -- "$cur"))
 }

@@ -2,7 +2,7 @@ import type { BoltyardError } from '../../sdk/src/index.ts'
 import type { Call } from './call.ts'
 import { EXIT, type ExitName, Failure } from './failure.ts'
 import { isSystemError, reasonOf } from './files.ts'
-import { painter, sanitize, sat } from './terminal.ts'
+import { painter, sanitize, sat, shellWord } from './terminal.ts'
 
 /** Prints the error to stderr and returns the exit code. */
 export async function report(error: unknown, call: Call | undefined): Promise<number> {
@@ -93,7 +93,7 @@ async function explainRefusal(failure: (text: string, next: string[]) => Failure
 }
 
 function nextAfter({ code, details }: BoltyardError, call: Call | undefined): string[] {
-  const id = call?.positionals[0] ?? ''
+  const [group] = call?.command.path.split(' ') ?? []
   switch (code) {
     case 'connection_failed':
       return [`Is the service running at ${call?.baseUrl}? To start one on this machine: npm start`]
@@ -114,7 +114,9 @@ function nextAfter({ code, details }: BoltyardError, call: Call | undefined): st
     case 'node_failed':
     case 'node_stopped':
     case 'uncertain_outcome':
-      return [`Check its status: boltyard nodes get ${id}`]
+      return statusNext(group === 'nodes' ? call?.positionals[0] : group === 'payments' ? call?.text('node') : undefined)
+    case 'not_found':
+      return group === 'webhooks' ? ['List the account’s webhooks: boltyard webhooks list'] : []
     case 'invalid_payment_credential':
       return details.reason === 'not_settled'
         ? ['The credential is correct, but the node has not received the money yet. Try again shortly.']
@@ -123,6 +125,10 @@ function nextAfter({ code, details }: BoltyardError, call: Call | undefined): st
       return []
   }
 }
+
+/** A command that is not about one node, such as `webhooks create`, has advice of its own. */
+const statusNext = (node: string | undefined): string[] =>
+  node === undefined ? [] : [`Check its status: boltyard nodes get ${shellWord(node)}`]
 
 function creditNext(topUp: unknown): string[] {
   const { amountSat, invoice } = (topUp ?? {}) as { amountSat?: number; invoice?: string }

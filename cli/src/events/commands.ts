@@ -1,7 +1,7 @@
 import type { RunnableCommand } from '../call.ts'
 import type { Option } from '../command.ts'
 
-const TYPES: Option = {
+export const TYPES: Option = {
   kind: 'text',
   value: 'types',
   help: 'only these types, separated by commas; payment.* stands for all that begin with payment.',

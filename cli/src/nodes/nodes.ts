@@ -1,6 +1,7 @@
 import type { Node } from '../../../sdk/src/index.ts'
 import type { Call } from '../call.ts'
-import { Failure, usage } from '../failure.ts'
+import { confirmDeletion } from '../confirmation.ts'
+import { Failure } from '../failure.ts'
 import { ago, sanitize, sheet, table } from '../terminal.ts'
 import { sleep } from '../waiting.ts'
 import { nodeIdOf } from './node-id.ts'
@@ -87,35 +88,15 @@ export async function update(call: Call): Promise<void> {
 export async function remove(call: Call): Promise<void> {
   const id = await givenNode(call)
   const client = await call.client()
-  if (!call.flag('yes')) {
-    if (!process.stdin.isTTY || !process.stderr.isTTY) {
-      throw usage('Without a terminal, --yes is required to delete a node.', `boltyard nodes delete ${sanitize(id)} --yes`)
-    }
-    const node = await client.nodes.get(id, { signal: call.signal })
-    process.stderr.write(
-      `${node.id} ${sanitize(node.name)} (${node.status}) and its endpoint will be deleted. Its data is kept for the retention period.\n`,
-    )
-    const answer = await ask(call, `Type the node’s name to delete it (${sanitize(node.name)}): `)
-    if (answer.trim() !== node.name) throw usage('The name does not match. Nothing was deleted.')
+  const read = async (): Promise<{ value: string; consequences: string }> => {
+    const { name, status } = await client.nodes.get(id, { signal: call.signal })
+    const consequences = `${id} ${name} (${status}) and its endpoint will be deleted. Its data is kept for the retention period.`
+    return { value: name, consequences }
   }
+  await confirmDeletion(call, { what: 'node', id, field: 'name', read })
   call.spinner.show(`Deleting ${id}`)
   await call.change(lookAt(id), () => client.nodes.delete(id, { force: call.flag('force'), ...options(call) }))
   call.print({ id, deleted: true }, () => `Deleted ${id}.\n`)
-}
-
-async function ask(call: Call, question: string): Promise<string> {
-  const { createInterface } = await import('node:readline/promises')
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  // Readline handles Ctrl-C itself, and its question never settles at the end of the input.
-  const closed = new Promise<never>((_, reject) => {
-    terminal.on('SIGINT', () => reject(new Failure('interrupted', 'interrupted', 'Nothing was deleted.')))
-    terminal.on('close', () => reject(usage('Nothing was deleted.')))
-  })
-  try {
-    return await Promise.race([terminal.question(question, { signal: call.signal }), closed])
-  } finally {
-    terminal.close()
-  }
 }
 
 export async function wait(call: Call): Promise<void> {
