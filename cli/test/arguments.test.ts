@@ -148,6 +148,8 @@ describe('completion', () => {
     expect(await completed('boltyard nodes re')).toEqual(['rename', 'restart'])
     expect(await completed('boltyard nodes delete node_x --f')).toEqual(['--force'])
     expect(await completed('boltyard payments create --protocol ')).toEqual(['mpp', 'l402'])
+    expect(await completed('boltyard payments list --status p')).toEqual(['payment_required', 'paid'])
+    expect(await completed('boltyard webhooks deliveries hook_x --status ')).toEqual(['pending', 'delivered', 'failed'])
     expect(await completed('boltyard pay http://x --password-file comp')).toEqual(['complete.bash'])
     expect(await completed('boltyard --json payments va')).toEqual(['validate'])
     expect(await completed('boltyard completion f')).toEqual(['fish'])

@@ -51,6 +51,14 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
     expect([code, error().code]).toEqual([8, 'invalid_node_state'])
   })
 
+  test('8: a payment to a node that is not ready; the node is named', async () => {
+    const wire = await newWire()
+    wire.faults = [{ status: 400, body: '{"error":{"code":"invalid_node_state","message":"The node is stopped."}}' }]
+    const create = ['payments', 'create', '--node', 'node_1', '--amount-sat', '1', '--description', 'x']
+    const { code, error } = await ada.via(wire.baseUrl).run(create)
+    expect([code, error().next]).toEqual([8, 'Check its status: boltyard nodes get node_1'])
+  })
+
   test('7: no credit, with an invoice; once it is paid, the same command works', async () => {
     const account = await server.newAccount({ creditSat: 0 })
     const poor = await Customer.of(server, ['nodes:write'], account.id)

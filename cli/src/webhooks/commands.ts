@@ -24,7 +24,10 @@ export const WEBHOOK_COMMANDS: RunnableCommand[] = [
     examples: [
       { line: `boltyard webhooks create https://shop.example/hook --types 'payment.*'`, does: 'send all events of payments' },
       { line: 'boltyard webhooks create https://shop.example/hook --node shop', does: 'send the events of one node' },
-      { line: 'boltyard webhooks create https://shop.example/hook > webhook.json', does: 'keep the id and the secret in a file' },
+      {
+        line: '(umask 077; boltyard webhooks create https://shop.example/hook > webhook.json)',
+        does: 'keep the id and the secret in a file only you can read',
+      },
     ],
     positionals: [{ name: 'url', help: 'where events are sent' }],
     options: { types: TYPES, node: NODE, description: DESCRIPTION },

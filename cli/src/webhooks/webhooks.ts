@@ -66,11 +66,11 @@ export async function rotate(call: Call): Promise<void> {
 
 async function settingsOf(call: Call): Promise<Pick<ChangeWebhookParams, 'types' | 'nodeIds' | 'description'>> {
   const [types, description] = [call.text('types'), call.text('description')]
-  const nodeIds: string[] = []
-  for (const node of call.many('node')) nodeIds.push(await nodeIdOf(call, node))
+  const nodeIds = new Set<string>()
+  for (const node of call.many('node')) nodeIds.add(await nodeIdOf(call, node))
   return {
     ...(types === undefined ? {} : { types: typesIn(types) }),
-    ...(nodeIds.length === 0 ? {} : { nodeIds }),
+    ...(nodeIds.size === 0 ? {} : { nodeIds: [...nodeIds] }),
     ...(description === undefined ? {} : { description: description || null }),
   }
 }
