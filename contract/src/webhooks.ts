@@ -13,11 +13,13 @@ export const EventFilter = Type.Enum([...EVENT_TYPES, ...EVENT_GROUPS], {
   $id: 'EventFilter',
   description: 'A type of events, or all types of a group: `payment.*`.',
 })
+export type EventFilter = Static<typeof EventFilter>
 export const SampleType = Type.Enum([...EVENT_TYPES], { $id: 'SampleType', description: 'The type of a sample.' })
 export const DeliveryStatus = Type.Enum(['pending', 'delivered', 'failed'], {
   $id: 'DeliveryStatus',
   description: '`pending`: there will be another attempt. `failed`: the last attempt of the schedule failed.',
 })
+export type DeliveryStatus = Static<typeof DeliveryStatus>
 
 const id = text('Id of the webhook, `hook_…`.')
 const WebhookId = Type.Object({ webhookId: id })
@@ -73,6 +75,7 @@ export const Webhook = named(webhookFields, {
   description: 'A URL that events are sent to.',
   examples: [example],
 })
+export type Webhook = Static<typeof Webhook>
 export const CreatedWebhook = named(
   { ...webhookFields, secret },
   {
@@ -81,6 +84,7 @@ export const CreatedWebhook = named(
     examples: [{ ...example, lastSuccessAt: null, secret: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD' }],
   },
 )
+export type CreatedWebhook = Static<typeof CreatedWebhook>
 export const WebhookList = named(
   { webhooks: Type.Array(Webhook) },
   { $id: 'WebhookList', description: 'All webhooks of the account, oldest first.' },
@@ -134,11 +138,13 @@ export const TestResult = named(attemptFields, {
   description: 'What the receiver responded.',
   examples: [{ status: 200, durationMs: 48, response: 'ok', error: null }],
 })
+export type TestResult = Static<typeof TestResult>
 
 export const DeliveryAttempt = named(
   { at: timestamp('When it was made.'), ...attemptFields },
   { $id: 'DeliveryAttempt', description: 'One request to the webhook.' },
 )
+export type DeliveryAttempt = Static<typeof DeliveryAttempt>
 export const Delivery = named(
   {
     id: text('Id of the delivery, `dlv_…`.'),
@@ -151,6 +157,7 @@ export const Delivery = named(
   },
   { $id: 'Delivery', description: 'An event on its way to a webhook.' },
 )
+export type Delivery = Static<typeof Delivery>
 export const DeliveryPage = named(
   { deliveries: Type.Array(Delivery), nextCursor: NextCursor },
   { $id: 'DeliveryPage', description: 'One page of deliveries, newest event first. They are kept as long as their events.' },

@@ -1,6 +1,7 @@
 import { createRootRoute, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router'
-import { meQuery, overviewQuery, PAYMENT_STATES, type PaymentFilter, queryClient } from './api/queries.ts'
+import { DELIVERY_STATUSES, meQuery, overviewQuery, PAYMENT_STATES, type PaymentFilter, queryClient } from './api/queries.ts'
 import { noteSignedIn } from './api/session.ts'
+import type { DeliveryStatus } from './api/types.ts'
 import { lazyPage } from './components/layout/lazy-page.tsx'
 import { Shell } from './components/layout/shell.tsx'
 import { history } from './history.ts'
@@ -99,6 +100,21 @@ const developers = createRoute({
   component: lazyPage(() => import('./pages/developers.tsx'), 'DevelopersPage'),
 })
 
+const webhooks = createRoute({
+  getParentRoute: () => app,
+  path: '/developers/webhooks',
+  component: lazyPage(() => import('./pages/webhooks/webhooks.tsx'), 'WebhooksPage'),
+})
+
+const webhook = createRoute({
+  getParentRoute: () => app,
+  path: '/developers/webhooks/$webhookId',
+  validateSearch: (search): { status?: DeliveryStatus | undefined } => ({
+    status: DELIVERY_STATUSES.find((status) => status === search.status),
+  }),
+  component: lazyPage(() => import('./pages/webhooks/webhook.tsx'), 'WebhookPage'),
+})
+
 const credit = createRoute({
   getParentRoute: () => app,
   path: '/credit',
@@ -122,7 +138,21 @@ const missing = createRoute({ getParentRoute: () => app, path: '$', component: M
 
 const routeTree = root.addChildren([
   gate.addChildren([signIn, signUp, link]),
-  app.addChildren([overview, nodes, node, gateway, tryIt, payment, developers, credit, activity, settings, missing]),
+  app.addChildren([
+    overview,
+    nodes,
+    node,
+    gateway,
+    tryIt,
+    payment,
+    developers,
+    webhooks,
+    webhook,
+    credit,
+    activity,
+    settings,
+    missing,
+  ]),
 ])
 
 export const router = createRouter({

@@ -117,9 +117,8 @@ export async function go(page: Page, place: string): Promise<void> {
   await heading(page, place).waitFor()
 }
 
-/** On the page for developers, once the keys have loaded: until then the button may move, and a click on it may be lost. */
+/** On the page for developers. */
 export async function openKeyDialog(page: Page): Promise<Locator> {
-  await page.getByRole('heading', { name: 'Quick start' }).waitFor()
   await page.getByRole('button', { name: 'Create API key' }).click()
   return dialog(page, 'Create an API key')
 }

@@ -5,8 +5,10 @@ import { dialog, newContext, openKeyDialog, type Person } from './harness.ts'
 
 /** All pages, with content. */
 
-/** Creates a running and a stopped node, a paid and an unpaid payment, and a key. */
-export async function furnish(person: Person): Promise<{ nodeId: string; stoppedId: string; paymentId: string }> {
+type Furnished = { nodeId: string; stoppedId: string; paymentId: string; webhookId: string }
+
+/** Creates a running and a stopped node, a paid and an unpaid payment, a key, and a webhook that fails. */
+export async function furnish(person: Person): Promise<Furnished> {
   const [shop, idle] = await Promise.all([
     person.createReady({ name: 'shop', accessMode: 'full' }),
     person.createReady({ name: 'WWWWWWWWWWWWWWWW' }),
@@ -14,6 +16,9 @@ export async function furnish(person: Person): Promise<{ nodeId: string; stopped
   const nodeId = shop.node.id
   await person.want(200, 'POST', `/sandbox/nodes/${nodeId}/fund`, { json: { amountSat: 1_234_567 } })
   await person.want(200, 'POST', `/nodes/${idle.node.id}/stop`, { json: {} })
+  // Nothing listens on this port.
+  const unreachable = { url: `http://127.0.0.1:9/${'w'.repeat(200)}`, nodeIds: [nodeId], description: 'Shop server' }
+  const webhook = await person.want(201, 'POST', '/webhooks', { json: unreachable })
   // The longest description, without spaces.
   const unbreakable = { nodeId, amountSat: 21, description: 'W'.repeat(128), protocol: 'mpp' }
   await person.want(201, 'POST', '/payments', { json: unbreakable })
@@ -24,7 +29,7 @@ export async function furnish(person: Person): Promise<{ nodeId: string; stopped
     'the usage to be posted',
   )
   await person.want(201, 'POST', '/keys', { json: { name: 'Shop server', scopes: ['nodes:read', 'gateway:write'] } })
-  return { nodeId, stoppedId: idle.node.id, paymentId: id }
+  return { nodeId, stoppedId: idle.node.id, paymentId: id, webhookId: webhook.id }
 }
 
 /** Creates a payment, pays it and validates its credential. Returns its id. */
@@ -43,7 +48,7 @@ export async function payChallenge(person: Person, challenge: string): Promise<s
   return offer.credentialFor(preimage)
 }
 
-export function pathsOf({ nodeId, stoppedId, paymentId }: Awaited<ReturnType<typeof furnish>>): string[] {
+export function pathsOf({ nodeId, stoppedId, paymentId, webhookId }: Furnished): string[] {
   const tabs = ['payments', 'connect', 'invoice', 'send', 'settings'].map((tab) => `nodes/${nodeId}?tab=${tab}`)
   const node = [`nodes/${nodeId}`, ...tabs, `nodes/${stoppedId}`, `nodes/${stoppedId}?tab=send`]
   const gateway = ['gateway', 'gateway/try-it', `gateway/payments/${paymentId}`]
@@ -55,6 +60,10 @@ export function pathsOf({ nodeId, stoppedId, paymentId }: Awaited<ReturnType<typ
     ...gateway,
     'developers',
     'developers#key',
+    'developers/webhooks',
+    'developers/webhooks#webhook',
+    `developers/webhooks/${webhookId}`,
+    `developers/webhooks/${webhookId}#attempts`,
     'credit',
     'activity',
     'settings',
@@ -96,6 +105,20 @@ export const SCENES: Record<string, (page: Page) => Promise<unknown>> = {
     await making.getByRole('button', { name: 'Create key' }).click()
     await dialog(page, 'Store the key Once').getByRole('button', { name: 'Show API key' }).click()
     await dialog(page, 'Store the key Once').getByRole('checkbox', { name: 'I have stored it' }).check()
+  },
+  '#webhook': async (page) => {
+    await page.getByRole('button', { name: 'Create webhook' }).click()
+    const making = dialog(page, 'Create a webhook')
+    await making.getByRole('radio', { name: 'Only selected events' }).check()
+    await making.getByRole('radio', { name: 'Only selected nodes' }).check()
+  },
+  '#attempts': async (page) => {
+    await page.getByRole('button', { name: 'Send test event' }).click()
+    await page.getByRole('status', { name: 'Result of the test' }).getByText('No response').waitFor()
+    await page
+      .getByText(/^\d attempts?$/)
+      .first()
+      .click()
   },
   'create=true': async (page) => {
     await dialog(page, 'Create a node').waitFor()

@@ -48,7 +48,8 @@ function apply(changed: Changed): void {
 }
 
 function refresh({ nodes, payments, activity }: Changed): void {
-  const old = new Set<string>(['overview'])
+  // Events of every kind are sent to webhooks.
+  const old = new Set<string>(['overview', 'webhooks'])
   // A received payment also changes the node's balance and payment list.
   if (nodes || payments) old.add('nodes').add('credit')
   if (payments) old.add('payments')

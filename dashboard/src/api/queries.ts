@@ -5,12 +5,15 @@ import type {
   ApiKey,
   Credit,
   DashboardNode,
+  Delivery,
+  DeliveryStatus,
   GatewayPayment,
   Me,
   NodeLive,
   NodePayment,
   NodeUpdates,
   Overview,
+  Webhook,
 } from './types.ts'
 
 export const queryClient = new QueryClient({
@@ -117,6 +120,47 @@ export const activityQuery = infiniteQueryOptions({
   initialPageParam: null as string | null,
   getNextPageParam: (last) => last.nextCursor,
 })
+
+export const webhooksQuery = queryOptions({
+  queryKey: ['webhooks'],
+  queryFn: async ({ signal }) => (await api.get<{ webhooks: Webhook[] }>('/webhooks', { signal })).webhooks,
+})
+
+/** Polled, because deliveries do not cause events. */
+export const webhookQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['webhooks', id],
+    queryFn: ({ signal }) => api.get<Webhook>(`/webhooks/${encodeURIComponent(id)}`, { signal }),
+    refetchInterval: 10_000,
+  })
+
+export const DELIVERY_STATUSES: DeliveryStatus[] = ['pending', 'delivered', 'failed']
+/** How soon an attempt must be due for the page to wait for its result. */
+const SOON_SECONDS = 10
+const POLL_MS = 3_000
+
+export const deliveriesQuery = (webhookId: string, status: DeliveryStatus | undefined) =>
+  infiniteQueryOptions({
+    queryKey: ['webhooks', webhookId, 'deliveries', status ?? null],
+    queryFn: ({ pageParam, signal }) => {
+      const query = parameters({ limit: '20', cursor: pageParam, status })
+      return api.get<{ deliveries: Delivery[]; nextCursor: string | null }>(
+        `/webhooks/${encodeURIComponent(webhookId)}/deliveries${query}`,
+        { signal },
+      )
+    },
+    initialPageParam: null as string | null,
+    getNextPageParam: (last) => last.nextCursor,
+    refetchInterval: ({ state }) => {
+      const pages = state.data?.pages ?? []
+      const soon = Date.now() / 1000 + SOON_SECONDS
+      const isAwaited = pages.some(({ deliveries }) =>
+        deliveries.some(({ nextAttemptAt }) => nextAttemptAt !== null && nextAttemptAt < soon),
+      )
+      // Each page is a request, and the service limits how many there are in a minute.
+      return isAwaited && POLL_MS * pages.length
+    },
+  })
 
 /** The server rejects empty parameters, so leave out what is not set. */
 function parameters(values: Record<string, string | null | undefined>): string {

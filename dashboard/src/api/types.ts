@@ -7,8 +7,20 @@ export type { Changed } from '../../../contract/src/dashboard/events.ts'
 export type { CreatedDashboardNode as CreatedNode, DashboardNode } from '../../../contract/src/dashboard/nodes.ts'
 export type { GatewayPayment } from '../../../contract/src/dashboard/payments.ts'
 export type { NodeInvoice, NodeLive, NodePayment, NodeSent } from '../../../contract/src/dashboard/wallets.ts'
+export type { EventType } from '../../../contract/src/events.ts'
 export type { NodeStatus, NodeUpdates } from '../../../contract/src/nodes.ts'
 export type { NumberedActivity as Activity } from '../../../contract/src/operator/accounts.ts'
+export type {
+  ChangeWebhookParams,
+  CreatedWebhook,
+  CreateWebhookParams,
+  Delivery,
+  DeliveryAttempt,
+  DeliveryStatus,
+  EventFilter,
+  TestResult,
+  Webhook,
+} from '../../../contract/src/webhooks.ts'
 
 export type ErrorBody = { error: { code: string; message: string; requestId?: string } & Record<string, unknown> }
 

@@ -6,10 +6,11 @@ import {
   IconClockOff,
   IconCoins,
   IconLoader2,
+  IconPlayerPause,
   IconPlayerStop,
   type TablerIcon,
 } from '@tabler/icons-react'
-import type { DashboardNode, GatewayPayment } from '../api/types.ts'
+import type { DashboardNode, Delivery, GatewayPayment, Webhook } from '../api/types.ts'
 
 type Tone = 'good' | 'busy' | 'idle' | 'bad' | 'warn'
 
@@ -64,4 +65,18 @@ export function PaymentStatus({ payment }: { payment: Pick<GatewayPayment, 'stat
   if (payment.settledAt !== null) return <Status word="Settled" tone="warn" icon={IconCoins} />
   if (payment.status === 'expired') return <Status word="Expired" tone="idle" icon={IconClockOff} />
   return <Status word="Unpaid" tone="idle" icon={IconClock} />
+}
+
+export function WebhookStatus({ webhook }: { webhook: Pick<Webhook, 'enabled' | 'disabledReason' | 'failingSince'> }) {
+  const { enabled, disabledReason, failingSince } = webhook
+  if (!enabled && disabledReason !== null) return <Status word="Disabled" tone="bad" icon={IconAlertTriangle} />
+  if (!enabled) return <Status word="Disabled" tone="idle" icon={IconPlayerPause} />
+  if (failingSince !== null) return <Status word="Failing" tone="warn" icon={IconAlertTriangle} />
+  return <Status word="Enabled" tone="good" icon={IconCircleCheck} />
+}
+
+export function DeliveryBadge({ delivery: { status, attempts } }: { delivery: Pick<Delivery, 'status' | 'attempts'> }) {
+  if (status === 'delivered') return <Status word="Delivered" tone="good" icon={IconCircleCheck} />
+  if (status === 'failed') return <Status word="Failed" tone="bad" icon={IconAlertTriangle} />
+  return <Status word="Pending" tone={attempts.length > 0 ? 'warn' : 'idle'} icon={IconClock} />
 }

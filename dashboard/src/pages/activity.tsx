@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from '@tanstack/react-query'
-import { activityQuery, keysQuery, meQuery, nodesQuery } from '../api/queries.ts'
+import { activityQuery, keysQuery, meQuery, nodesQuery, webhooksQuery } from '../api/queries.ts'
 import type { Activity } from '../api/types.ts'
 import { EmptyState } from '../components/empty-state.tsx'
 import { ButtonLink, TextLink } from '../components/layout/links.tsx'
@@ -16,7 +16,9 @@ export function ActivityPage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const activity = useInfiniteQuery(activityQuery)
   // Load names first: replacing ids with names later would shift the lines.
-  const isPending = [activity, useQuery(nodesQuery), useQuery(keysQuery)].some((query) => query.isPending)
+  const isPending = [activity, useQuery(nodesQuery), useQuery(keysQuery), useQuery(webhooksQuery)].some(
+    (query) => query.isPending,
+  )
   const rows = isPending ? undefined : activity.data?.pages.flatMap((page) => page.activity)
   return (
     <Page title="Activity">
@@ -70,11 +72,20 @@ function Row({ row, userId }: { row: Activity; userId: string | null }) {
 function Target({ row, target }: { row: Activity; target: string }) {
   const { data: nodes } = useQuery(nodesQuery)
   const { data: keys } = useQuery(keysQuery)
+  const { data: webhooks } = useQuery(webhooksQuery)
   const node = nodes?.find(({ id }) => id === target)
   if (node) {
     return (
       <TextLink to="/nodes/$nodeId" params={{ nodeId: target }}>
         <bdi>{node.name}</bdi>
+      </TextLink>
+    )
+  }
+  const webhook = webhooks?.find(({ id }) => id === target)
+  if (webhook) {
+    return (
+      <TextLink to="/developers/webhooks/$webhookId" params={{ webhookId: target }}>
+        <span className="mono">{webhook.url}</span>
       </TextLink>
     )
   }

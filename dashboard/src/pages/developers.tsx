@@ -7,7 +7,7 @@ import { type CreatedKey, CreateKeyDialog } from '../components/dialogs/create-k
 import { SecretsDialog } from '../components/dialogs/secrets-dialog.tsx'
 import { EmptyState } from '../components/empty-state.tsx'
 import { KeyList } from '../components/key-list.tsx'
-import { Page } from '../components/layout/page.tsx'
+import { TabbedPage } from '../components/layout/tabbed-page.tsx'
 import { Loading } from '../components/loading.tsx'
 import { Problem } from '../components/problem.tsx'
 import { QuickStart } from '../components/quick-start.tsx'
@@ -24,13 +24,14 @@ export function DevelopersPage() {
     </Button>
   )
   return (
-    <Page title="Developers">
+    <TabbedPage section="Developers" at="/developers">
       <section aria-labelledby="keys">
         <div className="page-head">
           <h2 id="keys" className="section-title">
-            API Keys
+            API keys
           </h2>
-          {keys.data?.length !== 0 && button}
+          {/* Not before it is clear where it belongs: it must not move while someone clicks it. */}
+          {!keys.isPending && keys.data?.length !== 0 && button}
         </div>
         {!keys.data && <Problem error={keys.error} what="Your keys could not be loaded." onRetry={() => void keys.refetch()} />}
         {keys.isPending && <Loading height={700} />}
@@ -64,6 +65,6 @@ export function DevelopersPage() {
           onClose={() => setCreated(null)}
         />
       )}
-    </Page>
+    </TabbedPage>
   )
 }

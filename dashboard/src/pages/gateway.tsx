@@ -5,8 +5,8 @@ import { meQuery, nodesQuery, PAYMENT_STATES, type PaymentState, paymentsQuery }
 import type { GatewayPayment } from '../api/types.ts'
 import { Amount } from '../components/amount.tsx'
 import { EmptyState } from '../components/empty-state.tsx'
-import { GatewayTabs } from '../components/layout/gateway-tabs.tsx'
 import { ButtonLink, TextLink } from '../components/layout/links.tsx'
+import { TabbedPage } from '../components/layout/tabbed-page.tsx'
 import { LoadMore } from '../components/load-more.tsx'
 import { Loading } from '../components/loading.tsx'
 import { Problem } from '../components/problem.tsx'
@@ -23,7 +23,7 @@ export function GatewayPage() {
   const isFiltered = filter.state !== undefined || filter.nodeId !== undefined
 
   return (
-    <GatewayTabs place="payments">
+    <TabbedPage section="Gateway" at="/gateway">
       {(isFiltered || rows?.length !== 0) && <Filters />}
       {!payments.data && (
         <Problem error={payments.error} what="The payments could not be loaded." onRetry={() => void payments.refetch()} />
@@ -54,7 +54,7 @@ export function GatewayPage() {
           <LoadMore query={payments} />
         </>
       )}
-    </GatewayTabs>
+    </TabbedPage>
   )
 }
 

@@ -32,7 +32,7 @@ export function NodesPage() {
     </Button>
   )
   return (
-    <Page title="Nodes" actions={nodes.data?.length !== 0 && button}>
+    <Page title="Nodes" actions={!nodes.isPending && nodes.data?.length !== 0 && button}>
       <Problem
         error={nodes.isPending ? null : nodes.data ? null : nodes.error}
         what="Your nodes could not be loaded."

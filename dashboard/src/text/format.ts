@@ -71,3 +71,10 @@ export const percent = (part: number, whole: number): string => (whole === 0 ? '
 /** The first and last characters of a long id. Show a copy button with the full id next to it. */
 export const shortened = (text: string, ends = 8): string =>
   text.length <= 2 * ends + 1 ? text : `${text.slice(0, ends)}…${text.slice(-ends)}`
+
+/** The value of a field for date and time, in the viewer's time zone and without seconds. */
+export const toLocalInput = (at: number): string =>
+  new Date(at * 1000 - new Date(at * 1000).getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+
+/** NaN if the field is incomplete. */
+export const fromLocalInput = (value: string): number => new Date(value).getTime() / 1000

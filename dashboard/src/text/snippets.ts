@@ -70,6 +70,18 @@ app.get('/report', paywall({ client, nodeId, amountSat: 100, description: 'One r
 })
 app.listen(process.env.PORT ?? 3000)`
 
+export const createWebhookCurl = (publicUrl: string): string =>
+  `curl -X POST ${base(publicUrl)}/webhooks \\
+  -H "Authorization: Bearer $SERVICE_API_KEY" \\
+  -H "Content-Type: application/json" \\
+  -d @- <<JSON
+{"url": "https://shop.example/hook", "types": ["payment.*"]}
+JSON`
+
+export const listenCli = (publicUrl: string): string =>
+  `export SERVICE_BASE_URL=${base(publicUrl)}
+boltyard listen --forward-to http://localhost:3000/hook`
+
 export const nodeCurl = (endpointUrl: string): string =>
   `curl ${endpointUrl}/createinvoice \\
   -u ":$NODE_RESTRICTED_PASSWORD" \\

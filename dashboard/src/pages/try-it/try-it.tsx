@@ -1,7 +1,7 @@
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { meQuery, nodesQuery } from '../../api/queries.ts'
-import { GatewayTabs } from '../../components/layout/gateway-tabs.tsx'
 import { ButtonLink, TextLink } from '../../components/layout/links.tsx'
+import { TabbedPage } from '../../components/layout/tabbed-page.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { TryItSteps } from './steps.tsx'
@@ -11,7 +11,7 @@ export function TryItPage() {
   const nodes = useQuery(nodesQuery)
   const ready = nodes.data?.filter((node) => node.status === 'ready' && !node.isSilent) ?? []
   return (
-    <GatewayTabs place="try-it">
+    <TabbedPage section="Gateway" at="/gateway/try-it">
       {!me.isSandbox ? (
         <p className="note">
           On a sandbox, you can try out a payment here step by step, with a test customer and play money. This service uses real
@@ -46,6 +46,6 @@ export function TryItPage() {
           {ready.length > 0 && <TryItSteps me={me} nodes={ready} />}
         </>
       )}
-    </GatewayTabs>
+    </TabbedPage>
   )
 }
