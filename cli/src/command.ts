@@ -50,5 +50,5 @@ export const GROUPS: Record<string, string> = {
   nodes: 'Create and operate Lightning nodes',
   payments: 'Charge for HTTP calls: create challenges and check credentials',
   sandbox: 'Use play money: fund a node, pay as a customer would',
-  webhooks: 'Send events to a server of yours',
+  webhooks: 'Send events to your own server',
 }

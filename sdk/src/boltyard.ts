@@ -36,6 +36,7 @@ export class Boltyard {
   readonly payments: Payments
   /** What has happened in the account: `for await (const event of boltyard.events())`, or page by page with `events.list()`. */
   readonly events: Events
+  /** Where the service sends events. To verify what arrives there, use `verifyWebhook` of `@boltyard/sdk/webhooks`. */
   readonly webhooks: Webhooks
   readonly #transport: Transport
 

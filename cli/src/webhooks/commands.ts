@@ -56,7 +56,7 @@ export const WEBHOOK_COMMANDS: RunnableCommand[] = [
     path: 'webhooks update',
     summary: 'Change, disable or enable a webhook',
     about:
-      'What you do not name stays as it is. Events that happen while a webhook is disabled are not sent later; use webhooks replay for that.',
+      'Settings that you do not pass stay as they are. Events that happen while a webhook is disabled are not sent later; use webhooks replay for that.',
     examples: [
       { line: 'boltyard webhooks update hook_06c2y8… --url https://shop.example/new', does: 'send events elsewhere' },
       { line: 'boltyard webhooks update hook_06c2y8… --types payment.settled,node.failed', does: 'send only these types' },
@@ -150,7 +150,7 @@ export const WEBHOOK_COMMANDS: RunnableCommand[] = [
   {
     path: 'webhooks redeliver',
     summary: 'Send one event to a webhook again',
-    about: 'Also possible after it has arrived. The event has the same id each time, so a receiver can skip it.',
+    about: 'This also works if it has already arrived. The event has the same id each time, so a receiver can skip it.',
     examples: [{ line: 'boltyard webhooks redeliver hook_06c2y8… dlv_1042', does: 'as soon as possible' }],
     positionals: [WEBHOOK, { name: 'delivery', help: 'the delivery’s id, dlv_…, from webhooks deliveries' }],
     scope: 'webhooks:write',

@@ -83,7 +83,8 @@ function secondsIn(option: string, text: string): number {
   return timeMs / 1000
 }
 
-const lookAt = (id: string): string => `The service may have accepted it. To check: boltyard webhooks deliveries ${sanitize(id)}`
+const lookAt = (id: string): string =>
+  `The service may have accepted the request. To check: boltyard webhooks deliveries ${sanitize(id)}`
 
 function tableOf(deliveries: Delivery[], paint: Paint): string {
   return table(
