@@ -1,6 +1,7 @@
+import type { ServerResponse } from 'node:http'
 import { beforeAll, expect, test } from 'vitest'
-import { openReceiver, verified } from '../../../testing/receiver.ts'
-import { createWebhook, deliveriesOf, newSubscriber } from '../events/subscriber.ts'
+import { ok, openReceiver, verified } from '../../../testing/receiver.ts'
+import { createWebhook, deliveriesOf, happen, newSubscriber } from '../events/subscriber.ts'
 import { CrashingYard } from '../support/crash-matrix.ts'
 import { eventually } from '../support/server.ts'
 
@@ -8,7 +9,7 @@ import { eventually } from '../support/server.ts'
 
 let yard: CrashingYard
 beforeAll(async () => {
-  yard = await new CrashingYard({ env: { TRUST_PROXY: '1' } }).start()
+  yard = await new CrashingYard({ store: 'embedded', env: { TRUST_PROXY: '1' } }).start()
 })
 
 test.each([
@@ -35,4 +36,27 @@ test.each([
   expect(new Set(receiver.ids()).size).toBe(1)
   expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1)
   for (const request of receiver.received) verified(webhook.secret, request)
+})
+
+test('C53, C56: if PostgreSQL dies while a request is open, that event and later ones still arrive', async () => {
+  const owner = await newSubscriber(yard)
+  const waiting: ServerResponse[] = []
+  const receiver = await openReceiver((response) => waiting.push(response))
+  const webhook = await createWebhook(owner, { url: receiver.url, types: ['key.created'] })
+  const first = await happen(owner)
+  await receiver.until(1)
+  const { giveBack } = await yard.takeStoreAway()
+  receiver.respond = ok
+  waiting.shift()?.end()
+  giveBack()
+  await eventually(() => deliveriesOf(owner, webhook), 'the service to work again')
+  const second = await happen(owner)
+  const sql = yard.sql()
+  // Unless the result could still be recorded, the lease must end first.
+  await sql`UPDATE webhook_deliveries SET lease_until = now() WHERE webhook_id = ${webhook.id} AND lease_until IS NOT NULL`
+  const isDelivered = async () => (await deliveriesOf(owner, webhook, '?status=delivered')).length === 2
+  await eventually(isDelivered, 'both deliveries')
+  await sql.end()
+  const bodies = new Set(receiver.received.map(({ body }) => body))
+  expect([...bodies].map((body) => JSON.parse(body).data.keyId).sort()).toEqual([first, second].sort())
 })

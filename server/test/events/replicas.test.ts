@@ -8,7 +8,7 @@ import { Webhooks } from '../../src/events/webhooks/webhooks.ts'
 import { createLogger } from '../../src/platform/log.ts'
 import { type MasterKey, masterKeyOf } from '../../src/platform/secrets.ts'
 import { type Database, openStore } from '../../src/store/db.ts'
-import { claimDeliveries, recordFailure, recordSuccess } from '../../src/store/events/deliveries.ts'
+import { claimDeliveries, recordFailure, recordSuccess, replay } from '../../src/store/events/deliveries.ts'
 import { removeOldEvents } from '../../src/store/events/feed.ts'
 import { sequenceEvents } from '../../src/store/events/outbox.ts'
 import { removeDeletedWebhooks } from '../../src/store/events/webhooks.ts'
@@ -135,6 +135,23 @@ describe('what is kept', () => {
     const [one, other] = [await newWebhook(), await newWebhook()]
     await sql`UPDATE webhooks SET secret = (SELECT secret FROM webhooks WHERE id = ${one.id}) WHERE id = ${other.id}`
     await expect(webhooksWith(master).test(CALL, other.id)).rejects.toThrow()
+  })
+
+  test('C60: a replay of too many events adds none of them; one of as many as are allowed adds all', async () => {
+    const webhook = await newWebhook()
+    await happen(5)
+    await sql`DELETE FROM webhook_deliveries`
+    const [range] = await sql<[{ from: number; to: number }]>`
+      SELECT extract(epoch FROM min(at))::float8 AS from, extract(epoch FROM max(at))::float8 + 1 AS to
+      FROM (SELECT at FROM events ORDER BY seq DESC LIMIT 5) latest`
+    const ids = { accountId: ACCOUNT, webhookId: webhook.id }
+    const replayed = (limit: number) => replay(sql, ids, { ...range, types: null }, limit)
+    expect(await replayed(4)).toBe('too many')
+    expect(await statusesOf(webhook.id)).toEqual([])
+    expect(await replayed(5)).toBe(5)
+    expect(await statusesOf(webhook.id)).toEqual([{ status: 'pending', count: 5 }])
+    expect(await replayed(5), 'again').toBe(5)
+    expect(await statusesOf(webhook.id)).toEqual([{ status: 'pending', count: 5 }])
   })
 
   test('C60: a delivery is removed with its event, and what is left of a deleted webhook an hour later', async () => {
