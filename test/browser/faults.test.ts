@@ -157,6 +157,22 @@ inBrowser('when things go wrong in the dashboard', () => {
     expect(await page.evaluate('window.mark')).toBe(1)
   })
 
+  test('if other pages cannot be loaded ahead, the open page is not reloaded', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const refused = new Set<string>()
+    await page.route(/\/assets\/(credit|activity)-[^/]*\.js$/, async (route) => {
+      await route.abort()
+      refused.add(route.request().url())
+    })
+    await person.open('nodes')
+    await heading(page, 'Nodes').waitFor()
+    await page.evaluate('window.mark = 1')
+    // Loaded one after the other: the second is tried after the first has been dealt with.
+    await expect.poll(() => refused.size).toBe(2)
+    expect(await page.evaluate('window.mark')).toBe(1)
+  })
+
   test('a page that fails to load says what, why, what next and the request id, and loads on retry', async () => {
     const person = await newPerson(server)
     const { page } = person

@@ -20,9 +20,9 @@ export function lazyPage<N extends string>(load: () => Promise<Record<N, Compone
         (module) => {
           source.component = module[name]
         },
-        async (cause: unknown) => {
+        (cause: unknown) => {
           loading = undefined
-          throw await reasonFor(cause)
+          throw cause
         },
       )
       return loading
@@ -40,7 +40,7 @@ function LazyPage({ source }: { source: Source }) {
   useEffect(() => {
     if (source.component) return
     setError(null)
-    source.load().then(next, setError)
+    source.load().then(next, async (cause: unknown) => setError(await reasonFor(cause)))
   }, [source, attempt])
   if (source.component) return <source.component />
   if (!error) return null
@@ -53,7 +53,10 @@ function LazyPage({ source }: { source: Source }) {
 
 const RELOADED = 'boltyard-reloaded'
 
-/** After the service is updated, the old app's files are gone. Only then does a reload help, and only once. */
+/**
+ * After the service is updated, the old app's files are gone. Only then does a reload help, and only once. Only for a page that someone has
+ * opened: when preloading fails, a reload would discard what they are typing on another page.
+ */
 async function reasonFor(cause: unknown): Promise<unknown> {
   try {
     await api.get('/me', { keepsSession: true })
