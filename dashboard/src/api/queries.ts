@@ -135,30 +135,26 @@ export const webhookQuery = (id: string) =>
   })
 
 export const DELIVERY_STATUSES: DeliveryStatus[] = ['pending', 'delivered', 'failed']
-/** How soon an attempt must be due for the page to wait for its result. */
-const SOON_SECONDS = 10
 const POLL_MS = 3_000
 
-export const deliveriesQuery = (webhookId: string, status: DeliveryStatus | undefined) =>
+export const deliveriesQuery = (webhook: Pick<Webhook, 'id' | 'enabled'>, status: DeliveryStatus | undefined) =>
   infiniteQueryOptions({
-    queryKey: ['webhooks', webhookId, 'deliveries', status ?? null],
+    queryKey: ['webhooks', webhook.id, 'deliveries', status ?? null],
     queryFn: ({ pageParam, signal }) => {
       const query = parameters({ limit: '20', cursor: pageParam, status })
       return api.get<{ deliveries: Delivery[]; nextCursor: string | null }>(
-        `/webhooks/${encodeURIComponent(webhookId)}/deliveries${query}`,
+        `/webhooks/${encodeURIComponent(webhook.id)}/deliveries${query}`,
         { signal },
       )
     },
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.nextCursor,
+    // Attempts do not cause events either. Nothing changes before the next one is due.
     refetchInterval: ({ state }) => {
       const pages = state.data?.pages ?? []
-      const soon = Date.now() / 1000 + SOON_SECONDS
-      const isAwaited = pages.some(({ deliveries }) =>
-        deliveries.some(({ nextAttemptAt }) => nextAttemptAt !== null && nextAttemptAt < soon),
-      )
-      // Each page is a request, and the service limits how many there are in a minute.
-      return isAwaited && POLL_MS * pages.length
+      const dueAt = pages.flatMap(({ deliveries }) => deliveries.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []))
+      if (!webhook.enabled || dueAt.length === 0) return false
+      return Math.max(POLL_MS * pages.length, Math.min(...dueAt) * 1000 - Date.now())
     },
   })
 

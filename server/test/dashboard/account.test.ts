@@ -510,6 +510,11 @@ test('C42: node operations of the dashboard are counted by address, separately f
   const tries = ['/payments', '/payments/pay_x/validate', '/payments/pay_x/redeem', '/sandbox/nodes/node_x/fund', '/sandbox/pay']
   for (const path of tries) expect([path, ...(await eve.refusal('POST', path, { headers }))].slice(0, 2)).toEqual([path, 429])
   expect((await eve.send('GET', '/payments', { headers })).status).toBe(200)
+  const changes = ['', '/hook_x/test', '/hook_x/replay', '/hook_x/rotate-secret', '/hook_x/deliveries/dlv_1/redeliver']
+  for (const path of changes) expect([path, (await eve.refusal('POST', `/webhooks${path}`, { headers }))[0]]).toEqual([path, 429])
+  for (const method of ['PATCH', 'DELETE']) expect((await eve.refusal(method, '/webhooks/hook_x', { headers }))[0]).toBe(429)
+  expect((await eve.send('GET', '/webhooks', { headers })).status).toBe(200)
+  for (const path of ['', '/deliveries']) expect((await eve.refusal('GET', `/webhooks/hook_x${path}`, { headers }))[0]).toBe(404)
   const others = { 'x-forwarded-for': '192.0.2.2' }
   for (let time = 0; time < 5; time++) await eve.refusal('POST', '/sandbox/pay', { headers: others })
   expect((await eve.refusal('POST', '/sandbox/pay', { headers: others }))[0]).toBe(429)

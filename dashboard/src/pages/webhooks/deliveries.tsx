@@ -20,7 +20,7 @@ const NAMES: Record<DeliveryStatus, string> = { pending: 'Pending', delivered: '
 export function Deliveries({ webhook }: { webhook: Webhook }) {
   const { status } = useSearch({ from: '/app/developers/webhooks/$webhookId' })
   const navigate = useNavigate({ from: '/developers/webhooks/$webhookId' })
-  const deliveries = useInfiniteQuery(deliveriesQuery(webhook.id, status))
+  const deliveries = useInfiniteQuery(deliveriesQuery(webhook, status))
   const rows = deliveries.data?.pages.flatMap((page) => page.deliveries)
   const [isReplaying, setReplaying] = useState(false)
   return (
