@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { isId } from './platform/ids.ts'
 import { hasNamedId, type IdRange, lookUpUser, type UserIds } from './platform/linux.ts'
 import { isLoopback } from './platform/loopback.ts'
+import { headersIn } from './platform/otlp-headers.ts'
 import { StartFault } from './platform/start-fault.ts'
 
 export type Config = {
@@ -76,6 +77,8 @@ export type Config = {
   maxKeysPerAccount: number
   /** Undefined: no metrics. */
   metrics: { host: string; port: number; token: string | undefined } | undefined
+  /** Undefined: no traces. The ratio of requests that are recorded is from 0 to 1. */
+  traces: { url: string; headers: Record<string, string>; ratio: number; serviceName: string } | undefined
   logLevel: string
   /** Allowed but probably unintended settings, for the log. */
   warnings: string[]
@@ -280,6 +283,17 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const logLevel = text('LOG_LEVEL') ?? 'info'
   if (!LOG_LEVELS.includes(logLevel)) fault('LOG_LEVEL', `must be one of ${LOG_LEVELS.join(', ')}`, undefined)
 
+  const traces = (endpoint: string | undefined): Config['traces'] => {
+    const ratio = text('OTEL_TRACES_SAMPLER_ARG') ?? '1'
+    if (!/^(0(\.\d{1,9})?|1(\.0{1,9})?)$/.test(ratio))
+      fault('OTEL_TRACES_SAMPLER_ARG', 'must be a number from 0 to 1, such as 0.05', 1)
+    const headers = headersIn(secret('OTEL_EXPORTER_OTLP_HEADERS') ?? '')
+    if (!headers)
+      fault('OTEL_EXPORTER_OTLP_HEADERS', 'must be a list of name=value, separated by commas, with values as in a URL', {})
+    if (endpoint === undefined || !headers) return undefined
+    return { url: `${endpoint}/v1/traces`, headers, ratio: Number(ratio), serviceName: text('OTEL_SERVICE_NAME') ?? 'boltyard' }
+  }
+
   const config: Config = {
     host,
     port,
@@ -322,6 +336,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     signupCreditSat: integer('SIGNUP_CREDIT_SAT', isSandbox ? 10_000 : 0, 0, 9_007_199_254),
     maxKeysPerAccount: integer('MAX_KEYS_PER_ACCOUNT', 50, 1, 1_000_000),
     metrics: metricsPort === 0 ? undefined : { host: metricsHost, port: metricsPort, token: metricsToken },
+    traces: traces(url('OTEL_EXPORTER_OTLP_ENDPOINT')),
     logLevel,
     warnings,
   }

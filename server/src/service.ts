@@ -102,6 +102,10 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   const operatorToken = operatorTokenOf(given)
   const logger = await createLogger(given.logLevel, output)
   for (const warning of given.warnings) logger.warn(warning)
+  if (given.traces) {
+    const { startTraces } = await import('./traces/traces.ts')
+    opened.push(startTraces(given.traces, logger))
+  }
 
   const { config, releasePort } = await withPort(given)
   opened.push(releasePort)

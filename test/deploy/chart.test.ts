@@ -79,6 +79,7 @@ const EVERYTHING = {
   'secrets.redisUrl.name': 'redis',
   'secrets.operatorToken.name': 'operator',
   'secrets.metricsToken.name': 'metrics',
+  'secrets.otlpHeaders.name': 'otlp',
 }
 
 describe.skipIf(!isWanted)('the Helm chart', () => {
@@ -166,6 +167,7 @@ describe.skipIf(!isWanted)('the Helm chart', () => {
       'MASTER_KEY',
       'METRICS_TOKEN',
       'OPERATOR_TOKEN',
+      'OTEL_EXPORTER_OTLP_HEADERS',
       'REDIS_URL',
       'SANDBOX_HUB_CONTROL_TOKEN',
       'SANDBOX_HUB_NODE_TOKEN',

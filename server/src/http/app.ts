@@ -57,6 +57,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   compileSchemasLazily(app)
   acceptOnlyJson(app)
   renderProblems(app)
+  if (config.metrics || config.traces) measureRequests(app, config.trustProxy)
   // These hooks run for every request. They use callbacks, because each promise costs time.
   app.addHook('onRequest', (request, reply, done) => {
     reply.headers(edge.headers(request.id))
@@ -70,7 +71,6 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     if (deps.isStopping()) reply.header('connection', 'close')
     done(null, payload)
   })
-  if (config.metrics) measureRequests(app)
   const limits = await addLimits(app, config.rateLimit, deps.countHit)
   const routeDeps: RouteDeps = { ...deps, limits }
   await app.register(healthRoutes(routeDeps))

@@ -89,7 +89,7 @@ export class Reconciler {
       const by = { owner: this.#owner, busyWith: [...this.#busy.keys()], which: claims }
       const nodes = free > 0 ? await claimDueNodes(sql, host, by, free) : []
       for (const node of nodes) {
-        const work: Promise<void> = this.#measured(node).finally(() => this.#busy.delete(node.id))
+        const work: Promise<void> = stepProbe.run({}, () => this.#measured(node)).finally(() => this.#busy.delete(node.id))
         this.#busy.set(node.id, work)
       }
       if (nodes.length === free && free > 0) this.#again = true

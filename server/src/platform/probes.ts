@@ -1,11 +1,25 @@
+import type { AsyncLocalStorage } from 'node:async_hooks'
 import { type Channel, channel } from 'node:diagnostics_channel'
 
 /** A place that is measured. Reporting is a no-op unless something watches, so that a service without metrics pays nothing for it. */
-export class Probe<T> {
+export class Probe<T, Start extends object = never> {
   readonly #channel: Channel
+  readonly #start: Channel
 
   constructor(name: string) {
     this.#channel = channel(`boltyard:${name}`)
+    this.#start = channel(`boltyard:${name}:start`)
+  }
+
+  /** Runs the work that will be reported, in the scopes that `bind` opens for it. */
+  run<R>(start: Start, work: () => R): R {
+    return this.#start.runStores(start, work)
+  }
+
+  /** While the work runs, the storage holds what `open` returned. Returns a function that ends this. */
+  bind<S>(storage: AsyncLocalStorage<S>, open: (start: Start) => S): () => void {
+    this.#start.bindStore(storage, (start) => open(start as Start))
+    return () => this.#start.unbindStore(storage)
   }
 
   get isWatched(): boolean {
@@ -25,7 +39,10 @@ export class Probe<T> {
 }
 
 /** `route` is a pattern, never a path: paths contain ids, and anyone can make up new ones. */
-export const requestProbe = new Probe<{ method: string; route: string; status: number; seconds: number }>('request')
+export const requestProbe = new Probe<
+  { method: string; route: string; status: number; seconds: number; requestId: string },
+  { traceparent: string | undefined }
+>('request')
 
 /** `result` is a status class or the reason why there was no response. */
 export const nodeCallProbe = new Probe<{ call: string; result: string; seconds: number }>('node-call')
@@ -36,6 +53,9 @@ export const nodeCallProbe = new Probe<{ call: string; result: string; seconds: 
  * - lease_lost: another process has leased the node, and nothing was written
  */
 export type StepResult = 'recorded' | 'superseded' | 'lease_lost' | 'failed'
-export const stepProbe = new Probe<{ result: StepResult; seconds: number }>('reconciler-step')
+export const stepProbe = new Probe<{ result: StepResult; seconds: number }, object>('reconciler-step')
+
+/** `text` has placeholders instead of values. */
+export const statementProbe = new Probe<{ text: string; isFailed: boolean; seconds: number }>('statement')
 
 export const statusClass = (status: number): string => `${Math.floor(status / 100)}xx`

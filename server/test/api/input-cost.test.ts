@@ -82,7 +82,16 @@ let daemon: { port: number; pid: number }
 beforeAll(async () => {
   server = await startServer({
     command: PROCESS,
-    env: { NODE_DOMAIN: DOMAIN, TRUST_PROXY: '1', RATE_LIMIT_MAX: '1000000', NODE_PRICE_SAT_PER_DAY: '0', LOG_LEVEL: 'silent' },
+    env: {
+      NODE_DOMAIN: DOMAIN,
+      TRUST_PROXY: '1',
+      RATE_LIMIT_MAX: '1000000',
+      NODE_PRICE_SAT_PER_DAY: '0',
+      LOG_LEVEL: 'silent',
+      // Traces read a header too. Nothing listens there.
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+      OTEL_TRACES_SAMPLER_ARG: '0.01',
+    },
   })
   visitor = await signUp(server)
   owner = await newMerchant(server, visitor.accountId)
@@ -242,6 +251,7 @@ const headerProbes = (): Record<string, Probe[]> => {
       ...inHeader('upgrade', ['', 'websocket'], { ...node, headers: { ...node.headers, ...handshake } }),
       ...inHeader('upgrade', ['h2c,'], { path: '/healthz', headers: { connection: 'upgrade, close' } }),
     ],
+    traceparent: inHeader('traceparent', ['', '00-', `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01-`]),
     'user-agent': inHeader('user-agent', ['Mozilla/5.0 ('], { path: '/dashboard/api/me', headers: { cookie: visitor.cookie } }),
     'x-forwarded-for': inHeader('x-forwarded-for', ['', '1.1.1.1', '1.1.1.1,', '::'], { path: '/v1/api-key' }),
     'x-phoenix-signature': inHeader('x-phoenix-signature', [''], {
@@ -271,7 +281,7 @@ describe('security 1: no request keeps the service busy', () => {
       const members = [...text.matchAll(/\bheaders(?:\.([a-z]+)\b(?!\()|\['([a-z-]+)'\])/g)].map(
         ([, dotted, quoted]) => dotted ?? quoted ?? '',
       )
-      const destructured = [...text.matchAll(/\{([^{}]*)\} = request\.headers\b/g)].flatMap(([, names = '']) =>
+      const destructured = [...text.matchAll(/\{([^{}]*)\} = (?:request\.)?headers\b/g)].flatMap(([, names = '']) =>
         names.split(',').map((one) => one.split(':')[0]?.trim().replaceAll("'", '') ?? ''),
       )
       return [...members, ...destructured]

@@ -55,7 +55,7 @@ capabilities: { drop: [ALL] }
 {{- $s := $values.secrets -}}
 {{- $all := dict "DATABASE_URL" $s.databaseUrl "MASTER_KEY" $s.masterKey -}}
 {{- if .role -}}
-{{- $all = merge $all (dict "MASTER_KEY_PREVIOUS" $s.masterKeyPrevious "OPERATOR_TOKEN" $s.operatorToken "REDIS_URL" $s.redisUrl "METRICS_TOKEN" $s.metricsToken) -}}
+{{- $all = merge $all (dict "MASTER_KEY_PREVIOUS" $s.masterKeyPrevious "OPERATOR_TOKEN" $s.operatorToken "REDIS_URL" $s.redisUrl "METRICS_TOKEN" $s.metricsToken "OTEL_EXPORTER_OTLP_HEADERS" $s.otlpHeaders) -}}
 {{- if include "boltyard.isSandbox" .root -}}
 {{- $_ := set $all "SANDBOX_HUB_NODE_TOKEN" (dict "name" $values.sandboxHub.secretName "key" "node-token") -}}
 {{- $_ := set $all "SANDBOX_HUB_CONTROL_TOKEN" (dict "name" $values.sandboxHub.secretName "key" "control-token") -}}

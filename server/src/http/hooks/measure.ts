@@ -1,17 +1,37 @@
+import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
+import type { Config } from '../../config.ts'
 import { requestProbe } from '../../platform/probes.ts'
+
+type TrustedProxies = Config['trustProxy']
 
 /** A client can invent methods as well as paths, and each would be a time series of its own. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-export function measureRequests(app: FastifyInstance): void {
+/** The hooks of later plugins, and the handler, run inside the first hook. */
+export function measureRequests(app: FastifyInstance, trusted: TrustedProxies): void {
+  app.addHook('onRequest', (request, _reply, done) => requestProbe.run(startOf(request.raw, trusted), done))
   app.addHook('onResponse', (request, reply, done) => {
-    reportRequest(request.method, request.routeOptions.url ?? '(none)', reply.statusCode, reply.elapsedTime)
+    reportRequest(
+      request.raw,
+      { id: request.id, route: request.routeOptions.url ?? '(none)', milliseconds: reply.elapsedTime },
+      reply.statusCode,
+    )
     done()
   })
 }
 
-export function reportRequest(method: string | undefined, route: string, status: number, milliseconds: number): void {
+/** Anyone could choose the ids of our traces, and that they are recorded: only a proxy of the operator may. */
+export function startOf({ headers }: IncomingMessage, trusted: TrustedProxies): { traceparent: string | undefined } {
+  const { traceparent } = headers
+  return { traceparent: trusted !== false && typeof traceparent === 'string' ? traceparent : undefined }
+}
+
+export function reportRequest(
+  { method }: IncomingMessage,
+  { id, route, milliseconds }: { id: string; route: string; milliseconds: number },
+  status: number,
+): void {
   const known = method !== undefined && METHODS.has(method) ? method : 'other'
-  requestProbe.report({ method: known, route, status, seconds: milliseconds / 1000 })
+  requestProbe.report({ method: known, route, status, seconds: milliseconds / 1000, requestId: id })
 }

@@ -73,6 +73,10 @@ export class NodeProxy {
   }
 
   handle(request: IncomingMessage, response: ServerResponse, target: NodeTarget, client?: Upgrading): void {
+    requestProbe.run({ traceparent: undefined }, () => this.#handle(request, response, target, client))
+  }
+
+  #handle(request: IncomingMessage, response: ServerResponse, target: NodeTarget, client?: Upgrading): void {
     const { edge, log: parent } = this.#options
     const id = edge.requestIdOf(request)
     const log = parent.child({ reqId: id })
@@ -81,7 +85,7 @@ export class NodeProxy {
     response.once('finish', () => {
       const responseTime = performance.now() - startedAt
       log.info({ res: response, responseTime }, 'request completed')
-      if (requestProbe.isWatched) reportRequest(request.method, '(node)', response.statusCode, responseTime)
+      if (requestProbe.isWatched) reportRequest(request, { id, route: '(node)', milliseconds: responseTime }, response.statusCode)
     })
     const call = { request, response, target, client, headers: edge.headers(id), log }
     this.#forward(call).catch((error: unknown) => {

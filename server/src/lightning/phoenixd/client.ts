@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
 import { type Agent, type ClientRequest, request } from 'node:http'
 import { freshAgent, keepingAgent, type NodeAddress } from '../../platform/node-agent.ts'
@@ -111,6 +112,8 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
   const headers = { authorization, ...(call.form ? type : {}) }
   const body = call.form && new URLSearchParams(call.form).toString()
   const startedAtMs = performance.now()
+  // A response may be read in the scope of another request, whose connection this one has waited for.
+  const inScope = nodeCallProbe.isWatched ? AsyncLocalStorage.snapshot() : undefined
   return new Promise((resolve) => {
     let outgoing: ClientRequest
     let isOver = false
@@ -120,7 +123,7 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
       clearTimeout(timer)
       // Otherwise the rest of the response would still be read, and the connection reused for another request.
       if (typeof reply === 'string') outgoing.destroy()
-      if (nodeCallProbe.isWatched) measure(call, reply, startedAtMs)
+      inScope?.(measure, call, reply, startedAtMs)
       resolve(reply)
     }
     // Our own timer: a request that waits for a connection gets its timeout event only once it has one. setImmediate lets pending socket

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { Connection, explainConnect, type StoreAddress } from './connection.ts'
+import { measured } from './measured.ts'
 import { isStalePlan, Session } from './session.ts'
 import type { Sql } from './sql.ts'
 import type { Query, Rows } from './statement.ts'
@@ -39,7 +40,11 @@ export class Pool {
     this.#pool.on('error', () => undefined)
   }
 
-  async run(query: Query): Promise<Rows> {
+  run(query: Query): Promise<Rows> {
+    return measured(query.text, () => this.#run(query))
+  }
+
+  async #run(query: Query): Promise<Rows> {
     for (;;) {
       const connection = await this.#take()
       let isStale = false

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Connection } from './connection.ts'
+import { measured } from './measured.ts'
 import { type Sql, sqlOn } from './sql.ts'
 import type { Query } from './statement.ts'
 
@@ -26,7 +27,7 @@ export class Session {
 
   query(query: Query | string): Promise<pg.QueryResult> {
     const result = this.#last
-      .then(() => this.#connection.query(query))
+      .then(() => measured(typeof query === 'string' ? query : query.text, () => this.#connection.query(query)))
       .catch((error: unknown) => {
         this.#isStale ||= isStalePlan(error)
         throw this.#connection.explain(error)
