@@ -221,6 +221,7 @@ test(title, { timeout: TIMEOUT_MS }, async () => {
     storeDeaths++
   }
   await buying
+  yard.disarm()
   await yard.restart('SIGKILL')
   await letTimePass(true)
 

@@ -1,4 +1,4 @@
-import { readlinkSync, renameSync, writeFileSync } from 'node:fs'
+import { readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { CRASHING_SERVER } from '../../../testing/bundles.ts'
@@ -42,6 +42,11 @@ export class CrashingYard extends Yard {
   arm(point: string, nth = 1): void {
     writeFileSync(`${this.#orders}.new`, `${point}\n${nth}`)
     renameSync(`${this.#orders}.new`, this.#orders)
+  }
+
+  /** For an order that was not carried out: otherwise the next process would die. */
+  disarm(): void {
+    rmSync(this.#orders, { force: true })
   }
 
   async died(point: string): Promise<void> {
