@@ -109,3 +109,21 @@ test('C53, C54: a payment that the books lack, or have with another amount, is r
   appendFileSync(journal, `${JSON.stringify({ cursor: 'AAAA', payments: [[third, 300]] })}\n`)
   expect(await check()).toEqual({ code: 1, printed: expect.stringContaining(`${third} would be booked twice`) })
 })
+
+test('C53: if the cursor has expired, the program says where to continue, and the check what was missed', async () => {
+  const missed = await server.sql()<{ id: string; sat: number }[]>`
+    SELECT id, amount_sat AS sat FROM gateway_payments WHERE settled_at IS NOT NULL ORDER BY id`
+  const { nextCursor } = await merchant.want<{ nextCursor: string }>(200, 'GET', '/events?limit=1')
+  const line = (cursor: string, payments: [string, number][] = []): string => `${JSON.stringify({ cursor, payments })}\n`
+  writeFileSync(journal, line(nextCursor))
+  await server.sql()`UPDATE event_counters SET removed_seq = last_seq WHERE account_id = ${merchant.accountId}`
+  const expired = await check()
+  expect(expired).toEqual({ code: 1, printed: expect.stringContaining('cursor_expired') })
+  const [, oldest = ''] = /oldestCursor: '([^']+)'/.exec(expired.printed) ?? []
+  appendFileSync(journal, line(oldest))
+  const { printed } = await check()
+  expect(printed.split('\n').slice(2, -1).sort()).toEqual(missed.map(({ id }) => `${id} is only in the CSV`))
+  const rows = missed.map(({ id, sat }): [string, number] => [id, sat])
+  appendFileSync(journal, line(oldest, rows))
+  expect(await check()).toMatchObject({ code: 0 })
+})
