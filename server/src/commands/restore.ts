@@ -7,7 +7,7 @@ import { masterKeyOf } from '../platform/secrets.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import { restoreBackup } from '../store/backup/restore.ts'
 import type { Sql, StoreAddress } from '../store/db.ts'
-import { hostsOfNodes } from '../store/nodes/nodes.ts'
+import { countNodesOfMachines, hostsOfNodes } from '../store/nodes/nodes.ts'
 import { findSetting, replaceSetting } from '../store/settings.ts'
 import { withEmbedded } from './embedded-store.ts'
 import { summaryOf } from './summary.ts'
@@ -28,7 +28,7 @@ export async function restore(config: Config, args: string[]): Promise<void> {
       replaceSetting: (name: string, value: Buffer) => replaceSetting(sql, name, value),
     }
     await checkMasterKey(settings, master, previous)
-    if (!config.kubernetes) await refuseForeignNodes(sql, config.dataDir)
+    await (config.kubernetes ? refuseNodesOfMachines(sql) : refuseForeignNodes(sql, config.dataDir))
   }
   const work = (address: StoreAddress) => restoreBackup(address, file === '-' ? process.stdin : createReadStream(file), check)
   const { head, rows } = await (config.store.kind === 'server' ? work(config.store.url) : withEmbedded(config, work))
@@ -61,5 +61,15 @@ async function refuseForeignNodes(sql: Sql, dataDir: string): Promise<void> {
     throw new StartFault(
       78,
       `the nodes in this backup run on another machine (host ${foreign.join(', ')}): stop it for good, then move its host.id, nodes and hub into ${dataDir} and restore again`,
+    )
+}
+
+/** The cluster would never start them, but their owners would be charged. */
+async function refuseNodesOfMachines(sql: Sql): Promise<void> {
+  const count = await countNodesOfMachines(sql)
+  if (count > 0)
+    throw new StartFault(
+      78,
+      `${count} nodes in this backup run on a machine, and nodes cannot be moved to a cluster: delete them there, then make a new backup`,
     )
 }

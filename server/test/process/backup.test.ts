@@ -212,6 +212,27 @@ describe('refused with one line, and nothing is changed', () => {
     writeFileSync(join(dataDir, 'host.id'), server.readSecret('host.id'))
     expect(restoring(file).code).toBe(0)
   })
+
+  test('on a cluster: a node of a machine would never run there, but its owner would be charged', async () => {
+    const { dataDir, restoring } = await newPlace()
+    const cluster = {
+      MASTER_KEY: server.masterKey,
+      NODE_SOFTWARE: 'phoenixd',
+      NODE_RUNTIME: 'kubernetes',
+      NODE_VERSIONS: `0.8.0=example/phoenixd@sha256:${'0'.repeat(64)}`,
+      NODE_CALLBACK_URL: 'http://boltyard.example',
+      KUBECONFIG: join(directory, 'kubeconfig'),
+    }
+    expect(restoring(file, cluster)).toEqual(refusal(/run on a machine/))
+
+    const machine = await emptyDatabase()
+    const env = { DATA_DIR: dataDir, ...storeEnv(machine, server.masterKey) }
+    expect(run(['restore', file], env).code).toBe(0)
+    await track(openStore(machine, 1))`UPDATE nodes SET deleted_at = now()`
+    const emptied = join(directory, 'emptied.backup')
+    expect(run(['backup', emptied], env).code).toBe(0)
+    expect(restoring(emptied, cluster).code).toBe(0)
+  })
 })
 
 test('killed at any moment, a restore leaves an empty database, and can be run again', async () => {

@@ -102,6 +102,14 @@ export async function hostsOfNodes(sql: Sql): Promise<string[]> {
   return rows.map(({ host }) => host)
 }
 
+/** How many nodes, apart from deleted ones, run on a machine. Those of a cluster have its installation as their host. */
+export async function countNodesOfMachines(sql: Sql): Promise<number> {
+  const [row] = await sql<[{ count: number }]>`
+    SELECT count(*)::int AS count FROM nodes
+    WHERE deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM settings WHERE name = 'installation' AND convert_from(value, 'UTF8') = host)`
+  return row.count
+}
+
 /** Those of these nodes that were never created here, or were purged so long ago that nothing of them should be left. */
 export async function unknownNodes(sql: Sql, ids: string[]): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
