@@ -11,27 +11,29 @@ const PROGRAM = 'redis-server'
 
 export const hasRedis = (): boolean => spawnSync(PROGRAM, ['--version']).status === 0
 
-/** A real Redis on loopback that a test can kill, pause and start again on the same port. */
+/** A real Redis that a test can kill, pause and start again on the same port. */
 export class TestRedis {
   readonly #directory = mkdtempSync(join(tmpdir(), 'boltyard-redis-'))
   readonly password: string
+  readonly #address: string
   #child: ChildProcess | undefined
   port = 0
 
-  constructor(password: string) {
+  constructor(password: string, address = '127.0.0.1') {
     this.password = password
+    this.#address = address
   }
 
   get url(): string {
-    return `redis://:${this.password}@127.0.0.1:${this.port}`
+    return `redis://:${this.password}@${this.#address}:${this.port}`
   }
 
   async start(): Promise<this> {
     this.port ||= await freePort()
-    const settings = { port: this.port, bind: '127.0.0.1', dir: this.#directory, requirepass: this.password, save: '' }
+    const settings = { port: this.port, bind: this.#address, dir: this.#directory, requirepass: this.password, save: '' }
     const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
     this.#child = spawn(PROGRAM, args, { stdio: 'ignore' })
-    await eventually(() => accepts(this.port), 'Redis to start')
+    await eventually(() => accepts(this.port, this.#address), 'Redis to start')
     return this
   }
 
@@ -53,9 +55,9 @@ export class TestRedis {
   }
 }
 
-function accepts(port: number): Promise<boolean> {
+function accepts(port: number, address: string): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
+    const socket = connect(port, address)
     socket.on('connect', () => resolve(true))
     socket.on('error', () => resolve(false))
     socket.on('close', () => socket.destroy())

@@ -18,6 +18,7 @@ type Container = {
   image: string
   args?: string[]
   env?: { name: string; value: string }[]
+  volumeMounts?: { name: string; mountPath: string }[]
   securityContext: Record<string, unknown>
 }
 type Resource = {
@@ -64,9 +65,9 @@ const named = (resources: Resource[], kind: string, name: string): Resource => {
 }
 const podsOf = (resources: Resource[]): { name: string; spec: any; containers: Container[] }[] =>
   resources
-    .filter(({ kind }) => kind === 'Deployment' || kind === 'Job')
-    .map(({ metadata, spec }) => {
-      const pod = spec.template.spec
+    .filter(({ kind }) => ['Deployment', 'Job', 'Pod'].includes(kind))
+    .map(({ kind, metadata, spec }) => {
+      const pod = kind === 'Pod' ? spec : spec.template.spec
       return { name: metadata.name, spec: pod, containers: [...(pod.initContainers ?? []), ...pod.containers] }
     })
 
@@ -106,6 +107,7 @@ describe.skipIf(!isWanted)('the Helm chart', () => {
       'yard-hub',
       'yard-migrate',
       'yard-reaper',
+      'yard-test',
     ])
     for (const { spec, containers } of pods) {
       expect(spec.securityContext).toMatchObject({
@@ -189,6 +191,16 @@ describe.skipIf(!isWanted)('the Helm chart', () => {
     expect(containers[0].args).toEqual(['migrate'])
     expect(containers[0].env.map(({ name }: { name: string }) => name)).toEqual(['HOST', 'DATABASE_URL_FILE', 'MASTER_KEY_FILE'])
     expect(containers[0].envFrom).toBeUndefined()
+  })
+
+  test('the data directory is inside its volume, because root owns the volume and the service changes the permissions', () => {
+    const resources = render()
+    const { DATA_DIR } = named(resources, 'ConfigMap', 'yard').data ?? {}
+    for (const name of ['yard-controller', 'yard-api', 'yard-reaper']) {
+      const [container] = podsOf(resources).find((pod) => pod.name === name)?.containers ?? []
+      const { mountPath } = container?.volumeMounts?.find((mount) => mount.name === 'data') ?? {}
+      expect(DATA_DIR).toMatch(new RegExp(`^${mountPath}/.`))
+    }
   })
 
   test('every setting is documented', () => {

@@ -2,9 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-
-const SCRIPTS = fileURLToPath(new URL('../../test/kubernetes', import.meta.url))
+import { SCRIPTS } from './scripts.ts'
 
 /** Why no real control plane can run on this machine; undefined if one can. */
 export function whyNoPlane(): string | undefined {
@@ -14,19 +12,23 @@ export function whyNoPlane(): string | undefined {
 }
 
 /** The directory of the programs. They are built once per machine, because that takes minutes. */
-function programs(): string {
+export function planePrograms(): string {
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
   const directory = process.env.BOLTYARD_PLANE_DIR || join(cache, 'boltyard', 'kubernetes')
   execFileSync(join(SCRIPTS, 'build-plane.sh'), [directory], { stdio: ['ignore', 'inherit', 'inherit'] })
   return directory
 }
 
-/** Starts the real etcd, API server, controllers and scheduler as processes on loopback, with RBAC. */
-export function startPlane(): { kubeconfig: string; stop: () => void } {
+/** Starts the real etcd, API server, controllers and scheduler as processes, with RBAC. The API server listens on the address. */
+export function startPlane(address = '127.0.0.1'): { kubeconfig: string; stop: () => void } {
   const directory = mkdtempSync(join(tmpdir(), 'boltyard-plane-'))
-  const env = { ...process.env, BIN: programs() }
+  const env = { ...process.env, BIN: planePrograms() }
   const script = (command: string): string =>
-    execFileSync(join(SCRIPTS, 'plane.sh'), [command, directory], { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+    execFileSync(join(SCRIPTS, 'plane.sh'), [command, directory, address], {
+      env,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
   const kubeconfig = script('start').trim()
   const stop = (): void => {
     script('stop')

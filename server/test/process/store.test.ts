@@ -1,50 +1,22 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { lookUpUser } from '../../src/platform/linux.ts'
+import { debianPostgres, startDebianPostgres } from '../../../testing/debian-postgres.ts'
 import { listActivity } from '../../src/store/activity.ts'
 import { type Database, openStore, type Sql } from '../../src/store/db.ts'
 import { type Migration, migrate, readMigrations } from '../../src/store/migrate.ts'
 import { claimDelivery, type Delivery } from '../../src/store/payments/deliveries.ts'
 import { findPayment, markPaid } from '../../src/store/payments/payments.ts'
-import { eventually, PROCESS, Server, type Store, startServer, storeEnv, temporaryDirectory, track } from '../support/server.ts'
+import { eventually, PROCESS, Server, type Store, startServer, storeEnv, track } from '../support/server.ts'
 
-const PASSWORD = 'test-password'
-
-/** The directory of the programs of the PostgreSQL that Debian installs. */
-function debianPostgres(): string | undefined {
-  const root = '/usr/lib/postgresql'
-  if (!existsSync(root)) return undefined
-  const versions = readdirSync(root).sort((one, other) => Number(one) - Number(other))
-  return versions.map((version) => join(root, version, 'bin')).findLast((path) => existsSync(join(path, 'initdb')))
-}
-
-let debian: ChildProcess | undefined
-afterAll(async () => {
-  if (!debian) return
-  debian.kill('SIGQUIT')
-  await once(debian, 'close')
-})
+let stopDebian: (() => Promise<void>) | undefined
+afterAll(() => stopDebian?.())
 
 async function startDebian(programs: string): Promise<Store> {
-  const directory = join(temporaryDirectory(), 'debian')
-  const user = process.getuid?.() === 0 ? lookUpUser('postgres', 'nobody') : undefined
-  mkdirSync(directory, { mode: 0o700 })
-  writeFileSync(join(directory, 'password'), PASSWORD)
-  if (user) chownSync(directory, user.uid, user.gid)
-  const cluster = join(directory, 'data')
-  const options = { ...user, cwd: directory, env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' } }
-  const args = ['-D', cluster, '-U', 'tester', '--auth=scram-sha-256', `--pwfile=${join(directory, 'password')}`, '--no-sync']
-  execFileSync(join(programs, 'initdb'), [...args, '--encoding=UTF8', '--locale=C'], { ...options, stdio: 'ignore' })
-  debian = spawn(join(programs, 'postgres'), ['-D', cluster, '-k', directory, '-c', 'listen_addresses='], {
-    ...options,
-    stdio: 'ignore',
-  })
-  await eventually(() => readFileSync(join(cluster, 'postmaster.pid'), 'utf8').includes('ready'), 'PostgreSQL to start')
-  return { host: directory, port: 5432, user: 'tester', password: PASSWORD, database: 'postgres' }
+  const { store, stop } = await startDebianPostgres(programs)
+  stopDebian = stop
+  return store
 }
 
 function promises(start: () => Promise<Store>): void {
