@@ -11,15 +11,8 @@ import type { SettlementAnswer, Settlements } from '../settlements/settlements.t
 import type { NoteChange } from '../store/changes.ts'
 import type { Sql } from '../store/db.ts'
 import { type Claim, claimDelivery, type Delivery, type ExpectedTerms } from '../store/payments/deliveries.ts'
-import {
-  findPayment,
-  markPaid,
-  markPaidByProof,
-  type PaidRow,
-  type PaymentRow,
-  type Proof,
-  type Protocol,
-} from '../store/payments/payments.ts'
+import { PaidBatches } from '../store/payments/paid-batches.ts'
+import { findPayment, markPaid, type PaidRow, type PaymentRow, type Proof, type Protocol } from '../store/payments/payments.ts'
 import { deliveryOutcome, type PaymentFacts, paymentOutcome } from './outcomes.ts'
 import { type Call, notFound } from './payments.ts'
 import { Presented } from './presented.ts'
@@ -64,9 +57,11 @@ type Granted = { payment: PaymentRow; life: Life | undefined }
 export class Validation {
   readonly #deps: ValidationDeps
   readonly #verified = new VerifiedCache()
+  readonly #paid: PaidBatches
 
   constructor(deps: ValidationDeps) {
     this.#deps = deps
+    this.#paid = new PaidBatches(deps.sql)
   }
 
   async validate(call: Call, id: string, { credential, expect }: ValidateParams): Promise<PaidPayment> {
@@ -78,7 +73,7 @@ export class Validation {
     if (known) return paidView(known)
     const presented = new Presented(credential)
     const proof = expect ? undefined : this.#proofIn(presented)
-    const proved = proof && (await markPaidByProof(this.#deps.sql, call, id, proof))
+    const proved = proof && (await this.#paid.mark(call, id, proof))
     if (proved) this.#verified.set(key, proved)
     const paid = proved ?? (await this.#validateSlowPath(call, id, key, presented, expect))
     crashpoint('validate: paid')

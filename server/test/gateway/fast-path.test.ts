@@ -6,10 +6,13 @@ import { ProtocolKeys } from '../../src/gateway/protocol-keys.ts'
 import { Validation, type ValidationDeps } from '../../src/gateway/validation.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { primitives } from '../../src/platform/primitives.ts'
+import { statementProbe } from '../../src/platform/probes.ts'
 import { masterKeyOf } from '../../src/platform/secrets.ts'
+import { isStoreDown } from '../../src/platform/store-down.ts'
 import { Problem } from '../../src/problems.ts'
 import type { Sql } from '../../src/store/db.ts'
 import { claimDelivery, type ExpectedTerms } from '../../src/store/payments/deliveries.ts'
+import { PaidBatches } from '../../src/store/payments/paid-batches.ts'
 import { markPaidByProof, type Proof } from '../../src/store/payments/payments.ts'
 import { newAccount } from '../support/credit.ts'
 import { newDatabase } from '../support/database.ts'
@@ -161,5 +164,85 @@ describe('C38, C45: the fast statement and the outcome tables agree', () => {
     expect(await seen(other, slow.validate(call, other.id, other))).toEqual(quick)
     const served = await markPaidByProof(sql, call, third.id, third.proof)
     expect(served !== undefined).toBe(state.isSettled && state.claim === 'unpaid')
+  })
+})
+
+describe('C38: many validations at once', () => {
+  const SETTLED: State = { isSettled: true, claim: 'unpaid', released: [] }
+  const callerOf = (actor: string) => ({ ...call, actor })
+  const paidBy = async (ids: string[]): Promise<Map<string, string>> => {
+    const rows = await sql<{ id: string; actor: string }[]>`SELECT id, actor FROM paid_payments WHERE id = ANY (${ids})`
+    return new Map(rows.map(({ id, actor }) => [id, actor]))
+  }
+
+  test('they share statements, and each gets its own receipt or nothing', async () => {
+    const states: State[] = [
+      SETTLED,
+      { ...SETTLED, isSettled: false },
+      { ...SETTLED, claim: 'paid' },
+      { ...SETTLED, claim: 'done by another' },
+    ]
+    const payments = await Promise.all(Array.from({ length: 40 }, (_, index) => made(states[index % states.length] as State)))
+    const stranger = { accountId: await newAccount(sql), actor: 'stranger' }
+    const batches = new PaidBatches(sql)
+    const texts: string[] = []
+    const unwatch = statementProbe.watch(({ text }) => texts.push(text))
+    const results = await Promise.all(
+      payments.flatMap(({ id, proof }, index) => [
+        batches.mark(stranger, id, proof),
+        batches.mark(call, id, { ...proof, paymentHash: randomBytes(32) }),
+        batches.mark(call, id, {
+          ...proof,
+          challengeBeginning: payments[(index + 1) % payments.length]?.proof.challengeBeginning ?? '',
+        }),
+        batches.mark(call, id, proof),
+      ]),
+    )
+    unwatch()
+    expect(texts.filter((text) => text.includes('paid_payments')).length).toBeLessThan(payments.length)
+    const receipts = await sql<
+      { id: string; receipt: string }[]
+    >`SELECT id, receipt FROM gateway_payments WHERE receipt IS NOT NULL`
+    const receiptOf = new Map(receipts.map(({ id, receipt }) => [id, receipt]))
+    for (const [index, { id }] of payments.entries()) {
+      const isGranted = index % states.length === 0
+      const expected = isGranted ? { id, protocol: 'mpp', receipt: receiptOf.get(id) } : undefined
+      expect(results.slice(index * 4, index * 4 + 4)).toEqual([undefined, undefined, undefined, expected])
+    }
+    expect(new Set(results.flatMap((result) => result?.receipt ?? [])).size).toBe(payments.length / states.length)
+  })
+
+  test('of many callers with one payment, only the one whose name is recorded is told', async () => {
+    const payments = await Promise.all(Array.from({ length: 10 }, () => made(SETTLED)))
+    // Two processes, which meet the payments in opposite orders.
+    const processes = [new PaidBatches(sql), new PaidBatches(sql)]
+    const calls = processes.flatMap((batches, index) =>
+      Array.from({ length: 5 }, (_, turn) =>
+        (index === 0 ? payments : [...payments].reverse()).map(({ id, proof }) => ({
+          batches,
+          id,
+          proof,
+          actor: `${index} ${turn}`,
+        })),
+      ).flat(),
+    )
+    const results = await Promise.all(
+      calls.map(async ({ batches, id, proof, actor }) => ({ id, actor, paid: await batches.mark(callerOf(actor), id, proof) })),
+    )
+    const told = results.filter(({ paid }) => paid !== undefined)
+    expect(told.length).toBe(payments.length)
+    expect(new Map(told.map(({ id, actor }) => [id, actor]))).toEqual(await paidBy(payments.map(({ id }) => id)))
+  })
+
+  test('if the store is down, each of them learns it, and the next ones are tried again', async () => {
+    const { sql: gone } = await newDatabase(1)
+    const batches = new PaidBatches(gone)
+    await gone.end()
+    const payments = await Promise.all(Array.from({ length: 20 }, () => made(SETTLED)))
+    const outcomes = (): Promise<PromiseSettledResult<unknown>[]> =>
+      Promise.allSettled(payments.map(({ id, proof }) => batches.mark(call, id, proof)))
+    for (let turn = 0; turn < 2; turn++)
+      expect((await outcomes()).every((one) => one.status === 'rejected' && isStoreDown(one.reason))).toBe(true)
+    expect((await paidBy(payments.map(({ id }) => id))).size).toBe(0)
   })
 })

@@ -4,6 +4,7 @@ import { newId } from '../../src/platform/ids.ts'
 import type { Database, Sql } from '../../src/store/db.ts'
 import { claimDelivery, confirmDeliveries, releaseDelivery } from '../../src/store/payments/deliveries.ts'
 import { hurryInvoice, isOpenInvoice, PAYMENT_INVOICES } from '../../src/store/payments/invoices.ts'
+import { PaidBatches } from '../../src/store/payments/paid-batches.ts'
 import { findPayment, findShownPayment, findUnsettled, markPaidByProof } from '../../src/store/payments/payments.ts'
 import { newDatabase } from '../support/database.ts'
 
@@ -58,6 +59,15 @@ const statements: { name: string; of: Kind; run: (store: Sql, id: string, ids: s
     run: (store, id) => claimDelivery(store, call, id, { requestId: id, holdSeconds: 60 }, expected, proofOf(id)),
   },
   { name: 'a first validation', of: 'settled', run: (store, id) => markPaidByProof(store, call, id, proofOf(id)) },
+  {
+    name: 'first validations that share statements',
+    of: 'settled',
+    run: async (store, _id, ids) => {
+      const batches = new PaidBatches(store)
+      const paid = await Promise.all(ids.map((one) => batches.mark(call, one, proofOf(one))))
+      return !paid.includes(undefined)
+    },
+  },
   {
     name: 'a payment with everything that is known about it',
     of: 'held',
