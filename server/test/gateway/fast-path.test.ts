@@ -10,19 +10,20 @@ import { statementProbe } from '../../src/platform/probes.ts'
 import { masterKeyOf } from '../../src/platform/secrets.ts'
 import { isStoreDown } from '../../src/platform/store-down.ts'
 import { Problem } from '../../src/problems.ts'
-import type { Sql } from '../../src/store/db.ts'
+import type { Database } from '../../src/store/db.ts'
 import { claimDelivery, type ExpectedTerms } from '../../src/store/payments/deliveries.ts'
 import { PaidBatches } from '../../src/store/payments/paid-batches.ts'
-import { markPaidByProof, type Proof } from '../../src/store/payments/payments.ts'
+import { markPaidByProof, type PaidRow, type Proof } from '../../src/store/payments/payments.ts'
 import { newAccount } from '../support/credit.ts'
 import { newDatabase } from '../support/database.ts'
 import { credentialOf, parametersOf } from '../support/gateway.ts'
+import { eventually } from '../support/server.ts'
 
 /**
  * A single statement serves credentials that were issued with the current protocol key. For an older key, the payment is read first, and
  * the outcome tables decide. Two instances on one store, each with a different current key, take every state of a payment through both.
  */
-let sql: Sql
+let sql: Database
 let call: { accountId: string; actor: string }
 const nodeId = newId('node')
 let keys: ProtocolKeys
@@ -232,6 +233,33 @@ describe('C38: many validations at once', () => {
     const told = results.filter(({ paid }) => paid !== undefined)
     expect(told.length).toBe(payments.length)
     expect(new Map(told.map(({ id, actor }) => [id, actor]))).toEqual(await paidBy(payments.map(({ id }) => id)))
+  })
+
+  test('two processes that mark the same payments in opposite orders do not deadlock', async () => {
+    const payments = (await Promise.all(Array.from({ length: 3 }, () => made(SETTLED)))).sort((one, other) =>
+      one.id < other.id ? -1 : 1,
+    )
+    const unknown = await Promise.all(Array.from({ length: 3 }, () => made({ ...SETTLED, isSettled: false })))
+    const results: Promise<PaidRow | undefined>[] = []
+    const rollback = new Error('rolled back')
+    const transaction = sql.begin(async (other) => {
+      // Whoever comes to the second payment waits for this transaction.
+      await other`INSERT INTO paid_payments (account_id, id, actor) VALUES (${call.accountId}, ${payments[1]?.id ?? ''}, 'other')`
+      for (const order of [payments, [...payments].reverse()]) {
+        const batches = new PaidBatches(sql)
+        // Those that come first have statements of their own, and the next ones share one.
+        results.push(...[...unknown, ...order].map(({ id, proof }) => batches.mark(call, id, proof)))
+      }
+      await eventually(async () => {
+        const waiting =
+          await other`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+        return waiting.length === 2
+      }, 'both to wait')
+      throw rollback
+    })
+    await expect(transaction).rejects.toBe(rollback)
+    const paid = (await Promise.all(results)).flatMap((result) => result?.id ?? [])
+    expect(paid.sort()).toEqual(payments.map(({ id }) => id))
   })
 
   test('if the store is down, each of them learns it, and the next ones are tried again', async () => {
