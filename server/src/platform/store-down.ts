@@ -8,13 +8,17 @@ const DOWN_CODES = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',
-  // SQLSTATE codes: admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections, disk_full, read_only_sql_transaction
+  // SQLSTATE codes: admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections, disk_full, read_only_sql_transaction,
+  // out_of_memory, io_error, undefined_file (PostgreSQL's own files were moved or replaced while it ran)
   '57P01',
   '57P02',
   '57P03',
   '53300',
   '53100',
   '25006',
+  '53200',
+  '58030',
+  '58P01',
 ])
 
 /**

@@ -49,6 +49,11 @@ test('a statement whose connection breaks says that the store is down; the next 
   expect(await sql`SELECT 1 AS one`).toEqual([{ one: 1 }])
 })
 
+test('a statement that needs a file PostgreSQL has lost says that the store is down', async () => {
+  const statement = sql.unsafe(`CREATE FUNCTION lost() RETURNS int LANGUAGE c AS 'a-library-that-is-gone', 'lost'`)
+  expect(isStoreDown(await errorOf(statement))).toBe(true)
+})
+
 test('a transaction whose connection breaks between two statements says so, and the process lives on', async () => {
   const broken = sql.begin(async (transaction) => {
     await transaction`INSERT INTO things (id) VALUES (1)`
