@@ -38,9 +38,9 @@ export class CrashingYard extends Yard {
     this.#orders = orders
   }
 
-  /** The running service dies when it passes the point for the nth time from now. */
-  arm(point: string, nth = 1): void {
-    writeFileSync(`${this.#orders}.new`, `${point}\n${nth}`)
+  /** The running service dies when it passes the point for the nth time from now, or from the first time it passes `after`. */
+  arm(point: string, nth = 1, after?: string): void {
+    writeFileSync(`${this.#orders}.new`, [point, nth, after].filter((line) => line !== undefined).join('\n'))
     renameSync(`${this.#orders}.new`, this.#orders)
   }
 
@@ -101,7 +101,8 @@ export class CrashMatrix {
   /** Does the work in a service that dies at that point, and starts the next process with these versions. */
   async dieAt(point: string, nth: number, catalogue: Record<string, string>, work: () => Promise<unknown>): Promise<unknown> {
     await this.settled()
-    this.yard.arm(point, nth)
+    // The store shows that a step has ended before the service knows it. Then the service would die at the end of that earlier step.
+    this.yard.arm(point, nth, point === 'reconciler: recorded' ? 'reconciler: decided' : undefined)
     const answer = await work().catch((error: Error) => error)
     await this.yard.died(point)
     await this.yard.start(catalogue)

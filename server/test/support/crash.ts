@@ -131,7 +131,7 @@ export class Yard extends Server {
     const body = form && { body: new URLSearchParams(form).toString() }
     const headers = { authorization, ...(form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}) }
     const answer = await this.send(method, `/n/${id}${path}`, { headers, ...body })
-    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${answer.text}`)
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${answer.text} ${this.stderr}`)
     return answer.json()
   }
 
