@@ -3,7 +3,7 @@ import type { Logger } from '../platform/log.ts'
 import { isStoreDown } from '../platform/store-down.ts'
 import { listenForChanges } from '../store/changes.ts'
 import type { Database } from '../store/db.ts'
-import { adoptMovedEvents, sequenceEvents } from '../store/events/outbox.ts'
+import { adoptMovedEvents, isOutboxEmpty, sequenceEvents } from '../store/events/outbox.ts'
 
 const AT_ONCE = 1_000
 /** Collects the notifications of one transaction, which arrive one after the other. */
@@ -56,6 +56,7 @@ export class Sequencer {
 
   /** True if events are held back. */
   async #pass(): Promise<boolean> {
+    if (await isOutboxEmpty(this.#sql)) return false
     while (!this.#isClosed) {
       const { count, hasMore } = await sequenceEvents(this.#sql, AT_ONCE)
       if (count > 0) crashpoint('events: numbered')

@@ -75,6 +75,13 @@ test('C57: if the database’s clock is set back, an attempt waits until it has 
   expect(await statuses()).toEqual(['delivered'])
 })
 
+test('C57: while every delivery is being made or has ended, there is no next attempt to wait for', async () => {
+  const delivery = await claim()
+  expect(await nextAttemptInMs(sql)).toBeNull()
+  await recordSuccess(sql, delivery, attempt)
+  expect(await nextAttemptInMs(sql)).toBeNull()
+})
+
 test.each([
   ['ahead of', 24 * HOUR],
   ['behind', -24 * HOUR],

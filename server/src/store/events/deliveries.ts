@@ -41,13 +41,16 @@ const isUnleased = (sql: Sql) => sql`(d.lease_until IS NULL OR d.lease_until <= 
 
 /** How long until the next attempt may begin: 0 if one may now, null if none is waiting. */
 export async function nextAttemptInMs(sql: Sql): Promise<number | null> {
-  const [row] = await sql<{ ms: number | null }[]>`
+  // A statement of its own, because PostgreSQL plans the next one anew each time, and usually nothing is waiting.
+  const waiting = await sql`SELECT 1 FROM webhook_deliveries WHERE next_at IS NOT NULL LIMIT 1`
+  if (waiting.length === 0) return null
+  const [row] = await sql<{ ms: number }[]>`
     WITH RECURSIVE ${slots(sql)}
     SELECT greatest(0, ceil(extract(epoch FROM min(first.next_at) - now()) * 1000))::float8 AS ms
     FROM slots CROSS JOIN LATERAL (
       SELECT next_at FROM webhook_deliveries d WHERE webhook_id = slots.id AND next_at IS NOT NULL AND ${isUnleased(sql)}
       ORDER BY next_at, seq LIMIT 1) first
-    WHERE slots.free > 0`
+    WHERE slots.free > 0 HAVING count(*) > 0`
   return row?.ms ?? null
 }
 

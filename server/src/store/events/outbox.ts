@@ -51,6 +51,11 @@ export async function sequenceEvents(sql: Sql, limit: number): Promise<Sequenced
   return row ?? { count: 0, hasMore: false }
 }
 
+/** Cheap, unlike `sequenceEvents`, which PostgreSQL has to plan even if there is nothing to move. */
+export async function isOutboxEmpty(sql: Sql): Promise<boolean> {
+  return (await sql`SELECT 1 FROM event_outbox LIMIT 1`).length === 0
+}
+
 /** How long the oldest event has been waiting for its number; 0 if none is. */
 export async function outboxLagSeconds(sql: Sql): Promise<number> {
   const [row] = await sql<{ seconds: number }[]>`
