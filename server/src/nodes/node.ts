@@ -29,6 +29,8 @@ export function initialState(version: string): InitialState {
 export type Observed =
   | { phase: 'absent' | 'stopping' | 'unknown' }
   | { phase: 'waiting_for_peer' }
+  /** It runs, but no connection from here reaches it. */
+  | { phase: 'unreachable' }
   /** what: describes what is missing, if it is not the node's data directory. */
   | { phase: 'data_lost'; what?: string }
   /** reason: why it has not started yet, if the platform knows. */
@@ -36,7 +38,7 @@ export type Observed =
   /** The process exited, and the platform restarts it by itself. */
   | { phase: 'restarting'; reason: string }
   | { phase: 'running'; nodeId: string; version: string }
-  /** The node's port accepts connections, but its API has not responded for a while. */
+  /** The process has not responded for a while, and not because of the network. */
   | { phase: 'hung' }
   /** isUntouched: the data is proven to be exactly what it was before an update. Otherwise the node may have connected to its peer. */
   | { phase: 'exited'; reason: string; isUntouched: boolean }
@@ -73,6 +75,8 @@ const RETRY_START_MS = 10_000
 const STEADY_RECHECK_MS = 5 * MINUTE_MS
 /** A hung process sends no notification, so we must check. */
 const RUNNING_RECHECK_MS = 30_000
+/** Each attempt to connect takes seconds, and nodes that can be reached must not wait for it. */
+const UNREACHABLE_RECHECK_MS = 10_000
 const POLL_MS = 50
 const SLOW_POLL_MS = 1_000
 /** A starting process is polled fast for this long. */
@@ -136,6 +140,7 @@ function towardsRunning(facts: Facts, observed: Observed, history: History, dead
       return whenRunning(facts, observed, history, nowMs)
     case 'starting':
     case 'waiting_for_peer':
+    case 'unreachable':
       return whenComingUp(facts, observed, history, deadlines, nowMs)
     case 'restarting':
       return whenRestarting(facts, observed.reason, history, deadlines, nowMs)
@@ -170,31 +175,30 @@ function whenRunning(facts: Facts, observed: { nodeId: string; version: string }
   }
 }
 
-function whenComingUp(
-  facts: Facts,
-  observed: { phase: 'starting' | 'waiting_for_peer'; reason?: string },
-  history: History,
-  deadlines: Deadlines,
-  nowMs: number,
-): Decision {
+type ComingUp = { phase: 'starting' | 'waiting_for_peer' | 'unreachable'; reason?: string }
+
+function whenComingUp(facts: Facts, observed: ComingUp, history: History, deadlines: Deadlines, nowMs: number): Decision {
   if (!isCurrent(facts, history)) return { step: 'stop', history, recheckMs: POLL_MS }
   const waitedMs = nowMs - history.wantedSinceMs
-  const recheckMs = waitedMs < FAST_POLLING_MS ? POLL_MS : SLOW_POLL_MS
+  const slowMs = observed.phase === 'unreachable' ? UNREACHABLE_RECHECK_MS : SLOW_POLL_MS
+  const recheckMs = waitedMs < FAST_POLLING_MS ? POLL_MS : slowMs
   if (!isOverdue(facts, history, deadlines, nowMs)) return { step: 'none', history, recheckMs }
-  // An update that hangs before it waits for its peer has failed. While it waits for the peer, or right after its start, we cannot tell, so
-  // it is left alone.
+  // An update that hangs before it waits for its peer has failed. While it waits for the peer, cannot be reached, or right after its start,
+  // we cannot tell, so it is left alone.
   const isYoung = nowMs - (history.startedAtMs ?? nowMs) < FAST_POLLING_MS
   if (canRollBack(facts, history)) {
     if (observed.phase === 'starting') return { step: isYoung ? 'none' : 'kill', history, recheckMs: SLOW_POLL_MS }
     // The process keeps waiting, but the operation ends, so that the node can be stopped or deleted again.
-    return { step: 'none', ...(facts.operation ? { ends: 'failed' as const } : {}), history, recheckMs: SLOW_POLL_MS }
+    return { step: 'none', ...(facts.operation ? { ends: 'failed' as const } : {}), history, recheckMs: slowMs }
   }
-  return failed(facts, history, whyNotUp(observed), SLOW_POLL_MS)
+  return failed(facts, history, whyNotUp(observed), slowMs)
 }
 
-function whyNotUp({ phase, reason }: { phase: 'starting' | 'waiting_for_peer'; reason?: string }): string {
+function whyNotUp({ phase, reason }: ComingUp): string {
   if (phase === 'waiting_for_peer')
     return 'The node is running but has not reached its Lightning peer yet. It becomes ready automatically when the peer responds.'
+  if (phase === 'unreachable')
+    return 'The node is running, but the service cannot reach it over the network. It becomes ready automatically when it can be reached.'
   return reason === undefined
     ? 'The node’s process is running, but its API did not respond in time. The service keeps waiting; restart the node if this persists.'
     : `The node has not started yet: ${reason}. The service keeps trying.`

@@ -20,9 +20,14 @@ export class HealthCheck {
     this.#silences.delete(nodeId)
   }
 
-  async ask(node: NodeSpec, address: Address): Promise<Observation> {
+  /**
+   * `isListening`: the platform sees from the node's own machine that the port accepts connections. If we cannot connect, then the network
+   * is at fault, and killing the node would not help.
+   */
+  async ask(node: NodeSpec, address: Address, isListening = false): Promise<Observation> {
     const answer = await getInfo(address, await this.#passwordOf(node.id), FIRST_ANSWER_TIMEOUT_MS)
-    if (answer.answer !== 'silent') this.#silences.delete(node.id)
+    if (answer.answer === 'unreachable' && isListening) return { observed: { phase: 'unreachable' } }
+    if (answer.answer !== 'silent' && answer.answer !== 'unreachable') this.#silences.delete(node.id)
     switch (answer.answer) {
       case 'info': {
         const { nodeId, version } = answer.info
@@ -33,7 +38,8 @@ export class HealthCheck {
         const startedAtMs = node.history.startedAtMs ?? node.nowMs
         return { observed: { phase: node.nowMs - startedAtMs < STARTING_MS ? 'starting' : 'waiting_for_peer' } }
       }
-      case 'silent': {
+      case 'silent':
+      case 'unreachable': {
         const silences = (this.#silences.get(node.id) ?? 0) + 1
         this.#silences.set(node.id, silences)
         return { observed: { phase: silences >= SILENCES_TO_HANG ? 'hung' : 'starting' } }

@@ -83,6 +83,18 @@ describe('by table', () => {
       { step: 'none', message: /peer.*automatically/, recheckMs: 1_000 },
     ],
     [
+      'provisioning deadline, cannot be reached: failed, left alone',
+      { phase: 'unreachable' },
+      { status: 'provisioning', history: { wantedSinceMs: agesAgo } },
+      { step: 'none', message: /over the network.*automatically/, recheckMs: 10_000 },
+    ],
+    [
+      'ready, cannot be reached: shown as before, left alone',
+      { phase: 'unreachable' },
+      { history: { wantedSinceMs: agesAgo } },
+      { step: 'none', recheckMs: 10_000 },
+    ],
+    [
       'provisioning deadline, no answer: failed, left alone',
       { phase: 'starting' },
       { status: 'provisioning', history: { wantedSinceMs: agesAgo } },
@@ -260,6 +272,12 @@ describe('by table', () => {
       { step: 'none', ends: 'failed', recheckMs: 1_000 },
     ],
     [
+      'update: overdue, cannot be reached: left alone, and other operations are possible again',
+      { phase: 'unreachable' },
+      overdueUpdate,
+      { step: 'none', ends: 'failed' },
+    ],
+    [
       'update of a stopped node: it stays stopped, and the update is not over',
       { phase: 'absent' },
       { ...update, state: 'stopped', history: { startedAtMs: null } },
@@ -353,7 +371,9 @@ describe('by property', () => {
     updating: fc.boolean(),
   })
   const anyObserved: fc.Arbitrary<Observed> = fc.oneof(
-    fc.record({ phase: fc.constantFrom('absent', 'starting', 'waiting_for_peer', 'stopping', 'data_lost', 'unknown', 'hung') }),
+    fc.record({
+      phase: fc.constantFrom('absent', 'starting', 'waiting_for_peer', 'unreachable', 'stopping', 'data_lost', 'unknown', 'hung'),
+    }),
     fc.record({
       phase: fc.constant('running' as const),
       nodeId: fc.constantFrom(OURS, THEIRS),
@@ -392,9 +412,9 @@ describe('by property', () => {
       expect(recheckMs).toBeGreaterThan(0)
     }))
 
-  test('a node that waits for its peer is neither stopped nor killed, unless something else was requested', () =>
+  test('a node that waits for its peer, or cannot be reached, is neither stopped nor killed, unless something else was requested', () =>
     always(({ step }, facts, { phase }, before) => {
-      if (phase !== 'waiting_for_peer') return
+      if (phase !== 'waiting_for_peer' && phase !== 'unreachable') return
       if (facts.desired.state === 'running' && isCurrent(facts, before)) expect(step).toBe('none')
       else expect(step).toBe('stop')
     }))

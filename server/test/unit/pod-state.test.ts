@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { nextClaimName, snapshotName } from '../../src/runtimes/kubernetes/objects.ts'
-import { exitsOf, lastExit, seemsUnused, wasNeverUsed, whyInEvents, whyWaiting } from '../../src/runtimes/kubernetes/pod-state.ts'
+import {
+  exitsOf,
+  isListening,
+  lastExit,
+  seemsUnused,
+  wasNeverUsed,
+  whyInEvents,
+  whyWaiting,
+} from '../../src/runtimes/kubernetes/pod-state.ts'
 import type { Event, Metadata, Pod } from '../../src/runtimes/kubernetes/types.ts'
 
 type Container = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number]
@@ -97,4 +105,12 @@ test('names: each restored claim has the next number, and a copy is named after 
   expect([nextClaimName('n-a'), nextClaimName('n-a-r1'), nextClaimName('n-a-r9')]).toEqual(['n-a-r1', 'n-a-r2', 'n-a-r10'])
   expect(snapshotName('n-a-r1', '0.8.0')).toBe('n-a-r1-0.8.0')
   expect(snapshotName('n-a', '1.0.0+Build_7.')).toBe('n-a-1.0.0-build-7')
+})
+
+test('its port is open if the kubelet says so, even after its machine no longer reports', () => {
+  const lost = { type: 'Ready', status: 'False' }
+  const { status, ...rest } = pod({ ready: true, state: { running: {} } })
+  expect(isListening({ ...rest, status: { ...status, conditions: [lost] } })).toBe(true)
+  expect(isListening(pod({ ready: false, state: { running: {} } }))).toBe(false)
+  expect(isListening(pod(undefined))).toBe(false)
 })

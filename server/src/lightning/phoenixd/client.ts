@@ -14,8 +14,13 @@ export type NodeInfo = {
 /** balanceSat: undefined if the node does not report one. */
 export type Channel = { state: string; balanceSat: number | undefined }
 
-/** refused: nothing listens on the port. silent: something listens but does not respond. */
-export type InfoAnswer = { answer: 'info'; info: NodeInfo } | { answer: 'refused' | 'silent' | 'wrong password' | 'nonsense' }
+/**
+ * refused: nothing listens on the port. silent: something listens but does not respond. unreachable: there was no connection at all, because
+ * of the network or because too many connections wait to be accepted.
+ */
+export type InfoAnswer =
+  | { answer: 'info'; info: NodeInfo }
+  | { answer: 'refused' | 'silent' | 'unreachable' | 'wrong password' | 'nonsense' }
 
 export type InvoiceParams = {
   /** Undefined: the payer chooses. */
@@ -52,6 +57,7 @@ export async function getInfo(address: NodeAddress, password: string, timeoutMs:
   // With a shared agent, this request would queue behind 32 slow payments. A healthy node would look silent and be restarted while it pays.
   const reply = await ask(address, password, { path: '/getinfo' }, timeoutMs, freshAgent)
   if (reply === 'connection refused') return { answer: 'refused' }
+  if (reply === 'no connection') return { answer: 'unreachable' }
   if (typeof reply === 'string') return { answer: 'silent' }
   if (reply.status === 401) return { answer: 'wrong password' }
   const info = parseInfo(reply.text)
@@ -103,7 +109,7 @@ export async function findIncoming(
 }
 
 type Call = { path: string; form?: Record<string, string> }
-type Reply = { status: number; text: string } | 'connection refused' | 'no answer' | 'not HTTP' | 'too large'
+type Reply = { status: number; text: string } | 'connection refused' | 'no connection' | 'no answer' | 'not HTTP' | 'too large'
 
 /** The timeout covers everything: the connection, the headers and the whole body. */
 export function ask(address: NodeAddress, password: string, call: Call, timeoutMs: number, agent: Agent = kept): Promise<Reply> {
@@ -128,7 +134,8 @@ export function ask(address: NodeAddress, password: string, call: Call, timeoutM
     }
     // Our own timer: a request that waits for a connection gets its timeout event only once it has one. setImmediate lets pending socket
     // reads run first: in a busy process, a response that arrived in time may still be unread.
-    const timer = setTimeout(() => setImmediate(finish, 'no answer'), timeoutMs)
+    const timer = setTimeout(() => setImmediate(() => finish(isConnected() ? 'no answer' : 'no connection')), timeoutMs)
+    const isConnected = (): boolean => outgoing.socket?.connecting === false
     const send = (through: Agent): void => {
       let bytesBefore = 0
       outgoing = request({ ...address, agent: through, method: body === undefined ? 'GET' : 'POST', path: call.path, headers })
@@ -175,8 +182,11 @@ function isClosedInPassing(outgoing: ClientRequest, bytesBefore: number, error: 
   return outgoing.reusedSocket && isClosed && outgoing.socket?.bytesRead === bytesBefore
 }
 
+const NO_ROUTE = new Set(['EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ETIMEDOUT'])
+
 function meaningOf({ code = '' }: NodeJS.ErrnoException): Reply {
   if (code === 'ECONNREFUSED') return 'connection refused'
+  if (NO_ROUTE.has(code)) return 'no connection'
   return code.startsWith('HPE_') ? 'not HTTP' : 'no answer'
 }
 

@@ -3,7 +3,17 @@ import { sameVersion } from '../../platform/versions.ts'
 import { HealthCheck } from '../health-check.ts'
 import type { NodeObjects } from './node-objects.ts'
 import { nodeName, PATHS, PORT, podName, RESTORED, RUN, VERSION } from './objects.ts'
-import { exitsOf, isHeld, isRunning, isTerminating, lastExit, wasNeverUsed, whyInEvents, whyWaiting } from './pod-state.ts'
+import {
+  exitsOf,
+  isHeld,
+  isListening,
+  isRunning,
+  isTerminating,
+  lastExit,
+  wasNeverUsed,
+  whyInEvents,
+  whyWaiting,
+} from './pod-state.ts'
 import type { Event, Pod, Resource, SeenNode, SeenStatefulSet, Stored } from './types.ts'
 
 /** If a pod has not started after this long and its status gives no reason, its events are requested. */
@@ -75,7 +85,7 @@ export class Observer {
       return { observed: await pending(), process, restarts }
     this.#pending.delete(node.id)
     if (!isRunning(pod)) return { observed: { phase: 'restarting', reason: lastExit(pod) ?? 'unknown' }, process, restarts }
-    return { ...(await this.#health.ask(node, { host, port: PORT })), process, restarts }
+    return { ...(await this.#health.ask(node, { host, port: PORT }, isListening(pod))), process, restarts }
   }
 
   /** Unknown if the cache differs from what was last read live, in either direction, or if that was too long ago. */
@@ -113,7 +123,7 @@ function isCalm({ desired, history, hasOperation }: NodeSpec, { observed, proces
   const counted = history.restarts
   const isOlder = counted && restarts && (restarts.of !== counted.of || restarts.count < counted.count)
   if (!isCurrent || canRollBack || isOlder) return false
-  return ['running', 'starting', 'waiting_for_peer', 'restarting'].includes(observed.phase)
+  return ['running', 'starting', 'waiting_for_peer', 'unreachable', 'restarting'].includes(observed.phase)
 }
 
 /** For a StatefulSet with 0 replicas: nothing should be running. */

@@ -32,7 +32,9 @@ export function pickPod({ metadata, spec, status = {} }: Stored<Pod>): Stored<Po
       ...pick(status, 'phase', 'podIP', 'reason', 'message'),
       ...(conditions && { conditions: conditions.filter(({ type }) => type === 'PodScheduled') }),
       ...(containerStatuses && {
-        containerStatuses: containerStatuses.map((one) => pick(one, 'restartCount', 'containerID', 'state', 'lastState')),
+        containerStatuses: containerStatuses.map((one) =>
+          pick(one, 'restartCount', 'ready', 'containerID', 'state', 'lastState'),
+        ),
       }),
     },
   }

@@ -9,6 +9,12 @@ const containerIn = (pod: Pod) => pod.status?.containerStatuses?.[0]
 export const isTerminating = ({ metadata }: Pod): boolean => metadata.deletionTimestamp !== undefined
 export const isRunning = (pod: Pod): boolean => containerIn(pod)?.state?.running !== undefined
 
+/**
+ * The kubelet can connect to the port. Not the pod's condition Ready: once a machine no longer reports, the control plane sets that to false,
+ * whatever the pod does.
+ */
+export const isListening = (pod: Pod): boolean => containerIn(pod)?.ready ?? false
+
 /** The kubelet has confirmed that nothing of the pod runs any more; only our finalizer keeps its object. */
 export const isHeld = ({ metadata }: Pod): boolean =>
   metadata.deletionTimestamp !== undefined &&

@@ -62,7 +62,13 @@ export type Pod = Resource & {
     reason?: string
     message?: string
     conditions?: { type: string; status: string; reason?: string; message?: string }[]
-    containerStatuses?: { restartCount: number; containerID?: string; state?: ContainerState; lastState?: ContainerState }[]
+    containerStatuses?: {
+      restartCount: number
+      ready?: boolean
+      containerID?: string
+      state?: ContainerState
+      lastState?: ContainerState
+    }[]
   }
 }
 
