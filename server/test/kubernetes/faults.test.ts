@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import { eventually, Hopeless } from '../../../testing/eventually.ts'
 import type { TestCluster } from '../../../testing/kubernetes/cluster.ts'
@@ -11,6 +12,8 @@ import { Specs, started, wanting } from '../support/specs.ts'
 const SILENCE_MS = 1_000
 /** Of pods, StatefulSets and claims. */
 const WATCHES = 3
+/** Of the sandbox daemon: 511. */
+const MORE_THAN_THE_BACKLOG = 600
 
 describe.skipIf(hasNoPlane())('faults between the runtime and the API server', () => {
   const specs = new Specs()
@@ -162,6 +165,24 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     expect(before.isGenuine?.()).toBe(true)
     proxy.isDown = false
     await becomes(node, 'running')
+  })
+
+  test('a node that only the service cannot reach is never hung, however often it is asked', async () => {
+    const node = await running()
+    const { host, port } = await eventually(() => opened.pods.address(node.id), 'its address')
+    const [pid = 0] = cluster.kubelet.processes(podName(node.id))
+    // No further connection succeeds, as in a network split, but the kubelet reports the container as ready.
+    process.kill(pid, 'SIGSTOP')
+    const crowd = Array.from({ length: MORE_THAN_THE_BACKLOG }, () => connect(port, host).on('error', () => undefined))
+    try {
+      const six = await Promise.all(Array.from({ length: 6 }, () => opened.runtime.observe(node)))
+      expect(six.map(({ observed }) => observed.phase)).toEqual(six.map(() => 'unreachable'))
+    } finally {
+      for (const socket of crowd) socket.destroy()
+      process.kill(pid, 'SIGCONT')
+    }
+    await becomes(node, 'running')
+    expect(cluster.kubelet.processes(podName(node.id))).toEqual([pid])
   })
 
   test('a node that is as it should be costs the API server no request', async () => {
