@@ -34,7 +34,7 @@ export async function readSecretOrInput(path: string, what: string, signal: Abor
   return checked(await Promise.race([readInput(), interrupted]), 'Standard input', what)
 }
 
-/** Lets the JSON output of one command be piped into the next: returns the named member, or the text itself if it is not JSON. */
+/** Lets the JSON output of one command be piped into the next: returns the named member, or the text itself if there is none. */
 export function memberOf(text: string, name: string): string {
   if (!text.startsWith('{')) return text
   try {

@@ -85,8 +85,7 @@ function headersOf(given: string[]): Headers {
   for (const line of lines.filter((one) => one.trim() !== '')) {
     const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/.exec(line) ?? []
     if (name === undefined || value === undefined) throw usage('--header must have the form “Name: value”.')
-    if (name.toLowerCase() === 'authorization')
-      throw usage('The Authorization header cannot be set: it carries the proof of payment.')
+    if (name.toLowerCase() === 'authorization') throw usage('The Authorization header cannot be set: it carries the credential.')
     headers.append(name, value)
   }
   return headers

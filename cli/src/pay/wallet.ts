@@ -71,7 +71,7 @@ export class Wallet {
     throw new Failure('other', 'payment_failed', `The node could not pay: ${body.reason}. Nothing was paid.`)
   }
 
-  /** The outcome of an earlier attempt; undefined if it certainly did not pay. */
+  /** The outcome of an earlier attempt; undefined if it failed, or if the node does not know it, or not yet. */
   async earlier({ invoice: { paymentHash } }: Pick<Offer, 'invoice'>): Promise<Paid | undefined> {
     const fate = await this.#ask(paymentHash)
     if (fate.is === 'paid') return fate.paid

@@ -46,7 +46,8 @@ export function explain(error: unknown): { why: string; next: string | null } {
   }
   const wait = error.retryAfterSeconds
   if (error.code === 'rate_limited' && wait) {
-    return { why: 'Too many requests.', next: `Try again in ${duration(Math.max(60, wait))}.` }
+    // Rounded up: after a wait that is too short, the person would be refused again.
+    return { why: 'Too many requests.', next: `Try again in ${duration(Math.ceil(wait / 60) * 60)}.` }
   }
   return {
     why: WHY[error.code] ?? error.message,

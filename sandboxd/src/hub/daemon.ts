@@ -16,7 +16,7 @@ import { HubLedger, type HubRecord } from './ledger.ts'
 
 const HELP = `Usage: sandboxd hub [<options>]
 
-The network that sandbox nodes pay each other through: registry, faucet, a customer's wallet.
+The network that sandbox nodes pay each other through: a registry, a relay, a faucet and a customer's wallet.
 
 Options:
   --datadir=<dir>         Where it keeps its state (default: ~/.sandboxd-hub)

@@ -7,7 +7,7 @@ export type Admission =
 
 export type LiquidityPolicy = Pick<Options, 'autoLiquiditySat' | 'maxMiningFeeSat' | 'maxFeeCreditSat' | 'maxRelativeFeePercent'>
 
-/** The channel's content, including pending payments in both directions, which may still end up in it. */
+/** `usedMsat`: the balance, plus pending payments in both directions, because they may still end up in the channel. */
 export type ChannelUse = { usedMsat: number; capacitySat: number | null; feeCreditMsat: number }
 
 const FUNDING_FEERATE_SAT_PER_BYTE = 10

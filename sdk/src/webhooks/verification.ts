@@ -62,7 +62,8 @@ function headerOf(headers: WebhookHeaders, name: string): string | null | undefi
 }
 
 function checkTime(timestamp: string, toleranceSeconds: number): void {
-  if (!/^\d{1,12}$/.test(timestamp)) throw refusal('invalid_timestamp', 'webhook-timestamp is not a number of Unix seconds.')
+  if (!/^\d{1,12}$/.test(timestamp))
+    throw refusal('invalid_timestamp', 'The header webhook-timestamp is not a Unix time in seconds.')
   const ageSeconds = Math.floor(Date.now() / 1000) - Number(timestamp)
   const advice = `${Math.abs(ageSeconds)} s, and at most ${toleranceSeconds} s are allowed. Check this machine’s clock.`
   // Written so that a tolerance of NaN accepts nothing.

@@ -14,7 +14,7 @@ export class Presented {
     this.text = text
   }
 
-  /** The credential's claim, after its id has proved that the challenge was issued with this key. */
+  /** The credential's claim, if the challenge's id (an HMAC) proves that the challenge was issued with this key. */
   mppClaim({ id, mpp: key }: ProtocolKey): MppClaim | Refusal {
     this.#mpp ??= readMpp(this.text)
     if (this.#mpp instanceof Refusal) return this.#mpp

@@ -8,7 +8,7 @@ import { newAccount } from '../support/credit.ts'
 import { newDatabase } from '../support/database.ts'
 import { eventually, type Store, track } from '../support/server.ts'
 
-/** The store itself, without a service that numbers events at any moment. */
+/** The store without a running service, which would number events at any moment. */
 
 let sql: Database
 let store: Store

@@ -243,7 +243,7 @@ describe('C38: many validations at once', () => {
     const results: Promise<PaidRow | undefined>[] = []
     const rollback = new Error('rolled back')
     const transaction = sql.begin(async (other) => {
-      // Whoever comes to the second payment waits for this transaction.
+      // Any statement that reaches the second payment waits for this transaction.
       await other`INSERT INTO paid_payments (account_id, id, actor) VALUES (${call.accountId}, ${payments[1]?.id ?? ''}, 'other')`
       for (const order of [payments, [...payments].reverse()]) {
         const batches = new PaidBatches(sql)

@@ -122,7 +122,7 @@ export class Gate<R> {
   }
 
   #remembered(visit: Visit<R>, terms: Terms, digest: string): Pass | undefined {
-    // HEAD is always validated by the gateway, because it does not count as a delivery.
+    // Not for HEAD: `#pass` would report a delivery, and HEAD is not one.
     const payment = visit.method === 'HEAD' ? undefined : this.#verified.find(digest, terms)
     return payment && this.#pass(visit, terms, payment)
   }

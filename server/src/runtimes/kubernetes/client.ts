@@ -24,9 +24,10 @@ type Call = { method: string; path: string; query?: Query; body?: unknown; conte
 type Reply = { status: number; retryAfterMs: number | undefined; text: string }
 
 const CALL_TIMEOUT_MS = 10_000
-/** All tries of a call together stay well below the duration of a lease. */
 const MAX_TRIES = 3
 const LONGEST_RETRY_AFTER_MS = 3_000
+/** With the timeout of the last try, a call ends before the lease that it was made under (30 s). */
+const LATEST_TRY_MS = 13_000
 const ALREADY_EXISTS = 'AlreadyExists'
 const PAGE = '500'
 /** A page of 500 pods has about 3 MB; more than this is not a response to any of our requests. */
@@ -165,10 +166,13 @@ export class KubernetesClient {
 
   /** 429 means that the request was not executed, so even a write can be repeated. */
   async #patiently(call: Call): Promise<Reply> {
+    const startedAtMs = performance.now()
     for (let attempt = 1; ; attempt++) {
       const reply = await this.#once(call)
-      if (reply.status !== 429 || attempt === MAX_TRIES) return reply
-      await pause(Math.min(reply.retryAfterMs ?? 1_000, LONGEST_RETRY_AFTER_MS))
+      const pauseMs = Math.min(reply.retryAfterMs ?? 1_000, LONGEST_RETRY_AFTER_MS)
+      const isTooLate = performance.now() + pauseMs - startedAtMs > LATEST_TRY_MS
+      if (reply.status !== 429 || attempt === MAX_TRIES || isTooLate) return reply
+      await pause(pauseMs)
     }
   }
 

@@ -22,7 +22,7 @@ export type Totals = {
 export const END_OF_TABLE = '\\.'
 
 /**
- * Tables that are not in a backup: with them, a session or a link that was used or revoked after the backup would work again. Unlogged
- * tables are left out too, because they only contain counters.
+ * Tables that are not in a backup. Otherwise, a session or a link that was used or revoked after the backup would work again. The restore
+ * fills schema_migrations itself. Unlogged tables are left out too, because they only contain counters.
  */
 export const LEFT_OUT = ['links', 'people_sessions', 'people_verifications', 'schema_migrations']

@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest'
+import { ApiError } from '../src/api/client.ts'
+import { explain } from '../src/text/explanations.ts'
+
+test.each([
+  [1, 'about 1 minute'],
+  [60, 'about 1 minute'],
+  [61, 'about 2 minutes'],
+  [119, 'about 2 minutes'],
+  [900, 'about 15 minutes'],
+])('C44: whoever has to wait %i s is not told less than that', (retryAfterSeconds, wait) => {
+  const error = new ApiError({ status: 429, code: 'rate_limited', message: 'Too many attempts.', retryAfterSeconds })
+  expect(explain(error).next).toBe(`Try again in ${wait}.`)
+})
