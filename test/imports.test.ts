@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { cycles, files, type Import, imports, packageOf } from './source-graph.ts'
 
-/** The import rules of the architecture. Everything that is not allowed here fails. */
+/** The import rules of the architecture. Between rooms, and between the folders of the server, what is not listed fails. */
 
 type Arrows = Record<string, string[]>
 

@@ -130,7 +130,7 @@ describe('nodes create', () => {
     expect((await bob.run(create)).error().message).toContain('with another API key')
     expect((await ada.run([...create, '--idempotency-key', 'other'])).code).toBe(2)
     writeFileSync(file, JSON.stringify({ ...left, startedAt: left.startedAt - 86_400 }))
-    expect((await ada.run(create)).error().message).toContain('more than a day ago')
+    expect((await ada.run(create)).error().message).toContain('more than 23 hours ago')
     writeFileSync(file, JSON.stringify(left))
     chmodSync(file, 0o644)
     expect((await ada.run(create)).error().next).toBe(`chmod 600 ${file}`)

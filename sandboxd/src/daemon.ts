@@ -125,7 +125,9 @@ function makeDataDir(path: string): void {
   }
   const real = readdirSync(path).find((name) => /^phoenix\.(mainnet|testnet)\./.test(name))
   if (real)
-    throw new StartFault(`${path} belongs to a real phoenixd (${real}): a sandbox must not run on its seed. Set PHOENIX_DATADIR.`)
+    throw new StartFault(
+      `${path} belongs to a real phoenixd (${real}): a sandbox must not run on its seed. Set PHOENIX_DATADIR to another directory.`,
+    )
 }
 
 async function seedWords(options: Options): Promise<string> {

@@ -12,7 +12,7 @@ export type BoltyardOptions = {
   apiKey?: string | undefined
   /** Defaults to the environment variable `SERVICE_BASE_URL` or `BOLTYARD_BASE_URL`, otherwise to a service on this machine. */
   baseUrl?: string | undefined
-  /** Replaces the default HTTP client, which is `node:http` on Node and the global `fetch` elsewhere. */
+  /** Replaces the default HTTP client: `node:http` on Node (but `fetch` for the stream of events), the global `fetch` elsewhere. */
   fetch?: typeof fetch | undefined
   /** Time limit for each attempt. Defaults to 30 s. */
   timeoutMs?: number | undefined

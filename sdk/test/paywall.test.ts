@@ -308,8 +308,6 @@ test('if the node is down: 503, without a challenge and without the reason', asy
   const down = await open({ ...market.terms, nodeId: market.otherNode.node.id, patienceMs: 500 })
   const answer = await fetch(down.url('/jokes/1'))
   expect([answer.status, challengesIn(answer), answer.headers.get('retry-after')]).toEqual([503, [], '5'])
-  expect(((await answer.json()) as { detail: string }).detail).toBe(
-    'Payments cannot be accepted right now. Try again in 5 seconds.',
-  )
+  expect(((await answer.json()) as { detail: string }).detail).toBe('Payments cannot be accepted right now. Try again in 5 s.')
   await fault(market.server, market.otherNode, 'none')
 })

@@ -16,7 +16,7 @@ export async function create(call: Call): Promise<void> {
   const { file, idempotencyKey, isResumed } = prepare(call)
   const again = file ? 'the same command' : `boltyard nodes create --idempotency-key ${idempotencyKey}`
   const advice = [
-    'The node may have been created. To get it and its credentials, or create it if it was not, run this within 24 hours:',
+    `The node may have been created. To get it and its credentials, or create it if it was not, run this within ${file ? 23 : 24} hours:`,
     file
       ? `${again} (with --credentials-file ${sanitize(file.path)}, which holds the idempotency key)`
       : `${again} (with the same other options)`,
@@ -62,7 +62,7 @@ function resume(call: Call, path: string, left: Record<string, unknown>, given: 
   const isOld = !(Number(left.startedAt) > Date.now() / 1000 - REMEMBERED_SECONDS)
   const isOther = left.account !== accountMark(call) || (given !== undefined && given !== idempotencyKey)
   if (isOld || isOther) {
-    const why = isOld ? 'is from an attempt more than a day ago' : 'is from an attempt with another API key'
+    const why = isOld ? 'is from an attempt more than 23 hours ago' : 'is from an attempt with another API key'
     throw usage(
       `${sanitize(path)} ${why} and cannot be resumed. It will not be overwritten.`,
       'To see whether that attempt created a node: boltyard nodes list. For a new node, name another file.',

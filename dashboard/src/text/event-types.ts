@@ -5,7 +5,7 @@ const TYPES: Record<EventType, string> = {
   'payment.settled': 'The node has received the money.',
   'payment.paid': 'A credential was validated for the first time.',
   'payment.redeemed': 'The delivery is final.',
-  'payment.released': 'A delivery failed and can be redeemed again.',
+  'payment.released': 'A delivery failed. The payment can be redeemed again.',
   'node.ready': 'The node runs and can receive payments.',
   'node.stopped': 'The node was stopped.',
   'node.failed': 'The node does not run. The service is trying to restart it.',

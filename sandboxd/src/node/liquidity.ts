@@ -1,6 +1,6 @@
 import type { Options } from '../options.ts'
 
-/** How a received amount is handled: accepted for free, accepted with a larger channel, kept as fee credit, or rejected. */
+/** How a received amount is handled: accepted as it is, accepted with a new or larger channel, kept as fee credit, or rejected. */
 export type Admission =
   | { admitted: true; liquidityFeeMsat: number; feeCreditUsedMsat: number; toFeeCreditMsat: number; capacitySat: number | null }
   | { admitted: false; consoleLine: string }

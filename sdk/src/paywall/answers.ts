@@ -67,8 +67,8 @@ export function paymentRequired(
 /** Contains no challenge and no reason: the reason may be the seller's key or credit, which customers should not see. */
 export function unavailable(hasCredential: boolean, retryAfterSeconds: number): Answer {
   const detail = hasCredential
-    ? `The payment cannot be verified right now. Do not pay again: send the same credential again in ${retryAfterSeconds} seconds.`
-    : `Payments cannot be accepted right now. Try again in ${retryAfterSeconds} seconds.`
+    ? `The payment cannot be verified right now. Do not pay again: send the same credential again in ${retryAfterSeconds} s.`
+    : `Payments cannot be accepted right now. Try again in ${retryAfterSeconds} s.`
   return problemAnswer(503, 'Service Unavailable', detail, { retryAfterSeconds })
 }
 
@@ -83,12 +83,12 @@ export function priceChanged({ amountSat }: Terms, paymentId: string): Answer {
 export function deliveryInProgress(retryAfterSeconds: number): Answer {
   const detail =
     'Another request with this credential is in progress, or its response was just lost. Do not pay again: if you did not get ' +
-    `the response, send the same credential again in ${retryAfterSeconds} seconds.`
+    `the response, send the same credential again in ${retryAfterSeconds} s.`
   return problemAnswer(409, 'Conflict', detail, { retryAfterSeconds })
 }
 
 export function tooManyVisits(retryAfterSeconds: number): Answer {
-  const detail = `Too many unpaid requests from this address. Pay for one of them, or try again in ${retryAfterSeconds} seconds.`
+  const detail = `Too many unpaid requests from this address. Pay for one of them, or try again in ${retryAfterSeconds} s.`
   return problemAnswer(429, 'Too Many Requests', detail, { retryAfterSeconds })
 }
 

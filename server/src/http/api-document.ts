@@ -9,7 +9,7 @@ const SERVERS = [{ url: '/', description: 'This deployment.' }]
 /** Serves the contract as an OpenAPI document, for programs and for the interactive page. */
 export async function addApiDocument(app: FastifyInstance): Promise<void> {
   const document = openApiDocument(publicOperations, SERVERS)
-  // The library's types only cover OpenAPI 3.0, but it passes the document through unchanged.
+  // For static documents, the library's types end at OpenAPI 3.0, but it passes the document through unchanged.
   const specification = { document } as unknown as StaticDocumentSpec
   await app.register(swagger, { mode: 'static', specification })
   const text = JSON.stringify(document)

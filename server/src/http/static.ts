@@ -28,7 +28,7 @@ const HEADERS = {
 
 /** Pages have no dot in their name. A request for a script that no longer exists must not get the page instead. */
 const PAGE = /^(?!assets(\/|$))([\w-]+(\/[\w-]+)*\/?)?$/
-/** No empty, hidden or parent directories, and nothing that needs decoding. */
+/** No empty segments, no names that begin with a dot (so no `..`), and nothing that needs decoding. */
 const FILE = /^([\w-]+\/)*[\w-]+(\.[\w-]+)+$/
 
 /**

@@ -160,7 +160,9 @@ function isCurrent(facts: Facts, history: History): boolean {
 
 function whenRunning(facts: Facts, observed: { nodeId: string; version: string }, history: History, nowMs: number): Decision {
   if (observed.nodeId !== facts.lightningId) {
-    const message = 'The node’s API reports the identity of a different node. Its data directory contains a different seed.'
+    const message =
+      'The node’s API reports the identity of a different node. Its data directory contains a different seed. ' +
+      'Restore its own data from a backup, or delete the node.'
     return { ...failed(facts, history, message, STEADY_RECHECK_MS), step: 'stop' }
   }
   if (!isCurrent(facts, history)) return { step: 'stop', history, recheckMs: POLL_MS }

@@ -43,7 +43,7 @@ const SETTINGS = [
   'timezone=UTC',
   'log_error_verbosity=terse',
 ]
-/** The size of sun_path, minus the name that PostgreSQL appends. */
+/** What fits in sun_path (108 bytes, including the final NUL), minus the longest name that PostgreSQL appends. */
 const MAX_SOCKET_DIRECTORY = 107 - '/.s.PGSQL.5432.lock'.length
 
 /** For a process with ROLE=api beside the process that runs PostgreSQL. */
@@ -117,7 +117,7 @@ export async function startEmbedded(
   const socket = join(socketDirectory, `.s.PGSQL.${PORT}`)
   const isReady = async (): Promise<boolean> =>
     // The last line of the pid file says whether the server accepts connections.
-    (await readPidFile(cluster)).includes('ready') && existsSync(socket) && (await runningPid()) !== undefined
+    (await readPidFile(cluster)).trimEnd().endsWith('ready') && existsSync(socket) && (await runningPid()) !== undefined
   let deadline = Date.now() + START_TIMEOUT_MS
   while (!(await isReady())) {
     if (Date.now() > deadline) {

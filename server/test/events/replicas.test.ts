@@ -70,7 +70,7 @@ describe('several processes', () => {
     }
     let events = 200
     await eventually(async () => {
-      // Wakes both, so that they compete for what has become free.
+      // Wakes both dispatchers, so that they compete for the slots that have become free.
       await happen(10)
       events += 10
       return attempts.every((count) => count > 0)

@@ -8,7 +8,7 @@ export type Secret = { name: string; value: string; explanation: string }
 
 type Props = {
   title: string
-  /** Says what is lost without the secrets. */
+  /** Says that the secrets are shown only once, and where to store them or what is lost without them. */
   warning: string
   secrets: Secret[]
   fileName: string

@@ -22,6 +22,8 @@ export function CreditBanner() {
 function Sentence({ credit }: { credit: CreditSummary }) {
   if (credit.warning !== 'empty') return <>Your credit will last {duration(credit.runwaySeconds ?? 0)}.</>
   if (credit.stopsAt === null) return <>Your credit is used up. Nodes cannot be created or started.</>
+  // Until the next check, nodes run a little longer.
+  if (credit.stopsAt <= Date.now() / 1000) return <>Your credit is used up. Running nodes are being stopped, but not deleted.</>
   return (
     <>
       Your credit is used up. Running nodes will be stopped <Time at={credit.stopsAt} />, but not deleted.

@@ -129,7 +129,7 @@ function Delete({ webhook }: { webhook: Webhook }) {
   return (
     <section className="card danger" aria-labelledby="danger">
       <h2 id="danger">Delete this webhook</h2>
-      <p className="small">Nothing is sent to the URL anymore, and its deliveries are removed.</p>
+      <p className="small">Nothing more will be sent to the URL, and its deliveries are removed.</p>
       <Button color="red" variant="outline" onClick={() => setDeleting(true)}>
         Delete webhook…
       </Button>
@@ -143,8 +143,8 @@ function Delete({ webhook }: { webhook: Webhook }) {
           onConfirm={() => void remove.run()}
         >
           <p>
-            Nothing is sent to <span className="mono">{webhook.url}</span> anymore, not even what is waiting. This cannot be
-            undone. To pause the webhook, disable it instead.
+            Nothing more will be sent to <span className="mono">{webhook.url}</span>, not even events that are waiting. This
+            cannot be undone. To pause the webhook, disable it instead.
           </p>
           <Problem error={remove.error} what="The webhook was not deleted." />
         </ConfirmDialog>

@@ -10,7 +10,9 @@ import { argumentsText, challengeOf, headerOf, receiptOf } from './mcp-messages.
 const PAYMENT_REQUIRED = -32042
 const CREDENTIAL = 'org.paymentauth/credential'
 const RECEIPT = 'org.paymentauth/receipt'
-const HOW_TO_PAY = `Pay the invoice of a challenge in this error's data over Lightning, and call the tool again with the credential in _meta["${CREDENTIAL}"].`
+const HOW_TO_PAY =
+  "Pay the Lightning invoice of one of the challenges in this error's data. " +
+  `Then call the tool again with the credential in _meta["${CREDENTIAL}"].`
 
 /** The parts of a handler's second argument that we use. */
 export type ToolExtra = { _meta?: Record<string, unknown> | undefined; signal?: AbortSignal | undefined }

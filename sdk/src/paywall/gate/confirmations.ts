@@ -94,7 +94,7 @@ export class Confirmations {
         )
       return true
     } catch (error) {
-      warn('not_confirmed', `Deliveries could not be confirmed and will be retried. ${(error as Error).message}`)
+      warn('not_confirmed', `Deliveries could not be confirmed. The confirmation will be retried. ${(error as Error).message}`)
       return false
     }
   }

@@ -59,7 +59,7 @@ export class Gate<R> {
     this.#challenges = new Challenges(this.#client, this.#patienceMs, options, (terms, detail) => this.#tell(terms, detail))
   }
 
-  /** A recently verified credential passes synchronously. This is the most common case in a busy shop. */
+  /** A reusable credential that was validated recently passes synchronously: the most common case in a shop that has them. */
   recall(visit: Visit<R>): Pass | undefined {
     if (!this.#isL402Reusable || !sha256HexSync || visit.method === 'OPTIONS') return undefined
     const credential = credentialIn(visit.authorization)

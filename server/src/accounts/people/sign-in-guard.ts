@@ -17,7 +17,7 @@ export type Guess = { target: string; source: string }
 export type Attempt = {
   /** The password was correct: the count starts again at zero. */
   succeeded: () => Promise<void>
-  /** The password was not checked, because of a timeout or an unavailable store, so this was not a failure. */
+  /** The attempt ended for another reason than a wrong password, such as a timeout or an unavailable store. */
   takeBack: () => Promise<void>
 }
 

@@ -52,9 +52,8 @@ export class AddressGuard {
   #check(address: string, port: number): void {
     const { allowPrivate, isOwnPort } = this.#options
     const isAllowed = isIP(address) !== 0 && (isGlobal(address) || (allowPrivate && !isNeverAllowed(address)))
-    if (!isAllowed) throw new AddressRefused('The host is not reachable from the internet, so nothing was sent.')
-    if (isOwnPort(port) && isThisMachine(address))
-      throw new AddressRefused('The port belongs to this service, so nothing was sent.')
+    if (!isAllowed) throw new AddressRefused('The host must be reachable from the internet.')
+    if (isOwnPort(port) && isThisMachine(address)) throw new AddressRefused('The port must not belong to this service.')
   }
 }
 

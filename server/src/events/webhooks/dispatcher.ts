@@ -86,7 +86,10 @@ export class Dispatcher {
         const { webhookId, event } = delivery
         // The lease ends, and then there is another attempt.
         if (!isStoreDown(error) && !this.#stop.signal.aborted)
-          this.#options.log.warn({ err: error, webhookId, eventId: event.id }, 'a webhook delivery was not recorded; will retry')
+          this.#options.log.warn(
+            { err: error, webhookId, eventId: event.id },
+            'a webhook attempt ended without a recorded result; will retry',
+          )
       })
       .finally(() => {
         this.#inFlight.delete(attempt)

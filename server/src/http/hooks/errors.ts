@@ -54,13 +54,15 @@ export function renderRouterError(error: FastifyError, request: FastifyRequest, 
   send(reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff'), problem)
 }
 
+const CLIENT_ERRORS: Record<string, string> = {
+  HPE_HEADER_OVERFLOW: 'The headers are too large.',
+  ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
+}
+
 /** Input that is not HTTP still gets a response, if the connection can be written to. */
 export function renderClientError({ code }: Error & { code?: string }, socket: Socket): void {
   if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-  const problem = new Problem(
-    'bad_request',
-    code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : 'The request is not valid HTTP.',
-  )
+  const problem = new Problem('bad_request', (code && CLIENT_ERRORS[code]) ?? 'The request is not valid HTTP.')
   const body = JSON.stringify(problem.body())
   const head = [
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,

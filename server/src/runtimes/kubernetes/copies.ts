@@ -70,7 +70,7 @@ export class Copies {
     const claimName = statefulSet && claimNameIn(statefulSet)
     if (!statefulSet || claimName === undefined) return
     if (statefulSet.metadata.annotations?.[RESTORED] === version) return
-    if (!pod || !wasNeverUsed(pod)) throw new Error('a pod is using the data to be replaced, or has used it')
+    if (!pod || !wasNeverUsed(pod)) throw new Error('there is no proof that the data to be replaced was never used')
     const snapshot = snapshotName(claimName, version)
     if (!(await this.#objects.snapshot(snapshot))?.status?.readyToUse) throw new Error(`there is no copy ${snapshot}`)
     this.#objects.refuseIfOld(node, statefulSet)

@@ -28,7 +28,7 @@ export async function countAttempt(sql: Sql, key: Buffer): Promise<{ pauseMs: nu
   return { pauseMs: row?.pauseMs ?? 0 }
 }
 
-/** The attempt was never tried, so its failure and its pause are undone. */
+/** The attempt did not end with a wrong password, so its failure and its pause are undone. */
 export async function takeBackAttempt(sql: Sql, key: Buffer): Promise<void> {
   await sql`UPDATE sign_in_failures SET failures = greatest(0, failures - 1), paused_until = now() WHERE key = ${key}`
 }
