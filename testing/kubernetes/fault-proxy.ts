@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { accessOfFile, type ClusterAccess } from '../../server/src/runtimes/kubernetes/access.ts'
 
 /** What happens to the events of a watch. Undefined: they are forwarded unchanged. */
-type EventFault = 'dropped' | 'duplicated' | 'reordered' | 'silent' | undefined
+type EventFault = 'dropped' | 'duplicated' | 'reordered' | undefined
 
 /** A proxy between a client and the API server that causes the faults a test asks for. */
 export class FaultProxy {
@@ -124,7 +124,7 @@ export class FaultProxy {
       const lines = `${rest}${chunk}`.split('\n')
       rest = lines.pop() ?? ''
       for (const line of lines.map((one) => `${one}\n`)) {
-        if (this.events === 'dropped' || this.events === 'silent') continue
+        if (this.events === 'dropped') continue
         if (this.events === 'duplicated') outgoing.write(line + line)
         // Every second event arrives after its successor.
         else if (this.events === 'reordered' && held === '') held = line

@@ -216,7 +216,7 @@ class RunningPod {
   }
 
   terminate(graceSeconds: number): void {
-    // A second deletion may shorten the grace period.
+    // Called for every change of a terminating pod. Only a second deletion, to kill it, has a grace period this short.
     if (this.#isTerminating && graceSeconds > 1) return
     const isFirst = !this.#isTerminating
     this.#isTerminating = true

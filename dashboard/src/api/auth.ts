@@ -1,8 +1,8 @@
 import { ApiError, api } from './client.ts'
 import type { Passkey } from './types.ts'
 
-/** Calls to the sign-in routes. A 401 here means a wrong password, not an expired session. */
 const AUTH = '/auth'
+/** For calls where a 401 may mean something other than the end of the session, such as a wrong password or a sign-in too long ago. */
 const own = { keepsSession: true } as const
 
 export const signIn = (email: string, password: string): Promise<unknown> =>
@@ -17,7 +17,7 @@ export const signOutEverywhere = (): Promise<unknown> => api.post(`${AUTH}/revok
 
 /** Ends all other sessions, in case the old password was leaked. */
 export const changePassword = (currentPassword: string, newPassword: string): Promise<unknown> =>
-  api.post(`${AUTH}/change-password`, { currentPassword, newPassword, revokeOtherSessions: true }, own)
+  api.post(`${AUTH}/change-password`, { currentPassword, newPassword, revokeOtherSessions: true })
 
 /** A passkey belongs to a host name: browsers refuse to create one for an IP address. */
 const isName = (hostname: string): boolean => !/^[\d.]+$|:/.test(hostname)
@@ -35,7 +35,7 @@ export const passkeyOrigin = (origins: string[]): string | undefined =>
 export const listPasskeys = async (signal: AbortSignal): Promise<Passkey[]> =>
   (await api.get<{ passkeys: Passkey[] }>(`${AUTH}/passkey/list-user-passkeys`, { signal })).passkeys
 
-export const removePasskey = (id: string): Promise<unknown> => api.post(`${AUTH}/passkey/delete-passkey`, { id }, own)
+export const removePasskey = (id: string): Promise<unknown> => api.post(`${AUTH}/passkey/delete-passkey`, { id })
 
 export async function signInWithPasskey(): Promise<void> {
   const { startAuthentication } = await import('@simplewebauthn/browser')

@@ -77,10 +77,9 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Errors of the sign-in library have their code and message at the top level, not below `error`. */
 function errorOf(response: Response, answer: unknown): ApiError {
-  const body = (answer ?? {}) as Partial<ErrorBody> & { code?: string; message?: string }
-  const { code, message, requestId, ...details } = body.error ?? { code: body.code, message: body.message }
+  const { code, message, requestId, ...details }: Partial<ErrorBody['error']> =
+    (answer as Partial<ErrorBody> | undefined)?.error ?? {}
   return new ApiError({
     status: response.status,
     code: code ?? `status_${response.status}`,

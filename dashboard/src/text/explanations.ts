@@ -15,27 +15,23 @@ const NEXT: Record<string, string> = {
   no_update_available: 'There is nothing to do: the node already runs the latest version.',
   node_has_funds: 'Send the funds elsewhere first, or confirm that you want to delete the node with its funds.',
   operation_in_progress: 'Wait until it has finished. This page updates automatically.',
-  idempotency_conflict: 'The first attempt may have worked. Close this dialog and check the list. If it is not there, try again.',
+  idempotency_conflict:
+    'The first attempt may have worked. Close this dialog and look for the node. If it is not in the list, try again.',
   limit_reached: 'Remove one you no longer need, or ask the operator for a higher limit.',
   payment_expired: 'Create a new challenge and pay that one.',
   invalid_payment_credential: 'Check the previous step: the credential must match this challenge exactly.',
   rate_limited: 'Wait a moment, then try again.',
   internal_error: 'Try again. If it keeps failing, give the operator the request id, which identifies the error in the log.',
-  payment_service_unavailable: 'The node is not responding. Check that it is running, then try again.',
+  payment_service_unavailable: 'Check that the node is running, then try again.',
   service_unavailable: 'Try again in a few seconds.',
-  INVALID_EMAIL_OR_PASSWORD: 'Try again. If you have forgotten the password, ask the operator for a sign-in link.',
-  INVALID_PASSWORD: 'Enter the password you signed in with.',
-  USER_ALREADY_EXISTS: 'Sign in instead, or use another email address.',
-  USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: 'Sign in instead, or use another email address.',
-  PASSWORD_TOO_SHORT: 'Choose a longer password.',
-  PASSWORD_TOO_LONG: 'Choose a shorter password.',
-  SESSION_NOT_FRESH: 'Sign out, sign in again, and retry within a few minutes.',
-  PASSKEY_NOT_FOUND: 'Sign in with your password, then add this passkey in Settings.',
   passkey_cancelled: 'Nothing was changed. Try again when you have your device, or use your password.',
 }
 
 /** Replaces API messages that address programs rather than people. */
-const WHY: Record<string, string> = { node_has_funds: 'This node holds money.' }
+const WHY: Record<string, string> = {
+  node_has_funds: 'This node holds money.',
+  idempotency_conflict: 'You have changed what you entered since the first attempt.',
+}
 
 export function explain(error: unknown): { why: string; next: string | null } {
   if (!(error instanceof ApiError)) {

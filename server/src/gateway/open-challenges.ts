@@ -35,7 +35,7 @@ export class OpenChallenges {
     return () => this.#leave(nodeId)
   }
 
-  /** Adds the challenge to the last count, which may already include it: for up to a second, one too many is better than one too few. */
+  /** Counts the creation even if it failed or the last count includes it: for up to a second, one too many is better than one too few. */
   #leave(nodeId: string): void {
     const left = (this.#underWay.get(nodeId) ?? 0) - 1
     if (left > 0) this.#underWay.set(nodeId, left)

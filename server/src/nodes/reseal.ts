@@ -15,7 +15,7 @@ export async function requireSealingKeys(sql: Sql, keys: MasterKey[]): Promise<v
   throw new StartFault(78, `MASTER_KEY_PREVIOUS: ${rows} sealed rows still need a master key that was not given`)
 }
 
-/** Reseals every secret that is sealed with the previous key under the current one. Can be interrupted at any row and run again. */
+/** Reseals node secrets that are still sealed with the previous master key. Can be interrupted at any row and run again. */
 export async function reseal(sql: Sql, master: MasterKey, previous: MasterKey): Promise<number> {
   let count = 0
   for (;;) {

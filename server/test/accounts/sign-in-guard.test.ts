@@ -91,7 +91,7 @@ describe('C44: guessing passwords', () => {
         await endPauses()
         if (failure > 1) await setFailures(failure - 1)
         answers.push(shown(await aBrowser().signIn(address, WRONG)))
-        // One statement returns both times, so their difference does not depend on the speed of the machine.
+        // The service sets both times in one statement, so their difference does not depend on the speed of the machine.
         const [row] = await sql<{ seconds: number }[]>`
           SELECT extract(epoch FROM paused_until - forget_at + interval '1 day')::float8 AS seconds
           FROM sign_in_failures ORDER BY forget_at DESC LIMIT 1`

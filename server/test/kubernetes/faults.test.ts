@@ -72,7 +72,7 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     await becomes(node, 'exited')
     expect(cluster.kubelet.processes(podName(node.id))).toEqual([])
   }
-  /** Expects the watch to report the node's address and its exit. */
+  /** Expects the node's address to become known, then crashes the node and expects the watch to report its exit. */
   const expectSeen = async (node: NodeSpec): Promise<void> => {
     const reports: string[] = []
     const end = opened.runtime.watch(async (nodeId) => void reports.push(nodeId))

@@ -71,10 +71,7 @@ function Condition({ node }: { node: DashboardNode }) {
     case 'failed':
       return (
         <div className="note">
-          <p>
-            {node.failureMessage ?? 'The node did not start.'} Its money and data are safe. The service keeps trying to start it;
-            you can also start it now.
-          </p>
+          <p>{node.failureMessage ?? 'The node did not start. The service keeps trying.'}</p>
           <NodeActions node={node} />
         </div>
       )
@@ -87,7 +84,9 @@ function Money({ node, isSandbox }: { node: DashboardNode; isSandbox: boolean })
   if (node.status !== 'ready') {
     return (
       <p className="money">
-        The balance is unknown while the node is not running. Your money is safe; the balance appears when the node is ready.
+        The balance is unknown while the node is not running.
+        {/* A failed node may have lost its data. */}
+        {node.status === 'stopped' && ' Your money is safe.'} The balance appears when the node is ready.
       </p>
     )
   }

@@ -59,7 +59,7 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
         <Exchange
           request={`Pay the invoice, with any Lightning wallet:\n\n${offer?.invoiceText}`}
           answer={pretty(payment)}
-          note="The preimage is the proof of payment: only the payer gets it from the network."
+          note="The preimage shows that the invoice was paid: only the payer gets it from the network."
         />
       )
     case 'answer':

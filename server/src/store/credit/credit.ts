@@ -82,7 +82,7 @@ export type CreditRow = {
   accountId: string
   balanceMsat: number
   unpostedMsat: number
-  /** `costing`: nodes that are charged now. `running`: all that should run, including failed ones, which are restarted automatically. */
+  /** `costing`: nodes charged now. `running`: all that should run, including failed ones, which cost nothing until they recover. */
   costing: number
   running: number
   level: WarningLevel
