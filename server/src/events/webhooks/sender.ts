@@ -116,7 +116,7 @@ function failureOf(status: number): string {
 
 /** Only the code: the message could contain an address of the operator's network. */
 function reasonOf(error: unknown): string {
-  if (error instanceof AddressRefused) return `${error.message} Nothing was sent.`
+  if (error instanceof AddressRefused) return error.message
   const code = codeOf(error)
   if (code === 'ENOTFOUND' || code === 'ENODATA') return 'The host name has no address.'
   return code === undefined ? 'The connection failed.' : `The connection failed (${code}).`
