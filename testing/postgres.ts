@@ -64,7 +64,13 @@ export async function startTestPostgres(): Promise<{ postgres: TestPostgres; sto
     stdio: 'ignore',
   })
   const ended = once(child, 'close')
-  await eventually(() => readFileSync(join(place, 'data', 'postmaster.pid'), 'utf8').includes('ready'), 'PostgreSQL to start')
+  await eventually(
+    () =>
+      readFileSync(join(place, 'data', 'postmaster.pid'), 'utf8')
+        .trimEnd()
+        .endsWith('ready'),
+    'PostgreSQL to start',
+  )
   return {
     postgres: { store: { ...embedded.connection, host: place }, preparedDataDir },
     stop: async () => {

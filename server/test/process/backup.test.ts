@@ -175,7 +175,7 @@ describe('refused with one line, and nothing is changed', () => {
     writeFileSync(text, 'hello')
     const row = new RegExp(`\n[^\n]*${redeemed.id}[^\n]*`)
     const damaged: [string, RegExp][] = [
-      [text, /not a backup/],
+      [text, /not a Boltyard backup/],
       [join(directory, 'absent'), /does not exist/],
       [altered('"boltyardBackup":1', '"boltyardBackup":2'), /newer version/],
       [altered(/"schema":\d+/, '"schema":999'), /newer version/],
