@@ -72,6 +72,8 @@ async function copyContent(file: FileHandle, to: string, owner: number): Promise
   if (!stat.isFile() || stat.uid !== owner) return
   await copyFile(`/proc/self/fd/${file.fd}`, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   await withOpen(to, constants.O_RDWR, async (copy) => {
+    // Since Node 22, a copy that root makes has the owner of the original.
+    await copy.chown(process.getuid?.() ?? 0, process.getgid?.() ?? 0)
     await copy.chmod(stat.mode & 0o700)
     await copy.utimes(stat.atime, stat.mtime)
     await copy.sync()
