@@ -32,10 +32,13 @@ const nothing = (): undefined => undefined
 
 function mppxBuyer(): Buyer {
   let authorization = ''
-  const recording: typeof fetch = (input, init) => {
+  const recording: typeof fetch = async (input, init) => {
     const headers = new Headers(input instanceof Request ? input.headers : init?.headers)
     authorization = headers.get('authorization') ?? authorization
-    return fetch(input, init)
+    const answer = await fetch(input, init)
+    // mppx copies a 402 and reads neither copy. If a copy has been garbage-collected when the request is aborted, Node's fetch rejects a
+    // promise that nobody can catch.
+    return answer.status === 402 ? new Response(await answer.text(), answer) : answer
   }
   const lightning = lightningOf((invoice) => market.wallet.payInvoice({ invoice }))
   const client = Mppx.create({ methods: [lightning], polyfill: false, fetch: recording })

@@ -184,8 +184,11 @@ export function describeRuntime(
       for (let time = 0; time < 2; time++) await copied(node)
       const next = wanting(node, { version: '1.0.0', run: 2 })
       await runtime.start(next, materialOf(node.id), mine)
-      const { observed } = await ended(started(next, { previousVersion: '0.8.0' }))
-      expect(observed).toMatchObject({ isUntouched: true })
+      const updating = started(next, { previousVersion: '0.8.0' })
+      expect((await ended(updating)).observed).toMatchObject({ isUntouched: true })
+      // The reconciler saw the node still stopping, and by now it has stopped.
+      await runtime.stop(updating)
+      expect((await runtime.observe(updating)).observed).toMatchObject({ phase: 'exited', isUntouched: true })
       for (let time = 0; time < 2; time++) await runtime.restoreCopy(node, '0.8.0')
       await running(wanting(node, { run: 3 }))
     })

@@ -121,7 +121,8 @@ export class KubernetesRuntime implements Runtime {
   async stop(node: NodeSpec): Promise<void> {
     const { statefulSet, pod } = await this.#objects.read(node.id)
     if (statefulSet) await this.#scaleDown(node, statefulSet)
-    if (pod && isHeld(pod)) await this.#objects.release(node.id, pod, EVIDENCE)
+    // While the node should run, a pod that never ran is the proof that its update can be rolled back: the next start releases it.
+    if (pod && isHeld(pod) && node.desired.state !== 'running') await this.#objects.release(node.id, pod, EVIDENCE)
   }
 
   /**
