@@ -3,6 +3,7 @@ import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { benchCli } from './cli.ts'
 import { benchDashboard } from './dashboard.ts'
+import { benchEvents } from './events.ts'
 import { benchGateway } from './gateway.ts'
 import type { Measure } from './measure.ts'
 import { benchPaywall } from './paywall.ts'
@@ -27,6 +28,7 @@ const measures: Measure[] = [
   ...sandboxd.measures,
   ...(await benchServer(quick, sandboxd.startMs)),
   ...(await benchGateway(quick)),
+  ...(quick ? [] : await benchEvents()),
   ...(await benchSdk(quick)),
   ...(await benchPaywall(quick)),
   ...(quick ? [] : await benchDashboard()),
