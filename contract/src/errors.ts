@@ -11,7 +11,7 @@ export const ERRORS = {
   invalid_node_state: [400, 'The node’s status does not allow this operation.'],
   no_update_available: [400, 'The node already runs the latest version, or the requested version is not in the catalog.'],
   unauthorized: [401, 'The key or session is missing, invalid, disabled or revoked, or lacks the scope.'],
-  insufficient_credit: [402, 'The account’s credit does not cover another node. Paying `error.topUp.invoice` adds credit.'],
+  insufficient_credit: [402, 'The account’s credit does not cover another node. Pay `error.topUp.invoice` to add credit.'],
   forbidden_origin: [403, 'A web page from another origin called a node.'],
   node_not_found: [404, 'The account has no node with this id.'],
   gateway_payment_not_found: [404, 'The account has no payment with this id.'],
@@ -21,14 +21,14 @@ export const ERRORS = {
   operation_in_progress: [409, 'The same request, or another operation on this node, is still running.'],
   idempotency_conflict: [409, 'This `Idempotency-Key` was already used with a different body.'],
   limit_reached: [409, 'A limit on nodes, keys, webhooks, replayed events, open invoices or releases has been reached.'],
-  already_redeemed: [409, 'The payment was already redeemed by another `requestId`.'],
+  already_redeemed: [409, 'The payment was already redeemed, by another `requestId` or without one.'],
   delivery_in_progress: [409, 'Another `requestId` holds the delivery. Try again after `Retry-After`.'],
   terms_mismatch: [
     409,
     'The payment does not match `expect`. `error.mismatch` lists the terms that differ; nothing was claimed.',
   ],
   not_claimed: [409, 'This `requestId` does not hold the delivery, or has already released it.'],
-  payment_expired: [410, 'The payment was not made in time, or the L402 credential has expired.'],
+  payment_expired: [410, 'The payment has expired and, according to the node, was not made; or the L402 credential has expired.'],
   cursor_expired: [
     410,
     'Events after the cursor have been removed. Continue with `error.oldestCursor`, and fetch what you missed.',
@@ -38,8 +38,14 @@ export const ERRORS = {
   misdirected_request: [421, 'The service is not configured for this `Host`.'],
   rate_limited: [429, 'Too many requests. Wait `Retry-After` seconds.'],
   internal_error: [500, 'An error in the service. Quote `error.requestId` when you report it.'],
-  payment_service_unavailable: [502, 'The node is not ready or does not respond.'],
-  service_unavailable: [503, 'The service is stopping, busy, or cannot reach its database. Try again after `Retry-After`.'],
+  payment_service_unavailable: [
+    502,
+    'The node is not ready or does not respond. If `error.reason` is `outcome_unknown`, it may have carried out the request.',
+  ],
+  service_unavailable: [
+    503,
+    'The service is stopping, busy, or cannot reach its database. A change may have been made. Try again after `Retry-After`.',
+  ],
 } as const satisfies Record<string, readonly [status: number, meaning: string]>
 
 export type ErrorCode = keyof typeof ERRORS
@@ -64,7 +70,10 @@ export const TopUpOffer = named(
     invoice: text('A BOLT 11 invoice.'),
     expiresAt: timestamp('When it expires.'),
   },
-  { $id: 'TopUpOffer', description: 'Paying the invoice credits the account with its amount.' },
+  {
+    $id: 'TopUpOffer',
+    description: 'Once the operator’s node has received the payment, the account is credited with its amount.',
+  },
 )
 
 export const InsufficientCreditResponse = Type.Object(

@@ -95,7 +95,7 @@ export const releasePayment = operation({
   path: '/v1/gateway/payments/{id}/release',
   operationId: 'releasePayment',
   summary: 'Release the claim on a delivery that failed',
-  description: 'The credential can then be redeemed again, with a new `requestId`. Safe to repeat.',
+  description: 'The credential can then be redeemed again, with a new `requestId`, unless it has expired. Safe to repeat.',
   params: PaymentId,
   body: ReleasePaymentParams,
   status: 200,

@@ -63,7 +63,7 @@ const IDEMPOTENCY_KEY = {
   in: 'header',
   required: false,
   description:
-    'A unique value of your choice. For 24 hours, repeating a request with the same key and body returns the first response; a different body returns 409 `idempotency_conflict`.',
+    'A unique value of your choice. For 24 hours, repeating a request with the same key and body returns the first successful response; a different body returns 409 `idempotency_conflict`.',
   schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x20-\\x7e]+$' },
   example: '5f0c7a52-6f0e-4f43-8a3c-0f4f8f3a9e55',
 }

@@ -8,7 +8,8 @@ export const Protocol = Type.Enum(['mpp', 'l402'], {
 })
 export const PaymentStatus = Type.Enum(['payment_required', 'paid', 'expired'], {
   $id: 'PaymentStatus',
-  description: '`paid`: a credential was validated. `expired`: the payment was not made in time.',
+  description:
+    '`paid`: a credential was validated. `expired`: it can no longer be paid, and no payment has been reported; if one was made in time, it can still become `paid`.',
 })
 const id = text('Id of the payment, `pay_…`.')
 const credential = text('The whole value of the customer’s `Authorization` header.')
@@ -73,7 +74,7 @@ export const ExpectedTerms = strict(
     $id: 'ExpectedTerms',
     minProperties: 1,
     description:
-      'What this request sells. Absent fields are not compared. A payment that does not match is rejected and can still be used.',
+      'What this request sells. Absent fields are not compared. A payment that does not match is rejected, and this request does not use it up.',
     examples: [{ resource: 'GET /joke', amountSat: 21 }],
   },
 )

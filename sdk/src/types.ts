@@ -155,7 +155,7 @@ export type ExportPaymentsParams = {
   status?: PaymentStatusFilter
 }
 
-/** `paid`: a credential was validated. `expired`: the payment was not made in time. */
+/** `paid`: a credential was validated. `expired`: it can no longer be paid, and no payment has been reported; if one was made in time, it can still become `paid`. */
 export type PaymentStatus = 'payment_required' | 'paid' | 'expired'
 
 /** A payment and its challenge. */
@@ -234,7 +234,7 @@ export type PaymentPage = {
   nextCursor: string | null
 }
 
-/** What this request sells. Absent fields are not compared. A payment that does not match is rejected and can still be used. */
+/** What this request sells. Absent fields are not compared. A payment that does not match is rejected, and this request does not use it up. */
 export type ExpectedTerms = {
   /** The node that was paid. */
   nodeId?: string

@@ -32,10 +32,14 @@ export const unauthorized = (): Problem =>
   new Problem('unauthorized', 'Unauthorized', { headers: { 'www-authenticate': 'Bearer' } })
 
 export const storeDown = (cause: unknown): Problem =>
-  new Problem('service_unavailable', 'The service cannot reach its database. Try again shortly.', {
-    headers: { 'retry-after': '5' },
-    cause,
-  })
+  new Problem(
+    'service_unavailable',
+    'The service cannot reach its database. A change may have been made: check before you repeat it.',
+    {
+      headers: { 'retry-after': '5' },
+      cause,
+    },
+  )
 
 /** Also for malformed ids: PostgreSQL rejects some strings (NUL bytes), and a caller must not see the difference. */
 export const noSuchAccount = (): Problem => new Problem('not_found', 'There is no such account.')

@@ -10,7 +10,7 @@ const TYPES: Record<EventType, string> = {
   'node.stopped': 'The node was stopped.',
   'node.failed': 'The node does not run. The service is trying to restart it.',
   'node.updated': 'An update is complete.',
-  'node.rolled_back': 'An update failed, and the previous version runs again.',
+  'node.rolled_back': 'An update failed, and the node was returned to its previous version.',
   'node.deleted': 'The node was deleted.',
   'credit.low': 'The credit lasts a week or a day at most.',
   'credit.grace': 'The credit is used up. Nodes still run.',

@@ -27,7 +27,7 @@ export async function backUp(config: Config, args: string[]): Promise<void> {
   process.stderr.write(
     [
       `Backup written to ${where}: ${summaryOf(rows)}.`,
-      `THE MASTER KEY IS NOT IN IT. Without it nobody can read the recovery words of the nodes. Keep a copy of ${key}, but not beside the backup.`,
+      `THE MASTER KEY IS NOT IN IT. Without it nobody can read the recovery words in the backup. Keep a copy of ${key}, but not beside the backup.`,
       'The data of the nodes themselves (channels, payment history) is not in it either.\n',
     ].join('\n'),
   )

@@ -17,7 +17,7 @@ export function paymentProblem(outcome: PaymentOutcome, { payment, mismatch, ref
     case 'settlement_unknown':
       return new Problem('payment_service_unavailable', 'The node did not say whether the invoice was paid. Try again shortly.')
     case 'challenge_expired':
-      return new Problem('payment_expired', 'The challenge expired before it was paid.', {
+      return new Problem('payment_expired', 'The challenge has expired, and the node reports that it was not paid.', {
         details: { problem: `${PROBLEMS}lightning/expired-invoice` },
       })
     case 'not_settled':
@@ -48,7 +48,7 @@ export function deliveryProblem(outcome: DeliveryOutcome, { heldForMs }: Payment
     case 'released_before':
       return new Problem('not_claimed', 'This requestId has already released the delivery. Use a new requestId for each attempt.')
     case 'already_redeemed':
-      return new Problem('already_redeemed', 'This payment was already redeemed by another request.')
+      return new Problem('already_redeemed', 'This payment was already redeemed. To repeat a redemption, send its requestId.')
     case 'in_progress':
       return deliveryInProgress(Math.max(1, Math.ceil((heldForMs ?? 0) / 1000)))
     default:

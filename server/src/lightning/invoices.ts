@@ -15,7 +15,7 @@ export async function invoiceFrom(payee: Payee, params: InvoiceParams, timeoutMs
   const made = await createInvoice(payee.address, payee.password, params, timeoutMs)
   if (made.answer !== 'invoice') {
     const why = made.answer === 'refused' ? made.why : 'no answer in time'
-    throw new Problem('payment_service_unavailable', 'The node did not create an invoice. Try again shortly.', {
+    throw new Problem('payment_service_unavailable', 'The node did not return an invoice. Try again shortly.', {
       cause: new Error(`createinvoice: ${why}`),
     })
   }

@@ -18,7 +18,7 @@ export async function admitNode(sql: Sql, limits: AdmissionLimits, accountId: st
   if (isNewcomer && onHost >= newcomersShare(maxNodes))
     throw new Problem(
       'limit_reached',
-      'The remaining capacity of this host is reserved for accounts that have bought credit. Top up, or ask the operator.',
+      'The remaining capacity of this host is reserved for accounts that have bought credit. Ask the operator.',
     )
   await requireCredit(sql, nodePriceSatPerDay, accountId, 1)
 }

@@ -152,7 +152,7 @@ function towardsRunning(facts: Facts, observed: Observed, history: History, dead
 }
 
 const whatIsLost = (what = 'The node’s data is missing on this machine'): string =>
-  `${what}. Restore it from a backup, or delete the node.`
+  `${what}. Bring back the same data: an older copy can lose the money in its channels. Otherwise, recover the funds with the recovery words.`
 
 function isCurrent(facts: Facts, history: History): boolean {
   return history.run === facts.desired.run && sameVersion(history.version, facts.desired.version)
@@ -161,8 +161,8 @@ function isCurrent(facts: Facts, history: History): boolean {
 function whenRunning(facts: Facts, observed: { nodeId: string; version: string }, history: History, nowMs: number): Decision {
   if (observed.nodeId !== facts.lightningId) {
     const message =
-      'The node’s API reports the identity of a different node. Its data directory contains a different seed. ' +
-      'Restore its own data from a backup, or delete the node.'
+      'The node’s API reports the identity of a different node, so the service does not use it. ' +
+      'Its data may be that of another node, or another program may have taken its port.'
     return { ...failed(facts, history, message, STEADY_RECHECK_MS), step: 'stop' }
   }
   if (!isCurrent(facts, history)) return { step: 'stop', history, recheckMs: POLL_MS }
@@ -202,7 +202,7 @@ function whyNotUp({ phase, reason }: ComingUp): string {
   if (phase === 'unreachable')
     return 'The node is running, but the service cannot reach it over the network. It becomes ready automatically when it can be reached.'
   return reason === undefined
-    ? 'The node’s process is running, but its API did not respond in time. The service keeps waiting; restart the node if this persists.'
+    ? 'The node’s API did not respond in time. The service keeps waiting; if this persists, stop the node and start it again.'
     : `The node has not started yet: ${reason}. The service keeps trying.`
 }
 

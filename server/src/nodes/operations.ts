@@ -66,11 +66,14 @@ export class Operations {
       const row = await findAnyNode(sql, id)
       if (row && row.operationId === operationId && row.operation) continue
       if (!row || row.operationId !== operationId || row.operationResult === 'done') return ownNode(sql, call, id)
-      throw new Problem('payment_service_unavailable', row.failureMessage ?? 'The node did not start in time.')
+      throw new Problem('payment_service_unavailable', row.failureMessage ?? tooLate(params.kind))
     }
-    throw new Problem('payment_service_unavailable', 'The node did not start in time.')
+    throw new Problem('payment_service_unavailable', tooLate(params.kind))
   }
 }
+
+const tooLate = (kind: OperationKind): string =>
+  kind === 'stop' ? 'The node has not stopped yet. The service keeps trying.' : 'The node did not start in time.'
 
 export function requireState(node: NodeRow, kind: OperationKind, from: readonly Status[]): void {
   if (!from.includes(node.status))

@@ -160,7 +160,8 @@ export class Wallets {
     if (sent.answer === 'sent') return { outcome: 'sent', reason: null, amountSat: sent.amountSat, feeSat: sent.feeSat }
     if (sent.answer === 'failed')
       return { ...NOTHING_SENT, outcome: isUnderWay(sent.reason) ? 'unknown' : 'failed', reason: sent.reason }
-    if (sent.answer === 'wrong password') throw cannotSend()
+    if (sent.answer === 'wrong password')
+      throw new Problem('payment_service_unavailable', 'The node refused the service’s password. Nothing was sent.')
     if (sent.answer !== 'uncertain') throw silent(sent)
     const found = await findOutgoingPayment(address, password, payment.paymentHash, LOOK_TIMEOUT_MS)
     const known = found.answer === 'payment' ? found.payment : undefined
@@ -171,7 +172,8 @@ export class Wallets {
     return {
       ...NOTHING_SENT,
       outcome: 'unknown',
-      reason: 'The node has not said in time whether it was sent. Do not pay again: the list of payments will show it.',
+      reason:
+        'The node has not said in time whether it was sent. Do not pay again yet: if it was sent, the list of payments will show it.',
     }
   }
 
@@ -199,7 +201,7 @@ export class Wallets {
 
   async #running(call: Call, nodeId: string): Promise<{ address: NodeAddress; password: string; nowMs: number }> {
     const { address, password, nowMs } = await this.#find(call, nodeId)
-    if (!address) throw new Problem('payment_service_unavailable', 'The node is not running. Start it first.')
+    if (!address) throw new Problem('payment_service_unavailable', 'The node is not running.')
     return { address, password: password(), nowMs }
   }
 }
@@ -224,6 +226,6 @@ const cannotSend = (): Problem =>
   )
 
 const silent = (answer: NoAnswer): Problem =>
-  new Problem('payment_service_unavailable', 'The node did not respond. Try again shortly.', {
-    cause: new Error(answer.answer === 'refused' ? answer.why : 'no answer in time'),
-  })
+  answer.answer === 'refused'
+    ? new Problem('payment_service_unavailable', 'The node rejected the request.', { cause: new Error(answer.why) })
+    : new Problem('payment_service_unavailable', 'The node did not respond. Try again shortly.')

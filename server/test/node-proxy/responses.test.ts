@@ -6,7 +6,6 @@ import { eventually, send } from '../../../sandboxd/test/harness.ts'
 import { PATIENCE_MS } from '../../../testing/eventually.ts'
 import { PROXY_LIMITS } from '../../src/http/node-proxy/proxy.ts'
 import {
-  DOWN,
   eagerNode,
   fakeNode,
   listenOn,
@@ -22,6 +21,7 @@ import {
   sockets,
   statusOf,
   textOf,
+  UNKNOWN,
   withLimits,
 } from '../support/proxy.ts'
 
@@ -230,7 +230,7 @@ describe('C28: times', () => {
       one.nodes.set('node_slow', await listenOn(server))
       const start = performance.now()
       const answer = await send(one.port, 'GET', '/n/node_slow/')
-      expect([answer.status, answer.json()]).toEqual([502, DOWN])
+      expect([answer.status, answer.json()]).toEqual([502, UNKNOWN])
       expect(performance.now() - start).toBeGreaterThan(350)
     }
     await eventually(() => closed === 2, 'both connections to end')
@@ -356,7 +356,7 @@ describe('C28: sizes', () => {
     for (const path of [`said/${most}`, `unsaid/${most}`])
       expect((await send(main.port, 'GET', `/n/node_big/${path}`)).text.length).toBe(most)
     const refused = await send(main.port, 'GET', `/n/node_big/said/${most + 1}`)
-    expect([refused.status, refused.json()]).toEqual([502, DOWN])
+    expect([refused.status, refused.json()]).toEqual([502, UNKNOWN])
     await expect(send(main.port, 'GET', `/n/node_big/unsaid/${most + 1}`)).rejects.toThrow('aborted')
     expect((await send(main.port, 'HEAD', `/n/node_big/said/${most + 1}`)).status).toBe(200)
   })

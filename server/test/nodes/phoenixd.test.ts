@@ -104,7 +104,7 @@ describe('a phoenixd that does not work', () => {
     const sql = yard.sql()
     await wantedFor(sql, id, DEADLINE_SECONDS, sql`true`)
     const view = await yard.becomes(id, 'failed')
-    expect(view.failureMessage).toMatch(/did not respond in time.*restart the node/)
+    expect(view.failureMessage).toMatch(/did not respond in time.*stop the node and start it again/)
     expect(daemonsIn(yard.dataDir).length).toBeLessThanOrEqual(1)
     await yard.expectOk(yard.v1('DELETE', `/${id}`))
     await eventually(() => yard.daemon(id) === undefined, 'it to be gone')

@@ -158,6 +158,13 @@ export async function textOf(stream: Readable): Promise<string> {
 }
 
 export const DOWN = { error: { code: 'payment_service_unavailable', message: 'The node cannot be reached right now.' } }
+export const UNKNOWN = {
+  error: {
+    code: 'payment_service_unavailable',
+    message: 'The node gave no valid response. It may have carried out the request: look at its payments before you repeat one.',
+    reason: 'outcome_unknown',
+  },
+}
 
 export let main: Service
 export let node: FakeNode

@@ -173,7 +173,7 @@ describe('by table', () => {
       'its volume is gone: failed, with what is missing',
       { phase: 'data_lost', what: 'The claim n-a is missing' },
       {},
-      { step: 'none', message: /^The claim n-a is missing\. Restore it/ },
+      { step: 'none', message: /^The claim n-a is missing\. Bring back the same data/ },
     ],
     ['another node answers: failed, stopped', stranger, {}, { step: 'stop', message: /identity of a different node/ }],
 

@@ -14,6 +14,14 @@ import type { Upgrading } from './upgrade.ts'
 export const nodeDown = (why: string): Problem =>
   new Problem('payment_service_unavailable', 'The node cannot be reached right now.', { cause: why })
 
+/** For a request that may have reached the node: a caller who believed that it did not would pay again. */
+const noAnswer = (why: string): Problem =>
+  new Problem(
+    'payment_service_unavailable',
+    'The node gave no valid response. It may have carried out the request: look at its payments before you repeat one.',
+    { cause: why, details: { reason: 'outcome_unknown' } },
+  )
+
 export const bodyTooLarge = (): Problem =>
   new Problem('payload_too_large', 'The body is larger than 64 KiB.', { headers: { connection: 'close' } })
 
@@ -61,20 +69,29 @@ export function answerTo(
       if (problem.headers.connection !== 'close') body.resume()
       reject(problem)
     }
+    // Not read from the socket when it fails: by then, a refused connection looks like one that was lost.
+    let isConnected = false
+    outgoing.on('socket', (socket) => {
+      isConnected = !socket.connecting
+      socket.once('connect', () => {
+        isConnected = true
+      })
+    })
+    const failed = (why: string): void => fail(isConnected ? noAnswer(why) : nodeDown(why))
     const isClientLate = (): boolean => !body.complete && !outgoing.writableNeedDrain
-    const timer = setTimeout(() => fail(isClientLate() ? bodyStopped() : nodeDown('timeout')), limitMs)
+    const timer = setTimeout(() => (isClientLate() ? fail(bodyStopped()) : failed('timeout')), limitMs)
     // The server's own timeout for an idle connection may be shorter than a payment takes.
     client.setTimeout(0)
-    left.addEventListener('abort', () => fail(nodeDown('the client disconnected')))
-    outgoing.on('error', (error: NodeJS.ErrnoException) => fail(nodeDown(error.code ?? error.name)))
+    left.addEventListener('abort', () => failed('the client disconnected'))
+    outgoing.on('error', (error: NodeJS.ErrnoException) => failed(error.code ?? error.name))
     outgoing.on('response', (response) => settle({ response }))
     // If the node upgrades without being asked, there is no 'upgrade' listener, and node:http closes the connection silently.
-    outgoing.on('close', () => fail(nodeDown('it closed the connection')))
+    outgoing.on('close', () => failed('it closed the connection'))
     if (isWebsocket) {
       outgoing.on('upgrade', (response, socket, head) => {
         if (response.headers.upgrade?.toLowerCase() === 'websocket')
           settle({ response, node: { socket: socket as Socket, head } })
-        else fail(nodeDown('it switched to another protocol'))
+        else failed('it switched to another protocol')
       })
       outgoing.end()
       return
@@ -102,7 +119,7 @@ export async function relay(
   { limitMs, maxBytes, left }: Bounds,
 ): Promise<void> {
   try {
-    if (body.method !== 'HEAD' && Number(answer.headers['content-length'] ?? 0) > maxBytes) throw nodeDown('answer too large')
+    if (body.method !== 'HEAD' && Number(answer.headers['content-length'] ?? 0) > maxBytes) throw noAnswer('answer too large')
     writeHead(answer, client, headers)
     client.flushHeaders()
     // Everything the node sends is written here, so this one timer detects both a silent node and a client that does not read.
@@ -122,11 +139,11 @@ export async function relay(
 
 function writeHead(answer: IncomingMessage, client: ServerResponse, headers: Record<string, string>): void {
   const { statusCode = 0, statusMessage } = answer
-  if (statusCode < 200 || statusCode > 599) throw nodeDown(`status ${statusCode}`)
+  if (statusCode < 200 || statusCode > 599) throw noAnswer(`status ${statusCode}`)
   try {
     client.writeHead(statusCode, statusMessage, headersTowardsClient(answer, headers))
   } catch {
-    throw nodeDown('its headers cannot be forwarded')
+    throw noAnswer('its headers cannot be forwarded')
   }
 }
 
