@@ -215,7 +215,7 @@ inBrowser('when things go wrong in the dashboard', () => {
 
     const pid = runningPidOf(server, node)
     process.kill(pid, 'SIGSTOP')
-    await untilText(unknown, /is not responding, so its balance is unknown. Your money is safe/)
+    await untilText(unknown, /is not responding, so its balance is unknown. If the node has crashed/)
     // On a slow machine, the service may already have killed it, because it hangs.
     if (isRunning(pid)) process.kill(pid, 'SIGKILL')
     await page.getByTestId('balance').waitFor()

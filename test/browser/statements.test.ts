@@ -117,7 +117,7 @@ inBrowser('what the dashboard says', () => {
     await person.open(`gateway/payments/${id}`)
     await heading(page, 'Payment Expired').waitFor()
     const details = await textOf(page.getByRole('region', { name: 'Details' }))
-    expect(details).toContain('no: it expired before it was paid')
+    expect(details).toContain('no: it has expired, and the node has not reported a payment')
     expect(details).not.toContain('not yet')
   })
 

@@ -1,11 +1,13 @@
 import type { ErrorBody } from './types.ts'
 
-/** A failed request. Status 0 means that no response came and the request may or may not have arrived. */
+/** A failed request. Status 0 means that no valid response came. */
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
   readonly requestId: string | null
   readonly retryAfterSeconds: number | null
+  /** The change may have been made: the response was lost, or something failed on the way. */
+  readonly isUncertain: boolean
   /** The other members of the service's error object, such as `reason` and `topUp`. */
   readonly details: Record<string, unknown>
 
@@ -15,6 +17,7 @@ export class ApiError extends Error {
     message: string
     requestId?: string | null
     retryAfterSeconds?: number | null
+    isUncertain?: boolean
     details?: Record<string, unknown>
   }) {
     super(fields.message)
@@ -22,6 +25,7 @@ export class ApiError extends Error {
     this.code = fields.code
     this.requestId = fields.requestId ?? null
     this.retryAfterSeconds = fields.retryAfterSeconds ?? null
+    this.isUncertain = fields.isUncertain ?? false
     this.details = fields.details ?? {}
   }
 }
@@ -57,13 +61,15 @@ async function request<T>(
     text = await response.text()
   } catch (cause) {
     if (signal?.aborted) throw cause
-    const code = method === 'GET' ? 'no_answer' : 'uncertain'
-    throw new ApiError({ status: 0, code, message: 'The service did not respond.', requestId })
+    throw noAnswer(method, 'The service did not respond.', requestId)
   }
   const answer = parsed(text)
+  // A login page of a network, or a response that was cut off.
+  if (response.ok && answer === undefined && text !== '')
+    throw noAnswer(method, 'The response is not from the service.', requestId)
   if (response.ok) return answer as T
 
-  const error = errorOf(response, answer)
+  const error = errorOf(method, response, answer)
   if (error.status === 401 && !keepsSession) onSessionOver()
   throw error
 }
@@ -77,7 +83,12 @@ function parsed(text: string): unknown {
   }
 }
 
-function errorOf(response: Response, answer: unknown): ApiError {
+function noAnswer(method: string, message: string, requestId: string): ApiError {
+  const isUncertain = method !== 'GET'
+  return new ApiError({ status: 0, code: isUncertain ? 'uncertain' : 'no_answer', message, requestId, isUncertain })
+}
+
+function errorOf(method: string, response: Response, answer: unknown): ApiError {
   const { code, message, requestId, ...details }: Partial<ErrorBody['error']> =
     (answer as Partial<ErrorBody> | undefined)?.error ?? {}
   return new ApiError({
@@ -86,6 +97,8 @@ function errorOf(response: Response, answer: unknown): ApiError {
     message: message ?? `The service returned status ${response.status}.`,
     requestId: requestId ?? response.headers.get('x-request-id'),
     retryAfterSeconds: Number(response.headers.get('retry-after')) || null,
+    // Only this 5xx is the result of a change that the service has completed. Others may come from a proxy that did not wait for it.
+    isUncertain: method !== 'GET' && response.status >= 500 && code !== 'payment_service_unavailable',
     details,
   })
 }

@@ -40,7 +40,7 @@ export function MissingCredit({ offer, isSandbox }: { offer: Offer; isSandbox: b
     >
       <div>
         {isPaid ? (
-          'Your credit is now sufficient. Press Create again.'
+          'Your credit was topped up. Press Create again.'
         ) : (
           <>
             <Amount sat={offer.amountSat} /> of credit are missing. Pay here to continue.

@@ -4,11 +4,8 @@ import { ApiError } from '../api/client.ts'
 import { explain } from '../text/explanations.ts'
 import { CopyButton } from './copy-button.tsx'
 
-/** `again`: what to do if no response came and the action is safe to repeat. */
+/** `again`: what to do if the action may have worked. */
 type Props = { error: unknown; what: string; next?: ReactNode; again?: string; onRetry?: (() => void) | undefined }
-
-/** The first attempt may have worked, even if this one did not. */
-const UNCERTAIN = new Set(['uncertain', 'idempotency_conflict'])
 
 /** What went wrong, why, what to do next, and the request id to find it in the log. */
 export function Problem({ error, what, next: given, again, onRetry }: Props) {
@@ -16,7 +13,7 @@ export function Problem({ error, what, next: given, again, onRetry }: Props) {
   const { why, next: usual } = explain(error)
   const requestId = error instanceof ApiError ? error.requestId : null
   // "It was not created" would be a guess here and could lead people to create a second one.
-  const isUncertain = error instanceof ApiError && UNCERTAIN.has(error.code)
+  const isUncertain = error instanceof ApiError && (error.isUncertain || error.code === 'idempotency_conflict')
   const next = (isUncertain && again) || (given ?? usual)
   return (
     <div className="problem" role="alert">

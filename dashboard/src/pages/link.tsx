@@ -58,7 +58,7 @@ export function LinkPage() {
 }
 
 function Unusable({ error }: { error: unknown }) {
-  const isAway = error instanceof ApiError && (error.status === 0 || error.status >= 500)
+  const isAway = error instanceof ApiError && error.code !== 'not_found' && error.code !== 'bad_request'
   return (
     <Gate title="This link cannot be used">
       {isAway ? (

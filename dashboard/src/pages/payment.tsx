@@ -31,7 +31,7 @@ export function PaymentPage() {
 const isOver = ({ status }: GatewayPayment): boolean => status === 'expired'
 
 const unsettled = (payment: GatewayPayment): string =>
-  isOver(payment) ? 'no: it expired before it was paid' : 'not yet: the node has not received the money'
+  isOver(payment) ? 'no: it has expired, and the node has not reported a payment' : 'not yet: the node has not received the money'
 
 const unpaid = (payment: GatewayPayment): string => (isOver(payment) ? 'no' : 'not yet: no credential was validated')
 

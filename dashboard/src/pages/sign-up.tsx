@@ -35,7 +35,7 @@ export function SignUp() {
           <Problem
             error={create.error}
             what="The account was not created."
-            again="Check your connection and try again. If the account already exists, it is yours: sign in."
+            again="Check your connection and try again. If you already have an account, sign in."
             {...nextOf(create.error)}
           />
           <Button type="submit" fullWidth loading={create.isPending}>

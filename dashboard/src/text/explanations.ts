@@ -16,7 +16,7 @@ const NEXT: Record<string, string> = {
   node_has_funds: 'Send the funds elsewhere first, or confirm that you want to delete the node with its funds.',
   operation_in_progress: 'Wait until it has finished. This page updates automatically.',
   idempotency_conflict:
-    'The first attempt may have worked. Close this dialog and look for the node. If it is not in the list, try again.',
+    'The first attempt may have worked. Enter the same as before and try again: if it worked, you get its result.',
   limit_reached: 'Remove one you no longer need, or ask the operator for a higher limit.',
   payment_expired: 'Create a new challenge and pay that one.',
   invalid_payment_credential: 'Check the previous step: the credential must match this challenge exactly.',
@@ -37,7 +37,7 @@ export function explain(error: unknown): { why: string; next: string | null } {
   if (!(error instanceof ApiError)) {
     return {
       why: 'An error occurred on this page.',
-      next: 'Reload the page. Nothing is lost: your data is stored by the service.',
+      next: 'Reload the page.',
     }
   }
   const wait = error.retryAfterSeconds
@@ -45,6 +45,7 @@ export function explain(error: unknown): { why: string; next: string | null } {
     // Rounded up: after a wait that is too short, the person would be refused again.
     return { why: 'Too many requests.', next: `Try again in ${duration(Math.ceil(wait / 60) * 60)}.` }
   }
+  if (error.isUncertain && error.status > 0) return { why: error.message, next: 'Check whether it worked before you try again.' }
   return {
     why: WHY[error.code] ?? error.message,
     next: NEXT[error.code] ?? (error.status >= 500 ? (NEXT.internal_error ?? null) : null),

@@ -158,22 +158,24 @@ export class Wallets {
     const startedMs = Date.now()
     const sent = await payInvoice(address, password, payment, PAY_TIMEOUT_MS)
     if (sent.answer === 'sent') return { outcome: 'sent', reason: null, amountSat: sent.amountSat, feeSat: sent.feeSat }
-    if (sent.answer === 'failed')
-      return { ...NOTHING_SENT, outcome: isUnderWay(sent.reason) ? 'unknown' : 'failed', reason: sent.reason }
+    if (sent.answer === 'failed' && !isOfEarlierRequest(sent.reason))
+      return { ...NOTHING_SENT, outcome: 'failed', reason: sent.reason }
     if (sent.answer === 'wrong password')
       throw new Problem('payment_service_unavailable', 'The node refused the service’s password. Nothing was sent.')
-    if (sent.answer !== 'uncertain') throw silent(sent)
+    if (sent.answer === 'refused' || sent.answer === 'unreachable') throw silent(sent)
     const found = await findOutgoingPayment(address, password, payment.paymentHash, LOOK_TIMEOUT_MS)
     const known = found.answer === 'payment' ? found.payment : undefined
     if (known?.isPaid)
       return { outcome: 'sent', reason: null, amountSat: known.amountSat, feeSat: Math.floor(known.feeMsat / 1000) }
-    if (known?.completedAtMs !== undefined && known.createdAtMs >= startedMs)
+    if (sent.answer === 'uncertain' && known?.completedAtMs !== undefined && known.createdAtMs >= startedMs)
       return { ...NOTHING_SENT, outcome: 'failed', reason: 'the node does not say why' }
     return {
       ...NOTHING_SENT,
       outcome: 'unknown',
       reason:
-        'The node has not said in time whether it was sent. Do not pay again yet: if it was sent, the list of payments will show it.',
+        sent.answer === 'failed'
+          ? sent.reason
+          : 'The node has not said in time whether it was sent. Do not pay again yet: if it was sent, the list of payments will show it.',
     }
   }
 
@@ -216,8 +218,9 @@ const paymentOf = ({ createdAtMs, completedAtMs, paymentHash, description, ...pa
 
 const NOTHING_SENT = { amountSat: null, feeSat: null }
 
-/** This refusal is not a failure: the earlier request may still succeed. */
-const isUnderWay = (reason: string): boolean => reason === 'another payment is in progress for that invoice'
+/** These refusals say nothing about the payment itself, which an earlier request has made or may still make. */
+const isOfEarlierRequest = (reason: string): boolean =>
+  reason === 'another payment is in progress for that invoice' || reason === 'this invoice has already been paid'
 
 const cannotSend = (): Problem =>
   new Problem(

@@ -84,7 +84,11 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
               />
             </Stack>
           </fieldset>
-          <Problem error={create.error} what="The key was not created." />
+          <Problem
+            error={create.error}
+            what="The key was not created."
+            again="Look for the key in the list. If it is there, revoke it: its value cannot be shown again."
+          />
           <Group justify="flex-end">
             <Button variant="default" disabled={create.isPending} onClick={onCancel}>
               Cancel

@@ -19,9 +19,13 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
   const [name, setName] = useState('')
   const [autoLiquidity, setAutoLiquidity] = useState('2m')
   const [accessMode, setAccessMode] = useState('limited')
+  const [mayExist, setMayExist] = useState(false)
   const create = useAction(async () => {
     const body = { autoLiquidity, accessMode, ...(name.trim() === '' ? {} : { name: name.trim() }) }
-    const created = await api.post<CreatedNode>('/nodes', body, { idempotencyKey })
+    const created = await api.post<CreatedNode>('/nodes', body, { idempotencyKey }).catch((error: unknown) => {
+      if (error instanceof ApiError && error.isUncertain) setMayExist(true)
+      throw error
+    })
     void queryClient.invalidateQueries({ queryKey: ['nodes'] })
     void queryClient.invalidateQueries({ queryKey: ['overview'] })
     onCreated(created)
@@ -93,8 +97,8 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
           )}
           <Problem
             error={create.error}
-            what="The node was not created."
-            again="Press Create again. If the node was already created, you get its credentials and no second node is created."
+            what={mayExist ? 'The node may have been created.' : 'The node was not created.'}
+            again="Press Create again. If the node was already created, you get its credentials and no second node is created. Keep this dialog open until then."
             {...(offer ? { next: 'Pay the missing amount below, then press Create again.' } : {})}
           />
           {offer && <MissingCredit offer={offer} isSandbox={me.isSandbox} />}

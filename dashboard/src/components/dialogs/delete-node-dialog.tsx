@@ -57,8 +57,8 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
       </p>
       <p>
         The endpoint stops working immediately, and the node can no longer receive payments. Its data and recovery words are kept
-        encrypted for {me.retentionDays} days; until then, the operator can restore the node. Your gateway payments and your
-        credit are not affected, and your own copy of the recovery words stays valid.
+        for {me.retentionDays} days; until then, the operator can restore the node. Your gateway payments and your credit are not
+        affected, and your own copy of the recovery words stays valid.
       </p>
       {hasFunds && (
         <Checkbox

@@ -104,7 +104,7 @@ function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
         <p data-testid="balance-unknown">
           {live.isReachable
             ? 'The balance is unknown while the channels are offline. Your money is safe; the balance appears when they are back.'
-            : 'The node is not responding, so its balance is unknown. Your money is safe. If the node has crashed, the service restarts it automatically.'}
+            : 'The node is not responding, so its balance is unknown. If the node has crashed, the service restarts it automatically.'}
         </p>
       ) : (
         <>

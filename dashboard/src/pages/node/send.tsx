@@ -46,7 +46,7 @@ function SendForm({ node }: Props) {
       setSent(await api.post<NodeSent>(`/nodes/${node.id}/pay`, body))
     } catch (error) {
       // The payment may still go through. Calling it failed would invite a second payment.
-      if (!(error instanceof ApiError) || error.status !== 0) throw error
+      if (!(error instanceof ApiError) || !error.isUncertain) throw error
       setSent({ outcome: 'unknown', reason: null, amountSat: null, feeSat: null })
     } finally {
       setAsking(false)
@@ -129,12 +129,12 @@ function Outcome({ sent }: { sent: NodeSent | null }) {
       )}
       {sent?.outcome === 'failed' && (
         <p className="problem">
-          <strong>Not sent.</strong> Reason: {sent.reason ?? 'none given'}. No money left the node.
+          <strong>Not sent.</strong> Reason: {(sent.reason ?? 'none given').replace(/\.$/, '')}. No money left the node.
         </p>
       )}
       {sent?.outcome === 'unknown' && (
         <p className="note">
-          This payment may or may not have been sent{sent.reason ? `: ${sent.reason}` : ''}. Check{' '}
+          This payment may or may not have been sent{sent.reason ? `: ${sent.reason.replace(/\.$/, '')}` : ''}. Check{' '}
           <TextLink to="." search={{ tab: 'payments' }}>
             Payments
           </TextLink>{' '}

@@ -73,7 +73,11 @@ export function WebhookSecret({ webhook }: { webhook: Webhook }) {
             data={GRACE}
             onChange={(event) => setGraceSeconds(event.currentTarget.value)}
           />
-          <Problem error={rotate.error} what="The secret was not rotated." />
+          <Problem
+            error={rotate.error}
+            what="The secret was not rotated."
+            again="The secret may have been replaced. Rotate it again, and give your receiver the new one at once."
+          />
         </ConfirmDialog>
       )}
       {secret !== null && (

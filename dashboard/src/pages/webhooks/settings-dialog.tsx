@@ -23,6 +23,7 @@ export function CreateWebhookDialog({
       title="Create a webhook"
       verb="Create webhook"
       failure="The webhook was not created."
+      again="Look for the webhook in the list. If it is there, rotate its secret, because its first one cannot be shown again."
       settings={{ url: '', types: null, nodeIds: null, description: null }}
       onCancel={onCancel}
       onSubmit={async (settings) => {
@@ -66,12 +67,14 @@ type Props = {
   title: string
   verb: string
   failure: string
+  /** What to do if it may have worked. */
+  again?: string
   settings: Settings
   onCancel: () => void
   onSubmit: (settings: Settings) => Promise<void>
 }
 
-function SettingsDialog({ title, verb, failure, settings, onCancel, onSubmit }: Props) {
+function SettingsDialog({ title, verb, failure, again, settings, onCancel, onSubmit }: Props) {
   const { data: nodes = [] } = useQuery(nodesQuery)
   const [url, setUrl] = useState(settings.url)
   const [description, setDescription] = useState(settings.description ?? '')
@@ -167,7 +170,9 @@ function SettingsDialog({ title, verb, failure, settings, onCancel, onSubmit }: 
             </Radio.Group>
           )}
           {!hasAllNodes && <NodeChoices nodes={nodes} nodeIds={nodeIds} onChange={setNodeIds} />}
-          {!urlError && !descriptionError && !nodesError && <Problem error={submit.error} what={failure} />}
+          {!urlError && !descriptionError && !nodesError && (
+            <Problem error={submit.error} what={failure} {...(again ? { again } : {})} />
+          )}
           <Group justify="flex-end">
             <Button variant="default" disabled={submit.isPending} onClick={onCancel}>
               Cancel
