@@ -12,3 +12,14 @@ test.each([
   const error = new ApiError({ status: 429, code: 'rate_limited', message: 'Too many attempts.', retryAfterSeconds })
   expect(explain(error).next).toBe(`Try again in ${wait}.`)
 })
+
+test.each([
+  [503, 'service_unavailable'],
+  [504, 'status_504'],
+])('a change that may have been made in spite of status %i is to be checked, not repeated', (status, code) => {
+  const error = new ApiError({ status, code, message: 'The service is shutting down.', isUncertain: true })
+  expect(explain(error)).toEqual({
+    why: 'The service is shutting down.',
+    next: 'Check whether it worked before you try again.',
+  })
+})

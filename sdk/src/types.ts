@@ -41,7 +41,7 @@ export type Node = {
   updatedAt: number
 }
 
-/** Returned only by the call that creates the node. Store them before you do anything else. */
+/** Returned only by the call that creates the node, and by its repeat with the same `Idempotency-Key`. Store them before you do anything else. */
 export type Credentials = {
   /** Twelve recovery words. They cannot be retrieved later. */
   seed: string

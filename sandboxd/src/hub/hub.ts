@@ -152,7 +152,7 @@ export class Hub {
     } catch (error) {
       if (!(error instanceof CallFailed)) throw error
       if (error.mayHaveArrived && (verb === 'crash' || body.fault === 'crash')) return {}
-      throw new RequestFault(502, 'the node is offline')
+      throw new RequestFault(502, error.mayHaveArrived ? 'the node did not respond' : 'the node is offline')
     }
   }
 

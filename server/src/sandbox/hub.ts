@@ -34,7 +34,11 @@ export class Hub {
     try {
       answer = await this.#call(path, body)
     } catch (error) {
-      throw new Problem('payment_service_unavailable', 'The sandbox network did not respond.', { cause: error })
+      throw new Problem(
+        'payment_service_unavailable',
+        'The sandbox network did not respond. It may still carry out the request.',
+        { cause: error },
+      )
     }
     if (answer.status === 200) return answer.body as T
     const message = String(answer.body.error)
