@@ -11,7 +11,7 @@ const MOMENT_MS = 20
 /** While an open transaction holds events back. */
 const RETRY_MS = 250
 /** Finds the events of a process that died before it sent its notification. */
-const SWEEP_MS = 5_000
+const SWEEP_MS = 15_000
 
 /**
  * Numbers new events. It runs in every process, and whichever is first does the work. Notifications make it quick; the sweep makes sure that

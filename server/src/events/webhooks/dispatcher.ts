@@ -22,7 +22,7 @@ const LEASE_SECONDS = 2 * (TIMEOUT_MS / 1000)
 const MOST_IN_FLIGHT = 500
 const CLAIMED_AT_ONCE = 50
 /** Finds what no notification announced: a lost one, or a lease whose process died. */
-const SWEEP_MS = 5_000
+const SWEEP_MS = 15_000
 /** How long a receiver may take to respond once the service is stopping. */
 const STOP_TIMEOUT_MS = 3_000
 
