@@ -21,9 +21,9 @@ async function fill(service: Service): Promise<{ accountId: string; lastSeq: num
   const first = counter?.seq ?? 0
   await sql`
     INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, resource, challenge, payment_hash,
-                                  protocol_key_id, created_at, expires_at, settled_at)
+                                  protocol_key_id, created_at, expires_at, settled_at, receipt)
     SELECT 'pay_' || lpad(i::text, 20, '0'), account_id, node_id, protocol, amount_sat, description, resource, challenge,
-           sha256(i::text::bytea), protocol_key_id, created_at, expires_at, now()
+           sha256(i::text::bytea), protocol_key_id, created_at, expires_at, now(), 'bench'
     FROM gateway_payments, generate_series(1, ${EVENTS / 2}::int) i WHERE id = ${payment.id}`
   await sql`
     INSERT INTO event_log (account_id, seq, id, type, at, payment_id)
