@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Wire } from '../sdk/test/wire.ts'
 import { credentialOf, newMerchant, pay } from '../server/test/support/gateway.ts'
 import { eventually, freePort, type Server, startServer, temporaryDirectory } from '../server/test/support/server.ts'
 
@@ -12,19 +13,21 @@ const guide = readFileSync(fileURLToPath(new URL('../docs/gateway.md', import.me
 const [, program = ''] = /```js\n([\s\S]*?)```/.exec(guide) ?? []
 
 let server: Server
+let wire: Wire
 let shop: ChildProcess
 let url: string
 
 beforeAll(async () => {
   // Nodes are free, so no treasury node has to start.
   server = await startServer({ env: { NODE_PRICE_SAT_PER_DAY: '0' } })
+  wire = await new Wire(server.url).open()
   const merchant = await newMerchant(server)
   const { node } = await merchant.createReady()
   const file = join(temporaryDirectory(), 'shop.mjs')
   writeFileSync(file, program)
   const port = String(await freePort())
   url = `http://127.0.0.1:${port}`
-  const env = { SERVICE_BASE_URL: `${server.url}/v1`, SERVICE_API_KEY: merchant.key.key, NODE_ID: node.id, PORT: port }
+  const env = { SERVICE_BASE_URL: wire.baseUrl, SERVICE_API_KEY: merchant.key.key, NODE_ID: node.id, PORT: port }
   shop = spawn(process.execPath, [file], { env, stdio: 'inherit' })
   await eventually(async () => (await fetch(url).catch(() => undefined))?.status === 404, 'the shop to open')
 })
@@ -50,6 +53,14 @@ test('D2: a cheap credential does not open the expensive resource, is not used u
   expect((await visit('/cheap', dear)).status).toBe(402)
   const own = await visit('/dear', dear)
   expect([own.status, await own.text()]).toEqual([200, 'goods of /dear\n'])
+})
+
+test('C45: if the response to a redemption is lost, the customer is served, and not asked to pay again', async () => {
+  const credential = await bought('/dear')
+  wire.faultsOn = /redeem/
+  wire.faults = ['lose answer']
+  const served = await visit('/dear', credential)
+  expect([served.status, await served.text(), wire.faults]).toEqual([200, 'goods of /dear\n', []])
 })
 
 test('D2: a malformed credential gets a challenge', async () => {

