@@ -144,6 +144,13 @@ describe('nodes create', () => {
     await ada.gets(['nodes', 'delete', node.id, '--yes'])
   })
 
+  test('the advice after an unknown outcome with a given key counts from its first use', async () => {
+    const wire = await new Wire(server.url).open()
+    wire.faults = Array(4).fill({ status: 503 })
+    const { error } = await ada.via(wire.baseUrl).run(['nodes', 'create', '--idempotency-key', 'mine'])
+    expect(error().next).toContain('run this within 24 hours of the first attempt with this key: boltyard nodes create')
+  })
+
   test('if stdout is not read, stderr says how to get the credentials', async () => {
     const { child, ended } = ada.start(['nodes', 'create', '--name', 'unread'])
     child.stdout?.destroy()

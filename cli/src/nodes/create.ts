@@ -33,7 +33,7 @@ export async function create(call: Call): Promise<void> {
   const { node, credentials } = created
   file?.write({ nodeId: node.id, endpointUrl: node.endpointUrl, ...credentials })
   if (!file)
-    call.ifUnread = `The credentials of ${node.id} were not read. To get them again, run this within 24 hours: boltyard nodes create --idempotency-key ${idempotencyKey} (with the same other options)`
+    call.ifUnread = `The credentials of ${node.id} were not read. To get them again, run this ${until}: boltyard nodes create --idempotency-key ${idempotencyKey} (with the same other options)`
   await finish(call, created, file)
 }
 
@@ -49,12 +49,15 @@ function prepare(call: Call): Prepared {
     throw usage('--idempotency-key must have 1 to 255 printable ASCII characters.')
   const path = call.text('credentials-file')
   const fresh = given ?? randomUUID()
-  if (path === undefined) return { file: undefined, idempotencyKey: fresh, isResumed: false, until: 'within 24 hours' }
+  // A key that was given may have been used before.
+  const lasting = (hours: number): string =>
+    `within ${hours} hours${given === undefined ? '' : ' of the first attempt with this key'}`
+  if (path === undefined) return { file: undefined, idempotencyKey: fresh, isResumed: false, until: lasting(24) }
   const left = readDocument(path)
   if (left && typeof left.idempotencyKey === 'string' && left.seed === undefined) return resume(call, path, left, given)
   const file = SecretFile.create(path, 'the credentials')
   file.write({ idempotencyKey: fresh, account: accountMark(call), startedAt: Math.floor(Date.now() / 1000) })
-  return { file, idempotencyKey: fresh, isResumed: false, until: 'within 23 hours' }
+  return { file, idempotencyKey: fresh, isResumed: false, until: lasting(23) }
 }
 
 /** Resumes only if the service will recognize the request: it keeps an idempotency key for a day, per API key. */
