@@ -10,9 +10,17 @@ const wallet = {
   async payInvoice({ invoice }: { invoice: string }): Promise<{ preimage: string }> {
     const authorization = `Basic ${btoa(`:${process.env.NODE_PASSWORD}`)}`
     const body = new URLSearchParams({ invoice })
-    const answer = await fetch(`${process.env.NODE_URL}/payinvoice`, { method: 'POST', headers: { authorization }, body })
+    // Do not buy again before the node has been asked. Paying the same invoice again is safe: a node pays it only once.
+    const unknown = (why: unknown): Error => new Error(`The node may have paid, or may still pay, ${invoice} (${why}).`)
+    const answer = await fetch(`${process.env.NODE_URL}/payinvoice`, { method: 'POST', headers: { authorization }, body }).catch(
+      (error) => {
+        throw unknown(error)
+      },
+    )
+    if (answer.status >= 500) throw unknown(`HTTP ${answer.status}`)
+    if (!answer.ok) throw new Error(`The node returned HTTP ${answer.status}: ${await answer.text()}`)
     const { paymentPreimage, reason } = (await answer.json()) as { paymentPreimage?: string; reason?: string }
-    if (paymentPreimage === undefined) throw new Error(reason ?? `The node returned HTTP ${answer.status}.`)
+    if (paymentPreimage === undefined) throw new Error(reason)
     return { preimage: paymentPreimage }
   },
 }

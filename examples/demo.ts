@@ -84,7 +84,7 @@ async function play(): Promise<{ ok: true; tookMs: number; nodeReadyMs: number; 
   const { node } = await boltyard.nodes.create({ name: 'shop' })
   await boltyard.nodes.waitUntilReady(node.id)
   const nodeReadyMs = Math.round(performance.now() - asked)
-  say(`ready after ${nodeReadyMs} ms, with recovery words and passwords that only its owner has`, node.endpointUrl)
+  say(`ready after ${nodeReadyMs} ms, with recovery words and passwords of its own`, node.endpointUrl)
 
   say(bold('A customer, with a node too'), 'the sandbox gives it 100,000 sat to play with')
   const customer = await boltyard.nodes.create({ name: 'customer', accessMode: 'full' })

@@ -1,6 +1,7 @@
 import type { Boltyard } from '../../sdk/src/index.ts'
 import type { Command, Invocation, Value } from './command.ts'
 import { Failure } from './failure.ts'
+import { objectIn } from './files.ts'
 import { type Paint, painter, Spinner } from './terminal.ts'
 import { USER_AGENT } from './version.ts'
 import { sleep, wasNeverSent } from './waiting.ts'
@@ -28,8 +29,8 @@ export class Call {
   #unanswered = 0
   #advice: string[] = []
   #lastSeenMs = 0
-  /** The advice to print if the reader of stdout closed the pipe before it got the output. */
-  ifUnread: string | undefined
+  /** The advice to print if the output could not be written, or the reader of stdout closed the pipe before it got it. */
+  ifUnread: string | string[] | undefined
 
   constructor({ command, values, positionals }: Invocation) {
     this.command = command
@@ -116,8 +117,13 @@ export class Call {
       if (isChange && wasNeverSent(error)) this.#unanswered--
       throw error
     })
-    // A response also covers earlier lost requests: it is for a retry of them, or for a request sent after checking the state.
-    if (isChange && isAnswer(response)) this.#unanswered = 0
+    if (isChange) {
+      const verdict = await verdictOf(response)
+      // A success also covers earlier lost requests: it is for a retry of them, or for a request sent after checking the state. A refusal
+      // says nothing about them.
+      if (verdict === 'done') this.#unanswered = 0
+      else if (verdict === 'refused') this.#unanswered--
+    }
     if (response.status === 429) this.#meetLimit(response)
     return response
   }
@@ -163,9 +169,22 @@ export class Call {
 }
 
 /**
- * Whether the service itself responded. A 502 from a proxy in front of it says nothing; the service puts a request id on every response.
+ * What a response says about its own request. Only the service's own responses count, which are JSON: a proxy's page says nothing. The
+ * service refuses with 4xx, and with 502 if a node is not ready; after its other errors, the change may have been made.
  */
-const isAnswer = ({ status, headers }: Response): boolean => status < 500 || (status === 502 && headers.has('x-request-id'))
+async function verdictOf(response: Response): Promise<'done' | 'refused' | 'unknown'> {
+  const { ok, status, headers } = response
+  // A copy, because the caller reads the body too.
+  const text = await response
+    .clone()
+    .text()
+    .catch(() => '<')
+  if (ok && text === '') return 'done'
+  const value = objectIn(text)
+  if (ok) return value ? 'done' : 'unknown'
+  const isRefusal = (status >= 400 && status < 500) || (status === 502 && headers.has('x-request-id'))
+  return isRefusal && typeof value?.error === 'object' ? 'refused' : 'unknown'
+}
 
 export type RunnableCommand = Command & {
   /** A command's code is loaded when it runs, so `--help` and `--version` stay fast. */

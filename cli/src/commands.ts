@@ -30,7 +30,7 @@ const NODES: RunnableCommand[] = [
     path: 'nodes create',
     summary: 'Create a node',
     about:
-      'Its recovery words and passwords are shown only once: on the terminal, in the JSON, or in a file. If the command is interrupted, run it again with the same --idempotency-key or --credentials-file: you get the same node and its credentials, never a second node.',
+      'Its recovery words and passwords are shown only once: on the terminal, in the JSON, or in a file. If the command is interrupted, run it again within 23 hours with the same API key and the same --idempotency-key or --credentials-file: you get the same node and its credentials, never a second node.',
     examples: [
       {
         line: 'boltyard nodes create --name shop --credentials-file shop.json --wait',
@@ -192,7 +192,8 @@ const PAYMENTS: RunnableCommand[] = [
   {
     path: 'payments validate',
     summary: 'Check whether a customer’s credential is valid and paid',
-    about: 'You can repeat this as often as you like. Before you deliver, use redeem instead: it succeeds only once.',
+    about:
+      'You can repeat this as often as you like. Before you deliver, use redeem instead: for MPP, and for L402 with --single-use, it succeeds only once.',
     examples: [
       { line: 'echo "$AUTHORIZATION" | boltyard payments validate', does: 'the credential contains the payment’s id' },
       {

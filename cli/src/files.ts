@@ -36,13 +36,17 @@ export async function readSecretOrInput(path: string, what: string, signal: Abor
 
 /** Lets the JSON output of one command be piped into the next: returns the named member, or the text itself if there is none. */
 export function memberOf(text: string, name: string): string {
-  if (!text.startsWith('{')) return text
+  const value = objectIn(text)?.[name]
+  return typeof value === 'string' ? value : text
+}
+
+/** The JSON object in a text, or undefined if it contains anything else. */
+export function objectIn(text: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(text)[name]
-    return typeof value === 'string' ? value : text
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined
   } catch {
-    // Not JSON: the caller validates the text and reports what is wrong.
-    return text
+    return undefined
   }
 }
 
@@ -136,12 +140,8 @@ export function readDocument(path: string): Record<string, unknown> | undefined 
     if (isSystemError(error) && error.code === 'ENOENT') return undefined
     throw usage(`Cannot read ${sanitize(path)}: ${isSystemError(error) ? reasonOf(error) : 'it is not text'}.`)
   }
-  try {
-    const document: unknown = JSON.parse(text)
-    if (typeof document === 'object' && document !== null && !Array.isArray(document)) return document as Record<string, unknown>
-  } catch {
-    // Not JSON: reported below.
-  }
+  const document = objectIn(text)
+  if (document) return document
   throw usage(`${sanitize(path)} already exists and was not written by boltyard. It will not be overwritten.`)
 }
 

@@ -84,7 +84,7 @@ export async function redeem(call: Call): Promise<void> {
     sheet(
       [
         ['id', redeemed.id],
-        ['status', `${call.paint('green', redeemed.status)}, deliver now`],
+        ['status', `${call.paint('green', redeemed.status)}, claimed by this request`],
         ['price', sat(redeemed.amountSat)],
         ['for', sanitize(redeemed.description)],
         ['redeemed', moment(redeemed.redeemedAt)],

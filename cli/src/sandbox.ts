@@ -6,6 +6,7 @@ import { memberOf, readSecret, readSecretOrInput } from './files.ts'
 import { dataDirectory } from './local.ts'
 import { nodeIdOf } from './nodes/node-id.ts'
 import { sanitize, sat, sheet } from './terminal.ts'
+import { wasNeverSent } from './waiting.ts'
 
 /** Operator calls for play money. They are not in the SDK because they do not exist with real nodes. */
 
@@ -62,7 +63,8 @@ async function operator<T>(call: Call, path: string, body: object): Promise<T> {
     })
   } catch (error) {
     if (error instanceof Failure || call.signal.aborted) throw call.signal.reason ?? error
-    throw new Failure('network', 'connection_failed', `The service at ${new URL(call.baseUrl).host} could not be reached.`, {
+    const what = wasNeverSent(error) ? 'could not be reached' : 'did not respond'
+    throw new Failure('network', 'connection_failed', `The service at ${new URL(call.baseUrl).host} ${what}.`, {
       next: `Is the service running at ${call.baseUrl}? To start one on this machine: npm start`,
       cause: error,
     })

@@ -114,6 +114,14 @@ describe('help', () => {
     expect(stdout).toMatch(/^Examples\n/)
   })
 
+  test('what can be repeated, and for how long', () => {
+    const words = (topic: string): string => helpOn(topic, COMMANDS).replace(/\s+/g, ' ')
+    expect(words('nodes create')).toContain(
+      'run it again within 23 hours with the same API key and the same --idempotency-key or --credentials-file:',
+    )
+    expect(words('payments validate')).toContain('for MPP, and for L402 with --single-use, it succeeds only once.')
+  })
+
   test('docs/cli.md is generated from the help texts', () => {
     const text = readFileSync(fileURLToPath(new URL('../../docs/cli.md', import.meta.url)), 'utf8')
     for (const topic of ['', ...COMMANDS.map(({ path }) => path)]) expect(text).toContain(helpOn(topic, COMMANDS))

@@ -188,6 +188,59 @@ describe('exit codes, and JSON on stderr with code, message and requestId', () =
   })
 })
 
+describe('a refusal after a lost response says nothing about the lost request', () => {
+  const refused = (status: number, code: string) => ({
+    status,
+    headers: { 'x-request-id': 'r', 'retry-after': '60' },
+    body: JSON.stringify({ error: { code, message: 'x' } }),
+  })
+
+  test.each([
+    ['429', refused(429, 'rate_limited')],
+    ['401', refused(401, 'unauthorized')],
+    ['409', refused(409, 'idempotency_conflict')],
+    ['a 502 of the service', refused(502, 'payment_service_unavailable')],
+    ['a proxy’s 403', { status: 403, body: '<html>' }],
+    ['a proxy’s 404', { status: 404, body: '{"message":"no route"}' }],
+  ])('%s: the file with the idempotency key is kept, and completes with the credentials', async (name, fault) => {
+    const wire = await newWire()
+    const create = ['nodes', 'create', '--credentials-file', inHome(`refused ${name}.json`)]
+    wire.faults = ['lose answer', fault, fault, fault, fault]
+    const { error } = await ada.via(wire.baseUrl).run(create)
+    expect([error().outcome, error().next]).toEqual(['unknown', expect.stringContaining('The node may have been created.')])
+    const before = (await ada.gets(['nodes', 'list'])).nodes
+    const { node } = await ada.gets(create)
+    expect(before.map((one: any) => one.id)).toContain(node.id)
+    await ada.gets(['nodes', 'delete', node.id, '--yes'])
+  })
+
+  test('without a lost response, nothing is unknown, unless a proxy refused', async () => {
+    const wire = await newWire()
+    const create = (name: string): string[] => ['nodes', 'create', '--credentials-file', inHome(name)]
+    wire.faults = [refused(429, 'rate_limited')]
+    expect((await ada.via(wire.baseUrl).run(create('clear.json'))).error().outcome).toBeUndefined()
+    expect(existsSync(inHome('clear.json'))).toBe(false)
+    wire.faults = [{ status: 403, body: '<html>' }]
+    expect((await ada.via(wire.baseUrl).run(create('proxy.json'))).error().outcome).toBe('unknown')
+  })
+
+  test('payments redeem: its generated request id is printed', async () => {
+    const wire = await newWire()
+    wire.faults = ['lose answer', refused(429, 'rate_limited')]
+    const redeem = ['payments', 'redeem', 'pay_00000000000000000000']
+    const { error } = await ada.via(wire.baseUrl).run(redeem, { input: 'L402 AgE=:00' })
+    const { requestId } = JSON.parse(wire.seen[0]?.body ?? '{}')
+    expect([error().outcome, error().next]).toEqual(['unknown', expect.stringContaining(`--request-id ${requestId}.`)])
+  })
+
+  test('payments redeem: the error’s requestId is the service’s, not that of the redemption', async () => {
+    const wire = await newWire()
+    wire.faults = Array(4).fill(refused(503, 'service_unavailable'))
+    const { error } = await ada.via(wire.baseUrl).run(['payments', 'redeem', 'pay_1'], { input: 'L402 AgE=:00' })
+    expect([error().outcome, error().requestId]).toEqual(['unknown', 'r'])
+  })
+})
+
 describe('the service is restarted during a call', () => {
   test('a creation and a start succeed: one node, and it is ready', async () => {
     const second = await startServer({ command: PROCESS, env: ROOMY })

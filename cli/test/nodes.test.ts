@@ -128,17 +128,27 @@ describe('nodes create', () => {
     const left = JSON.parse(readFileSync(file, 'utf8'))
     const bob = await Customer.of(server)
     expect((await bob.run(create)).error().message).toContain('with another API key')
-    expect((await ada.run([...create, '--idempotency-key', 'other'])).code).toBe(2)
+    expect((await ada.run([...create, '--idempotency-key', 'other'])).error().message).toContain('with another idempotency key')
     writeFileSync(file, JSON.stringify({ ...left, startedAt: left.startedAt - 86_400 }))
     expect((await ada.run(create)).error().message).toContain('more than 23 hours ago')
     writeFileSync(file, JSON.stringify(left))
     chmodSync(file, 0o644)
     expect((await ada.run(create)).error().next).toBe(`chmod 600 ${file}`)
     chmodSync(file, 0o600)
+    wire.faults = [cut, cut, cut, cut]
+    const endsAt = new Date((left.startedAt + 23 * 3_600) * 1000).toISOString().replace('.000', '')
+    expect((await ada.run(create)).error().next).toContain(`or create it if it was not, run this before ${endsAt} (`)
     expect((await ada.run([...create, '--name', 'much too long for a name'])).code).toBe(2)
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(left)
     const { node } = await ada.gets(create)
     await ada.gets(['nodes', 'delete', node.id, '--yes'])
+  })
+
+  test('the advice after an unknown outcome with a given key counts from its first use', async () => {
+    const wire = await new Wire(server.url).open()
+    wire.faults = Array(4).fill({ status: 503 })
+    const { error } = await ada.via(wire.baseUrl).run(['nodes', 'create', '--idempotency-key', 'mine'])
+    expect(error().next).toContain('run this within 24 hours of the first attempt with this key: boltyard nodes create')
   })
 
   test('if stdout is not read, stderr says how to get the credentials', async () => {

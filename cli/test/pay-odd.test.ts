@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { createServer, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import bolt11 from 'bolt11'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { home, inHome, inTerminal, onTerminal, run } from './harness.ts'
+import { invoiceOf, nowSeconds as now } from './invoices.ts'
 
 /** Servers with challenges that must not be paid. The wallet here would pay any invoice. */
 
@@ -48,17 +48,7 @@ afterAll(() => {
 
 const args = (): string[] => ['pay', urlOf(shop), '--node-url', urlOf(wallet), '--password-file', inHome('password')]
 
-const now = Math.floor(Date.now() / 1000)
-function invoice(sat: number | undefined, { timestamp = now, prefix = 'bc' } = {}): string {
-  const tags = [
-    { tagName: 'payment_hash', data: HASH },
-    { tagName: 'description', data: 'x' },
-    { tagName: 'expire_time', data: 3_600 },
-  ]
-  const network = { bech32: prefix, pubKeyHash: 0, scriptHash: 5, validWitnessVersions: [0] }
-  const price = sat === undefined ? {} : { millisatoshis: String(sat * 1000) }
-  return bolt11.sign(bolt11.encode({ network, timestamp, tags, ...price } as any, false), 'e1'.repeat(32)).paymentRequest ?? ''
-}
+const invoice = (sat: number | undefined, more?: { timestamp?: number; prefix?: string }): string => invoiceOf(HASH, sat, more)
 
 const request = (more: object = {}, details: object = {}): string =>
   Buffer.from(

@@ -211,6 +211,7 @@ describe('--credential-file', () => {
     expect((await run(pays('/mpp', '--credential-file', file))).code).toBe(0)
     const { code, error } = await run(pays('/mpp', '--credential-file', file))
     expect([code, error().code]).toEqual([8, 'credential_refused'])
+    expect(error().next).toContain('keep the file and ask the seller')
     expect(await moved()).toEqual(ONCE)
   })
 
@@ -232,22 +233,29 @@ describe('the response to the payment is lost', () => {
   })
 
   test('the node is asked for the outcome, and nothing is paid twice', async () => {
-    wire.faults = ['lose answer', { status: 502 }, 'cut']
+    wire.faults = ['pass', 'lose answer', { status: 502 }, 'cut']
     expect(await run(throughWire('/mpp'))).toMatchObject({ code: 0, stdout: GOODS })
     expect(await moved()).toEqual(ONCE)
-    const [first, ...others] = wire.seen.map(({ method, path }) => `${method} ${path.split('/')[3]}`)
-    expect([first, new Set(others), wire.faults]).toEqual(['POST payinvoice', new Set(['GET payments']), []])
+    const [before, payment, ...others] = wire.seen.map(({ method, path }) => `${method} ${path.split('/')[3]}`)
+    expect([before, payment, new Set(others), wire.faults]).toEqual([
+      'GET payments',
+      'POST payinvoice',
+      new Set(['GET payments']),
+      [],
+    ])
   })
 
-  test('it never arrived: the message says so, nothing is paid, nothing is left behind', async () => {
-    wire.faults = ['cut']
+  test('it never arrived: unknown, because it might still be on its way; the same invoice is paid later, once', async () => {
+    wire.faults = ['pass', 'cut']
     const { code, error } = await run(throughWire('/mpp'))
-    expect([code, error().code, await moved(), kept()]).toEqual([3, 'payment_unsent', NOTHING, expect.any(Array)])
+    expect([code, error().code, error().outcome, await moved()]).toEqual([3, 'payment_unknown', 'unknown', NOTHING])
     expect(wire.seen.filter(({ method }) => method === 'POST')).toHaveLength(1)
+    const again = await run(throughWire('/mpp', '--credential-file', error().credentialFile))
+    expect([again.code, again.stdout, await moved(), shop.asked]).toEqual([0, GOODS, ONCE, 1])
   })
 
   test('no outcome within the timeout: unknown; the same purchase is completed later and paid once', async () => {
-    wire.faults = ['lose answer', ...Array(50).fill({ status: 502 })]
+    wire.faults = ['pass', 'lose answer', ...Array(50).fill({ status: 502 })]
     const { code, error } = await run(throughWire('/mpp', '--timeout', '12'))
     expect([code, error().outcome]).toEqual([3, 'unknown'])
     wire.faults = []
@@ -259,9 +267,9 @@ describe('the response to the payment is lost', () => {
     '%s while paying: the file is enough to complete the purchase, paid once',
     async (signal) => {
       const file = inHome(`mid-${signal}.json`)
-      wire.faults = ['lose answer', ...Array(10).fill('swallow')]
+      wire.faults = ['pass', 'lose answer', ...Array(10).fill('swallow')]
       const { child, ended } = start(throughWire('/l402', '--credential-file', file))
-      await eventually(() => wire.seen.length >= 2, 'the question to the node')
+      await eventually(() => wire.seen.length >= 3, 'the question to the node')
       child.kill(signal)
       const { code, stderr } = await ended
       wire.faults = []
@@ -279,9 +287,9 @@ describe('the response to the payment is lost', () => {
 
   test('killed before the payment reached the node: the same invoice is paid, not a second one', async () => {
     const file = inHome('before.json')
-    wire.faults = ['swallow']
+    wire.faults = ['pass', 'swallow']
     const { child, ended } = start(throughWire('/l402', '--credential-file', file))
-    await eventually(() => wire.seen.length === 1, 'the payment')
+    await eventually(() => wire.seen.length === 2, 'the payment')
     child.kill('SIGKILL')
     await ended
     expect(await run(throughWire('/l402', '--credential-file', file))).toMatchObject({ code: 0, stdout: GOODS })

@@ -202,7 +202,7 @@ onTerminal('payments, key and sandbox', () => {
     writeFileSync(inHome('shown'), credential)
     expect((await ada.sees(['payments', 'validate', '--credential-file', inHome('shown')])).plain).toMatch(/status +paid\n/)
     expect((await ada.sees(['payments', 'redeem', '--credential-file', inHome('shown')])).plain).toMatch(
-      /deliver now\nprice +1\u2009500 sat\n/,
+      /claimed by this request\nprice +1\u2009500 sat\n/,
     )
     await customerPays((await ada.gets(asks())).challenge)
     await eventually(

@@ -181,6 +181,16 @@ describe('failures', () => {
     )
   })
 
+  test.each([
+    ['test', [], 'The sample may have been sent. Check the receiver before you send another.'],
+    ['replay', ['--from', '0'], 'The service may have accepted the request. To check: boltyard webhooks deliveries hook_1'],
+  ])('a lost response to %s: not repeated, and what to check', async (command, options, advice) => {
+    wire.faults = ['cut']
+    const { code, error } = await ada.via(wire.baseUrl).run(['webhooks', command, 'hook_1', ...options])
+    expect([code, error().code, error().outcome, error().next]).toEqual([3, 'uncertain_outcome', 'unknown', advice])
+    expect(sent()).toHaveLength(1)
+  })
+
   test.each(['> /dev/full', '> /dev/null', '>&-'])('a secret that nobody read is reported: %s', async (redirect) => {
     const created = await ada.run(['webhooks', 'create', URL], { redirect })
     const [{ id }] = (await ada.gets(['webhooks', 'list'])).webhooks

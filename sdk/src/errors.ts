@@ -8,7 +8,10 @@ export class BoltyardError extends Error {
   readonly status: number | undefined
   /** The id of the request in the service's log. Quote it when you report a problem to the operator. */
   readonly requestId: string | undefined
-  /** The other members of the service's error object, such as `reason`. */
+  /**
+   * The other members of the service's error object, such as `reason`. If the call may have been carried out, also what to repeat it with:
+   * `idempotencyKey` or `requestId`.
+   */
   readonly details: Record<string, unknown>
 
   constructor(message: string, facts: Facts) {
@@ -69,7 +72,7 @@ export class AuthenticationError extends BoltyardError {
 /** 402: the account does not have enough credit. */
 export class InsufficientCreditError extends BoltyardError {
   static override readonly [KIND]: string = 'InsufficientCreditError'
-  /** Pay this invoice, and the same call will succeed. */
+  /** Pay this invoice, then repeat the call. */
   get topUp(): { amountSat: number; invoice: string; expiresAt: number } | undefined {
     return this.details.topUp as { amountSat: number; invoice: string; expiresAt: number } | undefined
   }

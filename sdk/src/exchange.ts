@@ -6,7 +6,13 @@ export type WireRequest = {
   /** True if sending the request twice has the same effect as sending it once. */
   isRepeatable: boolean
 }
-export type WireAnswer = { status: number; header: (name: string) => string | null; text: string }
+export type WireAnswer = {
+  status: number
+  header: (name: string) => string | null
+  text: string
+  /** True if the request had been sent before, on a connection that was lost. That one may have arrived too. */
+  isResent?: boolean
+}
 
 /** Sends one request and reads the whole response. Redirects are not followed, because they would send the key elsewhere. */
 export type Exchange = (request: WireRequest, signal: AbortSignal) => Promise<WireAnswer>

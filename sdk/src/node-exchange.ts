@@ -49,7 +49,7 @@ export function nodeExchange(): Exchange | undefined {
       return await send(request, signal, pool.http, pool.agent)
     } catch (error) {
       if (!(error instanceof StaleConnection)) throw error
-      return send(request, signal, pool.http, false)
+      return { ...(await send(request, signal, pool.http, false)), isResent: true }
     }
   }
 }

@@ -25,7 +25,10 @@ export class Nodes {
     this.#transport = transport
   }
 
-  /** Creates a node. Store the returned credentials before you do anything else: they are returned only once. */
+  /**
+   * Creates a node. Store the returned credentials before you do anything else: they are returned only once. If the response is lost, repeat
+   * the call with `error.details.idempotencyKey`.
+   */
   create(
     params: CreateNodeParams = {},
     { idempotencyKey = crypto.randomUUID(), ...options }: CreateOptions = {},

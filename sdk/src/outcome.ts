@@ -5,7 +5,7 @@ import type { WireAnswer } from './exchange.ts'
 export type Outcome = { value: unknown } | { error: BoltyardError; mayBeDone: boolean }
 
 export function outcomeOf(answer: WireAnswer, baseUrl: string): Outcome {
-  const { status, header, text } = answer
+  const { status, header, text, isResent = false } = answer
   const requestId = header('x-request-id') ?? undefined
   const value = text === '' ? undefined : parsed(text)
   if (status >= 200 && status < 300 && (value !== undefined || text === '')) return { value }
@@ -22,7 +22,7 @@ export function outcomeOf(answer: WireAnswer, baseUrl: string): Outcome {
     details,
     retryAfterSeconds: Number.isFinite(retryAfterSeconds) ? retryAfterSeconds : undefined,
   })
-  return { error, mayBeDone: error instanceof ServiceError }
+  return { error, mayBeDone: isResent || error instanceof ServiceError }
 }
 
 /** For a proxy's error page, or a different service. */

@@ -54,11 +54,13 @@ export class Payments {
   }
 
   /**
-   * Validates the credential and claims the delivery. After a lost response it retries with the same request id, so it claims only once.
+   * Validates the credential and claims the delivery. After a lost response it retries with the same request id, so it claims only once. If
+   * it fails nevertheless, `error.details.requestId` is the id to repeat it with.
    */
   redeem(id: string, params: RedeemPaymentParams, options: CallOptions = {}): Promise<RedeemedPayment> {
-    const body = { ...params, requestId: params.requestId ?? crypto.randomUUID() }
-    return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/redeem`, body })
+    const requestId = params.requestId ?? crypto.randomUUID()
+    const body = { ...params, requestId }
+    return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/redeem`, body, requestId })
   }
 
   /** Confirms up to 100 deliveries that were redeemed with `holdSeconds`. Returns a result for each, in the same order. */

@@ -23,6 +23,8 @@ export type Call = CallOptions & {
   query?: Record<string, string | number | undefined>
   body?: unknown
   idempotencyKey?: string | undefined
+  /** The id in the body that makes the call safe to repeat. */
+  requestId?: string | undefined
   /**
    * What to do if the outcome is unknown. `repeat`: the request is safe to repeat. `give up`: throw UncertainOutcomeError. A function
    * checks the outcome: its result is the response, and if it returns undefined, the call is repeated.
@@ -57,19 +59,26 @@ export class Transport {
   }
 
   async call<T>(call: Call): Promise<T> {
-    const { signal, whenUncertain = 'repeat', idempotencyKey, totalTimeoutMs = this.#options.totalTimeoutMs } = call
+    const { signal, whenUncertain = 'repeat', idempotencyKey, requestId, totalTimeoutMs = this.#options.totalTimeoutMs } = call
     if (idempotencyKey !== undefined && !/^[\x20-\x7e]{1,255}$/.test(idempotencyKey))
       throw new TypeError('`idempotencyKey` must have 1 to 255 printable ASCII characters.')
     const deadline = Date.now() + (totalTimeoutMs ?? Number.POSITIVE_INFINITY)
+    let mayHaveArrived = false
     for (let attempt = 0; ; attempt++) {
       const outcome = await this.#attempt(call, deadline)
       if ('value' in outcome) return outcome.value as T
       const { error, mayBeDone } = outcome
+      mayHaveArrived ||= mayBeDone
       if (mayBeDone && whenUncertain === 'give up') throw uncertain(call, error)
       const pauseMs = pauseBefore(attempt, error)
       const isTooLong =
         totalTimeoutMs === undefined ? retryAfter(error) > LONGEST_RETRY_AFTER_SECONDS : Date.now() + pauseMs >= deadline
-      if (attempt >= this.#options.maxRetries || !isWorthRepeating(error) || isTooLong) throw error
+      if (attempt >= this.#options.maxRetries || !isWorthRepeating(error) || isTooLong) {
+        // Both may have been generated here, and only with them can the caller repeat the call safely.
+        if (mayHaveArrived && idempotencyKey !== undefined) error.details.idempotencyKey = idempotencyKey
+        if (mayHaveArrived && requestId !== undefined) error.details.requestId = requestId
+        throw error
+      }
       await pause(pauseMs, signal)
       if (mayBeDone && typeof whenUncertain === 'function') {
         const done = await whenUncertain()
@@ -151,7 +160,9 @@ export class Transport {
   #unreachable(cause: unknown): ConnectionError {
     const why = whyUnreachable(cause) || 'no response'
     const { host } = new URL(this.#options.baseUrl)
-    const message = `The service at ${host} could not be reached (${why}). Is it running, and is the base URL right?`
+    const message = wasNeverSent(cause)
+      ? `The service at ${host} could not be reached (${why}). Is it running, and is the base URL right?`
+      : `The connection to the service at ${host} was lost (${why}).`
     return new ConnectionError(message, { code: 'connection_failed', cause })
   }
 
@@ -182,7 +193,9 @@ function timeout(limitMs: number, cause: unknown): TimeoutError {
 
 function uncertain({ method, path }: Call, cause: BoltyardError): UncertainOutcomeError {
   return new UncertainOutcomeError(
-    `The response to ${method} ${path} was lost, so the operation may or may not have been carried out. Check the current state before you retry.`,
+    `The outcome of ${method} ${path} is unknown: ${sentence(cause.message)} The operation may or may not have been carried out. Check the current state before you retry.`,
     { code: 'uncertain_outcome', status: cause.status, requestId: cause.requestId, cause },
   )
 }
+
+const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)

@@ -138,6 +138,37 @@ describe('a lost response', () => {
     expect(await boltyard.payments.redeem(payment.id, { credential })).toMatchObject({ status: 'paid' })
   })
 
+  test('C41, C45: that ends a call: the error has the key or id to repeat it with', async () => {
+    // With `fetch`, a request that fails on a reused connection is not sent again immediately.
+    const once = new Boltyard({ apiKey, baseUrl: wire.baseUrl, maxRetries: 0, timeoutMs: 120_000, fetch })
+    wire.faults = ['lose answer']
+    const lost = await fails(once.nodes.create({ name: 'lost' }), ConnectionError)
+    const idempotencyKey = String(lost.details.idempotencyKey)
+    const { node, credentials } = await once.nodes.create({ name: 'lost' }, { idempotencyKey })
+    expect(credentials.seed.split(' ')).toHaveLength(12)
+    expect((await once.nodes.list()).filter(({ name }) => name === 'lost').map(({ id }) => id)).toEqual([node.id])
+
+    await once.nodes.waitUntilReady(node.id)
+    const payment = await once.payments.create({ nodeId: node.id, amountSat: 1, description: 'once' })
+    const credential = credentialOf(payment, await pay(payment))
+    await eventually(() => once.payments.validate(payment.id, credential), 'the payment to be settled')
+    wire.faults = ['lose answer']
+    const unclaimed = await fails(once.payments.redeem(payment.id, { credential }), ConnectionError)
+    const requestId = String(unclaimed.details.requestId)
+    expect(await once.payments.redeem(payment.id, { credential, requestId })).toMatchObject({ status: 'paid' })
+  })
+
+  test('C41: before a refusal: the error has the key too; not if every attempt was refused', async () => {
+    // Leaves a connection that the next request uses again.
+    await boltyard.key()
+    wire.seen.length = 0
+    wire.faults = ['lose answer', tooMany(300)]
+    const { details } = await fails(boltyard.nodes.create(), RateLimitError)
+    expect(details).toEqual({ idempotencyKey: wire.seen[0]?.idempotencyKey })
+    wire.faults = [tooMany(300)]
+    expect((await fails(boltyard.nodes.create(), RateLimitError)).details).toEqual({})
+  })
+
   test('of a deletion: 404 on the retry means success; without a lost response it stays 404', async () => {
     const { node } = await boltyard.nodes.create()
     wire.faults = ['lose answer']

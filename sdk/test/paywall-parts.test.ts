@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { NOWHERE } from '../../server/test/support/payments.ts'
+import { Boltyard } from '../src/boltyard.ts'
 import { addressGroup } from '../src/paywall/adapters/client-address.ts'
+import { OTHER_TERMS, refusalOf } from '../src/paywall/answers.ts'
+import { Confirmations } from '../src/paywall/gate/confirmations.ts'
 import { OpenVisits } from '../src/paywall/gate/open-visits.ts'
 import { VerifiedCredentials } from '../src/paywall/gate/verified-credentials.ts'
 import { checkOptions, isL402Reusable } from '../src/paywall/options.ts'
@@ -112,4 +116,19 @@ test('selling 5: invalid options are errors', () => {
     [{ l402: { reuse: '24h' }, singleUse: true }, /contradict/],
   ]
   for (const [more, says] of wrong) expect(() => checkOptions({ ...options, ...more })).toThrow(says)
+})
+
+test('a refusal says only what is known: not that the credential is unused, nor that nobody paid', () => {
+  expect(OTHER_TERMS.detail).toBe('The credential is not for this request at this price. This request did not use it up.')
+  expect(refusalOf('payment_expired').detail).toBe('The challenge or the credential has expired.')
+})
+
+test('confirmations are retried only while the process runs, and the warning says so', async () => {
+  const lines: string[] = []
+  vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(String(line)))
+  const confirmations = new Confirmations(new Boltyard({ apiKey: 'byk_x', baseUrl: `${NOWHERE}/v1`, maxRetries: 0 }))
+  confirmations.add({ id: 'pay_a', requestId: 'a' })
+  await confirmations.flush()
+  vi.restoreAllMocks()
+  expect(lines).toEqual([expect.stringContaining('The confirmation will be retried while this process runs.')])
 })

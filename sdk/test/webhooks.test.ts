@@ -136,19 +136,35 @@ describe('a lost response', () => {
     return (error as Error).message
   }
 
-  test('of a creation or a rotation is reported, and the call is not repeated', async () => {
+  test('of a creation, a rotation, a test or a replay is reported, and the call is not repeated', async () => {
     wire.faults = ['lose answer']
-    const message = 'was lost, so the operation may or may not have been carried out. Check the current state before you retry.'
-    expect(await uncertain(boltyard.webhooks.create({ url: URL }))).toBe(`The response to POST /webhooks ${message}`)
+    const { host } = new globalThis.URL(wire.baseUrl)
+    const lost = `is unknown: The connection to the service at ${host} was lost (`
+    const end = ' The operation may or may not have been carried out. Check the current state before you retry.'
+    const created = await uncertain(boltyard.webhooks.create({ url: URL }))
+    expect(created).toContain(`The outcome of POST /webhooks ${lost}`)
+    expect(created).toContain(end)
     expect(wire.seen).toHaveLength(1)
-    const [webhook, ...others] = await boltyard.webhooks.list()
+    const [{ id } = { id: '' }, ...others] = await boltyard.webhooks.list()
     expect(others).toEqual([])
 
-    wire.seen.length = 0
-    wire.faults = ['lose answer']
-    const path = `/webhooks/${webhook?.id}/rotate-secret`
-    expect(await uncertain(boltyard.webhooks.rotateSecret(webhook?.id ?? ''))).toBe(`The response to POST ${path} ${message}`)
-    expect(wire.seen).toHaveLength(1)
+    for (const [name, call] of [
+      ['rotate-secret', () => boltyard.webhooks.rotateSecret(id)],
+      ['test', () => boltyard.webhooks.test(id)],
+      ['replay', () => boltyard.webhooks.replay(id, { from: 0, to: 1 })],
+    ] as const) {
+      wire.seen.length = 0
+      wire.faults = ['lose answer']
+      expect(await uncertain(call())).toContain(`The outcome of POST /webhooks/${id}/${name} ${lost}`)
+      expect(wire.seen).toHaveLength(1)
+    }
+  })
+
+  test('a 5xx that arrived is not called lost: its message is the reason', async () => {
+    wire.faults = [{ status: 503, body: '{"error":{"code":"service_unavailable","message":"The service is stopping"}}' }]
+    expect(await uncertain(boltyard.webhooks.create({ url: URL }))).toBe(
+      'The outcome of POST /webhooks is unknown: The service is stopping. The operation may or may not have been carried out. Check the current state before you retry.',
+    )
   })
 
   test('of an update or a deletion is repeated', async () => {

@@ -4,7 +4,7 @@ import type { Call } from '../call.ts'
 import { readKey } from '../client.ts'
 import { usage } from '../failure.ts'
 import { readDocument, SecretFile } from '../files.ts'
-import { sanitize, sheet } from '../terminal.ts'
+import { moment, sanitize, sheet } from '../terminal.ts'
 import { rowsOf, untilReady } from './node-view.ts'
 
 /**
@@ -13,10 +13,10 @@ import { rowsOf, untilReady } from './node-view.ts'
  */
 export async function create(call: Call): Promise<void> {
   const client = await call.client()
-  const { file, idempotencyKey, isResumed } = prepare(call)
+  const { file, idempotencyKey, isResumed, until } = prepare(call)
   const again = file ? 'the same command' : `boltyard nodes create --idempotency-key ${idempotencyKey}`
   const advice = [
-    `The node may have been created. To get it and its credentials, or create it if it was not, run this within ${file ? 23 : 24} hours:`,
+    `The node may have been created. To get it and its credentials, or create it if it was not, run this ${until}:`,
     file
       ? `${again} (with --credentials-file ${sanitize(file.path)}, which holds the idempotency key)`
       : `${again} (with the same other options)`,
@@ -26,21 +26,22 @@ export async function create(call: Call): Promise<void> {
   try {
     created = await call.change(advice, () => client.nodes.create(paramsOf(call), { idempotencyKey, signal: call.signal }))
   } catch (error) {
-    // Nothing was created, so the file is not needed. The file of an earlier attempt is kept, because that attempt may have created a node.
+    // Every request was refused, so the file is not needed. The file of an earlier attempt is kept, because that attempt may have created a node.
     if (!call.isUnknown && !isResumed) file?.remove()
     throw error
   }
   const { node, credentials } = created
   file?.write({ nodeId: node.id, endpointUrl: node.endpointUrl, ...credentials })
   if (!file)
-    call.ifUnread = `The credentials of ${node.id} were not read. To get them again, run this within 24 hours: boltyard nodes create --idempotency-key ${idempotencyKey} (with the same other options)`
+    call.ifUnread = `The credentials of ${node.id} were not read. To get them again, run this ${until}: boltyard nodes create --idempotency-key ${idempotencyKey} (with the same other options)`
   await finish(call, created, file)
 }
 
 /** Slightly less than the service keeps a key. After that, the same key would create another node. */
 const REMEMBERED_SECONDS = 23 * 3_600
 
-type Prepared = { file: SecretFile | undefined; idempotencyKey: string; isResumed: boolean }
+/** `until`: how long the service will recognize the idempotency key. */
+type Prepared = { file: SecretFile | undefined; idempotencyKey: string; isResumed: boolean; until: string }
 
 function prepare(call: Call): Prepared {
   const given = call.text('idempotency-key')
@@ -48,28 +49,37 @@ function prepare(call: Call): Prepared {
     throw usage('--idempotency-key must have 1 to 255 printable ASCII characters.')
   const path = call.text('credentials-file')
   const fresh = given ?? randomUUID()
-  if (path === undefined) return { file: undefined, idempotencyKey: fresh, isResumed: false }
+  // A key that was given may have been used before.
+  const lasting = (hours: number): string =>
+    `within ${hours} hours${given === undefined ? '' : ' of the first attempt with this key'}`
+  if (path === undefined) return { file: undefined, idempotencyKey: fresh, isResumed: false, until: lasting(24) }
   const left = readDocument(path)
   if (left && typeof left.idempotencyKey === 'string' && left.seed === undefined) return resume(call, path, left, given)
   const file = SecretFile.create(path, 'the credentials')
   file.write({ idempotencyKey: fresh, account: accountMark(call), startedAt: Math.floor(Date.now() / 1000) })
-  return { file, idempotencyKey: fresh, isResumed: false }
+  return { file, idempotencyKey: fresh, isResumed: false, until: lasting(23) }
 }
 
 /** Resumes only if the service will recognize the request: it keeps an idempotency key for a day, per API key. */
 function resume(call: Call, path: string, left: Record<string, unknown>, given: string | undefined): Prepared {
   const idempotencyKey = String(left.idempotencyKey)
-  const isOld = !(Number(left.startedAt) > Date.now() / 1000 - REMEMBERED_SECONDS)
-  const isOther = left.account !== accountMark(call) || (given !== undefined && given !== idempotencyKey)
-  if (isOld || isOther) {
-    const why = isOld ? 'is from an attempt more than 23 hours ago' : 'is from an attempt with another API key'
+  const endsAt = Number(left.startedAt) + REMEMBERED_SECONDS
+  const isOtherKey = given !== undefined && given !== idempotencyKey
+  const obstacle = !(endsAt > Date.now() / 1000)
+    ? 'more than 23 hours ago'
+    : left.account !== accountMark(call)
+      ? 'with another API key'
+      : isOtherKey
+        ? 'with another idempotency key'
+        : undefined
+  if (obstacle) {
     throw usage(
-      `${sanitize(path)} ${why} and cannot be resumed. It will not be overwritten.`,
+      `${sanitize(path)} is from an attempt ${obstacle} and cannot be resumed. It will not be overwritten.`,
       'To see whether that attempt created a node: boltyard nodes list. For a new node, name another file.',
     )
   }
   call.note(`Resuming the earlier attempt recorded in ${sanitize(path)}.`)
-  return { file: SecretFile.reopen(path), idempotencyKey, isResumed: true }
+  return { file: SecretFile.reopen(path), idempotencyKey, isResumed: true, until: `before ${moment(endsAt)}` }
 }
 
 /** Identifies an API key without revealing it. */

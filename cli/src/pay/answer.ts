@@ -1,10 +1,19 @@
-import { closeSync, constants, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeFileSync } from 'node:fs'
 import type { Call } from '../call.ts'
 import { type ExitName, Failure, usage } from '../failure.ts'
 import { isSystemError, reasonOf } from '../files.ts'
 import { painter, sanitize, sat, sheet } from '../terminal.ts'
 import type { Purchase } from './saved-purchase.ts'
 import type { Paid } from './wallet.ts'
+
+export class OutputFailure extends Failure {
+  readonly reason: string
+
+  constructor(cause: NodeJS.ErrnoException) {
+    super('other', 'output_failed', `The output could not be written: ${reasonOf(cause)}.`, { cause })
+    this.reason = reasonOf(cause)
+  }
+}
 
 export type Output = { begin: () => void; write: (chunk: Uint8Array) => Promise<void> | void; close: () => void }
 
@@ -15,10 +24,12 @@ export function openOutput(call: Call): Output {
   try {
     // Keep the existing content until there is something to replace it with.
     const descriptor = openSync(path, constants.O_WRONLY | constants.O_CREAT)
+    // A pipe or a device cannot be truncated.
+    const isFile = fstatSync(descriptor).isFile()
     return {
-      begin: () => ftruncateSync(descriptor),
-      write: (chunk) => void writeSync(descriptor, chunk),
-      close: () => closeSync(descriptor),
+      begin: () => writing(() => isFile && ftruncateSync(descriptor)),
+      write: (chunk) => writing(() => writeFileSync(descriptor, chunk)),
+      close: () => writing(() => closeSync(descriptor)),
     }
   } catch (error) {
     if (!isSystemError(error)) throw error
@@ -26,13 +37,26 @@ export function openOutput(call: Call): Output {
   }
 }
 
+function writing(act: () => unknown): void {
+  try {
+    act()
+  } catch (error) {
+    throw isSystemError(error) ? new OutputFailure(error) : error
+  }
+}
+
 function standardOutput(): Output {
   const { stdout } = process
   const decoder = new TextDecoder()
-  const write = (chunk: Uint8Array): Promise<void> | void => {
+  const write = (chunk: Uint8Array): Promise<void> => {
     // The server's output must not control the terminal.
     const data = stdout.isTTY ? sanitize(decoder.decode(chunk, { stream: true }), '\n\t\r') : chunk
-    if (!stdout.write(data)) return new Promise((resolve) => stdout.once('drain', resolve))
+    // After an error this waits forever: the handler in main.ts reports it and exits.
+    return new Promise((resolve) => {
+      stdout.write(data, (error) => {
+        if (!error) resolve()
+      })
+    })
   }
   return { begin: () => undefined, write, close: () => undefined }
 }

@@ -4,7 +4,7 @@ import { Failure, usage } from '../failure.ts'
 import { isSystemError, readSecret, reasonOf } from '../files.ts'
 import { sanitize } from '../terminal.ts'
 import { USER_AGENT } from '../version.ts'
-import { whyUnreachable } from '../waiting.ts'
+import { wasNeverSent, whyUnreachable } from '../waiting.ts'
 
 const MOST_REDIRECTIONS = 5
 /** Methods that are safe to repeat after a lost response. */
@@ -54,17 +54,20 @@ export class PaidRequest {
     })
   }
 
+  unanswered(cause: unknown): Failure {
+    const { host } = this.url
+    const message = wasNeverSent(cause)
+      ? `${host} could not be reached (${whyUnreachable(cause)}).`
+      : `${host} did not respond. It may have carried out the request.`
+    return new Failure('network', 'connection_failed', message, { cause })
+  }
+
   /** Follows redirects before anything is paid. The credential is only sent to the final address. */
   async ask(): Promise<Response> {
     for (let hops = 0; ; hops++) {
       const response = await this.send().catch((error) => {
         if (this.#call.signal.aborted) throw error
-        throw new Failure(
-          'network',
-          'connection_failed',
-          `${this.url.host} could not be reached (${whyUnreachable(error) || 'no response'}).`,
-          { cause: error },
-        )
+        throw this.unanswered(error)
       })
       const location = response.headers.get('location')
       if (response.status < 300 || response.status >= 400 || location === null) return response

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { usage } from '../failure.ts'
 import { readDocument, SecretFile, statePath } from '../files.ts'
@@ -24,12 +24,15 @@ export class SavedPurchase {
   readonly #file: SecretFile
   /** True if the user named the file. It is then kept after success and can be used again. */
   readonly isWanted: boolean
+  /** True for the purchase of an earlier run, which the node may have paid or may still pay, whatever happens in this run. */
+  isResumed: boolean
   purchase: Purchase
 
-  private constructor(file: SecretFile, purchase: Purchase, isWanted: boolean) {
+  private constructor(file: SecretFile, purchase: Purchase, { isWanted, isResumed }: { isWanted: boolean; isResumed: boolean }) {
     this.#file = file
     this.purchase = purchase
     this.isWanted = isWanted
+    this.isResumed = isResumed
   }
 
   get path(): string {
@@ -37,7 +40,7 @@ export class SavedPurchase {
   }
 
   /** Reads the purchase of an earlier run. Its credential must not be sent to any other server. */
-  static open(path: string, origin: string): SavedPurchase | undefined {
+  static open(path: string, origin: string, isWanted = true): SavedPurchase | undefined {
     const document = readDocument(path)
     if (!document) return undefined
     const { url, challenge, invoice, paymentHash, credential } = document
@@ -49,16 +52,26 @@ export class SavedPurchase {
     }
     if (new URL(String(url)).origin !== origin)
       throw usage(`The credential in ${sanitize(path)} is for another server.`, 'Use another file for this server.')
-    return new SavedPurchase(SecretFile.reopen(path), document as Purchase, true)
+    return new SavedPurchase(SecretFile.reopen(path), document as Purchase, { isWanted, isResumed: true })
   }
 
+  /** If an earlier run got the same invoice and left its file, returns that purchase: it may be paid, and even have its credential. */
   static create(path: string | undefined, purchase: Purchase): SavedPurchase {
-    const place = path ?? join(stateDirectory(), `${purchase.paymentHash}.json`)
-    // This name contains the payment hash, so an earlier run got the same invoice and was interrupted. The node pays an invoice only once.
-    const isLeft = path === undefined && existsSync(place)
-    const file = isLeft ? SecretFile.reopen(place) : SecretFile.create(place, 'the credential')
+    if (path === undefined) {
+      const place = join(stateDirectory(), `${purchase.paymentHash}.json`)
+      // A run that was killed right after it created the file left it empty. That run paid nothing.
+      const isEmpty = statSync(place, { throwIfNoEntry: false })?.size === 0
+      const left = isEmpty ? undefined : SavedPurchase.open(place, new URL(purchase.url).origin, false)
+      if (left) return left
+      const file = isEmpty ? SecretFile.reopen(place) : SecretFile.create(place, 'the credential')
+      return SavedPurchase.#written(file, purchase, false)
+    }
+    return SavedPurchase.#written(SecretFile.create(path, 'the credential'), purchase, true)
+  }
+
+  static #written(file: SecretFile, purchase: Purchase, isWanted: boolean): SavedPurchase {
     file.write(purchase)
-    return new SavedPurchase(file, purchase, path !== undefined)
+    return new SavedPurchase(file, purchase, { isWanted, isResumed: false })
   }
 
   complete(credential: string): void {
@@ -66,8 +79,10 @@ export class SavedPurchase {
     this.#file.write(this.purchase)
   }
 
+  /** Only for a purchase that cannot be paid any more. */
   replace(purchase: Purchase): void {
     this.purchase = purchase
+    this.isResumed = false
     this.#file.write(purchase)
   }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Offer } from '../../../protocol/src/offers.ts'
 import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
-import { readSecretOrInput } from '../files.ts'
+import { objectIn, readSecretOrInput } from '../files.ts'
 import { sleep, wasNeverSent } from '../waiting.ts'
 
 /** Longer than the service's proxy waits for a payment, so that the proxy's response arrives first. */
@@ -12,18 +12,21 @@ const FIRST_PAUSE_MS = 300
 const LONGEST_PAUSE_MS = 5_000
 /** How long to ask the node about a payment, unless --timeout is set. */
 const PATIENCE_MS = 120_000
-/** If the node does not know the payment after this time, the request is no longer on its way. */
-const NEVER_HEARD_MS = 5_000
+/** If the node does not know the payment after this time, the request is no longer on its way, or waits inside the node. */
+const UNHEARD_MS = 5_000
+/** phoenixd's body for a payment that it does not know. Any other 404 comes from something in front of it, or from an older version. */
+const UNKNOWN_PAYMENT = 'Not found'
 
 export type Paid = { preimage: string; feeSat: number | undefined }
 /** The state of a payment according to the node; `unheard`: the node does not know it. */
 type PaymentState =
   | { is: 'paid'; paid: Paid }
-  | { is: 'failed' }
+  | { is: 'failed'; completedAtMs: number }
   | { is: 'pending' }
   | { is: 'unheard' }
   | { is: 'refused' }
   | { is: 'unknown' }
+type Answer = { status: number; body: Record<string, unknown>; text: string }
 
 /**
  * The paying node, through phoenixd's API. Two things prevent double payments: a node pays a payment hash only once, and we ask it before
@@ -33,6 +36,8 @@ export class Wallet {
   readonly url: string
   readonly #password: string
   readonly #call: Call
+  /** What the node knew before this run paid. A failed attempt from then says nothing about this run's. */
+  #before: PaymentState = { is: 'unknown' }
 
   constructor(url: string, password: string, call: Call) {
     this.url = url.replace(/\/+$/, '')
@@ -40,14 +45,23 @@ export class Wallet {
     this.#call = call
   }
 
+  /** The outcome of earlier attempts. A payment that is in progress is waited for. */
+  async earlier({ invoice: { paymentHash } }: Pick<Offer, 'invoice'>): Promise<Paid | 'failed' | 'unheard' | 'unknown'> {
+    this.#before = await this.#ask(paymentHash)
+    if (this.#before.is === 'paid') return this.#before.paid
+    if (this.#before.is === 'refused') throw wrongPassword()
+    return this.#before.is === 'pending' ? this.#learn(paymentHash) : this.#before.is
+  }
+
+  /** Call `earlier` first. */
   async pay({ invoiceText, invoice: { paymentHash } }: Pick<Offer, 'invoiceText' | 'invoice'>): Promise<Paid> {
-    let answer: { status: number; body: Record<string, unknown>; text: string }
+    let answer: Answer
     try {
       answer = await this.#send('POST', '/payinvoice', PAYING_MS, new URLSearchParams({ invoice: invoiceText }))
     } catch (error) {
       if (this.#call.signal.aborted) throw this.#call.signal.reason
       if (wasNeverSent(error))
-        throw new Failure('network', 'node_unreachable', 'The paying node cannot be reached. Nothing was paid.', {
+        throw new Failure('network', 'node_unreachable', 'The paying node cannot be reached. This run paid nothing.', {
           next: 'Check --node-url, and that the node is ready.',
           cause: error,
         })
@@ -55,50 +69,51 @@ export class Wallet {
     }
     const { status, body, text } = answer
     if (status === 401) throw wrongPassword()
-    // A proxy may have sent these statuses, so the node may still have received the request.
-    if (status >= 500) return this.#learn(paymentHash)
-    if (status !== 200)
+    if (isRefusal(status))
       throw new Failure(
         'other',
         'payment_refused',
-        `The node rejected the request (HTTP ${status}): ${text.slice(0, 200)} Nothing was paid.`,
+        `The node rejected the request (HTTP ${status}): ${text.slice(0, 200)} This run paid nothing.`,
       )
-    if (typeof body.paymentPreimage === 'string')
+    if (status === 200 && typeof body.paymentPreimage === 'string')
       return proven(paymentHash, { preimage: body.paymentPreimage, feeSat: numeric(body.routingFeeSat) })
-    if (typeof body.reason !== 'string') return this.#learn(paymentHash)
+    if (status !== 200 || typeof body.reason !== 'string') return this.#learn(paymentHash)
     // Already paid, or being paid by an earlier run: the preimage is there or will be soon.
     if (/already been paid|another payment is in progress/.test(body.reason)) return this.#learn(paymentHash)
-    throw new Failure('other', 'payment_failed', `The node could not pay: ${body.reason}. Nothing was paid.`)
+    throw new Failure('other', 'payment_failed', `The node could not pay: ${body.reason}. This run paid nothing.`)
   }
 
-  /** The outcome of an earlier attempt; undefined if it failed, or if the node does not know it, or not yet. */
-  async earlier({ invoice: { paymentHash } }: Pick<Offer, 'invoice'>): Promise<Paid | undefined> {
-    const fate = await this.#ask(paymentHash)
-    if (fate.is === 'paid') return fate.paid
-    if (fate.is === 'refused') throw wrongPassword()
-    return fate.is === 'failed' || fate.is === 'unheard' ? undefined : this.#learn(paymentHash)
-  }
-
-  /** The response was lost, so asks the node until it knows the outcome. */
+  /** Asks the node until it knows the outcome. */
   async #learn(paymentHash: string): Promise<Paid> {
     const started = Date.now()
     const deadline = started + (this.#call.number('timeout') === undefined ? PATIENCE_MS : this.#call.timeoutMs)
     for (let pauseMs = FIRST_PAUSE_MS; Date.now() < deadline; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
       const fate = await this.#ask(paymentHash)
       if (fate.is === 'paid') return fate.paid
-      if (fate.is === 'failed') throw new Failure('other', 'payment_failed', 'The payment failed. Nothing was paid.')
-      if (fate.is === 'unheard' && Date.now() - started > NEVER_HEARD_MS) {
-        throw new Failure('network', 'payment_unsent', 'The payment never reached the node. Nothing was paid.')
+      if (fate.is === 'pending') this.#before = fate
+      if (fate.is === 'failed' && this.#isNew(fate))
+        throw new Failure('other', 'payment_failed', 'The payment failed. This run paid nothing.')
+      if (fate.is === 'unheard' && Date.now() - started > UNHEARD_MS) {
+        throw new Failure(
+          'network',
+          'payment_unknown',
+          'The node does not know the payment, but may still make it: for example, it may be waiting for the block height.',
+        )
       }
       await sleep(pauseMs, this.#call.signal)
     }
     throw new Failure('network', 'payment_unknown', 'The node does not report whether it paid. It may have.')
   }
 
+  #isNew({ completedAtMs }: { completedAtMs: number }): boolean {
+    if (this.#before.is === 'failed') return completedAtMs !== this.#before.completedAtMs
+    return this.#before.is !== 'unknown'
+  }
+
   async #ask(paymentHash: string): Promise<PaymentState> {
     try {
-      const { status, body } = await this.#send('GET', `/payments/outgoingbyhash/${paymentHash}`, ASKING_MS)
-      if (status === 404) return { is: 'unheard' }
+      const { status, body, text } = await this.#send('GET', `/payments/outgoingbyhash/${paymentHash}`, ASKING_MS)
+      if (status === 404 && text.trim() === UNKNOWN_PAYMENT) return { is: 'unheard' }
       if (status === 401) return { is: 'refused' }
       if (status !== 200) return { is: 'unknown' }
       if (body.isPaid === true && typeof body.preimage === 'string') {
@@ -111,7 +126,9 @@ export class Wallet {
           }),
         }
       }
-      return body.isPaid === false && body.completedAt !== undefined ? { is: 'failed' } : { is: 'pending' }
+      if (body.isPaid !== false) return { is: 'unknown' }
+      const completedAtMs = numeric(body.completedAt)
+      return completedAtMs === undefined ? { is: 'pending' } : { is: 'failed', completedAtMs }
     } catch (error) {
       if (this.#call.signal.aborted) throw this.#call.signal.reason
       if (error instanceof Failure) throw error
@@ -119,12 +136,7 @@ export class Wallet {
     }
   }
 
-  async #send(
-    method: string,
-    path: string,
-    timeoutMs: number,
-    form?: URLSearchParams,
-  ): Promise<{ status: number; body: Record<string, unknown>; text: string }> {
+  async #send(method: string, path: string, timeoutMs: number, form?: URLSearchParams): Promise<Answer> {
     const signal = AbortSignal.any([this.#call.signal, AbortSignal.timeout(timeoutMs)])
     const authorization = `Basic ${Buffer.from(`:${this.#password}`).toString('base64')}`
     // A redirect would send the password elsewhere.
@@ -138,9 +150,12 @@ export class Wallet {
       throw this.#call.signal.aborted ? this.#call.signal.reason : error
     })
     const text = await response.text()
-    return { status: response.status, body: objectIn(text), text }
+    return { status: response.status, body: objectIn(text) ?? {}, text }
   }
 }
+
+/** A proxy may have sent any other status, so the node may still have received the request. 408: a proxy gave up waiting. */
+const isRefusal = (status: number): boolean => status >= 400 && status < 500 && status !== 408
 
 const wrongPassword = (): Failure =>
   new Failure('key', 'node_password', 'The node rejected the password. This run paid nothing.', {
@@ -163,21 +178,12 @@ function proven(paymentHash: string, paid: Paid): Paid {
 
 const numeric = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
 
-function objectIn(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
-  } catch {
-    return {}
-  }
-}
-
 /** The file contains only the password, or is the file written by `nodes create --credentials-file`. */
 export async function openWallet(call: Call): Promise<Wallet> {
   const path = call.text('password-file')
   if (path === undefined) throw usage('The server asks for payment, but --password-file is missing.', 'boltyard pay --help')
   const text = await readSecretOrInput(path, 'the node’s password', call.signal)
-  const { password = text, endpointUrl } = text.startsWith('{') ? objectIn(text) : {}
+  const { password = text, endpointUrl } = objectIn(text) ?? {}
   const url = call.text('node-url') ?? endpointUrl
   if (typeof password !== 'string' || !/^[\x21-\x7e]+$/.test(password))
     throw usage('The password file does not contain a password.')

@@ -12,7 +12,8 @@ export async function test(call: Call): Promise<void> {
   const client = await call.client()
   call.spinner.show('Waiting for the receiver')
   const params = type === undefined ? {} : { type }
-  const result = await client.webhooks.test(call.argument(0), params, { signal: call.signal })
+  const advice = 'The sample may have been sent. Check the receiver before you send another.'
+  const result = await call.change(advice, () => client.webhooks.test(call.argument(0), params, { signal: call.signal }))
   const { status, durationMs, response, error } = result
   call.print(result, () =>
     sheet(

@@ -18,13 +18,13 @@ export const OTHER_TERMS: Refusal = {
   code: 'other_terms',
   problem: `${PROBLEMS}invalid-challenge`,
   // Does not say what the credential was for: someone who found a payment id in a receipt could learn what was bought.
-  detail: 'The credential is not for this request at this price. It was not used up.',
+  detail: 'The credential is not for this request at this price. This request did not use it up.',
 }
 const BY_CODE: Record<string, [problem: string, detail: string]> = {
   invalid_payment_credential: ['verification-failed', 'The credential does not prove this payment.'],
   gateway_payment_not_found: ['invalid-challenge', 'The credential does not belong to a known payment.'],
   already_redeemed: ['invalid-challenge', 'The credential was already used. A payment buys one delivery.'],
-  payment_expired: ['payment-expired', 'The payment was not made in time, or the credential has expired.'],
+  payment_expired: ['payment-expired', 'The challenge or the credential has expired.'],
 }
 
 /** Uses the gateway's `problem` if there is one, because it is more specific than the code. */

@@ -58,9 +58,10 @@ export class Webhooks {
     return this.#transport.call({ ...options, method: 'POST', path, body: params, whenUncertain: 'give up' })
   }
 
-  /** Sends a sample event now, with `test: true`, and returns what the receiver responded. */
+  /** Sends a sample event now, with `test: true`, and returns what the receiver responded. Never retried automatically. */
   test(id: string, params: TestWebhookParams = {}, options: CallOptions = {}): Promise<TestResult> {
-    return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/test`, body: params })
+    const path = `${pathOf(id)}/test`
+    return this.#transport.call({ ...options, method: 'POST', path, body: params, whenUncertain: 'give up' })
   }
 
   /** Returns one page with the attempts of each delivery, newest event first. */
@@ -74,9 +75,13 @@ export class Webhooks {
     return this.#transport.call({ ...options, method: 'POST', path })
   }
 
-  /** Sends the events of a period again, each with the same `webhook-id` as the first time. */
+  /**
+   * Sends the events of a period again, each with the same `webhook-id` as the first time. Never retried automatically, because a second
+   * replay would send them all once more.
+   */
   replay(id: string, params: ReplayEventsParams, options: CallOptions = {}): Promise<Replay> {
-    return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/replay`, body: params })
+    const path = `${pathOf(id)}/replay`
+    return this.#transport.call({ ...options, method: 'POST', path, body: params, whenUncertain: 'give up' })
   }
 }
 

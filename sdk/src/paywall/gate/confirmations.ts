@@ -94,7 +94,10 @@ export class Confirmations {
         )
       return true
     } catch (error) {
-      warn('not_confirmed', `Deliveries could not be confirmed. The confirmation will be retried. ${(error as Error).message}`)
+      warn(
+        'not_confirmed',
+        `Deliveries could not be confirmed. The confirmation will be retried while this process runs. ${(error as Error).message}`,
+      )
       return false
     }
   }

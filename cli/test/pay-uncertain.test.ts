@@ -1,0 +1,272 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { NOWHERE } from '../../server/test/support/payments.ts'
+import { home, inHome, run } from './harness.ts'
+import {
+  challengeOf,
+  couldNot,
+  FOUND_PAID,
+  failedAt,
+  HASH,
+  inOrder,
+  NOT_FOUND,
+  PENDING,
+  PREIMAGE,
+  type Reply,
+  Scripted,
+  SENT,
+} from './scripted.ts'
+
+/** A paid purchase is never lost, and nothing is called unpaid unless that is certain. The wallet responds as phoenixd does. */
+
+const GOODS = 'Sunny\n'
+const CREDENTIAL = `L402 AgE=:${PREIMAGE}`
+const STATE = `${home}/.local/state/boltyard/paid`
+const FILE = inHome('purchase.json')
+let shop: Scripted
+let node: Scripted
+let ask: () => Reply
+let payInvoice: () => Reply
+let toCredential: () => Reply
+let challenge: string
+
+beforeAll(async () => {
+  writeFileSync(inHome('password'), 'secret')
+  ;[shop, node] = await Promise.all([new Scripted().open(), new Scripted().open()])
+  shop.reply = ({ authorization }) =>
+    authorization === undefined ? { status: 402, headers: { 'www-authenticate': challenge } } : toCredential()
+  node.reply = ({ method }) => (method === 'POST' ? payInvoice() : ask())
+})
+beforeEach(() => {
+  for (const path of [STATE, FILE]) rmSync(path, { recursive: true, force: true })
+  shop.got.length = node.got.length = 0
+  ask = inOrder(NOT_FOUND)
+  payInvoice = inOrder(SENT)
+  toCredential = inOrder({ body: GOODS })
+  challenge = challengeOf().challenge
+})
+
+const pays = (...more: string[]): string[] => [
+  ...['pay', `${shop.url}/weather`, '--password-file', inHome('password')],
+  ...(more.includes('--node-url') ? more : ['--node-url', node.url, ...more]),
+]
+const resumes = (...more: string[]): string[] => pays('--credential-file', FILE, ...more)
+const payments = (): number => node.got.filter(({ method }) => method === 'POST').length
+const presented = (): (string | undefined)[] => shop.got.flatMap(({ authorization }) => authorization ?? [])
+const read = (path: string): any => JSON.parse(readFileSync(path, 'utf8'))
+
+/** What an interrupted run left behind. */
+function leave(path: string, { timestamp, ...more }: { timestamp?: number; credential?: string; nodeUrl?: string } = {}): object {
+  mkdirSync(STATE, { recursive: true })
+  const left = {
+    url: `${shop.url}/weather`,
+    nodeUrl: node.url,
+    ...challengeOf(HASH, timestamp),
+    paymentHash: HASH,
+    amountSat: 10,
+    ...more,
+  }
+  writeFileSync(path, JSON.stringify(left), { mode: 0o600 })
+  return left
+}
+
+test('a payment that the node does not know may still be made: the purchase is kept, and completed without a second payment', async () => {
+  payInvoice = inOrder({ status: 502, body: '{"error":{"code":"payment_service_unavailable"}}' })
+  const { code, error } = await run(pays())
+  expect([code, error().code, error().outcome]).toEqual([3, 'payment_unknown', 'unknown'])
+  expect(error().message).toBe(
+    'The node does not know the payment, but may still make it: for example, it may be waiting for the block height.',
+  )
+  expect(error().next).toContain(`boltyard pay ${shop.url}/weather --credential-file ${error().credentialFile}`)
+  ask = inOrder(FOUND_PAID)
+  expect(await run(pays('--credential-file', error().credentialFile))).toMatchObject({ code: 0, stdout: GOODS })
+  expect([payments(), presented()]).toEqual([1, [CREDENTIAL]])
+})
+
+describe('a resumed purchase is not removed because this run failed', () => {
+  test.each<[string, string, Reply]>([
+    ['the password is wrong', 'node_password', { status: 401 }],
+    ['the request is refused', 'payment_refused', { status: 404, body: '{"error":{"code":"node_not_found"}}' }],
+    ['the payment fails', 'payment_failed', couldNot('not enough funds')],
+  ])('%s', async (_, code, reply) => {
+    const left = leave(FILE)
+    payInvoice = inOrder(reply)
+    const { error } = await run(resumes())
+    expect(error()).toMatchObject({ code, outcome: 'unknown', credentialFile: FILE, next: expect.stringContaining(FILE) })
+    expect(error().message).toContain('This run paid nothing.')
+    expect(read(FILE)).toEqual(left)
+  })
+
+  test('the node is unreachable, or the price is above --max-sat', async () => {
+    leave(FILE, { nodeUrl: NOWHERE })
+    expect((await run(resumes('--node-url', NOWHERE))).error()).toMatchObject({ code: 'node_unreachable', outcome: 'unknown' })
+    leave(FILE)
+    const { code, error } = await run(resumes('--max-sat', '9'))
+    expect([code, error().code, error().message]).toEqual([
+      2,
+      'too_expensive',
+      'The price is 10 sat, but --max-sat is 9. This run paid nothing.',
+    ])
+    expect([existsSync(FILE), payments()]).toEqual([true, 0])
+  })
+
+  test('a new purchase is removed', async () => {
+    payInvoice = inOrder(couldNot('not enough funds'))
+    expect((await run(pays())).error()).toMatchObject({
+      code: 'payment_failed',
+      message: 'The node could not pay: not enough funds. This run paid nothing.',
+    })
+    expect(readdirSync(STATE)).toEqual([])
+  })
+})
+
+test.each([202, 302])('HTTP %i is not a refusal: the node is asked', async (status) => {
+  payInvoice = inOrder({ status })
+  ask = inOrder(NOT_FOUND, PENDING, FOUND_PAID)
+  expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
+  expect(payments()).toBe(1)
+})
+
+describe('a failed attempt', () => {
+  test('from before this payment says nothing about it', async () => {
+    payInvoice = inOrder('cut')
+    ask = inOrder(failedAt(1), failedAt(1), failedAt(1), FOUND_PAID)
+    expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
+  })
+
+  test.each([
+    ['a new one', [NOT_FOUND, failedAt(2)]],
+    ['a later one', [failedAt(1), failedAt(1), failedAt(2)]],
+  ])('%s does', async (_, replies) => {
+    payInvoice = inOrder('cut')
+    ask = inOrder(...replies)
+    expect((await run(pays())).error()).toMatchObject({
+      code: 'payment_failed',
+      message: 'The payment failed. This run paid nothing.',
+    })
+  })
+})
+
+test('a payment that is in progress is waited for, not made again', async () => {
+  ask = inOrder(PENDING, PENDING, FOUND_PAID)
+  expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
+  expect(payments()).toBe(0)
+})
+
+describe('the server repeats an invoice', () => {
+  const place = `${STATE}/${HASH}.json`
+
+  test('that was paid: its credential is presented', async () => {
+    leave(place, { credential: 'L402 old:credential' })
+    expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
+    expect([presented(), payments(), existsSync(place)]).toEqual([['L402 old:credential'], 0, false])
+  })
+
+  test('and refuses its credential: the file is kept, and the advice does not say to remove it', async () => {
+    const left = leave(place, { credential: 'L402 old:credential' })
+    toCredential = inOrder({ status: 402, headers: { 'www-authenticate': challenge } })
+    const { code, error } = await run(pays())
+    expect([code, error().code, read(place)]).toEqual([8, 'credential_refused', left])
+    expect(error().next).toBe(
+      'It may have been used, have expired, or not be accepted yet. If you never got what you paid for, keep the file and ask the seller. To pay again, name another file.',
+    )
+  })
+
+  test('that another node was asked to pay: nothing is overwritten', async () => {
+    const left = leave(place, { nodeUrl: NOWHERE })
+    expect((await run(pays())).code).toBe(2)
+    expect([read(place), payments()]).toEqual([left, 0])
+  })
+
+  test('to a run that was killed before it stored anything', async () => {
+    leave(place)
+    writeFileSync(place, '')
+    expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
+  })
+})
+
+describe('an old challenge is replaced', () => {
+  const old = (secondsAgo: number): { timestamp: number } => ({ timestamp: Math.floor(Date.now() / 1000) - 3_600 - secondsAgo })
+
+  test.each<[string, number, Reply]>([
+    ['its invoice has just expired', 0, NOT_FOUND],
+    ['the node does not report anything', 600, { status: 502 }],
+    ['something else than the node says 404', 600, { status: 404, body: '{"error":{"code":"node_not_found"}}' }],
+    ['a load balancer says 404', 600, { status: 404, body: '<h1>404 Not Found</h1>' }],
+  ])('not if %s: the node may have paid it', async (_, secondsAgo, reply) => {
+    const left = leave(FILE, old(secondsAgo))
+    ask = inOrder(reply)
+    const { code, error } = await run(resumes())
+    expect([code, error().code, error().outcome]).toEqual([3, 'payment_unknown', 'unknown'])
+    expect([read(FILE), shop.got, payments()]).toEqual([left, [], 0])
+  })
+
+  test.each<[string, number, Reply]>([
+    ['the node reports that it failed', 1, failedAt(1)],
+    ['a minute after its expiry', 120, NOT_FOUND],
+  ])('if or when %s', async (_, secondsAgo, reply) => {
+    leave(FILE, old(secondsAgo))
+    ask = inOrder(reply)
+    expect(await run(resumes())).toMatchObject({ code: 0, stdout: GOODS })
+    expect([payments(), read(FILE).invoice]).toEqual([1, challengeOf().invoice])
+  })
+})
+
+describe('a response that cannot be written', () => {
+  const message = 'You paid, but the response could not be written: the disk is full.'
+
+  test('to --output: the reason, and how to present the credential', async () => {
+    const { code, error } = await run(pays('--output', '/dev/full'))
+    expect([code, error().code, error().message]).toEqual([1, 'output_failed', message])
+    expect(error().next).toContain(`--credential-file ${error().credentialFile}`)
+    expect(read(error().credentialFile).credential).toBe(CREDENTIAL)
+  })
+
+  test('to stdout: the same advice, and the credential is still there', async () => {
+    const { code, error } = await run(pays(), { redirect: '> /dev/full' })
+    expect([code, error().code]).toEqual([1, 'output_failed'])
+    const [, file = ''] = /present the same credential.* --credential-file (\S+)/.exec(error().next) ?? []
+    expect(await run(pays('--credential-file', file))).toMatchObject({ code: 0, stdout: GOODS })
+    expect(payments()).toBe(1)
+  })
+
+  test('of a free resource', async () => {
+    const free = await new Scripted().open()
+    free.reply = () => ({ body: GOODS })
+    expect((await run(['pay', free.url, '--output', '/dev/full'])).error()).toMatchObject({
+      code: 'output_failed',
+      message: 'The output could not be written: the disk is full.',
+    })
+    const piped = await run(['pay', free.url, '--output', '/dev/stdout'], { redirect: '| cat' })
+    expect([piped.stdout, piped.stderr]).toEqual([GOODS, ''])
+  })
+})
+
+describe('a POST', () => {
+  const host = (): string => new URL(shop.url).host
+  const unanswered = (): string => `${host()} did not respond. It may have carried out the request.`
+  const posts = (...more: string[]): string[] => pays('--method', 'post', ...more)
+
+  test('that was sent may have been carried out, paid or not', async () => {
+    toCredential = inOrder('cut')
+    const { code, error } = await run(posts())
+    expect([code, error().message, presented()]).toEqual([3, unanswered(), [CREDENTIAL]])
+    const mute = await new Scripted().open()
+    mute.reply = () => 'cut'
+    expect((await run(['pay', mute.url, '--method', 'post'])).error().message).toMatch(/ did not respond\. It may have carried/)
+    expect((await run(['pay', NOWHERE, '--method', 'post'])).error().message).toMatch(/ could not be reached \(/)
+  })
+
+  test('is not repeated after a 503, unless the server says when', async () => {
+    toCredential = inOrder({ status: 503 }, { body: GOODS })
+    expect((await run(posts())).error()).toMatchObject({ code: 'not_delivered' })
+    expect(presented()).toHaveLength(1)
+    toCredential = inOrder({ status: 503, headers: { 'retry-after': '0' } }, { body: GOODS })
+    expect(await run(posts('--credential-file', `${STATE}/${HASH}.json`))).toMatchObject({ code: 0, stdout: GOODS })
+  })
+
+  test('a GET is', async () => {
+    toCredential = inOrder({ status: 503 }, { body: GOODS })
+    expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
+  })
+})
