@@ -1,4 +1,5 @@
 import type { Exchange, WireAnswer, WireRequest } from './exchange.ts'
+import { wasNeverSent } from './unreachable.ts'
 
 /** The parts of `node:http` that we use. Declared here, so that users do not have to install Node's types. */
 type Http = {
@@ -49,7 +50,11 @@ export function nodeExchange(): Exchange | undefined {
       return await send(request, signal, pool.http, pool.agent)
     } catch (error) {
       if (!(error instanceof StaleConnection)) throw error
-      return { ...(await send(request, signal, pool.http, false)), isResent: true }
+      const answer = await send(request, signal, pool.http, false).catch((second) => {
+        // The service may have stopped after it got the first one, so the call does not count as never sent.
+        throw wasNeverSent(second) ? error : second
+      })
+      return { ...answer, isResent: true }
     }
   }
 }
@@ -91,7 +96,7 @@ function send(request: WireRequest, signal: AbortSignal, http: Http, agent: obje
     signal.addEventListener('abort', abort, { once: true })
     outgoing.on('error', (error) => {
       const isStale = outgoing.reusedSocket && !isAnswered && !signal.aborted && /^(ECONNRESET|EPIPE)$/.test(error.code ?? '')
-      reject(isStale ? new StaleConnection() : error)
+      reject(isStale ? new StaleConnection('connection closed') : error)
     })
     outgoing.on('close', () => {
       signal.removeEventListener('abort', abort)

@@ -105,6 +105,26 @@ test('selling 9: a repeatable request is sent again only once; a second failure 
   expect(seen).toHaveLength(3)
 })
 
+test('C41: a creation that was sent again may have arrived the first time, whatever became of the second', async () => {
+  const { seen, treatments, client } = await service()
+  const refuse: Treatment = (response) => response.writeHead(401).end('{"error":{"code":"unauthorized","message":"No."}}')
+  const stop: Treatment = (_response, request) => {
+    for (const server of servers) server.close()
+    request.socket.destroy()
+  }
+  for (const [first, code] of [
+    [hangUp, 'unauthorized'],
+    [stop, 'connection_failed'],
+  ] as const) {
+    await client().nodes.list()
+    treatments.push(first, refuse)
+    const { code: got, details } = await fails(client().nodes.create())
+    const key = seen.find(({ method }) => method === 'POST')?.headers['idempotency-key']
+    expect([got, details]).toEqual([code, { idempotencyKey: key }])
+    seen.length = 0
+  }
+})
+
 test('selling 9: a request that must not be repeated never uses a kept connection and is not sent again', async () => {
   const { seen, treatments, client } = await service()
   await client().nodes.list()
