@@ -19,7 +19,10 @@ const wallet = {
     )
     if (answer.status >= 500) throw unknown(`HTTP ${answer.status}`)
     if (!answer.ok) throw new Error(`The node returned HTTP ${answer.status}: ${await answer.text()}`)
-    const { paymentPreimage, reason } = (await answer.json()) as { paymentPreimage?: string; reason?: string }
+    const text = await answer.text().catch((error) => {
+      throw unknown(error)
+    })
+    const { paymentPreimage, reason } = JSON.parse(text) as { paymentPreimage?: string; reason?: string }
     if (paymentPreimage === undefined) throw new Error(reason)
     return { preimage: paymentPreimage }
   },

@@ -179,11 +179,11 @@ async function verdictOf(response: Response): Promise<'done' | 'refused' | 'unkn
     .clone()
     .text()
     .catch(() => '<')
-  if (ok && text === '') return 'done'
+  if (status === 204) return 'done'
   const value = objectIn(text)
   if (ok) return value ? 'done' : 'unknown'
   const isRefusal = (status >= 400 && status < 500) || (status === 502 && headers.has('x-request-id'))
-  return isRefusal && typeof value?.error === 'object' ? 'refused' : 'unknown'
+  return isRefusal && value?.error ? 'refused' : 'unknown'
 }
 
 export type RunnableCommand = Command & {

@@ -1,4 +1,16 @@
-import { closeSync, fstatSync, fsyncSync, openSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { devNull, homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { usage } from './failure.ts'
@@ -77,17 +89,29 @@ export class SecretFile {
     this.path = path
   }
 
-  static create(path: string, what: string): SecretFile {
+  /** A run that was killed right after it created the file left it empty. That file is used. */
+  static create(path: string, what: string, document: object): SecretFile {
+    if (statSync(path, { throwIfNoEntry: false })?.size === 0) return SecretFile.reopen(path).#written(document)
     try {
       closeSync(openSync(path, 'wx', 0o600))
-      syncDirectory(path)
-      return new SecretFile(path)
     } catch (error) {
       if (!isSystemError(error)) throw error
       if (error.code === 'EEXIST')
         throw usage(`${sanitize(path)} already exists and will not be overwritten.`, `Name another file for ${what}.`)
       throw usage(`Cannot create ${sanitize(path)} for ${what}: ${reasonOf(error)}.`)
     }
+    const file = new SecretFile(path)
+    try {
+      return file.#written(document)
+    } catch (error) {
+      file.remove()
+      throw isSystemError(error) ? usage(`Cannot write ${sanitize(path)} for ${what}: ${reasonOf(error)}.`) : error
+    }
+  }
+
+  #written(document: object): this {
+    this.write(document)
+    return this
   }
 
   /** Opens a file that an earlier run left incomplete. */
@@ -100,7 +124,8 @@ export class SecretFile {
 
   /** Writes a new file, syncs it and renames it over the old one, so a full disk cannot destroy the old content. */
   write(document: object): void {
-    const beside = `${this.path}.${process.pid}.tmp`
+    // Not the process id: in a container it is always the same, and a run that was killed may have left its file.
+    const beside = `${this.path}.${randomUUID()}.tmp`
     const descriptor = openSync(beside, 'wx', 0o600)
     try {
       writeFileSync(descriptor, `${JSON.stringify(document, null, 2)}\n`)
@@ -116,7 +141,7 @@ export class SecretFile {
   }
 
   remove(): void {
-    unlinkSync(this.path)
+    rmSync(this.path, { force: true })
   }
 }
 
@@ -131,7 +156,7 @@ function syncDirectory(path: string): void {
   }
 }
 
-/** The JSON document an earlier run left, or undefined if the file does not exist. */
+/** The JSON document an earlier run left, or undefined if the file does not exist or is empty. */
 export function readDocument(path: string): Record<string, unknown> | undefined {
   let text: string
   try {
@@ -140,6 +165,7 @@ export function readDocument(path: string): Record<string, unknown> | undefined 
     if (isSystemError(error) && error.code === 'ENOENT') return undefined
     throw usage(`Cannot read ${sanitize(path)}: ${isSystemError(error) ? reasonOf(error) : 'it is not text'}.`)
   }
+  if (text === '') return undefined
   const document = objectIn(text)
   if (document) return document
   throw usage(`${sanitize(path)} already exists and was not written by boltyard. It will not be overwritten.`)

@@ -71,8 +71,9 @@ function exitOf({ code, status, details }: BoltyardError): ExitName {
 
 async function explainAnswer(error: BoltyardError, call: Call | undefined): Promise<Failure> {
   const { code, message, requestId, status } = error
-  // The request id of a redemption is in the advice. Here it would replace the id of the HTTP request.
-  const { requestId: _, ...details } = error.details
+  // They are in the advice, where they are needed. The key, together with the API key, retrieves a node's credentials, so it stays out of
+  // logs; the request id of a redemption would replace the id of the HTTP request.
+  const { requestId: _, idempotencyKey: __, ...details } = error.details
   const more = { requestId, details: { ...(status === undefined ? {} : { status }), ...details }, cause: error }
   const failure = (text: string, next: string[]): Failure => new Failure(exitOf(error), code, text, { ...more, next })
   if (status === 401) return explainRefusal(failure, call)

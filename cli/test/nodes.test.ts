@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Wire } from '../../sdk/test/wire.ts'
 import { callNode, catalogue } from '../../server/test/support/nodes.ts'
@@ -118,6 +118,32 @@ describe('nodes create', () => {
     await ada.gets(['nodes', 'delete', node.id, '--yes'])
   })
 
+  test('if the file cannot be written any more, the error says how to get the credentials', async () => {
+    const [directory, away] = [inHome('volume'), inHome('volume-away')]
+    mkdirSync(directory)
+    const file = `${directory}/node.json`
+    const wire = await new Wire(server.url).open()
+    let resume = (): void => undefined
+    wire.ready = new Promise<void>((resolve) => {
+      resume = resolve
+    })
+    const { ended } = ada.via(wire.baseUrl).start(['nodes', 'create', '--credentials-file', file])
+    while (wire.seen.length < 1) await new Promise((resolve) => setTimeout(resolve, 20))
+    renameSync(directory, away)
+    resume()
+    const { code, error, stderr } = await ended
+    expect([code, error().code, error().next]).toEqual([
+      1,
+      'output_failed',
+      expect.stringContaining(`--credentials-file ${file}`),
+    ])
+    renameSync(away, directory)
+    expect(stderr).not.toContain(JSON.parse(readFileSync(file, 'utf8')).idempotencyKey)
+    const { node } = await ada.gets(['nodes', 'create', '--credentials-file', file])
+    expect(node.id).toBe(error().nodeId)
+    await ada.gets(['nodes', 'delete', node.id, '--yes'])
+  })
+
   test('an attempt that is a day old, from another key, or world-readable is not resumed; a rejected request does not delete it', async () => {
     const wire = await new Wire(server.url).open()
     const cut = { status: 503, body: '{"error":{"code":"service_unavailable","message":"x"}}' }
@@ -131,6 +157,8 @@ describe('nodes create', () => {
     expect((await ada.run([...create, '--idempotency-key', 'other'])).error().message).toContain('with another idempotency key')
     writeFileSync(file, JSON.stringify({ ...left, startedAt: left.startedAt - 86_400 }))
     expect((await ada.run(create)).error().message).toContain('more than 23 hours ago')
+    writeFileSync(file, JSON.stringify({ ...left, startedAt: left.startedAt + 86_400 }))
+    expect((await ada.run(create)).error().message).toContain('from the future')
     writeFileSync(file, JSON.stringify(left))
     chmodSync(file, 0o644)
     expect((await ada.run(create)).error().next).toBe(`chmod 600 ${file}`)

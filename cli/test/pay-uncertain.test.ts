@@ -178,6 +178,13 @@ describe('the server repeats an invoice', () => {
     expect([read(place), payments()]).toEqual([left, 0])
   })
 
+  test('but with another invoice: nothing is paid', async () => {
+    const left = leave(place)
+    challenge = challengeOf(HASH, Math.floor(Date.now() / 1000) - 60).challenge
+    expect((await run(pays())).code).toBe(2)
+    expect([read(place), payments()]).toEqual([left, 0])
+  })
+
   test('to a run that was killed before it stored anything', async () => {
     leave(place)
     writeFileSync(place, '')
@@ -190,6 +197,7 @@ describe('an old challenge is replaced', () => {
 
   test.each<[string, number, Reply]>([
     ['its invoice has just expired', 0, NOT_FOUND],
+    ['an attempt failed, but another may be waiting', 0, failedAt(1)],
     ['the node does not report anything', 600, { status: 502 }],
     ['something else than the node says 404', 600, { status: 404, body: '{"error":{"code":"node_not_found"}}' }],
     ['a load balancer says 404', 600, { status: 404, body: '<h1>404 Not Found</h1>' }],
@@ -202,14 +210,35 @@ describe('an old challenge is replaced', () => {
   })
 
   test.each<[string, number, Reply]>([
-    ['the node reports that it failed', 1, failedAt(1)],
-    ['a minute after its expiry', 120, NOT_FOUND],
-  ])('if or when %s', async (_, secondsAgo, reply) => {
+    ['and the node reports that it failed', 120, failedAt(1)],
+    ['and the node does not know it', 120, NOT_FOUND],
+  ])('a minute after its expiry %s', async (_, secondsAgo, reply) => {
     leave(FILE, old(secondsAgo))
     ask = inOrder(reply)
     expect(await run(resumes())).toMatchObject({ code: 0, stdout: GOODS })
     expect([payments(), read(FILE).invoice]).toEqual([1, challengeOf().invoice])
   })
+})
+
+test('an old challenge is not replaced if it is still valid by the seller’s clock', async () => {
+  const expiredAt = Math.floor(Date.now() / 1000) - 120
+  const left = leave(FILE, { timestamp: expiredAt - 3_600 })
+  challenge = challengeOf('22'.repeat(32), expiredAt - 10).challenge
+  const { code, error } = await run(resumes())
+  expect([code, error().code, error().outcome, read(FILE), payments()]).toEqual([3, 'payment_unknown', 'unknown', left, 0])
+})
+
+test('a refusal by a proxy that had sent the request before: the node is asked', async () => {
+  payInvoice = inOrder({ status: 404, body: '<h1>404</h1>' })
+  ask = inOrder(NOT_FOUND, PENDING, FOUND_PAID)
+  expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
+  expect(payments()).toBe(1)
+})
+
+test('an empty credential file, which a killed run left, is used', async () => {
+  writeFileSync(FILE, '', { mode: 0o600 })
+  expect(await run(resumes())).toMatchObject({ code: 0, stdout: GOODS })
+  expect(read(FILE).credential).toBe(CREDENTIAL)
 })
 
 describe('a response that cannot be written', () => {

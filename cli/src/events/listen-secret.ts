@@ -22,6 +22,6 @@ export function listenSecret(): string {
 function createSecret(path: string): string {
   mkdirSync(statePath(), { recursive: true, mode: 0o700 })
   const secret = newSecret()
-  SecretFile.create(path, 'the signing secret').write({ secret })
+  SecretFile.create(path, 'the signing secret', { secret })
   return secret
 }

@@ -2,8 +2,8 @@ import { createHash, randomUUID } from 'node:crypto'
 import type { CreatedNode, CreateNodeParams, Node } from '../../../sdk/src/index.ts'
 import type { Call } from '../call.ts'
 import { readKey } from '../client.ts'
-import { usage } from '../failure.ts'
-import { readDocument, SecretFile } from '../files.ts'
+import { Failure, usage } from '../failure.ts'
+import { isSystemError, readDocument, reasonOf, SecretFile } from '../files.ts'
 import { moment, sanitize, sheet } from '../terminal.ts'
 import { rowsOf, untilReady } from './node-view.ts'
 
@@ -31,7 +31,17 @@ export async function create(call: Call): Promise<void> {
     throw error
   }
   const { node, credentials } = created
-  file?.write({ nodeId: node.id, endpointUrl: node.endpointUrl, ...credentials })
+  try {
+    file?.write({ nodeId: node.id, endpointUrl: node.endpointUrl, ...credentials })
+  } catch (error) {
+    if (!isSystemError(error)) throw error
+    const message = `${node.id} was created, but its credentials could not be written to the file: ${reasonOf(error)}.`
+    throw new Failure('other', 'output_failed', message, {
+      cause: error,
+      next: [`To get them, run this ${until}:`, ...advice.slice(1)],
+      details: { nodeId: node.id },
+    })
+  }
   if (!file)
     call.ifUnread = `The credentials of ${node.id} were not read. To get them again, run this ${until}: boltyard nodes create --idempotency-key ${idempotencyKey} (with the same other options)`
   await finish(call, created, file)
@@ -39,6 +49,8 @@ export async function create(call: Call): Promise<void> {
 
 /** Slightly less than the service keeps a key. After that, the same key would create another node. */
 const REMEMBERED_SECONDS = 23 * 3_600
+/** A file from further in the future was written by a wrong clock, so nobody knows how old it is. */
+const MOST_SKEW_SECONDS = 300
 
 /** `until`: how long the service will recognize the idempotency key. */
 type Prepared = { file: SecretFile | undefined; idempotencyKey: string; isResumed: boolean; until: string }
@@ -55,8 +67,8 @@ function prepare(call: Call): Prepared {
   if (path === undefined) return { file: undefined, idempotencyKey: fresh, isResumed: false, until: lasting(24) }
   const left = readDocument(path)
   if (left && typeof left.idempotencyKey === 'string' && left.seed === undefined) return resume(call, path, left, given)
-  const file = SecretFile.create(path, 'the credentials')
-  file.write({ idempotencyKey: fresh, account: accountMark(call), startedAt: Math.floor(Date.now() / 1000) })
+  const attempt = { idempotencyKey: fresh, account: accountMark(call), startedAt: Math.floor(Date.now() / 1000) }
+  const file = SecretFile.create(path, 'the credentials', attempt)
   return { file, idempotencyKey: fresh, isResumed: false, until: lasting(23) }
 }
 
@@ -65,8 +77,9 @@ function resume(call: Call, path: string, left: Record<string, unknown>, given: 
   const idempotencyKey = String(left.idempotencyKey)
   const endsAt = Number(left.startedAt) + REMEMBERED_SECONDS
   const isOtherKey = given !== undefined && given !== idempotencyKey
-  const obstacle = !(endsAt > Date.now() / 1000)
-    ? 'more than 23 hours ago'
+  const now = Date.now() / 1000
+  const obstacle = !(endsAt > now && Number(left.startedAt) < now + MOST_SKEW_SECONDS)
+    ? 'more than 23 hours ago, or from the future'
     : left.account !== accountMark(call)
       ? 'with another API key'
       : isOtherKey

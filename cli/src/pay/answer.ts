@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync, writeFileSync } from 'node:fs'
 import type { Call } from '../call.ts'
 import { type ExitName, Failure, usage } from '../failure.ts'
 import { isSystemError, reasonOf } from '../files.ts'
@@ -29,7 +29,12 @@ export function openOutput(call: Call): Output {
     return {
       begin: () => writing(() => isFile && ftruncateSync(descriptor)),
       write: (chunk) => writing(() => writeFileSync(descriptor, chunk)),
-      close: () => writing(() => closeSync(descriptor)),
+      close: () =>
+        writing(() => {
+          // The credential is removed afterwards.
+          if (isFile) fsyncSync(descriptor)
+          closeSync(descriptor)
+        }),
     }
   } catch (error) {
     if (!isSystemError(error)) throw error

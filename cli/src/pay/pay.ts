@@ -1,7 +1,8 @@
-import { invoiceExpiresAtSeconds } from '../../../protocol/src/bolt11.ts'
+import { invoiceExpiresAtSeconds, readInvoice } from '../../../protocol/src/bolt11.ts'
 import type { Offer } from '../../../protocol/src/offers.ts'
 import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
+import { isSystemError, reasonOf } from '../files.ts'
 import { sanitize, sat } from '../terminal.ts'
 import { deliver, openOutput } from './answer.ts'
 import { usableOffers } from './offers.ts'
@@ -11,7 +12,7 @@ import { type Purchase, SavedPurchase } from './saved-purchase.ts'
 import { openWallet, type Paid, type Wallet } from './wallet.ts'
 
 const DEFAULT_MAX_SAT = 1_000
-/** Clocks differ. Before this time after its expiry, an invoice that the node does not know may still be paid. */
+/** Clocks differ. Before this time after its expiry, a request that waits in the node may still pay the invoice. */
 const EXPIRY_GRACE_MS = 60_000
 
 /**
@@ -42,13 +43,32 @@ export async function pay(call: Call): Promise<void> {
     paymentHash: offer.invoice.paymentHash,
     amountSat: offer.amountSat,
   }
-  kept?.replace(purchase)
+  if (kept) replace(kept, purchase, offer)
   const keeping = kept ?? SavedPurchase.create(path, purchase)
   if (keeping.purchase.credential !== undefined) return present(call, request, keeping, output)
   requireSameNode(wallet, keeping)
   const paid = await settle(call, offer, wallet, keeping)
   if (!paid) throw new Failure('other', 'payment_failed', 'The invoice expired before it could be paid. This run paid nothing.')
   return present(call, request, keeping, output, paid)
+}
+
+/**
+ * The old invoice must have expired by the seller's clock as well, which is the one that decides: otherwise a request that still waits in the
+ * node could pay it, and this run a second one.
+ */
+function replace(kept: SavedPurchase, purchase: Purchase, { invoice }: Offer): void {
+  const old = readInvoice(kept.purchase.invoice)
+  if (!old || invoice.timestampSeconds <= invoiceExpiresAtSeconds(old))
+    throw new Failure(
+      'network',
+      'payment_unknown',
+      'The earlier invoice has not expired yet by the seller’s clock. This run paid nothing.',
+      {
+        next: 'Try again in a few minutes.',
+        details: { outcome: 'unknown', paymentHash: kept.purchase.paymentHash, credentialFile: kept.path },
+      },
+    )
+  kept.replace(purchase)
 }
 
 /** The first offer within --max-sat, judged by the invoice's own amount. */
@@ -86,7 +106,7 @@ async function settle(call: Call, offer: Offer, wallet: Wallet, kept: SavedPurch
   try {
     const earlier = await wallet.earlier(offer)
     const expiredMs = Date.now() - invoiceExpiresAtSeconds(offer.invoice) * 1000
-    const isOver = earlier === 'failed' || (earlier === 'unheard' && expiredMs > EXPIRY_GRACE_MS)
+    const isOver = (earlier === 'failed' || earlier === 'unheard') && expiredMs > EXPIRY_GRACE_MS
     if (typeof earlier !== 'object' && expiredMs >= 0) {
       if (isOver) return undefined
       throw new Failure('network', 'payment_unknown', 'The invoice has expired, but the node may have paid it, or may still.')
@@ -110,10 +130,21 @@ function afterPaying(error: unknown, call: Call, kept: SavedPurchase): unknown {
     kept.remove()
     return error
   }
-  const cause = error instanceof Failure ? error : new Failure('network', 'payment_unknown', 'The payment may have been made.')
+  const cause = error instanceof Failure ? error : unexpected(error, kept)
   return new Failure(cause.exit, cause.code, isInterrupted ? `${cause.message} The payment may have been made.` : cause.message, {
     cause: error,
-    next: [...cause.next, 'To ask the node, and pay only if it has not paid yet:', again(kept)],
+    next: [
+      ...cause.next,
+      'To ask the node, and pay only if it has not paid yet:',
+      again(kept),
+      'If that node is gone, you can buy again with another file, but you may then pay twice.',
+    ],
     details: { ...cause.details, outcome: 'unknown', paymentHash: kept.purchase.paymentHash, credentialFile: kept.path },
   })
 }
+
+/** The credential is stored once the node has paid, so only then can the disk be full. */
+const unexpected = (error: unknown, { path }: SavedPurchase): Failure =>
+  isSystemError(error)
+    ? new Failure('other', 'output_failed', `The node paid, but ${sanitize(path)} could not be written: ${reasonOf(error)}.`)
+    : new Failure('network', 'payment_unknown', 'The payment may have been made.')

@@ -90,7 +90,7 @@ function undelivered(kept: SavedPurchase, exit: ExitName, code: string, message:
  * proxy may have sent that 503 although the server got the request.
  */
 async function untilHeard(call: Call, request: PaidRequest, credential: string): Promise<Response> {
-  const deadline = Date.now() + (call.number('timeout') === undefined ? PATIENCE_MS : call.timeoutMs)
+  const deadline = performance.now() + (call.number('timeout') === undefined ? PATIENCE_MS : call.timeoutMs)
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
     const answer = await request.send(credential).catch((error: unknown) => {
       if (call.signal.aborted || !(request.isRepeatable || wasNeverSent(error))) throw error
@@ -102,7 +102,7 @@ async function untilHeard(call: Call, request: PaidRequest, credential: string):
       answer.status === 429 ||
       (answer.status === 503 && (request.isRepeatable || answer.headers.has('retry-after')))
     const waitMs = Number.isFinite(seconds) && seconds >= 0 ? Math.max(seconds * 1000, pauseMs) : pauseMs
-    if (!isRetried || Date.now() + waitMs > deadline) {
+    if (!isRetried || performance.now() + waitMs > deadline) {
       if ('error' in answer) throw answer.error
       return answer
     }

@@ -1,4 +1,4 @@
-import { mkdirSync, statSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { usage } from '../failure.ts'
 import { readDocument, SecretFile, statePath } from '../files.ts'
@@ -59,18 +59,20 @@ export class SavedPurchase {
   static create(path: string | undefined, purchase: Purchase): SavedPurchase {
     if (path === undefined) {
       const place = join(stateDirectory(), `${purchase.paymentHash}.json`)
-      // A run that was killed right after it created the file left it empty. That run paid nothing.
-      const isEmpty = statSync(place, { throwIfNoEntry: false })?.size === 0
-      const left = isEmpty ? undefined : SavedPurchase.open(place, new URL(purchase.url).origin, false)
-      if (left) return left
-      const file = isEmpty ? SecretFile.reopen(place) : SecretFile.create(place, 'the credential')
-      return SavedPurchase.#written(file, purchase, false)
+      const left = SavedPurchase.open(place, new URL(purchase.url).origin, false)
+      if (!left) return SavedPurchase.#created(place, purchase, false)
+      // The file says what the earlier run was to pay.
+      if (left.purchase.invoice !== purchase.invoice)
+        throw usage(
+          `The server asks for the payment of ${sanitize(place)} again, but with another invoice. This run paid nothing.`,
+        )
+      return left
     }
-    return SavedPurchase.#written(SecretFile.create(path, 'the credential'), purchase, true)
+    return SavedPurchase.#created(path, purchase, true)
   }
 
-  static #written(file: SecretFile, purchase: Purchase, isWanted: boolean): SavedPurchase {
-    file.write(purchase)
+  static #created(path: string, purchase: Purchase, isWanted: boolean): SavedPurchase {
+    const file = SecretFile.create(path, 'the credential', purchase)
     return new SavedPurchase(file, purchase, { isWanted, isResumed: false })
   }
 

@@ -68,12 +68,15 @@ export class Wallet {
       return this.#learn(paymentHash)
     }
     const { status, body, text } = answer
-    if (status === 401) throw wrongPassword()
+    if (status === 401) return this.#unlessMade(paymentHash, wrongPassword())
     if (isRefusal(status))
-      throw new Failure(
-        'other',
-        'payment_refused',
-        `The node rejected the request (HTTP ${status}): ${text.slice(0, 200)} This run paid nothing.`,
+      return this.#unlessMade(
+        paymentHash,
+        new Failure(
+          'other',
+          'payment_refused',
+          `The node rejected the request (HTTP ${status}): ${text.slice(0, 200)} This run paid nothing.`,
+        ),
       )
     if (status === 200 && typeof body.paymentPreimage === 'string')
       return proven(paymentHash, { preimage: body.paymentPreimage, feeSat: numeric(body.routingFeeSat) })
@@ -83,17 +86,24 @@ export class Wallet {
     throw new Failure('other', 'payment_failed', `The node could not pay: ${body.reason}. This run paid nothing.`)
   }
 
+  /** The refusal may come from a proxy that had sent the request to the node before, and then tried again. */
+  async #unlessMade(paymentHash: string, refusal: Failure): Promise<Paid> {
+    const fate = await this.#ask(paymentHash)
+    if (fate.is === 'unheard' || fate.is === 'failed') throw refusal
+    return this.#learn(paymentHash)
+  }
+
   /** Asks the node until it knows the outcome. */
   async #learn(paymentHash: string): Promise<Paid> {
-    const started = Date.now()
+    const started = performance.now()
     const deadline = started + (this.#call.number('timeout') === undefined ? PATIENCE_MS : this.#call.timeoutMs)
-    for (let pauseMs = FIRST_PAUSE_MS; Date.now() < deadline; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
+    for (let pauseMs = FIRST_PAUSE_MS; performance.now() < deadline; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
       const fate = await this.#ask(paymentHash)
       if (fate.is === 'paid') return fate.paid
       if (fate.is === 'pending') this.#before = fate
       if (fate.is === 'failed' && this.#isNew(fate))
         throw new Failure('other', 'payment_failed', 'The payment failed. This run paid nothing.')
-      if (fate.is === 'unheard' && Date.now() - started > UNHEARD_MS) {
+      if (fate.is === 'unheard' && performance.now() - started > UNHEARD_MS) {
         throw new Failure(
           'network',
           'payment_unknown',
