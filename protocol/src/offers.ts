@@ -68,7 +68,7 @@ function l402Offer({ scheme, params }: Challenge): Offer | string {
 }
 
 /** The parameters that the client echoes and the merchant compares. */
-const ECHOED = ['id', 'realm', 'method', 'intent', 'request', 'expires', 'digest', 'opaque', 'description']
+const ECHOED = ['id', 'realm', 'method', 'intent', 'request', 'expires', 'digest', 'opaque', 'description', 'header']
 
 function mppOffer({ params }: Challenge, nowSeconds: number): Offer | string | undefined {
   if (params.get('method') !== 'lightning' || params.get('intent') !== 'charge') return undefined
