@@ -28,7 +28,10 @@ export const ERRORS = {
     'The payment does not match `expect`. `error.mismatch` lists the terms that differ; nothing was claimed.',
   ],
   not_claimed: [409, 'This `requestId` does not hold the delivery, or has already released it.'],
-  payment_expired: [410, 'The payment was not made in time, or the L402 credential has expired.'],
+  payment_expired: [
+    410,
+    'The payment was not made in time, or the credential has expired: L402’s by its own time, x402’s 60 seconds after the end of its invoice.',
+  ],
   cursor_expired: [
     410,
     'Events after the cursor have been removed. Continue with `error.oldestCursor`, and fetch what you missed.',

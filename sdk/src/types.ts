@@ -116,9 +116,47 @@ export type DeliveryResults = {
 }
 
 /** The HTTP 402 protocol the customer pays with. */
-export type Protocol = 'mpp' | 'l402'
+export type Protocol = 'mpp' | 'l402' | 'x402'
 
-/** What to charge for. `protocol` defaults to `mpp`. */
+/** Options of an MPP challenge. */
+export type MppParams = {
+  /** The client sends its credential in this header, and `Authorization` stays free for your own use. */
+  header: 'Payment-Authorization'
+}
+
+/** What the client buys. */
+export type X402ResourceParams = {
+  /** The public URL that is sold. For `http:1`, the URL that was hashed. */
+  url: string
+  /** Defaults to the description of the payment. */
+  description?: string
+  /** The type of what is delivered. */
+  mimeType?: string
+}
+
+/** How the request was hashed: `http:1` for an HTTP request, `mcp:1` for the call of an MCP tool. */
+export type X402BindingProfile = 'http:1' | 'mcp:1'
+
+/** `{ headers }` for `http:1`, `{ server, metadata }` for `mcp:1`. */
+export type X402BindingParams = {
+  /** `http:1` only: the lowercase names of the headers that were hashed, in ascending order. */
+  headers?: string[]
+  /** `mcp:1` only: the URI of the MCP server. */
+  server?: string
+  /** `mcp:1` only: the names of the members of `_meta` that were hashed, in ascending order. */
+  metadata?: string[]
+}
+
+/** What an x402 payment is bound to. */
+export type X402Params = {
+  resource: X402ResourceParams
+  /** The hash of the request that is sold. The invoice contains it as its description hash. */
+  requestHash: string
+  requestBindingProfile: X402BindingProfile
+  requestBindingParams: X402BindingParams
+}
+
+/** What to charge for. `protocol` defaults to `mpp`. `mpp` and `x402` are options of the protocol of that name. */
 export type CreatePaymentParams = {
   /** A ready node of this account, which receives the money. */
   nodeId: string
@@ -129,6 +167,26 @@ export type CreatePaymentParams = {
   /** What the payment is bound to; the same rules apply. Defaults to the description. */
   resource?: string
   protocol?: Protocol
+  mpp?: MppParams
+  x402?: X402Params
+}
+
+/** An entry of `accepts` in PAYMENT-REQUIRED. */
+export type X402Requirements = {
+  /** Always `exact`. */
+  scheme: string
+  /** The Lightning network, `lnbtc:` and the beginning of the hash of its first block. */
+  network: string
+  /** The price in millisatoshis. */
+  amount: string
+  /** Always `BTC`. */
+  asset: string
+  /** The public key of the node that is paid. */
+  payTo: string
+  /** The lifetime of the invoice. */
+  maxTimeoutSeconds: number
+  /** The invoice, and the request that it is bound to. */
+  extra: Record<string, unknown>
 }
 
 /** A payment and its challenge. Keep the id: you need it to validate the credential. */
@@ -137,8 +195,31 @@ export type CreatedPayment = {
   id: string
   protocol: Protocol
   status: 'payment_required'
-  /** The value of `WWW-Authenticate` for your own 402 response. */
+  /** The value of `WWW-Authenticate` for your own 402 response; for x402, that of `PAYMENT-REQUIRED`. */
   challenge: string
+  /** x402 only: the entries of `accepts` in the challenge, decoded. */
+  accepts?: X402Requirements[]
+}
+
+/** What to charge for, in several protocols. `x402` is required if it is one of them. */
+export type CreatePaymentBatchParams = {
+  /** A ready node of this account, which receives the money. */
+  nodeId: string
+  /** The price. */
+  amountSat: number
+  /** What the customer pays for. Must not be blank or contain control, bidirectional or zero-width characters. */
+  description: string
+  /** What the payment is bound to; the same rules apply. Defaults to the description. */
+  resource?: string
+  /** One payment is created for each. */
+  protocols: Protocol[]
+  mpp?: MppParams
+  x402?: X402Params
+}
+
+/** One payment for each protocol, in the same order. The customer pays one of them; the others expire. */
+export type CreatedPayments = {
+  payments: CreatedPayment[]
 }
 
 /** `settled`: the node received the money, but no credential was validated. */
@@ -164,7 +245,7 @@ export type Payment = {
   id: string
   protocol: Protocol
   status: PaymentStatus
-  /** The value of `WWW-Authenticate` for your own 402 response. */
+  /** The value of `WWW-Authenticate` for your own 402 response; for x402, that of `PAYMENT-REQUIRED`. */
   challenge: string
   /** The node that is paid. */
   nodeId: string
@@ -269,6 +350,8 @@ export type RedeemedPayment = {
   status: 'paid'
   /** MPP only: the value of `Payment-Receipt` for your own response. */
   receipt?: string
+  /** x402 only: the value of `PAYMENT-RESPONSE` for your own response. */
+  paymentResponse?: string
   /** The node that is paid. */
   nodeId: string
   /** The price. */
@@ -279,6 +362,19 @@ export type RedeemedPayment = {
   resource: string | null
   /** When the delivery was claimed. Unix seconds. */
   redeemedAt: number
+}
+
+/** The customer’s x402 payment, the request it must be for, and how to claim the delivery. */
+export type RedeemByInvoiceParams = {
+  /** The value of the customer’s `PAYMENT-SIGNATURE` header. */
+  credential: string
+  /** The hash of the request you are serving, computed from that request and never taken from the credential. */
+  requestHash: string
+  /** Your id for this attempt. Repeating it returns the same response, so you can retry when a response is lost. */
+  requestId?: string
+  expect?: ExpectedTerms
+  /** The claim lapses after this time unless you confirm the delivery. Without it, the claim is final immediately. */
+  holdSeconds?: number
 }
 
 /** The claim to release. */
@@ -312,6 +408,57 @@ export type PaidPayment = {
   status: 'paid'
   /** MPP only: the value of `Payment-Receipt` for your own response. */
   receipt?: string
+}
+
+/** A kind of payment that can be settled here. */
+export type X402Kind = {
+  /** The version of x402: 2. */
+  x402Version: number
+  /** Always `exact`. */
+  scheme: string
+  /** The Lightning network. */
+  network: string
+  /** Fields of the scheme. */
+  extra: Record<string, unknown>
+}
+
+/** What can be settled here. */
+export type X402Supported = {
+  kinds: X402Kind[]
+  /** Always empty. */
+  extensions: string[]
+  /** Always empty: nobody signs for a Lightning payment. */
+  signers: Record<string, unknown>
+}
+
+/** A payment and what it must fulfil. */
+export type X402PaymentParams = {
+  /** The version of x402: 2. */
+  x402Version: number
+  /** The decoded value of the customer’s PAYMENT-SIGNATURE. */
+  paymentPayload: Record<string, unknown>
+  /** What the request that is being served requires, with the hash of that request. */
+  paymentRequirements: Record<string, unknown>
+}
+
+/** The result of a settlement. */
+export type X402Settlement = {
+  /** Whether this call has settled the payment. Deliver only then. */
+  success: boolean
+  /** Why it has not. `exact_lnbtc_invoice_not_settled` and `exact_lnbtc_receiver_unavailable` are not final. */
+  errorReason?: string
+  /** The payment hash; empty after a failure. */
+  transaction: string
+  /** The Lightning network. */
+  network: string
+}
+
+/** The result of a verification. */
+export type X402Verification = {
+  /** Whether `settle` would succeed now. */
+  isValid: boolean
+  /** Why it would not. */
+  invalidReason?: string
 }
 
 /** Which events to list. Without `cursor`, from the oldest that is kept. */

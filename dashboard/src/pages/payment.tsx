@@ -11,6 +11,7 @@ import { Problem } from '../components/problem.tsx'
 import { Snippet } from '../components/snippet.tsx'
 import { PaymentStatus } from '../components/status.tsx'
 import { Time } from '../components/time.tsx'
+import { PROTOCOL_NAMES } from '../text/format.ts'
 
 export function PaymentPage() {
   const { paymentId } = useParams({ from: '/app/gateway/payments/$paymentId' })
@@ -70,7 +71,7 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
             <span className="mono">{payment.id}</span> <CopyButton text={payment.id} label="Copy payment id" />
           </dd>
           <dt>Protocol</dt>
-          <dd>{payment.protocol === 'mpp' ? 'MPP' : 'L402'}</dd>
+          <dd>{PROTOCOL_NAMES[payment.protocol]}</dd>
           <dt>Node</dt>
           <dd>
             {node ? (
