@@ -196,7 +196,14 @@ export class Validation {
   }
 }
 
-function claimOf({ requestId = null, holdSeconds = null }: { requestId?: string | null; holdSeconds?: number | null }): Claim {
+/** Throws if the claim could be neither confirmed nor released. */
+export function claimOf({
+  requestId = null,
+  holdSeconds = null,
+}: {
+  requestId?: string | null
+  holdSeconds?: number | null
+}): Claim {
   if (holdSeconds !== null && requestId === null)
     throw new Problem(
       'bad_request',

@@ -21,7 +21,7 @@ import type { IssuerDeps } from './issue.ts'
 import { type Call, notFound } from './payments.ts'
 import { PresentedPayment } from './presented.ts'
 import { refusalProblem } from './refusals.ts'
-import type { ClaimParams, RedeemedPayment, Validation } from './validation.ts'
+import { type ClaimParams, claimOf, type RedeemedPayment, type Validation } from './validation.ts'
 
 export type RedeemByInvoiceParams = ClaimParams & { credential: string; requestHash: string }
 export type FacilitatorParams = {
@@ -52,6 +52,8 @@ export class X402 {
 
   async redeem(call: Call, params: RedeemByInvoiceParams): Promise<RedeemedPayment & { paymentResponse: string }> {
     const { credential, requestHash, ...claim } = params
+    // A bad request takes precedence over a bad credential.
+    claimOf(claim)
     const read = readX402(credential)
     const found = await this.#find(call, read, { requestHash }, claim.requestId)
     if (found instanceof X402Refusal)
