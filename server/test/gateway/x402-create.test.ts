@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { decoded, invoiceIn, parametersOf, pay, redeem, sha256, storeOf } from '../support/gateway.ts'
-import { infoOf } from '../support/nodes.ts'
+import { decoded, invoiceIn, newMerchant, parametersOf, pay, redeem, sha256, storeOf } from '../support/gateway.ts'
+import { infoOf, Owner } from '../support/nodes.ts'
+import { startServer } from '../support/server.ts'
 import { ask, BAD, invoicesMade, LIFETIME, merchant, refusal, rival, server, shop, stall, wish } from '../support/shop.ts'
 import { bound, REPORT, URL_OF_REPORT } from './x402-sales.ts'
 
@@ -138,6 +139,15 @@ describe('C65: payments in several protocols at once', () => {
     } finally {
       await sql.unsafe('DROP TRIGGER no_x402 ON gateway_payments; DROP FUNCTION no_x402()')
     }
+  })
+
+  test('C36, C65: each payment of a batch counts as one creation', async () => {
+    const strict = await startServer({ env: { ...server.sharedStoreEnv, ROLE: 'api', GATEWAY_RATE_LIMIT_MAX: '5' } })
+    const owner = new Owner(strict, (await newMerchant(server, merchant.accountId)).key)
+    const batch = () => owner.refusal('POST', path, { json: json({ nodeId: stall.node.id }) })
+    expect(await batch()).toEqual([404, 'node_not_found'])
+    expect(await batch()).toEqual([429, 'rate_limited'])
+    await strict.stop()
   })
 
   test('C9, C65: the node of another account is 404', async () => {
