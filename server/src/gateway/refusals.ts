@@ -1,6 +1,6 @@
 import type { Refusal } from '../../../protocol/src/refusal.ts'
 import { DUPLICATE_SETTLEMENT, INVOICE_NOT_SETTLED, RECEIVER_UNAVAILABLE, X402Refusal } from '../../../protocol/src/x402.ts'
-import { Problem } from '../problems.ts'
+import { Problem, type ProblemCode } from '../problems.ts'
 import type { ExpectedTerms } from '../store/payments/deliveries.ts'
 import type { PaymentRow } from '../store/payments/payments.ts'
 import type { DeliveryOutcome, PaymentOutcome } from './outcomes.ts'
@@ -54,7 +54,7 @@ function credentialProblem(outcome: 'credential_invalid' | 'credential_expired',
   return refusalProblem(code, refusal)
 }
 
-export function refusalProblem(code: 'payment_expired' | 'invalid_payment_credential', refusal: Refusal): Problem {
+export function refusalProblem(code: ProblemCode, refusal: Refusal): Problem {
   const problem = refusal.problem === undefined ? {} : { problem: refusal.problem }
   const named = refusal instanceof X402Refusal ? { errorReason: refusal.errorReason } : {}
   return new Problem(code, refusal.message, { details: { ...problem, ...named } })

@@ -18,7 +18,7 @@ import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { findIdByInvoice, type PaymentRow } from '../store/payments/payments.ts'
 import type { IssuerDeps } from './issue.ts'
-import { type Call, notFound } from './payments.ts'
+import type { Call } from './payments.ts'
 import { PresentedPayment } from './presented.ts'
 import { refusalProblem } from './refusals.ts'
 import { type ClaimParams, claimOf, type RedeemedPayment, type Validation } from './validation.ts'
@@ -36,6 +36,9 @@ export type Supported = {
   extensions: string[]
   signers: Record<string, unknown>
 }
+
+/** Also the reason for an invoice that is not this account's. */
+const NOT_OURS = 'invalid_exact_lnbtc_invoice_payee_mismatch'
 
 type Required = { requestHash: string } | { requirements: Record<string, unknown> }
 type Found = { id: string; presented: PresentedPayment }
@@ -57,8 +60,7 @@ export class X402 {
     const read = readX402(credential)
     const found = await this.#find(call, read, { requestHash }, claim.requestId)
     if (found instanceof X402Refusal)
-      throw refusalProblem(found.reason === 'expired' ? 'payment_expired' : 'invalid_payment_credential', found)
-    if (!found) throw notFound()
+      throw refusalProblem(found.errorReason === NOT_OURS ? 'gateway_payment_not_found' : 'invalid_payment_credential', found)
     const redeemed = await this.#deps.validation.redeemPresented(call, found.id, found.presented, claim)
     return { ...redeemed, paymentResponse: x402Response(hashIn(found.presented.payment) ?? '', this.#network()) }
   }
@@ -101,27 +103,26 @@ export class X402 {
     if (x402Version !== X402_VERSION) throw refused(new X402Refusal('invalid_x402_version'))
     const found = await this.#find(call, readX402Payload(paymentPayload), { requirements: paymentRequirements }, undefined)
     if (found instanceof X402Refusal) throw refused(found)
-    // Every other check has passed. Whoever signed the invoice, it was not issued for this account.
-    return found ?? Promise.reject(refused(new X402Refusal('invalid_exact_lnbtc_invoice_payee_mismatch')))
+    return found
   }
 
-  /** Undefined: a flawless payment of an invoice that is not this account's. */
+  /** Judges at once what is not a payment of this account; the others are judged when they have been read. */
   async #find(
     { accountId }: Call,
     read: X402Payment | X402Refusal,
     required: Required,
     requestId: string | undefined,
-  ): Promise<Found | X402Refusal | undefined> {
+  ): Promise<Found | X402Refusal> {
     if (read instanceof X402Refusal) return read
     const hash = hashIn(read)
     const id = hash === undefined ? undefined : await findIdByInvoice(this.#deps.sql, accountId, Buffer.from(hash, 'hex'))
     if (id !== undefined)
       return { id, presented: new PresentedPayment(read, (payment) => judge(read, required, payment, requestId)) }
-    // Nothing to compare it with. Compared with itself, it shows whether anything else is wrong with it.
+    // There is nothing to compare it with but itself. Whoever signed the invoice, it was not issued for this account.
     const itself = 'requirements' in required ? required.requirements : withHash(read.accepted, required.requestHash)
-    const isSignedBy = (): boolean => 'requestHash' in required
-    const judged = judgeX402(primitives, read, itself, { nowSeconds: Math.floor(Date.now() / 1000), isNodeKey, isSignedBy })
-    return judged instanceof X402Refusal ? judged : undefined
+    const context = { nowSeconds: Math.floor(Date.now() / 1000), isNodeKey, isSignedBy: () => false }
+    const judged = judgeX402(primitives, read, itself, context)
+    return judged instanceof X402Refusal ? judged : new X402Refusal(NOT_OURS)
   }
 }
 

@@ -28,7 +28,7 @@ import {
 
 beforeAll(() => openShop())
 
-const UNKNOWN = [404, 'gateway_payment_not_found']
+const UNKNOWN = [404, 'gateway_payment_not_found', 'invalid_exact_lnbtc_invoice_payee_mismatch']
 const NOT_SETTLED = [400, 'invalid_payment_credential', 'exact_lnbtc_invoice_not_settled']
 const responseIn = (text: string) => JSON.parse(Buffer.from(JSON.parse(text).paymentResponse, 'base64').toString('utf8'))
 
@@ -103,6 +103,7 @@ describe('C63: redeeming an x402 payment', () => {
     for (const [text, more, refusal] of attempts)
       expect([text, await refusedX402(redeemX402(merchant, text, more))]).toEqual([text, refusal])
     expect(await refusedX402(redeemX402(stranger, credential))).toEqual(UNKNOWN)
+    expect(await refusedX402(redeemX402(stranger, x402Credential(required, 'ff'.repeat(32))))).toEqual(UNKNOWN)
     expect(await refusedX402(redeemX402(merchant, credential, { expect: { minAmountSat: 1001 } }))).toEqual([
       409,
       'terms_mismatch',
