@@ -4,13 +4,17 @@ import { issueMpp, MPP_HEADER } from '../src/mpp.ts'
 import { readOffers } from '../src/offers.ts'
 import { readChallenges } from '../src/www-authenticate.ts'
 import { mppRefusal, primitives } from './support/codecs.ts'
-import { key, paymentHash, preimage, terms } from './support/mpp.ts'
+import { key, terms as others } from './support/mpp.ts'
+import { PAYMENT_HASH, PREIMAGE, SPEC_INVOICE } from './support/x402.ts'
 
+const paymentHash = Buffer.from(PAYMENT_HASH, 'hex')
+/** With an invoice that can be read, because a client checks it. */
+const terms = { ...others, amountSat: 25, invoice: SPEC_INVOICE, network: 'mainnet' as const, paymentHash: PAYMENT_HASH }
 const EXPIRES = 1_800_000_000
 const issue = (header?: typeof MPP_HEADER): string => issueMpp(primitives, key, 'shop.example', terms, EXPIRES, header)
 const paramsOf = (challenge: string): Record<string, string> => Object.fromEntries(readChallenges(challenge)?.[0]?.params ?? [])
 const credential = (challenge: object): string =>
-  `Payment ${Buffer.from(JSON.stringify({ challenge, payload: { preimage } })).toString('base64url')}`
+  `Payment ${Buffer.from(JSON.stringify({ challenge, payload: { preimage: PREIMAGE } })).toString('base64url')}`
 const refusal = (challenge: string, echoed: object) =>
   mppRefusal(credential(echoed), { challenge, paymentHash, amountSat: terms.amountSat }, key)
 
