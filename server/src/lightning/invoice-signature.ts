@@ -5,8 +5,11 @@ const CURVE = 'secp256k1'
 /** A public key in DER, up to the point itself. */
 const KEY_BEGINNING = Buffer.from('3036301006072a8648ce3d020106052b8104000a032200', 'hex')
 
-/** Whether these 66 hex digits are a point of the curve. */
+const KEY = /^0[23][0-9a-f]{64}$/
+
+/** Whether the text is a point of the curve, compressed and in lowercase hex. OpenSSL also accepts other forms, and the empty one. */
 export function isNodeKey(nodeKey: string): boolean {
+  if (!KEY.test(nodeKey)) return false
   try {
     ECDH.convertKey(nodeKey, CURVE, 'hex', 'hex', 'compressed')
     return true
