@@ -199,16 +199,17 @@ describe('C63: redeeming an x402 payment', () => {
 })
 
 describe('security 1: hostile bodies', () => {
+  /** 7,000 characters: escaped, they still fit into a body; in base64, into a credential. */
   const hostile = (text: string): string[] => [
     text,
     Buffer.from(text).toString('base64'),
     Buffer.from(`{"x402Version":2,"accepted":${text}}`).toString('base64'),
     Buffer.from(`{"x402Version":2,"accepted":{"scheme":"exact","extra":{"invoice":${JSON.stringify(text)}}}}`).toString('base64'),
   ]
-  test('security 1, C63: 16 kB of anything is refused, and the service answers the next request', async () => {
+  test('security 1, C63: anything up to the limit of a body is refused, and the service answers the next request', async () => {
     const units = ['a', '0', '=', '{', '[', '"', '\\', ' ', '\u0000', 'é', '[{"a":', '{"a":1,"a":', '1e999,', 'lnbcrt1', '-', '9']
     for (const unit of units)
-      for (const credential of hostile(unit.repeat(Math.floor(12_000 / unit.length)))) {
+      for (const credential of hostile(unit.repeat(Math.floor(7_000 / unit.length)))) {
         const [status, code] = await refusedX402(redeemX402(merchant, credential))
         expect([status, code]).toEqual([400, 'invalid_payment_credential'])
       }
