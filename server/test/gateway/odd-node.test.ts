@@ -326,7 +326,11 @@ describe('an x402 invoice', () => {
     expect(await create(() => signed())).toEqual([201, undefined])
     const [form] = forms
     expect([form?.get('descriptionHash'), form?.get('description'), form?.get('expirySeconds')]).toEqual([REPORT, null, '300'])
-    expect(await create(() => signed({ timestamp: inFuture(55) }))).toEqual([201, undefined])
+    const timestamp = inFuture(55)
+    expect(await create(() => signed({ timestamp }))).toEqual([201, undefined])
+    // x402 counts from the invoice's own end, even if the node's clock is ahead.
+    const { payments } = await merchant.want<{ payments: { expiresAt: number }[] }>(200, 'GET', '/gateway/payments?limit=1')
+    expect(payments[0]?.expiresAt).toBe(timestamp + 300)
   })
 
   test.each<[what: string, reply: () => Reply]>([

@@ -1,7 +1,18 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { rowOf } from '../support/gateway.ts'
 import { merchant, openShop, server, shop, stranger, times } from '../support/purchases.ts'
-import { chargeX402, DUPLICATE, facilitator, redeemX402, refusedX402, sell, sold, URL_OF_REPORT } from './x402-sales.ts'
+import {
+  chargeX402,
+  DUPLICATE,
+  facilitator,
+  forged,
+  redeemX402,
+  refusedX402,
+  requestHashOf,
+  sell,
+  sold,
+  URL_OF_REPORT,
+} from './x402-sales.ts'
 
 beforeAll(() => openShop())
 
@@ -68,6 +79,14 @@ describe('C66: the facilitator', () => {
     const dear = { ...cheap.accepted, amount: '2000000' }
     const one = { ...cheap, accepted: dear }
     expect((await facilitator(merchant, 'settle', one, dear)).errorReason).toBe('invalid_exact_lnbtc_invoice_amount_mismatch')
+    // An invoice of their own with the same hash, which any wallet can write.
+    for (const change of [{ amount: '2000000' }, { requestHash: requestHashOf(`${URL_OF_REPORT}/2`) }, {}]) {
+      const forgery = forged(cheap, change)
+      for (const path of ['verify', 'settle'] as const) {
+        const { errorReason, invalidReason } = await facilitator(merchant, path, forgery)
+        expect(errorReason ?? invalidReason).toBe('invalid_exact_lnbtc_invoice_payee_mismatch')
+      }
+    }
     expect((await facilitator(merchant, 'settle', cheap)).success).toBe(true)
   })
 

@@ -16,6 +16,7 @@ import {
 import {
   chargeX402,
   DUPLICATE,
+  forged,
   REPORT,
   redeemX402,
   refusedX402,
@@ -102,6 +103,10 @@ describe('C63: redeeming an x402 payment', () => {
     ]
     for (const [text, more, refusal] of attempts)
       expect([text, await refusedX402(redeemX402(merchant, text, more))]).toEqual([text, refusal])
+    const forgery = forged(one, { requestHash: article })
+    expect(await refusedX402(redeemX402(merchant, forgery.credential, { requestHash: article }))).toEqual(
+      WRONG('invoice_payee_mismatch'),
+    )
     expect(await refusedX402(redeemX402(stranger, credential))).toEqual(UNKNOWN)
     expect(await refusedX402(redeemX402(stranger, x402Credential(required, 'ff'.repeat(32))))).toEqual(UNKNOWN)
     expect(await refusedX402(redeemX402(merchant, credential, { expect: { minAmountSat: 1001 } }))).toEqual([
@@ -131,6 +136,16 @@ describe('C63: redeeming an x402 payment', () => {
     const redeemed = redeemX402(merchant, credential)
     await server.operator('POST', '/sandbox/pay', { json: { invoice: sold(payment, '').accepted.extra.invoice } })
     await accepted(redeemed)
+  })
+
+  test('C63: while the node cannot be asked, the outcome is not final', async () => {
+    const payment = await chargeX402(merchant, deaf)
+    const { credential } = sold(payment, await preimageFrom(deaf, payment))
+    await merchant.act(deaf.node.id, 'stop')
+    const refusal = [502, 'payment_service_unavailable', 'exact_lnbtc_receiver_unavailable']
+    expect(await refusedX402(redeemX402(merchant, credential))).toEqual(refusal)
+    await merchant.act(deaf.node.id, 'start')
+    expect(await refusedX402(redeemX402(merchant, credential))).toEqual(NOT_SETTLED)
   })
 
   test('C63: neither protocol’s route accepts the other’s credential', async () => {

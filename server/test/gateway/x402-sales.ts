@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { charge, type Payment, pay, requirementsIn, sha256, x402Credential } from '../support/gateway.ts'
+import { encode, sign } from 'bolt11'
+import { charge, decoded, type Payment, pay, requirementsIn, sha256, x402Credential } from '../support/gateway.ts'
 import type { Created, Owner } from '../support/nodes.ts'
 import type { Answer } from '../support/server.ts'
 
@@ -35,6 +36,22 @@ export async function sell(merchant: Owner, shop: Created, url = URL_OF_REPORT):
 export function sold(payment: Payment, preimage: string): Sold {
   const accepted = requirementsIn(payment.challenge)
   return { payment, accepted, preimage, credential: x402Credential(accepted, preimage) }
+}
+
+/** The same payment as a customer would like it: for another request or price, but with the hash of the invoice that was paid. */
+export function forged({ accepted, preimage }: Sold, change: { requestHash?: string; amount?: string }): Sold {
+  const { paymentHash, timestamp, expiry } = decoded(accepted.extra.invoice)
+  const { requestHash = accepted.extra.requestHash, amount = accepted.amount } = change
+  const network = { bech32: 'bcrt', pubKeyHash: 0x6f, scriptHash: 0xc4, validWitnessVersions: [0] }
+  const tags = [
+    { tagName: 'payment_hash', data: paymentHash },
+    { tagName: 'purpose_commit_hash', data: requestHash },
+    { tagName: 'expire_time', data: expiry },
+  ]
+  const unsigned = encode({ network, millisatoshis: amount, timestamp, tags }, false)
+  const invoice = sign(unsigned, '1'.repeat(64)).paymentRequest ?? ''
+  const required = { ...accepted, amount, extra: { ...accepted.extra, requestHash, invoice } }
+  return { payment: {} as Payment, accepted: required, preimage, credential: x402Credential(required, preimage) }
 }
 
 export const redeemX402 = (merchant: Owner, credential: unknown, more: object = {}): Promise<Answer> =>

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { storeOf } from '../support/gateway.ts'
+import { preimageFrom, storeOf } from '../support/gateway.ts'
 import { Owner } from '../support/nodes.ts'
 import { accepted, deaf, merchant, openShop, server } from '../support/purchases.ts'
 import { type Server, startServer } from '../support/server.ts'
-import { DUPLICATE, facilitator, redeemX402, refusedX402, type Sold, sell } from './x402-sales.ts'
+import { chargeX402, DUPLICATE, facilitator, redeemX402, refusedX402, type Sold, sell, sold } from './x402-sales.ts'
 
 /** Another process of the same service, for which the database's clock can be moved. */
 let later: Server
@@ -42,6 +42,16 @@ test('C64: a payment made in time is accepted until 60 seconds after the invoice
   expect(await refusedX402(redeemX402(seller, third.credential))).toEqual(TOO_LATE)
   expect(await facilitator(seller, 'settle', third)).toMatchObject({ success: false, errorReason: TOO_LATE[2] })
   expect(await facilitator(seller, 'verify', third)).toEqual({ isValid: false, invalidReason: TOO_LATE[2] })
+})
+
+test('C64: what is not settled within the window may still be; after it, nobody is asked', async () => {
+  const payment = await chargeX402(merchant, deaf)
+  const one = sold(payment, await preimageFrom(deaf, payment))
+  await itIs(10_000, one)
+  const notSettled = [400, 'invalid_payment_credential', 'exact_lnbtc_invoice_not_settled']
+  expect(await refusedX402(redeemX402(seller, one.credential))).toEqual(notSettled)
+  await itIs(61_000, one)
+  expect(await refusedX402(redeemX402(seller, one.credential))).toEqual(TOO_LATE)
 })
 
 test('C64: what was refused because it was late is listed as settled and not delivered, once the node has been asked', async () => {
