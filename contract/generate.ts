@@ -14,7 +14,8 @@ const HEADER = `// Generated from contract/ by \`npm run openapi\`. Edit the con
 const forKeys = publicOperations.filter(({ caller }) => caller === 'apiKey')
 const FILES = {
   'docs/openapi.json': `${JSON.stringify(openApiDocument(publicOperations, SERVERS), null, 2)}\n`,
-  'sdk/src/types.ts': HEADER + typesOf(forKeys.filter(({ tag }) => tag !== 'Webhooks')),
+  'sdk/src/types.ts': `${HEADER}export type * from './gateway-types.ts'\n\n${typesOf(forKeys.filter(({ tag }) => tag !== 'Webhooks' && tag !== 'Gateway'))}`,
+  'sdk/src/gateway-types.ts': HEADER + typesOf(forKeys.filter(({ tag }) => tag === 'Gateway')),
   'sdk/src/webhooks/types.ts': HEADER + typesOf(forKeys.filter(({ tag }) => tag === 'Webhooks')),
 }
 

@@ -14,7 +14,7 @@ export const ERRORS = {
   insufficient_credit: [402, 'The account’s credit does not cover another node. Pay `error.topUp.invoice` to add credit.'],
   forbidden_origin: [403, 'A web page from another origin called a node.'],
   node_not_found: [404, 'The account has no node with this id.'],
-  gateway_payment_not_found: [404, 'The account has no payment with this id.'],
+  gateway_payment_not_found: [404, 'The account has no payment with this id or invoice.'],
   not_found: [404, 'The path or the object does not exist, or it belongs to another account.'],
   method_not_allowed: [405, 'The path does not support this method; see `Allow`.'],
   node_has_funds: [409, 'The node holds funds. Send them elsewhere first, or retry with `force=true`.'],
@@ -28,7 +28,10 @@ export const ERRORS = {
     'The payment does not match `expect`. `error.mismatch` lists the terms that differ; nothing was claimed.',
   ],
   not_claimed: [409, 'This `requestId` does not hold the delivery, or has already released it.'],
-  payment_expired: [410, 'The payment has expired and, according to the node, was not made; or the L402 credential has expired.'],
+  payment_expired: [
+    410,
+    'The payment has expired and, according to the node, was not made; or the credential has expired: L402’s by its own time, x402’s 60 seconds after the end of its invoice.',
+  ],
   cursor_expired: [
     410,
     'Events after the cursor have been removed. Continue with `error.oldestCursor`, and fetch what you missed.',

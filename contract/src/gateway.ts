@@ -4,6 +4,8 @@ import { operation } from './operation.ts'
 import {
   ConfirmDeliveriesParams,
   CreatedPayment,
+  CreatedPayments,
+  CreatePaymentBatchParams,
   CreatePaymentParams,
   DeliveryResults,
   ExportPaymentsParams,
@@ -11,6 +13,7 @@ import {
   PaidPayment,
   Payment,
   PaymentPage,
+  RedeemByInvoiceParams,
   RedeemedPayment,
   RedeemPaymentParams,
   ReleasedPayment,
@@ -36,6 +39,13 @@ export const redemptionErrors = [
   'not_claimed',
 ] as const satisfies ErrorCode[]
 
+const creationErrors = [
+  'node_not_found',
+  'idempotency_conflict',
+  'operation_in_progress',
+  'payment_service_unavailable',
+] as const satisfies ErrorCode[]
+
 export const createPayment = operation({
   ...ofGateway,
   method: 'POST',
@@ -43,12 +53,26 @@ export const createPayment = operation({
   operationId: 'createPayment',
   summary: 'Create a payment and its challenge',
   description:
-    'Respond to your own client with status 402 and the challenge in `WWW-Authenticate`. Each request creates a new payment unless it repeats an `Idempotency-Key`.',
+    'Respond to your own client with status 402 and the challenge in `WWW-Authenticate` (x402: `PAYMENT-REQUIRED`). Each request creates a new payment unless it repeats an `Idempotency-Key`.',
   takesIdempotencyKey: true,
   body: CreatePaymentParams,
   status: 201,
   response: CreatedPayment,
-  errors: ['node_not_found', 'idempotency_conflict', 'operation_in_progress', 'payment_service_unavailable'],
+  errors: creationErrors,
+})
+export const createPaymentBatch = operation({
+  ...ofGateway,
+  method: 'POST',
+  path: '/v1/gateway/payments/batch',
+  operationId: 'createPaymentBatch',
+  summary: 'Create a payment in each of several protocols',
+  description:
+    'For a 402 that offers the customer a choice. Either all payments are created or none. Each of them has its own invoice and counts as one creation.',
+  takesIdempotencyKey: true,
+  body: CreatePaymentBatchParams,
+  status: 201,
+  response: CreatedPayments,
+  errors: creationErrors,
 })
 export const validatePayment = operation({
   ...ofGateway,
@@ -73,6 +97,19 @@ export const redeemPayment = operation({
     'For a payment that is delivered once, exactly one request succeeds. If a response is lost, retry with the same `requestId`.',
   params: PaymentId,
   body: RedeemPaymentParams,
+  status: 200,
+  response: RedeemedPayment,
+  errors: redemptionErrors,
+})
+export const redeemPaymentByInvoice = operation({
+  ...ofGateway,
+  method: 'POST',
+  path: '/v1/gateway/payments/redeem',
+  operationId: 'redeemPaymentByInvoice',
+  summary: 'Validate an x402 payment and claim the delivery',
+  description:
+    'Like `redeemPayment`, for x402, whose credentials contain an invoice instead of an id. `error.errorReason` is the reason as x402 names it. An invoice is accepted until 60 seconds after its end, even if it was paid in time.',
+  body: RedeemByInvoiceParams,
   status: 200,
   response: RedeemedPayment,
   errors: redemptionErrors,

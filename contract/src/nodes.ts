@@ -52,7 +52,11 @@ export const Credentials = named(
     password: text('Full access to the node’s own API.'),
     restrictedPassword: text('Access to the node’s own API without sending payments.'),
   },
-  { $id: 'Credentials', description: 'Returned only by the call that creates the node, and by its repeat with the same `Idempotency-Key`. Store them before you do anything else.' },
+  {
+    $id: 'Credentials',
+    description:
+      'Returned only by the call that creates the node, and by its repeat with the same `Idempotency-Key`. Store them before you do anything else.',
+  },
 )
 export type Credentials = Static<typeof Credentials>
 export const CreatedNode = named(

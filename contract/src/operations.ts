@@ -17,6 +17,7 @@ import * as links from './operator/links.ts'
 import * as operatorNodes from './operator/nodes.ts'
 import * as sandbox from './operator/sandbox.ts'
 import * as webhooks from './webhooks.ts'
+import * as facilitator from './x402.ts'
 
 const operationsOf = (resource: Record<string, unknown>): Operation[] => Object.values(resource).filter(isOperation)
 const isOperation = (value: unknown): value is Operation =>
@@ -26,6 +27,7 @@ const isOperation = (value: unknown): value is Operation =>
 export const publicOperations: Operation[] = [
   nodes,
   gateway,
+  facilitator,
   events,
   webhooks,
   apiKeys,

@@ -1,8 +1,9 @@
 import { type Static, Type } from 'typebox'
 import { READABLE_OR_EMPTY } from './readable-text.ts'
 import { amountSat, flag, NextCursor, named, nullable, readableText, strict, text, timestamp } from './schemas.ts'
+import { MppParams, requestHash, X402Params, X402Requirements } from './x402-terms.ts'
 
-export const Protocol = Type.Enum(['mpp', 'l402'], {
+export const Protocol = Type.Enum(['mpp', 'l402', 'x402'], {
   $id: 'Protocol',
   description: 'The HTTP 402 protocol the customer pays with.',
 })
@@ -13,28 +14,39 @@ export const PaymentStatus = Type.Enum(['payment_required', 'paid', 'expired'], 
 })
 const id = text('Id of the payment, `pay_…`.')
 const credential = text('The whole value of the customer’s `Authorization` header.')
-const challenge = text('The value of `WWW-Authenticate` for your own 402 response.')
+const challenge = text('The value of `WWW-Authenticate` for your own 402 response; for x402, that of `PAYMENT-REQUIRED`.')
 const requestId = (description: string) => Type.String({ pattern: '^[\\x20-\\x7e]{1,128}$', description })
 
+const newTerms = {
+  nodeId: text('A ready node of this account, which receives the money.'),
+  amountSat: amountSat('The price.'),
+  description: readableText(
+    'What the customer pays for. Must not be blank or contain control, bidirectional or zero-width characters.',
+  ),
+  resource: Type.Optional(readableText('What the payment is bound to; the same rules apply. Defaults to the description.')),
+}
+/** Each is for the protocol of its name, and x402 requires its own. */
+const options = { mpp: Type.Optional(MppParams), x402: Type.Optional(X402Params) }
+
 export const CreatePaymentParams = strict(
-  {
-    nodeId: text('A ready node of this account, which receives the money.'),
-    amountSat: amountSat('The price.'),
-    description: readableText(
-      'What the customer pays for. Must not be blank or contain control, bidirectional or zero-width characters.',
-    ),
-    resource: Type.Optional(readableText('What the payment is bound to; the same rules apply. Defaults to the description.')),
-    protocol: Type.Optional(Protocol),
-  },
+  { ...newTerms, protocol: Type.Optional(Protocol), ...options },
   {
     $id: 'CreatePaymentParams',
-    description: 'What to charge for. `protocol` defaults to `mpp`.',
+    description: 'What to charge for. `protocol` defaults to `mpp`. `mpp` and `x402` are options of the protocol of that name.',
     examples: [{ nodeId: 'node_01hgw2bbg0000000000a', amountSat: 21, description: 'One joke', protocol: 'mpp' }],
   },
 )
 
 export const CreatedPayment = named(
-  { id, protocol: Protocol, status: Type.Literal('payment_required'), challenge },
+  {
+    id,
+    protocol: Protocol,
+    status: Type.Literal('payment_required'),
+    challenge,
+    accepts: Type.Optional(
+      Type.Array(X402Requirements, { description: 'x402 only: the entries of `accepts` in the challenge, decoded.' }),
+    ),
+  },
   {
     $id: 'CreatedPayment',
     description: 'A payment and its challenge. Keep the id: you need it to validate the credential.',
@@ -44,6 +56,43 @@ export const CreatedPayment = named(
         protocol: 'mpp',
         status: 'payment_required',
         challenge: 'Payment id="…", realm="127.0.0.1:8402", method="lightning", intent="charge", request="…"',
+      },
+    ],
+  },
+)
+
+export const CreatePaymentBatchParams = strict(
+  {
+    ...newTerms,
+    protocols: Type.Array(Protocol, {
+      minItems: 1,
+      maxItems: 3,
+      uniqueItems: true,
+      description: 'One payment is created for each.',
+    }),
+    ...options,
+  },
+  {
+    $id: 'CreatePaymentBatchParams',
+    description: 'What to charge for, in several protocols. `x402` is required if it is one of them.',
+    examples: [{ nodeId: 'node_01hgw2bbg0000000000a', amountSat: 21, description: 'One joke', protocols: ['l402', 'mpp'] }],
+  },
+)
+export const CreatedPayments = named(
+  { payments: Type.Array(CreatedPayment) },
+  {
+    $id: 'CreatedPayments',
+    description: 'One payment for each protocol, in the same order. The customer pays one of them; the others expire.',
+    examples: [
+      {
+        payments: [
+          {
+            id: 'pay_01hgw2bbg0000000000a',
+            protocol: 'l402',
+            status: 'payment_required',
+            challenge: 'L402 macaroon="…", invoice="lnbc210n1…"',
+          },
+        ],
       },
     ],
   },
@@ -119,6 +168,29 @@ export const RedeemPaymentParams = strict(
   },
 )
 
+const { credential: _header, singleUse: _l402, ...claimParams } = RedeemPaymentParams.properties
+export const RedeemByInvoiceParams = strict(
+  {
+    credential: text('The value of the customer’s `PAYMENT-SIGNATURE` header.'),
+    requestHash: requestHash(
+      'The hash of the request you are serving, computed from that request and never taken from the credential.',
+    ),
+    ...claimParams,
+  },
+  {
+    $id: 'RedeemByInvoiceParams',
+    description: 'The customer’s x402 payment, the request it must be for, and how to claim the delivery.',
+    examples: [
+      {
+        credential: 'eyJ4NDAyVmVyc2lvbiI6Mn0=',
+        requestHash: '0d6623f775e025501fa7f0a30b54da25aad62b6ccfe35c85da38016711e6c018',
+        requestId: 'c0ffee',
+        expect: { minAmountSat: 21 },
+      },
+    ],
+  },
+)
+
 const termsFields = {
   nodeId: text('The node that is paid.'),
   amountSat: Type.Integer({ description: 'The price.' }),
@@ -127,7 +199,12 @@ const termsFields = {
 }
 const termsExample = { nodeId: 'node_01hgw2bbg0000000000a', amountSat: 21, description: 'One joke', resource: 'GET /joke' }
 export const RedeemedPayment = named(
-  { ...paidFields, ...termsFields, redeemedAt: timestamp('When the delivery was claimed.') },
+  {
+    ...paidFields,
+    paymentResponse: Type.Optional(text('x402 only: the value of `PAYMENT-RESPONSE` for your own response.')),
+    ...termsFields,
+    redeemedAt: timestamp('When the delivery was claimed.'),
+  },
   {
     $id: 'RedeemedPayment',
     description: 'A payment whose delivery this request has claimed. Deliver now.',

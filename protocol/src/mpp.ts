@@ -4,7 +4,7 @@ import type { Primitives } from './primitives.ts'
 import { Refusal } from './refusal.ts'
 
 /**
- * The Payment scheme of HTTP authentication (draft-httpauth-payment-00), method lightning, intent charge: the challenge a client pays, the
+ * The Payment scheme of HTTP authentication (draft-httpauth-payment-00, and `header` of -02), method lightning, intent charge: the challenge a client pays, the
  * credential it presents, and the receipt. This code does not know whether a payment is paid, expired or delivered.
  */
 export type MppTerms = {
@@ -18,9 +18,21 @@ export type MppTerms = {
 }
 
 /** All strings, exactly as the client echoes them. */
-export type MppChallenge = { id: string; realm: string; method: string; intent: string; request: string; expires: string }
+export type MppChallenge = {
+  id: string
+  realm: string
+  method: string
+  intent: string
+  request: string
+  expires: string
+  header?: MppHeader | undefined
+}
 
-/** The seven inputs of the id. An absent value is an empty string, never left out. */
+/** The field that carries the credential if `Authorization` is the seller's own. */
+export const MPP_HEADER = 'Payment-Authorization'
+export type MppHeader = typeof MPP_HEADER
+
+/** The seven inputs of the id, and an eighth if there is a header. Any other absent value is an empty string, never left out. */
 export type IdSlots = Omit<MppChallenge, 'id'> & { digest?: string; opaque?: string }
 
 /**
@@ -29,13 +41,17 @@ export type IdSlots = Omit<MppChallenge, 'id'> & { digest?: string; opaque?: str
  */
 const REALM = /^[ !#-[\]-{}~]+$/
 
-/** The value of WWW-Authenticate. Do not add a seventh parameter: some clients do not echo it, and one misparses quotes in it. */
+/**
+ * The value of WWW-Authenticate. Only `header` adds a seventh parameter, and only if the seller asks for it: some clients do not echo one,
+ * and one client misparses quotes in it.
+ */
 export function issueMpp(
   primitives: Primitives,
   key: Uint8Array,
   realm: string,
   terms: MppTerms,
   expiresAtSeconds: number,
+  header?: MppHeader,
 ): string {
   if (!REALM.test(realm)) throw new Error('The realm of a challenge must be printable ASCII without "|", quotes or backslashes.')
   const request = jcs({
@@ -46,13 +62,14 @@ export function issueMpp(
     methodDetails: { invoice: terms.invoice, network: terms.network, paymentHash: terms.paymentHash },
   })
   const expires = `${new Date(expiresAtSeconds * 1000).toISOString().slice(0, 19)}Z`
-  const slots = { realm, method: 'lightning', intent: 'charge', request: toBase64Url(request), expires }
+  const slots = { realm, method: 'lightning', intent: 'charge', request: toBase64Url(request), expires, header }
   return headerOf({ id: challengeId(primitives, key, slots), ...slots })
 }
 
 export function challengeId({ hmacSha256 }: Primitives, key: Uint8Array, slots: IdSlots): string {
-  const { realm, method, intent, request, expires, digest = '', opaque = '' } = slots
-  return toBase64Url(hmacSha256(key, `${realm}|${method}|${intent}|${request}|${expires}|${digest}|${opaque}`))
+  const { realm, method, intent, request, expires, digest = '', header, opaque = '' } = slots
+  const values = [realm, method, intent, request, expires, digest, ...(header === undefined ? [] : [header]), opaque]
+  return toBase64Url(hmacSha256(key, values.join('|')))
 }
 
 /** The beginning of the header with this id. It identifies the header, because the id depends on all other parameters. */
@@ -60,8 +77,9 @@ export function headerBeginningOf(id: string): string {
   return `Payment id="${id}"`
 }
 
-function headerOf({ id, realm, method, intent, request, expires }: MppChallenge): string {
-  return `${headerBeginningOf(id)}, realm="${realm}", method="${method}", intent="${intent}", request="${request}", expires="${expires}"`
+function headerOf({ id, realm, method, intent, request, expires, header }: MppChallenge): string {
+  const last = header === undefined ? '' : `, header="${header}"`
+  return `${headerBeginningOf(id)}, realm="${realm}", method="${method}", intent="${intent}", request="${request}", expires="${expires}"${last}`
 }
 
 /** A well-formed but unverified credential. */
@@ -87,7 +105,7 @@ export function readMpp(text: string): MppCredential | Refusal {
     return malformed('The preimage is not a string of 64 lowercase hex digits.')
   }
 
-  const { id, realm, method, intent, request, expires, digest, opaque } = challenge
+  const { id, realm, method, intent, request, expires, digest, opaque, header } = challenge
   if (
     typeof id !== 'string' ||
     typeof realm !== 'string' ||
@@ -100,7 +118,8 @@ export function readMpp(text: string): MppCredential | Refusal {
   }
   // Other issuers may omit `expires` and add the other two. We never do, and all three are inputs of the id.
   if (expires === undefined || digest !== undefined || opaque !== undefined) return unknownChallenge()
-  return { challenge: { id, realm, method, intent, request, expires }, preimage }
+  if (header !== undefined && header !== MPP_HEADER) return unknownChallenge()
+  return { challenge: { id, realm, method, intent, request, expires, header }, preimage }
 }
 
 /** A credential whose challenge was issued with our key, and the hash of its preimage. */
@@ -121,7 +140,7 @@ export function judgeMpp(
   { challenge, paymentHash }: MppClaim,
   issued: { challenge: string; paymentHash: Uint8Array; amountSat: number },
 ): Refusal | undefined {
-  // A value with a quote would make a header with more quotes than the stored one, so equal headers have six equal values.
+  // A value with a quote would make a header with more quotes than the stored one, so equal headers have equal values.
   if (!isEqual(headerOf(challenge), issued.challenge)) return unknownChallenge()
 
   // Implied by the line above unless the row is corrupt: a challenge stored with another payment's amount must not pass.

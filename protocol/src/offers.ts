@@ -72,6 +72,8 @@ const ECHOED = ['id', 'realm', 'method', 'intent', 'request', 'expires', 'digest
 
 function mppOffer({ params }: Challenge, nowSeconds: number): Offer | string | undefined {
   if (params.get('method') !== 'lightning' || params.get('intent') !== 'charge') return undefined
+  // A client that sent it in Authorization would pay for nothing.
+  if (params.has('header')) return 'Its credential must be sent in a header of its own, which is not supported'
   const [id, realm, expires] = [params.get('id'), params.get('realm'), params.get('expires')]
   const text = params.get('request') ?? ''
   // Require unpadded base64url: the merchant would refuse any other encoding after the payment.

@@ -23,6 +23,7 @@ import { Deliveries } from './gateway/deliveries.ts'
 import { Payments } from './gateway/payments.ts'
 import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
 import { Validation } from './gateway/validation.ts'
+import { X402 } from './gateway/x402.ts'
 import { type App, buildApp } from './http/app.ts'
 import type { RedisHits } from './limits/redis-hits.ts'
 import { openNodeHost, openReaper } from './node-host.ts'
@@ -139,6 +140,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   const credit = new Credit({ sql, config })
   const redisHits = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, logger, opened)
   const storeHits = config.store.kind === 'server' ? (key: string, windowMs: number) => countHit(sql, key, windowMs) : undefined
+  const validation = new Validation({ ...nodeHost, sql, protocolKeys, noteChange })
   const { hub } = nodeHost
   const app = await buildApp({
     config,
@@ -150,7 +152,8 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     nodes,
     wallets: new Wallets({ ...nodeHost, sql }),
     payments: new Payments({ ...nodeHost, sql, config, masterKeys, protocolKeys, noteChange }),
-    validation: new Validation({ ...nodeHost, sql, protocolKeys, noteChange }),
+    validation,
+    x402: new X402({ ...nodeHost, sql, validation }),
     deliveries: new Deliveries({ sql, noteChange }),
     changes,
     events,

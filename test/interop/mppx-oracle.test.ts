@@ -3,7 +3,7 @@ import { fetchWithMpp } from '@getalby/lightning-tools/402/mpp'
 import fc from 'fast-check'
 import { Challenge, Credential, Receipt } from 'mppx'
 import { afterEach, expect, test, vi } from 'vitest'
-import { issueMpp, mppReceipt } from '../../protocol/src/mpp.ts'
+import { issueMpp, MPP_HEADER, mppReceipt } from '../../protocol/src/mpp.ts'
 import { mppRefusal, primitives } from '../../protocol/test/support/codecs.ts'
 
 /** mppx's codecs check ours: the same mistake in our encoder and decoder would pass all of our own tests. */
@@ -68,6 +68,19 @@ test('MPP 17: mppx issues the same id as we do', () => {
     fc.property(cases, ({ secret, issued }) => {
       const { id, ...content } = Challenge.deserialize(issued.challenge)
       expect(Challenge.from({ ...content, secretKey: secret }).id).toBe(id)
+    }),
+  )
+})
+
+test('C52: mppx computes the same id for a challenge with a header, and echoes the header', () => {
+  fc.assert(
+    fc.property(cases, ({ secret, realm, preimage, expires, terms, issued }) => {
+      const challenge = issueMpp(primitives, Buffer.from(secret), realm, terms, expires, MPP_HEADER)
+      const read = Challenge.deserialize(challenge)
+      expect([read.header, Challenge.verify(read, { secretKey: secret })]).toEqual([MPP_HEADER, true])
+      expect(Challenge.serialize(read)).toBe(challenge)
+      const credential = Credential.serialize(Credential.from({ challenge: read, payload: { preimage } }))
+      expect(mppRefusal(credential, { ...issued, challenge }, Buffer.from(secret))).toBeUndefined()
     }),
   )
 })

@@ -12,6 +12,7 @@ import { Loading } from '../components/loading.tsx'
 import { Problem } from '../components/problem.tsx'
 import { PaymentStatus } from '../components/status.tsx'
 import { Time } from '../components/time.tsx'
+import { PROTOCOL_NAMES } from '../text/format.ts'
 import { chargeCurl } from '../text/snippets.ts'
 
 export function GatewayPage() {
@@ -134,7 +135,7 @@ function PaymentTable({ rows, nameOf }: { rows: GatewayPayment[]; nameOf: (nodeI
               <Table.Td className="number">
                 <Amount sat={payment.amountSat} />
               </Table.Td>
-              <Table.Td className="from-700">{payment.protocol === 'mpp' ? 'MPP' : 'L402'}</Table.Td>
+              <Table.Td className="from-700">{PROTOCOL_NAMES[payment.protocol]}</Table.Td>
               <Table.Td className="name from-600" dir="auto" title={nameOf(payment.nodeId)}>
                 {nameOf(payment.nodeId)}
               </Table.Td>

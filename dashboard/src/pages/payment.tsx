@@ -11,6 +11,7 @@ import { Problem } from '../components/problem.tsx'
 import { Snippet } from '../components/snippet.tsx'
 import { PaymentStatus } from '../components/status.tsx'
 import { Time } from '../components/time.tsx'
+import { PROTOCOL_NAMES } from '../text/format.ts'
 
 export function PaymentPage() {
   const { paymentId } = useParams({ from: '/app/gateway/payments/$paymentId' })
@@ -49,6 +50,7 @@ function Delivery({ payment }: { payment: GatewayPayment }) {
 function Details({ payment }: { payment: GatewayPayment & { challenge: string } }) {
   const { data: nodes } = useQuery(nodesQuery)
   const node = nodes?.find(({ id }) => id === payment.nodeId)
+  const header = payment.protocol === 'x402' ? 'PAYMENT-REQUIRED' : 'WWW-Authenticate'
   return (
     <div className="stack">
       <section className="card" aria-label="Details">
@@ -70,7 +72,7 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
             <span className="mono">{payment.id}</span> <CopyButton text={payment.id} label="Copy payment id" />
           </dd>
           <dt>Protocol</dt>
-          <dd>{payment.protocol === 'mpp' ? 'MPP' : 'L402'}</dd>
+          <dd>{PROTOCOL_NAMES[payment.protocol]}</dd>
           <dt>Node</dt>
           <dd>
             {node ? (
@@ -106,14 +108,17 @@ function Details({ payment }: { payment: GatewayPayment & { challenge: string } 
         {payment.settledAt !== null && payment.paidAt === null && (
           <p className="note">
             The node received the money, but no credential was accepted: the customer has not come back, or your server refused
-            the credential, perhaps because the price had changed. It stays valid even after the challenge has expired.
+            the credential, perhaps because the price had changed.{' '}
+            {payment.protocol === 'x402'
+              ? 'It can be used until one minute after the challenge has expired. After that, refund the customer.'
+              : 'It stays valid even after the challenge has expired.'}
           </p>
         )}
       </section>
       <section className="card" aria-labelledby="challenge">
         <h2 id="challenge">Challenge</h2>
-        <p className="small dim">The WWW-Authenticate header that your server sends with status 402.</p>
-        <Snippet code={payment.challenge} label="WWW-Authenticate" wraps />
+        <p className="small dim">The {header} header that your server sends with status 402.</p>
+        <Snippet code={payment.challenge} label={header} wraps />
       </section>
     </div>
   )

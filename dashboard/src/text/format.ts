@@ -78,3 +78,5 @@ export const toLocalInput = (at: number): string =>
 
 /** NaN if the field is incomplete. */
 export const fromLocalInput = (value: string): number => new Date(value).getTime() / 1000
+
+export const PROTOCOL_NAMES = { mpp: 'MPP', l402: 'L402', x402: 'x402' } as const

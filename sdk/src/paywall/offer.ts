@@ -1,5 +1,7 @@
-import type { Protocol } from '../types.ts'
+import type { Protocol as AnyProtocol } from '../types.ts'
 
+/** What a paywall can offer so far. */
+type Protocol = Exclude<AnyProtocol, 'x402'>
 export type Offer = Protocol | 'both' | readonly Protocol[]
 
 /** Always L402 first: with `Payment` first, the npm package `l402` pays and then sends a credential without a scheme. */

@@ -1,18 +1,12 @@
-import { randomBytes } from 'node:crypto'
 import { DEFAULT_PAGE_SIZE } from '../../../contract/src/payments.ts'
-import type { Invoice } from '../../../protocol/src/bolt11.ts'
-import { issueL402 } from '../../../protocol/src/l402.ts'
-import { issueMpp } from '../../../protocol/src/mpp.ts'
-import type { Config } from '../config.ts'
+import { requirementsIn, type X402Requirements } from '../../../protocol/src/x402.ts'
+import { isBinding, isHttpUrl } from '../../../protocol/src/x402-binding.ts'
 import { type Repeatable, runOnce } from '../idempotency.ts'
-import { expiryOf, invoiceFrom, oddInvoice } from '../lightning/invoices.ts'
+import { oddInvoice } from '../lightning/invoices.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
-import { isId, newId } from '../platform/ids.ts'
-import type { NodeAddress } from '../platform/node-agent.ts'
-import { primitives } from '../platform/primitives.ts'
+import { isId } from '../platform/ids.ts'
 import type { MasterKey } from '../platform/secrets.ts'
 import { badCursor, noSuchNode, Problem } from '../problems.ts'
-import type { AskableNode } from '../settlements/askable-node.ts'
 import type { NoteChange } from '../store/changes.ts'
 import type { Database, Sql } from '../store/db.ts'
 import {
@@ -26,20 +20,22 @@ import {
   type Protocol,
   type ShownPayment,
 } from '../store/payments/payments.ts'
+import {
+  type IssuerDeps,
+  type NewTerms,
+  type PayableNode,
+  type ProtocolOptions,
+  preparePayment,
+  type ReadyNode,
+} from './issue.ts'
 import { OpenChallenges } from './open-challenges.ts'
 import { CSV_HEADER, csvLine } from './payments-csv.ts'
-import type { ProtocolKeys } from './protocol-keys.ts'
 
 /** Who is calling, and for which account. */
 export type Call = { accountId: string; actor: string }
 
-export type CreatePaymentParams = {
-  nodeId: string
-  amountSat: number
-  description: string
-  resource?: string
-  protocol?: Protocol
-}
+export type CreatePaymentParams = NewTerms & { protocol?: Protocol }
+export type CreatePaymentBatchParams = NewTerms & { protocols: Protocol[] }
 export type ListPaymentsParams = Pick<PaymentFilter, 'status' | 'delivery' | 'nodeId'> & {
   limit?: number
   /** The `nextCursor` of the previous page. */
@@ -48,27 +44,20 @@ export type ListPaymentsParams = Pick<PaymentFilter, 'status' | 'delivery' | 'no
   undelivered?: true
 }
 export type PaymentPage = { payments: ShownPayment[]; nextCursor: string | null }
-export type CreatedPayment = { id: string; protocol: Protocol; status: 'payment_required'; challenge: string }
-
-/** What we need to know about a node that receives a payment. */
-type PayableNode = AskableNode & {
-  accountId: string
-  isDeleted: boolean
-  isReady: boolean
-  /** The current time by the database's clock. */
-  nowMs: number
+export type CreatedPayment = {
+  id: string
+  protocol: Protocol
+  status: 'payment_required'
+  challenge: string
+  /** x402 only. */
+  accepts?: X402Requirements[]
 }
-type ReadyNode = PayableNode & { address: NodeAddress }
 
-const INVOICE_TIMEOUT_MS = 5_000
 const EXPORTED_AT_ONCE = 1_000
 
-export type PaymentsDeps = {
+export type PaymentsDeps = IssuerDeps & {
   sql: Database
-  config: Config
   masterKeys: MasterKey[]
-  network: Invoice['network']
-  protocolKeys: ProtocolKeys
   /** Undefined: no such node. */
   accessTo: (nodeId: string) => Promise<PayableNode | undefined>
   noteChange: NoteChange
@@ -85,30 +74,60 @@ export class Payments {
   }
 
   async create(call: Call, params: CreatePaymentParams, repeatable?: Repeatable): Promise<CreatedPayment> {
-    const { sql, masterKeys } = this.#deps
+    const { protocol = 'mpp', ...terms } = params
+    requireOptions([protocol], terms)
     let leave = (): void => undefined
     const prepare = async (): Promise<NewPayment> => {
       const node = await this.#readyNode(call, params.nodeId)
       leave = await this.#open.enter(params.nodeId)
-      return this.#prepare(call, params, node)
-    }
-    const work = async (store: Sql, payment: NewPayment): Promise<CreatedPayment> => {
-      if (!(await insertPayment(store, payment))) throw oddInvoice('its payment hash belongs to another payment')
-      crashpoint('payment: not yet committed')
-      return { id: payment.id, protocol: payment.protocol, status: 'payment_required', challenge: payment.challenge }
+      return preparePayment(this.#deps, call.accountId, terms, protocol, node)
     }
     try {
       // Without an Idempotency-Key, the work is a single statement and needs no transaction.
+      const { sql, masterKeys } = this.#deps
       const created =
         repeatable?.key === undefined
-          ? await work(sql, await prepare())
-          : await runOnce(sql, masterKeys, repeatable, 201, { prepare, work })
-      crashpoint('payment: committed')
-      this.#deps.noteChange(call.accountId, 'payments')
+          ? await insert(sql, await prepare())
+          : await runOnce(sql, masterKeys, repeatable, 201, { prepare, work: insert })
+      this.#noteCreated(call)
       return created
     } finally {
       leave()
     }
+  }
+
+  /** A payment in each protocol. If one cannot be created, none is: an invoice that nobody has seen simply expires. */
+  async createBatch(call: Call, params: CreatePaymentBatchParams, repeatable: Repeatable): Promise<CreatedPayment[]> {
+    const { protocols, ...terms } = params
+    requireOptions(protocols, terms)
+    const leaves: (() => void)[] = []
+    const prepare = async (): Promise<NewPayment[]> => {
+      const node = await this.#readyNode(call, terms.nodeId)
+      for (const _ of protocols) leaves.push(await this.#open.enter(terms.nodeId))
+      const prepared = await Promise.allSettled(
+        protocols.map((protocol) => preparePayment(this.#deps, call.accountId, terms, protocol, node)),
+      )
+      const failed = prepared.find((one) => one.status === 'rejected')
+      if (failed) throw failed.reason
+      return prepared.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    }
+    const work = async (store: Sql, payments: NewPayment[]): Promise<CreatedPayment[]> => {
+      const created: CreatedPayment[] = []
+      for (const payment of payments) created.push(await insert(store, payment))
+      return created
+    }
+    try {
+      const created = await runOnce(this.#deps.sql, this.#deps.masterKeys, repeatable, 201, { prepare, work })
+      this.#noteCreated(call)
+      return created
+    } finally {
+      for (const leave of leaves) leave()
+    }
+  }
+
+  #noteCreated(call: Call): void {
+    crashpoint('payment: committed')
+    this.#deps.noteChange(call.accountId, 'payments')
   }
 
   async #readyNode(call: Call, nodeId: string): Promise<ReadyNode> {
@@ -119,73 +138,6 @@ export class Payments {
     if (!node.isReady || !address)
       throw new Problem('payment_service_unavailable', 'The node is not ready. Only a ready node can receive payments.')
     return { ...node, address }
-  }
-
-  /** Everything except storing the payment. An invoice that is created and then dropped does no harm, because no one has seen it. */
-  async #prepare(call: Call, params: CreatePaymentParams, node: ReadyNode): Promise<NewPayment> {
-    const { nodeId, amountSat, description, resource = null, protocol = 'mpp' } = params
-    const { config, protocolKeys } = this.#deps
-    const id = newId('pay')
-    // An invoice must not outlive its credential, or a customer could pay for nothing.
-    const lifetimeSeconds =
-      protocol === 'l402'
-        ? Math.min(config.challengeLifetimeSeconds, config.l402LifetimeSeconds)
-        : config.challengeLifetimeSeconds
-    const invoice = await invoiceFrom(
-      { address: node.address, password: node.password(), network: this.#deps.network },
-      {
-        amountSat,
-        description,
-        expirySeconds: lifetimeSeconds,
-        externalId: id,
-        webhookUrl: `${config.nodeCallbackUrl}/internal/settled/${nodeId}`,
-      },
-      INVOICE_TIMEOUT_MS,
-    )
-    crashpoint('payment: invoice made')
-    const createdSeconds = Math.floor(node.nowMs / 1000)
-    const expiresAtSeconds = expiryOf(invoice, createdSeconds, lifetimeSeconds)
-    const paymentHash = Buffer.from(invoice.paymentHash, 'hex')
-    const tokenId = protocol === 'l402' ? randomBytes(32) : null
-    const key = protocolKeys.current
-    const issue = (): string => {
-      if (tokenId) {
-        const validUntilSeconds = createdSeconds + config.l402LifetimeSeconds
-        return issueL402(primitives, key.rootKeyOf(id), {
-          paymentId: id,
-          paymentHash,
-          tokenId,
-          validUntilSeconds,
-          invoice: invoice.serialized,
-        })
-      }
-      const { network } = invoice
-      if (network === 'testnet') throw oddInvoice('MPP does not define this network')
-      const terms = {
-        amountSat,
-        description,
-        paymentId: id,
-        invoice: invoice.serialized,
-        network,
-        paymentHash: invoice.paymentHash,
-      }
-      return issueMpp(primitives, key.mpp, new URL(config.publicUrl).host, terms, expiresAtSeconds)
-    }
-    return {
-      id,
-      accountId: call.accountId,
-      nodeId,
-      protocol,
-      amountSat,
-      description,
-      resource,
-      challenge: issue(),
-      paymentHash,
-      protocolKeyId: key.id,
-      tokenId,
-      createdAtMs: node.nowMs,
-      expiresAtSeconds,
-    }
   }
 
   async get(call: Call, id: string): Promise<ShownPayment & { challenge: string }> {
@@ -223,5 +175,31 @@ export class Payments {
     return { payments, nextCursor: rows.length > limit ? (payments.at(-1)?.id ?? null) : null }
   }
 }
+
+async function insert(store: Sql, payment: NewPayment): Promise<CreatedPayment> {
+  if (!(await insertPayment(store, payment))) throw oddInvoice('its payment hash belongs to another payment')
+  crashpoint('payment: not yet committed')
+  const { id, protocol, challenge } = payment
+  const accepts = protocol === 'x402' ? { accepts: [requirementsIn(challenge)] } : {}
+  return { id, protocol, status: 'payment_required', challenge, ...accepts }
+}
+
+function requireOptions(protocols: Protocol[], { mpp, x402 }: ProtocolOptions): void {
+  if (mpp && !protocols.includes('mpp')) throw badRequest('The field "mpp" is only for the protocol "mpp".')
+  if (!x402 && !protocols.includes('x402')) return
+  if (!x402) throw badRequest('The field "x402" is required for the protocol "x402".')
+  if (!protocols.includes('x402')) throw badRequest('The field "x402" is only for the protocol "x402".')
+  const { resource, requestHash, requestBindingProfile, requestBindingParams } = x402
+  if (!isBinding({ requestHash, requestBindingProfile, requestBindingParams }))
+    throw badRequest(
+      'The field "x402.requestBindingParams" must be { headers } for "http:1" and { server, metadata } for "mcp:1", with each name once and in ascending order.',
+    )
+  if (requestBindingProfile === 'http:1' && !isHttpUrl(resource.url))
+    throw badRequest(
+      'The field "x402.resource.url" must be an absolute http or https URL without user information or a fragment.',
+    )
+}
+
+const badRequest = (message: string): Problem => new Problem('bad_request', message)
 
 export const notFound = (): Problem => new Problem('gateway_payment_not_found', 'There is no such payment.')

@@ -1,5 +1,6 @@
 import type { Refusal } from '../../../protocol/src/refusal.ts'
-import { Problem } from '../problems.ts'
+import { DUPLICATE_SETTLEMENT, INVOICE_NOT_SETTLED, RECEIVER_UNAVAILABLE, X402Refusal } from '../../../protocol/src/x402.ts'
+import { Problem, type ProblemCode } from '../problems.ts'
 import type { ExpectedTerms } from '../store/payments/deliveries.ts'
 import type { PaymentRow } from '../store/payments/payments.ts'
 import type { DeliveryOutcome, PaymentOutcome } from './outcomes.ts'
@@ -8,6 +9,10 @@ const PROBLEMS = 'https://paymentauth.org/problems/'
 
 type PaymentContext = { payment: PaymentRow; mismatch: (keyof ExpectedTerms)[]; refusal: Refusal | undefined }
 
+/** The reason as x402 names it, for payments of that protocol. */
+const errorReason = ({ protocol }: PaymentRow, reason: string): { errorReason?: string } =>
+  protocol === 'x402' ? { errorReason: reason } : {}
+
 /** The error for each outcome. No message repeats the presented credential. */
 export function paymentProblem(outcome: PaymentOutcome, { payment, mismatch, refusal }: PaymentContext): Problem {
   switch (outcome) {
@@ -15,7 +20,9 @@ export function paymentProblem(outcome: PaymentOutcome, { payment, mismatch, ref
     case 'credential_expired':
       return credentialProblem(outcome, refusal)
     case 'settlement_unknown':
-      return new Problem('payment_service_unavailable', 'The node did not say whether the invoice was paid. Try again shortly.')
+      return new Problem('payment_service_unavailable', 'The node did not say whether the invoice was paid. Try again shortly.', {
+        details: errorReason(payment, RECEIVER_UNAVAILABLE),
+      })
     case 'challenge_expired':
       return new Problem('payment_expired', 'The challenge has expired, and the node reports that it was not paid.', {
         details: { problem: `${PROBLEMS}lightning/expired-invoice` },
@@ -25,7 +32,11 @@ export function paymentProblem(outcome: PaymentOutcome, { payment, mismatch, ref
         'invalid_payment_credential',
         'The node has not reported the payment as received yet. Try again shortly.',
         {
-          details: { reason: 'not_settled', problem: `${PROBLEMS}verification-failed` },
+          details: {
+            reason: 'not_settled',
+            problem: `${PROBLEMS}verification-failed`,
+            ...errorReason(payment, INVOICE_NOT_SETTLED),
+          },
         },
       )
     case 'other_terms':
@@ -40,17 +51,25 @@ export function paymentProblem(outcome: PaymentOutcome, { payment, mismatch, ref
 function credentialProblem(outcome: 'credential_invalid' | 'credential_expired', refusal: Refusal | undefined): Problem {
   if (!refusal) throw new Error(`${outcome} without a refusal reason`)
   const code = outcome === 'credential_expired' ? 'payment_expired' : 'invalid_payment_credential'
-  return new Problem(code, refusal.message, refusal.problem === undefined ? {} : { details: { problem: refusal.problem } })
+  return refusalProblem(code, refusal)
 }
 
-export function deliveryProblem(outcome: DeliveryOutcome, { heldForMs }: PaymentRow): Problem {
+export function refusalProblem(code: ProblemCode, refusal: Refusal): Problem {
+  const problem = refusal.problem === undefined ? {} : { problem: refusal.problem }
+  const named = refusal instanceof X402Refusal ? { errorReason: refusal.errorReason } : {}
+  return new Problem(code, refusal.message, { details: { ...problem, ...named } })
+}
+
+export function deliveryProblem(outcome: DeliveryOutcome, payment: PaymentRow): Problem {
   switch (outcome) {
     case 'released_before':
       return new Problem('not_claimed', 'This requestId has already released the delivery. Use a new requestId for each attempt.')
     case 'already_redeemed':
-      return new Problem('already_redeemed', 'This payment was already redeemed. To repeat a redemption, send its requestId.')
+      return new Problem('already_redeemed', 'This payment was already redeemed. To repeat a redemption, send its requestId.', {
+        details: errorReason(payment, DUPLICATE_SETTLEMENT),
+      })
     case 'in_progress':
-      return deliveryInProgress(Math.max(1, Math.ceil((heldForMs ?? 0) / 1000)))
+      return deliveryInProgress(Math.max(1, Math.ceil((payment.heldForMs ?? 0) / 1000)))
     default:
       throw new Error(`${outcome} is not a problem`)
   }

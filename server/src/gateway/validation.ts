@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { judgeL402 } from '../../../protocol/src/l402.ts'
 import { headerBeginningOf, judgeMpp } from '../../../protocol/src/mpp.ts'
 import { Refusal } from '../../../protocol/src/refusal.ts'
@@ -6,8 +5,6 @@ import { crashpoint } from '../platform/crashpoint.ts'
 import { isId } from '../platform/ids.ts'
 import { primitives } from '../platform/primitives.ts'
 import { Problem } from '../problems.ts'
-import type { AskableNode } from '../settlements/askable-node.ts'
-import type { SettlementAnswer, Settlements } from '../settlements/settlements.ts'
 import type { NoteChange } from '../store/changes.ts'
 import type { Sql } from '../store/db.ts'
 import { type Claim, claimDelivery, type Delivery, type ExpectedTerms } from '../store/payments/deliveries.ts'
@@ -15,33 +12,23 @@ import { PaidBatches } from '../store/payments/paid-batches.ts'
 import { findPayment, markPaid, type PaidRow, type PaymentRow, type Proof, type Protocol } from '../store/payments/payments.ts'
 import { deliveryOutcome, type PaymentFacts, paymentOutcome } from './outcomes.ts'
 import { type Call, notFound } from './payments.ts'
-import { Presented } from './presented.ts'
+import { type Presented, PresentedHeader } from './presented.ts'
 import type { ProtocolKeys } from './protocol-keys.ts'
 import { deliveryInProgress, deliveryProblem, paymentProblem } from './refusals.ts'
+import { askUntilSettled, type QuestionDeps } from './settlement-question.ts'
 import { mismatchOf } from './terms.ts'
 import { type Life, thisMoment, VerifiedCache, verifiedKeyOf } from './verified-cache.ts'
 
 export type PaidPayment = { id: string; protocol: Protocol; status: 'paid'; receipt?: string }
 export type RedeemedPayment = PaidPayment & Omit<Delivery, 'receipt'>
 export type ValidateParams = { credential: string; expect?: ExpectedTerms }
-export type RedeemParams = ValidateParams & { requestId?: string; singleUse?: boolean; holdSeconds?: number }
+export type ClaimParams = { requestId?: string; holdSeconds?: number; expect?: ExpectedTerms }
+export type RedeemParams = ValidateParams & ClaimParams & { singleUse?: boolean }
 
-/** The payer's node may report the payment before the payee's node does. */
-const SETTLEMENT_WAIT_MS = 2_000
-const LATEST_SETTLEMENT_MS = 60_000
-const FIRST_PAUSE_MS = 25
-const LONGEST_PAUSE_MS = 400
 /** Limits the attempts of a request that repeatedly finds the delivery free and then loses it to another request. */
 const MOST_TURNS = 10
 
-export type ValidationDeps = {
-  sql: Sql
-  protocolKeys: ProtocolKeys
-  /** Undefined: no such node. */
-  accessTo: (nodeId: string) => Promise<AskableNode | undefined>
-  settlements: Settlements
-  noteChange: NoteChange
-}
+export type ValidationDeps = QuestionDeps & { sql: Sql; protocolKeys: ProtocolKeys; noteChange: NoteChange }
 
 /** A settled payment with the expected terms and a valid credential, and how long the credential stays valid. */
 type Granted = { payment: PaymentRow; life: Life | undefined }
@@ -71,7 +58,7 @@ export class Validation {
     // The cache does not store the terms, so it cannot compare them with the expected ones.
     const known = expect ? undefined : this.#verified.get(key)
     if (known) return paidView(known)
-    const presented = new Presented(credential)
+    const presented = new PresentedHeader(credential)
     const proof = expect ? undefined : this.#proofIn(presented)
     const proved = proof && (await this.#paid.mark(call, id, proof))
     if (proved) this.#verified.set(key, proved)
@@ -88,7 +75,7 @@ export class Validation {
     presented: Presented,
     expect: ExpectedTerms | undefined,
   ): Promise<PaidRow> {
-    const { payment, life } = await this.#judge(call, id, presented, expect)
+    const { payment, life } = await this.judge(call, id, presented, expect)
     if (!payment.isPaid) await markPaid(this.#deps.sql, id, call.actor)
     const { protocol, receipt } = payment
     this.#verified.set(key, { id, protocol, receipt }, life)
@@ -97,21 +84,26 @@ export class Validation {
 
   /** Validates the credential and claims the delivery, so that a shop without a database delivers only once. */
   async redeem(call: Call, id: string, params: RedeemParams): Promise<RedeemedPayment> {
-    const { credential, requestId = null, holdSeconds = null, expect } = params
-    if (holdSeconds !== null && requestId === null)
-      throw new Problem(
-        'bad_request',
-        'The field "requestId" is required with "holdSeconds": it is needed to confirm or release the delivery.',
-      )
+    const claim = claimOf(params)
     if (!isId('pay', id)) throw notFound()
-    const claim = { requestId, holdSeconds }
-    const presented = new Presented(credential)
+    const presented = new PresentedHeader(params.credential)
     const proof = this.#proofIn(presented)
-    const proved = proof && (await claimDelivery(this.#deps.sql, call, id, claim, expect, proof))
+    const proved = proof && (await claimDelivery(this.#deps.sql, call, id, claim, params.expect, proof))
     const redeemed = proved ? redeemedView(id, 'mpp', proved) : await this.#redeemSlowPath(call, id, presented, params, claim)
+    this.#noteRedeemed(call)
+    return redeemed
+  }
+
+  /** The same for a credential that is not in an Authorization header. */
+  async redeemPresented(call: Call, id: string, presented: Presented, params: ClaimParams): Promise<RedeemedPayment> {
+    const redeemed = await this.#redeemSlowPath(call, id, presented, params, claimOf(params))
+    this.#noteRedeemed(call)
+    return redeemed
+  }
+
+  #noteRedeemed(call: Call): void {
     crashpoint('redeem: claimed')
     this.#deps.noteChange(call.accountId, 'payments', 'activity')
-    return redeemed
   }
 
   /** A claim fails if another request got the delivery first. That request may have released it since, so the claim is tried again. */
@@ -119,10 +111,10 @@ export class Validation {
     call: Call,
     id: string,
     presented: Presented,
-    { singleUse, expect }: RedeemParams,
+    { singleUse, expect }: ClaimParams & { singleUse?: boolean },
     claim: Claim,
   ): Promise<RedeemedPayment> {
-    let { payment } = await this.#judge(call, id, presented, expect)
+    let { payment } = await this.judge(call, id, presented, expect)
     crashpoint('redeem: settled')
     const { protocol } = payment
     const use = protocol === 'l402' && singleUse !== true ? 'reusable' : 'single'
@@ -157,7 +149,7 @@ export class Validation {
   }
 
   /** Gathers the facts, and throws unless they grant the payment. The node is asked only if the credential is valid. */
-  async #judge(call: Call, id: string, presented: Presented, expect: ExpectedTerms | undefined): Promise<Granted> {
+  async judge(call: Call, id: string, presented: Presented, expect: ExpectedTerms | undefined): Promise<Granted> {
     const since = thisMoment()
     const read = await this.#find(call, id)
     const verified = await this.#verify(read, presented)
@@ -168,7 +160,8 @@ export class Validation {
     const facts: PaymentFacts = {
       credential: isRight ? 'right' : verified.reason,
       settlement,
-      challenge: read.nowMs >= read.expiresAtMs ? 'expired' : 'open',
+      // x402 accepts a credential for a while after the expiry, and refuses it by itself after that.
+      challenge: read.nowMs >= read.expiresAtMs && read.protocol !== 'x402' ? 'expired' : 'open',
       terms: mismatch.length === 0 ? 'expected' : 'other',
     }
     const outcome = paymentOutcome(facts)
@@ -179,6 +172,7 @@ export class Validation {
 
   /** Verifies every byte of the credential, and returns when it expires, if it does. */
   async #verify(payment: PaymentRow, presented: Presented): Promise<{ endMs: number | undefined } | Refusal> {
+    if (payment.protocol === 'x402') return presented.x402(payment) ?? { endMs: undefined }
     const key = await this.#deps.protocolKeys.find(payment.protocolKeyId)
     const { id, challenge, paymentHash, amountSat, tokenId, nowMs } = payment
     if (tokenId !== null) {
@@ -195,26 +189,27 @@ export class Validation {
 
   /** Asks the payment's node, and returns the payment as it is afterwards. */
   async #askForSettlement(call: Call, payment: PaymentRow): Promise<[PaymentRow, PaymentFacts['settlement']]> {
-    // A customer who paid just before the expiry may arrive just after it, and would pay again if the response were a 410. After
-    // LATEST_SETTLEMENT_MS, no payment can still be in flight.
-    const isLongExpired = payment.nowMs >= payment.expiresAtMs + LATEST_SETTLEMENT_MS
-    const word = await this.#askNode(payment, isLongExpired ? 0 : SETTLEMENT_WAIT_MS)
+    const word = await askUntilSettled(this.#deps, payment)
     // The node's event may have arrived meanwhile, even if the node did not answer.
     const again = await this.#find(call, payment.id)
     return [again, again.isSettled ? 'settled' : word === 'unpaid' ? 'unpaid' : 'unknown']
   }
+}
 
-  async #askNode(payment: PaymentRow, waitMs: number): Promise<SettlementAnswer> {
-    const node = await this.#deps.accessTo(payment.nodeId)
-    if (!node) return 'unreachable'
-    const deadline = performance.now() + waitMs
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-      // Always use the full timeout: a query that is cut short has no result and would become a 502.
-      const word = await this.#deps.settlements.askTogether(payment, node, SETTLEMENT_WAIT_MS)
-      if (word !== 'unpaid' || performance.now() + pauseMs > deadline) return word
-      await pause(pauseMs)
-    }
-  }
+/** Throws if the claim could be neither confirmed nor released. */
+export function claimOf({
+  requestId = null,
+  holdSeconds = null,
+}: {
+  requestId?: string | null
+  holdSeconds?: number | null
+}): Claim {
+  if (holdSeconds !== null && requestId === null)
+    throw new Problem(
+      'bad_request',
+      'The field "requestId" is required with "holdSeconds": it is needed to confirm or release the delivery.',
+    )
+  return { requestId, holdSeconds }
 }
 
 function paidView({ id, protocol, receipt }: PaidRow): PaidPayment {

@@ -27,6 +27,7 @@ import { eventRoutes } from './v1/events.ts'
 import { nodeRoutes } from './v1/nodes.ts'
 import { gatewayRoutes } from './v1/payments.ts'
 import { webhookRoutes } from './v1/webhooks.ts'
+import { x402Routes } from './v1/x402.ts'
 
 export type App = FastifyInstance
 
@@ -77,6 +78,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   await app.register(apiKeyRoutes(routeDeps))
   await app.register(nodeRoutes(routeDeps))
   await app.register(gatewayRoutes(routeDeps))
+  await app.register(x402Routes(routeDeps))
   await app.register(eventRoutes(routeDeps))
   await app.register(webhookRoutes(routeDeps))
   await app.register(settledRoutes(routeDeps), { prefix: '/internal/settled' })

@@ -14,6 +14,7 @@ import type { Webhooks } from '../events/webhooks/webhooks.ts'
 import type { Deliveries } from '../gateway/deliveries.ts'
 import type { Payments } from '../gateway/payments.ts'
 import type { Validation } from '../gateway/validation.ts'
+import type { X402 } from '../gateway/x402.ts'
 import type { LookUpNode } from '../nodes/look-up.ts'
 import type { ReceiveNodeEvent } from '../nodes/node-events.ts'
 import type { Nodes } from '../nodes/nodes.ts'
@@ -33,6 +34,7 @@ export type AppDeps = {
   wallets: Wallets
   payments: Payments
   validation: Validation
+  x402: X402
   deliveries: Deliveries
   changes: AccountChanges
   events: EventFeed

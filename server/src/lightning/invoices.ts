@@ -25,12 +25,14 @@ export async function invoiceFrom(payee: Payee, params: InvoiceParams, timeoutMs
   if (invoice.amountMsat !== (params.amountSat === undefined ? undefined : params.amountSat * 1000))
     throw oddInvoice('its amount differs')
   if (invoice.paymentHash !== made.paymentHash) throw oddInvoice('its payment hash differs')
-  const isLong = params.description.length > LONGEST_INVOICE_DESCRIPTION
-  const isDescribed = isLong
-    ? invoice.descriptionHash === createHash('sha256').update(params.description).digest('hex')
-    : invoice.description === params.description
-  if (!isDescribed) throw oddInvoice('its description differs')
+  if (!isDescribedAs(invoice, params)) throw oddInvoice('its description differs')
   return { ...invoice, serialized: made.serialized }
+}
+
+function isDescribedAs(invoice: Invoice, { description, descriptionHash }: InvoiceParams): boolean {
+  if (descriptionHash !== undefined) return invoice.descriptionHash === descriptionHash
+  if (description.length <= LONGEST_INVOICE_DESCRIPTION) return invoice.description === description
+  return invoice.descriptionHash === createHash('sha256').update(description).digest('hex')
 }
 
 /** When the invoice can no longer be paid: after the given lifetime, or at the invoice's own expiry if that is earlier. */

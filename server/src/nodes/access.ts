@@ -13,6 +13,8 @@ export type NodeAccess = {
   accountId: string
   isDeleted: boolean
   isReady: boolean
+  /** The node's public key, which signs its invoices. */
+  lightningId: string
   /** Undefined: the node should not be running, or runs on another host. Another program may now listen on its old port. */
   address: Address | undefined
   password: () => string
@@ -28,7 +30,7 @@ export function accessTo(sql: Sql, keys: MasterKey[], host: string, addressOf: A
   return async (nodeId) => {
     const node = await findAccess(sql, nodeId)
     if (!node) return undefined
-    const { accountId, status, desiredState, webhookSecret, isDeleted, nowMs } = node
+    const { accountId, lightningId, status, desiredState, webhookSecret, isDeleted, nowMs } = node
     const opened = (purpose: string, context: string, sealed: Buffer): string => {
       const master = keys.find(({ id }) => id === node.keyId)
       // Another replica already has a newer master key and resealed this row. This process will be replaced soon.
@@ -43,6 +45,7 @@ export function accessTo(sql: Sql, keys: MasterKey[], host: string, addressOf: A
       accountId,
       isDeleted,
       isReady: status === 'ready' && address !== undefined,
+      lightningId,
       address,
       password: () => opened('dashboard access', dashboardContext(accountId, nodeId), node.dashboardAccess),
       webhookSecret: () =>

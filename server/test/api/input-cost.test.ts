@@ -4,8 +4,19 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { publicOperations } from '../../../contract/src/operations.ts'
+import { bound, REPORT } from '../gateway/x402-sales.ts'
 import { signUp, type Visitor } from '../support/dashboard.ts'
-import { attenuate, charge, credentialOf, l402Credential, macaroonIn, newMerchant, type Payment } from '../support/gateway.ts'
+import {
+  attenuate,
+  charge,
+  credentialOf,
+  l402Credential,
+  macaroonIn,
+  newMerchant,
+  type Payment,
+  requirementsIn,
+  x402Credential,
+} from '../support/gateway.ts'
 import { basic, type Created, type Owner, runningPidOf, stateOf } from '../support/nodes.ts'
 import { PATIENCE_MS, PROCESS, type Server, startServer } from '../support/server.ts'
 
@@ -96,7 +107,11 @@ beforeAll(async () => {
   visitor = await signUp(server)
   owner = await newMerchant(server, visitor.accountId)
   created = await owner.createReady()
-  payments = [await charge(owner, created), await charge(owner, created, { protocol: 'l402' })]
+  payments = [
+    await charge(owner, created),
+    await charge(owner, created, { protocol: 'l402' }),
+    await charge(owner, created, { protocol: 'x402', x402: bound() }),
+  ]
   const { port } = JSON.parse(readFileSync(join(stateOf(server, created.node), 'run.json'), 'utf8'))
   daemon = { port, pid: runningPidOf(server, created.node) }
 })
@@ -326,7 +341,7 @@ describe('security 1: no request keeps the service busy', () => {
     ])
   }, 900_000)
 
-  test('security 1: bodies of 60 kB: every text field, and credentials of both protocols', async () => {
+  test('security 1: bodies of 60 kB: every text field, and credentials of all protocols', async () => {
     const fields = publicOperations.flatMap(({ method, path, body }) => {
       const properties: Record<string, any> = body?.properties ?? {}
       const examples = Object.fromEntries(
@@ -344,7 +359,7 @@ describe('security 1: no request keeps the service busy', () => {
     expect(fields.length).toBeGreaterThan(10)
     const person = (path: string, body: (text: string) => unknown): Probe =>
       inBody({ path: `/dashboard/api${path}`, headers: asPerson() }, body, 'a field')
-    const [mpp, l402] = payments as [Payment, Payment]
+    const [mpp, l402, x402] = payments as [Payment, Payment, Payment]
     const proof = '0'.repeat(64)
     const macaroon = macaroonIn(l402.challenge)
     const credential = ({ id }: Payment, of: (text: string) => string): Probe =>
@@ -353,8 +368,54 @@ describe('security 1: no request keeps the service busy', () => {
         (text) => ({ credential: of(text) }),
         'a credential',
       )
+    const { extra, ...required } = requirementsIn(x402.challenge)
+    const accepted = (more: object): object => ({ ...required, extra: { ...extra, ...more } })
+    /** Up to the longest credential that is decoded. */
+    const x402Payment = (of: (text: string) => string): Probe =>
+      inBody(
+        { path: '/v1/gateway/payments/redeem', headers: asOwner() },
+        (text) => ({ credential: of(text), requestHash: REPORT }),
+        'an x402 credential',
+      )
+    const short = (text: string): string => text.slice(0, 10_000)
+    const settlement = (requirements: (text: string) => object): Probe =>
+      inBody(
+        { path: '/v1/gateway/x402/settle', headers: asOwner() },
+        (text) => {
+          const some = requirements(text.slice(0, 25_000))
+          const paymentPayload = { x402Version: 2, accepted: some, payload: { preimage: proof } }
+          return { x402Version: 2, paymentPayload, paymentRequirements: some }
+        },
+        'x402 requirements',
+      )
+    const offer = (more: (text: string) => object): Probe =>
+      inBody(
+        { path: '/v1/gateway/payments', headers: asOwner() },
+        // The node does not exist, so no invoice is made.
+        (text) => ({ nodeId: 'x', amountSat: 1, description: 'x', protocol: 'x402', x402: { ...bound(), ...more(text) } }),
+        'x402',
+      )
     await expectCheap(server.port, server.child.pid ?? 0, [
       ...fields,
+      x402Payment((text) => text),
+      x402Payment(short),
+      x402Payment((text) => x402Credential(short(text), proof)),
+      x402Payment((text) => x402Credential({ ...required, amount: short(text) }, proof)),
+      x402Payment((text) => x402Credential(accepted({ invoice: short(text) }), proof)),
+      x402Payment((text) => x402Credential(accepted({ invoice: `lnbcrt10n1${short(text)}` }), proof)),
+      x402Payment((text) => x402Credential(accepted({ requestHash: short(text) }), proof)),
+      x402Payment((text) => x402Credential(accepted({ requestBindingParams: { headers: [short(text)] } }), proof)),
+      x402Payment((text) => x402Credential(accepted({}), short(text))),
+      settlement((text) => ({ ...required, amount: text })),
+      settlement((text) => accepted({ requestBindingParams: { headers: [text] } })),
+      settlement((text) => accepted({ requestBindingProfile: 'mcp:1', requestBindingParams: { server: text, metadata: [] } })),
+      settlement((text) =>
+        accepted({ requestBindingProfile: 'mcp:1', requestBindingParams: { server: `a:${text}`, metadata: [] } }),
+      ),
+      settlement((text) => accepted({ other: text })),
+      offer((text) => ({ resource: { url: text } })),
+      offer((text) => ({ resource: { url: `https://x/${text.slice(0, 900)}` } })),
+      offer((text) => ({ requestBindingParams: { headers: [text.slice(0, 60)] } })),
       credential(mpp, (text) => text),
       credential(mpp, (text) => `Payment ${text}`),
       credential(mpp, (text) => `${credentialOf(mpp, proof)}${text}`),

@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Sql } from '../../src/store/db.ts'
+import { bound, REPORT } from '../gateway/x402-sales.ts'
 import { CrashingYard } from '../support/crash-matrix.ts'
+import type { Protocol } from '../support/gateway.ts'
 import { withhold } from '../support/nodes.ts'
 import { type Merchant, NOWHERE, newMerchant, type Paid } from '../support/payments.ts'
 import { type Answer, eventually } from '../support/server.ts'
@@ -114,9 +116,9 @@ describe('create', () => {
 })
 
 /** Keeps the sweep from asking the node about the payment, so that the service learns of the settlement only from the credential. */
-const createPaid = async (protocol: 'mpp' | 'l402'): Promise<Paid> => {
+const createPaid = async (protocol: Protocol): Promise<Paid> => {
   await merchant.owner.until(nodeId, 'ready')
-  const payment = await merchant.create(nodeId, { protocol })
+  const payment = await merchant.create(nodeId, { protocol, ...(protocol === 'x402' ? { x402: bound() } : {}) })
   await inStore((sql) => sql`UPDATE gateway_payments SET ask_at = now() + interval '1 hour' WHERE id = ${payment.id}`)
   return merchant.pay(payment)
 }
@@ -171,6 +173,30 @@ describe('mpp, without a requestId', () => {
       expect([refused.status, refused.json().error.code]).toEqual([409, 'already_redeemed'])
     }
     expect((await merchant.validate(payment)).status).toBe(200)
+  })
+})
+
+describe('x402', () => {
+  const redeem = ({ credential }: Paid, requestId: string): Promise<Answer> =>
+    merchant.send('POST', '/redeem', { json: { credential, requestHash: REPORT, requestId } })
+  const refusal = async (answer: Promise<Answer>) => [(await answer).status, (await answer).json().error.errorReason]
+
+  test('C64: redeem, between the claim and its answer: the same requestId gets the delivery again, and any other is a replay', async () => {
+    const payment = await createPaid('x402')
+    await dieAt('redeem: claimed', () => redeem(payment, 'mine'))
+    const kept = await rowOf(payment)
+    expect(kept?.redeemed_at).toBeInstanceOf(Date)
+    expect(await refusal(redeem(payment, 'other'))).toEqual([409, 'duplicate_settlement'])
+    expect((await redeem(payment, 'mine')).status).toBe(200)
+    expect(await rowOf(payment)).toEqual(kept)
+  })
+
+  test('C64: redeem, between the settlement and the claim: nothing is used up', async () => {
+    const payment = await createPaid('x402')
+    await dieAt('redeem: settled', () => redeem(payment, 'one'))
+    expect(await rowOf(payment)).toMatchObject({ settled_at: expect.any(Date), paid_at: null, redeemed_at: null })
+    expect((await redeem(payment, 'another')).status).toBe(200)
+    expect(await refusal(redeem(payment, 'one'))).toEqual([409, 'duplicate_settlement'])
   })
 })
 

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { encode, sign } from 'bolt11'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { nodeKeysOf } from '../../../sandboxd/src/seed.ts'
 import { removeUnpaidPayments } from '../../src/store/payments/payments.ts'
 import {
   charge,
@@ -25,6 +26,7 @@ import {
 import { type Created, type Owner, redirectNode } from '../support/nodes.ts'
 import { report } from '../support/payments.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
+import { bound, REPORT } from './x402-sales.ts'
 
 /** A node that answers as no honest node would. The service is real, but is redirected to an impostor instead of its node. */
 
@@ -109,7 +111,7 @@ type Terms = {
 }
 
 /** Encoded by an independent library, and correct except for the given changes. */
-function invoice(changes: Partial<Terms> = {}): { serialized: string; paymentHash: string } {
+function invoice(changes: Partial<Terms> = {}, privateKey = '1'.repeat(64)): { serialized: string; paymentHash: string } {
   const right: Terms = {
     prefix: 'lnbcrt',
     millisatoshis: `${AMOUNT}000`,
@@ -129,7 +131,7 @@ function invoice(changes: Partial<Terms> = {}): { serialized: string; paymentHas
     ...tag('expire_time', expiry),
   ]
   const amount = millisatoshis === null ? {} : { millisatoshis }
-  const serialized = sign(encode({ network, ...amount, timestamp, tags }, false), '1'.repeat(64)).paymentRequest ?? ''
+  const serialized = sign(encode({ network, ...amount, timestamp, tags }, false), privateKey).paymentRequest ?? ''
   return { serialized, paymentHash }
 }
 
@@ -303,6 +305,50 @@ describe('an invoice from an untrusted node', () => {
       expect([answered.status, answered.text.includes(word)]).toEqual([502, false])
     }
     expect(server.stderr).not.toContain(word)
+  })
+})
+
+describe('an x402 invoice', () => {
+  const bindingTo = { description: undefined, descriptionHash: REPORT }
+  const inFuture = (seconds: number): number => Math.floor(Date.now() / 1000) + seconds
+  /** Signed by the node itself, unless another key is given. */
+  const signed = (changes: Partial<Terms> = {}, privateKey?: string): Reply => {
+    const own = Buffer.from(nodeKeysOf(shop.credentials.seed).privateKey).toString('hex')
+    return { body: invoice({ ...bindingTo, ...changes }, privateKey ?? own) }
+  }
+  const create = async (reply: () => Reply): Promise<[status: number, code: string]> => {
+    const json = { nodeId: shop.node.id, amountSat: AMOUNT, description: DESCRIPTION, protocol: 'x402', x402: bound() }
+    const answer = await while_('createinvoice', reply, () => merchant.send('POST', '/gateway/payments', { json }))
+    return [answer.status, answer.json().error?.code]
+  }
+
+  test('C62: the node is asked for an invoice with the hash of the request, and none with its description', async () => {
+    expect(await create(() => signed())).toEqual([201, undefined])
+    const [form] = forms
+    expect([form?.get('descriptionHash'), form?.get('description'), form?.get('expirySeconds')]).toEqual([REPORT, null, '300'])
+    const timestamp = inFuture(55)
+    expect(await create(() => signed({ timestamp }))).toEqual([201, undefined])
+    // x402 counts from the invoice's own end, even if the node's clock is ahead.
+    const { payments } = await merchant.want<{ payments: { expiresAt: number }[] }>(200, 'GET', '/gateway/payments?limit=1')
+    expect(payments[0]?.expiresAt).toBe(timestamp + 300)
+  })
+
+  test.each<[what: string, reply: () => Reply]>([
+    ['signed by another node', () => signed({}, '1'.repeat(64))],
+    ['with a description', () => signed({ description: DESCRIPTION, descriptionHash: undefined })],
+    ['with the hash of another request', () => signed({ descriptionHash: sha256('x') })],
+    ['with the hash of the description', () => signed({ descriptionHash: sha256(DESCRIPTION) })],
+    ['with another amount', () => signed({ millisatoshis: `${AMOUNT}001` })],
+    ['of another network', () => signed({ prefix: 'lnbc' })],
+    ['with a shorter expiry', () => signed({ expiry: 299 })],
+    ['with a longer expiry', () => signed({ expiry: 301 })],
+    ['without an expiry', () => signed({ expiry: undefined })],
+    ['from the future', () => signed({ timestamp: inFuture(120) })],
+    ['that has expired', () => signed({ timestamp: inFuture(-301) })],
+  ])('C62: %s: 502, and no payment', async (_what, reply) => {
+    const before = await count()
+    expect(await create(reply)).toEqual([502, 'payment_service_unavailable'])
+    expect(await count()).toBe(before)
   })
 })
 

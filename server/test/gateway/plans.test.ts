@@ -5,7 +5,13 @@ import type { Database, Sql } from '../../src/store/db.ts'
 import { claimDelivery, confirmDeliveries, releaseDelivery } from '../../src/store/payments/deliveries.ts'
 import { hurryInvoice, isOpenInvoice, PAYMENT_INVOICES } from '../../src/store/payments/invoices.ts'
 import { PaidBatches } from '../../src/store/payments/paid-batches.ts'
-import { findPayment, findShownPayment, findUnsettled, markPaidByProof } from '../../src/store/payments/payments.ts'
+import {
+  findIdByInvoice,
+  findPayment,
+  findShownPayment,
+  findUnsettled,
+  markPaidByProof,
+} from '../../src/store/payments/payments.ts'
 import { newDatabase } from '../support/database.ts'
 
 /** Statements about one payment read only its rows, even if the planner has no statistics or outdated ones. */
@@ -27,20 +33,25 @@ beforeAll(async () => {
   ;({ sql } = await newDatabase(1))
   for (const table of ['gateway_payments', 'paid_payments'])
     await sql.unsafe(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
+  await sql`INSERT INTO accounts (id, name) VALUES (${call.accountId}, 'test')`
+  await sql`
+    INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, desired_version, history)
+    VALUES (${nodeId}, ${call.accountId}, 'nowhere', '', 'x', '2m', 'limited', '', '{}')`
 })
 
-type Kind = 'open' | 'settled' | 'held'
+type Kind = 'open' | 'x402' | 'settled' | 'held'
 const hashOf = (id: string): Buffer => createHash('sha256').update(id).digest()
 
 async function insert(kind: Kind, count: number, accountOf = (): string => call.accountId): Promise<string[]> {
   const rows = Array.from({ length: count }, () => ({ id: newId('pay'), account: accountOf() }))
   const [ids, accounts] = [rows.map(({ id }) => id), rows.map(({ account }) => account)]
+  const isOpen = kind === 'open' || kind === 'x402'
   await sql`
     INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, challenge, payment_hash, protocol_key_id,
                                   created_at, expires_at, settled_at, receipt, ask_at)
-    SELECT id, account, ${nodeId}, 'mpp', 10, 'test', repeat(md5(id), 30), sha256(id::bytea), 'test', now(), now() + interval '5 minutes',
-           CASE WHEN ${kind !== 'open'} THEN now() END, CASE WHEN ${kind !== 'open'} THEN 'receipt' END,
-           CASE WHEN ${kind === 'open'} THEN now() + interval '5 minutes' END
+    SELECT id, account, ${nodeId}, ${kind === 'x402' ? 'x402' : 'mpp'}, 10, 'test', repeat(md5(id), 30), sha256(id::bytea), 'test', now(), now() + interval '5 minutes',
+           CASE WHEN ${!isOpen} THEN now() END, CASE WHEN ${!isOpen} THEN 'receipt' END,
+           CASE WHEN ${isOpen} THEN now() + interval '5 minutes' END
     FROM unnest(${ids}::text[], ${accounts}::text[]) AS new (id, account)`
   if (kind === 'held')
     await sql`
@@ -72,6 +83,11 @@ const statements: { name: string; of: Kind; run: (store: Sql, id: string, ids: s
     name: 'a payment with everything that is known about it',
     of: 'held',
     run: (store, id) => findPayment(store, call.accountId, id),
+  },
+  {
+    name: 'an x402 payment by its invoice',
+    of: 'x402',
+    run: (store, id) => findIdByInvoice(store, call.accountId, hashOf(id)),
   },
   { name: 'a payment as it is shown', of: 'held', run: (store, id) => findShownPayment(store, call.accountId, id) },
   {
@@ -145,7 +161,7 @@ describe('speed: one payment is looked up by its key', () => {
   describe('with statistics from when every account had one payment', () => {
     test.each(statements)('$name', async (statement) => {
       await sql`TRUNCATE gateway_payments, paid_payments`
-      for (const kind of ['open', 'settled', 'held'] as const) await insert(kind, 1_000, () => newId('acct'))
+      for (const kind of ['open', 'x402', 'settled', 'held'] as const) await insert(kind, 1_000, () => newId('acct'))
       await sql`ANALYZE gateway_payments, paid_payments`
       await expectLookups(statement)
     })

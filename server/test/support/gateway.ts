@@ -6,9 +6,9 @@ import { type Answer, eventually, type Server } from './server.ts'
 
 /** What a shop, its customer and an attacker do with a credential. Nothing here uses the code under test. */
 
-export type Protocol = 'mpp' | 'l402'
+export type Protocol = 'mpp' | 'l402' | 'x402'
 export type Payment = { id: string; protocol: Protocol; status: string; challenge: string }
-export type Wish = { nodeId: string; amountSat: number; description: string; protocol?: Protocol }
+export type Wish = { nodeId: string; amountSat: number; description: string; protocol?: Protocol; x402?: object; mpp?: object }
 
 /** A caller with all scopes; in a new account unless one is given. */
 export async function newMerchant(server: Server, accountId?: string): Promise<Owner> {
@@ -74,19 +74,29 @@ export function requestIn(challenge: string): any {
   return JSON.parse(Buffer.from(parametersOf(challenge).request ?? '', 'base64url').toString('utf8'))
 }
 
+/** The requirements in an x402 challenge, which is base64 of JSON and so has no blanks. */
+export function requirementsIn(challenge: string): any {
+  return JSON.parse(Buffer.from(challenge, 'base64').toString('utf8')).accepts[0]
+}
+
 export function invoiceIn(challenge: string): string {
+  if (!challenge.includes(' ')) return requirementsIn(challenge).extra.invoice
   return parametersOf(challenge).invoice ?? requestIn(challenge).methodDetails.invoice
 }
 
 export const macaroonIn = (challenge: string): Buffer => Buffer.from(parametersOf(challenge).macaroon ?? '', 'base64')
 
 export function credentialOf({ protocol, challenge }: Pick<Payment, 'protocol' | 'challenge'>, preimage: string): string {
+  if (protocol === 'x402') return x402Credential(requirementsIn(challenge), preimage)
   return protocol === 'mpp' ? mppCredential(parametersOf(challenge), preimage) : l402Credential(macaroonIn(challenge), preimage)
 }
 
 export function mppCredential(challenge: object, preimage: unknown, more: object = {}): string {
   return `Payment ${base64url({ challenge, payload: { preimage }, ...more })}`
 }
+
+export const x402Credential = (accepted: unknown, preimage: unknown, more: object = {}): string =>
+  Buffer.from(JSON.stringify({ x402Version: 2, accepted, payload: { preimage }, ...more })).toString('base64')
 
 export const base64url = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 

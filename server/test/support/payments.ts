@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http'
-import { credentialOf, invoiceIn, untilKnown } from './gateway.ts'
+import { credentialOf, invoiceIn, type Protocol, untilKnown } from './gateway.ts'
 import { newOwner, type Owner } from './nodes.ts'
 import { type Answer, type Key, type Request, type Server, send } from './server.ts'
 
@@ -8,9 +8,9 @@ import { type Answer, type Key, type Request, type Server, send } from './server
 /** Nothing listens on port 2, and only root could, so events sent to it are lost. `fetch` would refuse port 1 without connecting. */
 export const NOWHERE = 'http://127.0.0.1:2'
 
-export type Payment = { id: string; protocol: 'mpp' | 'l402'; challenge: string }
+export type Payment = { id: string; protocol: Protocol; challenge: string }
 export type Paid = Payment & { credential: string }
-type Wish = { amountSat?: number; description?: string; resource?: string; protocol?: 'mpp' | 'l402' }
+type Wish = { amountSat?: number; description?: string; resource?: string; protocol?: Protocol; x402?: object }
 export type Shown = {
   status: string
   settledAt: number | null

@@ -4,6 +4,7 @@ import type { TObject } from 'typebox'
 import {
   confirmDeliveries,
   createPayment,
+  createPaymentBatch,
   exportPayments,
   getPayment,
   listPayments,
@@ -11,6 +12,8 @@ import {
   releasePayment,
   validatePayment,
 } from '../../../../contract/src/gateway.ts'
+import type { Call } from '../../gateway/payments.ts'
+import type { Repeatable } from '../../idempotency.ts'
 import { Problem } from '../../problems.ts'
 import type { RouteDeps } from '../deps.ts'
 import { requireKey } from '../hooks/auth.ts'
@@ -19,35 +22,36 @@ import { addRoute } from '../route.ts'
 export function gatewayRoutes({ keys, limits, payments, validation, deliveries }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireKey(keys, limits, 'gateway:write'))
-    const call = ({ caller }: Pick<FastifyRequest, 'caller'>) => ({ accountId: caller.accountId, actor: caller.id })
 
     addRoute(
       app,
       createPayment,
+      async (request) => payments.create(callOf(request), request.body, repeatableOf(request, 'POST /v1/gateway/payments')),
+      { onRequest: limits.creations ? [limits.creations] : [] },
+    )
+    addRoute(
+      app,
+      createPaymentBatch,
       async (request) => {
-        const repeatable = {
-          key: request.headers['idempotency-key']?.toString(),
-          callerId: request.caller.id,
-          secret: request.presentedKey,
-          route: 'POST /v1/gateway/payments',
-          body: request.body,
-        }
-        return payments.create(call(request), request.body, repeatable)
+        // The first one was counted before the body was read.
+        for (const _ of request.body.protocols.slice(1)) await limits.creations?.(request)
+        const repeatable = repeatableOf(request, 'POST /v1/gateway/payments/batch')
+        return { payments: await payments.createBatch(callOf(request), request.body, repeatable) }
       },
       { onRequest: limits.creations ? [limits.creations] : [] },
     )
-    addRoute(app, validatePayment, async (request) => validation.validate(call(request), request.params.id, request.body), {
+    addRoute(app, validatePayment, async (request) => validation.validate(callOf(request), request.params.id, request.body), {
       preValidation: [requireCredential(validatePayment)],
     })
-    addRoute(app, redeemPayment, async (request) => validation.redeem(call(request), request.params.id, request.body), {
+    addRoute(app, redeemPayment, async (request) => validation.redeem(callOf(request), request.params.id, request.body), {
       preValidation: [requireCredential(redeemPayment)],
     })
     addRoute(app, confirmDeliveries, async (request) => ({
-      deliveries: await deliveries.confirm(call(request), request.body.deliveries),
+      deliveries: await deliveries.confirm(callOf(request), request.body.deliveries),
     }))
     addRoute(app, releasePayment, async (request) => {
       const { requestId, reason } = request.body
-      return deliveries.release(call(request), { id: request.params.id, requestId }, reason)
+      return deliveries.release(callOf(request), { id: request.params.id, requestId }, reason)
     })
     addRoute(app, exportPayments, async (request, reply) =>
       reply
@@ -55,12 +59,22 @@ export function gatewayRoutes({ keys, limits, payments, validation, deliveries }
           'content-type': 'text/csv; charset=utf-8; header=present',
           'content-disposition': 'attachment; filename="payments.csv"',
         })
-        .send(Readable.from(payments.csv(call(request), request.query))),
+        .send(Readable.from(payments.csv(callOf(request), request.query))),
     )
-    addRoute(app, getPayment, async (request) => payments.get(call(request), request.params.id))
-    addRoute(app, listPayments, async (request) => payments.list(call(request), request.query))
+    addRoute(app, getPayment, async (request) => payments.get(callOf(request), request.params.id))
+    addRoute(app, listPayments, async (request) => payments.list(callOf(request), request.query))
   }
 }
+
+export const callOf = ({ caller }: Pick<FastifyRequest, 'caller'>): Call => ({ accountId: caller.accountId, actor: caller.id })
+
+const repeatableOf = (request: FastifyRequest, route: string): Repeatable => ({
+  key: request.headers['idempotency-key']?.toString(),
+  callerId: request.caller.id,
+  secret: request.presentedKey,
+  route,
+  body: request.body,
+})
 
 /** A missing credential is an invalid credential. Any other invalid body is a bad request, which takes precedence. */
 export function requireCredential({ body: schema }: { body: TObject }): preValidationHookHandler {
@@ -76,7 +90,7 @@ export function requireCredential({ body: schema }: { body: TObject }): preValid
         ? undefined
         : new Problem(
             'invalid_payment_credential',
-            'The field "credential" must be a string: the value of the customer’s Authorization header.',
+            'The field "credential" must be a string: the value of the customer’s Authorization or PAYMENT-SIGNATURE header.',
           ),
     )
   }

@@ -26,6 +26,8 @@ export type InvoiceParams = {
   /** Undefined: the payer chooses. */
   amountSat: number | undefined
   description: string
+  /** 64 hex digits. The invoice contains this instead of the description. */
+  descriptionHash?: string
   /** Defaults to the node's own default, which is one day. */
   expirySeconds?: number
   externalId?: string
@@ -71,12 +73,13 @@ export async function createInvoice(
   timeoutMs: number,
 ): Promise<InvoiceAnswer> {
   const { description, amountSat, expirySeconds, externalId, webhookUrl } = params
+  const descriptionHash = params.descriptionHash ?? (description.length > MAX_DESCRIPTION_UNITS ? sha256(description) : undefined)
   const form = {
     ...(amountSat === undefined ? {} : { amountSat: String(amountSat) }),
     ...(expirySeconds === undefined ? {} : { expirySeconds: String(expirySeconds) }),
     ...(externalId === undefined ? {} : { externalId }),
     ...(webhookUrl === undefined ? {} : { webhookUrl }),
-    ...(description.length <= MAX_DESCRIPTION_UNITS ? { description } : { descriptionHash: sha256(description) }),
+    ...(descriptionHash === undefined ? { description } : { descriptionHash }),
   }
   const reply = await ask(address, password, { path: '/createinvoice', form }, timeoutMs)
   if (typeof reply === 'string') return noAnswer(reply)

@@ -4,6 +4,7 @@ import type { Status } from './node-state.ts'
 export type AccessRow = {
   accountId: string
   host: string
+  lightningId: string
   status: Status
   desiredState: string
   keyId: string
@@ -17,7 +18,7 @@ export type AccessRow = {
 /** What is needed to talk to a node; nothing here can open its seed. */
 export async function findAccess(sql: Sql, nodeId: string): Promise<AccessRow | undefined> {
   const [row] = await sql<AccessRow[]>`
-    SELECT n.account_id AS "accountId", n.host, n.status, n.desired_state AS "desiredState", s.key_id AS "keyId",
+    SELECT n.account_id AS "accountId", n.host, n.lightning_id AS "lightningId", n.status, n.desired_state AS "desiredState", s.key_id AS "keyId",
            s.dashboard_access AS "dashboardAccess", s.webhook_secret AS "webhookSecret",
            n.deleted_at IS NOT NULL AS "isDeleted", unix_ms(now()) AS "nowMs"
     FROM nodes n JOIN node_secrets s ON s.node_id = n.id WHERE n.id = ${nodeId}`

@@ -2,7 +2,7 @@ import { idsFrom, newId } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
 import { ASK_EVERY_SECONDS } from './invoices.ts'
 
-export type Protocol = 'mpp' | 'l402'
+export type Protocol = 'mpp' | 'l402' | 'x402'
 
 export type NewPayment = {
   id: string
@@ -87,6 +87,19 @@ export async function findPayment(sql: Sql, accountId: string, id: string): Prom
            coalesce(released_request_ids, '{}') AS "releasedRequestIds", unix_ms(now()) AS "nowMs"
     FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id) WHERE id = ${id} AND (account_id = ${accountId}) IS TRUE`
   return row
+}
+
+/**
+ * The x402 payment with this invoice. Not by an index of hashes, which would have to be built for a whole table of payments: each node of
+ * the account is looked up instead, also those that were deleted recently. OFFSET 0 keeps PostgreSQL from reading the account's payments instead.
+ */
+export async function findIdByInvoice(sql: Sql, accountId: string, paymentHash: Buffer): Promise<string | undefined> {
+  const [row] = await sql<{ id: string }[]>`
+    SELECT payment.id FROM nodes CROSS JOIN LATERAL (
+      SELECT id, protocol FROM gateway_payments WHERE node_id = nodes.id AND payment_hash = ${paymentHash} OFFSET 0) payment
+    WHERE nodes.account_id = ${accountId} AND (nodes.deleted_at IS NULL OR nodes.deleted_at > now() - interval '7 days')
+      AND payment.protocol = 'x402' LIMIT 1`
+  return row?.id
 }
 
 /** What a validation returns. */

@@ -1,0 +1,169 @@
+import { readInvoice } from '../../../protocol/src/bolt11.ts'
+import { isObject } from '../../../protocol/src/bytes.ts'
+import {
+  DUPLICATE_SETTLEMENT,
+  readX402,
+  readX402Payload,
+  requirementsIn,
+  X402_VERSION,
+  type X402Payment,
+  X402Refusal,
+  x402NetworkOf,
+  x402Response,
+} from '../../../protocol/src/x402.ts'
+import { judgeX402 } from '../../../protocol/src/x402-checks.ts'
+import { isNodeKey } from '../lightning/invoice-signature.ts'
+import { primitives } from '../platform/primitives.ts'
+import { Problem } from '../problems.ts'
+import type { Sql } from '../store/db.ts'
+import { findIdByInvoice, type PaymentRow } from '../store/payments/payments.ts'
+import type { IssuerDeps } from './issue.ts'
+import type { Call } from './payments.ts'
+import { PresentedPayment } from './presented.ts'
+import { refusalProblem } from './refusals.ts'
+import { type ClaimParams, claimOf, type RedeemedPayment, type Validation } from './validation.ts'
+
+export type RedeemByInvoiceParams = ClaimParams & { credential: string; requestHash: string }
+export type FacilitatorParams = {
+  x402Version: number
+  paymentPayload: Record<string, unknown>
+  paymentRequirements: Record<string, unknown>
+}
+export type Verification = { isValid: boolean; invalidReason?: string }
+export type Settlement = { success: boolean; errorReason?: string; transaction: string; network: string }
+export type Supported = {
+  kinds: { x402Version: number; scheme: string; network: string; extra: Record<string, unknown> }[]
+  extensions: string[]
+  signers: Record<string, unknown>
+}
+
+/** Also the reason for an invoice that is not this account's. */
+const NOT_OURS = 'invalid_exact_lnbtc_invoice_payee_mismatch'
+
+type Required = { requestHash: string } | { requirements: Record<string, unknown> }
+type Found = { id: string; presented: PresentedPayment }
+
+export type X402Deps = { sql: Sql; network: IssuerDeps['network']; validation: Validation }
+
+/** x402 credentials contain no id. The payment is found by its invoice, and then redeemed like any other. */
+export class X402 {
+  readonly #deps: X402Deps
+
+  constructor(deps: X402Deps) {
+    this.#deps = deps
+  }
+
+  async redeem(call: Call, params: RedeemByInvoiceParams): Promise<RedeemedPayment & { paymentResponse: string }> {
+    const { credential, requestHash, ...claim } = params
+    // A bad request takes precedence over a bad credential.
+    claimOf(claim)
+    const read = readX402(credential)
+    const found = await this.#find(call, read, { requestHash })
+    if (found instanceof X402Refusal)
+      throw refusalProblem(found.errorReason === NOT_OURS ? 'gateway_payment_not_found' : 'invalid_payment_credential', found)
+    const redeemed = await this.#deps.validation.redeemPresented(call, found.id, found.presented, claim)
+    return { ...redeemed, paymentResponse: x402Response(hashIn(found.presented.payment) ?? '', this.#network()) }
+  }
+
+  supported(): Supported {
+    const network = x402NetworkOf(this.#deps.network)
+    const extra = { assetTransferMethod: 'bolt11', paymentFlow: 'upfront' }
+    const kinds = network === undefined ? [] : [{ x402Version: X402_VERSION, scheme: 'exact', network, extra }]
+    return { kinds, extensions: [], signers: {} }
+  }
+
+  async verify(call: Call, params: FacilitatorParams): Promise<Verification> {
+    const invalidReason = await reasonOf(async () => {
+      const { id, presented } = await this.#findFor(call, params)
+      const { payment } = await this.#deps.validation.judge(call, id, presented, undefined)
+      if (payment.delivery !== 'none') throw duplicate()
+    })
+    return invalidReason === undefined ? { isValid: true } : { isValid: false, invalidReason }
+  }
+
+  /** Claims the delivery for good. A call that repeats it cannot be told from a replay, so it is refused like one. */
+  async settle(call: Call, params: FacilitatorParams): Promise<Settlement> {
+    let transaction = ''
+    const errorReason = await reasonOf(async () => {
+      const { id, presented } = await this.#findFor(call, params)
+      await this.#deps.validation.redeemPresented(call, id, presented, {})
+      transaction = hashIn(presented.payment) ?? ''
+    })
+    const network = this.#network()
+    return errorReason === undefined
+      ? { success: true, transaction, network }
+      : { success: false, errorReason, transaction: '', network }
+  }
+
+  #network(): string {
+    return x402NetworkOf(this.#deps.network) ?? ''
+  }
+
+  async #findFor(call: Call, { x402Version, paymentPayload, paymentRequirements }: FacilitatorParams): Promise<Found> {
+    if (x402Version !== X402_VERSION) throw refused(new X402Refusal('invalid_x402_version'))
+    const found = await this.#find(call, readX402Payload(paymentPayload), { requirements: paymentRequirements })
+    if (found instanceof X402Refusal) throw refused(found)
+    return found
+  }
+
+  /** Judges at once what is not a payment of this account; the others are judged when they have been read. */
+  async #find({ accountId }: Call, read: X402Payment | X402Refusal, required: Required): Promise<Found | X402Refusal> {
+    if (read instanceof X402Refusal) return read
+    const hash = hashIn(read)
+    const id = hash === undefined ? undefined : await findIdByInvoice(this.#deps.sql, accountId, Buffer.from(hash, 'hex'))
+    if (id !== undefined) return { id, presented: new PresentedPayment(read, (payment) => judge(read, required, payment)) }
+    // There is nothing to compare it with but itself. Whoever signed the invoice, it was not issued for this account.
+    const itself = 'requirements' in required ? required.requirements : withHash(read.accepted, required.requestHash)
+    const context = { nowSeconds: Math.floor(Date.now() / 1000), isNodeKey, isSignedBy: () => false }
+    const judged = judgeX402(primitives, read, itself, context)
+    return judged instanceof X402Refusal ? judged : new X402Refusal(NOT_OURS)
+  }
+}
+
+/**
+ * The invoice was checked when the node made it, so it is enough to recognize it. What the request requires comes from the seller: the
+ * whole requirements, or the hash of the request, which then replaces the one that the challenge was issued with.
+ */
+function judge(presented: X402Payment, required: Required, { challenge, nowMs, isPaid }: PaymentRow): X402Refusal | undefined {
+  const stored = requirementsIn(challenge)
+  const requirements = 'requirements' in required ? required.requirements : withHash(stored, required.requestHash)
+  const judged = judgeX402(primitives, presented, requirements, {
+    nowSeconds: Math.floor(nowMs / 1000),
+    isNodeKey,
+    isSignedBy: (invoice, payTo) => invoice === stored.extra.invoice && payTo === stored.payTo,
+  })
+  if (!(judged instanceof X402Refusal)) return undefined
+  // Once it was accepted in time, only the claim decides: the response may have been lost, or the delivery have failed.
+  return judged.reason === 'expired' && isPaid ? undefined : judged
+}
+
+const withHash = (requirements: Record<string, unknown>, requestHash: string): Record<string, unknown> => ({
+  ...requirements,
+  extra: { ...(isObject(requirements.extra) ? requirements.extra : {}), requestHash },
+})
+
+/** The payment hash of the invoice that was paid, if it can be read. */
+function hashIn({ accepted }: X402Payment): string | undefined {
+  const { invoice } = isObject(accepted.extra) ? accepted.extra : {}
+  return typeof invoice === 'string' ? readInvoice(invoice)?.paymentHash : undefined
+}
+
+const refused = (refusal: X402Refusal): Problem => refusalProblem('invalid_payment_credential', refusal)
+
+const duplicate = (): Problem =>
+  new Problem('already_redeemed', 'This payment was already redeemed.', { details: { errorReason: DUPLICATE_SETTLEMENT } })
+
+/** Why the work was refused, as x402 names it. Undefined: it was not. Any other error is thrown. */
+async function reasonOf(work: () => Promise<void>): Promise<string | undefined> {
+  try {
+    await work()
+    return undefined
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    const { errorReason } = error.details
+    if (typeof errorReason === 'string') return errorReason
+    // A delivery that is held may still be released, but a settlement cannot wait for that.
+    if (error.code === 'delivery_in_progress') return DUPLICATE_SETTLEMENT
+    throw error
+  }
+}
