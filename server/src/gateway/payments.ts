@@ -71,6 +71,8 @@ export type PaymentsDeps = {
   protocolKeys: ProtocolKeys
   /** Undefined: no such node. */
   accessTo: (nodeId: string) => Promise<PayableNode | undefined>
+  /** For a node that did not return an invoice. */
+  reportSilence: (nodeId: string) => void
   noteChange: NoteChange
 }
 
@@ -141,7 +143,10 @@ export class Payments {
         webhookUrl: `${config.nodeCallbackUrl}/internal/settled/${nodeId}`,
       },
       INVOICE_TIMEOUT_MS,
-    )
+    ).catch((error: unknown) => {
+      this.#deps.reportSilence(nodeId)
+      throw error
+    })
     crashpoint('payment: invoice made')
     const createdSeconds = Math.floor(node.nowMs / 1000)
     const expiresAtSeconds = expiryOf(invoice, createdSeconds, lifetimeSeconds)
