@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { type Database, openStore } from '../server/src/store/db.ts'
@@ -47,12 +47,15 @@ export class Service {
       })
       child.once('exit', (code) => reject(new Error(`the service exited with code ${code}`)))
     })
-    this.key = JSON.parse(readFileSync(join(this.dataDir, 'first-run.json'), 'utf8')).apiKey
+    const firstRun = join(this.dataDir, 'first-run.json')
+    // Not written with DATABASE_URL: then the operator creates accounts and keys.
+    if (existsSync(firstRun)) this.key = JSON.parse(readFileSync(firstRun, 'utf8')).apiKey
   }
 
   async stop(): Promise<void> {
+    if (!this.#child || this.#child.exitCode !== null || this.#child.signalCode !== null) return
     const gone = new Promise((resolve) => this.#child?.once('close', resolve))
-    this.#child?.kill()
+    this.#child.kill()
     await gone
   }
 

@@ -11,6 +11,7 @@ import { startPurges } from './nodes/purges.ts'
 import { Reaper } from './nodes/reaper.ts'
 import { Reconciler } from './nodes/reconciler.ts'
 import type { AddressOf, NodeMaterial, Runtime } from './nodes/runtime.ts'
+import { type ReportSilence, silenceReporter } from './nodes/silence.ts'
 import { hostIdOf } from './platform/data-dir.ts'
 import type { Logger } from './platform/log.ts'
 import type { MasterKey } from './platform/secrets.ts'
@@ -24,12 +25,14 @@ import { Hub, type HubDoor } from './sandbox/hub.ts'
 import { Settlements } from './settlements/settlements.ts'
 import type { NoteChange } from './store/changes.ts'
 import type { Sql } from './store/db.ts'
-import { findAnyNode } from './store/nodes/nodes.ts'
-import { placesBefore, takeOverHost, wakeNode } from './store/nodes/steps.ts'
+import { checkAllWithin, placesBefore, takeOverHost, wakeNode } from './store/nodes/steps.ts'
 import { settingOnce } from './store/settings.ts'
 
 /** The repository root is two folders up, from this file and from the bundle. */
 const SANDBOX_DAEMON = fileURLToPath(new URL('../../sandboxd/dist/sandboxd.cjs', import.meta.url))
+
+/** After the start of a replica, all nodes are checked once within this time. */
+const CHECK_ALL_MS = 30_000
 
 /** Where this process runs nodes, and how the rest of the service reaches them. */
 export type NodeHost = {
@@ -45,6 +48,7 @@ export type NodeHost = {
   wake: () => void
   lookUpNode: LookUpNode
   accessTo: AccessTo
+  reportSilence: ReportSilence
   settlements: Settlements
   receiveNodeEvent: ReceiveNodeEvent
   /** How long ago each watch of the Kubernetes API server last received anything, by resource. Empty on a single machine. */
@@ -59,11 +63,7 @@ export type NodeHostOptions = { config: Config; sql: Sql; masterKeys: MasterKey[
 export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> {
   const { config, sql, masterKeys, noteChange, log } = options
   const { software, kubernetes } = config
-  const materialOf = async (nodeId: string): Promise<NodeMaterial> => {
-    const node = await findAnyNode(sql, nodeId)
-    if (!node) throw new Error(`no node ${nodeId}`)
-    return openMaterial(sql, masterKeys, node.accountId, nodeId)
-  }
+  const materialOf = (nodeId: string): Promise<NodeMaterial> => openMaterial(sql, masterKeys, nodeId)
   const quarters = kubernetes ? await openKubernetes(options, kubernetes, materialOf) : await openProcesses(options, materialOf)
   const { host, addressOf, runtime, hubDoor } = quarters
   const access = accessTo(sql, masterKeys, host, addressOf)
@@ -75,6 +75,7 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     hub: hubDoor && new Hub(hubDoor),
     lookUpNode: lookUpNodeOn(sql, host, addressOf),
     accessTo: access,
+    reportSilence: silenceReporter(sql, log),
     watchStaleMs: quarters.watchStaleMs,
   } as const
   if (!runtime) {
@@ -102,13 +103,14 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
   const reconciler = new Reconciler({ sql, runtime, host, claims, deadlines, materialOf, beforeStop, log })
   const wake = (): void => reconciler.wake()
   // On Kubernetes, the leases may belong to other replicas that are alive.
-  if (!kubernetes) await takeOverHost(sql, host)
+  if (kubernetes) await checkAllWithin(sql, host, CHECK_ALL_MS)
+  else await takeOverHost(sql, host)
   wake()
   const endWatch = runtime.watch(async (nodeId) => {
     try {
       await wakeNode(sql, nodeId)
     } catch (error) {
-      log.warn({ err: error, nodeId }, 'cannot record that a node has exited; will retry')
+      log.warn({ err: error, nodeId }, 'cannot record that a node has changed; will retry')
       throw error
     }
     wake()

@@ -161,6 +161,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     topUps,
     sandbox: hub && new Sandbox({ sql, hub, publicUrl: config.publicUrl }),
     lookUpNode: nodeHost.lookUpNode,
+    reportSilence: nodeHost.reportSilence,
     receiveNodeEvent: nodeHost.receiveNodeEvent,
     operatorToken,
     appDirectory: fileURLToPath(new URL('../../dashboard/dist', import.meta.url)),

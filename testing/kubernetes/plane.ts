@@ -19,10 +19,16 @@ export function planePrograms(): string {
   return directory
 }
 
-/** Starts the real etcd, API server, controllers and scheduler as processes, with RBAC. The API server listens on the address. */
-export function startPlane(address = '127.0.0.1'): { kubeconfig: string; stop: () => void } {
+/**
+ * Starts the real etcd, API server, controllers and scheduler as processes, with RBAC. The API server listens on the address. Without
+ * controllers, objects stay as they are written.
+ */
+export function startPlane(
+  address = '127.0.0.1',
+  { hasControllers = true }: { hasControllers?: boolean } = {},
+): { kubeconfig: string; stop: () => void } {
   const directory = mkdtempSync(join(tmpdir(), 'boltyard-plane-'))
-  const env = { ...process.env, BIN: planePrograms() }
+  const env = { ...process.env, BIN: planePrograms(), CONTROLLERS: hasControllers ? 'yes' : 'no' }
   const script = (command: string): string =>
     execFileSync(join(SCRIPTS, 'plane.sh'), [command, directory, address], {
       env,

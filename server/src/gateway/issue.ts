@@ -40,7 +40,13 @@ export type PayableNode = AskableNode & {
 }
 export type ReadyNode = PayableNode & { address: NodeAddress }
 
-export type IssuerDeps = { config: Config; network: Invoice['network']; protocolKeys: ProtocolKeys }
+export type IssuerDeps = {
+  config: Config
+  network: Invoice['network']
+  protocolKeys: ProtocolKeys
+  /** For a node that did not return an invoice. */
+  reportSilence: (nodeId: string) => void
+}
 
 const INVOICE_TIMEOUT_MS = 5_000
 
@@ -69,7 +75,10 @@ export async function preparePayment(
       webhookUrl: `${config.nodeCallbackUrl}/internal/settled/${nodeId}`,
     },
     INVOICE_TIMEOUT_MS,
-  )
+  ).catch((error: unknown) => {
+    deps.reportSilence(nodeId)
+    throw error
+  })
   crashpoint('payment: invoice made')
   const createdSeconds = Math.floor(node.nowMs / 1000)
   const soonestSeconds = expiryOf(invoice, createdSeconds, lifetimeSeconds)

@@ -93,7 +93,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await app.register(operatorNodeRoutes(routeDeps, deps.operatorToken))
   }
   const targetOf = nodeTargets(config.nodeDomain)
-  const proxy = new NodeProxy({ targetOf, lookUp: deps.lookUpNode, calls: limits, edge, log: app.log })
+  const { lookUpNode: lookUp, reportSilence } = deps
+  const proxy = new NodeProxy({ targetOf, lookUp, reportSilence, calls: limits, edge, log: app.log })
   app.addHook('preClose', async () => proxy.closeWebsockets())
   app.addHook('onClose', async () => proxy.close())
   await addApiDocument(app)

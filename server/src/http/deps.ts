@@ -18,6 +18,7 @@ import type { X402 } from '../gateway/x402.ts'
 import type { LookUpNode } from '../nodes/look-up.ts'
 import type { ReceiveNodeEvent } from '../nodes/node-events.ts'
 import type { Nodes } from '../nodes/nodes.ts'
+import type { ReportSilence } from '../nodes/silence.ts'
 import type { Wallets } from '../nodes/wallets.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Limits } from './hooks/rate-limit.ts'
@@ -43,6 +44,7 @@ export type AppDeps = {
   /** Undefined with real money. */
   sandbox: Sandbox | undefined
   lookUpNode: LookUpNode
+  reportSilence: ReportSilence
   receiveNodeEvent: ReceiveNodeEvent
   operatorToken: string | undefined
   /** The directory of the built dashboard. */

@@ -49,10 +49,11 @@ export function sealSecrets(
   }
 }
 
-export async function openMaterial(sql: Sql, keys: MasterKey[], accountId: string, nodeId: string): Promise<NodeMaterial> {
+export async function openMaterial(sql: Sql, keys: MasterKey[], nodeId: string): Promise<NodeMaterial> {
   const sealed = await findMaterial(sql, nodeId)
   const master = keys.find(({ id }) => id === sealed?.keyId)
   if (!sealed || !master) throw new Error(`the material of ${nodeId} cannot be opened`)
-  const plain = open(derivedKey(master, 'node material'), materialContext(accountId, nodeId), Buffer.from(sealed.material))
+  const context = materialContext(sealed.accountId, nodeId)
+  const plain = open(derivedKey(master, 'node material'), context, Buffer.from(sealed.material))
   return JSON.parse(plain.toString('utf8')) as NodeMaterial
 }

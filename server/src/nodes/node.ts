@@ -73,8 +73,6 @@ const EXITS_TO_ROLL_BACK = 3
 const LONGEST_BACKOFF_MS = 300_000
 const RETRY_START_MS = 10_000
 const STEADY_RECHECK_MS = 5 * MINUTE_MS
-/** A hung process sends no notification, so we must check. */
-const RUNNING_RECHECK_MS = 30_000
 /** Each attempt to connect takes seconds, and nodes that can be reached must not wait for it. */
 const UNREACHABLE_RECHECK_MS = 10_000
 const POLL_MS = 50
@@ -82,7 +80,11 @@ const SLOW_POLL_MS = 1_000
 /** A starting process is polled fast for this long. */
 const FAST_POLLING_MS = 10_000
 
-export type Deadlines = { provisionMs: number }
+export type Deadlines = {
+  provisionMs: number
+  /** When a node that runs as it should is asked again. A hung process sends no notification. */
+  recheckMs: number
+}
 
 /**
  * The run and version reported by the process take precedence over our records: the service may have died between starting the process and
@@ -137,7 +139,7 @@ function towardsRunning(facts: Facts, observed: Observed, history: History, dead
     case 'hung':
       return { step: 'kill', history, recheckMs: POLL_MS }
     case 'running':
-      return whenRunning(facts, observed, history, nowMs)
+      return whenRunning(facts, observed, history, deadlines, nowMs)
     case 'starting':
     case 'waiting_for_peer':
     case 'unreachable':
@@ -158,7 +160,9 @@ function isCurrent(facts: Facts, history: History): boolean {
   return history.run === facts.desired.run && sameVersion(history.version, facts.desired.version)
 }
 
-function whenRunning(facts: Facts, observed: { nodeId: string; version: string }, history: History, nowMs: number): Decision {
+type Running = { nodeId: string; version: string }
+
+function whenRunning(facts: Facts, observed: Running, history: History, deadlines: Deadlines, nowMs: number): Decision {
   if (observed.nodeId !== facts.lightningId) {
     const message =
       'The node’s API reports the identity of a different node, so the service does not use it. ' +
@@ -173,7 +177,7 @@ function whenRunning(facts: Facts, observed: { nodeId: string; version: string }
     ...(facts.operation ? { ends: 'done' as const } : {}),
     ...(facts.updating ? { updateEnds: 'updated' as const } : {}),
     history: { ...history, reached: true, exitsMs: long ? [] : history.exitsMs },
-    recheckMs: RUNNING_RECHECK_MS,
+    recheckMs: deadlines.recheckMs,
   }
 }
 

@@ -1,6 +1,7 @@
 import { isReadable, READABLE, RULES } from '../../../contract/src/readable-text.ts'
 import type { Config } from '../config.ts'
 import { type Repeatable, runOnce } from '../idempotency.ts'
+import { getInfo, hasFunds } from '../lightning/phoenixd/client.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { isId } from '../platform/ids.ts'
 import type { MasterKey } from '../platform/secrets.ts'
@@ -12,13 +13,12 @@ import type { Database } from '../store/db.ts'
 import { recordFunds } from '../store/nodes/funds.ts'
 import { findAnyNode, listAllNodes, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
 import { undeleteNode } from '../store/nodes/operations.ts'
+import type { AccessTo } from './access.ts'
 import { admitNode, NoCredit, requireCredit } from './admission.ts'
 import { type CreateNodeDeps, type CreateNodeParams, type Credentials, insertPrepared, prepareNode } from './create.ts'
 import type { OperationKind, Status } from './node.ts'
-import { specOf } from './node-spec.ts'
 import { type Check, inProgress, type OperationParams, Operations, requireState } from './operations.ts'
 import { type Call, ownNode } from './own-node.ts'
-import type { Runtime } from './runtime.ts'
 
 /** What an owner can see of a node. The public API returns the first nine fields. */
 export type NodeView = {
@@ -44,6 +44,7 @@ export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' 
 export type CreateRequest = Pick<CreateNodeParams, 'name' | 'autoLiquidity' | 'accessMode'>
 
 const MAX_NAME = 16
+const FUNDS_TIMEOUT_MS = 5_000
 
 export type NodesDeps = CreateNodeDeps & {
   /** Why no node can be updated here, in words for its owner. */
@@ -51,8 +52,7 @@ export type NodesDeps = CreateNodeDeps & {
   sql: Database
   config: Config
   masterKeys: MasterKey[]
-  /** Undefined in a process with ROLE=api. */
-  runtime: Runtime | undefined
+  accessTo: AccessTo
   /** An invoice for the missing credit; undefined if credit cannot be bought now. */
   offerTopUp: (accountId: string, missingMsat: number) => Promise<object | undefined>
   wake: () => void
@@ -233,10 +233,9 @@ export class Nodes {
   async delete(call: Call, id: string, force: boolean): Promise<void> {
     const node = await ownNode(this.#deps.sql, call, id)
     if (node.operation) throw inProgress(node.operation)
-    // More recent than the last recorded observation, if the node runs here.
-    const seen = node.host === this.#deps.host ? await this.#deps.runtime?.observe(specOf(node)) : undefined
+    const hasFundsNow = await this.#askFunds(node)
     // Record it: the channels may be offline at the next check.
-    if (seen?.hasFunds !== undefined) await recordFunds(this.#deps.sql, id, seen.hasFunds, node.nowMs)
+    if (hasFundsNow !== undefined) await recordFunds(this.#deps.sql, id, hasFundsNow, node.nowMs)
     const from: Status[] = ['provisioning', 'ready', 'stopped', 'failed']
     await this.#operations.begin(call, id, {
       kind: 'delete',
@@ -246,6 +245,14 @@ export class Nodes {
       newRun: false,
       timeoutMs: this.#deps.config.operationTimeoutMs,
     })
+  }
+
+  /** The last recorded observation may be minutes old. Undefined: the node does not say. */
+  async #askFunds({ id, lightningId }: NodeRow): Promise<boolean | undefined> {
+    const access = await this.#deps.accessTo(id)
+    if (!access?.address) return undefined
+    const seen = await getInfo(access.address, access.password(), FUNDS_TIMEOUT_MS)
+    return seen.answer === 'info' && seen.info.nodeId === lightningId ? hasFunds(seen.info) : undefined
   }
 
   /** For operators: restores a deleted node, which is then stopped. */

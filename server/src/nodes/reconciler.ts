@@ -20,9 +20,15 @@ import {
   withRestarts,
 } from './node.ts'
 import { specOf } from './node-spec.ts'
-import { CannotStart, type NodeMaterial, type Runtime, TryAgain } from './runtime.ts'
+import { CannotStart, type NodeMaterial, type Observation, type Runtime, TryAgain } from './runtime.ts'
 
 const AT_ONCE = 16
+/** A node that has not answered after this long no longer counts as one of them: waiting costs nothing, and others must not wait too. */
+const PATIENCE_MS = 200
+/** For all nodes that have not answered yet. Then they fill the places of the others. */
+const WAITING_AT_ONCE = 500
+/** Longer pauses are shortened at random by up to a half, so that the checks of many nodes spread out. */
+const SPREAD_FROM_MS = 60_000
 const SWEEP_MS = 1_000
 const KEEP_COPIES_SECONDS = 7 * 86_400
 
@@ -33,7 +39,7 @@ export type ReconcilerDeps = {
   runtime: Runtime
   host: string
   claims: Claimable
-  deadlines: Deadlines
+  deadlines: Omit<Deadlines, 'recheckMs'>
   materialOf: (nodeId: string) => Promise<NodeMaterial>
   /** Called before the node is stopped, which is the last chance to query it. */
   beforeStop: (nodeId: string) => Promise<void>
@@ -49,14 +55,20 @@ export class Reconciler {
   readonly #deps: ReconcilerDeps
   readonly #owner = crypto.randomUUID()
   readonly #busy = new Map<string, Promise<void>>()
+  /** Those of the busy ones whose node has not answered for a while. */
+  readonly #waiting = new Set<string>()
+  readonly #deadlines: Deadlines
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY
   #looking: Promise<void> | undefined
   #again = false
+  /** The last look found as many due nodes as there were free places. */
+  #isMoreDue = false
   #stopped = false
 
   constructor(deps: ReconcilerDeps) {
     this.#deps = deps
+    this.#deadlines = { ...deps.deadlines, recheckMs: deps.runtime.recheckMs }
   }
 
   /** Starts a pass now, because something was requested or has happened. */
@@ -81,18 +93,28 @@ export class Reconciler {
     }, milliseconds)
   }
 
+  get #freePlaces(): number {
+    return AT_ONCE - (this.#busy.size - this.#waiting.size)
+  }
+
   async #look(): Promise<void> {
     this.#again = false
     try {
       const { sql, host, claims } = this.#deps
-      const free = AT_ONCE - this.#busy.size
+      const free = this.#freePlaces
       const by = { owner: this.#owner, busyWith: [...this.#busy.keys()], which: claims }
       const nodes = free > 0 ? await claimDueNodes(sql, host, by, free) : []
       for (const node of nodes) {
-        const work: Promise<void> = stepProbe.run({}, () => this.#measured(node)).finally(() => this.#busy.delete(node.id))
+        const work: Promise<void> = stepProbe
+          .run({}, () => this.#measured(node))
+          .finally(() => {
+            this.#busy.delete(node.id)
+            // Several at a time, because each look is a statement.
+            if (this.#isMoreDue && this.#freePlaces >= AT_ONCE / 2) this.wake()
+          })
         this.#busy.set(node.id, work)
       }
-      if (nodes.length === free && free > 0) this.#again = true
+      if (free > 0) this.#isMoreDue = nodes.length === free
     } catch (error) {
       this.#deps.log.warn({ err: error }, 'cannot query due nodes')
     }
@@ -111,12 +133,12 @@ export class Reconciler {
   }
 
   async #reconcile(node: NodeRow): Promise<StepResult> {
-    const { sql, runtime } = this.#deps
-    const { observed, hasFunds, process, restarts } = await runtime.observe(specOf(node))
+    const { sql } = this.#deps
+    const { observed, hasFunds, process, restarts } = await this.#observe(node)
     if (node.purgingAt !== null && isGone(observed)) return this.#purge(node)
     const facts = factsOf(node)
     const history = withRestarts(withProcess(node.history, process, node.nowMs), restarts, node.nowMs)
-    let decision = nextStep(facts, observed, history, this.#deps.deadlines, node.nowMs)
+    let decision = nextStep(facts, observed, history, this.#deadlines, node.nowMs)
     crashpoint('reconciler: decided')
     let update: Acted
     try {
@@ -135,7 +157,7 @@ export class Reconciler {
       phase: observed.phase,
       version: observed.phase === 'running' ? observed.version : node.version,
       history: update.history,
-      recheckMs: decision.recheckMs,
+      recheckMs: spread(decision.recheckMs),
       hasFunds,
       shows: decision.shows,
       ends: decision.ends,
@@ -145,6 +167,21 @@ export class Reconciler {
     crashpoint('reconciler: recorded')
     this.#wakeIn(finished === 'recorded' ? Math.min(decision.recheckMs, SWEEP_MS) : 0)
     return finished
+  }
+
+  /** A node that does not answer, or cannot be reached, takes seconds. With hundreds of them, nodes that do answer would wait for minutes. */
+  async #observe(node: NodeRow): Promise<Observation> {
+    const timer = setTimeout(() => {
+      if (this.#waiting.size >= WAITING_AT_ONCE) return
+      this.#waiting.add(node.id)
+      this.wake()
+    }, PATIENCE_MS)
+    try {
+      return await this.#deps.runtime.observe(specOf(node))
+    } finally {
+      clearTimeout(timer)
+      this.#waiting.delete(node.id)
+    }
   }
 
   async #act(node: NodeRow, decision: Decision): Promise<Acted> {
@@ -164,7 +201,7 @@ export class Reconciler {
         const isOther = history.version !== null && !sameVersion(history.version, node.desiredVersion)
         // A new version may change the data irreversibly, so copy the data of the current version first.
         if (isOther && history.version && !(await runtime.keepCopy(specOf(node), history.version))) {
-          if (isOverdue(factsOf(node), history, this.#deps.deadlines, node.nowMs))
+          if (isOverdue(factsOf(node), history, this.#deadlines, node.nowMs))
             throw new CannotStart('the copy of its data was not finished in time')
           return { history, ends }
         }
@@ -211,6 +248,9 @@ export class Reconciler {
     await Promise.allSettled(this.#busy.values())
   }
 }
+
+const spread = (milliseconds: number): number =>
+  milliseconds < SPREAD_FROM_MS ? milliseconds : milliseconds * (0.5 + Math.random() / 2)
 
 function updateEnd({ updateEnds, shows }: Decision): Outcome['updateEnds'] {
   return updateEnds && { status: updateEnds, error: updateEnds === 'failed' ? (shows?.failureMessage ?? null) : null }

@@ -65,8 +65,16 @@ export interface Runtime {
   remove(node: NodeSpec): Promise<void>
   /** Undefined: never started here. If the node has stopped since, the connection is refused. */
   address: AddressOf
-  /** Reports nodes that exited on their own, repeatedly until the callback succeeds. Returns a function that ends the watch. */
-  watch(stopped: (nodeId: string) => Promise<void>): () => void
+  /**
+   * Reports nodes that exited, or that changed in another way that the next observation should see, repeatedly until the callback
+   * succeeds. Returns a function that ends the watch.
+   */
+  watch(changed: (nodeId: string) => Promise<void>): () => void
+  /**
+   * A node that runs as it should is observed again after this long, unless something is reported about it. Short where only a request to
+   * the node can show that it no longer serves.
+   */
+  readonly recheckMs: number
   /** Versions this runtime can start, oldest first. */
   readonly versions: string[]
 }

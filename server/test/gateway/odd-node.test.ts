@@ -23,7 +23,7 @@ import {
   storeOf,
   validate,
 } from '../support/gateway.ts'
-import { type Created, type Owner, redirectNode } from '../support/nodes.ts'
+import { type Created, fault, type Owner, redirectNode, withhold } from '../support/nodes.ts'
 import { report } from '../support/payments.ts'
 import { eventually, type Server, startServer } from '../support/server.ts'
 import { bound, REPORT } from './x402-sales.ts'
@@ -249,6 +249,21 @@ describe('an invoice from an untrusted node', () => {
     for (const protocol of PROTOCOLS)
       expect(await while_('createinvoice', reply, () => ask(protocol, description))).toEqual([502, 'payment_service_unavailable'])
     expect(await count()).toBe(before)
+  })
+
+  test('C34: a node that returns no invoice is checked at once, although its next check is not due', async () => {
+    const hanging = await merchant.createReady()
+    const { id } = hanging.node
+    const sql = server.sql()
+    // Only the test has the lease, so nobody checks the node before the test has looked.
+    const { giveBack } = await withhold(sql, hanging.node)
+    await sql`UPDATE nodes SET next_at = now() + interval '1 hour' WHERE id = ${id}`
+    await fault(server, hanging, 'hang')
+    const json = { nodeId: id, amountSat: AMOUNT, description: DESCRIPTION }
+    expect(await merchant.refusal('POST', '/gateway/payments', { json })).toEqual([502, 'payment_service_unavailable'])
+    await eventually(async () => (await sql`SELECT 1 FROM nodes WHERE id = ${id} AND next_at <= now()`).length, 'the check')
+    await fault(server, hanging, 'none')
+    await giveBack()
   })
 
   test('C34: a second invoice with the same hash is 502, because one payment would count twice', async () => {

@@ -201,6 +201,25 @@ describe.skipIf(hasNoPlane())('faults between the runtime and the API server', (
     expect(await reads({ ...stopped, hasOperation: true }, 'absent'), 'the end of an operation is read live').toBeGreaterThan(0)
   })
 
+  test('what the cluster shows about a node is reported, so that it need not be asked often', async () => {
+    const node = await running()
+    await eventually(() => opened.cache.view(node.id)?.pod?.status?.podIP, 'the cache to know the node')
+    const reports = new Set<string>()
+    const end = opened.runtime.watch(async (nodeId) => void reports.add(nodeId))
+    const change = async (path: string, at: string, value: unknown): Promise<void> => {
+      reports.clear()
+      await eventually(async () => {
+        const found = await cluster.admin.get(path.replace(/\/status$/, ''))
+        return found && cluster.admin.patch(path, found, [{ op: 'replace', path: at, value }])
+      }, `the change of ${path}`)
+      await eventually(() => reports.has(node.id), `the report of ${path}`)
+    }
+    await change(`${PATHS.pods(place.namespace)}/${podName(node.id)}/status`, '/status/containerStatuses/0/ready', false)
+    await change(`${PATHS.claims(place.namespace)}/${nodeName(node.id)}/status`, '/status/phase', 'Lost')
+    await change(`${PATHS.statefulSets(place.namespace)}/${nodeName(node.id)}`, '/spec/replicas', 0)
+    end()
+  })
+
   test('the cache is out of date: what the service would act on is read again', async () => {
     const node = await running()
     // The first list of another watch shows the running node, and nothing that it receives later is newer.

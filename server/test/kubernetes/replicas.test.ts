@@ -83,6 +83,18 @@ describe.skipIf(hasNoPlane())('replicas on Kubernetes', () => {
     expect((await one.view(node.id)).status).toBe('ready')
   })
 
+  test('after the start of a replica, every node is checked, although its next check was not due', async () => {
+    const { node } = await one.createReady()
+    const sql = one.sql()
+    await Promise.all([one.stop(), two.stop()])
+    await sql`UPDATE nodes SET phase = 'unknown', next_at = now() + interval '1 hour' WHERE id = ${node.id}`
+    await Promise.all([one.start(), two.start()])
+    await eventually(
+      async () => (await sql`SELECT 1 FROM nodes WHERE id = ${node.id} AND phase = 'running'`).length === 1,
+      'the check',
+    )
+  })
+
   test('C18: a node whose pod cannot start is failed at the deadline, with the reason', async () => {
     await one.restart('SIGTERM', { NODE_VERSIONS: imagesOf('1.0.0'), PROVISION_DEADLINE_SECONDS: '3' })
     const { node } = await one.create()

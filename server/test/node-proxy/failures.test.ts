@@ -60,6 +60,7 @@ describe('C28: nodes that are missing or failing', () => {
       main.nodes.set('node_bad', await rawNode(reply))
       const answer = await send(main.port, 'POST', '/n/node_bad/x?q=1', { body: 'body' })
       expect([answer.status, answer.json()]).toEqual([502, UNKNOWN])
+      expect(main.silences, 'the node is checked now').toContain('node_bad')
       if (_name === 'switches protocols') return
       const socket = new WebSocket(`ws://127.0.0.1:${main.port}/n/node_bad/x`)
       const [, response] = await once(socket, 'unexpected-response')

@@ -16,9 +16,10 @@ import {
   isRunning,
   type Node,
   newOwner,
-  type Owner,
+  Owner,
   pidOf,
   runningPidOf,
+  withhold,
 } from '../support/nodes.ts'
 import { type Answer, eventually, type Server, startServer } from '../support/server.ts'
 
@@ -160,6 +161,23 @@ describe('C26: deleting', () => {
     const sent = await callNode(node, credentials.password, 'POST', '/payinvoice', `invoice=${invoice}&sendAll=`)
     expect([sent.status, sent.json()]).toEqual([200, expect.objectContaining({ paymentPreimage: expect.any(String) })])
     await deletedOnceSeenEmpty(node)
+  })
+
+  test('C26: the node itself is asked about its funds, also by a process that runs no nodes', async () => {
+    const env = { ...server.sharedStoreEnv, ROLE: 'api', NODE_CALLBACK_URL: server.url }
+    const api = await startServer({ dataDir: server.dataDir, env })
+    const made = await owner.createReady()
+    const sql = server.sql()
+    // As long as the test has the lease, nobody else asks the node.
+    const { giveBack } = await withhold(sql, made.node)
+    const income = { json: { invoice: await invoiceOf(made, '&amountSat=1000') } }
+    expect((await server.operator('POST', '/sandbox/pay', income)).status).toBe(200)
+    await sql`UPDATE nodes SET has_funds = false, funded_at = NULL WHERE id = ${made.node.id}`
+    const elsewhere = new Owner(api, owner.key)
+    expect(await elsewhere.refusal('DELETE', `/nodes/${made.node.id}`)).toEqual([409, 'node_has_funds'])
+    await api.stop()
+    await giveBack()
+    expect((await owner.delete(made.node.id, '?force=true')).status).toBe(204)
   })
 
   test('C26: a refused channel opening neither hides funds nor counts as funds', async () => {

@@ -1,9 +1,11 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { silent } from '../../../testing/kubernetes/silent.ts'
+import { silenceReporter } from '../../src/nodes/silence.ts'
 import type { Database } from '../../src/store/db.ts'
 import type { NodeRow } from '../../src/store/nodes/nodes.ts'
-import { claimDueNodes, finishStep, type Outcome, takeOverHost } from '../../src/store/nodes/steps.ts'
+import { checkAllWithin, claimDueNodes, finishStep, type Outcome, takeOverHost, wakeNode } from '../../src/store/nodes/steps.ts'
 import { Owner } from '../support/nodes.ts'
-import { startServer } from '../support/server.ts'
+import { eventually, startServer } from '../support/server.ts'
 
 let sql: Database
 let host: string
@@ -63,4 +65,42 @@ test('a step during which something else was requested writes nothing, and the n
   expect(await finishStep(sql, node, outcomeOf(node))).toBe('superseded')
   expect(await stateOf(node.id)).toMatchObject({ leaseOwner: null, isDue: true })
   expect((await stateOf(node.id))?.phase).not.toBe('written by the test')
+})
+
+test('a change that was reported during a step is not forgotten: the node is due again at once', async () => {
+  const node = await claim('one')
+  await wakeNode(sql, node.id)
+  expect(await finishStep(sql, node, { ...outcomeOf(node), phase: 'running' })).toBe('recorded')
+  expect(await stateOf(node.id)).toEqual({ phase: 'running', leaseOwner: null, isDue: true })
+})
+
+const later = (id: string) => sql`UPDATE nodes SET next_at = now() + interval '1 hour', lease_owner = NULL WHERE id = ${id}`
+
+test('a new replica has every node checked within the given time, and leaves what is due sooner as it is', async () => {
+  const { id } = await claim('other')
+  const dueInMs = async (): Promise<number> => {
+    const [row] = await sql<
+      { ms: number }[]
+    >`SELECT extract(epoch FROM next_at - now())::float8 * 1000 AS ms FROM nodes WHERE id = ${id}`
+    return row?.ms ?? Number.NaN
+  }
+  const before = await dueInMs()
+  await checkAllWithin(sql, host, 30_000)
+  expect(await dueInMs()).toBeLessThanOrEqual(before)
+  expect(await stateOf(id), 'another replica keeps its lease').toMatchObject({ leaseOwner: 'other' })
+  await later(id)
+  await checkAllWithin(sql, host, 30_000)
+  expect(await dueInMs()).toBeLessThanOrEqual(30_000)
+})
+
+test('a node that did not answer a request is checked at once, and not at each of a thousand requests', async () => {
+  const { id } = await claim('one')
+  const report = silenceReporter(sql, silent)
+  await later(id)
+  report(id)
+  await eventually(async () => (await stateOf(id))?.isDue, 'the node to be due')
+  await later(id)
+  for (let request = 0; request < 1_000; request++) report(id)
+  await sql`SELECT 1`
+  expect((await stateOf(id))?.isDue).toBe(false)
 })

@@ -37,6 +37,8 @@ export type Service = {
   log: () => string
   close: () => void
   nodes: Map<string, NodeAddress | 'down' | (() => Promise<NodeAddress>)>
+  /** The nodes that were reported as silent. */
+  silences: Set<string>
 }
 
 type ServiceOptions = { domain?: string; isByName?: boolean; connectionTimeoutMs?: number }
@@ -69,12 +71,15 @@ async function service(
   const calls = await addLimits(app, { max: 1, windowSeconds: 1, gatewayMax: 0 }, undefined)
   const [byName, byPath] = [nodeTargets(domain), nodeTargets(undefined)]
   const targetOf: TargetOf = (request) => byName(request) ?? (isByName ? undefined : byPath(request))
-  const options = { targetOf, lookUp, calls, edge: testEdge(), log: app.log }
+  const silences = new Set<string>()
+  const reportSilence = (nodeId: string): void => void silences.add(nodeId)
+  const options = { targetOf, lookUp, reportSilence, calls, edge: testEdge(), log: app.log }
   const proxy = new NodeProxy(options, { ...PROXY_LIMITS, answerMs: PATIENCE_MS, ...limits })
   app.addHook('preClose', async () => proxy.closeWebsockets())
   apps.push(app)
   await app.listen({ port: 0, host: '127.0.0.1' })
-  return { port: (app.server.address() as AddressInfo).port, app, log: () => lines.join(''), close: () => proxy.close(), nodes }
+  const { port } = app.server.address() as AddressInfo
+  return { port, app, log: () => lines.join(''), close: () => proxy.close(), nodes, silences }
 }
 
 /** The service's edge, except that it allows any host and that its request ids cannot be mistaken for those of a node. */

@@ -15,7 +15,7 @@ import { sameVersion } from '../../src/platform/versions.ts'
 const NOW = 1_800_000_000_000
 const OURS = '02'.padEnd(66, 'a')
 const THEIRS = '03'.padEnd(66, 'b')
-const DEADLINES = { provisionMs: 300_000 }
+const DEADLINES = { provisionMs: 300_000, recheckMs: 30_000 }
 
 const running: Observed = { phase: 'running', nodeId: OURS, version: '0.8.0-sandbox' }
 const stranger: Observed = { phase: 'running', nodeId: THEIRS, version: '0.8.0-sandbox' }
@@ -146,7 +146,7 @@ describe('by table', () => {
     ['a failed node that responds: ready', running, { status: 'failed' }, { shows: { status: 'ready', failureMessage: null } }],
 
     // A ready node
-    ['runs: nothing to do', running, {}, { step: 'none', recheckMs: 30_000 }],
+    ['runs: nothing to do until its runtime wants it to be asked', running, {}, { step: 'none', recheckMs: DEADLINES.recheckMs }],
     ['hangs: kill', { phase: 'hung' }, {}, { step: 'kill' }],
     ['a ready node has no deadline', { phase: 'starting' }, { history: { wantedSinceMs: agesAgo } }, { step: 'none' }],
     ['died: started again after a second, shown as before', exited, {}, { step: 'none', recheckMs: 1_000 }],

@@ -2,6 +2,7 @@ import type { Agent, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import type { LookUpNode } from '../../nodes/look-up.ts'
+import type { ReportSilence } from '../../nodes/silence.ts'
 import { freshAgent, keepingAgent, type NodeAddress } from '../../platform/node-agent.ts'
 import { requestProbe } from '../../platform/probes.ts'
 import { noSuchNode, Problem } from '../../problems.ts'
@@ -38,6 +39,7 @@ const REFUSED = 401
 export type NodeProxyOptions = {
   targetOf: TargetOf
   lookUp: LookUpNode
+  reportSilence: ReportSilence
   calls: Pick<Limits, 'nodeCalls' | 'nodeCallsOfAddress'>
   edge: Edge
   log: FastifyBaseLogger
@@ -77,7 +79,7 @@ export class NodeProxy {
   }
 
   #handle(request: IncomingMessage, response: ServerResponse, target: NodeTarget, client?: Upgrading): void {
-    const { edge, log: parent } = this.#options
+    const { edge, reportSilence, log: parent } = this.#options
     const id = edge.requestIdOf(request)
     const log = parent.child({ reqId: id })
     const startedAt = performance.now()
@@ -92,7 +94,9 @@ export class NodeProxy {
       // The client is gone, so nobody would read a response.
       if (request.socket.destroyed) return
       if (edge.isStopping()) response.shouldKeepAlive = false
-      writeProblem(response, problemOf(error, { id, log }), call.headers)
+      const problem = problemOf(error, { id, log })
+      if (target.nodeId !== undefined && problem.code === 'payment_service_unavailable') reportSilence(target.nodeId)
+      writeProblem(response, problem, call.headers)
     })
   }
 

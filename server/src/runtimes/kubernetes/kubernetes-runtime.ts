@@ -30,6 +30,11 @@ import type { Secret, SeenNode, StatefulSet, Stored } from './types.ts'
 
 /** A hung process is killed after this long. Never 0: that would remove the pod's object while the process may still run. */
 const KILL_GRACE_SECONDS = 1
+/**
+ * The kubelet connects to each node every ten seconds, and the watches report what it sees. Our own request only finds a process that
+ * accepts connections but does not respond; for ten thousand nodes, one every half minute would take most of a core.
+ */
+const RECHECK_MS = 600_000
 
 export type KubernetesRuntimeOptions = {
   objects: NodeObjects
@@ -52,6 +57,7 @@ export class KubernetesRuntime implements Runtime {
   readonly #objects: NodeObjects
   readonly #copies: Copies
   readonly #observer: Observer
+  readonly recheckMs = RECHECK_MS
 
   constructor(options: KubernetesRuntimeOptions) {
     this.#options = options
@@ -172,7 +178,7 @@ export class KubernetesRuntime implements Runtime {
     return pods.addressOf(nodeId, pod.metadata.uid, pod.status.podIP)
   }
 
-  watch(stopped: (nodeId: string) => Promise<void>): () => void {
-    return this.#options.pods.watch(stopped)
+  watch(changed: (nodeId: string) => Promise<void>): () => void {
+    return this.#options.pods.watch(changed)
   }
 }

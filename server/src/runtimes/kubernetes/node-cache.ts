@@ -16,8 +16,22 @@ export class NodeCache {
   constructor(pods: Pods, options: CacheOptions) {
     const { namespace } = options.place
     this.#pods = pods
-    this.#statefulSets = new ObjectCache({ ...options, path: PATHS.statefulSets(namespace), pick: pickStatefulSet })
-    this.#claims = new ObjectCache({ ...options, path: PATHS.claims(namespace), pick: pickClaim })
+    this.#statefulSets = new ObjectCache({
+      ...options,
+      path: PATHS.statefulSets(namespace),
+      pick: pickStatefulSet,
+      changed: (before, now) => {
+        if (before && before.spec.replicas !== now?.spec.replicas) pods.note(nodeIdOf(before.metadata))
+      },
+    })
+    this.#claims = new ObjectCache({
+      ...options,
+      path: PATHS.claims(namespace),
+      pick: pickClaim,
+      changed: (before, now) => {
+        if (before && (!now || now.status?.phase === 'Lost')) pods.note(nodeIdOf(before.metadata))
+      },
+    })
   }
 
   /** Undefined while one of the watches is interrupted: then the age of the objects is unknown. */

@@ -2,10 +2,10 @@ import type { Address } from '../../nodes/runtime.ts'
 import { type CacheOptions, ObjectCache } from './object-cache.ts'
 import { nodeIdOf, PATHS, PORT, podName } from './objects.ts'
 import { pickPod } from './picks.ts'
-import { exitsOf, isTerminating } from './pod-state.ts'
+import { exitsOf, isListening, isTerminating } from './pod-state.ts'
 import type { Pod, Stored } from './types.ts'
 
-type Stopped = (nodeId: string) => Promise<void>
+type Report = (nodeId: string) => Promise<void>
 
 const REPORT_MS = 500
 
@@ -16,7 +16,7 @@ const REPORT_MS = 500
 export class Pods {
   readonly cache: ObjectCache<Pod>
   readonly #unreported = new Set<string>()
-  #stopped: Stopped | undefined
+  #report: Report | undefined
 
   constructor(options: CacheOptions) {
     this.cache = new ObjectCache<Pod>({
@@ -47,20 +47,25 @@ export class Pods {
     return { host, port: PORT, isGenuine }
   }
 
-  watch(stopped: Stopped): () => void {
-    this.#stopped = stopped
-    const report = (): void => {
+  watch(report: Report): () => void {
+    this.#report = report
+    const reportAll = (): void => {
       for (const nodeId of this.#unreported) {
         this.#unreported.delete(nodeId)
-        stopped(nodeId).catch(() => this.#unreported.add(nodeId))
+        report(nodeId).catch(() => this.#unreported.add(nodeId))
       }
     }
-    const timer = setInterval(report, REPORT_MS)
+    const timer = setInterval(reportAll, REPORT_MS)
     return () => {
       clearInterval(timer)
-      this.#stopped = undefined
+      this.#report = undefined
       this.#unreported.clear()
     }
+  }
+
+  /** Something has happened to the node that its next observation should see. */
+  note(nodeId: string): void {
+    if (this.#report) this.#unreported.add(nodeId)
   }
 
   async close(): Promise<void> {
@@ -68,9 +73,10 @@ export class Pods {
   }
 
   #changed(before: Stored<Pod> | undefined, now: Stored<Pod> | undefined): void {
-    if (!before || !this.#stopped) return
-    const isSame = now?.metadata.uid === before.metadata.uid && exitsOf(now) === exitsOf(before)
-    if (!isSame) this.#unreported.add(nodeIdOf(before.metadata))
+    if (!before) return
+    const isSame =
+      now?.metadata.uid === before.metadata.uid && exitsOf(now) === exitsOf(before) && isListening(now) === isListening(before)
+    if (!isSame) this.note(nodeIdOf(before.metadata))
   }
 }
 

@@ -21,6 +21,8 @@ import { DataCopies } from './data-copies.ts'
 import { NODE_PORTS, type Places } from './places.ts'
 
 const WATCH_MS = 500
+/** The process table shows whether a node's process exists, not whether it serves. */
+const RECHECK_MS = 30_000
 
 export type ProcessRuntimeOptions = {
   dataDir: string
@@ -39,6 +41,7 @@ export class ProcessRuntime implements Runtime {
   /** Nodes that were seen running. They are checked often, which needs no query. */
   readonly #seen = new Set<string>()
   readonly address: AddressOf
+  readonly recheckMs = RECHECK_MS
 
   constructor(options: ProcessRuntimeOptions) {
     this.#options = options

@@ -25,9 +25,12 @@ export async function findAccess(sql: Sql, nodeId: string): Promise<AccessRow | 
   return row
 }
 
-export async function findMaterial(sql: Sql, nodeId: string): Promise<{ keyId: string; material: Buffer } | undefined> {
-  const [row] = await sql<{ keyId: string; material: Buffer }[]>`
-    SELECT key_id AS "keyId", material FROM node_secrets WHERE node_id = ${nodeId}`
+export type MaterialRow = { accountId: string; keyId: string; material: Buffer }
+
+export async function findMaterial(sql: Sql, nodeId: string): Promise<MaterialRow | undefined> {
+  const [row] = await sql<MaterialRow[]>`
+    SELECT n.account_id AS "accountId", s.key_id AS "keyId", s.material
+    FROM node_secrets s JOIN nodes n ON n.id = s.node_id WHERE s.node_id = ${nodeId}`
   return row
 }
 

@@ -3,6 +3,8 @@ import { fundsSeen } from './funds.ts'
 import type { History, Status } from './node-state.ts'
 import { columns, type NodeRow } from './nodes.ts'
 
+const LEASE_SECONDS = 30
+
 /** If only a process with special rights may remove data, reconcilers leave the nodes that are being purged to that process. */
 export type Claimable = 'all' | 'not purging' | 'purging'
 
@@ -17,7 +19,8 @@ export async function claimDueNodes(
   limit: number,
 ): Promise<NodeRow[]> {
   return sql<NodeRow[]>`
-    UPDATE nodes SET lease_owner = ${owner}, lease_epoch = lease_epoch + 1, lease_until = now() + interval '30 seconds'
+    UPDATE nodes SET lease_owner = ${owner}, lease_epoch = lease_epoch + 1,
+      lease_until = now() + ${LEASE_SECONDS} * interval '1 second'
     WHERE id IN (
       SELECT id FROM nodes WHERE host = ${host} AND next_at <= now() AND purged_at IS NULL
         AND (${which} = 'all' OR (purging_at IS NOT NULL) = (${which} = 'purging'))
@@ -48,7 +51,10 @@ export type Outcome = {
  */
 export type Finished = 'recorded' | 'superseded' | 'lease_lost'
 
-/** If a new request arrived meanwhile (next_at has changed), the time of the next check does not overwrite it. */
+/**
+ * If a new request arrived meanwhile, nothing is written. If only a change of the node was reported meanwhile (next_at is later than the
+ * lease), the time of the next check does not overwrite it: the observation may be older than the change.
+ */
 export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Promise<Finished> {
   const { shows, ends, updateEnds } = outcome
   const changes = sql`${shows ? sql`(status, failure_message) IS DISTINCT FROM (${shows.status}, ${shows.failureMessage}::text)` : sql`false`}`
@@ -63,7 +69,9 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
       update_completed_at = ${updateEnds ? sql`now()` : sql`update_completed_at`},
       last_update_error = ${updateEnds ? updateEnds.error : sql`last_update_error`},
       desired_version = ${updateEnds?.version ?? sql`desired_version`},
-      next_at = now() + ${outcome.recheckMs} * interval '1 millisecond', lease_owner = NULL, lease_until = NULL
+      next_at = CASE WHEN next_at > lease_until - ${LEASE_SECONDS} * interval '1 second' THEN next_at
+                     ELSE now() + ${outcome.recheckMs} * interval '1 millisecond' END,
+      lease_owner = NULL, lease_until = NULL
     WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch} AND operation_id IS NOT DISTINCT FROM ${node.operationId}
       AND (purging_at IS NULL) = ${node.purgingAt === null}
     RETURNING 1`
@@ -82,8 +90,22 @@ export async function takeOverHost(sql: Sql, host: string): Promise<void> {
   await sql`UPDATE nodes SET lease_until = NULL, lease_owner = NULL, next_at = now() WHERE host = ${host}`
 }
 
+/**
+ * For a host whose nodes other replicas may be working on: every node is checked once within this time, because what happened while nobody
+ * watched was not reported. Spread out, so that requested operations never wait behind ten thousand checks.
+ */
+export async function checkAllWithin(sql: Sql, host: string, milliseconds: number): Promise<void> {
+  await sql`
+    UPDATE nodes SET next_at = now() + random() * ${milliseconds} * interval '1 millisecond'
+    WHERE id IN (
+      SELECT id FROM nodes
+      WHERE host = ${host} AND next_at > now() + ${milliseconds} * interval '1 millisecond' AND purged_at IS NULL
+      FOR UPDATE SKIP LOCKED)`
+}
+
+/** By the clock, not by the start of the statement: a step whose lease began while this waited for it must not overwrite it. */
 export async function wakeNode(sql: Sql, id: string): Promise<void> {
-  await sql`UPDATE nodes SET next_at = now() WHERE id = ${id}`
+  await sql`UPDATE nodes SET next_at = clock_timestamp() WHERE id = ${id}`
 }
 
 /**

@@ -1,0 +1,26 @@
+import { createServer } from 'node:http'
+
+/**
+ * Stands in for the API of every node of a fleet, in a process of its own, because only the service is measured. All nodes have the same
+ * identity and password. The addresses and the response are given as arguments.
+ */
+
+const [list = '', port = '', lightningId = '', version = ''] = process.argv.slice(2)
+const body = JSON.stringify({
+  nodeId: lightningId,
+  channels: [{ state: 'Normal', channelId: '0'.repeat(64), balanceSat: 1_000, inboundLiquiditySat: 1_000, capacitySat: 2_000 }],
+  chain: 'regtest',
+  blockHeight: 1_000,
+  version,
+})
+const listen = (address: string): Promise<unknown> => {
+  const http = createServer((request, response) => {
+    const isInfo = request.url === '/getinfo'
+    response.writeHead(isInfo ? 200 : 404, { 'content-type': 'application/json' }).end(isInfo ? body : '{}')
+  })
+  return new Promise<void>((resolve) => http.listen(Number(port), address, resolve))
+}
+await Promise.all(list.split(',').map(listen))
+process.send?.('ready')
+// The bench is gone.
+process.on('disconnect', () => process.exit())
