@@ -75,7 +75,7 @@ export async function openNodeHost(options: NodeHostOptions): Promise<NodeHost> 
     hub: hubDoor && new Hub(hubDoor),
     lookUpNode: lookUpNodeOn(sql, host, addressOf),
     accessTo: access,
-    reportSilence: silenceReporter(sql, log),
+    reportSilence: silenceReporter((nodeId) => wakeNode(sql, nodeId), log),
     watchStaleMs: quarters.watchStaleMs,
   } as const
   if (!runtime) {

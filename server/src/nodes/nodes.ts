@@ -19,6 +19,7 @@ import { type CreateNodeDeps, type CreateNodeParams, type Credentials, insertPre
 import type { OperationKind, Status } from './node.ts'
 import { type Check, inProgress, type OperationParams, Operations, requireState } from './operations.ts'
 import { type Call, ownNode } from './own-node.ts'
+import { TryAgain } from './runtime.ts'
 
 /** What an owner can see of a node. The public API returns the first nine fields. */
 export type NodeView = {
@@ -249,7 +250,10 @@ export class Nodes {
 
   /** The last recorded observation may be minutes old. Undefined: the node does not say. */
   async #askFunds({ id, lightningId }: NodeRow): Promise<boolean | undefined> {
-    const access = await this.#deps.accessTo(id)
+    const access = await this.#deps.accessTo(id).catch((error: unknown) => {
+      if (error instanceof TryAgain) return undefined
+      throw error
+    })
     if (!access?.address) return undefined
     const seen = await getInfo(access.address, access.password(), FUNDS_TIMEOUT_MS)
     return seen.answer === 'info' && seen.info.nodeId === lightningId ? hasFunds(seen.info) : undefined

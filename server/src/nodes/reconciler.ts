@@ -6,7 +6,7 @@ import { sameVersion } from '../platform/versions.ts'
 import type { Sql } from '../store/db.ts'
 import type { NodeRow } from '../store/nodes/nodes.ts'
 import { finishPurge } from '../store/nodes/purges.ts'
-import { type Claimable, claimDueNodes, finishStep, holdsLease, type Outcome } from '../store/nodes/steps.ts'
+import { type Claimable, claimDueNodes, finishStep, holdsLease, type Outcome, postponeStep } from '../store/nodes/steps.ts'
 import {
   couldNotStart,
   type Deadlines,
@@ -25,8 +25,6 @@ import { CannotStart, type NodeMaterial, type Observation, type Runtime, TryAgai
 const AT_ONCE = 16
 /** A node that has not answered after this long no longer counts as one of them: waiting costs nothing, and others must not wait too. */
 const PATIENCE_MS = 200
-/** For all nodes that have not answered yet. Then they fill the places of the others. */
-const WAITING_AT_ONCE = 500
 /** Longer pauses are shortened at random by up to a half, so that the checks of many nodes spread out. */
 const SPREAD_FROM_MS = 60_000
 const SWEEP_MS = 1_000
@@ -108,7 +106,7 @@ export class Reconciler {
         const work: Promise<void> = stepProbe
           .run({}, () => this.#measured(node))
           .finally(() => {
-            this.#busy.delete(node.id)
+            if (this.#busy.get(node.id) === work) this.#busy.delete(node.id)
             // Several at a time, because each look is a statement.
             if (this.#isMoreDue && this.#freePlaces >= AT_ONCE / 2) this.wake()
           })
@@ -128,8 +126,18 @@ export class Reconciler {
       result = await this.#reconcile(node)
     } catch (error) {
       this.#deps.log.warn({ err: error, nodeId: node.id }, 'reconciler step failed; will retry')
+      await this.#postpone(node)
     }
     stepProbe.report({ result, seconds: (performance.now() - startedAtMs) / 1000 })
+  }
+
+  async #postpone(node: NodeRow): Promise<void> {
+    try {
+      await postponeStep(this.#deps.sql, node)
+    } catch (error) {
+      // Our own lease stays, so the node is taken again when the store is back.
+      if (!isStoreDown(error)) this.#deps.log.warn({ err: error, nodeId: node.id }, 'cannot postpone a node')
+    }
   }
 
   async #reconcile(node: NodeRow): Promise<StepResult> {
@@ -172,7 +180,7 @@ export class Reconciler {
   /** A node that does not answer, or cannot be reached, takes seconds. With hundreds of them, nodes that do answer would wait for minutes. */
   async #observe(node: NodeRow): Promise<Observation> {
     const timer = setTimeout(() => {
-      if (this.#waiting.size >= WAITING_AT_ONCE) return
+      if (this.#waiting.size >= this.#deps.runtime.silentAtOnce) return
       this.#waiting.add(node.id)
       this.wake()
     }, PATIENCE_MS)

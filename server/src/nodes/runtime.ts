@@ -75,6 +75,11 @@ export interface Runtime {
    * the node can show that it no longer serves.
    */
   readonly recheckMs: number
+  /**
+   * How many nodes that do not answer are waited for besides the others. None where all share a machine: if it stalls, they would all count
+   * as hung at once.
+   */
+  readonly silentAtOnce: number
   /** Versions this runtime can start, oldest first. */
   readonly versions: string[]
 }

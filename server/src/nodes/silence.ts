@@ -1,6 +1,4 @@
 import type { Logger } from '../platform/log.ts'
-import type { Sql } from '../store/db.ts'
-import { wakeNode } from '../store/nodes/steps.ts'
 
 /** Requests to a silent node may fail by the thousand. One check per node in this time is enough. */
 const PAUSE_MS = 10_000
@@ -8,12 +6,12 @@ const PAUSE_MS = 10_000
 /** For a request that a node did not answer: the reconciler checks the node now, and not when its next check is due. */
 export type ReportSilence = (nodeId: string) => void
 
-export function silenceReporter(sql: Sql, log: Logger): ReportSilence {
+export function silenceReporter(wake: (nodeId: string) => Promise<void>, log: Logger): ReportSilence {
   const recent = new Set<string>()
   return (nodeId) => {
     if (recent.has(nodeId)) return
     recent.add(nodeId)
     setTimeout(() => recent.delete(nodeId), PAUSE_MS).unref()
-    wakeNode(sql, nodeId).catch((error: unknown) => log.warn({ err: error, nodeId }, 'cannot request a check of a silent node'))
+    wake(nodeId).catch((error: unknown) => log.warn({ err: error, nodeId }, 'cannot request a check of a silent node'))
   }
 }

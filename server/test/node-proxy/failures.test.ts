@@ -57,6 +57,7 @@ describe('C28: nodes that are missing or failing', () => {
   test.each(GARBAGE)(
     'C28: a node that %s: 502 that says that the outcome is unknown, for requests and websockets',
     async (_name, reply) => {
+      main.silences.clear()
       main.nodes.set('node_bad', await rawNode(reply))
       const answer = await send(main.port, 'POST', '/n/node_bad/x?q=1', { body: 'body' })
       expect([answer.status, answer.json()]).toEqual([502, UNKNOWN])

@@ -42,7 +42,7 @@ async function runningNodes(host: string, count: number): Promise<string[]> {
 
 /** A cluster whose nodes answer as the test wants. Nothing is started or stopped here. */
 function reconcile(host: string, observe: (node: NodeSpec) => Promise<Observation>): Reconciler {
-  const runtime = { observe, recheckMs: RECHECK_MS } as Runtime
+  const runtime = { observe, recheckMs: RECHECK_MS, silentAtOnce: 500 } as Runtime
   const unexpected = async (): Promise<never> => {
     throw new Error('nothing should be started or stopped')
   }
@@ -91,6 +91,24 @@ test('nodes that do not answer never delay those that do', async () => {
   } finally {
     giveUp()
   }
+})
+
+test('nodes whose steps fail never delay the others, and are not tried again and again', async () => {
+  const host = randomUUID()
+  const broken = new Set(await runningNodes(host, MANY))
+  const [healthy = ''] = await runningNodes(host, 1)
+  await sql`UPDATE nodes SET next_at = now() - interval '1 hour' WHERE id = ANY (${[...broken]})`
+  let failures = 0
+  reconciler = reconcile(host, async ({ id }) => {
+    if (!broken.has(id)) return running
+    failures++
+    throw new Error('the cluster is ill')
+  })
+  // No timer ends, so there is no next sweep.
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  reconciler.wake()
+  const isSeen = async () => (await sql`SELECT 1 FROM nodes WHERE id = ${healthy} AND phase = 'running'`).length > 0
+  while (!(await isSeen())) expect(failures, 'the failing nodes are tried all the time').toBeLessThan(20 * MANY)
 })
 
 test('the next checks of many nodes are spread out, within the time that their runtime allows', async () => {

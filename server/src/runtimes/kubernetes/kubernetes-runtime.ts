@@ -58,6 +58,7 @@ export class KubernetesRuntime implements Runtime {
   readonly #copies: Copies
   readonly #observer: Observer
   readonly recheckMs = RECHECK_MS
+  readonly silentAtOnce = 500
 
   constructor(options: KubernetesRuntimeOptions) {
     this.#options = options

@@ -42,6 +42,7 @@ export class ProcessRuntime implements Runtime {
   readonly #seen = new Set<string>()
   readonly address: AddressOf
   readonly recheckMs = RECHECK_MS
+  readonly silentAtOnce = 0
 
   constructor(options: ProcessRuntimeOptions) {
     this.#options = options

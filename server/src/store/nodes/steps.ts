@@ -24,7 +24,7 @@ export async function claimDueNodes(
     WHERE id IN (
       SELECT id FROM nodes WHERE host = ${host} AND next_at <= now() AND purged_at IS NULL
         AND (${which} = 'all' OR (purging_at IS NOT NULL) = (${which} = 'purging'))
-        AND (lease_until IS NULL OR lease_until < now() OR (lease_owner = ${owner} AND id <> ALL (${busyWith})))
+        AND (lease_until IS NULL OR lease_until < now() OR lease_owner = ${owner}) AND id <> ALL (${busyWith})
       ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
     RETURNING ${columns(sql)}`
 }
@@ -80,6 +80,16 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
     UPDATE nodes SET lease_owner = NULL, lease_until = NULL, next_at = now()
     WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch} RETURNING 1`
   return released ? 'superseded' : 'lease_lost'
+}
+
+/**
+ * After a step that failed: the node is due again a second later, unless a change of it was reported meanwhile. Otherwise the nodes whose
+ * steps fail would be claimed again and again, before all others.
+ */
+export async function postponeStep(sql: Sql, { id, leaseEpoch }: NodeRow): Promise<void> {
+  await sql`
+    UPDATE nodes SET next_at = now() + interval '1 second', lease_owner = NULL, lease_until = NULL
+    WHERE id = ${id} AND lease_epoch = ${leaseEpoch} AND next_at <= lease_until - ${LEASE_SECONDS} * interval '1 second'`
 }
 
 /**
