@@ -392,7 +392,7 @@ describe('when PostgreSQL is gone', () => {
       // One of the nodes dies while its exit cannot be recorded.
       process.kill(doomedPid, 'SIGKILL')
       await eventually(() => !isRunning(doomedPid), 'the death')
-      await eventually(() => server.stderr.includes('a node has exited'), 'the service to notice')
+      await eventually(() => server.stderr.includes('a node has changed'), 'the service to notice')
       expect(runningPidOf(server, made.node)).toBe(pid)
     } finally {
       store.giveBack()
