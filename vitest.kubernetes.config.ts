@@ -1,10 +1,10 @@
 import { defineConfig } from 'vitest/config'
 
-/** What needs a real control plane. `npm test` includes none of it. */
+/** What needs a real control plane, or helm, which is built with it. */
 export default defineConfig({
   define: { CRASHPOINTS: 'false' },
   test: {
-    include: ['server/test/kubernetes/**/*.test.ts'],
+    include: ['server/test/kubernetes/**/*.test.ts', 'test/deploy/chart.test.ts'],
     globalSetup: ['testing/setup.ts', 'testing/kubernetes/setup.ts'],
     // The scheduler of the one control plane would mix the nodes of two files.
     fileParallelism: false,

@@ -3,12 +3,13 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { PLANE_DIRECTORY } from '../../testing/kubernetes/plane.ts'
 import { root } from '../source-graph.ts'
 
 /** The Helm chart, rendered by helm itself. */
 
 const CHART = join(root, 'deploy/helm/boltyard')
-const CANDIDATES = process.env.HELM === undefined ? ['helm', '/opt/boltyard-plane/helm'] : [process.env.HELM]
+const CANDIDATES = process.env.HELM === undefined ? ['helm', join(PLANE_DIRECTORY, 'helm')] : [process.env.HELM]
 const HELM = CANDIDATES.find((name) => spawnSync(name, ['version']).status === 0)
 const DIGEST = `sha256:${'0'.repeat(64)}`
 
@@ -29,10 +30,10 @@ type Resource = {
   spec?: any
 }
 
-// Helm is built with the control plane for `npm run test:kubernetes`, so `npm test` cannot require it. If HELM is set, it is required.
+// `npm run test:kubernetes` builds helm with the control plane and runs this file, so `npm test` need not require it. If HELM is set, it is required.
 const isWanted = HELM !== undefined || process.env.HELM !== undefined
 if (!isWanted)
-  process.stderr.write('\n### SKIPPED: chart.test.ts: helm is neither on the PATH nor in /opt/boltyard-plane ###\n\n')
+  process.stderr.write('\n### SKIPPED: chart.test.ts: there is no helm; `npm run test:kubernetes` builds one ###\n\n')
 
 const VALUES = {
   publicUrl: 'https://pay.example',

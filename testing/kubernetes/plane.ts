@@ -11,12 +11,14 @@ export function whyNoPlane(): string | undefined {
   return undefined
 }
 
+const CACHE = process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
+/** Where the programs are, helm among them, once they have been built. */
+export const PLANE_DIRECTORY = process.env.BOLTYARD_PLANE_DIR || join(CACHE, 'boltyard', 'kubernetes')
+
 /** The directory of the programs. They are built once per machine, because that takes minutes. */
 export function planePrograms(): string {
-  const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
-  const directory = process.env.BOLTYARD_PLANE_DIR || join(cache, 'boltyard', 'kubernetes')
-  execFileSync(join(SCRIPTS, 'build-plane.sh'), [directory], { stdio: ['ignore', 'inherit', 'inherit'] })
-  return directory
+  execFileSync(join(SCRIPTS, 'build-plane.sh'), [PLANE_DIRECTORY], { stdio: ['ignore', 'inherit', 'inherit'] })
+  return PLANE_DIRECTORY
 }
 
 /**
