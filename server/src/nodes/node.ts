@@ -97,6 +97,22 @@ export function withProcess(history: History, process: { run: number; version: s
   return { ...history, ...before, run: process.run, version: process.version, startedAtMs: history.startedAtMs ?? nowMs }
 }
 
+/**
+ * The version that the node's data needs: usually the desired one. After an older database was restored, a process reports a version that
+ * we never recorded and did not ask for. If it is newer, or no longer in the catalog, an older version must not run on its data.
+ */
+export function versionForData(
+  desired: string,
+  recorded: string | null,
+  process: { version: string } | undefined,
+  catalogue: string[],
+): string {
+  if (!process?.version || [recorded, desired].some((version) => sameVersion(version, process.version))) return desired
+  const place = (version: string): number => catalogue.findIndex((one) => sameVersion(one, version))
+  const isOlder = place(process.version) !== -1 && place(process.version) < place(desired)
+  return isOlder ? desired : process.version
+}
+
 /** Counts the exits after which the platform itself restarted the process since the last observation. */
 export function withRestarts(history: History, restarts: Restarts | undefined, nowMs: number): History {
   if (!restarts) return history

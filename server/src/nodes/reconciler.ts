@@ -16,6 +16,7 @@ import {
   isGone,
   isOverdue,
   nextStep,
+  versionForData,
   withProcess,
   withRestarts,
 } from './node.ts'
@@ -140,10 +141,14 @@ export class Reconciler {
     }
   }
 
-  async #reconcile(node: NodeRow): Promise<StepResult> {
-    const { sql } = this.#deps
-    const { observed, hasFunds, process, restarts } = await this.#observe(node)
-    if (node.purgingAt !== null && isGone(observed)) return this.#purge(node)
+  async #reconcile(claimed: NodeRow): Promise<StepResult> {
+    const { sql, runtime, log } = this.#deps
+    const { observed, hasFunds, process, restarts } = await this.#observe(claimed)
+    if (claimed.purgingAt !== null && isGone(observed)) return this.#purge(claimed)
+    const desiredVersion = versionForData(claimed.desiredVersion, claimed.history.version, process, runtime.versions)
+    const node = { ...claimed, desiredVersion }
+    if (desiredVersion !== claimed.desiredVersion)
+      log.warn({ nodeId: node.id, version: desiredVersion }, 'a newer version has run than the database knows; keeping it')
     const facts = factsOf(node)
     const history = withRestarts(withProcess(node.history, process, node.nowMs), restarts, node.nowMs)
     let decision = nextStep(facts, observed, history, this.#deadlines, node.nowMs)
@@ -164,6 +169,7 @@ export class Reconciler {
     const outcome: Outcome = {
       phase: observed.phase,
       version: observed.phase === 'running' ? observed.version : node.version,
+      desiredVersion: update.ends?.version ?? desiredVersion,
       history: update.history,
       recheckMs: spread(decision.recheckMs),
       hasFunds,

@@ -35,6 +35,7 @@ const claim = async (owner: string): Promise<NodeRow> => {
 const outcomeOf = (node: NodeRow): Outcome => ({
   phase: 'written by the test',
   version: node.version,
+  desiredVersion: node.desiredVersion,
   history: node.history,
   recheckMs: 3_600_000,
   hasFunds: undefined,

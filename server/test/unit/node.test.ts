@@ -7,6 +7,7 @@ import {
   MINUTE_MS,
   nextStep,
   type Observed,
+  versionForData,
   withProcess,
   withRestarts,
 } from '../../src/nodes/node.ts'
@@ -339,6 +340,22 @@ describe('a start that was never recorded', () => {
   test('what is already recorded does not change', () => {
     expect(withProcess(history(), { run: 1, version: '0.8.0' }, NOW)).toEqual(history())
     expect(withProcess(history(), undefined, NOW)).toEqual(history())
+  })
+})
+
+describe('C25: an older version never runs on newer data', () => {
+  const catalogue = ['0.8.0', '0.9.0', '1.0.0']
+  test.each([
+    ['nothing ran', '0.8.0', '0.8.0', undefined, '0.8.0'],
+    ['the recorded version ran, and an update was requested', '0.9.0', '0.8.0', '0.8.0', '0.9.0'],
+    ['the requested version ran, but that was never recorded', '0.9.0', '0.8.0', '0.9.0-build', '0.9.0'],
+    ['an older version ran, but that was never recorded', '1.0.0', '0.8.0', '0.9.0', '1.0.0'],
+    ['a newer version ran than the database knows', '0.8.0', '0.8.0', '0.9.0', '0.9.0'],
+    ['a version ran that neither the database nor the catalog knows', '0.8.0', '0.8.0', '1.1.0', '1.1.0'],
+    ['the recorded version ran, but it is no longer in the catalog', '0.8.0', '0.7.0', '0.7.0', '0.8.0'],
+    ['what ran has no version', '0.8.0', '0.8.0', '', '0.8.0'],
+  ])('%s', (_, desired, recorded, ran, needed) => {
+    expect(versionForData(desired, recorded, ran === undefined ? undefined : { version: ran }, catalogue)).toBe(needed)
   })
 })
 

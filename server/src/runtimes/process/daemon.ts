@@ -28,6 +28,8 @@ export type RunFile = {
   logFrom: number | null
   process?: ProcessIdentity
   stopRequestedAtMs?: number
+  /** The version whose data was restored after this process ended. */
+  restored?: string
 }
 
 export type Launch = {
@@ -128,6 +130,12 @@ export class Daemon {
   kill(): void {
     const run = this.alive()
     if (run?.process) signal(run.process, 'SIGKILL')
+  }
+
+  /** The data is that of an earlier version again, so what ran last no longer says which version it belongs to. */
+  recordRestore(version: string): void {
+    const run = this.read()
+    if (run) this.write({ ...run, restored: version })
   }
 
   /** The last output of the last process: usually the reason why it exited. */

@@ -76,7 +76,8 @@ export class ProcessRuntime implements Runtime {
       this.#health.forget(node.id)
       this.#seen.delete(node.id)
       const last = daemon.read()
-      const isNew = last !== undefined && !(last.run === lastRun && sameVersion(version, last.version))
+      const wasRolledBack = last?.restored !== undefined && sameVersion(version, last.restored)
+      const isNew = last !== undefined && !wasRolledBack && !(last.run === lastRun && sameVersion(version, last.version))
       // Keep reporting an exit until the next start, so that its reason stays visible.
       if (startedAtMs === null && exitsMs.length === 0 && !isNew) return { observed: { phase: 'absent' } }
       const process = isNew ? { process: { run: last.run, version: last.version } } : {}
@@ -153,8 +154,10 @@ export class ProcessRuntime implements Runtime {
   }
 
   async restoreCopy(node: NodeSpec, version: string): Promise<void> {
-    if (this.#daemon(node.id).alive()) throw new Error('a process is still using the data to be replaced')
+    const daemon = this.#daemon(node.id)
+    if (daemon.alive()) throw new Error('a process is still using the data to be replaced')
     await this.#copies.restore(node.id, version)
+    daemon.recordRestore(version)
   }
 
   async removeCopies(node: NodeSpec): Promise<void> {

@@ -37,6 +37,7 @@ export async function holdsLease(sql: Sql, id: string, epoch: number): Promise<b
 export type Outcome = {
   phase: string
   version: string | null
+  desiredVersion: string
   history: History
   recheckMs: number
   hasFunds: boolean | undefined
@@ -68,7 +69,7 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
       update_status = ${updateEnds?.status ?? sql`update_status`},
       update_completed_at = ${updateEnds ? sql`now()` : sql`update_completed_at`},
       last_update_error = ${updateEnds ? updateEnds.error : sql`last_update_error`},
-      desired_version = ${updateEnds?.version ?? sql`desired_version`},
+      desired_version = ${outcome.desiredVersion},
       next_at = CASE WHEN next_at > lease_until - ${LEASE_SECONDS} * interval '1 second' THEN next_at
                      ELSE now() + ${outcome.recheckMs} * interval '1 millisecond' END,
       lease_owner = NULL, lease_until = NULL
