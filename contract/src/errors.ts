@@ -63,7 +63,6 @@ export const ErrorResponse = Type.Object(
   {
     $id: 'ErrorResponse',
     description: 'Every error has this shape. Some codes add members to `error`.',
-    examples: [{ error: { code: 'node_not_found', message: 'There is no such node.' } }],
   },
 )
 

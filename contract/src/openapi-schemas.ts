@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox'
+import { RULES } from './readable-text.ts'
 
 export type Json = { [name: string]: unknown }
 /** Parts of the document that are written once and referenced by name. */
@@ -13,10 +14,22 @@ export function toOpenApi(schema: TSchema, components: Components): Json {
       keyword === 'properties' ? mapProperties(value as Json, components) : convertValue(value, components),
     ]),
   )
-  const typed = 'enum' in body && !('type' in body) ? { type: 'string', ...body } : body
+  const portable = inWords(body)
+  const typed = 'enum' in portable && !('type' in portable) ? { type: 'string', ...portable } : portable
   if ($id === undefined) return typed
   components.schemas.set($id, typed)
   return { $ref: `#/components/schemas/${$id}` }
+}
+
+/**
+ * Generated clients compile patterns with their own engine: Python's has no `\p`, Go's neither lookahead nor `\u`. So the rules for readable
+ * text are given in words, and only the service checks them.
+ */
+function inWords(schema: Json): Json {
+  const { pattern, ...rest } = schema
+  const rule = RULES[String(pattern)]
+  if (rule === undefined) return schema
+  return { ...rest, description: [rest.description, `It ${rule}.`].filter(Boolean).join(' ') }
 }
 
 const mapProperties = (properties: Json, components: Components): Json =>

@@ -22,7 +22,7 @@ const SECURITY: Record<Caller, Json[]> = {
 const DESCRIPTION = `Hosted Lightning nodes, and HTTP 402 for anyone.
 
 Times are in Unix seconds, amounts in whole satoshis. Every error has the form \`{"error": {"code", "message"}}\`; act on \`code\`. Unknown fields
-and query parameters are rejected. Within v1, fields and error codes may be added but are never removed.`
+and query parameters are rejected. A path that is called with another method returns 405 and the header \`Allow\`. Within v1, fields and error codes may be added but are never removed.`
 
 /** Builds the OpenAPI document. A schema with an `$id` is written once, as a component of that name. */
 export function openApiDocument(operations: Operation[], servers: { url: string; description: string }[]): Json {
@@ -78,8 +78,8 @@ const HEADERS = {
 }
 const header = (name: keyof typeof HEADERS): Json => ({ $ref: `#/components/headers/${name}` })
 const REQUEST_ID = { 'X-Request-Id': header('RequestId') }
-/** Headers that every error response with this status has. */
-const HEADERS_OF: Record<number, Json> = {
+/** Headers that every error response with this status or code has. */
+const HEADERS_OF: Record<number | string, Json> = {
   401: { 'WWW-Authenticate': header('Authenticate') },
   429: {
     'Retry-After': header('RetryAfter'),
@@ -88,6 +88,8 @@ const HEADERS_OF: Record<number, Json> = {
     'X-RateLimit-Reset': header('RateLimitReset'),
   },
   503: { 'Retry-After': header('RetryAfter') },
+  delivery_in_progress: { 'Retry-After': header('RetryAfter') },
+  operation_in_progress: { 'Retry-After': header('RetryAfter') },
 }
 
 const sorted = (named: Map<string, Json>): Json => Object.fromEntries([...named].sort(([a], [b]) => (a < b ? -1 : 1)))
@@ -124,14 +126,20 @@ function describe(operation: Operation, components: Components): Json {
 function errorResponse(status: number, codes: ErrorCode[], components: Components): Json {
   const response = {
     description: codes.map((code) => `\`${code}\`: ${ERRORS[code][1]}`).join('\n\n'),
-    headers: { ...REQUEST_ID, ...HEADERS_OF[status] },
-    content: jsonContent(errorSchema(status), components),
+    headers: Object.assign({}, REQUEST_ID, HEADERS_OF[status], ...codes.map((code) => HEADERS_OF[code])),
+    content: { 'application/json': { schema: toOpenApi(errorSchema(status), components), examples: examplesOf(status, codes) } },
   }
   const [code, ...others] = codes
   if (code === undefined || others.length > 0) return response
   const name = code.replace(/(?:^|_)(.)/g, (_match, letter: string) => letter.toUpperCase())
   components.responses.set(name, response)
   return { $ref: `#/components/responses/${name}` }
+}
+
+function examplesOf(status: number, codes: ErrorCode[]): Json {
+  const [given] = (errorSchema(status) as { examples?: unknown[] }).examples ?? []
+  const example = (code: ErrorCode): unknown => given ?? { error: { code, message: ERRORS[code][1].replaceAll('`', '') } }
+  return Object.fromEntries(codes.map((code) => [code, { value: example(code) }]))
 }
 
 /** C6: if every field is optional, so is the body. */

@@ -1,9 +1,10 @@
 /**
  * Characters rejected in text that other people read, such as names and descriptions. They are invisible or reorder the text around them,
  * so one text can pass for another: control characters, line and paragraph separators, bidirectional embeddings, overrides and isolates,
- * zero-width spaces and the byte order mark. Joiners and direction marks are allowed: emoji, Persian, Indic and Hebrew text needs them.
+ * zero-width spaces, invisible operators, annotation marks and the byte order mark. Joiners, direction marks, soft hyphens
+ * and tags are allowed: emoji, Persian, Indic and Hebrew text and long words need them.
  */
-const DECEPTIVE = '\\u0000-\\u001f\\u007f-\\u009f\\u200b\\u2028-\\u202e\\u2060\\u2066-\\u2069\\ufeff'
+const DECEPTIVE = '\\u0000-\\u001f\\u007f-\\u009f\\u200b\\u2028-\\u202e\\u2060-\\u2064\\u2066-\\u206f\\ufeff\\ufff9-\\ufffb'
 
 /** JSON Schema patterns: compile them with the `u` flag. */
 export const READABLE_OR_EMPTY = `^[^${DECEPTIVE}]*$`

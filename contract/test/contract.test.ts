@@ -85,6 +85,23 @@ describe('D11: openapi.json', () => {
     expect(['/v1/gateway/payments', '/operator/v1/accounts'].map(required)).toEqual([true, true])
   })
 
+  test('D11: every pattern is one that Python, Go and Java compile and read the same way', () => {
+    const patterns = [...JSON.stringify(document).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, one = '']) =>
+      JSON.parse(one),
+    )
+    expect(patterns.length).toBeGreaterThan(5)
+    // No lookaround, no Unicode classes or escapes, no backreferences.
+    expect(patterns.filter((one: string) => /\(\?|\\[^x]/.test(one))).toEqual([])
+  })
+
+  test('D11: every error response has an example of each of its codes', () => {
+    const { responses } = at('/v1/gateway/payments/{id}/redeem', 'post')
+    const conflict = responses['409'].content['application/json'].examples
+    expect(Object.keys(conflict)).toEqual(expect.arrayContaining(['already_redeemed', 'delivery_in_progress', 'terms_mismatch']))
+    for (const [code, { value }] of Object.entries<any>(conflict)) expect(value.error.code).toBe(code)
+    expect(responses['409'].headers).toHaveProperty('Retry-After')
+  })
+
   test('D11: every operation lists the statuses that any call can return', () => {
     for (const { method, path, caller } of publicOperations) {
       const statuses = Object.keys(at(path, method.toLowerCase()).responses).map(Number)

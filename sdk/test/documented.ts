@@ -21,6 +21,9 @@ const app = new Hono()
 ${OPTIONS}
 const handler = (c: Context) => c.json({ joke: '…' })`
 
+const HONO_STREAM = `import { streamText } from 'hono/streaming'
+const tellStory = async (stream: { write: (text: string) => Promise<unknown> }) => void (await stream.write('Once'))`
+
 /** Deliberately wrong: if the types are lost, everything is `any` and this is no longer an error. */
 const WRONG = `// @ts-expect-error
 paywall({ nodeId: 'node_1', amountSat: 'ten' })`
@@ -48,6 +51,14 @@ app.get('/articles/:id', paywall({ nodeId: 'node_1', amountSat: (request) => Num
   const id: string = request.params.id
   response.json({ id, text: request.body.text, paid: paymentOf(request)?.amountSat })
 })`,
+  },
+  {
+    name: 'Hono, a stream',
+    page: 'docs/paywall.md',
+    line: `app.get('/story', paywall(options), (c) =>
+  streamText(c, tellStory, async () => paymentOf(c)?.release('the story broke off')),
+)`,
+    program: (line) => `${HONO}\n${HONO_STREAM}\n${line}`,
   },
   {
     name: 'Express, the quick start',

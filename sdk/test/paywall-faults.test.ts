@@ -1,9 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { Hono } from 'hono'
+import { streamText } from 'hono/streaming'
+import type { StreamingApi } from 'hono/utils/stream'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { credentialOf, preimageFrom, storeOf } from '../../server/test/support/gateway.ts'
 import { fault } from '../../server/test/support/nodes.ts'
 import { NOWHERE } from '../../server/test/support/payments.ts'
 import { eventually } from '../../server/test/support/server.ts'
+import { paywall as honoPaywall, paymentOf } from '../src/paywall/adapters/hono.ts'
 import { challengesIn, invoiceIn, Market, PATIENCE_MS, present, protocolOf } from './paywall-harness.ts'
 import { type Opening, SHOPS, type Shop } from './paywall-shops.ts'
 import type { Seen } from './wire.ts'
@@ -191,6 +195,23 @@ describe('the gateway', () => {
     market.wire.faults = []
     expect((await present(url, credential)).status).toBe(200)
   })
+})
+
+test('D3: Hono’s stream helpers hide an error, so a shop releases the payment in their third argument', async () => {
+  const app = new Hono()
+  let isRepaired = false
+  const tellStory = async (stream: StreamingApi): Promise<void> => {
+    await stream.write('half')
+    if (!isRepaired) throw new Error('broke off')
+  }
+  app.get('/story', honoPaywall(market.terms), (c) => streamText(c, tellStory, async () => paymentOf(c)?.release('broke off')))
+  const ask = (authorization?: string) => app.request('/story', authorization ? { headers: { authorization } } : {})
+  const credential = await market.credentialFor(challengesIn(await ask())[0] ?? '')
+  expect(await (await ask(credential)).text()).toBe('half')
+  await eventually(() => market.events.some(({ type }) => type === 'undelivered'), 'the release')
+  isRepaired = true
+  const served = await ask(credential)
+  expect([served.status, await served.text(), (await ask(credential)).status, market.paid]).toEqual([200, 'half', 402, 1])
 })
 
 const idIn = (credential: string): string => {

@@ -113,6 +113,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     if (!parsed || !/^https?:$/.test(parsed.protocol) || parsed.username || parsed.search || parsed.hash) {
       return fault(name, 'must be an http or https URL without credentials, query and fragment', undefined)
     }
+    // Browsers send `Host` without the dot.
+    if (parsed.hostname.endsWith('.')) return fault(name, 'the host name must not end with a dot', undefined)
     return value.replace(/\/+$/, '')
   }
   /** The value of NAME, or the contents of the file that NAME_FILE names, for secrets that must not appear in the environment. */
@@ -246,8 +248,12 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     }
   }
   const nodeDomain = text('NODE_DOMAIN')
-  if (nodeDomain !== undefined && !/^[a-z0-9-]+(\.[a-z0-9-]+)*(:\d{1,5})?$/.test(nodeDomain))
+  const [nodeName = '', nodePort = ''] = nodeDomain?.split(':') ?? []
+  if (nodeDomain !== undefined && (!/^[a-z0-9-]+(\.[a-z0-9-]+)*(:\d{1,5})?$/.test(nodeDomain) || Number(nodePort) > 65_535))
     fault('NODE_DOMAIN', 'must be a domain name in lower case', undefined)
+  // Everything below it is a node's name, so the service could not be reached.
+  else if (nodeDomain !== undefined && URL.canParse(publicUrl) && `.${new URL(publicUrl).hostname}`.endsWith(`.${nodeName}`))
+    fault('NODE_DOMAIN', 'must not contain the host of PUBLIC_URL', undefined)
 
   const isRoot = process.getuid?.() === 0
   const nodeUids = (): IdRange | undefined => {

@@ -156,6 +156,18 @@ describe('C44: guessing passwords', () => {
     expect((await other.browser.signIn(other.email)).status).toBe(200)
   })
 
+  test('C44: known browsers of one person share a limit, so no one gets more attempts by making browsers known', async () => {
+    const { email } = await aPerson()
+    const browsers = [aBrowser(), aBrowser()]
+    for (const browser of browsers) expect((await browser.signIn(email)).status).toBe(200)
+    await sql`INSERT INTO rate_limits VALUES (${`sign-in known ${email}`}, 20, now() + interval '1 hour')`
+    for (const browser of browsers) expect((await browser.signIn(email)).status).toBe(429)
+    // Other people and other browsers of the same person are not affected.
+    const other = await aPerson()
+    expect((await other.browser.signIn(other.email)).status).toBe(200)
+    expect((await aBrowser().signIn(email)).status).toBe(200)
+  })
+
   test('C44: a sign-in link works during the pause', async () => {
     const { browser, email } = await aPerson()
     const { account } = await browser.me()

@@ -113,6 +113,12 @@ describe('bad configuration', () => {
       (ALLOWED_HOSTS): [string, () => Record<string, string>] => ['ALLOWED_HOSTS', () => ({ ALLOWED_HOSTS })],
     ),
     ['NODE_DOMAIN', () => ({ NODE_DOMAIN: 'hidden value' })],
+    ['NODE_DOMAIN', () => ({ NODE_DOMAIN: 'hidden-value:65536' })],
+    ...['hidden-value.example', 'example', 'example:8443'].map((NODE_DOMAIN): [string, () => Record<string, string>] => [
+      'NODE_DOMAIN',
+      () => ({ NODE_DOMAIN, PUBLIC_URL: 'https://hidden-value.example' }),
+    ]),
+    ['PUBLIC_URL', () => ({ PUBLIC_URL: 'https://hidden-value.example.' })],
     ...['x', '50000', '50000-', '50000-50000', '54999-50000', '999-2000', '50000-2000000001', '50000–54999', ' 50000-54999'].map(
       (NODE_UID_RANGE): [string, () => Record<string, string>] => ['NODE_UID_RANGE', () => ({ NODE_UID_RANGE })],
     ),
@@ -156,6 +162,8 @@ describe('bad configuration', () => {
     { LOG_LEVEL: 'silent' },
     { ALLOWED_HOSTS: 'a.example, B.example,10.0.0.1,[::1],xn--bcher-kva.example' },
     { NODE_DOMAIN: 'nodes.example:8443' },
+    { NODE_DOMAIN: 'nodes.yard.example', PUBLIC_URL: 'https://yard.example' },
+    { NODE_DOMAIN: 'ard.example', PUBLIC_URL: 'https://yard.example' },
     { NODE_UID_RANGE: '60000-60001', POSTGRES_USER_NAME: 'nobody' },
   ]
   test.each(right)('%j is accepted', (environment) => expect(() => readConfig(environment)).not.toThrow())

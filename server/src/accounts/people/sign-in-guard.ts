@@ -11,7 +11,7 @@ const MAX_SIGN_UPS = 5
 const SIGN_UPS_WINDOW_MS = 3_600_000
 
 /**
- * Whose password is tried, and from where. Each value begins with its kind (`email …`, `device …`), so that two kinds never share a count.
+ * Whose password is tried, and from where. Each value begins with its kind (`email …`, `address …`), so that two kinds never share a count.
  */
 export type Guess = { target: string; source: string }
 export type Attempt = {

@@ -132,7 +132,8 @@ export function signInRoutes(deps: RouteDeps) {
       const attempt = await signIn.guard.admit(
         device === undefined
           ? { target: `email ${email}`, source: `address ${addressOf(request)}` }
-          : { target: `device ${device} ${email}`, source: `device ${device}` },
+          : // By person: a browser becomes known with every sign-in, so a limit for each would be none for someone with a password.
+            { target: `device ${device} ${email}`, source: `known ${email}` },
       )
       const body = { ...request.body, email }
       const known = { ...client, isKnown: device !== undefined }
