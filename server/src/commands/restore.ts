@@ -38,8 +38,7 @@ export async function restore(config: Config, args: string[]): Promise<void> {
       'What happened after that time is unknown to this database:',
       '- Payments and top-ups created since then are missing, even if they were paid.',
       '- Payments redeemed since then can be redeemed once more, and API keys revoked since then work again.',
-      '- Nodes deleted since then run again, nodes updated since then start with their earlier version, and nodes created since then are not',
-      '  managed (their data is kept).',
+      '- Nodes deleted since then run again, and nodes created since then are not managed (their data is kept).',
       '- Readers of the event feed must start without a cursor. Everybody has to sign in again.\n',
     ].join('\n'),
   )
