@@ -1,5 +1,6 @@
 import { checkCredentials } from './credential-check.ts'
 import { type LiveOffer, price } from './dialects/offer.ts'
+import { WWW_AUTHENTICATE } from './dialects/offers.ts'
 import { type Discovery, linkedDocuments } from './discovery/discovery.ts'
 import type { Operation } from './discovery/operation.ts'
 import type { Findings, Note } from './findings.ts'
@@ -30,7 +31,7 @@ export async function checkOperation(
   checkCaching(answer, note)
   checkDate(answer, note)
   checkTls(operation.url, note)
-  compareWithDiscovery(operation, offers, discovery, note)
+  compareWithDiscovery(operation, answer, offers, discovery, note)
   await checkLinks(answer, operation.url, visits, note)
   await checkOtherVisits(what, offers, visits, note)
   await checkCredentials(what, offers, visits, note)
@@ -51,8 +52,12 @@ function judgeStatus({ name, method, advertised, isGuessed }: Operation, { statu
   else note('unexpected-status', `HTTP ${status}`)
 }
 
+/** For a challenge that is there and cannot be used, it was said why. */
+const SCHEMES = { mpp: /\bPayment\b/i, l402: /\b(L402|LSAT)\b/i }
+
 function compareWithDiscovery(
   { advertised, isListed }: Operation,
+  answer: Answer,
   offers: LiveOffer[],
   { nodeKey }: Discovery,
   note: Note,
@@ -60,8 +65,9 @@ function compareWithDiscovery(
   if (isListed && advertised.length === 0) note('unadvertised-charge', 'HTTP 402')
   for (const { source, protocol, amountMsat } of advertised) {
     const live = offers.find((offer) => offer.protocol === protocol)
-    if (!live) note('discovery-offer-missing', `${source} advertises ${protocol}, the 402 does not offer it`)
-    else if (amountMsat !== undefined && live.amountMsat !== amountMsat)
+    if (!live && !SCHEMES[protocol].test(answer.header(WWW_AUTHENTICATE)))
+      note('discovery-offer-missing', `${source} advertises ${protocol}, the 402 does not offer it`)
+    else if (live && amountMsat !== undefined && live.amountMsat !== amountMsat)
       note('discovery-price', `${source} advertises ${price(amountMsat)}, the ${protocol} invoice has ${price(live.amountMsat)}`)
   }
   const stranger = offers.find(({ protocol, signer }) => protocol === 'l402' && signer !== undefined && signer !== nodeKey)

@@ -34,7 +34,7 @@ export function checkMpp({ params }: Challenge, note: Note): LiveOffer | undefin
   checkExpires(params.get('expires'), priced, note)
   const header = params.get('header')
   if (header !== undefined && header !== MPP_HEADER) note('mpp-header', `header="${header}"`)
-  const name = header === undefined ? 'authorization' : MPP_HEADER.toLowerCase()
+  const name = header === MPP_HEADER ? MPP_HEADER.toLowerCase() : 'authorization'
   return {
     protocol: 'mpp',
     ...priced,
