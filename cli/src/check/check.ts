@@ -41,7 +41,7 @@ export async function check(call: Call): Promise<void> {
   let unanswered = 0
   for (const operation of operations) {
     if (unanswered >= MAX_UNANSWERED) findings.skip(operation.name, 'The server has stopped responding.')
-    else if (Date.now() > deadlineMs) findings.skip(operation.name, 'The check took longer than 5 minutes.')
+    else if (Date.now() > deadlineMs) findings.cutShort('time', operation.name)
     else {
       compareAdvertised(operation, findings)
       const done = await guarded(operation, findings, () => checkOperation(operation, discovery, visits, findings))
@@ -53,6 +53,12 @@ export async function check(call: Call): Promise<void> {
   const report = { url: url.href, documents: discovery.documents, checked, findings, purchases: purchases?.list ?? [] }
   call.print(documentOf(report), () => forPeople(report, call.paint))
   if (findings.list.length > 0) throw found(findings)
+  if (findings.cutShortBy)
+    throw new Failure(
+      findings.cutShortBy === 'limit' ? 'rateLimited' : 'network',
+      'incomplete',
+      'Not everything could be checked.',
+    )
 }
 
 /** Follows redirects on the same server only: everything after it is sent to the final address. */
@@ -92,7 +98,8 @@ function callable(operations: Operation[], findings: Findings): Operation[] {
   })
   if (safe.length > MAX_OPERATIONS)
     findings.skip(`${safe.length - MAX_OPERATIONS} operations`, `Only the first ${MAX_OPERATIONS} are checked.`)
-  return safe.slice(0, MAX_OPERATIONS)
+  const rank = ({ advertised }: Operation): number => (advertised.length > 0 ? 0 : 1)
+  return safe.toSorted((one, other) => rank(one) - rank(other)).slice(0, MAX_OPERATIONS)
 }
 
 async function guarded<T>({ name }: Operation, findings: Findings, act: () => Promise<T>): Promise<T | 'unanswered' | 'limited'> {
@@ -100,7 +107,7 @@ async function guarded<T>({ name }: Operation, findings: Findings, act: () => Pr
     return await act()
   } catch (error) {
     if (error instanceof RateLimited) {
-      findings.skip(name, 'The server returned HTTP 429, so not everything was checked. Try again later.')
+      findings.cutShort('limit', name)
       return 'limited'
     }
     if (!(error instanceof NoAnswer)) throw error

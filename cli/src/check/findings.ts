@@ -24,6 +24,8 @@ export function quoted(text: string): string {
 export class Findings {
   readonly list: Finding[] = []
   readonly skipped: Skipped[] = []
+  /** The server or the clock ended the check early, so that no findings mean nothing. */
+  cutShortBy: 'limit' | 'time' | undefined
 
   of(operation: string): Note {
     return (id, seen, expected) => {
@@ -33,6 +35,12 @@ export class Findings {
       const isKnown = this.list.some((one) => one.id === id && one.operation === finding.operation && one.seen === finding.seen)
       if (!isKnown) this.list.push({ ...finding, expected: quoted(expected ?? rule.expected), fix: rule.fix })
     }
+  }
+
+  cutShort(by: 'limit' | 'time', operation: string): void {
+    this.cutShortBy ??= by
+    const why = by === 'limit' ? 'The server returned HTTP 429. Try again later.' : 'The check took longer than 5 minutes.'
+    this.skip(operation, `Not everything was checked. ${why}`)
   }
 
   skip(operation: string, reason: string): void {

@@ -32,9 +32,9 @@ export async function checkOperation(
   checkDate(answer, note)
   checkTls(operation.url, note)
   compareWithDiscovery(operation, answer, offers, discovery, note)
-  await checkLinks(answer, operation.url, visits, note)
   await checkOtherVisits(what, offers, visits, note)
   await checkCredentials(what, offers, visits, note)
+  await checkLinks(answer, operation.url, visits, note)
   return { operation, status: answer.status, offers }
 }
 

@@ -75,16 +75,19 @@ export class Purchases {
   /** Two at the same time, then another: of a credential for one delivery, exactly one may succeed. */
   async #present(what: Visit, credential: Record<string, string>, offer: LiveOffer, name: string, note: Note): Promise<void> {
     const visit = { ...what, headers: { ...credential, origin: ORIGIN } }
+    const head = await this.#visits.send({ ...visit, method: 'HEAD' })
     const answers = await Promise.all([this.#visits.send(visit), this.#visits.send(visit)])
     for (let attempt = 1; attempt < MAX_ATTEMPTS && !answers.some(isDelivered); attempt++) {
       const { status, header } = answers.at(-1) as Answer
       if (status !== 503 && status !== 409) break
-      await this.#pause(Math.min(MAX_PAUSE_MS, Number(header('retry-after') || 1) * 1000))
+      await this.#pause(Math.min(MAX_PAUSE_MS, (Number(header('retry-after')) || 1) * 1000))
       answers.push(await this.#visits.send(visit))
     }
     const { protocol, amountMsat } = offer
     const delivered = answers.find(isDelivered)
-    if (!delivered) {
+    if (!delivered && isDelivered(head))
+      note('head-uses-up', `${protocol}: HTTP ${answers[0]?.status} after HEAD with the same credential`)
+    else if (!delivered) {
       note('paid-not-delivered', `${protocol}: HTTP ${answers.map(({ status }) => status).join(', ')} after the payment`)
     } else {
       answers.push(await this.#visits.send(visit))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { withFields } from '../../../protocol/test/support/x402.ts'
 import { run } from '../harness.ts'
-import { base64url, type Faults, NODE_KEY, OTHER_KEY, PRICE_SAT, Shop, sha256 } from './shop.ts'
+import { base64url, type Faults, NODE_KEY, OTHER_KEY, PRICE_SAT, Shop, sha256, withOrder } from './shop.ts'
 
 const NO_DISCOVERY: NonNullable<Faults['serve']> = ({ url }) => (url === '/report' ? undefined : { status: 404 })
 const withCredential =
@@ -276,7 +276,7 @@ async function found(faults: Faults): Promise<{ code: number | null; ids: string
 }
 
 test('a sound shop in three dialects, with discovery and CORS, has no findings: exit 0', async () => {
-  expect(await found({})).toEqual({ code: 0, ids: [], findings: [], error: '' })
+  expect(await found({ openapi: withOrder })).toEqual({ code: 0, ids: [], findings: [], error: '' })
 })
 
 describe.each([

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { paymentIdOf } from '../../../sdk/src/index.ts'
+import { chargeX402, redeemX402, requestHashOf } from '../../../server/test/gateway/x402-sales.ts'
 import { charge, newMerchant, redeem, untilKnown, validate } from '../../../server/test/support/gateway.ts'
 import type { Created, Owner } from '../../../server/test/support/nodes.ts'
 import { type Server, startServer } from '../../../server/test/support/server.ts'
@@ -36,17 +37,24 @@ const honest: Clerk = async (credential, path) => {
   return { headers: { ...PRIVATE, ...(receipt === undefined ? {} : { 'payment-receipt': receipt }) } }
 }
 
-async function openShop(protocol: 'mpp' | 'l402', clerk: Clerk): Promise<string> {
+async function openShop(protocol: 'mpp' | 'l402', clerk: Clerk, isHeadServed = false): Promise<string> {
   const serve = async ({ method, url = '', headers }: IncomingMessage, response: ServerResponse): Promise<void> => {
     const amountSat = PRICES[url]
     if (url === '/openapi.json') return void response.end(JSON.stringify(openapi(protocol)))
     if (amountSat === undefined) return void response.writeHead(404).end()
     if (method === 'OPTIONS') return void response.writeHead(204).end()
-    const delivery = headers.authorization === undefined ? 'refuse' : await clerk(headers.authorization, url)
+    const delivery =
+      headers.authorization === undefined || (method === 'HEAD' && !isHeadServed)
+        ? 'refuse'
+        : await clerk(headers.authorization, url)
     if (delivery !== 'refuse') return void response.writeHead(delivery.status ?? 200, delivery.headers).end('goods')
     const { challenge } = await charge(seller, till, { amountSat, description: url, protocol })
     response.writeHead(402, { 'www-authenticate': challenge, 'cache-control': 'no-store' }).end()
   }
+  return opened(serve)
+}
+
+async function opened(serve: (request: IncomingMessage, response: ServerResponse) => Promise<void>): Promise<string> {
   const shop = createServer((request, response) => {
     serve(request, response).catch((error) => response.writeHead(500).end(String(error)))
   })
@@ -71,8 +79,8 @@ function openapi(protocol: 'mpp' | 'l402'): object {
   return { paths: Object.fromEntries(offers.map(operation)) }
 }
 
-async function bought(clerk: Clerk, protocol: 'mpp' | 'l402' = 'mpp') {
-  const url = await openShop(protocol, clerk)
+async function bought(clerk: Clerk, protocol: 'mpp' | 'l402' = 'mpp', isHeadServed = false) {
+  const url = await openShop(protocol, clerk, isHeadServed)
   const env = { SERVICE_BASE_URL: `${server.url}/v1`, OPERATOR_TOKEN: server.operatorToken }
   const ended = await run(['check', url, '--pay-sandbox'], { env })
   const { findings, purchases } = ended.json()
@@ -134,6 +142,10 @@ test('cheap-opens-dear: a shop that redeems without looking at what was paid for
   expect(await bought(careless)).toMatchObject({ code: 9, ids: ['cheap-opens-dear', 'paid-not-delivered'] })
 })
 
+test('head-uses-up: a shop that redeems for HEAD', async () => {
+  expect(await bought(honest, 'mpp', true)).toMatchObject({ code: 9, ids: ['head-uses-up'] })
+})
+
 const after =
   (change: (delivery: Delivery) => Delivery): Clerk =>
   async (credential, path) => {
@@ -159,4 +171,30 @@ test.each<[id: string, fault: string, clerk: Clerk]>([
   ],
 ])('%s: %s', async (id, _fault, clerk) => {
   expect(await bought(clerk)).toMatchObject({ code: 9, ids: [id] })
+})
+
+test('x402 with invoices of a real node: bound to the request, signed by payTo, delivered once, with PAYMENT-RESPONSE', async () => {
+  const serve = async ({ method, url, headers }: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (url !== '/report') return void response.writeHead(404).end()
+    if (method === 'OPTIONS') return void response.writeHead(204).end()
+    const credential = headers['payment-signature']
+    const address = `http://${headers.host}/report`
+    if (method === 'GET' && credential !== undefined) {
+      const answer = await untilKnown(() => redeemX402(seller, credential, { requestHash: requestHashOf(address) }))
+      if (answer.status === 200)
+        return void response.writeHead(200, { ...PRIVATE, 'payment-response': answer.json().paymentResponse }).end('goods')
+    }
+    const { challenge } = await chargeX402(seller, till, address)
+    response.writeHead(402, { 'payment-required': challenge, 'cache-control': 'no-store' }).end()
+  }
+  const url = `${await opened(serve)}/report`
+  const env = { SERVICE_BASE_URL: `${server.url}/v1`, OPERATOR_TOKEN: server.operatorToken }
+  const ended = await run(['check', url, '--pay-sandbox'], { env })
+  expect(ended.json()).toMatchObject({
+    findings: [],
+    skipped: [],
+    operations: [{ operation: 'GET /report', status: 402, offers: [{ protocol: 'x402', network: 'regtest' }] }],
+    purchases: [{ protocol: 'x402', deliveries: 1 }],
+  })
+  expect(ended.code).toBe(0)
 })

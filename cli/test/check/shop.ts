@@ -6,7 +6,7 @@ import bolt11 from 'bolt11'
 import { afterAll } from 'vitest'
 
 /**
- * A shop that sells GET /report and POST /order in three dialects, with discovery and CORS. Nothing of it uses our codecs. It is sound, apart
+ * A shop that sells GET /report in three dialects, and POST /order if a test advertises it, with discovery and CORS. Nothing of it uses our codecs. It is sound, apart
  * from what a test changes.
  */
 
@@ -209,12 +209,18 @@ function invoiceOf({
   return bolt11.sign(bolt11.encode({ network, timestamp, tags, ...amount } as any, false), privateKey).paymentRequest ?? ''
 }
 
+/** For `openapi`. */
+export const withOrder = (document: Json): Json => ({
+  ...document,
+  paths: { ...document.paths, '/order': { post: document.paths['/report'].get } },
+})
+
 const openapi = (): Json => {
   const sold = {
     'x-payment-info': { offers: [{ intent: 'charge', method: 'lightning', amount: String(PRICE_SAT) }] },
     responses: { 402: { description: 'Payment Required' } },
   }
-  return { openapi: '3.1.0', paths: { '/report': { get: sold }, '/order': { post: sold } } }
+  return { openapi: '3.1.0', paths: { '/report': { get: sold } } }
 }
 
 const l402Json = (): Json => ({

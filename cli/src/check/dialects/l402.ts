@@ -18,7 +18,7 @@ export function checkL402({ scheme, params }: Challenge, header: string, note: N
   if (macaroon === undefined) note('l402-malformed', `${scheme} without a macaroon`)
   if (!params.has('invoice')) note('l402-malformed', `${scheme} without an invoice`)
   if (macaroon === undefined || !params.has('invoice')) return undefined
-  if (!READABLE.test(header)) note('l402-form', header.slice(Math.max(0, header.indexOf(scheme)), 80))
+  if (!READABLE.test(header)) note('l402-form', header.slice(Math.max(0, header.indexOf(scheme))).slice(0, 80))
   const priced = checkInvoice(params.get('invoice'), 'l402', note)
   const identifier = readMacaroon(fromBase64(macaroon) ?? new Uint8Array())?.identifier
   if (!identifier) note('l402-macaroon', 'a macaroon that cannot be read')

@@ -3,6 +3,7 @@ import { isObject } from '../../../../protocol/src/bytes.ts'
 import { objectIn } from '../../files.ts'
 import type { Findings } from '../findings.ts'
 import { type Answer, NoAnswer, type Visit } from '../visit.ts'
+import { RateLimited } from '../visits.ts'
 import { nodeKeyIn, resourcesIn } from './l402-json.ts'
 import { operationsIn } from './openapi.ts'
 import { merged, type Operation } from './operation.ts'
@@ -61,6 +62,10 @@ export async function discover(origin: string, visiting: Visiting, findings: Fin
         return invalid(document ? `a document without “${member}”` : 'not a JSON object')
       return { path, status: 'found', document }
     } catch (error) {
+      if (error instanceof RateLimited) {
+        findings.cutShort('limit', path)
+        return { path, status: 'invalid' }
+      }
       if (!(error instanceof NoAnswer)) throw error
       note('no-answer', error.message)
       return { path, status: 'invalid' }

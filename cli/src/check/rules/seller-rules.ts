@@ -113,6 +113,11 @@ export const SELLER_RULES = {
     expected: 'a successful response to a paid credential',
     fix: 'Look at the server’s log. The invoice was paid.',
   },
+  'head-uses-up': {
+    severity: 'error',
+    expected: 'a payment that is still unused after HEAD',
+    fix: 'Only validate the credential for HEAD, or ask for payment: nobody gets the goods with HEAD.',
+  },
   'delivered-again': {
     severity: 'error',
     expected: 'one delivery for one payment, also when requests arrive at the same time',

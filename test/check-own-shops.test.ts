@@ -8,14 +8,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { getRequestListener } from '@hono/node-server'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { Market } from '../../../sdk/test/paywall-harness.ts'
-import { SHOPS } from '../../../sdk/test/paywall-shops.ts'
-import { eventually, freePort, temporaryDirectory } from '../../../server/test/support/server.ts'
-import { type Ended, run } from '../harness.ts'
+import { type Ended, run } from '../cli/test/harness.ts'
+import { Market } from '../sdk/test/paywall-harness.ts'
+import { SHOPS } from '../sdk/test/paywall-shops.ts'
+import { eventually, freePort, temporaryDirectory } from '../server/test/support/server.ts'
 
 /** Everything that we publish for sellers passes the check that we give to everyone. */
 
-const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
 const running: ChildProcess[] = []
 const servers: Server[] = []
 let market: Market
@@ -72,12 +72,12 @@ test('examples/express-joke.ts has no findings', async () => {
 })
 
 test('examples/hono-worker.ts has no findings', async () => {
-  const { default: app } = await import('../../../examples/hono-worker.ts')
+  const { default: app } = await import('../examples/hono-worker.ts')
   await expectSound(`${await served((request) => app.fetch(request))}/lorem?words=2`, ['mpp'])
 })
 
 test('examples/next-joke has no findings', async () => {
-  const { GET } = await import('../../../examples/next-joke/app/api/joke/route.ts')
+  const { GET } = await import('../examples/next-joke/app/api/joke/route.ts')
   const shop = await served((request) =>
     new URL(request.url).pathname === '/api/joke' ? GET(request) : new Response('', { status: 404 }),
   )
