@@ -33,7 +33,7 @@ export async function check(call: Call): Promise<void> {
   const here: Operation = { name: `GET ${url.pathname}`, method: 'GET', url, advertised: [], isListed: false, isGuessed: false }
   // The offers are checked with the operation. Here, only the invoices are remembered.
   if (answer.status === 402) visits.offersOf(answer, here, () => undefined)
-  const discovery = await discover(url.origin, (what) => visits.send(what), findings)
+  const discovery = await discover(url, answer.header('link'), (what) => visits.send(what), findings)
   const operations = callable(merged([...discovery.operations, ...(answer.status === 402 ? [here] : [])]), findings)
   if (operations.length === 0 && findings.list.length === 0) throw nothingToCheck(url, answer.status)
 

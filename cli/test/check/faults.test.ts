@@ -279,6 +279,40 @@ test('a sound shop in three dialects, with discovery and CORS, has no findings: 
   expect(await found({ openapi: withOrder })).toEqual({ code: 0, ids: [], findings: [], error: '' })
 })
 
+test('a credential in Payment-Authorization is as good as one in Authorization', async () => {
+  const seen: unknown[] = []
+  const serve: Faults['serve'] = ({ method, headers }) => {
+    seen.push(headers['payment-authorization'])
+    const allowed = { 'access-control-allow-headers': 'authorization, payment-authorization, payment-signature' }
+    return method === 'OPTIONS'
+      ? { status: 204, headers: allowed }
+      : headers['payment-authorization'] && headers['payment-signature']
+        ? { status: 400 }
+        : undefined
+  }
+  // The macaroon's scheme still uses Authorization.
+  expect(await found({ serve, parameters: (one) => ({ ...one, header: 'Payment-Authorization' }) })).toMatchObject({
+    code: 0,
+    ids: [],
+  })
+  expect(seen.filter((credential) => credential !== undefined).length).toBeGreaterThan(1)
+})
+
+test('without /openapi.json, the document that the 402 links to is read', async () => {
+  const moved: Faults['serve'] = ({ url }) => (url === '/openapi.json' ? { status: 404 } : undefined)
+  const document = {
+    paths: {
+      '/gone': { get: { 'x-payment-info': { offers: [{ method: 'lightning', amount: '25' }] }, responses: { 402: {} } } },
+    },
+  }
+  const { ids, findings } = await found({
+    serve: (request, shop) =>
+      moved(request, shop) ?? (request.url === '/v2/api.json' ? { status: 200, body: JSON.stringify(document) } : undefined),
+    headers: (one) => ({ ...one, link: '</v2/api.json>; rel="service-desc"' }),
+  })
+  expect([ids, findings[0].operation]).toEqual([['unexpected-status'], 'GET /gone'])
+})
+
 describe.each([
   ['invoices', IN_INVOICES],
   ['MPP', IN_MPP],

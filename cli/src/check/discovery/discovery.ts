@@ -19,8 +19,12 @@ const OPENAPI = '/openapi.json'
 const L402_JSON = '/.well-known/l402.json'
 const LLMS = '/llms.txt'
 
-export async function discover(origin: string, visiting: Visiting, findings: Findings): Promise<Discovery> {
-  const openapi = await read(OPENAPI, 'paths')
+/** `link` is the header of a 402 at `url`, which may name another place for openapi.json. */
+export async function discover(url: URL, link: string, visiting: Visiting, findings: Findings): Promise<Discovery> {
+  const { origin } = url
+  const usual = await read(OPENAPI, 'paths')
+  const [linked] = usual.status === 'absent' ? linkedDocuments(link, url, /\bservice-desc\b/i) : []
+  const openapi = linked && linked.pathname !== OPENAPI ? await read(linked.pathname + linked.search, 'paths') : usual
   const l402 = await read(L402_JSON, 'services')
   const llms = await read(LLMS)
   return {
@@ -55,6 +59,10 @@ export async function discover(origin: string, visiting: Visiting, findings: Fin
       // A web application often responds with its page for every path.
       if (answer.status !== 200 || /\bhtml\b/i.test(answer.header('content-type'))) return { path, status: 'absent' }
       if (member === undefined) return { path, status: 'found' }
+      if (/\byaml\b/i.test(answer.header('content-type'))) {
+        findings.skip(path, 'It is YAML; only JSON is read.')
+        return { path, status: 'absent' }
+      }
       if (answer.isTooLarge) return invalid('larger than 2 MB')
       const document = objectIn(answer.body)
       const value = document?.[member]
@@ -81,13 +89,13 @@ export function compareAdvertised({ name, advertised }: Operation, findings: Fin
   findings.of(name)('discovery-contradiction', seen)
 }
 
+const DESCRIPTIONS = /\b(service-desc|describedby|service-meta|service-doc|payment)\b/i
+
 /** What the Link header of a 402 calls a description, on the same server. */
-export function linkedDocuments(link: string, url: URL): URL[] {
+export function linkedDocuments(link: string, url: URL, relations = DESCRIPTIONS): URL[] {
   const targets = [...link.matchAll(/<([^<>]*)>([^<]*)/g)].flatMap(([, target = '', parameters = '']) => {
     const [, rel = ''] = /;\s*rel\s*=\s*"?([^";]*)/i.exec(parameters) ?? []
-    return /\b(service-desc|describedby|service-meta|service-doc|payment)\b/i.test(rel) && URL.canParse(target, url.href)
-      ? [new URL(target, url)]
-      : []
+    return relations.test(rel) && URL.canParse(target, url.href) ? [new URL(target, url)] : []
   })
   return targets.filter(({ origin }) => origin === url.origin).slice(0, 3)
 }
