@@ -74,7 +74,7 @@ export class Purchases {
 
   /** Two at the same time, then another: of a credential for one delivery, exactly one may succeed. */
   async #present(what: Visit, credential: Record<string, string>, offer: LiveOffer, name: string, note: Note): Promise<void> {
-    const visit = { ...what, headers: { ...credential, origin: ORIGIN } }
+    const visit: Visit = { ...what, headers: { ...credential, origin: ORIGIN }, readsBody: true }
     const head = await this.#visits.send({ ...visit, method: 'HEAD' })
     const answers = await Promise.all([this.#visits.send(visit), this.#visits.send(visit)])
     for (let attempt = 1; attempt < MAX_ATTEMPTS && !answers.some(isDelivered); attempt++) {

@@ -12,13 +12,20 @@ export type Answer = {
   /** Lines of the same header, joined by commas. Empty if there is none. */
   header: (name: string) => string
   body: string
-  isTooLarge: boolean
+  /** The body was longer than we read, or did not end in time. */
+  isCut: boolean
 }
 
 /** The server did not give a complete response. */
 export class NoAnswer extends Error {}
 
-export type Visit = { method: string; url: URL; headers?: Record<string, string> }
+export type Visit = {
+  method: string
+  url: URL
+  headers?: Record<string, string>
+  /** Read the body whatever the status. A buyer who hangs up early may not count as served. */
+  readsBody?: true
+}
 
 /** Everything that is sent. x402 binds headers, so none may be added behind our back. */
 export function sentHeaders({ url, headers }: Visit): Record<string, string> {
@@ -38,11 +45,12 @@ export async function visit(what: Visit, stop: AbortSignal): Promise<Answer> {
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const send = url.protocol === 'https:' ? requestHttps : requestHttp
-      send(url, { method, headers, agent: false, signal, setHost: false }).once('response', resolve).once('error', reject).end()
+      send(url, { method, headers, agent: false, signal, setHost: false }).once('response', resolve).on('error', reject).end()
     })
-    const { body, isTooLarge } = await readBody(response)
+    const status = response.statusCode ?? 0
     const header = (name: string): string => linesOf(response, name).join(', ')
-    return { status: response.statusCode ?? 0, header, body, isTooLarge }
+    if (status !== 402) return { status, header, ...(await readLoosely(response, what, stop)) }
+    return { status, header, ...(await readBody(response)) }
   } catch (error) {
     if (stop.aborted) throw stop.reason
     const why = timeout.aborted ? `no complete response within ${VISIT_TIMEOUT_MS / 1000} s` : whyUnreachable(error)
@@ -55,7 +63,21 @@ function linesOf({ rawHeaders }: IncomingMessage, name: string): string[] {
   return rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name)
 }
 
-async function readBody(response: IncomingMessage): Promise<Pick<Answer, 'body' | 'isTooLarge'>> {
+type Body = Pick<Answer, 'body' | 'isCut'>
+
+/** What is free may be a stream without an end, and so may be what was bought. */
+async function readLoosely(response: IncomingMessage, { readsBody }: Visit, stop: AbortSignal): Promise<Body> {
+  const cut = { body: '', isCut: true }
+  if (readsBody)
+    return readBody(response).catch(() => {
+      stop.throwIfAborted()
+      return cut
+    })
+  response.destroy()
+  return cut
+}
+
+async function readBody(response: IncomingMessage): Promise<Body> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of response) {
@@ -66,5 +88,5 @@ async function readBody(response: IncomingMessage): Promise<Pick<Answer, 'body' 
     }
     chunks.push(chunk)
   }
-  return { body: Buffer.concat(chunks).toString('utf8'), isTooLarge: bytes > MAX_BODY_BYTES }
+  return { body: Buffer.concat(chunks).toString('utf8'), isCut: bytes > MAX_BODY_BYTES }
 }

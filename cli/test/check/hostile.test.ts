@@ -75,7 +75,7 @@ describe('a seller that is not a friend', () => {
     const ended = await run(['check', url])
     expect([ended.code, ended.json().findings]).toEqual([
       9,
-      [expect.objectContaining({ id: 'discovery-malformed', seen: 'larger than 2 MB' })],
+      [expect.objectContaining({ id: 'discovery-malformed', seen: 'larger than 2 MB, or incomplete' })],
     ])
   })
 
@@ -93,6 +93,17 @@ describe('a seller that is not a friend', () => {
     const unanswered = findings.filter(({ id }: { id: string }) => id === 'no-answer')
     expect(unanswered.map(({ operation }: { operation: string }) => operation)).toEqual(['GET /0', 'GET /1', 'GET /2'])
     expect(skipped).toHaveLength(7)
+  })
+
+  test('also has a free stream without an end: that is no fault', async () => {
+    const shop = await Shop.open({
+      openapi: (one) => ({ ...one, paths: { ...one.paths, '/stream': { get: {} } } }),
+      serve: ({ url }) => (url === '/stream' ? { status: 200, body: 'data: 1\n\n', isEndless: true } : undefined),
+    })
+    const ended = await run(['check', `${shop.origin}/report`])
+    expect([ended.code, ended.json().operations.length, shop.visits.filter(({ url }) => url === '/stream').length]).toEqual([
+      0, 2, 1,
+    ])
   })
 
   test('advertises ten thousand operations: fifty are called, and the report says so', async () => {

@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 
 const PRICES: Record<string, number> = { '/cheap': 10, '/dear': 500 }
-type Delivery = { status?: number; headers?: Record<string, string> }
+type Delivery = { status?: number; headers?: Record<string, string>; isEndless?: boolean }
 /** What the shop does with a credential. */
 type Clerk = (credential: string, path: string) => Promise<Delivery | 'refuse'>
 
@@ -47,7 +47,11 @@ async function openShop(protocol: 'mpp' | 'l402', clerk: Clerk, isHeadServed = f
       headers.authorization === undefined || (method === 'HEAD' && !isHeadServed)
         ? 'refuse'
         : await clerk(headers.authorization, url)
-    if (delivery !== 'refuse') return void response.writeHead(delivery.status ?? 200, delivery.headers).end('goods')
+    if (delivery !== 'refuse') {
+      response.writeHead(delivery.status ?? 200, delivery.headers).write('goods')
+      if (!delivery.isEndless) response.end()
+      return
+    }
     const { challenge } = await charge(seller, till, { amountSat, description: url, protocol })
     response.writeHead(402, { 'www-authenticate': challenge, 'cache-control': 'no-store' }).end()
   }
@@ -152,6 +156,14 @@ const after =
     const delivery = await honest(credential, path)
     return delivery === 'refuse' ? 'refuse' : change(delivery)
   }
+test('a stream without an end is delivered', async () => {
+  const endless: Clerk = async (credential, path) => {
+    const delivery = await honest(credential, path)
+    return delivery === 'refuse' ? delivery : { ...delivery, isEndless: path === '/cheap' }
+  }
+  expect(await bought(endless)).toMatchObject({ code: 0, ids: [], purchases: [purchase('/cheap', 1), purchase('/dear', 1)] })
+})
+
 const withReceipt = (receipt: object): Clerk =>
   after(() => ({ headers: { ...PRIVATE, 'payment-receipt': Buffer.from(JSON.stringify(receipt)).toString('base64url') } }))
 

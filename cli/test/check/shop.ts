@@ -22,7 +22,7 @@ type Wish = {
   privateKey: string
   paymentHash: string
 }
-type Reply = { status: number; headers?: Record<string, string | string[]>; body?: string }
+type Reply = { status: number; headers?: Record<string, string | string[]>; body?: string; isEndless?: true }
 
 /** Each changes one part of what the shop sends. */
 export type Faults = {
@@ -77,8 +77,10 @@ export class Shop {
       const { method = '', url = '', headers } = request
       shop.visits.push({ method, url, headers })
       request.resume().once('end', () => {
-        const { status, headers: fields, body = '' } = faults.serve?.(request, shop) ?? shop.#reply(request)
-        response.writeHead(status, fields).end(body)
+        const { status, headers: fields, body = '', isEndless } = faults.serve?.(request, shop) ?? shop.#reply(request)
+        response.writeHead(status, fields)
+        if (isEndless) response.write(body)
+        else response.end(body)
       })
     })
     server.listen(0, '127.0.0.1')

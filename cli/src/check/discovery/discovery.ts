@@ -49,7 +49,7 @@ export async function discover(url: URL, link: string, visiting: Visiting, findi
       return { path, status: 'invalid' }
     }
     try {
-      const answer = await visiting({ method: 'GET', url: new URL(path, origin) })
+      const answer = await visiting({ method: 'GET', url: new URL(path, origin), readsBody: true })
       if (answer.status === 402) {
         if (await isEverythingCharged()) return { path, status: 'absent' }
         note('discovery-charged', 'HTTP 402')
@@ -63,7 +63,7 @@ export async function discover(url: URL, link: string, visiting: Visiting, findi
         findings.skip(path, 'It is YAML; only JSON is read.')
         return { path, status: 'absent' }
       }
-      if (answer.isTooLarge) return invalid('larger than 2 MB')
+      if (answer.isCut) return invalid('larger than 2 MB, or incomplete')
       const document = objectIn(answer.body)
       const value = document?.[member]
       if (!document || !(isObject(value) || Array.isArray(value)))
