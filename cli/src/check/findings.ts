@@ -21,6 +21,18 @@ export function quoted(text: string): string {
   return clean.length <= MAX_TEXT ? clean : `${clean.slice(0, MAX_TEXT)}…`
 }
 
+/**
+ * A value of the server's JSON as text, without quotes. Empty for objects: String() would run into their own toString, or overflow the stack
+ * if they are nested deeply.
+ */
+export const textIn = (value: unknown): string => (typeof value === 'object' ? '' : String(value))
+
+/** The same for findings. */
+export function shown(value: unknown): string {
+  if (value === undefined) return 'missing'
+  return typeof value === 'object' ? 'not a string' : JSON.stringify(value)
+}
+
 export class Findings {
   readonly list: Finding[] = []
   readonly skipped: Skipped[] = []

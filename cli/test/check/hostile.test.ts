@@ -175,6 +175,28 @@ describe('a seller that is not a friend', () => {
     expect([ended.code, ended.json().skipped.length]).toEqual([6, 4])
   })
 
+  test('sends JSON that cannot be turned into text: it is a finding, not a crash', async () => {
+    const deep = JSON.parse(`${'['.repeat(2_000)}${']'.repeat(2_000)}`)
+    const odd = { toString: 1, valueOf: 1 }
+    const shop = await Shop.open({
+      request: (one) => ({ ...one, amount: deep, methodDetails: { ...one.methodDetails, paymentHash: odd, network: odd } }),
+      x402: (one) => ({
+        ...one,
+        resource: { url: odd },
+        accepts: one.accepts.map((entry: any) => ({ ...entry, amount: odd, payTo: deep })),
+      }),
+      openapi: (one) => ({
+        ...one,
+        paths: { '/report': { get: { 'x-payment-info': { offers: [{ method: 'lightning', amount: odd }] } } } },
+      }),
+      l402Json: () => ({ services: [{ resources: [{ path: odd, method: odd, pricing: { price_msat: odd } }] }] }),
+    })
+    const ended = await run(['check', `${shop.origin}/report`])
+    expect([ended.code, ended.error().code]).toEqual([9, 'findings'])
+    const ids = ended.json().findings.map(({ id }: { id: string }) => id)
+    expect(ids).toEqual(expect.arrayContaining(['mpp-amount', 'mpp-payment-hash', 'mpp-network', 'x402-malformed']))
+  })
+
   const EVIL = '\u001b]0;owned\u0007\u009b31m\u202e'
 
   test('writes escape sequences into its documents and challenges: they are replaced in the JSON', async () => {

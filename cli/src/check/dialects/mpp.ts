@@ -4,7 +4,7 @@ import { jcs } from '../../../../protocol/src/jcs.ts'
 import { MPP_HEADER, mppCredential } from '../../../../protocol/src/mpp.ts'
 import { MSAT_PER_SAT } from '../../../../protocol/src/units.ts'
 import type { Challenge } from '../../../../protocol/src/www-authenticate.ts'
-import type { Note } from '../findings.ts'
+import { type Note, shown } from '../findings.ts'
 import { primitives } from '../signer.ts'
 import { checkInvoice, type LiveOffer, nowSeconds, type PricedInvoice, price } from './offer.ts'
 
@@ -58,12 +58,12 @@ function checkRequest(
   { invoice, amountMsat }: PricedInvoice,
   note: Note,
 ): void {
-  if (currency !== 'sat') note('mpp-currency', `currency ${JSON.stringify(currency)}`)
+  if (currency !== 'sat') note('mpp-currency', `currency ${shown(currency)}`)
   else if (amount !== String(amountMsat / MSAT_PER_SAT))
-    note('mpp-amount', `amount ${JSON.stringify(amount)}, but an invoice of ${price(amountMsat)}`)
+    note('mpp-amount', `amount ${shown(amount)}, but an invoice of ${price(amountMsat)}`)
   if (paymentHash !== undefined && paymentHash !== invoice.paymentHash)
-    note('mpp-payment-hash', `paymentHash ${String(paymentHash).slice(0, 64)}, but the invoice has ${invoice.paymentHash}`)
-  if (network !== invoice.network) note('mpp-network', `network ${String(network)}, but an invoice of ${invoice.network}`)
+    note('mpp-payment-hash', `paymentHash ${shown(paymentHash).slice(0, 66)}, but the invoice has ${invoice.paymentHash}`)
+  if (network !== invoice.network) note('mpp-network', `network ${shown(network)}, but an invoice of ${invoice.network}`)
   if (typeof description !== 'string') return
   const isSame =
     invoice.descriptionHash === undefined

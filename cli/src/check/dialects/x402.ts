@@ -2,7 +2,7 @@ import { isObject, jsonObjectIn, toBase64, utf8Of } from '../../../../protocol/s
 import { X402_VERSION, X402Refusal } from '../../../../protocol/src/x402.ts'
 import { bindHttp } from '../../../../protocol/src/x402-binding.ts'
 import { judgeX402 } from '../../../../protocol/src/x402-checks.ts'
-import type { Note, RuleId } from '../findings.ts'
+import { type Note, type RuleId, shown, textIn } from '../findings.ts'
 import { isNodeKey, primitives, signerOf } from '../signer.ts'
 import { sentHeaders, type Visit } from '../visit.ts'
 import { checkInvoice, type LiveOffer, nowSeconds } from './offer.ts'
@@ -27,14 +27,26 @@ const RULE_OF_REASON: Record<string, RuleId> = {
 export function checkX402(header: string, visit: Visit, note: Note): LiveOffer[] {
   const document = jsonObjectIn(header)
   if (!document || document.x402Version !== X402_VERSION || !Array.isArray(document.accepts)) {
-    note('x402-malformed', document ? `x402Version ${JSON.stringify(document.x402Version)}` : header)
+    note('x402-malformed', document ? `x402Version ${shown(document.x402Version)}` : header)
+    return []
+  }
+  if (!isShallow(document)) {
+    note('x402-malformed', 'nested too deeply')
     return []
   }
   const url = isObject(document.resource) ? document.resource.url : undefined
-  const entries = document.accepts.filter((one): one is Json => isObject(one) && String(one.network).startsWith('lnbtc:'))
-  if (entries.length > 0 && url !== urlOf(visit)) note('x402-url', `resource.url ${String(url)}`, urlOf(visit))
+  const entries = document.accepts.filter((one): one is Json => isObject(one) && textIn(one.network).startsWith('lnbtc:'))
+  if (entries.length > 0 && url !== urlOf(visit)) note('x402-url', `resource.url ${shown(url)}`, urlOf(visit))
   return entries.map((entry) => checkEntry(entry, document.resource, visit, note)).filter((one) => one !== undefined)
 }
+
+const MAX_DEPTH = 32
+
+/** What is nested more deeply cannot be written back as JSON: the stack would overflow. */
+const isShallow = (value: unknown, depth = 0): boolean =>
+  typeof value !== 'object' ||
+  value === null ||
+  (depth < MAX_DEPTH && Object.values(value).every((one) => isShallow(one, depth + 1)))
 
 const urlOf = ({ url }: Visit): string => url.origin + url.pathname + url.search
 
@@ -74,7 +86,7 @@ function seenOf(reason: string, { network, amount, payTo, maxTimeoutSeconds }: J
     'x402-network': network,
   }
   const value = said[RULE_OF_REASON[reason] ?? '']
-  return value === undefined ? reason : `${reason}: ${JSON.stringify(value)}`
+  return value === undefined ? reason : `${reason}: ${shown(value)}`
 }
 
 /** A request to an MCP server cannot be repeated here. */
@@ -83,5 +95,5 @@ function checkRequestHash({ requestHash, requestBindingProfile, requestBindingPa
   if (requestBindingProfile !== 'http:1' || !Array.isArray(names) || !names.every((one) => typeof one === 'string')) return
   const headers = sentHeaders(visit)
   const bound = bindHttp(primitives, { method: visit.method, url: urlOf(visit), header: (name) => headers[name] }, names)
-  if (bound && bound.requestHash !== requestHash) note('x402-request-hash', String(requestHash), bound.requestHash)
+  if (bound && bound.requestHash !== requestHash) note('x402-request-hash', shown(requestHash), bound.requestHash)
 }

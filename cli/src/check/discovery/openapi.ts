@@ -1,6 +1,6 @@
 import { isObject } from '../../../../protocol/src/bytes.ts'
 import { MSAT_PER_SAT } from '../../../../protocol/src/units.ts'
-import type { Findings } from '../findings.ts'
+import { type Findings, textIn } from '../findings.ts'
 import { type Advertised, METHODS, type Operation, urlOf } from './operation.ts'
 
 type Json = Record<string, unknown>
@@ -65,7 +65,7 @@ function offersIn(info: unknown): Advertised[] | undefined {
     .map(({ amount, currency = 'sat' }) => ({
       source: 'openapi.json',
       protocol: 'mpp',
-      amountMsat: currency === 'sat' && /^\d{1,12}$/.test(String(amount)) ? Number(amount) * MSAT_PER_SAT : undefined,
+      amountMsat: currency === 'sat' && /^\d{1,12}$/.test(textIn(amount)) ? Number(amount) * MSAT_PER_SAT : undefined,
     }))
 }
 
