@@ -1,4 +1,5 @@
 import type { RunnableCommand } from './call.ts'
+import { CHECK_COMMANDS } from './check/commands.ts'
 import type { Option, Positional } from './command.ts'
 import { EVENT_COMMANDS } from './events/commands.ts'
 import { WEBHOOK_COMMANDS } from './webhooks/commands.ts'
@@ -367,6 +368,7 @@ export const COMMANDS: RunnableCommand[] = [
   ...NODES,
   ...PAYMENTS,
   PAY,
+  ...CHECK_COMMANDS,
   ...EVENT_COMMANDS,
   ...WEBHOOK_COMMANDS,
   {

@@ -9,6 +9,7 @@ export const EXIT = {
   rateLimited: 6,
   credit: 7,
   conflict: 8,
+  findings: 9,
   interrupted: 130,
 } as const
 

@@ -43,6 +43,12 @@ export async function pay(call: Call): Promise<void> {
   )
 }
 
+/** Pays as `sandbox pay` does. The operator token is read at once, so that a missing one is found before anything is done. */
+export function sandboxWallet(call: Call): (invoice: string) => Promise<string> {
+  operatorToken()
+  return async (invoice) => (await operator<{ preimage: string }>(call, '/sandbox/pay', { invoice })).preimage
+}
+
 /** https://host/v1 → https://host/operator/v1 */
 function operatorUrl(call: Call): string {
   const base = call.baseUrl.replace(/\/+$/, '')

@@ -7,6 +7,8 @@ export type InvoiceSignature = {
   message: Uint8Array
   /** r and s, 32 bytes each. */
   signature: Uint8Array
+  /** 0 to 3: which of the keys that fit the signature is the signer's. */
+  recoveryId: number
   /** The payee that the invoice names. Most name none, because the key follows from the signature. */
   payee: string | undefined
 }
@@ -45,9 +47,11 @@ export function signatureOf(text: string): InvoiceSignature | undefined {
   const payees = fields.filter(({ tag }) => tag === TAG.payee)
   const [named] = payees
   if (payees.length > 1 || (named && named.words.length !== KEY_WORDS)) return undefined
+  const signature = bytesOf(words.slice(-SIGNATURE_WORDS))
   return {
     message: concat([utf8Of(prefix), bytesOf(words.slice(0, -SIGNATURE_WORDS))]),
-    signature: bytesOf(words.slice(-SIGNATURE_WORDS)).subarray(0, SIGNATURE_BYTES),
+    signature: signature.subarray(0, SIGNATURE_BYTES),
+    recoveryId: signature[SIGNATURE_BYTES] ?? 0,
     payee: named && toHex(bytesOf(named.words).subarray(0, 33)),
   }
 }

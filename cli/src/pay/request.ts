@@ -20,13 +20,8 @@ export class PaidRequest {
   readonly #call: Call
 
   constructor(call: Call) {
-    const text = call.argument(0)
-    if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
-      throw usage('<url> must be a complete http or https URL.')
     this.#call = call
-    this.url = new URL(text)
-    if (this.url.username || this.url.password)
-      throw usage('<url> must not contain a password: other users on this machine can see arguments.')
+    this.url = httpUrlIn(call.argument(0))
     this.#headers = headersOf(call.many('header'))
     const file = call.text('data-file')
     this.#body = file === undefined ? undefined : readBody(file)
@@ -80,6 +75,15 @@ export class PaidRequest {
       this.url = target
     }
   }
+}
+
+/** The URL that the user gave. */
+export function httpUrlIn(text: string): URL {
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) throw usage('<url> must be a complete http or https URL.')
+  const url = new URL(text)
+  if (url.username || url.password)
+    throw usage('<url> must not contain a password: other users on this machine can see arguments.')
+  return url
 }
 
 function headersOf(given: string[]): Headers {

@@ -1,0 +1,61 @@
+import { sanitize } from '../terminal.ts'
+import { OFFER_RULES } from './rules/offer-rules.ts'
+import type { Rule, Severity } from './rules/rule.ts'
+import { SELLER_RULES } from './rules/seller-rules.ts'
+
+const RULES = { ...SELLER_RULES, ...OFFER_RULES }
+export type RuleId = keyof typeof RULES
+
+/** Scripts rely on this shape. */
+export type Finding = { id: RuleId; severity: Severity; operation: string; seen: string; expected: string; fix: string }
+export type Skipped = { operation: string; reason: string }
+
+/** Reports that a rule is broken: what was seen, and what was expected if that is more specific than the rule. */
+export type Note = (id: RuleId, seen: string, expected?: string) => void
+
+const MAX_TEXT = 200
+
+/** Text of the server, for people and scripts: without control characters, which a terminal would execute, and short. */
+export function quoted(text: string): string {
+  const clean = sanitize(text)
+  return clean.length <= MAX_TEXT ? clean : `${clean.slice(0, MAX_TEXT)}…`
+}
+
+/**
+ * A value of the server's JSON as text, without quotes. Empty for objects: String() would run into their own toString, or overflow the stack
+ * if they are nested deeply.
+ */
+export const textIn = (value: unknown): string => (typeof value === 'object' ? '' : String(value))
+
+/** The same for findings. */
+export function shown(value: unknown): string {
+  if (value === undefined) return 'missing'
+  return typeof value === 'object' ? 'not a string' : JSON.stringify(value)
+}
+
+export class Findings {
+  readonly list: Finding[] = []
+  readonly skipped: Skipped[] = []
+  /** The server or the clock ended the check early, so that no findings mean nothing. */
+  cutShortBy: 'limit' | 'time' | undefined
+
+  of(operation: string): Note {
+    return (id, seen, expected) => {
+      const rule: Rule = RULES[id]
+      const finding = { id, severity: rule.severity, operation: quoted(operation), seen: quoted(seen) }
+      // The same fault shows in several visits.
+      const isKnown = this.list.some((one) => one.id === id && one.operation === finding.operation && one.seen === finding.seen)
+      if (!isKnown) this.list.push({ ...finding, expected: quoted(expected ?? rule.expected), fix: rule.fix })
+    }
+  }
+
+  cutShort(by: 'limit' | 'time', operation: string): void {
+    this.cutShortBy ??= by
+    const why = by === 'limit' ? 'The server returned HTTP 429. Try again later.' : 'The check took longer than 5 minutes.'
+    this.skip(operation, `Not everything was checked. ${why}`)
+  }
+
+  skip(operation: string, reason: string): void {
+    this.skipped.push({ operation: quoted(operation), reason: quoted(reason) })
+  }
+}
