@@ -62,6 +62,7 @@ export function GatewayPage() {
 const STATE_NAMES: Record<PaymentState, string> = {
   unpaid: 'Unpaid',
   undelivered: 'Paid, not delivered',
+  delivering: 'Delivering',
   delivered: 'Delivered',
   expired: 'Expired',
 }
