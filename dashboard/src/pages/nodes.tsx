@@ -14,6 +14,7 @@ import { Problem } from '../components/problem.tsx'
 import { NodeStatus } from '../components/status.tsx'
 import { Time } from '../components/time.tsx'
 import { createNodeCurl } from '../text/snippets.ts'
+import { hasUpdate } from '../text/updates.ts'
 
 export function NodesPage() {
   const { data: me } = useSuspenseQuery(meQuery)
@@ -75,6 +76,7 @@ function NodeList({ nodes }: { nodes: DashboardNode[] }) {
             <span className="small dim from-600">
               Created <Time at={node.createdAt} />
             </span>
+            {hasUpdate(node) && <span className="small dim from-460">Update available</span>}
             <NodeStatus node={node} />
             <IconChevronRight size={18} aria-hidden className="dim" />
           </Link>

@@ -9,6 +9,10 @@ export const waitsForStart = ({ status, operation, updateStatus }: Updated): boo
 export const isUpdating = (node: Updated): boolean =>
   (node.updateStatus === 'updating' || node.operation === 'update') && !waitsForStart(node)
 
+/** Whether there is an update that nobody has asked for yet. */
+export const hasUpdate = ({ updateAvailable, updateStatus }: Pick<DashboardNode, 'updateAvailable' | 'updateStatus'>): boolean =>
+  updateAvailable && updateStatus !== 'updating'
+
 export function softwareSentence(node: Updated, { currentVersion, latestVersion, updateAvailable }: NodeUpdates): string {
   if (isUpdating(node)) return 'The node is being updated. Its payment API is briefly unavailable.'
   if (waitsForStart(node))

@@ -345,8 +345,10 @@ test('the list of payments has both directions, newest first, at most 50, and no
     description: 'tea & cake',
     isPaid: true,
     createdAt: expect.any(Number),
+    expiresAt: null,
     completedAt: expect.any(Number),
   })
+  expect(payments[1].expiresAt).toBeGreaterThan(payments[1].createdAt)
   expect(payments[1]).toMatchObject({
     direction: 'in',
     amountSat: 60,
