@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Activity, GatewayPayment, NodePayment } from '../src/api/types.ts'
-import { creditLasts } from '../src/text/credit.ts'
 import { nodePaymentWord, undelivered } from '../src/text/payments.ts'
+import { creditLasts } from '../src/text/runway.ts'
 import { actorOf, sentenceOf } from '../src/text/sentences.ts'
 import { isUpdating, softwareSentence, waitsForStart } from '../src/text/updates.ts'
 

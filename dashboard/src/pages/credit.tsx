@@ -5,15 +5,15 @@ import { api } from '../api/client.ts'
 import { creditQuery, meQuery, nodesQuery, queryClient } from '../api/queries.ts'
 import type { Credit, CreditEntry, Me, TopUp } from '../api/types.ts'
 import { Amount, MsatAmount } from '../components/amount.tsx'
-import { CreditStops } from '../components/credit-stops.tsx'
 import { InvoiceCard } from '../components/invoice-card.tsx'
 import { Page } from '../components/layout/page.tsx'
 import { LoadMore } from '../components/load-more.tsx'
 import { Loading } from '../components/loading.tsx'
 import { Problem } from '../components/problem.tsx'
+import { StopNotice } from '../components/stop-notice.tsx'
 import { Time } from '../components/time.tsx'
 import { useAction } from '../components/use-action.ts'
-import { creditLasts } from '../text/credit.ts'
+import { creditLasts } from '../text/runway.ts'
 
 export function CreditPage() {
   const { data: me } = useSuspenseQuery(meQuery)
@@ -50,7 +50,7 @@ function Balance({ credit, me }: { credit: Credit; me: Me }) {
         <MsatAmount msat={credit.balanceMsat} />
       </div>
       <p>
-        {creditLasts(credit)} {credit.stopsAt !== null && <CreditStops at={credit.stopsAt} />}
+        {creditLasts(credit)} {credit.stopsAt !== null && <StopNotice at={credit.stopsAt} />}
       </p>
       <p className="small dim">
         {me.nodePriceSatPerDay === 0 ? (

@@ -69,6 +69,7 @@ function NodeList({ nodes }: { nodes: DashboardNode[] }) {
               <strong>
                 <bdi>{node.name}</bdi>
               </strong>
+              {hasUpdate(node) && <span className="small dim"> · Update available</span>}
               <br />
               <span className="mono dim">{node.id}</span>
               {node.failureMessage && <span className="small"> {node.failureMessage}</span>}
@@ -76,7 +77,6 @@ function NodeList({ nodes }: { nodes: DashboardNode[] }) {
             <span className="small dim from-600">
               Created <Time at={node.createdAt} />
             </span>
-            {hasUpdate(node) && <span className="small dim from-460">Update available</span>}
             <NodeStatus node={node} />
             <IconChevronRight size={18} aria-hidden className="dim" />
           </Link>

@@ -9,8 +9,8 @@ import { Page } from '../components/layout/page.tsx'
 import { Loading } from '../components/loading.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Received } from '../components/received.tsx'
-import { creditLasts } from '../text/credit.ts'
 import { percent } from '../text/format.ts'
+import { creditLasts } from '../text/runway.ts'
 
 export function OverviewPage() {
   const { data: me } = useSuspenseQuery(meQuery)

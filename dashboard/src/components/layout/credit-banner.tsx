@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { overviewQuery } from '../../api/queries.ts'
 import type { CreditSummary } from '../../api/types.ts'
 import { duration } from '../../text/format.ts'
-import { CreditStops } from '../credit-stops.tsx'
+import { StopNotice } from '../stop-notice.tsx'
 
 export function CreditBanner() {
   const { data } = useQuery(overviewQuery)
@@ -30,7 +30,7 @@ function Sentence({ credit }: { credit: CreditSummary }) {
   if (credit.stopsAt === null) return <>Your credit is used up. Nodes cannot be created or started.</>
   return (
     <>
-      Your credit is used up. <CreditStops at={credit.stopsAt} />
+      Your credit is used up. <StopNotice at={credit.stopsAt} />
     </>
   )
 }

@@ -87,6 +87,13 @@ function Rename({ node }: { node: DashboardNode }) {
   )
 }
 
+const UPDATE_CONSEQUENCES: Record<DashboardNode['status'], string> = {
+  ready: 'The node restarts, and customers cannot pay it meanwhile.',
+  stopped: 'The node stays stopped. The update will be installed when you start it.',
+  failed: 'The node is started with the new version.',
+  provisioning: '',
+}
+
 function Update({ node }: { node: DashboardNode }) {
   const { data: updates, error, refetch } = useQuery(updatesQuery(node.id))
   const update = useAction(async () => {
@@ -135,10 +142,8 @@ function Update({ node }: { node: DashboardNode }) {
               }}
             >
               <p>
-                {node.status === 'stopped'
-                  ? 'The node stays stopped. The update will be installed when you start it.'
-                  : 'The node restarts, and customers cannot pay it meanwhile.'}{' '}
-                Its data is backed up first. If the new version does not start, the node is rolled back.
+                {UPDATE_CONSEQUENCES[node.status]} Its data is backed up first. If the new version does not start, the node is
+                rolled back.
               </p>
             </ConfirmDialog>
           )}

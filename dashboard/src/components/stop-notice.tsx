@@ -1,7 +1,7 @@
 import { Time, useNow } from './time.tsx'
 
 /** When running nodes are stopped for lack of credit. They run a little longer, until the next check. */
-export function CreditStops({ at }: { at: number }) {
+export function StopNotice({ at }: { at: number }) {
   const now = useNow()
   if (at <= now) return <>Running nodes are being stopped, but not deleted.</>
   return (
