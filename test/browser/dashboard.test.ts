@@ -106,6 +106,16 @@ inBrowser('the dashboard, from nothing to a paid request', () => {
       await button.click()
     }
     await page.getByText('paid ✓').waitFor()
+    // What is said about L402 here must not contradict what is said below.
+    await untilText(
+      page.getByRole('region', { name: /^Your server redeems/ }),
+      'An L402 credential may be redeemed more than once.',
+    )
+    // It is still there when the person comes back.
+    await page.getByRole('tab', { name: 'Payments' }).click()
+    await page.getByRole('row', { name: /One report/ }).waitFor()
+    await page.getByRole('tab', { name: 'Try it' }).click()
+    await page.getByText('paid ✓').waitFor()
     await page.getByRole('button', { name: 'Start again' }).click()
     await page.getByLabel('Protocol').selectOption('MPP')
     await page.getByLabel('Amount in sat').fill('250')

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../server/test/support/server.ts'
 import { FADED } from '../../testing/chromium.ts'
-import { enter, go, heading, inBrowser, newPerson, type Person, startDashboard } from './harness.ts'
+import { enter, go, heading, inBrowser, newContext, newPerson, type Person, startDashboard } from './harness.ts'
 import { furnish, pathsOf, untilLoaded, visitAll } from './pages.ts'
 
 const NARROW = { width: 360, height: 740 }
@@ -37,6 +37,12 @@ const CLIPPED = `[...document.querySelectorAll('main *, [role=dialog] *')].filte
   const hides = overflowX === 'hidden' || overflowX === 'clip'
   return hides && textOverflow !== 'ellipsis' && element.clientWidth > 1 && element.scrollWidth > element.clientWidth + 2
 }).map((element) => element.tagName + '.' + element.className + ' ' + element.scrollWidth + ' > ' + element.clientWidth)`
+
+/** Lists that scroll sideways, so that their last column is cut off, and tabs that do not fit and do not scroll. */
+const SIDEWAYS = `[...document.querySelectorAll('main .list')].filter((list) => list.scrollWidth > list.clientWidth)
+  .map((list) => 'list: ' + list.scrollWidth + ' > ' + list.clientWidth)
+  .concat([...document.querySelectorAll('main [role=tablist]')].filter((list) => list.clientHeight > 60)
+  .map((list) => 'tabs in several rows: ' + list.clientHeight + ' px'))`
 
 /** Words in columns that are too narrow, lists that scroll sideways, and times that wrap. */
 const CRAMPED = `[...document.querySelectorAll('main *')].filter((element) => {
@@ -83,10 +89,14 @@ inBrowser('how the dashboard looks and loads', () => {
       }
     }
     const scrollWidth = (): Promise<number> => page.evaluate<number>('document.scrollingElement.scrollWidth')
-    const width = await scrollWidth()
-    if (width > NARROW.width) findings.narrow.push(`/${path}: ${width} px`)
-    findings.narrow.push(...(await page.evaluate<string[]>(CLIPPED)).map((what) => `/${path}: ${what}`))
-    for (const width of [768, 820, 900, 1024, 1199]) {
+    for (const width of [NARROW.width, 375]) {
+      await page.setViewportSize({ ...NARROW, width })
+      const scrolled = await scrollWidth()
+      if (scrolled > width) findings.narrow.push(`/${path} ${width}: ${scrolled} px`)
+      for (const script of [CLIPPED, SIDEWAYS])
+        findings.narrow.push(...(await page.evaluate<string[]>(script)).map((what) => `/${path} ${width}: ${what}`))
+    }
+    for (const width of [768, 820, 900, 910, 1024, 1199]) {
       await page.setViewportSize({ width, height: 1024 })
       const scrolled = await scrollWidth()
       if (scrolled > width) findings.between.push(`/${path} ${width}: the page is ${scrolled} px wide`)
@@ -130,6 +140,17 @@ inBrowser('how the dashboard looks and loads', () => {
     await page.keyboard.press('Escape')
     await page.getByRole('navigation', { name: 'Main' }).waitFor({ state: 'detached' })
     await expect.poll(() => menu.evaluate((button: any) => button === button.ownerDocument.activeElement)).toBe(true)
+
+    // Where passkeys cannot be used, as at an IP address, two pages have a long link to where they can.
+    await page.addInitScript('delete window.PublicKeyCredential')
+    const stranger = await (await newContext({ viewport: NARROW })).newPage()
+    await stranger.addInitScript('delete window.PublicKeyCredential')
+    await person.open('settings')
+    await stranger.goto(`${server.url}/dashboard/sign-in`)
+    for (const one of [page, stranger]) {
+      await one.getByRole('link', { name: /^http:\/\/localhost/ }).waitFor()
+      expect(await one.evaluate('document.scrollingElement.scrollWidth')).toBe(NARROW.width)
+    }
   })
 
   test('the bottom of the menu is always inside the window', async () => {

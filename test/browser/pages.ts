@@ -22,7 +22,7 @@ export async function furnish(person: Person): Promise<Furnished> {
   // The longest description, without spaces.
   const unbreakable = { nodeId, amountSat: 21, description: 'W'.repeat(128), protocol: 'mpp' }
   await person.want(201, 'POST', '/payments', { json: unbreakable })
-  const id = await payCharge(person, nodeId, 100_000, 'Weather report')
+  const id = await payCharge(person, nodeId, 1_234_567, 'Weather report', 'redeem')
   // The cost of the stopped node appears in the ledger within half a minute.
   await eventually(
     async () => (await person.want(200, 'GET', '/credit')).entries.some(({ kind }: { kind: string }) => kind === 'usage'),
@@ -32,12 +32,18 @@ export async function furnish(person: Person): Promise<Furnished> {
   return { nodeId, stoppedId: idle.node.id, paymentId: id, webhookId: webhook.id }
 }
 
-/** Creates a payment, pays it and validates its credential. Returns its id. */
-export async function payCharge(person: Person, nodeId: string, amountSat: number, description = 'Tea'): Promise<string> {
+/** Creates a payment, pays it and validates or redeems its credential. Returns its id. */
+export async function payCharge(
+  person: Person,
+  nodeId: string,
+  amountSat: number,
+  description = 'Tea',
+  verb: 'validate' | 'redeem' = 'validate',
+): Promise<string> {
   const json = { nodeId, amountSat, description, protocol: 'l402' }
   const { id, challenge } = await person.want(201, 'POST', '/payments', { json })
   const credential = await payChallenge(person, challenge)
-  await person.want(200, 'POST', `/payments/${id}/validate`, { json: { credential } })
+  await person.want(200, 'POST', `/payments/${id}/${verb}`, { json: { credential } })
   return id
 }
 

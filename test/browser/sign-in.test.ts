@@ -56,6 +56,12 @@ inBrowser('signing in to the dashboard', () => {
     await page.getByRole('button', { name: 'Create account' }).click()
     const alert = page.getByRole('alert')
     await untilText(alert, 'An account with this email address already exists.')
+    // The refusal is about what was entered before.
+    await page.getByLabel('Email').pressSequentially('x')
+    await alert.waitFor({ state: 'detached' })
+    await page.keyboard.press('Backspace')
+    await page.getByRole('button', { name: 'Create account' }).click()
+    await untilText(alert, 'An account with this email address already exists.')
     expect(await textOf(alert)).not.toMatch(/Correct what you entered/)
     await alert.getByRole('link', { name: 'Sign in' }).click()
     await heading(page, 'Sign in').waitFor()

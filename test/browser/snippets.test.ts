@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
@@ -106,6 +106,9 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
     const { node } = await person.createReady()
     await person.open('developers')
     await page.getByRole('tab', { name: 'JavaScript' }).click()
+    // Until the README no longer says the same.
+    expect(readFileSync(join(ROOT, 'README.md'), 'utf8')).toContain('The packages are not published yet.')
+    await page.getByText('The SDK is not published yet').waitFor()
     await expect.poll(() => snippet(page, 'A server that charges')).toContain(node.id)
     const { PATH, directory } = machine()
     writeFileSync(join(directory, 'shop.mjs'), await snippet(page, 'A server that charges'))

@@ -50,6 +50,9 @@ inBrowser('what the dashboard says', () => {
 
       const now = await receivedAt(person, early, timezoneId, 0, '00:00')
       await open()
+      // The choice is kept.
+      await days.waitFor({ state: 'attached' })
+      await page.getByText('24 hours', { exact: true }).click()
       const hours = page.getByRole('table', { name: 'Satoshis received per hour' })
       await hours.waitFor({ state: 'attached' })
       await untilText(hours, `${now.hour} 2000`)
@@ -99,7 +102,7 @@ inBrowser('what the dashboard says', () => {
     expect(await textOf(software)).not.toMatch(/\bruns?\b/)
   })
 
-  test('dashboard: an unpaid payment does not look busy, and an expired one is not shown as pending', async () => {
+  test('dashboard: an unpaid payment does not look busy, and an open page shows that it has expired', async () => {
     const person = await newPerson(server, { reducedMotion: 'no-preference' })
     const { page } = person
     const { node } = await person.createReady()
@@ -112,10 +115,17 @@ inBrowser('what the dashboard says', () => {
     await page.getByText('not yet: the node has not received the money').waitFor()
 
     const sql = server.sql()
-    await sql`UPDATE gateway_payments SET expires_at = now() - interval '1 minute' WHERE id = ${id}`
+    await sql`UPDATE gateway_payments SET expires_at = now() + interval '10 seconds' WHERE id = ${id}`
     await sql.end()
-    await person.open(`gateway/payments/${id}`)
-    await heading(page, 'Payment Expired').waitFor()
+    // No event tells these pages. Each is read again when the time comes, which a marker in the page would not survive.
+    const list = await enter(person)
+    await Promise.all([person.open(`gateway/payments/${id}`), list.open('gateway?state=unpaid')])
+    await page.evaluate('window.mark = 1')
+    await Promise.all([
+      heading(page, 'Payment Expired').waitFor(),
+      list.page.getByText('No payments match these filters.').waitFor(),
+    ])
+    expect(await page.evaluate('window.mark')).toBe(1)
     const details = await textOf(page.getByRole('region', { name: 'Details' }))
     expect(details).toContain('no: it has expired, and the node has not reported a payment')
     expect(details).not.toContain('not yet')
@@ -158,6 +168,7 @@ inBrowser('what the dashboard says', () => {
       ['Unpaid', ['open Unpaid']],
       ['Paid, not delivered', ['validated only Paid', 'paid and left Settled']],
       ['Delivered', ['sold Delivered']],
+      ['Delivering', ['being made Delivering']],
       ['Expired', ['too late Expired']],
       [
         'Any',
@@ -175,6 +186,9 @@ inBrowser('what the dashboard says', () => {
       await status.selectOption(option)
       await expect.poll(rows).toEqual(list)
     }
+    // The whole row leads to the payment.
+    await page.getByRole('row', { name: /sold/ }).getByText('5 sat').click()
+    await heading(page, 'Payment Delivered').waitFor()
   })
 
   test('dashboard: a customer who paid, came back and was refused is not shown as absent', async () => {
@@ -263,6 +277,28 @@ inBrowser('what the dashboard says', () => {
     await accept.check()
     await confirm.click()
     await page.getByText('You have no node yet.').waitFor()
+  })
+
+  test('dashboard: while the balance loads, deleting a node neither calls it unknown nor goes on', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const { node } = await person.createReady({ name: 'slow' })
+    let answer = (): void => undefined
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    await page.route('**/live', async (route) => {
+      await answered
+      await route.continue()
+    })
+    await person.open(`nodes/${node.id}?tab=settings`)
+    await page.getByRole('button', { name: 'Delete node…' }).click()
+    const deleting = dialog(page, 'Delete slow?')
+    await untilText(deleting, 'Balance: loading…')
+    expect(await deleting.getByLabel('Type slow to confirm').isDisabled()).toBe(true)
+    answer()
+    await untilText(deleting, 'Balance: 0 sat')
+    expect(await deleting.getByLabel('Type slow to confirm').isDisabled()).toBe(false)
   })
 
   test('dashboard: right-to-left text is aligned to its start', async () => {

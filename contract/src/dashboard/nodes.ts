@@ -19,6 +19,7 @@ export const DashboardNode = named(
     autoLiquidity: text('The setting chosen when the node was created.'),
     operation: nullable(text('The operation that is running now.')),
     hasFunds: flag('Whether the node held funds when its channels were last seen online.'),
+    updateAvailable: flag('Whether a newer version of the node’s software is available.'),
     isSilent: flag('Whether the node is ready but did not respond to the last check.'),
   },
   { $id: 'DashboardNode', description: 'A node as its owner sees it: the public fields plus those only the dashboard shows.' },

@@ -14,19 +14,22 @@ import {
   RedeemPaymentParams,
   ValidatePaymentParams,
 } from '../payments.ts'
-import { NextCursor, named, strict, text } from '../schemas.ts'
+import { count, NextCursor, named, nullable, strict, text, timestamp } from '../schemas.ts'
 
-export const GatewayPayment = named(
-  { ...paymentFields, delivery: DeliveryState },
-  { $id: 'GatewayPayment', description: 'A payment as its owner sees it.' },
-)
+const ownFields = {
+  ...paymentFields,
+  delivery: DeliveryState,
+  heldUntil: nullable(timestamp('When the claim lapses or has lapsed; null if there is none, or the delivery is final.')),
+  releases: count('How often a claim was released because the delivery failed.'),
+}
+export const GatewayPayment = named(ownFields, { $id: 'GatewayPayment', description: 'A payment as its owner sees it.' })
 export type GatewayPayment = Static<typeof GatewayPayment>
 export const GatewayPaymentPage = named(
   { payments: Type.Array(GatewayPayment), nextCursor: NextCursor },
   { $id: 'GatewayPaymentPage', description: 'One page of payments, newest first.' },
 )
 export const GatewayPaymentDetails = named(
-  { ...paymentFields, delivery: DeliveryState, challenge: text('The challenge as it was issued.') },
+  { ...ownFields, challenge: text('The challenge as it was issued.') },
   { $id: 'GatewayPaymentDetails', description: 'A payment as its owner sees it, with its challenge.' },
 )
 export const ListOwnPaymentsParams = strict(

@@ -27,6 +27,7 @@ export const NodePayment = named(
     description: nullable(text('Description of the invoice.')),
     isPaid: flag('Whether the payment is complete.'),
     createdAt: timestamp('When it was created.'),
+    expiresAt: nullable(timestamp('When the invoice expires or expired; null if sent or unknown.')),
     completedAt: nullable(timestamp('When it was paid.')),
   },
   { $id: 'NodePayment', description: 'One payment from the node’s own records.' },
@@ -63,7 +64,10 @@ export const SendPaymentParams = strict(
 )
 export const NodeSent = named(
   {
-    outcome: Type.Enum(['sent', 'failed', 'unknown'], { description: '`unknown`: the node has not reported the outcome yet.' }),
+    outcome: Type.Enum(['sent', 'already_sent', 'failed', 'unknown'], {
+      description:
+        '`already_sent`: an earlier request had paid this invoice, and this one sent nothing. `unknown`: the node has not reported the outcome yet.',
+    }),
     reason: nullable(text('Why it failed.')),
     amountSat: nullable(Type.Integer({ description: 'The amount sent.' })),
     feeSat: nullable(Type.Integer({ description: 'The fee paid.' })),

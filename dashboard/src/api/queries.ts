@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, QueryClient, queryOptions } from '@tanstack/react-query'
 import { ApiError, api } from './client.ts'
+import { creditChangesAt, invoiceChangesAt, paymentChangesAt, quarterHourEndsAt, untilNext } from './deadlines.ts'
 import type {
   Activity,
   ApiKey,
@@ -38,6 +39,8 @@ export const meQuery = queryOptions({
 export const overviewQuery = queryOptions({
   queryKey: ['overview'],
   queryFn: ({ signal }) => api.get<Overview>('/overview', { signal }),
+  refetchInterval: ({ state: { data } }) =>
+    data ? untilNext([creditChangesAt(data.credit), quarterHourEndsAt(data.received.now)]) : false,
 })
 
 export const nodesQuery = queryOptions({
@@ -70,6 +73,7 @@ export const nodePaymentsQuery = (id: string) =>
     queryKey: ['nodes', id, 'payments'],
     queryFn: async ({ signal }) =>
       (await api.get<{ payments: NodePayment[] }>(`/nodes/${encodeURIComponent(id)}/payments`, { signal })).payments,
+    refetchInterval: ({ state }) => untilNext((state.data ?? []).map(invoiceChangesAt)),
   })
 
 export const keysQuery = queryOptions({
@@ -81,6 +85,7 @@ export const keysQuery = queryOptions({
 const STATES = {
   unpaid: { status: 'payment_required' },
   undelivered: { undelivered: 'true' },
+  delivering: { delivery: 'held' },
   delivered: { delivery: 'done' },
   expired: { status: 'expired' },
 } as const
@@ -98,12 +103,20 @@ export const paymentsQuery = (filter: PaymentFilter) =>
     },
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.nextCursor,
+    refetchInterval: ({ state }) => {
+      const pages = state.data?.pages ?? []
+      return untilNext(
+        pages.flatMap(({ payments }) => payments.map(paymentChangesAt)),
+        pages.length,
+      )
+    },
   })
 
 export const paymentQuery = (id: string) =>
   queryOptions({
     queryKey: ['payments', 'one', id],
     queryFn: ({ signal }) => api.get<GatewayPayment & { challenge: string }>(`/payments/${encodeURIComponent(id)}`, { signal }),
+    refetchInterval: ({ state: { data } }) => (data ? untilNext([paymentChangesAt(data)]) : false),
   })
 
 export const creditQuery = infiniteQueryOptions({
@@ -111,6 +124,10 @@ export const creditQuery = infiniteQueryOptions({
   queryFn: ({ pageParam, signal }) => api.get<Credit>(`/credit${parameters({ cursor: pageParam })}`, { signal }),
   initialPageParam: null as string | null,
   getNextPageParam: (last) => last.nextCursor,
+  refetchInterval: ({ state }) => {
+    const pages = state.data?.pages ?? []
+    return pages[0] ? untilNext([creditChangesAt(pages[0])], pages.length) : false
+  },
 })
 
 export const activityQuery = infiniteQueryOptions({
@@ -135,7 +152,6 @@ export const webhookQuery = (id: string) =>
   })
 
 export const DELIVERY_STATUSES: DeliveryStatus[] = ['pending', 'delivered', 'failed']
-const POLL_MS = 3_000
 
 export const deliveriesQuery = (webhook: Pick<Webhook, 'id' | 'enabled'>, status: DeliveryStatus | undefined) =>
   infiniteQueryOptions({
@@ -152,9 +168,8 @@ export const deliveriesQuery = (webhook: Pick<Webhook, 'id' | 'enabled'>, status
     // Attempts do not cause events either. Nothing changes before the next one is due.
     refetchInterval: ({ state }) => {
       const pages = state.data?.pages ?? []
-      const dueAt = pages.flatMap(({ deliveries }) => deliveries.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []))
-      if (!webhook.enabled || dueAt.length === 0) return false
-      return Math.max(POLL_MS * pages.length, Math.min(...dueAt) * 1000 - Date.now())
+      const dueAt = pages.flatMap(({ deliveries }) => deliveries.map(({ nextAttemptAt }) => nextAttemptAt))
+      return webhook.enabled && untilNext(dueAt, pages.length)
     },
   })
 

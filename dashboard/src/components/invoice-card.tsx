@@ -13,7 +13,7 @@ import { useAction } from './use-action.ts'
 type Props = {
   invoice: string
   paid: ReactNode | null
-  expiresAt?: number
+  expiresAt: number | undefined
   isSandbox: boolean
   onPaidHere: () => void
   children?: ReactNode
@@ -27,9 +27,11 @@ export function InvoiceCard({ invoice, paid, expiresAt, isSandbox, onPaidHere, c
   })
   const now = useNow()
   const isOver = expiresAt !== undefined && now >= expiresAt && !paid
+  const isOpen = !paid && !isOver
   return (
-    <div className="invoice">
-      <QrCode text={invoice} label="QR code of the invoice" />
+    // What cannot be paid any more is not offered for payment.
+    <div className={isOpen ? 'invoice' : undefined}>
+      {isOpen && <QrCode text={invoice} label="QR code of the invoice" />}
       <div className="stack">
         <div role="status" aria-live="polite">
           {paid ? (
@@ -40,13 +42,17 @@ export function InvoiceCard({ invoice, paid, expiresAt, isSandbox, onPaidHere, c
             <span className="dim">{isOver ? 'This invoice has expired. Create a new one.' : 'Waiting for the payment…'}</span>
           )}
         </div>
-        {expiresAt !== undefined && !paid && !isOver && <div className="small dim">Expires in {countdown(expiresAt - now)}</div>}
+        {expiresAt !== undefined && isOpen && <div className="small dim">Expires in {countdown(expiresAt - now)}</div>}
         {children}
-        <Snippet code={invoice} label="Invoice" wraps />
-        <div>
-          <CopyButton text={invoice} label="Copy invoice" withText />
-        </div>
-        {isSandbox && !paid && !isOver && (
+        {isOpen && (
+          <>
+            <Snippet code={invoice} label="Invoice" wraps />
+            <div>
+              <CopyButton text={invoice} label="Copy invoice" withText />
+            </div>
+          </>
+        )}
+        {isSandbox && isOpen && (
           <div>
             <Button loading={payHere.isPending} onClick={() => void payHere.run()}>
               Pay as a customer

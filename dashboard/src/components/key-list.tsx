@@ -19,10 +19,11 @@ const SCOPES: Record<ApiKey['scopes'][number], string> = {
   'webhooks:write': 'Webhooks',
 }
 
+/** Newest first: people look for the key they have just created. */
 export function KeyList({ keys }: { keys: ApiKey[] }) {
   return (
     <ul className="card list rows" aria-label="API keys">
-      {keys.map((key) => (
+      {[...keys].reverse().map((key) => (
         <Row key={key.id} item={key} />
       ))}
     </ul>

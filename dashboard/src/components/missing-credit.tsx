@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { useRef } from 'react'
+import { type ReactNode, useRef } from 'react'
 import { ApiError, api } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
 import type { Credit } from '../api/types.ts'
@@ -15,8 +15,8 @@ export function offerOf(error: unknown): Offer | null {
   return offer?.invoice ? offer : null
 }
 
-/** Lets the person pay the missing credit on the spot. The offer has no payment hash to poll, so watch the ledger for the payment. */
-export function MissingCredit({ offer, isSandbox }: { offer: Offer; isSandbox: boolean }) {
+/** Shows the refusal until it is out of date, and lets the person pay the missing credit on the spot. The offer has no payment hash to poll, so watch the ledger for the payment. */
+export function MissingCredit({ offer, refusal, isSandbox }: { offer: Offer; refusal: ReactNode; isSandbox: boolean }) {
   const newest = useRef<number | null>(null)
   const { data: isPaid = false, refetch } = useQuery({
     queryKey: ['credit-arrival', offer.invoice],
@@ -31,22 +31,25 @@ export function MissingCredit({ offer, isSandbox }: { offer: Offer; isSandbox: b
     refetchInterval: (query) => (query.state.data ? false : 2000),
   })
   return (
-    <InvoiceCard
-      invoice={offer.invoice}
-      expiresAt={offer.expiresAt}
-      isSandbox={isSandbox}
-      paid={isPaid ? <Amount sat={offer.amountSat} /> : null}
-      onPaidHere={() => void refetch()}
-    >
-      <div>
-        {isPaid ? (
-          'Your credit was topped up. Press Create again.'
-        ) : (
-          <>
-            <Amount sat={offer.amountSat} /> of credit are missing. Pay here to continue.
-          </>
-        )}
-      </div>
-    </InvoiceCard>
+    <>
+      {!isPaid && refusal}
+      <InvoiceCard
+        invoice={offer.invoice}
+        expiresAt={offer.expiresAt}
+        isSandbox={isSandbox}
+        paid={isPaid ? <Amount sat={offer.amountSat} /> : null}
+        onPaidHere={() => void refetch()}
+      >
+        <div>
+          {isPaid ? (
+            'Your credit was topped up. Press Create again.'
+          ) : (
+            <>
+              <Amount sat={offer.amountSat} /> of credit are missing. Pay here to continue.
+            </>
+          )}
+        </div>
+      </InvoiceCard>
+    </>
   )
 }

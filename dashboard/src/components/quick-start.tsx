@@ -58,8 +58,9 @@ export function QuickStart({ me }: { me: Me }) {
         </Tabs.Panel>
         <Tabs.Panel value="js">
           <p className="small dim">
-            The SDK's paywall does all of this: it asks for the payment, redeems it and delivers once. Install express and
-            @boltyard/sdk.
+            The SDK's paywall does all of this: it asks for the payment, redeems it and delivers once. The SDK is not published
+            yet: in a copy of the Boltyard repository, run <code>npm pack -w sdk</code>, then install express and the resulting
+            file in your project.
           </p>
           <Snippet code={paywallJs(me.publicUrl, nodeId)} label="A server that charges" />
         </Tabs.Panel>

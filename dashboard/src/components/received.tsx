@@ -1,5 +1,6 @@
 import { SegmentedControl, VisuallyHidden } from '@mantine/core'
-import { lazy, Suspense, useMemo, useState } from 'react'
+import { useLocalStorage } from '@mantine/hooks'
+import { lazy, Suspense, useMemo } from 'react'
 import type { Overview } from '../api/types.ts'
 import { pointsOf, type Span, totalOf } from '../received.ts'
 import { bucketName } from '../text/format.ts'
@@ -10,7 +11,7 @@ const HEIGHT = 220
 const Chart = lazy(() => import('./chart.tsx'))
 
 export function Received({ received }: { received: Overview['received'] }) {
-  const [span, setSpan] = useState<Span>('day')
+  const [span, setSpan] = useLocalStorage<Span>({ key: 'boltyard-span', defaultValue: 'day', getInitialValueInEffect: false })
   const unit = span === 'day' ? 'hour' : 'day'
   const points = useMemo(() => pointsOf(received, span), [received, span])
   // The sum of the bars, so that the total always matches the chart.

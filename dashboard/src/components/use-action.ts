@@ -1,10 +1,16 @@
 import { useCallback, useRef, useState } from 'react'
+import { ApiError } from '../api/client.ts'
 
 export type Action<A extends unknown[], R> = {
   run: (...args: A) => Promise<R | undefined>
   isPending: boolean
   error: unknown
   clear: () => void
+  /**
+   * For `onChange` of a form: a refusal is about what was entered before. An uncertain outcome stays, because what was sent may have been
+   * carried out.
+   */
+  onEdit: () => void
 }
 
 /**
@@ -34,5 +40,6 @@ export function useAction<A extends unknown[], R>(act: (...args: A) => Promise<R
     }
   }, [])
   const clear = useCallback(() => setError(null), [])
-  return { run, isPending, error, clear }
+  const onEdit = useCallback(() => setError((now: unknown) => (now instanceof ApiError && now.isUncertain ? now : null)), [])
+  return { run, isPending, error, clear, onEdit }
 }

@@ -16,10 +16,10 @@ export function ActivityPage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const activity = useInfiniteQuery(activityQuery)
   // Load names first: replacing ids with names later would shift the lines.
-  const isPending = [activity, useQuery(nodesQuery), useQuery(keysQuery), useQuery(webhooksQuery)].some(
-    (query) => query.isPending,
-  )
+  const keys = useQuery(keysQuery)
+  const isPending = [activity, useQuery(nodesQuery), keys, useQuery(webhooksQuery)].some((query) => query.isPending)
   const rows = isPending ? undefined : activity.data?.pages.flatMap((page) => page.activity)
+  const knownKeys = [...(keys.data ?? []), ...keysIn(rows ?? [])]
   return (
     <Page title="Activity">
       {!activity.data && (
@@ -40,7 +40,7 @@ export function ActivityPage() {
       {rows && rows.length > 0 && (
         <ul className="card list rows" aria-label="Activity">
           {rows.map((row) => (
-            <Row key={row.id} row={row} userId={me.user?.id ?? null} />
+            <Row key={row.id} row={row} userId={me.user?.id ?? null} keys={knownKeys} />
           ))}
         </ul>
       )}
@@ -49,17 +49,30 @@ export function ActivityPage() {
   )
 }
 
-function Row({ row, userId }: { row: Activity; userId: string | null }) {
+type NamedKey = { id: string; name: string }
+
+/** Revoked keys are no longer listed, but the log has their names. */
+const keysIn = (rows: Activity[]): NamedKey[] =>
+  rows.flatMap(({ target, detail: { name } }) =>
+    target?.startsWith('key_') && typeof name === 'string' ? [{ id: target, name }] : [],
+  )
+
+function Row({ row, userId, keys }: { row: Activity; userId: string | null; keys: NamedKey[] }) {
   const { before, after, namesTarget } = sentenceOf(row)
   // A warning concerns the account; no one caused it.
-  const actor = row.action === 'credit.warning' || row.action === 'credit.exhausted' ? null : actorOf(row.actor, userId)
+  const actor = row.action === 'credit.warning' || row.action === 'credit.exhausted' ? null : actorOf(row.actor, userId, keys)
   return (
     <li className="row">
       <span className="row-main">
         {before}
         {row.target && namesTarget && <Target row={row} target={row.target} />}
         {after}
-        {amountOf(row.detail)} {actor && <span className="dim">by {actor}</span>}
+        {amountOf(row.detail)}{' '}
+        {actor && (
+          <span className="dim">
+            by <bdi>{actor}</bdi>
+          </span>
+        )}
       </span>
       <span className="small dim">
         <Time at={row.at} />

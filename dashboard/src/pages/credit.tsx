@@ -10,9 +10,10 @@ import { Page } from '../components/layout/page.tsx'
 import { LoadMore } from '../components/load-more.tsx'
 import { Loading } from '../components/loading.tsx'
 import { Problem } from '../components/problem.tsx'
+import { StopNotice } from '../components/stop-notice.tsx'
 import { Time } from '../components/time.tsx'
 import { useAction } from '../components/use-action.ts'
-import { duration } from '../text/format.ts'
+import { creditLasts } from '../text/runway.ts'
 
 export function CreditPage() {
   const { data: me } = useSuspenseQuery(meQuery)
@@ -49,17 +50,7 @@ function Balance({ credit, me }: { credit: Credit; me: Me }) {
         <MsatAmount msat={credit.balanceMsat} />
       </div>
       <p>
-        {credit.runwaySeconds === null
-          ? 'Not in use.'
-          : credit.runwaySeconds <= 0
-            ? 'Used up.'
-            : `Will last ${duration(credit.runwaySeconds)} with ${credit.nodesThatCost} running node${credit.nodesThatCost === 1 ? '' : 's'}.`}
-        {credit.stopsAt !== null && (
-          <>
-            {' '}
-            Running nodes will be stopped <Time at={credit.stopsAt} />, but not deleted.
-          </>
-        )}
+        {creditLasts(credit)} {credit.stopsAt !== null && <StopNotice at={credit.stopsAt} />}
       </p>
       <p className="small dim">
         {me.nodePriceSatPerDay === 0 ? (
@@ -88,7 +79,7 @@ function TopUpPanel({ me }: { me: Me }) {
   return (
     <section className="card" aria-labelledby="top-up">
       <h2 id="top-up">Top up</h2>
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onChange={create.onEdit}>
         <Group align="flex-end">
           <NumberInput label="Amount in sat" min={1} value={amount} onChange={setAmount} w={180} />
           <Button type="submit" loading={create.isPending} disabled={!(Number(amount) > 0)}>

@@ -1,6 +1,7 @@
 import { Group, NativeSelect, Table } from '@mantine/core'
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import type { MouseEvent } from 'react'
 import { meQuery, nodesQuery, PAYMENT_STATES, type PaymentState, paymentsQuery } from '../api/queries.ts'
 import type { GatewayPayment } from '../api/types.ts'
 import { Amount } from '../components/amount.tsx'
@@ -62,6 +63,7 @@ export function GatewayPage() {
 const STATE_NAMES: Record<PaymentState, string> = {
   unpaid: 'Unpaid',
   undelivered: 'Paid, not delivered',
+  delivering: 'Delivering',
   delivered: 'Delivered',
   expired: 'Expired',
 }
@@ -103,22 +105,28 @@ function Filters() {
 }
 
 function PaymentTable({ rows, nameOf }: { rows: GatewayPayment[]; nameOf: (nodeId: string) => string }) {
+  const navigate = useNavigate()
+  // Not if the person selects text, or uses the link, which also works with the keyboard.
+  const open = ({ target }: MouseEvent, paymentId: string) => {
+    if ((target as Element).closest('a') || window.getSelection()?.type === 'Range') return
+    void navigate({ to: '/gateway/payments/$paymentId', params: { paymentId } })
+  }
   return (
     <div className="card list">
       <Table verticalSpacing="sm" highlightOnHover aria-label="Gateway payments">
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Description</Table.Th>
-            <Table.Th>Status</Table.Th>
+            <Table.Th className="from-460">Status</Table.Th>
             <Table.Th className="number">Amount</Table.Th>
-            <Table.Th className="from-700">Protocol</Table.Th>
-            <Table.Th className="from-600">Node</Table.Th>
-            <Table.Th className="from-460">Created</Table.Th>
+            <Table.Th className="from-800">Protocol</Table.Th>
+            <Table.Th className="from-700">Node</Table.Th>
+            <Table.Th className="from-540">Created</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
           {rows.map((payment) => (
-            <Table.Tr key={payment.id}>
+            <Table.Tr key={payment.id} className="whole-row" onClick={(event) => open(event, payment.id)}>
               <Table.Td className="long" dir="auto">
                 <Link
                   to="/gateway/payments/$paymentId"
@@ -128,18 +136,21 @@ function PaymentTable({ rows, nameOf }: { rows: GatewayPayment[]; nameOf: (nodeI
                 >
                   {payment.description}
                 </Link>
+                <div className="to-460">
+                  <PaymentStatus payment={payment} />
+                </div>
               </Table.Td>
-              <Table.Td>
+              <Table.Td className="from-460">
                 <PaymentStatus payment={payment} />
               </Table.Td>
               <Table.Td className="number">
                 <Amount sat={payment.amountSat} />
               </Table.Td>
-              <Table.Td className="from-700">{PROTOCOL_NAMES[payment.protocol]}</Table.Td>
-              <Table.Td className="name from-600" dir="auto" title={nameOf(payment.nodeId)}>
+              <Table.Td className="from-800">{PROTOCOL_NAMES[payment.protocol]}</Table.Td>
+              <Table.Td className="name from-700" dir="auto" title={nameOf(payment.nodeId)}>
                 {nameOf(payment.nodeId)}
               </Table.Td>
-              <Table.Td className="from-460">
+              <Table.Td className="from-540">
                 <Time at={payment.createdAt} />
               </Table.Td>
             </Table.Tr>

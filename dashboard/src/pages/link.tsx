@@ -8,7 +8,7 @@ import { TextLink } from '../components/layout/links.tsx'
 import { Loading } from '../components/loading.tsx'
 import { AccountFields } from '../components/people/account-fields.tsx'
 import { Problem } from '../components/problem.tsx'
-import { Time } from '../components/time.tsx'
+import { Time, useNow } from '../components/time.tsx'
 import { useAction } from '../components/use-action.ts'
 import { forgetLinkToken, linkToken, takeLinkToken } from '../link-token.ts'
 
@@ -81,6 +81,7 @@ function Unusable({ error }: { error: unknown }) {
 }
 
 function Accept({ token, info }: { token: string; info: LinkInfo }) {
+  const now = useNow()
   const [email, setEmail] = useState(info.email ?? '')
   const [password, setPassword] = useState('')
   const [wantsPassword, setWantsPassword] = useState(info.needsPassword)
@@ -100,9 +101,9 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
       <p className="small dim">
         {info.kind === 'claim' && 'This account has no owner yet. Choose how you want to sign in. '}
         {info.kind === 'sign-in' && info.email && `For ${info.email}. `}
-        The link works once and expires <Time at={info.expiresAt} />.
+        The link works once and {info.expiresAt > now ? 'expires' : 'expired'} <Time at={info.expiresAt} />.
       </p>
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onChange={accept.onEdit}>
         <Stack gap="md">
           {!info.needsPassword && (
             <Checkbox

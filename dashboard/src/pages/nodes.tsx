@@ -14,6 +14,7 @@ import { Problem } from '../components/problem.tsx'
 import { NodeStatus } from '../components/status.tsx'
 import { Time } from '../components/time.tsx'
 import { createNodeCurl } from '../text/snippets.ts'
+import { hasUpdate } from '../text/updates.ts'
 
 export function NodesPage() {
   const { data: me } = useSuspenseQuery(meQuery)
@@ -68,6 +69,7 @@ function NodeList({ nodes }: { nodes: DashboardNode[] }) {
               <strong>
                 <bdi>{node.name}</bdi>
               </strong>
+              {hasUpdate(node) && <span className="small dim"> · Update available</span>}
               <br />
               <span className="mono dim">{node.id}</span>
               {node.failureMessage && <span className="small"> {node.failureMessage}</span>}

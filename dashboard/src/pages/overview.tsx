@@ -3,13 +3,14 @@ import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { meQuery, overviewQuery } from '../api/queries.ts'
 import type { Me, Overview } from '../api/types.ts'
-import { Amount, Count } from '../components/amount.tsx'
+import { Count, MsatAmount } from '../components/amount.tsx'
 import { ButtonLink, TextLink } from '../components/layout/links.tsx'
 import { Page } from '../components/layout/page.tsx'
 import { Loading } from '../components/loading.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Received } from '../components/received.tsx'
-import { duration, percent } from '../text/format.ts'
+import { percent } from '../text/format.ts'
+import { creditLasts } from '../text/runway.ts'
 
 export function OverviewPage() {
   const { data: me } = useSuspenseQuery(meQuery)
@@ -48,11 +49,10 @@ function Loaded({ overview, me }: { overview: Overview; me: Me }) {
         <section className="card" aria-labelledby="credit">
           <h2 id="credit">Credit</h2>
           <div className="figure" data-testid="overview-credit">
-            <Amount sat={credit.balanceSat} />
+            <MsatAmount msat={credit.balanceMsat} />
           </div>
           <p className="small dim figure-note">
-            {credit.runwaySeconds === null ? 'Not in use.' : `Will last ${duration(credit.runwaySeconds)}.`}{' '}
-            <TextLink to="/credit">Credit and top-up</TextLink>
+            {creditLasts(credit)} <TextLink to="/credit">Credit and top-up</TextLink>
           </p>
         </section>
         <section className="card" aria-labelledby="nodes">
@@ -143,7 +143,7 @@ function Checklist({ checklist, isSandbox }: { checklist: Overview['checklist'];
     },
     {
       isDone: checklist.hasPaidRequest,
-      text: 'Have it paid and redeemed',
+      text: 'Have it paid, and validate or redeem the credential',
       action: <ButtonLink to={charge}>{isSandbox ? 'Try it' : 'See how'}</ButtonLink>,
     },
     {

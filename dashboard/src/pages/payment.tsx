@@ -12,6 +12,7 @@ import { Snippet } from '../components/snippet.tsx'
 import { PaymentStatus } from '../components/status.tsx'
 import { Time } from '../components/time.tsx'
 import { PROTOCOL_NAMES } from '../text/format.ts'
+import { undelivered, unpaid, unsettled } from '../text/payments.ts'
 
 export function PaymentPage() {
   const { paymentId } = useParams({ from: '/app/gateway/payments/$paymentId' })
@@ -29,16 +30,9 @@ export function PaymentPage() {
   )
 }
 
-const isOver = ({ status }: GatewayPayment): boolean => status === 'expired'
-
-const unsettled = (payment: GatewayPayment): string =>
-  isOver(payment) ? 'no: it has expired, and the node has not reported a payment' : 'not yet: the node has not received the money'
-
-const unpaid = (payment: GatewayPayment): string => (isOver(payment) ? 'no' : 'not yet: no credential was validated')
-
 function Delivery({ payment }: { payment: GatewayPayment }) {
   const { delivery, redeemedAt } = payment
-  if (delivery === 'none' || redeemedAt === null) return isOver(payment) ? 'no' : 'not yet: it has not been redeemed'
+  if (delivery === 'none' || redeemedAt === null) return undelivered(payment)
   return (
     <>
       {delivery === 'held' && 'in progress: claimed '}

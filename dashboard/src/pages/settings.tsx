@@ -73,7 +73,7 @@ function Password({ email }: { email: string }) {
   return (
     <section className="card" aria-labelledby="password">
       <h2 id="password">Password</h2>
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onChange={change.onEdit}>
         <Stack gap="md" maw={400}>
           {/* Password managers need the email address to know which entry to update. */}
           <input type="hidden" name="email" autoComplete="username" value={email} readOnly />

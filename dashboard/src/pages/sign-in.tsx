@@ -49,7 +49,7 @@ export function SignIn() {
           changing the password. {next && 'After signing in, you continue where you left off.'}
         </p>
       )}
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onChange={byPassword.onEdit}>
         <Stack gap="md">
           <TextInput
             label="Email"

@@ -29,7 +29,7 @@ export function SignUp() {
 
   return (
     <Gate title="Create an account">
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onChange={create.onEdit}>
         <Stack gap="md">
           <AccountFields email={email} onEmail={setEmail} password={password} onPassword={setPassword} />
           <Problem

@@ -19,21 +19,24 @@ export function satsOfMsat(msat: number): string {
   return `${msat < 0 ? MINUS : ''}${whole}${fraction}${THIN_SPACE}sat`
 }
 
+const DAY_SECONDS = 86_400
 const UNITS: [name: Intl.RelativeTimeFormatUnit, seconds: number][] = [
   ['year', 31_557_600],
   ['month', 2_629_800],
-  ['day', 86_400],
+  ['day', DAY_SECONDS],
   ['hour', 3600],
   ['minute', 60],
 ]
 
-const relativeFormat = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
+/** Never "tomorrow": that is a day of the calendar, and the number of hours does not say which. */
+const relativeFormat = new Intl.RelativeTimeFormat('en', { numeric: 'always' })
 
-/** Seconds since 1970 → "5 minutes ago", "in 4 minutes", "yesterday". */
+/** Seconds since 1970 → "5 minutes ago", "in 47 hours". Days and longer units are used from two on: "1 day" could be nearly two. */
 export function relative(at: number, now: number): string {
   const away = at - now
   for (const [unit, seconds] of UNITS) {
-    if (Math.abs(away) >= seconds) return relativeFormat.format(Math.trunc(away / seconds), unit)
+    const least = seconds < DAY_SECONDS ? seconds : 2 * seconds
+    if (Math.abs(away) >= least) return relativeFormat.format(Math.trunc(away / seconds), unit)
   }
   return away > 10 ? `in ${Math.trunc(away)} seconds` : 'just now'
 }
@@ -49,15 +52,23 @@ const dayFormat = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'num
 export const bucketName = (at: number, unit: 'hour' | 'day'): string =>
   (unit === 'hour' ? hourFormat : dayFormat).format(at * 1000).replace(',', '')
 
-/** "about 11 days". Stays with days for up to four months: "about 3 months" would be off by up to two weeks. */
+/** Stays with days for up to four months: "about 3 months" would be off by up to two weeks. */
+const unitOf = (seconds: number) =>
+  UNITS.find(([unit, length]) => seconds >= (unit === 'year' ? 2 * length : unit === 'month' ? 4 * length : length))
+
+/** "about 11 days". */
 export function duration(seconds: number): string {
-  for (const [unit, length] of UNITS) {
-    const least = unit === 'year' ? 2 * length : unit === 'month' ? 4 * length : length
-    if (seconds < least) continue
-    const count = Math.floor(seconds / length)
-    return `about ${grouped(count)} ${unit}${count === 1 ? '' : 's'}`
-  }
-  return 'less than a minute'
+  const found = unitOf(seconds)
+  if (!found) return 'less than a minute'
+  const [unit, length] = found
+  const count = Math.floor(seconds / length)
+  return `about ${grouped(count)} ${unit}${count === 1 ? '' : 's'}`
+}
+
+/** For a time that is running out: in how many seconds `duration` says something else. */
+export function durationLasts(seconds: number): number {
+  const found = unitOf(seconds)
+  return (found ? seconds % found[1] : seconds) + 1
 }
 
 /** A countdown such as "4:05". */

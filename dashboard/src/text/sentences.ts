@@ -16,10 +16,13 @@ const SENTENCES: Record<string, string> = {
   'link.created': 'A sign-in link was created',
   'node.created': 'Node % was created',
   'node.renamed': 'Node % was renamed',
-  'node.start': 'Node % was started',
-  'node.stop': 'Node % was stopped',
-  'node.restart': 'Node % was restarted',
-  'node.update': 'Node % was updated',
+  // Logged when they are requested. They may still fail, and an update of a stopped node waits for its next start.
+  'node.start': 'Node % was asked to start',
+  'node.stop': 'Node % was asked to stop',
+  'node.restart': 'Node % was asked to restart',
+  'node.update': 'Node % was asked to update its software',
+  'node.updated': 'Node % was updated',
+  'node.update_failed': 'The update of node % failed',
   'node.delete': 'Node % was deleted',
   'node.undeleted': 'Node % was restored',
   'node.pay': 'Node % was asked to send a payment',
@@ -60,11 +63,11 @@ function actionOf(action: string, detail: Activity['detail']): string {
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** Who did it, as far as the id shows; null if the sentence already says so. */
-export function actorOf(actor: string, me: string | null): string | null {
+/** Who did it; null if the sentence already says so. `keys`: those that have not been revoked. */
+export function actorOf(actor: string, me: string | null, keys: { id: string; name: string }[] = []): string | null {
   if (actor === me) return 'you'
   if (actor === 'operator') return 'the operator'
-  if (actor.startsWith('key_')) return `API key ${actor}`
+  if (actor.startsWith('key_')) return `API key ${keys.find(({ id }) => id === actor)?.name ?? actor}`
   if (actor.startsWith('node_')) return null
   if (actor === 'credit' || actor === 'system') return 'the service'
   return actor

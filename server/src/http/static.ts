@@ -53,6 +53,8 @@ export function appFiles(directory: string, onPage: () => void) {
     const hidden = { schema: { hide: true } }
     app.get('/', hidden, toApp)
     app.get('/dashboard', hidden, toApp)
+    // Browsers ask for it on pages that name no icon.
+    if (isBuilt) app.get('/favicon.ico', hidden, async (_request, reply) => reply.sendFile('icon.svg'))
     app.get<{ Params: { '*': string } }>('/dashboard/*', { ...hidden, config: { isFallback: true } }, async (request, reply) => {
       const path = request.params['*']
       if (path === 'api' || path.startsWith('api/')) return reply.header('cache-control', 'no-store').callNotFound()

@@ -31,15 +31,21 @@ const newcomersShare = (maxNodes: number): number => Math.max(1, Math.floor(maxN
 
 /** Requires credit for one day of the nodes that are charged now, plus `more`. */
 export async function requireCredit(sql: Sql, priceSatPerDay: number, accountId: string, more: number): Promise<void> {
-  const missingMsat = await missingCredit(sql, accountId, priceSatPerDay * 1000, more)
-  if (missingMsat > 0) throw new NoCredit(priceSatPerDay, missingMsat)
+  const { missingMsat, nodes } = await missingCredit(sql, accountId, priceSatPerDay * 1000, more)
+  if (missingMsat > 0) throw new NoCredit(priceSatPerDay, nodes, missingMsat)
 }
 
 export class NoCredit extends Problem {
   readonly missingMsat: number
 
-  constructor(priceSatPerDay: number, missingMsat: number) {
-    super('insufficient_credit', `The account’s credit does not cover another node for one day (${priceSatPerDay} sat each).`)
+  /** `nodes`: those that are charged now, and this one. */
+  constructor(priceSatPerDay: number, nodes: number, missingMsat: number) {
+    super(
+      'insufficient_credit',
+      nodes === 1
+        ? `The account’s credit does not cover one node for one day (${priceSatPerDay} sat).`
+        : `The account’s credit does not cover ${nodes} nodes for one day (${priceSatPerDay} sat each): those that are running, and this one.`,
+    )
     this.missingMsat = missingMsat
   }
 }

@@ -38,6 +38,8 @@ export type NodeView = {
   operation: OperationKind | null
   /** As of the last time its channels were online. */
   hasFunds: boolean
+  /** A newer version of its software is available. */
+  updateAvailable: boolean
   /** The node is ready but did not respond to the last check. */
   isSilent: boolean
 }
@@ -91,6 +93,7 @@ export class Nodes {
       autoLiquidity,
       operation,
       hasFunds,
+      updateAvailable: this.#isUpdateAvailable(row),
       isSilent,
     }
   }
@@ -198,9 +201,14 @@ export class Nodes {
     return {
       currentVersion,
       latestVersion,
-      updateAvailable: this.#deps.whyNoUpdates === undefined && this.#isNewer(latestVersion, currentVersion),
+      updateAvailable: this.#isUpdateAvailable(node),
       lastUpdateError: node.lastUpdateError,
     }
+  }
+
+  #isUpdateAvailable({ version, desiredVersion }: ShownNode): boolean {
+    const { whyNoUpdates, versions } = this.#deps
+    return whyNoUpdates === undefined && this.#isNewer(versions.at(-1) ?? '', version ?? desiredVersion)
   }
 
   /** Newer means later in the catalog. A version that is no longer in the catalog is older than all others. */

@@ -30,7 +30,7 @@ export type NodeLive = {
   version: string | null
 }
 export type NodeSent = {
-  outcome: 'sent' | 'failed' | 'unknown'
+  outcome: 'sent' | 'already_sent' | 'failed' | 'unknown'
   reason: string | null
   amountSat: number | null
   feeSat: number | null
@@ -45,6 +45,7 @@ export type NodePayment = {
   description: string | null
   isPaid: boolean
   createdAt: number
+  expiresAt: number | null
   completedAt: number | null
 }
 
@@ -165,8 +166,11 @@ export class Wallets {
     if (sent.answer === 'refused' || sent.answer === 'unreachable') throw silent(sent)
     const found = await findOutgoingPayment(address, password, payment.paymentHash, LOOK_TIMEOUT_MS)
     const known = found.answer === 'payment' ? found.payment : undefined
-    if (known?.isPaid)
-      return { outcome: 'sent', reason: null, amountSat: known.amountSat, feeSat: Math.floor(known.feeMsat / 1000) }
+    if (known?.isPaid) {
+      const isEarlier = sent.answer === 'failed' || known.createdAtMs < startedMs
+      const outcome = isEarlier ? 'already_sent' : 'sent'
+      return { outcome, reason: null, amountSat: known.amountSat, feeSat: Math.floor(known.feeMsat / 1000) }
+    }
     if (sent.answer === 'uncertain' && known?.completedAtMs !== undefined && known.createdAtMs >= startedMs)
       return { ...NOTHING_SENT, outcome: 'failed', reason: 'the node does not say why' }
     return {
@@ -208,11 +212,19 @@ export class Wallets {
   }
 }
 
-const paymentOf = ({ createdAtMs, completedAtMs, paymentHash, description, ...payment }: WalletPayment): NodePayment => ({
+const paymentOf = ({
+  createdAtMs,
+  expiresAtMs,
+  completedAtMs,
+  paymentHash,
+  description,
+  ...payment
+}: WalletPayment): NodePayment => ({
   ...payment,
   paymentHash: paymentHash ?? null,
   description: description ?? null,
   createdAt: Math.floor(createdAtMs / 1000),
+  expiresAt: expiresAtMs === undefined ? null : Math.floor(expiresAtMs / 1000),
   completedAt: completedAtMs === undefined ? null : Math.floor(completedAtMs / 1000),
 })
 

@@ -300,7 +300,7 @@ describe('C32: posting', () => {
 
   test('C32: unposted usage counts when a node is created, and posted usage does not count twice', async () => {
     await insertCredit(sql, { accountId: account, amountMsat: 2 * PRICE_MSAT, kind: 'test', reason: 'x', actor: 'x' })
-    const missing = (): Promise<number> => missingCredit(sql, account, PRICE_MSAT, 1)
+    const missing = async (): Promise<number> => (await missingCredit(sql, account, PRICE_MSAT, 1)).missingMsat
     expect(await missing()).toBe(0)
     await newNode(sql, account)
     expect(await missing()).toBe(0)

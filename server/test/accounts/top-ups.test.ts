@@ -67,6 +67,8 @@ describe('C32: the 402 can be paid', () => {
     })
     const { node } = await owner.createReady()
     expect(await topUpsOf(sql, owner)).toHaveLength(1)
+    // The amount would be a riddle without the node that runs already.
+    expect((await create(owner)).json().error.message).toMatch(/does not cover 2 nodes for one day \(100 sat each\)/)
     await owner.delete(node.id)
   })
 

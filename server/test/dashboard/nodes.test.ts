@@ -117,6 +117,11 @@ describe('a node is operated as the public API does it', () => {
       operation: 'update',
     })
     await eventually(async () => (await ann.want(200, 'GET', `/nodes/${id}`)).updateStatus === 'updated', 'the update')
+    const { activity } = await ann.want(200, 'GET', '/activity')
+    const ofNode = activity
+      .filter(({ target }: { target: string }) => target === id)
+      .map(({ action }: { action: string }) => action)
+    expect(ofNode.slice(0, 2)).toEqual(['node.updated', 'node.update'])
     expect(await updates()).toMatchObject({ currentVersion: expect.stringMatching(/^0\.9\.0/), updateAvailable: false })
     expect(await live(id)).toMatchObject({ isReachable: true, version: expect.stringMatching(/^0\.9\.0/) })
   })
@@ -311,8 +316,8 @@ describe('sending', () => {
     })
     const once = await invoiceOf(shop, 10)
     expect(await pay(full.node.id, { invoice: once })).toMatchObject({ outcome: 'sent' })
-    // The node refuses, because it has paid: "no money left the node" would be wrong.
-    expect(await pay(full.node.id, { invoice: once })).toMatchObject({ outcome: 'sent', amountSat: 10 })
+    // The node refuses, because it has paid: neither "no money left the node" nor "sent" would be right.
+    expect(await pay(full.node.id, { invoice: once })).toMatchObject({ outcome: 'already_sent', amountSat: 10 })
     expect(await balanceOf(full)).toBe(before - 14)
   })
 
@@ -320,8 +325,8 @@ describe('sending', () => {
     const [before, invoice] = [await balanceOf(shop), await invoiceOf(shop, 30)]
     const outcomes = await Promise.all(Array.from({ length: 4 }, () => pay(full.node.id, { invoice })))
     // A tab whose request came second learns that the payment was made, or is under way.
-    for (const { outcome } of outcomes) expect(['sent', 'unknown']).toContain(outcome)
-    expect(outcomes.filter(({ outcome }) => outcome === 'sent')).not.toHaveLength(0)
+    for (const { outcome } of outcomes) expect(['sent', 'already_sent', 'unknown']).toContain(outcome)
+    expect(outcomes.filter(({ outcome }) => outcome === 'sent')).toHaveLength(1)
     expect(await balanceOf(shop)).toBe(before + 30)
   })
 })
@@ -340,8 +345,10 @@ test('the list of payments has both directions, newest first, at most 50, and no
     description: 'tea & cake',
     isPaid: true,
     createdAt: expect.any(Number),
+    expiresAt: null,
     completedAt: expect.any(Number),
   })
+  expect(payments[1].expiresAt).toBeGreaterThan(payments[1].createdAt)
   expect(payments[1]).toMatchObject({
     direction: 'in',
     amountSat: 60,

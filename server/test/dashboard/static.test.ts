@@ -128,6 +128,25 @@ test('files with a hash in their name are immutable; a missing file is not the p
   }
 })
 
+test('a person who opens a path that does not exist gets a page; a program gets JSON', async () => {
+  const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+  for (const path of ['/nodes', '/robots.txt', '/dashboard/robots.txt', '/favicon.png']) {
+    const { status, headers, text } = await get(path, { accept })
+    expect([path, status, headers['content-type']]).toEqual([path, 404, 'text/html; charset=utf-8'])
+    expect(headers).toMatchObject({ 'content-security-policy': expect.stringMatching(/^default-src 'none'/), vary: 'accept' })
+    expect(text).toContain('There is no page at this address.')
+    expect((await get(path)).json().error.code).toBe('not_found')
+    expect((await send(port, 'POST', path, { headers: { accept } })).json().error.code).toBe('not_found')
+  }
+  for (const path of ['/v1/no-such-path', '/dashboard/api/no-such-path', '/operator/v1/no-such-path'])
+    expect([path, (await get(path, { accept })).json().error.code]).toEqual([path, 'not_found'])
+})
+
+test('the icon is also where browsers look for it on pages that name none', async () => {
+  const { status, headers } = await get('/favicon.ico')
+  expect([status, headers['content-type']]).toEqual([200, 'image/svg+xml'])
+})
+
 test('files are sent compressed only to clients that accept that', async () => {
   const path = '/dashboard/assets/index-a1b2c3.js'
   const length = async (encoding?: string): Promise<[string | undefined, boolean]> => {
@@ -186,7 +205,7 @@ test('HEAD has the headers and no body; other methods are refused', async () => 
 
 test('before the app is built, a message says how to build it, and everything else works', async () => {
   const unbuilt = await serving(join(temporaryDirectory(), 'nothing'))
-  const answer = await unbuilt.inject('/dashboard/')
+  const answer = await unbuilt.inject({ url: '/dashboard/', headers: { accept: 'text/html' } })
   expect([answer.statusCode, answer.json().error.message]).toEqual([404, expect.stringContaining('npm run build')])
   expect((await unbuilt.inject('/healthz')).statusCode).toBe(200)
   await unbuilt.close()

@@ -39,15 +39,15 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
       closeOnClickOutside={!create.isPending}
       closeOnEscape={!create.isPending}
     >
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onChange={create.onEdit}>
         <Stack gap="md">
           <TextInput
             label="Name"
             dir="auto"
-            description="Where you will use it. Only you see this."
-            placeholder="Shop server"
+            description="Where you will use it, for example “shop server”. Only you see this."
             required
-            withAsterisk={false}
+            pattern=".*\S.*"
+            title="A name with at least one character that is not a space"
             maxLength={100}
             autoComplete="off"
             data-autofocus
@@ -93,7 +93,7 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
             <Button variant="default" disabled={create.isPending} onClick={onCancel}>
               Cancel
             </Button>
-            <Button type="submit" loading={create.isPending} disabled={name.trim() === ''}>
+            <Button type="submit" loading={create.isPending}>
               Create key
             </Button>
           </Group>

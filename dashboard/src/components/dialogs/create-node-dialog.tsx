@@ -37,6 +37,14 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
   const lacksCredit = create.error instanceof ApiError && create.error.code === 'insufficient_credit'
   const offer = offerOf(create.error)
   const isTooLong = [...name.trim()].length > LONGEST_NAME
+  const refusal = (
+    <Problem
+      error={create.error}
+      what={mayExist ? 'The node may have been created.' : 'The node was not created.'}
+      again="Press Create again. If the node was already created, you get its credentials and no second node is created. Keep this dialog open until then."
+      {...(offer ? { next: 'Pay the missing amount below, then press Create again.' } : {})}
+    />
+  )
 
   return (
     <Modal
@@ -95,13 +103,7 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
               A running node costs <Amount sat={me.nodePriceSatPerDay} /> of credit a day. A stopped node costs nothing.
             </p>
           )}
-          <Problem
-            error={create.error}
-            what={mayExist ? 'The node may have been created.' : 'The node was not created.'}
-            again="Press Create again. If the node was already created, you get its credentials and no second node is created. Keep this dialog open until then."
-            {...(offer ? { next: 'Pay the missing amount below, then press Create again.' } : {})}
-          />
-          {offer && <MissingCredit offer={offer} isSandbox={me.isSandbox} />}
+          {offer ? <MissingCredit key={offer.invoice} offer={offer} refusal={refusal} isSandbox={me.isSandbox} /> : refusal}
           <Group justify="flex-end">
             {lacksCredit && !offer && (
               <ButtonLink to="/credit" variant="default">

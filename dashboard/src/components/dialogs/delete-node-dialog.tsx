@@ -18,7 +18,7 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
   const navigate = useNavigate()
   const [typed, setTyped] = useState('')
   const [isForced, setForced] = useState(false)
-  const { data: live } = useQuery({ ...liveQuery(node.id), enabled: node.status === 'ready' })
+  const { data: live, isLoading } = useQuery({ ...liveQuery(node.id), enabled: node.status === 'ready' })
   const remove = useAction(async () => {
     await api.delete(`/nodes/${node.id}${isForced ? '?force=true' : ''}`)
     await navigate({ to: '/nodes', replace: true })
@@ -41,13 +41,15 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
       verb={hasFunds ? 'Delete with its funds' : 'Delete node'}
       isDangerous
       isPending={remove.isPending}
-      isDisabled={typed.trim() !== node.name || (hasFunds && !isForced)}
+      isDisabled={isLoading || typed.trim() !== node.name || (hasFunds && !isForced)}
       onConfirm={() => void remove.run()}
       onCancel={onCancel}
     >
       <p>
         <strong>Balance: </strong>
-        {live && live.balanceSat !== null ? (
+        {isLoading ? (
+          'loading…'
+        ) : live && live.balanceSat !== null ? (
           <Amount sat={live.balanceSat} />
         ) : (
           `unknown, because the node or its channels are offline. ${
@@ -79,7 +81,7 @@ export function DeleteNodeDialog({ node, me, onCancel }: Props) {
         autoComplete="off"
         dir="auto"
         data-autofocus
-        disabled={hasFunds && !isForced}
+        disabled={isLoading || (hasFunds && !isForced)}
         value={typed}
         onChange={(event) => setTyped(event.currentTarget.value)}
       />

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { overviewQuery } from '../../api/queries.ts'
 import type { CreditSummary } from '../../api/types.ts'
 import { duration } from '../../text/format.ts'
-import { Time } from '../time.tsx'
+import { StopNotice } from '../stop-notice.tsx'
 
 export function CreditBanner() {
   const { data } = useQuery(overviewQuery)
@@ -20,13 +20,17 @@ export function CreditBanner() {
 }
 
 function Sentence({ credit }: { credit: CreditSummary }) {
-  if (credit.warning !== 'empty') return <>Your credit will last {duration(credit.runwaySeconds ?? 0)}.</>
+  if (credit.warning !== 'empty')
+    return (
+      <>
+        Your credit will last {duration(credit.runwaySeconds ?? 0)}. When it is used up, running nodes are stopped after a grace
+        period, but not deleted.
+      </>
+    )
   if (credit.stopsAt === null) return <>Your credit is used up. Nodes cannot be created or started.</>
-  // Until the next check, nodes run a little longer.
-  if (credit.stopsAt <= Date.now() / 1000) return <>Your credit is used up. Running nodes are being stopped, but not deleted.</>
   return (
     <>
-      Your credit is used up. Running nodes will be stopped <Time at={credit.stopsAt} />, but not deleted.
+      Your credit is used up. <StopNotice at={credit.stopsAt} />
     </>
   )
 }

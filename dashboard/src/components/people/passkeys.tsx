@@ -32,7 +32,7 @@ export function Passkeys({ origins }: { origins: string[] }) {
       <h2 id="passkeys">Passkeys</h2>
       <p className="small dim">Sign in with your device instead of a password. Your password still works.</p>
       {canUsePasskeys() ? (
-        <form onSubmit={submit}>
+        <form onSubmit={submit} onChange={add.onEdit}>
           <Group align="flex-end" mt="md">
             <TextInput
               label="Name of the new passkey"

@@ -1,6 +1,7 @@
 import { Button, Group, NumberInput, Stack, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
+import { invoiceExpiresAtSeconds, readInvoice } from '../../../../protocol/src/bolt11.ts'
 import { api } from '../../api/client.ts'
 import { queryClient } from '../../api/queries.ts'
 import type { DashboardNode, Me, NodeInvoice } from '../../api/types.ts'
@@ -28,7 +29,7 @@ export function NodeInvoicePanel({ node, me }: Props) {
     <div className="stack">
       <section className="card" aria-labelledby="new-invoice">
         <h2 id="new-invoice">Create an invoice</h2>
-        <form onSubmit={submit}>
+        <form onSubmit={submit} onChange={create.onEdit}>
           <Stack gap="md">
             <NumberInput
               label="Amount in sat"
@@ -42,7 +43,6 @@ export function NodeInvoicePanel({ node, me }: Props) {
               dir="auto"
               description="Shown to the payer."
               required
-              withAsterisk={false}
               maxLength={128}
               autoComplete="off"
               value={description}
@@ -70,11 +70,14 @@ function Waiting({ node, invoice, isSandbox }: { node: DashboardNode; invoice: N
     // Only gateway payments cause events, so poll this invoice until it is paid.
     refetchInterval: (query) => (query.state.data?.isPaid ? false : 2000),
   })
+  const read = readInvoice(invoice.invoice)
+  const expiresAt = read && invoiceExpiresAtSeconds(read)
   return (
     <section className="card" aria-labelledby="invoice-title">
       <h2 id="invoice-title">Invoice</h2>
       <InvoiceCard
         invoice={invoice.invoice}
+        expiresAt={expiresAt}
         isSandbox={isSandbox}
         paid={data?.isPaid ? <Amount sat={data.receivedSat} /> : null}
         onPaidHere={() => {

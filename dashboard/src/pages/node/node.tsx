@@ -1,6 +1,7 @@
 import { Tabs } from '@mantine/core'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
 import { liveQuery, meQuery, nodeQuery } from '../../api/queries.ts'
 import type { DashboardNode, Me } from '../../api/types.ts'
 import { TextLink } from '../../components/layout/links.tsx'
@@ -35,6 +36,15 @@ export function NodePage() {
   // This page has just asked the node, so its state is newer than the service's.
   const shown = node && live && node.status === 'ready' ? { ...node, isSilent: !live.isReachable } : node
 
+  const tabs = useRef<HTMLDivElement>(null)
+  // In a narrow window, the row of tabs scrolls.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the selected tab changes with these
+  useEffect(() => {
+    const selected = tabs.current?.querySelector<HTMLElement>('[aria-selected=true]')
+    if (tabs.current && selected)
+      tabs.current.scrollLeft = selected.offsetLeft - (tabs.current.clientWidth - selected.offsetWidth) / 2
+  }, [tab, node === undefined])
+
   const show = (value: string | null) => {
     const chosen = NODE_TABS.find((one) => one === value)
     void navigate({
@@ -64,7 +74,7 @@ export function NodePage() {
       {!node && !error && <Loading height={420} />}
       {node && (
         <Tabs value={tab} onChange={show}>
-          <Tabs.List aria-label="Node sections" mb="md">
+          <Tabs.List aria-label="Node sections" mb="md" ref={tabs}>
             {NODE_TABS.map((one) => (
               <Tabs.Tab key={one} value={one}>
                 {NAMES[one]}

@@ -7,13 +7,14 @@ import type { DashboardNode, Me, NodeLive } from '../../api/types.ts'
 import { Amount, Count } from '../../components/amount.tsx'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
-import { ButtonLink } from '../../components/layout/links.tsx'
+import { ButtonLink, TextLink } from '../../components/layout/links.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { NodeActions } from '../../components/node-actions.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { sats } from '../../text/format.ts'
+import { hasUpdate } from '../../text/updates.ts'
 
 type Props = { node: DashboardNode; me: Me }
 
@@ -45,6 +46,16 @@ export function NodeOverview({ node, me }: Props) {
             <dd>
               <Time at={node.createdAt} />
             </dd>
+            {hasUpdate(node) && (
+              <>
+                <dt>Software</dt>
+                <dd>
+                  <TextLink to="." search={{ tab: 'settings' }}>
+                    Update available
+                  </TextLink>
+                </dd>
+              </>
+            )}
           </dl>
         </section>
       </div>

@@ -8,7 +8,8 @@ import { EmptyState } from '../../components/empty-state.tsx'
 import { ButtonLink, TextLink } from '../../components/layout/links.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { Time } from '../../components/time.tsx'
+import { Time, useNow } from '../../components/time.tsx'
+import { nodePaymentWord } from '../../text/payments.ts'
 import { nodeCurl } from '../../text/snippets.ts'
 
 export function NodePayments({ node }: { node: DashboardNode }) {
@@ -62,13 +63,17 @@ export function NodePayments({ node }: { node: DashboardNode }) {
 }
 
 function Row({ payment }: { payment: NodePayment }) {
+  const now = useNow()
   const isIncoming = payment.direction === 'in'
   // The invoice lets the payer choose the amount; "0 sat" would look like a free one.
   const isOpen = isIncoming && !payment.isPaid && payment.amountSat === 0
   return (
     <Table.Tr>
       <Table.Td>
-        {isIncoming ? <IconArrowDownLeft size={16} aria-hidden /> : <IconArrowUpRight size={16} aria-hidden />} {word(payment)}
+        <span className="icon-line">
+          {isIncoming ? <IconArrowDownLeft size={16} aria-hidden /> : <IconArrowUpRight size={16} aria-hidden />}
+          {nodePaymentWord(payment, now)}
+        </span>
       </Table.Td>
       <Table.Td className="number">
         {isOpen ? (
@@ -89,11 +94,4 @@ function Row({ payment }: { payment: NodePayment }) {
       </Table.Td>
     </Table.Tr>
   )
-}
-
-/** An outgoing payment that completed unpaid has failed. One that has not completed may still succeed. */
-function word({ direction, isPaid, completedAt }: NodePayment): string {
-  if (direction === 'in') return isPaid ? 'Received' : 'Not paid yet'
-  if (isPaid) return 'Sent'
-  return completedAt === null ? 'In progress' : 'Failed'
 }

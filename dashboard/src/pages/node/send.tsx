@@ -43,7 +43,13 @@ function SendForm({ node }: Props) {
     setSent(null)
     const body = { invoice: normalizedInvoice(text), ...(isAmountOpen ? { amountSat } : {}) }
     try {
-      setSent(await api.post<NodeSent>(`/nodes/${node.id}/pay`, body))
+      const result = await api.post<NodeSent>(`/nodes/${node.id}/pay`, body)
+      setSent(result)
+      // There is nothing left to do with a paid invoice.
+      if (result.outcome === 'sent' || result.outcome === 'already_sent') {
+        setText('')
+        setAmount('')
+      }
     } catch (error) {
       // The payment may still go through. Calling it failed would invite a second payment.
       if (!(error instanceof ApiError) || !error.isUncertain) throw error
@@ -60,7 +66,7 @@ function SendForm({ node }: Props) {
   return (
     <section className="card" aria-labelledby="send">
       <h2 id="send">Send a payment</h2>
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onChange={send.onEdit}>
         <Stack gap="md">
           <Textarea
             label="Invoice"
@@ -125,6 +131,17 @@ function Outcome({ sent }: { sent: NodeSent | null }) {
               fee <Amount sat={sent.feeSat} />
             </span>
           )}
+        </p>
+      )}
+      {sent?.outcome === 'already_sent' && (
+        <p className="note">
+          <strong>This invoice was already paid</strong> from this node
+          {sent.amountSat !== null && (
+            <>
+              : <Amount sat={sent.amountSat} />
+            </>
+          )}
+          . Nothing was sent now.
         </p>
       )}
       {sent?.outcome === 'failed' && (

@@ -4,6 +4,7 @@ import { type FormEvent, useState } from 'react'
 import { api } from '../../api/client.ts'
 import { queryClient, updatesQuery } from '../../api/queries.ts'
 import type { DashboardNode, Me } from '../../api/types.ts'
+import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { DeleteNodeDialog } from '../../components/dialogs/delete-node-dialog.tsx'
 import { announce } from '../../components/layout/announcer.tsx'
 import { Loading } from '../../components/loading.tsx'
@@ -11,6 +12,7 @@ import { NodeActions } from '../../components/node-actions.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
+import { isUpdating, softwareSentence, waitsForStart } from '../../text/updates.ts'
 
 type Props = { node: DashboardNode; me: Me }
 
@@ -59,7 +61,7 @@ function Rename({ node }: { node: DashboardNode }) {
   return (
     <section className="card" aria-labelledby="rename">
       <h2 id="rename">Name</h2>
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onChange={rename.onEdit}>
         <Group align="flex-end">
           <TextInput
             label="Name of the node"
@@ -85,13 +87,21 @@ function Rename({ node }: { node: DashboardNode }) {
   )
 }
 
+const UPDATE_CONSEQUENCES: Record<DashboardNode['status'], string> = {
+  ready: 'The node restarts, and customers cannot pay it meanwhile.',
+  stopped: 'The node stays stopped. The update will be installed when you start it.',
+  failed: 'The node is started with the new version.',
+  provisioning: '',
+}
+
 function Update({ node }: { node: DashboardNode }) {
   const { data: updates, error, refetch } = useQuery(updatesQuery(node.id))
   const update = useAction(async () => {
     await api.post(`/nodes/${node.id}/update`)
     await queryClient.invalidateQueries({ queryKey: ['nodes'] })
   })
-  const isUpdating = node.updateStatus === 'updating' || node.operation === 'update'
+  const [isAsking, setAsking] = useState(false)
+  const isBusy = isUpdating(node)
   return (
     <section className="card" aria-labelledby="update">
       <h2 id="update">Software</h2>
@@ -99,28 +109,43 @@ function Update({ node }: { node: DashboardNode }) {
       {!updates && !error && <Loading height={60} />}
       {updates && (
         <>
-          <p aria-live="polite">
-            {isUpdating
-              ? 'The node is being updated. Its payment API is briefly unavailable.'
-              : updates.updateAvailable
-                ? `Version ${updates.currentVersion}. Version ${updates.latestVersion} is available. Your data is backed up before the update.`
-                : `Version ${updates.currentVersion}, the latest version.`}
-          </p>
-          {!isUpdating && node.updateStatus !== null && node.updateCompletedAt !== null && (
+          <p aria-live="polite">{softwareSentence(node, updates)}</p>
+          {node.updateStatus !== null && node.updateCompletedAt !== null && (
             <p className="small dim">
               The last update {node.updateStatus === 'failed' ? 'failed' : 'succeeded'} <Time at={node.updateCompletedAt} />.
               {updates.lastUpdateError && ` ${updates.lastUpdateError}`}
             </p>
           )}
-          {updates.updateAvailable && (
+          {updates.updateAvailable && !waitsForStart(node) && (
             <Button
               variant="default"
-              loading={update.isPending || isUpdating}
+              loading={update.isPending || isBusy}
               disabled={node.status === 'provisioning'}
-              onClick={() => void update.run()}
+              onClick={() => setAsking(true)}
             >
-              Update to {updates.latestVersion}
+              Update to {updates.latestVersion}…
             </Button>
+          )}
+          {isAsking && (
+            <ConfirmDialog
+              title={
+                <>
+                  Update <bdi>{node.name}</bdi>?
+                </>
+              }
+              verb="Update node"
+              isPending={false}
+              onCancel={() => setAsking(false)}
+              onConfirm={() => {
+                setAsking(false)
+                void update.run()
+              }}
+            >
+              <p>
+                {UPDATE_CONSEQUENCES[node.status]} Its data is backed up first. If the new version does not start, the node is
+                rolled back.
+              </p>
+            </ConfirmDialog>
           )}
         </>
       )}

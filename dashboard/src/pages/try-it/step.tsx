@@ -1,7 +1,7 @@
 import { VisuallyHidden } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Snippet } from '../../components/snippet.tsx'
-import { chargeOf, type Run, type Step } from './purchase.ts'
+import { chargeOf, type Run, type Step, type Terms } from './purchase.ts'
 
 type Props = { step: Step; number: number; run: Run | null; isDone: boolean; publicUrl: string; children: ReactNode }
 
@@ -30,6 +30,12 @@ export function TryItStep({ step, number, run, isDone, publicUrl, children }: Pr
       {children}
     </section>
   )
+}
+
+/** What happens if the request is repeated. */
+const REPEATED: Record<Terms['protocol'], string> = {
+  mpp: 'The request id makes sure there is only one delivery, even if the response is lost and the request is repeated.',
+  l402: 'An L402 credential may be redeemed more than once. The request id stands for this one delivery: if the response is lost, repeat the request with the same id.',
 }
 
 const pretty = (value: unknown): string => JSON.stringify(value, null, 2)
@@ -79,7 +85,7 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
         <Exchange
           request={request(`/gateway/payments/${issued?.id}/redeem`, redemption)}
           answer={`HTTP/1.1 200 OK\n\n${pretty(redeemed)}`}
-          note='The terms in "expect" say what this request sells and costs, so a credential paid for something cheaper is refused. The request id makes sure there is only one delivery, even if the response is lost and the request is repeated.'
+          note={`The terms in "expect" say what this request sells and costs, so a credential paid for something cheaper is refused. ${REPEATED[run.terms.protocol]}`}
         />
       )
     case 'deliver':
@@ -92,8 +98,9 @@ function Shown({ step, run, publicUrl }: { step: Step; run: Run; publicUrl: stri
         />
       ) : (
         <p>
-          HTTP/1.1 200 OK, and the report. L402 has no receipt, and the same credential is good again until it lapses. With MPP
-          there is a receipt, and one payment is one delivery.
+          HTTP/1.1 200 OK, and the report. L402 has no receipt, and the customer can use the same credential for more requests
+          until it expires, unless your server redeems it with <code>"singleUse": true</code>. With MPP there is a receipt, and
+          one payment is one delivery.
         </p>
       )
   }

@@ -1,5 +1,6 @@
 import { Button, Group, NativeSelect, NumberInput, Stack, TextInput } from '@mantine/core'
-import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { queryOptions, useQuery } from '@tanstack/react-query'
+import { type FormEvent, useEffect, useRef } from 'react'
 import { queryClient } from '../../api/queries.ts'
 import type { DashboardNode, Me } from '../../api/types.ts'
 import { Amount } from '../../components/amount.tsx'
@@ -19,15 +20,29 @@ const VERBS: Record<Exclude<Step, 'issue'>, string> = {
   deliver: 'Deliver',
 }
 
+type Kept = { terms: Terms; run: Run | null }
+
+const FRESH: Kept = { terms: { nodeId: '', amountSat: 100, description: 'One report', protocol: 'l402' }, run: null }
+
+/** Kept while the person looks at another page. Like all data, it is dropped when they sign out. */
+const keptQuery = queryOptions({
+  queryKey: ['try-it'],
+  queryFn: (): Kept => FRESH,
+  initialData: FRESH,
+  // Only this page changes it.
+  enabled: false,
+  gcTime: Number.POSITIVE_INFINITY,
+})
+
+const keep = (changed: Partial<Kept>): void =>
+  void queryClient.setQueryData(keptQuery.queryKey, (before = FRESH) => ({ ...before, ...changed }))
+
 /** A complete 402 purchase, one step at a time or all at once. */
 export function TryItSteps({ me, nodes }: Props) {
-  const [terms, setTerms] = useState<Terms>({
-    nodeId: nodes[0]?.id ?? '',
-    amountSat: 100,
-    description: 'One report',
-    protocol: 'l402',
-  })
-  const [run, setRun] = useState<Run | null>(null)
+  const { data: kept } = useQuery(keptQuery)
+  const { terms, run } = kept
+  const setTerms = (changed: Terms) => keep({ terms: changed })
+  const setRun = (changed: Run | null) => keep({ run: changed })
   const next = nextOf(run)
   // The chosen node may stop while the form is open; use the first running one then.
   const nodeId = nodes.some((node) => node.id === terms.nodeId) ? terms.nodeId : (nodes[0]?.id ?? '')
@@ -42,6 +57,7 @@ export function TryItSteps({ me, nodes }: Props) {
   })
   const again = () => {
     setRun(null)
+    shown.current = 'issue'
     go.clear()
   }
   const submit = (event: FormEvent) => {
@@ -50,14 +66,17 @@ export function TryItSteps({ me, nodes }: Props) {
   }
   const end = useRef<HTMLDivElement>(null)
   const button = useRef<HTMLButtonElement>(null)
+  const shown = useRef(next)
   const isOver = run !== null && next === undefined
   const isUnderWay = run !== null && !go.isPending
   // Six steps do not fit on a screen, so scroll to the next button or the outcome. Move the focus as well, because the button that had it
   // is gone.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: scroll after each step
   useEffect(() => {
+    // Not if the person only comes back to it.
+    if (next === shown.current || (!isOver && !isUnderWay)) return
+    shown.current = next
     if (isOver) end.current?.scrollIntoView({ block: 'end' })
-    else if (isUnderWay) {
+    else {
       button.current?.focus({ preventScroll: true })
       button.current?.scrollIntoView({ block: 'nearest' })
     }

@@ -6,6 +6,7 @@ import { newId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/log.ts'
 import { isStoreDown } from '../../platform/store-down.ts'
 import { Problem, storeDown } from '../../problems.ts'
+import { isMissingPage, sendMissingPage } from './missing-page.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -29,7 +30,12 @@ export function renderProblems(app: FastifyInstance): void {
     )
     for (const one of [method].flat()) routes.push({ method: one, pattern })
   })
-  app.setErrorHandler((error: FastifyError, request, reply) => send(reply, problemOf(error, request)))
+  const sendUnknown = (request: FastifyRequest, reply: FastifyReply, problem: Problem): FastifyReply =>
+    isMissingPage(request, problem) ? sendMissingPage(reply) : send(reply, problem)
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const problem = problemOf(error, request)
+    return request.is404 ? sendUnknown(request, reply, problem) : send(reply, problem)
+  })
   const unknownPath = (request: FastifyRequest): Problem => {
     const path = request.url.split('?')[0] ?? ''
     const allowed = [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))]
@@ -42,7 +48,7 @@ export function renderProblems(app: FastifyInstance): void {
   app.addHook('preParsing', async (request) => {
     if (request.is404) throw unknownPath(request)
   })
-  app.setNotFoundHandler((request, reply) => send(reply, unknownPath(request)))
+  app.setNotFoundHandler((request, reply) => sendUnknown(request, reply, unknownPath(request)))
 }
 
 /** For paths that the router cannot parse: no hook runs for them. */

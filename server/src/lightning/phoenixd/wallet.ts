@@ -13,6 +13,8 @@ export type WalletPayment = {
   description: string | undefined
   isPaid: boolean
   createdAtMs: number
+  /** Of an invoice, if the node says so. */
+  expiresAtMs: number | undefined
   completedAtMs: number | undefined
 }
 export type BalanceAnswer = { answer: 'balance'; balanceSat: number; feeCreditSat: number } | NoAnswer
@@ -161,7 +163,7 @@ async function found(
 }
 
 function incomingIn(value: unknown): WalletPayment | undefined {
-  const { paymentHash, description, isPaid, requestedSat, receivedSat, fees, createdAt, completedAt } = fieldsOf(value)
+  const { paymentHash, description, isPaid, requestedSat, receivedSat, fees, createdAt, expiresAt, completedAt } = fieldsOf(value)
   if (!isHash(paymentHash) || typeof isPaid !== 'boolean' || !isTimeMs(createdAt)) return undefined
   const amountSat = isPaid ? receivedSat : requestedSat
   return {
@@ -172,6 +174,7 @@ function incomingIn(value: unknown): WalletPayment | undefined {
     description: typeof description === 'string' ? description : undefined,
     isPaid,
     createdAtMs: createdAt,
+    expiresAtMs: isTimeMs(expiresAt) ? expiresAt : undefined,
     completedAtMs: isTimeMs(completedAt) ? completedAt : undefined,
   }
 }
@@ -199,6 +202,7 @@ function outgoingIn(value: unknown): WalletPayment | undefined {
     description: described,
     isPaid,
     createdAtMs: createdAt,
+    expiresAtMs: undefined,
     completedAtMs: isTimeMs(completedAt) ? completedAt : undefined,
   }
 }

@@ -9,23 +9,30 @@ const leftMsat = (sql: Sql, accountId: Fragment | string, priceMsatPerDay: numbe
   (${balanceMsat(sql, accountId)} - ${unpostedMsat(sql, accountId, priceMsatPerDay)})`
 
 /**
- * The credit missing for one day of the nodes that are charged now, plus `more`; 0 if none is missing. Call it in the transaction that adds
+ * The credit missing for one day of the nodes that are charged now, plus `more`; 0 if none is missing. And how many nodes that is. Call it in the transaction that adds
  * or starts a node: the account's row lock admits one caller at a time, and a starting node already counts, so two nodes cannot start on
  * the credit for one.
  */
-export async function missingCredit(sql: Sql, accountId: string, priceMsatPerDay: number, more: number): Promise<number> {
-  if (priceMsatPerDay === 0) return 0
+export async function missingCredit(
+  sql: Sql,
+  accountId: string,
+  priceMsatPerDay: number,
+  more: number,
+): Promise<{ missingMsat: number; nodes: number }> {
+  const nothing = { missingMsat: 0, nodes: 0 }
+  if (priceMsatPerDay === 0) return nothing
   const [account] = await sql<{ isTreasury: boolean }[]>`
     SELECT is_treasury AS "isTreasury" FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`
   // The treasury's nodes are free, and a stopped one must be able to receive payments again.
-  if (account?.isTreasury) return 0
+  if (account?.isTreasury) return nothing
   const [row] = await sql<{ leftMsat: number; costing: number }[]>`
     SELECT ${leftMsat(sql, accountId, priceMsatPerDay)} AS "leftMsat",
            (SELECT count(*) FROM nodes n JOIN accounts a ON a.id = n.account_id
             WHERE n.account_id = ${accountId} AND n.deleted_at IS NULL AND n.desired_state = 'running'
               AND (node_costs(n, a) OR n.operation = 'start'))::int AS costing`
   if (!row) throw new Error('the credit of an account cannot be read')
-  return Math.max(0, priceMsatPerDay * (row.costing + more) - row.leftMsat)
+  const nodes = row.costing + more
+  return { missingMsat: Math.max(0, priceMsatPerDay * nodes - row.leftMsat), nodes }
 }
 
 export type NewEntry = { accountId: string; amountMsat: number; kind: string; reason: string; actor: string }

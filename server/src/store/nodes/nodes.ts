@@ -65,6 +65,8 @@ export type ShownNode = Pick<
   | 'operation'
   | 'hasFunds'
   | 'isSilent'
+  | 'version'
+  | 'desiredVersion'
 >
 
 /** Only the visible fields: with all columns, a list of a thousand nodes takes twice as long. */
@@ -73,7 +75,7 @@ export async function listNodes(sql: Sql, accountId: string): Promise<ShownNode[
     SELECT id, name, status, failure_message AS "failureMessage", update_status AS "updateStatus",
            unix_seconds(update_completed_at) AS "updateCompletedAt", unix_seconds(created_at) AS "createdAt",
            unix_seconds(updated_at) AS "updatedAt", access_mode AS "accessMode", auto_liquidity AS "autoLiquidity", operation,
-           has_funds AS "hasFunds", ${isSilent(sql)} AS "isSilent"
+           has_funds AS "hasFunds", ${isSilent(sql)} AS "isSilent", version, desired_version AS "desiredVersion"
     FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL ORDER BY id`
 }
 

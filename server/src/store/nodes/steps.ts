@@ -60,7 +60,7 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
   const { shows, ends, updateEnds } = outcome
   const changes = sql`${shows ? sql`(status, failure_message) IS DISTINCT FROM (${shows.status}, ${shows.failureMessage}::text)` : sql`false`}`
   const [row] = await sql`
-    UPDATE nodes SET
+    WITH finished AS (UPDATE nodes SET
       phase = ${outcome.phase}, version = ${outcome.version}, history = ${sql.json(outcome.history)},
       updated_at = CASE WHEN ${changes} OR ${updateEnds !== undefined} THEN now() ELSE updated_at END,
       status = ${shows?.status ?? sql`status`}, failure_message = ${shows ? shows.failureMessage : sql`failure_message`},
@@ -75,13 +75,20 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
       lease_owner = NULL, lease_until = NULL
     WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch} AND operation_id IS NOT DISTINCT FROM ${node.operationId}
       AND (purging_at IS NULL) = ${node.purgingAt === null}
-    RETURNING 1`
+    RETURNING id, account_id) ${updateEnds ? logged(sql, updateEnds.status) : sql``} SELECT 1 FROM finished`
   if (row) return 'recorded'
   const [released] = await sql`
     UPDATE nodes SET lease_owner = NULL, lease_until = NULL, next_at = now()
     WHERE id = ${node.id} AND lease_epoch = ${node.leaseEpoch} RETURNING 1`
   return released ? 'superseded' : 'lease_lost'
 }
+
+/** The log has a line for the request; this one says what came of it. */
+const logged = (sql: Sql, status: 'updated' | 'failed') => sql`
+  , logged AS (
+    INSERT INTO activity (account_id, actor, action, target)
+    SELECT account_id, id, ${status === 'updated' ? 'node.updated' : 'node.update_failed'}, id FROM finished
+  )`
 
 /**
  * After a step that failed: the node is due again a second later, unless a change of it was reported meanwhile. Otherwise the nodes whose

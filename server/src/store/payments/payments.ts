@@ -115,6 +115,9 @@ export type ShownPayment = Terms & {
   paidAt: number | null
   redeemedAt: number | null
   delivery: DeliveryState
+  /** Also of a claim that has lapsed. */
+  heldUntil: number | null
+  releases: number
 }
 
 const statusOf = (sql: Sql) => sql`
@@ -126,7 +129,7 @@ const shown = (sql: Sql) => sql`
   node_id AS "nodeId", amount_sat AS "amountSat", description, resource, unix_seconds(created_at) AS "createdAt",
   unix_seconds(expires_at) AS "expiresAt", unix_seconds(settled_at) AS "settledAt", unix_seconds(paid_at) AS "paidAt",
   CASE WHEN held_until IS NULL OR held_until > now() THEN unix_seconds(redeemed_at) END AS "redeemedAt",
-  ${deliveryOf(sql)} AS delivery`
+  ${deliveryOf(sql)} AS delivery, unix_seconds(held_until) AS "heldUntil", coalesce(cardinality(released_request_ids), 0) AS releases`
 
 export async function findShownPayment(
   sql: Sql,

@@ -1,0 +1,42 @@
+import { durationLasts } from '../text/format.ts'
+import type { CreditSummary, GatewayPayment, NodePayment } from './types.ts'
+
+/**
+ * Some data changes its meaning when a time comes, which causes no event: an invoice expires, a claim lapses, credit runs out. Queries for
+ * such data use this as their `refetchInterval`.
+ */
+
+/** For a clock that is ahead of the service's, and a change that the service has not made yet. */
+const SHORTEST_WAIT_MS = 3_000
+/** Timers that wait longer than 24 days fire at once. */
+const LONGEST_WAIT_MS = 86_400_000
+
+/** How long to wait until the first of these times; false if there is none. `pages`: how many requests it takes to ask. */
+export function untilNext(times: (number | null)[], pages = 1): number | false {
+  const known = times.filter((at) => at !== null)
+  if (known.length === 0) return false
+  const leftMs = Math.round(Math.min(...known) * 1000 - Date.now())
+  return Math.min(Math.max(SHORTEST_WAIT_MS * pages, leftMs), LONGEST_WAIT_MS)
+}
+
+/** When the payment expires, or the claim on its delivery lapses. */
+export function paymentChangesAt({ status, settledAt, delivery, expiresAt, heldUntil }: GatewayPayment): number | null {
+  if (delivery === 'held') return heldUntil
+  return status === 'payment_required' && settledAt === null ? expiresAt : null
+}
+
+/** When an unpaid invoice expires. One that has expired does not change any more. */
+export function invoiceChangesAt({ isPaid, expiresAt }: NodePayment): number | null {
+  return !isPaid && expiresAt !== null && expiresAt * 1000 > Date.now() ? expiresAt : null
+}
+
+/** When what is said about the credit is no longer true: how long it lasts, or when nodes are stopped. */
+export function creditChangesAt({ runwaySeconds, stopsAt }: CreditSummary): number | null {
+  if (runwaySeconds === null || runwaySeconds <= 0) return stopsAt
+  return Date.now() / 1000 + durationLasts(runwaySeconds)
+}
+
+const QUARTER_HOUR_SECONDS = 900
+
+/** When the current hour or day ends, by the service's clock. In every time zone, that is at the end of a quarter hour. */
+export const quarterHourEndsAt = (now: number): number => Date.now() / 1000 + QUARTER_HOUR_SECONDS - (now % QUARTER_HOUR_SECONDS)

@@ -1,0 +1,29 @@
+import type { GatewayPayment, NodePayment } from '../api/types.ts'
+
+type Payment = Pick<GatewayPayment, 'status' | 'heldUntil' | 'releases'>
+
+const isOver = ({ status }: Payment): boolean => status === 'expired'
+
+export const unsettled = (payment: Payment): string =>
+  isOver(payment) ? 'no: it has expired, and the node has not reported a payment' : 'not yet: the node has not received the money'
+
+export const unpaid = (payment: Payment): string => (isOver(payment) ? 'no' : 'not yet: no credential was validated')
+
+/** For a payment whose delivery nobody has claimed now. */
+export function undelivered(payment: Payment): string {
+  if (isOver(payment)) return 'no'
+  if (payment.heldUntil !== null)
+    return 'not yet: it was redeemed, but the claim lapsed before the delivery was confirmed. It can be redeemed again.'
+  if (payment.releases > 0) return 'not yet: it was redeemed, but the delivery failed and was released. It can be redeemed again.'
+  return 'not yet: it has not been redeemed'
+}
+
+/** An outgoing payment that completed unpaid has failed. One that has not completed may still succeed. */
+export function nodePaymentWord({ direction, isPaid, expiresAt, completedAt }: NodePayment, now: number): string {
+  if (direction === 'in') {
+    if (isPaid) return 'Received'
+    return expiresAt !== null && expiresAt <= now ? 'Expired' : 'Not paid yet'
+  }
+  if (isPaid) return 'Sent'
+  return completedAt === null ? 'In progress' : 'Failed'
+}

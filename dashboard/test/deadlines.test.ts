@@ -1,0 +1,80 @@
+import type { Query } from '@tanstack/react-query'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { creditQuery, nodePaymentsQuery, overviewQuery, paymentQuery, paymentsQuery } from '../src/api/queries.ts'
+
+/** The time in these tests, in Unix seconds. */
+const NOW = 1_800_000_000
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: NOW * 1000, toFake: ['Date'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** In how many seconds the query asks again if it has this data; undefined if it does not. */
+function asksAgainIn(query: { refetchInterval?: unknown }, data: unknown): number | undefined {
+  const { refetchInterval } = query
+  const ms = typeof refetchInterval === 'function' ? refetchInterval({ state: { data } } as Query) : refetchInterval
+  return typeof ms === 'number' ? ms / 1000 : undefined
+}
+
+const open = {
+  status: 'payment_required',
+  settledAt: null,
+  paidAt: null,
+  delivery: 'none',
+  heldUntil: null,
+  expiresAt: NOW + 300,
+}
+const paid = { ...open, status: 'paid', settledAt: NOW - 9, paidAt: NOW - 9 }
+const held = { ...paid, delivery: 'held', heldUntil: NOW + 30 }
+
+test.each([
+  ['an unpaid payment expires', open, 300],
+  ['the hold of a delivery ends', held, 30],
+  ['nothing is left to happen by itself', { ...paid, delivery: 'done' }, undefined],
+  ['the money arrived but nobody came back', { ...open, settledAt: NOW - 9 }, undefined],
+  ['it has expired', { ...open, status: 'expired', expiresAt: NOW - 1 }, undefined],
+  ['a hold has lapsed', { ...paid, heldUntil: NOW - 5 }, undefined],
+  ['our clock is ahead, and the service has not let it expire yet', { ...open, expiresAt: NOW - 60 }, 3],
+])('dashboard: an open page of a payment is read again when its time comes: %s', (_name, payment, seconds) => {
+  expect(asksAgainIn(paymentQuery('pay_1'), payment)).toBe(seconds)
+  expect(asksAgainIn(paymentsQuery({}), { pages: [{ payments: [payment] }] })).toBe(seconds)
+})
+
+test('dashboard: an open list of payments is read again for the first of them, whatever the page and filter', () => {
+  for (const filter of [{}, { state: 'unpaid' }, { state: 'delivering' }] as const)
+    expect(asksAgainIn(paymentsQuery(filter), { pages: [{ payments: [paid, open] }, { payments: [held] }] })).toBe(30)
+  expect(asksAgainIn(paymentsQuery({}), { pages: [] })).toBeUndefined()
+})
+
+test('dashboard: the list of a node’s payments is read again when the next invoice expires', () => {
+  const invoice = { isPaid: false, expiresAt: NOW + 3600 }
+  const list = [
+    invoice,
+    { ...invoice, expiresAt: NOW - 5 },
+    { isPaid: true, expiresAt: NOW + 9 },
+    { isPaid: true, expiresAt: null },
+  ]
+  expect(asksAgainIn(nodePaymentsQuery('node_1'), list)).toBe(3600)
+  expect(asksAgainIn(nodePaymentsQuery('node_1'), list.slice(1))).toBeUndefined()
+})
+
+const credit = { runwaySeconds: null as number | null, stopsAt: null as number | null }
+
+test.each([
+  ['nothing is charged for', credit, undefined],
+  ['“about 2 days” becomes less', { ...credit, runwaySeconds: 2 * 86_400 + 500 }, 501],
+  ['“about 3 minutes” becomes less', { ...credit, runwaySeconds: 200 }, 21],
+  ['“less than a minute” becomes nothing', { ...credit, runwaySeconds: 40 }, 41],
+  ['nodes are stopped', { runwaySeconds: 0, stopsAt: NOW + 7200 }, 7200],
+  ['it lasts for years: a timer of more than 24 days would fire at once', { ...credit, runwaySeconds: 80_000_000 }, 86_400],
+])('dashboard: what is said about the credit is read again when it stops being true: %s', (_name, summary, seconds) => {
+  expect(asksAgainIn(creditQuery, { pages: [summary] })).toBe(seconds)
+})
+
+test('dashboard: the chart moves on with the quarter hour', () => {
+  expect(asksAgainIn(overviewQuery, { credit, received: { now: NOW + 60, quarterHours: [] } })).toBe(840)
+  expect(asksAgainIn(overviewQuery, { credit: { runwaySeconds: 200 }, received: { now: NOW + 1 } })).toBe(21)
+})

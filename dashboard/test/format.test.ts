@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { duration, durationLasts, relative } from '../src/text/format.ts'
+
+const HOUR = 3600
+const DAY = 24 * HOUR
+const MONTH = 2_629_800
+const YEAR = 31_557_600
+
+test.each([
+  [47 * HOUR + 59 * 60, 'in 47 hours'],
+  [25 * HOUR, 'in 25 hours'],
+  [-47 * HOUR, '47 hours ago'],
+  [2 * DAY, 'in 2 days'],
+  [-45 * DAY, '45 days ago'],
+  [1.9 * YEAR, 'in 22 months'],
+  [-2 * YEAR, '2 years ago'],
+])('dashboard: %i s from now is “%s”, not a day, month or year that may be the wrong one', (away, words) => {
+  expect(relative(1_000_000_000 + away, 1_000_000_000)).toBe(words)
+})
+
+test('dashboard: no relative time names a day of the calendar', () => {
+  for (let away = 11; away < 4 * YEAR; away = Math.ceil(away * 1.07)) {
+    for (const sign of [1, -1]) {
+      const words = relative(5_000_000_000 + sign * away, 5_000_000_000)
+      expect(words).toMatch(/^in \d+ \w+$|^\d+ \w+ ago$|^just now$/)
+    }
+  }
+})
+
+test.each([1, 59, 60, 61, 119, 4000, 2 * DAY + 5, 100 * DAY, 5 * MONTH, 3 * YEAR])(
+  'dashboard: what is said of %i s that are running out stays right until it is said again',
+  (left) => {
+    const later = durationLasts(left)
+    expect(later).toBeGreaterThan(0)
+    expect(duration(left - later + 1)).toBe(duration(left))
+    if (left >= 60) expect(duration(left - later)).not.toBe(duration(left))
+  },
+)

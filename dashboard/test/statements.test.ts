@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest'
+import type { Activity, GatewayPayment, NodePayment } from '../src/api/types.ts'
+import { nodePaymentWord, undelivered } from '../src/text/payments.ts'
+import { creditLasts } from '../src/text/runway.ts'
+import { actorOf, sentenceOf } from '../src/text/sentences.ts'
+import { isUpdating, softwareSentence, waitsForStart } from '../src/text/updates.ts'
+
+const NOW = 1_800_000_000
+
+const updates = { currentVersion: '0.8.0', latestVersion: '0.9.0', updateAvailable: true, lastUpdateError: null }
+
+test.each([
+  ['stopped', null],
+  ['stopped', 'update'],
+] as const)(
+  'C25: the update of a stopped node waits for its next start, and is not in progress (%s, %s)',
+  (status, operation) => {
+    const node = { status, operation, updateStatus: 'updating' } as const
+    expect([isUpdating(node), waitsForStart(node)]).toEqual([false, true])
+    expect(softwareSentence(node, updates)).toMatch(
+      /^Version 0\.8\.0\. The update will be installed when the node is next started\./,
+    )
+  },
+)
+
+test.each([
+  ['stopped', 'start'],
+  ['ready', 'update'],
+  ['ready', null],
+  ['failed', 'update'],
+] as const)('C25: an update of a node that is started, runs or has failed is in progress (%s, %s)', (status, operation) => {
+  const node = { status, operation, updateStatus: 'updating' } as const
+  expect(softwareSentence(node, updates)).toMatch(/^The node is being updated/)
+})
+
+const said = (action: string, detail: Activity['detail'] = {}): string => {
+  const { before, after } = sentenceOf({ id: 1, at: NOW, actor: 'user_1', action, target: 'node_1', detail })
+  return `${before}old${after}`
+}
+
+test('dashboard: the log says that an operation was requested, and only its outcome that it was done', () => {
+  expect(['node.start', 'node.stop', 'node.restart', 'node.update'].map((action) => said(action))).toEqual([
+    'Node old was asked to start',
+    'Node old was asked to stop',
+    'Node old was asked to restart',
+    'Node old was asked to update its software',
+  ])
+  expect(said('node.updated')).toBe('Node old was updated')
+  expect(said('node.update_failed')).toBe('The update of node old failed')
+})
+
+test('dashboard: the log shows a key that did something by its name', () => {
+  const keys = [{ id: 'key_1', name: 'Shop server' }]
+  expect(actorOf('key_1', 'user_1', keys)).toBe('API key Shop server')
+  expect(actorOf('key_2', 'user_1', keys)).toBe('API key key_2')
+})
+
+const payment = { status: 'paid', heldUntil: null, releases: 0 } as GatewayPayment
+
+test('dashboard: a delivery that was released, or whose claim has lapsed, is not shown as never redeemed', () => {
+  expect(undelivered({ ...payment, releases: 1 })).toMatch(/^not yet: it was redeemed, but the delivery failed and was released/)
+  expect(undelivered({ ...payment, heldUntil: NOW - 1 })).toMatch(/^not yet: it was redeemed, but the claim lapsed/)
+  expect(undelivered(payment)).toBe('not yet: it has not been redeemed')
+  expect(undelivered({ ...payment, status: 'expired' })).toBe('no')
+})
+
+test('dashboard: an expired invoice of a node is not shown as one that may still be paid', () => {
+  const invoice = { direction: 'in', isPaid: false, expiresAt: NOW, completedAt: null } as NodePayment
+  expect(nodePaymentWord(invoice, NOW - 1)).toBe('Not paid yet')
+  expect(nodePaymentWord(invoice, NOW)).toBe('Expired')
+  expect(nodePaymentWord({ ...invoice, isPaid: true }, NOW)).toBe('Received')
+  expect(nodePaymentWord({ ...invoice, expiresAt: null }, NOW)).toBe('Not paid yet')
+})
+
+test('dashboard: credit that is used up does not “last less than a minute”', () => {
+  expect(creditLasts({ runwaySeconds: 0, nodesThatCost: 1 })).toBe('Used up.')
+  expect(creditLasts({ runwaySeconds: -5, nodesThatCost: 1 })).toBe('Used up.')
+  expect(creditLasts({ runwaySeconds: 30, nodesThatCost: 1 })).toBe('Will last less than a minute with 1 running node.')
+  expect(creditLasts({ runwaySeconds: null, nodesThatCost: 0 })).toBe('Not in use.')
+})
