@@ -31,7 +31,11 @@ export type HttpCall = {
 }
 
 /** Undefined if the request cannot be bound, for example because of a header that is not ASCII. */
-export async function bindHttp({ sha256 }: Hashing, call: HttpCall, headers: readonly string[]): Promise<X402Binding | undefined> {
+export async function bindHttp(
+  { sha256 }: Hashing,
+  call: HttpCall,
+  headers: readonly string[],
+): Promise<X402Binding | undefined> {
   const requestBindingParams = { headers: [...headers] }
   if (!areParams('http:1', requestBindingParams) || !METHOD.test(call.method) || !isHttpUrl(call.url)) return undefined
   const bound = headers.map((name) => ({ name, value: headerValue(call.header(name)) }))

@@ -94,7 +94,8 @@ test('C62: a tool call that cannot be bound', async () => {
     { arguments: { x: '\ud800' } },
   ]
   for (const more of [...calls, { arguments: deep }]) expect(await mcp(more)).toBeUndefined()
-  for (const names of [['progressToken'], ['x402/payment'], [''], ['b', 'a'], ['\ud800']]) expect(await mcp({}, names)).toBeUndefined()
+  for (const names of [['progressToken'], ['x402/payment'], [''], ['b', 'a'], ['\ud800']])
+    expect(await mcp({}, names)).toBeUndefined()
 })
 
 test('C62: any text is either refused as a URL or read by the platform as the same host', () => {

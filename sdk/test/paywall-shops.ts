@@ -34,7 +34,7 @@ export type ShopOptions = PaywallOptions<any>
 /**
  * GET /jokes/:id: a joke. /broken: the handler throws. /public: the handler allows shared caches. /missing: 404. /slow: a response after
  * some work. /broken-off: half a response, some work, then the shop aborts it. /released, /delivered: the handler decides itself, and
- * responds with the opposite.
+ * responds with the opposite. POST /echo: the body.
  */
 export type Opening = (options: ShopOptions) => Promise<Shop>
 
@@ -102,6 +102,13 @@ const openExpress =
       paymentOf(request)?.deliver()
       response.status(500).send('sent by mail all the same')
     })
+    app.post(
+      '/echo',
+      expressPaywall(options),
+      express.text({ type: () => true, limit: '8mb' }),
+      // Without a body, Express 4 has an empty object.
+      (request, response) => void response.send(typeof request.body === 'string' ? request.body : ''),
+    )
     app.use((_error: Error, _request: express5.Request, response: express5.Response, _next: express5.NextFunction) => {
       response.status(500).send('broken')
     })
@@ -140,6 +147,7 @@ async function openNodeHttp(options: ShopOptions): Promise<Shop> {
         response.writeHead(500).end('sent by mail all the same')
       },
     }
+    handlers['/echo'] = () => request.pipe(response)
     const joke = (): void => {
       shop.delivered++
       const body = JSON.stringify({ joke: JOKE, id: pathname.split('/').at(-1) })
@@ -151,8 +159,10 @@ async function openNodeHttp(options: ShopOptions): Promise<Shop> {
 }
 
 async function openFastify(options: ShopOptions): Promise<Shop> {
-  const app = fastify({ trustProxy: true })
+  const app = fastify({ trustProxy: true, bodyLimit: 8_000_000 })
   const shop = newShop()
+  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
+  app.post('/echo', { onRequest: fastifyPaywall(options) }, async (request) => request.body ?? '')
   app.get('/jokes/:id', { onRequest: fastifyPaywall(options) }, async (request) => {
     shop.delivered++
     return { joke: JOKE, id: (request.params as { id: string }).id }
@@ -221,6 +231,7 @@ async function openHono(options: ShopOptions): Promise<Shop> {
     paymentOf(c)?.deliver()
     return c.text('sent by mail all the same', 500)
   })
+  app.post('/echo', honoPaywall(options), async (c) => c.text(await c.req.text()))
   app.onError((_error, c) => c.text('broken', 500))
   return opened(serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server, shop)
 }
@@ -255,6 +266,7 @@ const openPlain =
           return new Response('slow')
         }),
       ],
+      [/^\/echo$/, charge(options, async (request: Request) => new Response(await request.text()))],
       [/^\/broken-off$/, charge(options, () => new Response(brokenOffBody(shop)))],
       [
         /^\/released$/,

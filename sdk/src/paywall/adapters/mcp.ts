@@ -73,7 +73,7 @@ async function deliver<T extends ToolResult>(
     else delivery.deliver()
     const receipt = delivery.receiptFor(200)
     if (receipt === undefined) return result
-    return { ...result, _meta: { ...result._meta, [RECEIPT]: receiptOf(receipt) } }
+    return { ...result, _meta: { ...result._meta, [RECEIPT]: receiptOf(receipt.value) } }
   } catch (error) {
     delivery.release('the tool failed')
     throw error
