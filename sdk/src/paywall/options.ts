@@ -49,6 +49,10 @@ export type PaywallOptions<R> = {
    * `false`: the payment is used up even if the customer disconnects before the response. For handlers with side effects. Default: true.
    */
   releaseOnDisconnect?: boolean | undefined
+  /** Requests that cost nothing. */
+  free?: PerRequest<R, boolean> | undefined
+  /** `true`: a browser gets a page with the invoice as a QR code. */
+  html?: boolean | undefined
   /** `pass`: your own handlers respond to OPTIONS. Default: the paywall responds, free of charge. */
   options?: 'answer' | 'pass' | undefined
   /** How many unpaid visits one client address may have open in this process; 0 for no limit. Default: 100. */

@@ -10,12 +10,13 @@ export type Target = {
   url: string
 }
 
-/** The header fields of a request that are about payment. */
+/** The header fields of a request that are about payment, or about the form of the response. */
 export type PaymentFields = {
   authorization: string | null | undefined
   paymentAuthorization?: string | null | undefined
   paymentSignature?: string | null | undefined
   acceptPayment?: string | null | undefined
+  accept?: string | null | undefined
 }
 
 /** A request, independent of the framework. */

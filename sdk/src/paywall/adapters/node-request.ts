@@ -2,7 +2,11 @@ import { concat } from '../../../../protocol/src/bytes.ts'
 import type { Body } from '../binding.ts'
 import type { PaymentFields } from '../visit.ts'
 
-export type NodeHeaders = { authorization?: string | undefined; [name: string]: string | string[] | undefined }
+export type NodeHeaders = {
+  authorization?: string | undefined
+  accept?: string | undefined
+  [name: string]: string | string[] | undefined
+}
 
 /** The parts of node:http's request we use, so that users do not have to install its types. */
 export type NodeRequest = {
@@ -31,6 +35,7 @@ export function paymentFieldsOf(headers: NodeHeaders): PaymentFields {
     paymentAuthorization: line(headers['payment-authorization']),
     paymentSignature: line(headers['payment-signature']),
     acceptPayment: line(headers['accept-payment']),
+    accept: headers.accept,
   }
 }
 

@@ -8,6 +8,7 @@ export function paymentFieldsOf(headers: Headers): PaymentFields {
     paymentAuthorization: headers.get('payment-authorization'),
     paymentSignature: headers.get('payment-signature'),
     acceptPayment: headers.get('accept-payment'),
+    accept: headers.get('accept'),
   }
 }
 

@@ -6,6 +6,7 @@ import type { Bound, Unbound } from '../binding.ts'
 import type { EventDetail } from '../events.ts'
 import { negotiated } from '../offer.ts'
 import { boundHeaders, MAX_BODY_BYTES, type PaywallOptions } from '../options.ts'
+import { asPage, wantsPage } from '../page.ts'
 import type { Terms } from '../terms.ts'
 import { warn } from '../trouble.ts'
 import type { Visit } from '../visit.ts'
@@ -63,7 +64,9 @@ export class Challenges<R> {
     place?.fill(paymentIds)
     if (refused) this.#tell(terms, { type: 'refused', code: refused.code, presented: refused.presented, paymentIds })
     else this.#tell(terms, { type: 'challenged', paymentIds })
-    return paymentRequired(terms, payments, refused, { howToPay: visit.howToPay, requiresAuth })
+    const answer = paymentRequired(terms, payments, refused, { howToPay: visit.howToPay, requiresAuth })
+    const isPage = this.#options.html && visit.method === 'GET' && refused === undefined && wantsPage(visit.accept)
+    return isPage ? asPage(answer, terms, payments) : answer
   }
 
   /** Binds an x402 payment to the visit's request. */

@@ -32,7 +32,7 @@ import { untilAborted, within } from './patience.ts'
 import { isCustomers, type Presented, Redemptions, refusedId } from './redemptions.ts'
 import { VerifiedCredentials } from './verified-credentials.ts'
 
-/** `delivery` is undefined for an OPTIONS request that the shop handles itself. */
+/** `delivery` is undefined for a free request, and for an OPTIONS request that the shop handles itself. */
 export type Pass = { pass: true; delivery: Delivery | undefined }
 export type Decision = Pass | ({ pass: false } & Answer)
 
@@ -92,6 +92,7 @@ export class Gate<R> {
       if (this.#options.options === 'pass') return { pass: true, delivery: undefined }
       return { pass: false, ...allowed(visit.methods) }
     }
+    if (await this.#isFree(visit)) return { pass: true, delivery: undefined }
     const terms = await termsOf(this.#options, this.#protocols, visit, visit.request)
     const credential = findCredential(visit, this.#options.requiresAuth === true)
     if (credential && 'unusable' in credential)
@@ -120,6 +121,12 @@ export class Gate<R> {
     } catch (error) {
       throw new Error(`The paywall is not ready. ${adviceFor(error, nodeId)}`, { cause: error })
     }
+  }
+
+  async #isFree({ request }: Visit<R>): Promise<boolean> {
+    const { free = false } = this.#options
+    // Only `true`: a function that forgets to return must not make everything free.
+    return (typeof free === 'function' ? await free(request) : free) === true
   }
 
   async #challenge(visit: Visit<R>, terms: Terms, refused?: Refused): Promise<Decision> {
