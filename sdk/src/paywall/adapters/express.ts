@@ -58,7 +58,8 @@ export function paywall<R = ExpressRequest>(options: PaywallOptions<R>): Handler
   return Object.assign(handler, { ready: gate.ready })
 }
 
-async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response: NodeResponse): Promise<boolean> {
+/** False if the response was sent, or nobody is there to get it. */
+export async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response: NodeResponse): Promise<boolean> {
   const { method = 'GET', url = '/', headers, socket } = request
   const { originalUrl = url, ip, route } = request as Routed
   const visit = {
