@@ -18,6 +18,7 @@ import {
   RedeemPaymentParams,
   ReleasedPayment,
   ReleasePaymentParams,
+  ValidateByInvoiceParams,
   ValidatePaymentParams,
 } from './payments.ts'
 import { text } from './schemas.ts'
@@ -83,6 +84,19 @@ export const validatePayment = operation({
   description: 'Safe to repeat. It does not claim the delivery: call `redeemPayment` before you deliver.',
   params: PaymentId,
   body: ValidatePaymentParams,
+  status: 200,
+  response: PaidPayment,
+  errors: validationErrors,
+})
+export const validatePaymentByInvoice = operation({
+  ...ofGateway,
+  method: 'POST',
+  path: '/v1/gateway/payments/validate',
+  operationId: 'validatePaymentByInvoice',
+  summary: 'Validate an x402 payment',
+  description:
+    'Like `validatePayment`, for x402. Once a payment has been validated, it can also be redeemed after the time in which x402 accepts it.',
+  body: ValidateByInvoiceParams,
   status: 200,
   response: PaidPayment,
   errors: validationErrors,

@@ -191,6 +191,22 @@ export const RedeemByInvoiceParams = strict(
   },
 )
 
+const { credential: payment, requestHash: hash, expect: expected } = RedeemByInvoiceParams.properties
+export const ValidateByInvoiceParams = strict(
+  { credential: payment, requestHash: hash, expect: expected },
+  {
+    $id: 'ValidateByInvoiceParams',
+    description: 'The customer’s x402 payment, the request it must be for and, optionally, the expected terms.',
+    examples: [
+      {
+        credential: 'eyJ4NDAyVmVyc2lvbiI6Mn0=',
+        requestHash: '0d6623f775e025501fa7f0a30b54da25aad62b6ccfe35c85da38016711e6c018',
+        expect: { minAmountSat: 21 },
+      },
+    ],
+  },
+)
+
 const termsFields = {
   nodeId: text('The node that is paid.'),
   amountSat: Type.Integer({ description: 'The price.' }),

@@ -1,6 +1,5 @@
 import { concat, isObject, toHex, utf8Of } from './bytes.ts'
 import { jcs } from './jcs.ts'
-import type { Primitives } from './primitives.ts'
 import type { X402Binding, X402Profile } from './x402.ts'
 
 /** Binds a payment to a request: the hash of everything that decides what is sold, and the names that went into it. */
@@ -17,6 +16,9 @@ const VALUE = /^[\t\x20-\x7e]*$/
 const NEVER_BOUND = ['payment-signature']
 const NEVER_BOUND_METADATA = ['x402/payment', 'progressToken']
 
+/** May be asynchronous: Web Crypto, the only hash function of some runtimes, is. */
+export type Hashing = { sha256: (data: Uint8Array) => Uint8Array | Promise<Uint8Array> }
+
 export type HttpCall = {
   /** In the case in which it was sent. */
   method: string
@@ -29,7 +31,11 @@ export type HttpCall = {
 }
 
 /** Undefined if the request cannot be bound, for example because of a header that is not ASCII. */
-export function bindHttp({ sha256 }: Primitives, call: HttpCall, headers: readonly string[]): X402Binding | undefined {
+export async function bindHttp(
+  { sha256 }: Hashing,
+  call: HttpCall,
+  headers: readonly string[],
+): Promise<X402Binding | undefined> {
   const requestBindingParams = { headers: [...headers] }
   if (!areParams('http:1', requestBindingParams) || !METHOD.test(call.method) || !isHttpUrl(call.url)) return undefined
   const bound = headers.map((name) => ({ name, value: headerValue(call.header(name)) }))
@@ -38,10 +44,12 @@ export function bindHttp({ sha256 }: Primitives, call: HttpCall, headers: readon
     domain: `${DOMAIN}http:1`,
     method: call.method,
     url: call.url,
-    bodyHash: toHex(sha256(call.body ?? new Uint8Array())),
-    headers: bound.map(({ name, value }) => ({ name, valueHash: valueHash(sha256, value as Uint8Array | undefined) })),
+    bodyHash: toHex(await sha256(call.body ?? new Uint8Array())),
+    headers: await Promise.all(
+      bound.map(async ({ name, value }) => ({ name, valueHash: await valueHash(sha256, value as Uint8Array | undefined) })),
+    ),
   }
-  return { requestHash: toHex(sha256(utf8Of(jcs(binding)))), requestBindingProfile: 'http:1', requestBindingParams }
+  return { requestHash: toHex(await sha256(utf8Of(jcs(binding)))), requestBindingProfile: 'http:1', requestBindingParams }
 }
 
 export type McpCall = {
@@ -54,7 +62,7 @@ export type McpCall = {
 }
 
 /** A call of a tool. Undefined if it cannot be bound. */
-export function bindMcp({ sha256 }: Primitives, call: McpCall, metadata: readonly string[]): X402Binding | undefined {
+export async function bindMcp({ sha256 }: Hashing, call: McpCall, metadata: readonly string[]): Promise<X402Binding | undefined> {
   const requestBindingParams = { server: call.server, metadata: [...metadata] }
   const { arguments: given = {}, meta = {} } = call
   if (!areParams('mcp:1', requestBindingParams) || call.name === '' || !isObject(given) || !isObject(meta)) return undefined
@@ -65,12 +73,14 @@ export function bindMcp({ sha256 }: Primitives, call: McpCall, metadata: readonl
       method: 'tools/call',
       name: call.name,
       arguments: given,
-      metadata: metadata.map((name) => ({
-        name,
-        valueHash: valueHash(sha256, Object.hasOwn(meta, name) ? utf8Of(jcs(meta[name])) : undefined),
-      })),
+      metadata: await Promise.all(
+        metadata.map(async (name) => ({
+          name,
+          valueHash: await valueHash(sha256, Object.hasOwn(meta, name) ? utf8Of(jcs(meta[name])) : undefined),
+        })),
+      ),
     }
-    return { requestHash: toHex(sha256(utf8Of(jcs(binding)))), requestBindingProfile: 'mcp:1', requestBindingParams }
+    return { requestHash: toHex(await sha256(utf8Of(jcs(binding)))), requestBindingProfile: 'mcp:1', requestBindingParams }
   } catch {
     // No canonical form, or nested too deeply.
     return undefined
@@ -128,5 +138,5 @@ function trimmed(line: string): string {
 }
 
 /** An absent value and an empty one differ. */
-const valueHash = (sha256: Primitives['sha256'], value: Uint8Array | undefined): string =>
-  toHex(sha256(value === undefined ? Uint8Array.of(0) : concat([Uint8Array.of(1), value])))
+const valueHash = async (sha256: Hashing['sha256'], value: Uint8Array | undefined): Promise<string> =>
+  toHex(await sha256(value === undefined ? Uint8Array.of(0) : concat([Uint8Array.of(1), value])))

@@ -32,9 +32,9 @@ test.each<[what: string, binding: ReturnType<typeof http>, hash: string]>([
     http({ header: (name) => (name === 'accept' ? undefined : 'application/json') }, ['accept', 'content-type']),
     '90d6e7604cd1ad486da4b335f704fa5ec58d4a0e0a2a9e465c65fce4084339a0',
   ],
-])('C62: the hash of a request: %s', (_what, binding, hash) => {
-  expect(binding?.requestHash).toBe(hash)
-  expect(isBinding({ ...binding })).toBe(true)
+])('C62: the hash of a request: %s', async (_what, binding, hash) => {
+  expect((await binding)?.requestHash).toBe(hash)
+  expect(isBinding({ ...(await binding) })).toBe(true)
 })
 
 test.each<[what: string, binding: ReturnType<typeof http>]>([
@@ -53,8 +53,8 @@ test.each<[what: string, binding: ReturnType<typeof http>]>([
     `the URL "${url}"`,
     http({ url }),
   ]),
-])('C62: a request that cannot be bound: %s', (_what, binding) => {
-  expect(binding).toBeUndefined()
+])('C62: a request that cannot be bound: %s', async (_what, binding) => {
+  expect(await binding).toBeUndefined()
 })
 
 const mcp = (more: Partial<McpCall> = {}, names: string[] = []) =>
@@ -69,21 +69,20 @@ test.each<[what: string, binding: ReturnType<typeof mcp>, hash: string]>([
     mcp({ server: 'https://other.example.com/mcp' }),
     '96903c29186c6aabc95e48abafd8ce3ad32b4060f5d5bf22cf75f3fbfe816e45',
   ],
-])('C62: the hash of a tool call: %s', (_what, binding, hash) => {
-  expect(binding?.requestHash).toBe(hash)
-  expect(isBinding({ ...binding })).toBe(true)
+])('C62: the hash of a tool call: %s', async (_what, binding, hash) => {
+  expect((await binding)?.requestHash).toBe(hash)
+  expect(isBinding({ ...(await binding) })).toBe(true)
 })
 
-test('C62: bound metadata that is absent differs from null', () => {
-  const hashes = [mcp({}, ['tier']), mcp({ meta: {} }, ['tier']), mcp({ meta: { tier: null } }, ['tier']), mcp()].map(
-    (binding) => binding?.requestHash,
-  )
+test('C62: bound metadata that is absent differs from null', async () => {
+  const bindings = [mcp({}, ['tier']), mcp({ meta: {} }, ['tier']), mcp({ meta: { tier: null } }, ['tier']), mcp()]
+  const hashes = (await Promise.all(bindings)).map((binding) => binding?.requestHash)
   expect(hashes[0]).toBe(hashes[1])
   expect(new Set(hashes).size).toBe(3)
   expect(hashes).not.toContain(undefined)
 })
 
-test('C62: a tool call that cannot be bound', () => {
+test('C62: a tool call that cannot be bound', async () => {
   let deep: unknown = {}
   for (let level = 0; level < 100_000; level++) deep = { deep }
   const calls = [
@@ -94,8 +93,9 @@ test('C62: a tool call that cannot be bound', () => {
     { server: 'mcp' },
     { arguments: { x: '\ud800' } },
   ]
-  for (const more of [...calls, { arguments: deep }]) expect(mcp(more)).toBeUndefined()
-  for (const names of [['progressToken'], ['x402/payment'], [''], ['b', 'a'], ['\ud800']]) expect(mcp({}, names)).toBeUndefined()
+  for (const more of [...calls, { arguments: deep }]) expect(await mcp(more)).toBeUndefined()
+  for (const names of [['progressToken'], ['x402/payment'], [''], ['b', 'a'], ['\ud800']])
+    expect(await mcp({}, names)).toBeUndefined()
 })
 
 test('C62: any text is either refused as a URL or read by the platform as the same host', () => {

@@ -325,6 +325,15 @@ export type PaidPayment = {
   receipt?: string
 }
 
+/** The customer’s x402 payment, the request it must be for and, optionally, the expected terms. */
+export type ValidateByInvoiceParams = {
+  /** The value of the customer’s `PAYMENT-SIGNATURE` header. */
+  credential: string
+  /** The hash of the request you are serving, computed from that request and never taken from the credential. */
+  requestHash: string
+  expect?: ExpectedTerms
+}
+
 /** A kind of payment that can be settled here. */
 export type X402Kind = {
   /** The version of x402: 2. */

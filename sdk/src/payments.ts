@@ -3,6 +3,8 @@ import type {
   ClaimedDelivery,
   ConfirmDeliveriesParams,
   CreatedPayment,
+  CreatedPayments,
+  CreatePaymentBatchParams,
   CreatePaymentParams,
   DeliveryResult,
   DeliveryResults,
@@ -12,10 +14,12 @@ import type {
   PaidPayment,
   Payment,
   PaymentPage,
+  RedeemByInvoiceParams,
   RedeemedPayment,
   RedeemPaymentParams,
   ReleasedPayment,
   ReleasePaymentParams,
+  ValidateByInvoiceParams,
   ValidatePaymentParams,
 } from './types.ts'
 
@@ -43,6 +47,21 @@ export class Payments {
     })
   }
 
+  /** Creates one payment for each protocol, in that order: either all or none. `idempotencyKey` as in `create`. */
+  async createBatch(
+    params: CreatePaymentBatchParams,
+    { idempotencyKey = crypto.randomUUID(), ...options }: CallOptions & { idempotencyKey?: string | null | undefined } = {},
+  ): Promise<CreatedPayment[]> {
+    const { payments } = await this.#transport.call<CreatedPayments>({
+      ...options,
+      method: 'POST',
+      path: `${PATH}/batch`,
+      body: params,
+      idempotencyKey: idempotencyKey ?? undefined,
+    })
+    return payments
+  }
+
   /** Checks whether a credential is valid and paid. Safe to repeat. Before you deliver, call `redeem`. */
   validate(
     id: string,
@@ -61,6 +80,18 @@ export class Payments {
     const requestId = params.requestId ?? crypto.randomUUID()
     const body = { ...params, requestId }
     return this.#transport.call({ ...options, method: 'POST', path: `${pathOf(id)}/redeem`, body, requestId })
+  }
+
+  /** `validate` for an x402 credential, which contains an invoice instead of an id. */
+  validateByInvoice(params: ValidateByInvoiceParams, options: CallOptions = {}): Promise<PaidPayment> {
+    return this.#transport.call({ ...options, method: 'POST', path: `${PATH}/validate`, body: params })
+  }
+
+  /** `redeem` for an x402 credential. The gateway waits up to 10 s for the money. */
+  redeemByInvoice(params: RedeemByInvoiceParams, options: CallOptions = {}): Promise<RedeemedPayment> {
+    const requestId = params.requestId ?? crypto.randomUUID()
+    const body = { ...params, requestId }
+    return this.#transport.call({ ...options, method: 'POST', path: `${PATH}/redeem`, body, requestId })
   }
 
   /** Confirms up to 100 deliveries that were redeemed with `holdSeconds`. Returns a result for each, in the same order. */

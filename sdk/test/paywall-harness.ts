@@ -109,7 +109,10 @@ export class Market {
   }
 }
 
-export const protocolOf = (challenge: string): Protocol => (challenge.startsWith('Payment ') ? 'mpp' : 'l402')
+export function protocolOf(challenge: string): Protocol {
+  if (!challenge.includes(' ')) return 'x402'
+  return challenge.startsWith('Payment ') ? 'mpp' : 'l402'
+}
 
 /** The challenges in the response, in header order. */
 export function challengesIn(answer: Response): string[] {

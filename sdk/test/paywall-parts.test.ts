@@ -95,6 +95,7 @@ test('selling 7: which credentials can be reused', () => {
   const options = { nodeId: 'node_a', amountSat: 1 }
   expect(isL402Reusable({ ...options, protocol: 'l402' })).toBe(true)
   expect(isL402Reusable({ ...options, protocol: 'both' })).toBe(false)
+  expect(isL402Reusable({ ...options, protocols: ['l402', 'x402'] })).toBe(false)
   expect(isL402Reusable({ ...options, protocol: 'both', l402: { reuse: '24h' } })).toBe(true)
   expect(isL402Reusable({ ...options, protocol: 'l402', l402: { reuse: 'never' } })).toBe(false)
   expect(isL402Reusable({ ...options, protocol: 'l402', singleUse: true })).toBe(false)
@@ -108,6 +109,13 @@ test('selling 5: invalid options are errors', () => {
     [{ amountSat: 0 }, /amountSat/],
     [{ amountSat: '10' }, /amountSat/],
     [{ protocol: 'lsat' }, /protocol/],
+    [{ protocols: ['mpp', 'lsat'] }, /protocols/],
+    [{ protocols: [] }, /protocols/],
+    [{ protocols: ['mpp'], protocol: 'mpp' }, /not both/],
+    [{ publicUrl: 'shop.example' }, /publicUrl/],
+    [{ bindHeaders: ['a b'] }, /bindHeaders/],
+    [{ bindHeaders: ['Payment-Signature'] }, /bindHeaders/],
+    [{ maxBodyBytes: 1.5 }, /maxBodyBytes/],
     [{ priceTolerance: 1 }, /priceTolerance/],
     [{ priceTolerance: Number.NaN }, /priceTolerance/],
     [{ holdSeconds: 601 }, /holdSeconds/],

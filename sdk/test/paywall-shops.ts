@@ -1,66 +1,32 @@
-import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { getRequestListener, serve } from '@hono/node-server'
 import express5 from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
-import { afterAll } from 'vitest'
 import { paywall as expressPaywall } from '../src/paywall/adapters/express.ts'
 import { paywall as fastifyPaywall } from '../src/paywall/adapters/fastify.ts'
 import { paywall as honoPaywall } from '../src/paywall/adapters/hono.ts'
 import { paywall as nextPaywall } from '../src/paywall/adapters/next.ts'
 import { paymentOf, paywall } from '../src/paywall/adapters/request.ts'
-import type { PaywallOptions } from '../src/paywall/options.ts'
+import { openKoa } from './shops/koa.ts'
+import { openNest } from './shops/nest.ts'
+import {
+  brokenOff,
+  brokenOffBody,
+  JOKE,
+  newShop,
+  type Opening,
+  opened,
+  PUBLIC,
+  type Shop,
+  type ShopOptions,
+} from './shops/shop.ts'
+
+export { JOKE, type Opening, type Shop, type ShopOptions }
 
 const express4: typeof express5 = createRequire(import.meta.url)('express4')
-
-/** The same small shop in every framework, written as in the framework's documentation, on a real socket. */
-export type Shop = {
-  url: (path: string) => string
-  /** How many jokes were served, and how many slow responses were started. */
-  delivered: number
-  started: number
-  /** How many connections were closed. */
-  closed: number
-  /** What /slow and /broken-off wait for. */
-  work: () => Promise<void>
-  /** If true, /missing and /broken-off respond normally. */
-  isRepaired: boolean
-}
-export type ShopOptions = PaywallOptions<any>
-/**
- * GET /jokes/:id: a joke. /broken: the handler throws. /public: the handler allows shared caches. /missing: 404. /slow: a response after
- * some work. /broken-off: half a response, some work, then the shop aborts it. /released, /delivered: the handler decides itself, and
- * responds with the opposite.
- */
-export type Opening = (options: ShopOptions) => Promise<Shop>
-
-export const JOKE = 'A transaction walks into a bar. The bartender says: wait six blocks.'
-
-const servers: { close: () => unknown; closeAllConnections?: () => void }[] = []
-afterAll(() => {
-  for (const server of servers) {
-    server.close()
-    server.closeAllConnections?.()
-  }
-})
-
-const newShop = (): Omit<Shop, 'url'> => ({ delivered: 0, started: 0, closed: 0, work: async () => undefined, isRepaired: false })
-
-async function opened(server: Server, shop: Omit<Shop, 'url'>): Promise<Shop> {
-  servers.push(server)
-  // Only the client closes idle connections. If the server did, it could close one while a delayed request is on its way.
-  server.keepAliveTimeout = 0
-  server.on('connection', (socket) => socket.once('close', () => shop.closed++))
-  if (!server.listening) await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  return Object.assign(shop, { url: (path: string) => `http://127.0.0.1:${port}${path}` })
-}
-
-const PUBLIC = 'public, max-age=60, s-maxage=600'
 
 const openExpress =
   (express: typeof express5) =>
@@ -102,6 +68,13 @@ const openExpress =
       paymentOf(request)?.deliver()
       response.status(500).send('sent by mail all the same')
     })
+    app.post(
+      '/echo',
+      expressPaywall(options),
+      express.text({ type: () => true, limit: '8mb' }),
+      // Without a body, Express 4 has an empty object.
+      (request, response) => void response.send(typeof request.body === 'string' ? request.body : ''),
+    )
     app.use((_error: Error, _request: express5.Request, response: express5.Response, _next: express5.NextFunction) => {
       response.status(500).send('broken')
     })
@@ -140,6 +113,7 @@ async function openNodeHttp(options: ShopOptions): Promise<Shop> {
         response.writeHead(500).end('sent by mail all the same')
       },
     }
+    handlers['/echo'] = () => request.pipe(response)
     const joke = (): void => {
       shop.delivered++
       const body = JSON.stringify({ joke: JOKE, id: pathname.split('/').at(-1) })
@@ -151,8 +125,10 @@ async function openNodeHttp(options: ShopOptions): Promise<Shop> {
 }
 
 async function openFastify(options: ShopOptions): Promise<Shop> {
-  const app = fastify({ trustProxy: true })
+  const app = fastify({ trustProxy: true, bodyLimit: 8_000_000 })
   const shop = newShop()
+  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
+  app.post('/echo', { onRequest: fastifyPaywall(options) }, async (request) => request.body ?? '')
   app.get('/jokes/:id', { onRequest: fastifyPaywall(options) }, async (request) => {
     shop.delivered++
     return { joke: JOKE, id: (request.params as { id: string }).id }
@@ -186,15 +162,6 @@ async function openFastify(options: ShopOptions): Promise<Shop> {
   return opened(app.server, shop)
 }
 
-type Working = Pick<Shop, 'work' | 'isRepaired'>
-async function* brokenOff(shop: Working): AsyncGenerator<Uint8Array> {
-  yield new TextEncoder().encode('half')
-  await shop.work()
-  if (!shop.isRepaired) throw new Error('broken off')
-  yield new TextEncoder().encode(' and half')
-}
-const brokenOffBody = (shop: Working): ReadableStream => Readable.toWeb(Readable.from(brokenOff(shop))) as ReadableStream
-
 async function openHono(options: ShopOptions): Promise<Shop> {
   const app = new Hono()
   const shop = newShop()
@@ -221,6 +188,7 @@ async function openHono(options: ShopOptions): Promise<Shop> {
     paymentOf(c)?.deliver()
     return c.text('sent by mail all the same', 500)
   })
+  app.post('/echo', honoPaywall(options), async (c) => c.text(await c.req.text()))
   app.onError((_error, c) => c.text('broken', 500))
   return opened(serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server, shop)
 }
@@ -255,6 +223,7 @@ const openPlain =
           return new Response('slow')
         }),
       ],
+      [/^\/echo$/, charge(options, async (request: Request) => new Response(await request.text()))],
       [/^\/broken-off$/, charge(options, () => new Response(brokenOffBody(shop)))],
       [
         /^\/released$/,
@@ -290,4 +259,6 @@ export const SHOPS: [name: string, open: Opening][] = [
   ['a Next route', openPlain(nextPaywall)],
   ['Request → Response', openPlain(paywall)],
   ['node:http', openNodeHttp],
+  ['Koa', openKoa],
+  ['Nest', openNest],
 ]

@@ -1,11 +1,12 @@
+import { jsonObjectIn, toBase64, utf8Of } from '../../../protocol/src/bytes.ts'
 import type { CreatedPayment } from '../types.ts'
 import type { Terms } from './terms.ts'
 
 /** A complete response. A header with several values is written as several lines. */
 export type Answer = { status: number; headers: Record<string, string | string[]>; body: string }
 
-/** Why a credential was not accepted. */
-export type Refusal = { code: string; problem: string; detail: string }
+/** Why a credential was not accepted. `errorReason` is the same in the terms of x402. */
+export type Refusal = { code: string; problem: string; detail: string; errorReason?: string | undefined }
 
 const PROBLEMS = 'https://paymentauth.org/problems/'
 
@@ -13,6 +14,13 @@ export const MALFORMED: Refusal = {
   code: 'malformed_credential',
   problem: `${PROBLEMS}malformed-credential`,
   detail: 'The credential is malformed.',
+}
+/** As x402 names it. */
+export const INVALID_PAYLOAD: Refusal = {
+  code: 'malformed_credential',
+  problem: `${PROBLEMS}invalid-payload`,
+  detail: 'The payment in PAYMENT-SIGNATURE is malformed.',
+  errorReason: 'invalid_payload',
 }
 export const OTHER_TERMS: Refusal = {
   code: 'other_terms',
@@ -28,26 +36,45 @@ const BY_CODE: Record<string, [problem: string, detail: string]> = {
 }
 
 /** Uses the gateway's `problem` if there is one, because it is more specific than the code. */
-export function refusalOf(code: string, problem?: unknown): Refusal {
+export function refusalOf(code: string, { problem, errorReason }: { problem?: unknown; errorReason?: unknown } = {}): Refusal {
   const [kind, detail] = BY_CODE[code] ?? ['verification-failed', 'The credential was refused.']
   const isKnown = typeof problem === 'string' && problem.startsWith(PROBLEMS)
-  return { code, problem: isKnown ? problem : PROBLEMS + kind, detail }
+  return {
+    code,
+    problem: isKnown ? problem : PROBLEMS + kind,
+    detail,
+    errorReason: typeof errorReason === 'string' ? errorReason : undefined,
+  }
 }
 
-const HOW_IN_HTTP =
-  'Pay an invoice from WWW-Authenticate over Lightning, then send the request again with the credential in Authorization.'
+/** Where a customer finds an invoice, and where to send the proof of its payment. */
+function howToPayIn(payments: readonly CreatedPayment[], requiresAuth: boolean): string {
+  const offered = payments.map(({ protocol }) => protocol)
+  const ownField = requiresAuth && offered.includes('mpp') ? ['Payment-Authorization'] : []
+  const fields = [
+    ...(offered.some((one) => one === 'l402' || (one === 'mpp' && !requiresAuth)) ? ['Authorization'] : []),
+    ...ownField,
+  ]
+  const ways = [
+    ...(fields.length > 0 ? [['an invoice from WWW-Authenticate', `the credential in ${fields.join(' or ')}`]] : []),
+    ...(offered.includes('x402') ? [['the invoice from PAYMENT-REQUIRED', 'PAYMENT-SIGNATURE']] : []),
+  ]
+  return ways.map(([invoice, proof]) => `Pay ${invoice} over Lightning, then send the request again with ${proof}.`).join(' Or: ')
+}
 
 export function paymentRequired(
   { amountSat, description }: Terms,
   payments: readonly CreatedPayment[],
   refusal: Refusal | undefined,
-  howToPay = HOW_IN_HTTP,
+  { howToPay, requiresAuth = false }: { howToPay?: string | undefined; requiresAuth?: boolean | undefined } = {},
 ): Answer {
+  const challenges = payments.filter(({ protocol }) => protocol !== 'x402').map(({ challenge }) => challenge)
+  const x402 = payments.find(({ protocol }) => protocol === 'x402')
   const problem = {
     type: refusal?.problem ?? `${PROBLEMS}payment-required`,
     title: 'Payment Required',
     status: 402,
-    detail: `${refusal ? `${refusal.detail} ` : ''}"${description}" costs ${amountSat} sat. ${howToPay}`,
+    detail: `${refusal ? `${refusal.detail} ` : ''}"${description}" costs ${amountSat} sat. ${howToPay ?? howToPayIn(payments, requiresAuth)}`,
     amountSat,
     description,
     protocols: payments.map(({ protocol }) => protocol),
@@ -55,13 +82,21 @@ export function paymentRequired(
   return {
     status: 402,
     headers: {
-      'WWW-Authenticate': payments.map(({ challenge }) => challenge),
+      ...(challenges.length > 0 ? { 'WWW-Authenticate': challenges } : {}),
+      ...(x402 ? { 'PAYMENT-REQUIRED': withError(x402.challenge, refusal?.errorReason) } : {}),
       // A challenge is for one customer. From a cache, two customers would pay the same invoice.
       'Cache-Control': 'no-store',
       'Content-Type': 'application/problem+json',
     },
     body: JSON.stringify(problem),
   }
+}
+
+/** x402 clients read the reason from the challenge itself. */
+function withError(challenge: string, error: string | undefined): string {
+  if (error === undefined) return challenge
+  const { x402Version, ...others } = jsonObjectIn(challenge) ?? {}
+  return toBase64(utf8Of(JSON.stringify({ x402Version, error, ...others })))
 }
 
 /** Contains no challenge and no reason: the reason may be the seller's key or credit, which customers should not see. */
@@ -73,11 +108,29 @@ export function unavailable(hasCredential: boolean, retryAfterSeconds: number): 
 }
 
 /** The customer paid for this resource, but the price has risen. No challenge, because many clients pay every challenge they see. */
-export function priceChanged({ amountSat }: Terms, paymentId: string): Answer {
+export function priceChanged({ amountSat }: Terms, paymentId: string | undefined): Answer {
   const detail =
     `The price has risen to ${amountSat} sat since the quote, and the payment does not cover it. Do not pay again: the payment was not ` +
-    `used up. Send the same credential again when the price is lower, or give the seller the payment id ${paymentId}.`
+    `used up. Send the same credential again when the price is lower, or ${paymentId === undefined ? 'ask the seller for a refund' : `give the seller the payment id ${paymentId}`}.`
   return problemAnswer(409, 'Conflict', detail, { amountSat, paymentId })
+}
+
+/** x402 accepts a payment for a limited time, even if it was made in time. */
+export function presentedTooLate(paymentId: string | undefined): Answer {
+  const detail =
+    'The payment was received, but it was presented after the time in which x402 accepts it. Do not pay again: ask the seller for ' +
+    `a refund${paymentId === undefined ? '' : `, with the payment id ${paymentId}`}.`
+  return problemAnswer(409, 'Conflict', detail, { paymentId })
+}
+
+/** The request itself is wrong. No challenge, because its credential may be paid. */
+export function badRequest(detail: string): Answer {
+  return problemAnswer(400, 'Bad Request', detail, { type: `${PROBLEMS}bad-request` })
+}
+
+export function bodyTooLarge(maxBodyBytes: number): Answer {
+  const detail = `A payment can be bound to a body of at most ${maxBodyBytes} bytes. Send a smaller one.`
+  return problemAnswer(413, 'Content Too Large', detail, {})
 }
 
 export function deliveryInProgress(retryAfterSeconds: number): Answer {
@@ -102,7 +155,11 @@ function problemAnswer(
   status: number,
   title: string,
   detail: string,
-  { retryAfterSeconds, ...more }: { retryAfterSeconds?: number; amountSat?: number; paymentId?: string },
+  {
+    retryAfterSeconds,
+    type = 'about:blank',
+    ...more
+  }: { retryAfterSeconds?: number; type?: string; amountSat?: number; paymentId?: string | undefined },
 ): Answer {
   return {
     status,
@@ -111,7 +168,7 @@ function problemAnswer(
       'Cache-Control': 'no-store',
       'Content-Type': 'application/problem+json',
     },
-    body: JSON.stringify({ type: 'about:blank', title, status, detail, ...more }),
+    body: JSON.stringify({ type, title, status, detail, ...more }),
   }
 }
 

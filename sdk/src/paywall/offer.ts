@@ -1,15 +1,32 @@
-import type { Protocol as AnyProtocol } from '../types.ts'
+import { acceptsPayment } from '../../../protocol/src/accept-payment.ts'
+import type { Protocol } from '../types.ts'
 
-/** What a paywall can offer so far. */
-type Protocol = Exclude<AnyProtocol, 'x402'>
 export type Offer = Protocol | 'both' | readonly Protocol[]
 
 /** Always L402 first: with `Payment` first, the npm package `l402` pays and then sends a credential without a scheme. */
-export function protocolsOf(offer: Offer = 'mpp'): Protocol[] {
+const IN_ORDER: readonly Protocol[] = ['l402', 'mpp', 'x402']
+
+export function protocolsOf({
+  protocol,
+  protocols,
+}: {
+  protocol?: Offer | undefined
+  protocols?: Offer | undefined
+}): Protocol[] {
+  if (protocol !== undefined && protocols !== undefined) throw new TypeError('Set `protocols` or `protocol`, not both.')
+  const offer = protocols ?? protocol ?? 'mpp'
   const wished: readonly unknown[] = offer === 'both' ? ['l402', 'mpp'] : typeof offer === 'string' ? [offer] : offer
-  const protocols = (['l402', 'mpp'] as const).filter((protocol) => wished.includes(protocol))
+  const offered = IN_ORDER.filter((one) => wished.includes(one))
   // A misspelled protocol must not silently lead to fewer offers.
-  if (protocols.length === 0 || wished.some((one) => one !== 'l402' && one !== 'mpp'))
-    throw new TypeError("`protocol` must be 'mpp', 'l402', 'both', or a list of the first two.")
-  return protocols
+  if (offered.length === 0 || wished.some((one) => !IN_ORDER.includes(one as Protocol)))
+    throw new TypeError("`protocols` must be a list of 'mpp', 'l402' and 'x402'.")
+  return offered
+}
+
+/**
+ * What to offer to a client that says what it can pay with. Only MPP takes part: its clients send the header, and expect their own scheme
+ * first. If nothing matches, everything is offered.
+ */
+export function negotiated(protocols: readonly Protocol[], acceptPayment: string | null | undefined): readonly Protocol[] {
+  return protocols.includes('mpp') && acceptsPayment(acceptPayment, 'lightning', 'charge') ? ['mpp'] : protocols
 }

@@ -1,3 +1,4 @@
+import type { BindOptions, Bound } from './binding.ts'
 import type { WaitUntil } from './gate/claims.ts'
 
 /** The requested resource, independent of the framework. */
@@ -9,18 +10,29 @@ export type Target = {
   url: string
 }
 
-/** A request, independent of the framework. */
-export type Visit<R> = Target & {
+/** The header fields of a request that are about payment, or about the form of the response. */
+export type PaymentFields = {
   authorization: string | null | undefined
-  /** Determined by the framework's trusted-proxy setting. */
-  clientAddress?: string | undefined
-  /** The route's methods, for the response to OPTIONS. Undefined if the framework does not know them. */
-  methods?: readonly string[] | undefined
-  /** Aborted when the customer disconnects. */
-  signal?: AbortSignal | undefined
-  waitUntil?: WaitUntil | undefined
-  /** Payment instructions for the customer, if challenges and credentials are not in HTTP headers. */
-  howToPay?: string | undefined
-  /** Passed to functions in the options. */
-  request: R
+  paymentAuthorization?: string | null | undefined
+  paymentSignature?: string | null | undefined
+  acceptPayment?: string | null | undefined
+  accept?: string | null | undefined
 }
+
+/** A request, independent of the framework. */
+export type Visit<R> = Target &
+  PaymentFields & {
+    /** Determined by the framework's trusted-proxy setting. */
+    clientAddress?: string | undefined
+    /** The route's methods, for the response to OPTIONS. Undefined if the framework does not know them. */
+    methods?: readonly string[] | undefined
+    /** Aborted when the customer disconnects. */
+    signal?: AbortSignal | undefined
+    waitUntil?: WaitUntil | undefined
+    /** Payment instructions for the customer, if challenges and credentials are not in HTTP headers. */
+    howToPay?: string | undefined
+    /** Binds an x402 payment to this request. Without it, x402 cannot be offered. */
+    bind?: ((options: BindOptions) => Promise<Bound>) | undefined
+    /** Passed to functions in the options. */
+    request: R
+  }

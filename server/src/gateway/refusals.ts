@@ -18,7 +18,7 @@ export function paymentProblem(outcome: PaymentOutcome, { payment, mismatch, ref
   switch (outcome) {
     case 'credential_invalid':
     case 'credential_expired':
-      return credentialProblem(outcome, refusal)
+      return credentialProblem(outcome, refusal, payment)
     case 'settlement_unknown':
       return new Problem('payment_service_unavailable', 'The node did not say whether the invoice was paid. Try again shortly.', {
         details: errorReason(payment, RECEIVER_UNAVAILABLE),
@@ -48,16 +48,21 @@ export function paymentProblem(outcome: PaymentOutcome, { payment, mismatch, ref
   }
 }
 
-function credentialProblem(outcome: 'credential_invalid' | 'credential_expired', refusal: Refusal | undefined): Problem {
+function credentialProblem(
+  outcome: 'credential_invalid' | 'credential_expired',
+  refusal: Refusal | undefined,
+  { protocol, isSettled }: PaymentRow,
+): Problem {
   if (!refusal) throw new Error(`${outcome} without a refusal reason`)
-  const code = outcome === 'credential_expired' ? 'payment_expired' : 'invalid_payment_credential'
-  return refusalProblem(code, refusal)
+  if (outcome === 'credential_invalid') return refusalProblem('invalid_payment_credential', refusal)
+  // x402 refuses what is late even if it was paid, and then the customer must not be asked to pay again.
+  return refusalProblem('payment_expired', refusal, protocol === 'x402' ? { settled: isSettled } : {})
 }
 
-export function refusalProblem(code: ProblemCode, refusal: Refusal): Problem {
+export function refusalProblem(code: ProblemCode, refusal: Refusal, more: Record<string, unknown> = {}): Problem {
   const problem = refusal.problem === undefined ? {} : { problem: refusal.problem }
   const named = refusal instanceof X402Refusal ? { errorReason: refusal.errorReason } : {}
-  return new Problem(code, refusal.message, { details: { ...problem, ...named } })
+  return new Problem(code, refusal.message, { details: { ...problem, ...named, ...more } })
 }
 
 export function deliveryProblem(outcome: DeliveryOutcome, payment: PaymentRow): Problem {

@@ -82,6 +82,14 @@ export class Validation {
     return payment
   }
 
+  /** The same for a credential that is not in an Authorization header. */
+  async validatePresented(call: Call, id: string, presented: Presented, expect: ExpectedTerms | undefined): Promise<PaidPayment> {
+    const { payment } = await this.judge(call, id, presented, expect)
+    if (!payment.isPaid) await markPaid(this.#deps.sql, id, call.actor)
+    this.#deps.noteChange(call.accountId, 'payments', 'activity')
+    return paidView(payment)
+  }
+
   /** Validates the credential and claims the delivery, so that a shop without a database delivers only once. */
   async redeem(call: Call, id: string, params: RedeemParams): Promise<RedeemedPayment> {
     const claim = claimOf(params)

@@ -21,8 +21,16 @@ import type { IssuerDeps } from './issue.ts'
 import type { Call } from './payments.ts'
 import { PresentedPayment } from './presented.ts'
 import { refusalProblem } from './refusals.ts'
-import { type ClaimParams, claimOf, type RedeemedPayment, type Validation } from './validation.ts'
+import {
+  type ClaimParams,
+  claimOf,
+  type PaidPayment,
+  type RedeemedPayment,
+  type ValidateParams,
+  type Validation,
+} from './validation.ts'
 
+export type ValidateByInvoiceParams = ValidateParams & { requestHash: string }
 export type RedeemByInvoiceParams = ClaimParams & { credential: string; requestHash: string }
 export type FacilitatorParams = {
   x402Version: number
@@ -57,12 +65,14 @@ export class X402 {
     const { credential, requestHash, ...claim } = params
     // A bad request takes precedence over a bad credential.
     claimOf(claim)
-    const read = readX402(credential)
-    const found = await this.#find(call, read, { requestHash })
-    if (found instanceof X402Refusal)
-      throw refusalProblem(found.errorReason === NOT_OURS ? 'gateway_payment_not_found' : 'invalid_payment_credential', found)
-    const redeemed = await this.#deps.validation.redeemPresented(call, found.id, found.presented, claim)
-    return { ...redeemed, paymentResponse: x402Response(hashIn(found.presented.payment) ?? '', this.#network()) }
+    const { id, presented } = await this.#findBy(call, credential, requestHash)
+    const redeemed = await naming(id, () => this.#deps.validation.redeemPresented(call, id, presented, claim))
+    return { ...redeemed, paymentResponse: x402Response(hashIn(presented.payment) ?? '', this.#network()) }
+  }
+
+  async validate(call: Call, { credential, requestHash, expect }: ValidateByInvoiceParams): Promise<PaidPayment> {
+    const { id, presented } = await this.#findBy(call, credential, requestHash)
+    return naming(id, () => this.#deps.validation.validatePresented(call, id, presented, expect))
   }
 
   supported(): Supported {
@@ -104,6 +114,12 @@ export class X402 {
     const found = await this.#find(call, readX402Payload(paymentPayload), { requirements: paymentRequirements })
     if (found instanceof X402Refusal) throw refused(found)
     return found
+  }
+
+  async #findBy(call: Call, credential: string, requestHash: string): Promise<Found> {
+    const found = await this.#find(call, readX402(credential), { requestHash })
+    if (!(found instanceof X402Refusal)) return found
+    throw refusalProblem(found.errorReason === NOT_OURS ? 'gateway_payment_not_found' : 'invalid_payment_credential', found)
   }
 
   /** Judges at once what is not a payment of this account; the others are judged when they have been read. */
@@ -152,6 +168,16 @@ const refused = (refusal: X402Refusal): Problem => refusalProblem('invalid_payme
 
 const duplicate = (): Problem =>
   new Problem('already_redeemed', 'This payment was already redeemed.', { details: { errorReason: DUPLICATE_SETTLEMENT } })
+
+/** Adds the id to a refusal: the credential has none, and the seller may want to look the payment up. */
+async function naming<T>(paymentId: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Problem) error.details.paymentId = paymentId
+    throw error
+  }
+}
 
 /** Why the work was refused, as x402 names it. Undefined: it was not. Any other error is thrown. */
 async function reasonOf(work: () => Promise<void>): Promise<string | undefined> {

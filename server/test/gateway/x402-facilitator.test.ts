@@ -114,6 +114,7 @@ describe('C66: the facilitator', () => {
     for (const [method, path] of [
       ['POST', 'payments/batch'],
       ['POST', 'payments/redeem'],
+      ['POST', 'payments/validate'],
       ['GET', 'x402/supported'],
       ['POST', 'x402/verify'],
       ['POST', 'x402/settle'],

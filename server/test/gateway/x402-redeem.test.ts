@@ -24,6 +24,7 @@ import {
   sell,
   sold,
   URL_OF_REPORT,
+  validateX402,
   WRONG,
 } from './x402-sales.ts'
 
@@ -57,6 +58,33 @@ describe('C63: redeeming an x402 payment', () => {
     for (const more of [{}, { requestId: 'order 2' }])
       expect(await refusedX402(redeemX402(merchant, credential, more))).toEqual(DUPLICATE)
     expect([await paidRows(payment), await statusOf(payment)]).toEqual([1, 'paid'])
+  })
+
+  test('C67: a validation claims nothing, however often; it compares the request and the terms', async () => {
+    const { payment, credential } = await sell(merchant, shop)
+    for (let time = 0; time < 2; time++)
+      expect(JSON.parse(await accepted(validateX402(merchant, credential, { expect: { minAmountSat: 1000 } })))).toEqual({
+        id: payment.id,
+        protocol: 'x402',
+        status: 'paid',
+      })
+    const article = requestHashOf(`${URL_OF_REPORT}/2`)
+    expect(await refusedX402(validateX402(merchant, credential, { requestHash: article }))).toEqual(WRONG('request_mismatch'))
+    expect(await refusedX402(validateX402(stranger, credential))).toEqual(UNKNOWN)
+    expect(await refusedX402(validateX402(merchant, credential, { requestId: 'a' }))).toEqual([400, 'bad_request'])
+    await accepted(redeemX402(merchant, credential, { requestId: 'order 1' }))
+    await accepted(validateX402(merchant, credential))
+    expect(await paidRows(payment)).toBe(1)
+  })
+
+  test('C68: the refusal of a payment that was found has its id; that of another account’s has none', async () => {
+    const { payment, credential } = await sell(merchant, shop)
+    const idIn = async (answer: ReturnType<typeof redeemX402>): Promise<unknown> => (await answer).json().error.paymentId
+    for (const attempt of [redeemX402, validateX402]) {
+      expect(await idIn(attempt(merchant, credential, { expect: { minAmountSat: 1001 } }))).toBe(payment.id)
+      expect(await idIn(attempt(merchant, credential, { requestHash: requestHashOf('https://shop.example/') }))).toBe(payment.id)
+      expect(await idIn(attempt(stranger, credential))).toBeUndefined()
+    }
   })
 
   test('C63: of twenty concurrent redemptions, one succeeds', async () => {

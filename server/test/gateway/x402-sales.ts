@@ -57,6 +57,9 @@ export function forged({ accepted, preimage }: Sold, change: { requestHash?: str
 export const redeemX402 = (merchant: Owner, credential: unknown, more: object = {}): Promise<Answer> =>
   merchant.send('POST', '/gateway/payments/redeem', { json: { credential, requestHash: REPORT, ...more } })
 
+export const validateX402 = (merchant: Owner, credential: unknown, more: object = {}): Promise<Answer> =>
+  merchant.send('POST', '/gateway/payments/validate', { json: { credential, requestHash: REPORT, ...more } })
+
 /** Status, code and x402's reason of a response that must be a refusal. */
 export async function refusedX402(answer: Promise<Answer>): Promise<[status: number, code: string, errorReason?: string]> {
   const { status, text, json } = await answer

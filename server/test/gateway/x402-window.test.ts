@@ -3,7 +3,7 @@ import { preimageFrom, storeOf } from '../support/gateway.ts'
 import { Owner } from '../support/nodes.ts'
 import { accepted, deaf, merchant, openShop, server } from '../support/purchases.ts'
 import { type Server, startServer } from '../support/server.ts'
-import { chargeX402, DUPLICATE, facilitator, redeemX402, refusedX402, type Sold, sell, sold } from './x402-sales.ts'
+import { chargeX402, DUPLICATE, facilitator, redeemX402, refusedX402, type Sold, sell, sold, validateX402 } from './x402-sales.ts'
 
 /** Another process of the same service, for which the database's clock can be moved. */
 let later: Server
@@ -69,6 +69,19 @@ test('C64: what was refused because it was late is listed as settled and not del
       return payments.map(({ id }) => id)
     })
     .toContain(one.payment.id)
+})
+
+test('C67, C68: what was validated in time can be redeemed after the window; a 410 says whether the money has arrived', async () => {
+  const [validated, late] = [await sell(merchant, deaf), await sell(merchant, deaf)]
+  await itIs(59_000, validated)
+  await accepted(validateX402(seller, validated.credential))
+  await itIs(61_000, validated)
+  await accepted(redeemX402(seller, validated.credential))
+  await itIs(61_000, late)
+  const settled = async (): Promise<unknown> => (await validateX402(seller, late.credential)).json().error.settled
+  expect(await settled()).toBe(false)
+  await storeOf(server)`UPDATE gateway_payments SET ask_at = now() WHERE id = ${late.payment.id}`
+  await expect.poll(settled).toBe(true)
 })
 
 test('C64: a replay is refused as one, also after the window; the request that has the delivery keeps it', async () => {

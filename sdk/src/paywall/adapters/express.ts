@@ -1,8 +1,10 @@
 import { METHODS } from '../answers.ts'
+import { type BindOptions, bindRequest, type HttpRequest } from '../binding.ts'
 import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
 import { warn } from '../trouble.ts'
 import { type LazyGate, lazyGate, type Ready } from './lazy-gate.ts'
+import { bodyOf, discardBody, linesOf, type NodeHeaders, type NodeRequest, paymentFieldsOf } from './node-request.ts'
 import { follow, type NodeResponse, whileConnected } from './node-response.ts'
 
 export { paymentOf } from '../paid.ts'
@@ -19,7 +21,7 @@ export type ExpressRequest = IncomingRequest & {
 type IncomingRequest = {
   method?: string | undefined
   url?: string | undefined
-  headers: { authorization?: string | undefined; [name: string]: string | string[] | undefined }
+  headers: NodeHeaders
   socket?: { remoteAddress?: string | undefined } | undefined
 }
 /** Properties added by Express. */
@@ -27,6 +29,8 @@ type Routed = {
   originalUrl?: string
   baseUrl?: string
   ip?: string
+  protocol?: string
+  app?: { get(setting: string): unknown }
   route?: { path?: unknown; methods?: Record<string, boolean> }
 }
 type Next = (error?: unknown) => unknown
@@ -54,14 +58,16 @@ export function paywall<R = ExpressRequest>(options: PaywallOptions<R>): Handler
   return Object.assign(handler, { ready: gate.ready })
 }
 
-async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response: NodeResponse): Promise<boolean> {
+/** False if the response was sent, or nobody is there to get it. */
+export async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response: NodeResponse): Promise<boolean> {
   const { method = 'GET', url = '/', headers, socket } = request
   const { originalUrl = url, ip, route } = request as Routed
   const visit = {
     method,
     route: routeOf(request as Routed, originalUrl),
     url: originalUrl,
-    authorization: headers.authorization,
+    ...paymentFieldsOf(headers),
+    bind: (options: BindOptions) => bindRequest(httpRequestOf(request as IncomingRequest & NodeRequest, originalUrl), options),
     clientAddress: ip ?? socket?.remoteAddress,
     methods: methodsOf(route?.methods),
     request: request as R,
@@ -69,6 +75,7 @@ async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response:
   const decision = gate.recall(visit) ?? (await whileConnected(response, (signal) => gate.decide({ ...visit, signal })))
   if (!decision) return false
   if (!decision.pass) {
+    discardBody(request as IncomingRequest & NodeRequest)
     response.writeHead(decision.status, decision.headers)
     response.end(decision.body)
     return false
@@ -78,6 +85,28 @@ async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, response:
     follow(response, decision.delivery)
   }
   return true
+}
+
+function httpRequestOf(request: IncomingRequest & NodeRequest, url: string): HttpRequest {
+  const { method = 'GET' } = request
+  return {
+    method,
+    url,
+    origin: originOf(request),
+    header: (name) => linesOf(request, name),
+    body: (maxBytes, signal) => bodyOf(request, maxBytes, signal),
+  }
+}
+
+/** As Express 5 does it in `request.host`, which Express 4 has without the port. */
+function originOf(request: IncomingRequest): string | undefined {
+  const { protocol, app } = request as Routed
+  const { headers, socket } = request
+  const isTrusted = app?.get('trust proxy fn') as ((address: string | undefined, hop: number) => boolean) | undefined
+  const forwarded = isTrusted?.(socket?.remoteAddress, 0) ? [headers['x-forwarded-host']].flat()[0]?.split(',')[0]?.trim() : ''
+  const host = forwarded || (headers.host ?? headers[':authority'])
+  const scheme = protocol ?? ((socket as { encrypted?: boolean } | undefined)?.encrypted ? 'https' : 'http')
+  return typeof host === 'string' ? `${scheme}://${host}` : undefined
 }
 
 /** In `app.use`, Express has not matched a route yet, so a payment is bound to the path. */

@@ -1,6 +1,8 @@
+import { type BindOptions, type Bound, bindRequest, type HttpRequest } from '../binding.ts'
 import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
-import { lazyGate, type Ready } from './lazy-gate.ts'
+import { type LazyGate, lazyGate, type Ready } from './lazy-gate.ts'
+import { bodyOf, discardBody, linesOf, type NodeHeaders, type NodeRequest, paymentFieldsOf } from './node-request.ts'
 import { follow, type NodeResponse, whileConnected } from './node-response.ts'
 
 export { paymentOf } from '../paid.ts'
@@ -10,9 +12,13 @@ export type FastifyRequest = {
   method: string
   url: string
   ip: string
+  protocol: string
+  /** Fastify 4 has it only in `headers`. */
+  host?: string | undefined
+  raw: NodeRequest
   is404: boolean
   routeOptions: { url?: string | undefined }
-  headers: { authorization?: string | undefined; [name: string]: string | string[] | undefined }
+  headers: NodeHeaders
   params: unknown
   query: unknown
   body: unknown
@@ -35,22 +41,51 @@ export function paywall<R = FastifyRequest>(
   const gate = lazyGate(options)
   const hook = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     // A global hook also runs for 404s, where nothing is sold.
-    if (request.is404) return undefined
-    const { method, headers, routeOptions, url, ip } = request
-    const route = routeOptions.url ?? url
-    const visit = { method, route, url, authorization: headers.authorization, clientAddress: ip, request: request as R }
-    const decision = gate.recall(visit) ?? (await whileConnected(reply.raw, (signal) => gate.decide({ ...visit, signal })))
-    // The customer has disconnected. Without hijack(), Fastify would continue to the handler.
-    if (!decision) return reply.hijack()
-    if (decision.pass) {
-      if (!decision.delivery) return undefined
-      rememberPayment(request, decision.delivery.payment)
-      follow(reply.raw, decision.delivery)
-      return undefined
-    }
-    reply.code(decision.status)
-    for (const [name, value] of Object.entries(decision.headers)) reply.header(name, value)
-    return reply.send(decision.body)
+    if (request.is404 || (await mayPass(gate, request, reply))) return undefined
+    // Without it, Fastify would continue to the handler.
+    return reply
   }
   return Object.assign(hook, { ready: gate.ready })
+}
+
+/** False if the response was sent, or nobody is there to get it. */
+export async function mayPass<R>(gate: LazyGate<R>, request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
+  const { method, headers, routeOptions, url, ip } = request
+  const route = routeOptions.url ?? url
+  const bind = (options: BindOptions): Promise<Bound> => bindRequest(httpRequestOf(request), options)
+  const visit = { method, route, url, ...paymentFieldsOf(headers), clientAddress: ip, bind, request: request as R }
+  const decision = gate.recall(visit) ?? (await whileConnected(reply.raw, (signal) => gate.decide({ ...visit, signal })))
+  if (!decision) {
+    reply.hijack()
+    return false
+  }
+  if (decision.pass) {
+    if (!decision.delivery) return true
+    rememberPayment(request, decision.delivery.payment)
+    follow(reply.raw, decision.delivery)
+    return true
+  }
+  reply.code(decision.status)
+  for (const [name, value] of Object.entries(decision.headers)) reply.header(name, value)
+  discardBody(request.raw)
+  reply.send(decision.body)
+  return false
+}
+
+function httpRequestOf(request: FastifyRequest): HttpRequest {
+  const { method, url, raw, protocol } = request
+  const host = request.host ?? request.headers.host
+  return {
+    method,
+    url,
+    origin: host === undefined ? undefined : `${protocol}://${host}`,
+    header: (name) => linesOf(raw, name),
+    body: (maxBytes, signal) => bodyOf(rawBodyOf(request) ?? raw, maxBytes, signal),
+  }
+}
+
+/** In later hooks the body is parsed. `fastify-raw-body` keeps its bytes in the request. */
+function rawBodyOf(request: FastifyRequest): NodeRequest | undefined {
+  const { rawBody } = request as { rawBody?: unknown }
+  return rawBody instanceof Uint8Array ? { ...request.raw, headers: request.headers, rawBody } : undefined
 }

@@ -4,6 +4,7 @@ import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
 import { delivered, refused } from './request.ts'
+import { bindWebRequest, paymentFieldsOf } from './web-request.ts'
 
 export { paymentOf } from '../paid.ts'
 
@@ -16,12 +17,13 @@ export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>
       method,
       route: routeOf(context),
       url: `${path}${new URL(raw.url).search}`,
-      authorization: raw.headers.get('authorization'),
+      ...paymentFieldsOf(raw.headers),
+      bind: bindWebRequest(raw),
       signal: raw.signal,
       waitUntil: waitUntilOf(context),
       request: context,
     })
-    if (!decision.pass) return refused(decision)
+    if (!decision.pass) return refused(decision, raw)
     const { delivery } = decision
     if (!delivery) return next()
     rememberPayment(context, delivery.payment)

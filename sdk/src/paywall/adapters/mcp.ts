@@ -52,7 +52,7 @@ export function chargeForTool<P extends unknown[], T extends ToolResult>(
       howToPay: HOW_TO_PAY,
       request: parameters[0],
     })
-    if (decision.pass) return deliver(() => handler(...parameters), decision.delivery as Delivery, extra.signal)
+    if (decision.pass) return deliver(() => handler(...parameters), decision.delivery, extra.signal)
     const problem = JSON.parse(decision.body) as { detail: string }
     if (decision.status !== 402) return { isError: true, content: [{ type: 'text', text: problem.detail }] } as ToolResult as T
     const challenges = [decision.headers['WWW-Authenticate'] ?? []].flat().map(challengeOf)
@@ -63,9 +63,10 @@ export function chargeForTool<P extends unknown[], T extends ToolResult>(
 
 async function deliver<T extends ToolResult>(
   work: () => T | Promise<T>,
-  delivery: Delivery,
+  delivery: Delivery | undefined,
   left: AbortSignal | undefined,
 ): Promise<T> {
+  if (!delivery) return work()
   try {
     const result = await work()
     if (result.isError) delivery.release('the tool answered with an error')
@@ -73,7 +74,7 @@ async function deliver<T extends ToolResult>(
     else delivery.deliver()
     const receipt = delivery.receiptFor(200)
     if (receipt === undefined) return result
-    return { ...result, _meta: { ...result._meta, [RECEIPT]: receiptOf(receipt) } }
+    return { ...result, _meta: { ...result._meta, [RECEIPT]: receiptOf(receipt.value) } }
   } catch (error) {
     delivery.release('the tool failed')
     throw error

@@ -1,5 +1,5 @@
 import { privately } from '../answers.ts'
-import type { Delivery } from '../gate/delivery.ts'
+import type { Delivery, Receipt } from '../gate/delivery.ts'
 
 /** The parts of node:http's response we use, so that users do not have to install its types. */
 export type NodeResponse = {
@@ -135,12 +135,14 @@ function finishHead(response: NodeResponse, delivery: Delivery): void {
     const own = pairs.findLast(([name]) => name === 'cache-control')?.[1] ?? response.getHeader('cache-control')
     response.setHeader('cache-control', privately(own === undefined ? undefined : String(own)))
     const receipt = delivery.receiptFor(status)
-    if (receipt === undefined) response.removeHeader('payment-receipt')
-    else response.setHeader('payment-receipt', receipt)
+    for (const header of RECEIPTS) if (header !== receipt?.header) response.removeHeader(header)
+    if (receipt) response.setHeader(receipt.header, receipt.value)
     const others = rest.map((one) => (one === given ? withoutCacheControl(one) : one))
     return Reflect.apply(writeHead, this, [status, ...others])
   } as NodeResponse['writeHead']
 }
+
+const RECEIPTS: readonly Receipt['header'][] = ['payment-receipt', 'payment-response']
 
 /** Headers are an object, or a flat list of alternating names and values. */
 function pairsOf(headers: unknown): [name: string, value: unknown][] {

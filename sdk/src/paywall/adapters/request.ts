@@ -5,6 +5,7 @@ import type { Decision, Pass } from '../gate/gate.ts'
 import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
+import { bindWebRequest, discardBody, paymentFieldsOf } from './web-request.ts'
 
 export { paymentOf } from '../paid.ts'
 
@@ -30,12 +31,13 @@ export function paywall<R extends Request, C extends unknown[]>(
       method,
       route: options.route ?? pathname,
       url: `${pathname}${search}`,
-      authorization: headers.get('authorization'),
+      ...paymentFieldsOf(headers),
+      bind: bindWebRequest(request),
       signal,
       waitUntil: waitUntilOf(context),
       request,
     })
-    if (!decision.pass) return refused(decision)
+    if (!decision.pass) return refused(decision, request)
     const { delivery } = decision
     if (!delivery) return handler(request, ...context)
     rememberPayment(request, delivery.payment)
@@ -55,7 +57,8 @@ function waitUntilOf(context: unknown[]): WaitUntil | undefined {
   return execution === undefined ? undefined : (work) => (execution as { waitUntil: WaitUntil }).waitUntil(work)
 }
 
-export function refused({ status, headers, body }: Exclude<Decision, Pass>): Response {
+export function refused({ status, headers, body }: Exclude<Decision, Pass>, request: Request): Response {
+  discardBody(request)
   const response = new Response(body === '' ? null : body, { status })
   for (const [name, value] of Object.entries(headers)) {
     response.headers.delete(name)
@@ -74,7 +77,7 @@ export function delivered(answer: Response, delivery: Delivery, left: AbortSigna
   const response = new Response(body, answer)
   response.headers.set('cache-control', privately(response.headers.get('cache-control')))
   const receipt = delivery.receiptFor(answer.status)
-  if (receipt !== undefined) response.headers.set('payment-receipt', receipt)
+  if (receipt) response.headers.set(receipt.header, receipt.value)
   return response
 }
 

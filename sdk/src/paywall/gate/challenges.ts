@@ -1,8 +1,12 @@
 import type { Boltyard } from '../../boltyard.ts'
+import type { CreatedPayment, Protocol, X402Params } from '../../types.ts'
 import { addressGroup } from '../adapters/client-address.ts'
-import { type Answer, paymentRequired, type Refusal, tooManyVisits } from '../answers.ts'
+import { type Answer, badRequest, bodyTooLarge, paymentRequired, type Refusal, tooManyVisits, unavailable } from '../answers.ts'
+import type { Bound, Unbound } from '../binding.ts'
 import type { EventDetail } from '../events.ts'
-import type { PaywallOptions } from '../options.ts'
+import { negotiated } from '../offer.ts'
+import { boundHeaders, MAX_BODY_BYTES, type PaywallOptions } from '../options.ts'
+import { asPage, wantsPage } from '../page.ts'
 import type { Terms } from '../terms.ts'
 import { warn } from '../trouble.ts'
 import type { Visit } from '../visit.ts'
@@ -10,6 +14,7 @@ import { openVisits } from './open-visits.ts'
 import { within } from './patience.ts'
 
 const MOST_OPEN_VISITS = 100
+const RETRY_AFTER_SECONDS = 5
 
 /** Why a presented credential was refused, and its payment id. */
 export type Refused = Refusal & { presented: string | undefined }
@@ -18,50 +23,86 @@ export type Refused = Refusal & { presented: string | undefined }
 export class Challenges<R> {
   readonly #client: Boltyard
   readonly #patienceMs: number
-  readonly #addressOf: PaywallOptions<R>['clientAddress']
-  readonly #mostOpenVisits: number
+  readonly #options: PaywallOptions<R>
+  readonly #boundHeaders: readonly string[]
   readonly #tell: (terms: Terms, detail: EventDetail) => void
+  /** A request is bound once, however often it is asked for. */
+  readonly #bound = new WeakMap<Visit<R>, Promise<Bound>>()
 
   constructor(
     client: Boltyard,
     patienceMs: number,
-    { clientAddress, maxOpenVisits = MOST_OPEN_VISITS }: PaywallOptions<R>,
+    options: PaywallOptions<R>,
     tell: (terms: Terms, detail: EventDetail) => void,
   ) {
     this.#client = client
     this.#patienceMs = patienceMs
-    this.#addressOf = clientAddress
-    this.#mostOpenVisits = maxOpenVisits
+    this.#options = options
+    this.#boundHeaders = boundHeaders(options.bindHeaders)
     this.#tell = tell
   }
 
   async issue(visit: Visit<R>, terms: Terms, refused?: Refused): Promise<Answer> {
-    const address = this.#addressOf ? this.#addressOf(visit.request) : visit.clientAddress
-    const isLimited = address && this.#mostOpenVisits > 0
-    const place = isLimited ? openVisits.enter(addressGroup(address), this.#mostOpenVisits) : undefined
+    const { clientAddress, maxOpenVisits = MOST_OPEN_VISITS, requiresAuth } = this.#options
+    const address = clientAddress ? clientAddress(visit.request) : visit.clientAddress
+    const isLimited = address && maxOpenVisits > 0
+    const place = isLimited ? openVisits.enter(addressGroup(address), maxOpenVisits) : undefined
     if (place && 'retryAfterSeconds' in place) return this.#limited(terms, address ?? '', place.retryAfterSeconds)
+    let payments: CreatedPayment[] | { unbound: Unbound }
     try {
-      const { protocols, nodeId, amountSat, description, resource } = terms
-      // A payment has one protocol, so two offers need two payments.
-      const payments = await within(this.#patienceMs, visit.signal, (signal) =>
-        Promise.all(
-          protocols.map((protocol) =>
-            this.#client.payments.create(
-              { nodeId, amountSat, description, resource, protocol },
-              { signal, totalTimeoutMs: this.#patienceMs, idempotencyKey: null },
-            ),
-          ),
-        ),
-      )
-      const paymentIds = payments.map(({ id }) => id)
-      place?.fill(paymentIds)
-      if (refused) this.#tell(terms, { type: 'refused', code: refused.code, presented: refused.presented, paymentIds })
-      else this.#tell(terms, { type: 'challenged', paymentIds })
-      return paymentRequired(terms, payments, refused, visit.howToPay)
+      payments = await this.#create(visit, terms)
     } catch (error) {
       place?.leave()
       throw error
     }
+    if ('unbound' in payments) {
+      place?.leave()
+      this.#tell(terms, { type: 'refused', code: payments.unbound, presented: refused?.presented, paymentIds: [] })
+      return unboundAnswer(payments.unbound, this.#options, refused !== undefined)
+    }
+    const paymentIds = payments.map(({ id }) => id)
+    place?.fill(paymentIds)
+    if (refused) this.#tell(terms, { type: 'refused', code: refused.code, presented: refused.presented, paymentIds })
+    else this.#tell(terms, { type: 'challenged', paymentIds })
+    const answer = paymentRequired(terms, payments, refused, { howToPay: visit.howToPay, requiresAuth })
+    const isPage = this.#options.html && visit.method === 'GET' && refused === undefined && wantsPage(visit.accept)
+    return isPage ? asPage(answer, terms, payments) : answer
+  }
+
+  /** Binds an x402 payment to the visit's request. */
+  bind(visit: Visit<R>): Promise<Bound> {
+    const { publicUrl, maxBodyBytes = MAX_BODY_BYTES } = this.#options
+    const known = this.#bound.get(visit)
+    if (known) return known
+    const url = typeof publicUrl === 'string' ? `${publicUrl.replace(/\/$/, '')}${visit.url}` : publicUrl?.(visit.request)
+    const options = { publicUrl: url, bindHeaders: this.#boundHeaders, maxBodyBytes, signal: visit.signal }
+    const bound = visit.bind?.(options) ?? Promise.resolve<Bound>({ unbound: 'no_url' })
+    this.#bound.set(visit, bound)
+    return bound
+  }
+
+  /** A payment has one protocol, so several offers need several payments. */
+  async #create(visit: Visit<R>, terms: Terms): Promise<CreatedPayment[] | { unbound: Unbound }> {
+    const { nodeId, amountSat, description, resource } = terms
+    const wanted = negotiated(terms.protocols, visit.acceptPayment)
+    const bound = wanted.includes('x402') ? await this.bind(visit) : undefined
+    const [x402, unbound] = bound && 'unbound' in bound ? [undefined, bound.unbound] : [bound, undefined]
+    if (unbound) warnSeller(unbound)
+    // Customers who cannot pay by x402 can still pay by the others.
+    const protocols = wanted.filter((protocol) => protocol !== 'x402' || x402)
+    if (unbound && protocols.length === 0) return { unbound }
+    const params = { nodeId, amountSat, description, resource, ...this.#paramsOf(protocols, x402) }
+    return within(this.#patienceMs, visit.signal, async (signal) => {
+      const options = { signal, totalTimeoutMs: this.#patienceMs, idempotencyKey: null }
+      const [protocol, ...more] = protocols
+      if (more.length > 0) return this.#client.payments.createBatch({ ...params, protocols }, options)
+      return [await this.#client.payments.create({ ...params, ...(protocol ? { protocol } : {}) }, options)]
+    })
+  }
+
+  #paramsOf(protocols: readonly Protocol[], x402: X402Params | undefined) {
+    const mpp = this.#options.requiresAuth && protocols.includes('mpp') ? { header: 'Payment-Authorization' as const } : undefined
+    return { ...(mpp ? { mpp } : {}), ...(x402 ? { x402 } : {}) }
   }
 
   #limited(terms: Terms, clientAddress: string, retryAfterSeconds: number): Answer {
@@ -70,4 +111,22 @@ export class Challenges<R> {
     warn('limited', `Too many unpaid visits from ${clientAddress}. ${advice}`)
     return tooManyVisits(retryAfterSeconds)
   }
+}
+
+/** Why x402 cannot be used for this request. There is no other offer, or the customer has already paid by x402. */
+export function unboundAnswer<R>(why: Unbound, { maxBodyBytes = MAX_BODY_BYTES }: PaywallOptions<R>, hasPaid: boolean): Answer {
+  warnSeller(why)
+  if (why === 'too_large') return bodyTooLarge(maxBodyBytes)
+  if (why === 'unusable') return badRequest('The URL is too long, or a header that the payment is bound to is not ASCII text.')
+  return unavailable(hasPaid, RETRY_AFTER_SECONDS)
+}
+
+/** Two of the reasons are the seller's own. */
+function warnSeller(why: Unbound): void {
+  if (why === 'consumed')
+    warn(
+      'x402 body',
+      'x402 needs the bytes of the body, but it was already parsed. Put the paywall before the parser, or let the parser keep them in `request.rawBody`.',
+    )
+  if (why === 'no_url') warn('x402 url', 'x402 needs the URL of the request, but its host is unknown. Set `publicUrl`.')
 }

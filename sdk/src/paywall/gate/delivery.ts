@@ -10,6 +10,17 @@ export type RequestPayment = Omit<RedeemedPayment, 'redeemedAt'> & {
   release(reason?: string): void
 }
 
+/** The header that tells a customer that their payment was accepted. L402 has none. */
+export type Receipt = { header: 'payment-receipt' | 'payment-response'; value: string }
+
+export function receiptOf({
+  receipt,
+  paymentResponse,
+}: Pick<RedeemedPayment, 'receipt' | 'paymentResponse'>): Receipt | undefined {
+  if (paymentResponse !== undefined) return { header: 'payment-response', value: paymentResponse }
+  return receipt === undefined ? undefined : { header: 'payment-receipt', value: receipt }
+}
+
 export type Outcome = { delivered: true } | { delivered: false; reason: string }
 
 /** Records whether a response reached its customer. The first call decides; later ones are ignored. */
@@ -19,12 +30,12 @@ export class Delivery {
   /** Whether the customer already has part of the response; set by the code that writes it. */
   hasBegun: () => boolean = () => false
   readonly #settle: ((outcome: Outcome) => void) | undefined
-  readonly #receipt: string | undefined
+  readonly #receipt: Receipt | undefined
   #outcome: Outcome | undefined
 
   constructor(
     payment: Omit<RequestPayment, 'deliver' | 'release'>,
-    { receipt, releaseOnDisconnect }: { receipt: string | undefined; releaseOnDisconnect: boolean },
+    { receipt, releaseOnDisconnect }: { receipt: Receipt | undefined; releaseOnDisconnect: boolean },
     settle?: (outcome: Outcome) => void,
   ) {
     this.payment = {
@@ -46,8 +57,8 @@ export class Delivery {
     return this.#outcome !== undefined
   }
 
-  /** The value of the Payment-Receipt header. Undefined if the response gets no receipt. */
-  receiptFor(status: number): string | undefined {
+  /** Undefined if the response gets no receipt. */
+  receiptFor(status: number): Receipt | undefined {
     return status >= 400 || this.#outcome?.delivered === false ? undefined : this.#receipt
   }
 

@@ -1,0 +1,111 @@
+import { concat } from '../../../../protocol/src/bytes.ts'
+import type { Body } from '../binding.ts'
+import type { PaymentFields } from '../visit.ts'
+
+export type NodeHeaders = {
+  authorization?: string | undefined
+  accept?: string | undefined
+  [name: string]: string | string[] | undefined
+}
+
+/** The parts of node:http's request we use, so that users do not have to install its types. */
+export type NodeRequest = {
+  headers: NodeHeaders
+  headersDistinct?: Record<string, string[] | undefined> | undefined
+  httpVersionMajor?: number
+  /** Set by frameworks and parsers that keep the bytes of the body. */
+  rawBody?: unknown
+  complete?: boolean
+  readableEnded?: boolean
+  readableDidRead?: boolean
+  readableLength?: number
+  /** HTTP/2 only. */
+  stream?: { endAfterHeaders?: boolean } | undefined
+  _readableState?: { ended?: boolean } | undefined
+  read(): unknown
+  unshift(chunk: Uint8Array): unknown
+  resume(): unknown
+  on(event: 'readable', listener: () => void): unknown
+  removeListener(event: 'readable', listener: () => void): unknown
+}
+
+export function paymentFieldsOf(headers: NodeHeaders): PaymentFields {
+  return {
+    authorization: headers.authorization,
+    paymentAuthorization: line(headers['payment-authorization']),
+    paymentSignature: line(headers['payment-signature']),
+    acceptPayment: line(headers['accept-payment']),
+    accept: headers.accept,
+  }
+}
+
+/** Node joins the lines of most headers itself. */
+const line = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value.join(', ') : value)
+
+/** The separate lines of a header, if Node still has them. */
+export const linesOf = ({ headers, headersDistinct }: NodeRequest, name: string): string | string[] | undefined =>
+  headersDistinct?.[name] ?? headers[name]
+
+/** Bodies that were read and put back. A second paywall in front of the same handler must not take them for consumed. */
+const readBodies = new WeakMap<NodeRequest, Body>()
+const touched = new WeakSet<NodeRequest>()
+
+/**
+ * The bytes of the body, which stay in the stream for the handler. Rejects if the customer disconnects. The stream must not emit `end`
+ * before the bytes are put back, so it is never read when it is empty.
+ */
+export async function bodyOf(request: NodeRequest, maxBytes: number, signal: AbortSignal | undefined): Promise<Body> {
+  const { rawBody, headers } = request
+  if (rawBody instanceof Uint8Array) return rawBody.length > maxBytes ? 'too_large' : rawBody
+  const known = readBodies.get(request)
+  if (known !== undefined) return known
+  if (!hasBody(request)) return new Uint8Array()
+  if (Number(headers['content-length'] ?? 0) > maxBytes) return 'too_large'
+  if (request.readableEnded || request.readableDidRead) return 'consumed'
+  touched.add(request)
+  const body = await readAll(request, maxBytes, signal)
+  readBodies.set(request, body)
+  return body
+}
+
+function hasBody({ headers, httpVersionMajor = 1, stream }: NodeRequest): boolean {
+  if (httpVersionMajor >= 2) return stream?.endAfterHeaders !== true
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+function readAll(request: NodeRequest, maxBytes: number, signal: AbortSignal | undefined): Promise<Body> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  return new Promise((resolve, reject) => {
+    const end = (body: Body | undefined): void => {
+      request.removeListener('readable', read)
+      signal?.removeEventListener('abort', leave)
+      if (body === undefined) reject(signal?.reason)
+      else resolve(body)
+    }
+    const leave = (): void => end(undefined)
+    const read = (): void => {
+      while ((request.readableLength ?? 0) > 0) {
+        const chunk = request.read()
+        // With `setEncoding`, somebody has already decoded the bytes.
+        if (!(chunk instanceof Uint8Array)) return end('consumed')
+        chunks.push(chunk)
+        length += chunk.length
+        if (length > maxBytes) return end('too_large')
+      }
+      if (!request.complete && !request._readableState?.ended) return
+      const body = concat(chunks)
+      if (body.length > 0) request.unshift(body)
+      end(body)
+    }
+    if (signal?.aborted) return leave()
+    signal?.addEventListener('abort', leave, { once: true })
+    request.on('readable', read)
+    if (request.complete) read()
+  })
+}
+
+/** After a refusal: Node discards a body that nobody has read, but not the rest of one. Left there, it would block the connection. */
+export function discardBody(request: NodeRequest): void {
+  if (touched.has(request)) request.resume()
+}

@@ -1,0 +1,68 @@
+import { isObject } from '../../../protocol/src/bytes.ts'
+import { MPP_HEADER, readMpp } from '../../../protocol/src/mpp.ts'
+import { paymentIdOf } from '../../../protocol/src/payment-id.ts'
+import { Refusal } from '../../../protocol/src/refusal.ts'
+import { readX402 } from '../../../protocol/src/x402.ts'
+import type { Protocol } from '../types.ts'
+import type { PaymentFields } from './visit.ts'
+
+/** The elements of a header list: text between commas outside quotes. An unterminated quote takes the rest. */
+const ELEMENTS = /(?:[^",]|"(?:[^"\\]|\\.)*"?)+/g
+const PAYMENT_SCHEME = /^(?:Payment|L402|LSAT) /i
+const MPP_SCHEME = /^Payment /i
+
+export type Credential = { protocol: Protocol; text: string }
+/** A request whose credential cannot be used as it was sent. It gets no challenge, because it may be paid. */
+export type Unusable = { unusable: string }
+
+/**
+ * The payment credential in an Authorization header that has only one, or undefined. Other credentials are none of ours: `Bearer …` is a
+ * login, not an invalid payment, and `Digest nc="Payment x"` must not be read as a payment.
+ */
+export function credentialIn(authorization: string | null | undefined): string | undefined {
+  // Fast path: almost every header is a single credential.
+  if (authorization && PAYMENT_SCHEME.test(authorization) && !authorization.includes(',')) return authorization.trim()
+  const credentials = elementsOf(authorization).filter((element) => PAYMENT_SCHEME.test(element))
+  return credentials.length === 1 ? credentials[0] : undefined
+}
+
+export const hasOtherFields = ({ paymentAuthorization, paymentSignature }: PaymentFields): boolean =>
+  Boolean(paymentAuthorization || paymentSignature)
+
+/** The request's payment credential; undefined if it has none. */
+export function findCredential(fields: PaymentFields, requiresAuth: boolean): Credential | Unusable | undefined {
+  const { authorization, paymentAuthorization, paymentSignature } = fields
+  const usual = elementsOf(authorization)
+    .filter((element) => PAYMENT_SCHEME.test(element))
+    // The seller's own credentials may use the scheme too.
+    .filter((element) => !requiresAuth || paymentIdOf(element) !== undefined)
+  const own = elementsOf(paymentAuthorization)
+  const signatures = elementsOf(paymentSignature)
+  if (usual.length + own.length + signatures.length > 1)
+    return { unusable: 'The request has more than one payment credential. Send only one of them; the others are not used up.' }
+  const [text] = [...usual, ...own, ...signatures]
+  if (text === undefined) return undefined
+  if (signatures.length > 0) return { protocol: 'x402', text }
+  if (own.length > 0 && !MPP_SCHEME.test(text))
+    return { unusable: `${MPP_HEADER} is only for the scheme Payment. Do not pay again: send the credential in Authorization.` }
+  if (usual.length > 0 && isForOwnField(text))
+    return { unusable: `Do not pay again: send the credential in ${MPP_HEADER}, as its challenge says.` }
+  return { protocol: MPP_SCHEME.test(text) ? 'mpp' : 'l402', text }
+}
+
+/** The invoice that an x402 credential claims to have paid. Undefined if the credential is malformed. */
+export function invoiceIn(credential: string): string | undefined {
+  const read = readX402(credential)
+  const extra = read instanceof Refusal ? undefined : read.accepted.extra
+  return isObject(extra) && typeof extra.invoice === 'string' ? extra.invoice : undefined
+}
+
+function elementsOf(header: string | null | undefined): string[] {
+  return (header?.match(ELEMENTS) ?? []).map((element) => element.trim()).filter((element) => element !== '')
+}
+
+/** Its challenge asked for a field of its own, so in Authorization it may be something else. */
+function isForOwnField(credential: string): boolean {
+  const read = MPP_SCHEME.test(credential) ? readMpp(credential) : undefined
+  return read !== undefined && !(read instanceof Refusal) && read.challenge.header !== undefined
+}

@@ -1,0 +1,122 @@
+import { isObject, jsonObjectIn } from '../../../protocol/src/bytes.ts'
+import { qrCode } from '../../../protocol/src/qr-code.ts'
+import { readChallenges } from '../../../protocol/src/www-authenticate.ts'
+import type { CreatedPayment } from '../types.ts'
+import type { Answer } from './answers.ts'
+import type { Terms } from './terms.ts'
+
+/** A page for people: what is sold, the amount, the invoice, and a way to get what was paid for. It loads nothing. */
+
+/** An invoice, and what a credential is made of once there is a preimage. */
+type Offer = { invoice: string; header: string } & (
+  | { l402: string }
+  | { mpp: Record<string, string> }
+  | { x402: Record<string, unknown> }
+)
+
+/** Whether the visitor is a browser that shows a page. */
+export const wantsPage = (accept: string | null | undefined): boolean => /(?:^|[\s,])text\/html(?:$|[\s,;])/i.test(accept ?? '')
+
+/** The same response with a page as its body. The headers stay, so that a client that pays can use it too. */
+export function asPage(answer: Answer, { amountSat, description }: Terms, payments: readonly CreatedPayment[]): Answer {
+  const offer = payments.map(offerOf).find((one) => one !== undefined)
+  if (!offer) return answer
+  const headers = { ...answer.headers, 'Content-Type': 'text/html; charset=utf-8', 'X-Content-Type-Options': 'nosniff' }
+  return { ...answer, headers, body: pageOf(description, amountSat, offer) }
+}
+
+function offerOf({ protocol, challenge }: CreatedPayment): Offer | undefined {
+  if (protocol === 'x402') {
+    const { accepts } = jsonObjectIn(challenge) ?? {}
+    const [x402] = Array.isArray(accepts) ? accepts : []
+    const invoice = isObject(x402) && isObject(x402.extra) ? x402.extra.invoice : undefined
+    return typeof invoice === 'string' ? { invoice, header: 'PAYMENT-SIGNATURE', x402 } : undefined
+  }
+  const params = readChallenges(challenge)?.[0]?.params ?? new Map<string, string>()
+  if (protocol === 'l402')
+    return { invoice: params.get('invoice') ?? '', header: 'Authorization', l402: params.get('macaroon') ?? '' }
+  const { methodDetails } = jsonObjectIn(params.get('request') ?? '') ?? {}
+  const invoice = isObject(methodDetails) ? String(methodDetails.invoice) : ''
+  return { invoice, header: params.get('header') ?? 'Authorization', mpp: Object.fromEntries(params) }
+}
+
+function pageOf(description: string, amountSat: number, offer: Offer): string {
+  const { invoice } = offer
+  const price = `${amountSat.toLocaleString('en')} sat`
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${escaped(description)} · ${price}</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 26rem; margin: 2rem auto; padding: 0 1rem; color: #111; background: #fff }
+svg { width: 100%; height: auto; display: block } a, code { overflow-wrap: anywhere } input, button { font: inherit; width: 100%; box-sizing: border-box; margin: .25rem 0; padding: .5rem }
+</style>
+<h1>${escaped(description)}</h1>
+<p>This costs <strong>${price}</strong>, paid over Lightning.</p>
+${svgOf(invoice)}
+<p><a href="lightning:${escaped(invoice)}">Open in your wallet</a></p>
+<p><code>${escaped(invoice)}</code></p>
+<form>
+<button type="button" id="pay" hidden>Pay with your browser’s wallet</button>
+<label for="preimage">After you have paid, paste the proof of payment (preimage) from your wallet. <strong>Pay only if your wallet shows it.</strong></label>
+<input id="preimage" required pattern="\\s*[0-9a-fA-F]{64}\\s*" autocomplete="off" spellcheck="false" placeholder="64 hex digits">
+<button>Get it</button>
+<p id="note" role="status"></p>
+</form>
+<script>const offer = ${inScript(offer)}
+${SCRIPT}</script>
+</html>
+`
+}
+
+/** Presents the credential as a client would, and shows the response. */
+const SCRIPT = `
+const encode = (value) => btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(value))))
+function credential(preimage) {
+  const payload = { preimage }
+  if (offer.l402) return 'L402 ' + offer.l402 + ':' + preimage
+  if (offer.x402) return encode({ x402Version: 2, accepted: offer.x402, payload })
+  return 'Payment ' + encode({ challenge: offer.mpp, payload }).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+}
+const [form, input, note, pay] = ['form', '#preimage', '#note', '#pay'].map((one) => document.querySelector(one))
+async function present(preimage) {
+  note.textContent = 'One moment …'
+  const response = await fetch(location.href, { headers: { [offer.header]: credential(preimage) }, cache: 'no-store' })
+  if (response.ok) return location.replace(URL.createObjectURL(await response.blob()))
+  const problem = await response.json().catch(() => ({}))
+  note.textContent = problem.detail || 'That did not work (' + response.status + '). Do not pay again: try the same proof again.'
+}
+const show = (error) => { note.textContent = String(error.message || error) }
+form.addEventListener('submit', (event) => {
+  event.preventDefault()
+  present(input.value.trim().toLowerCase()).catch(show)
+})
+if (window.webln) pay.hidden = false
+pay.addEventListener('click', async () => {
+  try {
+    await window.webln.enable()
+    const { preimage } = await window.webln.sendPayment(offer.invoice)
+    input.value = preimage
+    await present(preimage)
+  } catch (error) {
+    show(error)
+  }
+})
+`
+
+function svgOf(invoice: string): string {
+  // In upper case, it needs fewer modules.
+  const rows = qrCode(`LIGHTNING:${invoice.toUpperCase()}`)
+  if (!rows) return ''
+  const path = rows.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x + 4} ${y + 4}h1v1h-1z` : ''))).join('')
+  const size = rows.length + 8
+  return `<svg viewBox="0 0 ${size} ${size}" role="img" aria-label="QR code of the invoice"><path fill="#fff" d="M0 0h${size}v${size}H0z"/><path d="${path}"/></svg>`
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const escaped = (text: string): string => text.replace(/[&<>"']/g, (char) => ENTITIES[char] ?? '')
+
+/** JSON that cannot end the script element. */
+const inScript = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c')
