@@ -22,8 +22,8 @@ export type BuyerOptions = {
 
 export type BuyInit = RequestInit & {
   /**
-   * Names the purchase. Requests with the same method, URL and body are otherwise one purchase until its response was read to the end; give
-   * them different keys to buy the same thing several times at once.
+   * Names the purchase, which is then made once for all time. Without it, requests with the same method, URL and body are one purchase until
+   * its response was read to the end. Give them different keys to buy the same thing several times at once.
    */
   purchaseKey?: string | undefined
 }
@@ -35,7 +35,7 @@ export type Buyer = {
   unfinished(): Promise<PurchaseInfo[]>
   /** Hands in the preimage of an unfinished purchase whose wallet cannot be asked. The next call presents the credential. */
   complete(paymentHash: string, preimage: string): Promise<void>
-  /** Gives up an unfinished purchase: the next call may pay again, even if this one was paid. */
+  /** Gives up a purchase: the next call may pay again, even if this one was paid. */
   forget(paymentHash: string): Promise<void>
 }
 
@@ -51,7 +51,7 @@ export function buyer({ wallet, maxSatPerRequest, maxSatPerDay, store }: BuyerOp
     async fetch(input, { purchaseKey, ...init } = {}) {
       const request = await RepeatableRequest.from(input, init)
       if (UNSOLD.has(request.method)) return request.ask()
-      return purchases.fetch(request, keyOf(request.bound, purchaseKey))
+      return purchases.fetch(request, keyOf(request.bound, purchaseKey), purchaseKey !== undefined)
     },
     unfinished: () => purchases.unfinished(),
     complete: (paymentHash, preimage) => purchases.complete(paymentHash, preimage),

@@ -11,7 +11,6 @@ export type PurchaseErrorCode =
   | 'connection_failed'
   | 'credential_refused'
   | 'invoice_repeated'
-  | 'not_unfinished'
   | 'payment_failed'
   | 'payment_refused'
   | 'payment_unknown'

@@ -1,4 +1,3 @@
-import { PurchaseError } from './errors.ts'
 import { type Purchase, type PurchaseState, purchaseIn } from './purchase.ts'
 import { acquireLock } from './store/lock.ts'
 import type { PurchaseStore } from './store/store.ts'
@@ -33,20 +32,20 @@ export class KeptPurchases {
       await this.write(key, { ...purchase, state })
   }
 
-  async unfinished(): Promise<{ key: string; purchase: Purchase }[]> {
+  async list(): Promise<{ key: string; purchase: Purchase }[]> {
     const found: { key: string; purchase: Purchase }[] = []
     for (const name of await this.#store.list(PREFIX)) {
       const key = name.slice(PREFIX.length)
       const purchase = await this.read(key)
-      if (purchase && purchase.state !== 'delivered') found.push({ key, purchase })
+      if (purchase) found.push({ key, purchase })
     }
     return found
   }
 
-  /** Changes an unfinished purchase while no call works on it. */
+  /** Changes a purchase while no call works on it. */
   async change(paymentHash: string, act: (key: string, purchase: Purchase) => Promise<void>): Promise<void> {
-    const found = (await this.unfinished()).find(({ purchase }) => purchase.paymentHash === paymentHash)
-    if (!found) throw new PurchaseError('unpaid', 'not_unfinished', 'There is no unfinished purchase with this payment hash.')
+    const found = (await this.list()).find(({ purchase }) => purchase.paymentHash === paymentHash)
+    if (!found) throw new TypeError('There is no purchase with this payment hash.')
     const lock = await acquireLock(this.#store, found.key, new AbortController().signal)
     try {
       const purchase = await this.read(found.key)

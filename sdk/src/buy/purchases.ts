@@ -43,10 +43,11 @@ export class Purchases {
     this.#budget = new Budget(store, maxSatPerDay)
   }
 
-  async fetch(request: RepeatableRequest, key: string): Promise<Response> {
+  /** With `isOnce`, the purchase is not made again after its delivery. */
+  async fetch(request: RepeatableRequest, key: string, isOnce: boolean): Promise<Response> {
     const seen = await this.#kept.read(key)
     let refusal: Response | undefined
-    if (!seen || seen.state === 'delivered') {
+    if (!seen || (seen.state === 'delivered' && !isOnce)) {
       refusal = await this.#withoutPaying(request, seen)
       if (refusal.status !== 402) return refusal
     }
@@ -55,7 +56,7 @@ export class Purchases {
       const visit = { key, request, lock }
       const kept = await this.#kept.read(key)
       const isMeanwhile = kept !== undefined && kept.paymentHash !== seen?.paymentHash
-      if (kept && (kept.state !== 'delivered' || isMeanwhile)) {
+      if (kept && (kept.state !== 'delivered' || isMeanwhile || isOnce)) {
         await refusal?.body?.cancel()
         return await this.#resume(visit, kept, isMeanwhile)
       }
@@ -66,7 +67,8 @@ export class Purchases {
   }
 
   async unfinished(): Promise<PurchaseInfo[]> {
-    return (await this.#kept.unfinished()).map(({ purchase }) => infoOf(purchase))
+    const all = await this.#kept.list()
+    return all.filter(({ purchase }) => purchase.state !== 'delivered').map(({ purchase }) => infoOf(purchase))
   }
 
   async complete(paymentHash: string, preimage: string): Promise<void> {

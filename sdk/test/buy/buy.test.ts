@@ -190,6 +190,11 @@ describe('one request is paid once', () => {
   test('with keys of their own, each is bought', async () => {
     const calls = ['a', 'b', 'c'].map((purchaseKey) => textOf(pay.fetch(shop.url('/mpp'), { purchaseKey })))
     expect(await Promise.all(calls)).toEqual(Array(3).fill(GOODS))
+    // And never again: what was delivered is not paid a second time under the same key.
+    expect(await caught(pay.fetch(shop.url('/mpp'), { purchaseKey: 'a' }))).toMatchObject({
+      code: 'credential_refused',
+      outcome: 'paid',
+    })
     expect(await shop.moved()).toEqual({ spent: 3 * ONCE.spent, earned: 3 * PRICE })
   })
 
