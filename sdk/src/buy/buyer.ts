@@ -1,5 +1,7 @@
 import type { HttpCall } from '../../../protocol/src/x402-binding.ts'
-import { sha256Hex } from './primitives.ts'
+import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
+import { nobleCrypto } from './crypto/noble.ts'
+import { nodeCrypto } from './crypto/node.ts'
 import type { PurchaseInfo } from './purchase.ts'
 import { Purchases } from './purchases.ts'
 import { RepeatableRequest } from './request.ts'
@@ -45,13 +47,13 @@ const UNSOLD = new Set(['HEAD', 'OPTIONS'])
 export function buyer({ wallet, maxSatPerRequest, maxSatPerDay, store }: BuyerOptions): Buyer {
   for (const [name, limit] of Object.entries({ maxSatPerRequest, maxSatPerDay }))
     if (typeof limit !== 'number' || !(limit >= 0)) throw new TypeError(`${name} must be a number of satoshis.`)
-  const opened = storeOf(store)
-  const purchases = new Purchases({ store: opened, wallet: openWallet(wallet), maxSatPerRequest, maxSatPerDay })
+  const crypto = nodeCrypto() ?? nobleCrypto
+  const purchases = new Purchases({ crypto, store: storeOf(store), wallet: openWallet(wallet), maxSatPerRequest, maxSatPerDay })
   return {
     async fetch(input, { purchaseKey, ...init } = {}) {
       const request = await RepeatableRequest.from(input, init)
       if (UNSOLD.has(request.method)) return request.ask()
-      return purchases.fetch(request, keyOf(request.bound, purchaseKey), purchaseKey !== undefined)
+      return purchases.fetch(request, keyOf(crypto, request.bound, purchaseKey), purchaseKey !== undefined)
     },
     unfinished: () => purchases.unfinished(),
     complete: (paymentHash, preimage) => purchases.complete(paymentHash, preimage),
@@ -66,6 +68,6 @@ function storeOf(store: BuyerOptions['store']): PurchaseStore {
 }
 
 /** Without headers: some, such as a trace id, differ between a request and its repetition after a crash, which must not be paid again. */
-function keyOf({ method, url, body }: HttpCall, purchaseKey: string | undefined): string {
-  return sha256Hex(JSON.stringify([method, url, body ? sha256Hex(body) : '', purchaseKey ?? null]))
+function keyOf(crypto: BuyerCrypto, { method, url, body }: HttpCall, purchaseKey: string | undefined): string {
+  return sha256Hex(crypto, JSON.stringify([method, url, body ? sha256Hex(crypto, body) : '', purchaseKey ?? null]))
 }

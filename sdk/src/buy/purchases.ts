@@ -1,20 +1,20 @@
 import { invoiceExpiresAtSeconds } from '../../../protocol/src/bolt11.ts'
 import { fromHex } from '../../../protocol/src/bytes.ts'
 import type { Offer } from '../../../protocol/src/offers.ts'
+import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
 import { watched } from './delivery.ts'
 import { PurchaseError } from './errors.ts'
 import { KeptPurchases } from './kept-purchases.ts'
 import { keptOffer, offersIn } from './offers.ts'
-import { sha256Hex } from './primitives.ts'
 import { credentialOf, infoOf, type Purchase, type PurchaseInfo } from './purchase.ts'
 import type { RepeatableRequest } from './request.ts'
-import { requireLater, settle } from './settle.ts'
+import { mayReplace, settle } from './settle.ts'
 import { Budget } from './store/budget.ts'
 import { acquireLock, type Lock } from './store/lock.ts'
 import type { PurchaseStore } from './store/store.ts'
 import type { Wallet } from './wallets/wallet.ts'
 
-type Options = { store: PurchaseStore; wallet: Wallet; maxSatPerRequest: number; maxSatPerDay: number }
+type Options = { crypto: BuyerCrypto; store: PurchaseStore; wallet: Wallet; maxSatPerRequest: number; maxSatPerDay: number }
 /** One call of `fetch`. */
 type Visit = { key: string; request: RepeatableRequest; lock: Lock }
 
@@ -29,13 +29,15 @@ export const purchaseOf = (response: Response): PurchaseInfo | undefined => boug
  * end.
  */
 export class Purchases {
+  readonly #crypto: BuyerCrypto
   readonly #store: PurchaseStore
   readonly #wallet: Wallet
   readonly #maxSatPerRequest: number
   readonly #kept: KeptPurchases
   readonly #budget: Budget
 
-  constructor({ store, wallet, maxSatPerRequest, maxSatPerDay }: Options) {
+  constructor({ crypto, store, wallet, maxSatPerRequest, maxSatPerDay }: Options) {
+    this.#crypto = crypto
     this.#store = store
     this.#wallet = wallet
     this.#maxSatPerRequest = maxSatPerRequest
@@ -73,9 +75,9 @@ export class Purchases {
 
   async complete(paymentHash: string, preimage: string): Promise<void> {
     await this.#kept.change(paymentHash, async (key, purchase) => {
-      if (!/^[0-9a-f]{64}$/.test(preimage) || sha256Hex(fromHex(preimage)) !== paymentHash)
+      if (!/^[0-9a-f]{64}$/.test(preimage) || sha256Hex(this.#crypto, fromHex(preimage)) !== paymentHash)
         throw new PurchaseError('unknown', 'wrong_preimage', 'The preimage does not belong to this payment.')
-      if (purchase.credential === undefined) await this.#kept.write(key, paidWith(purchase, offerOf(purchase), preimage))
+      if (purchase.credential === undefined) await this.#kept.write(key, paidWith(purchase, this.#offerOf(purchase), preimage))
     })
   }
 
@@ -100,13 +102,13 @@ export class Purchases {
     return response.status === 402 ? this.#buy(visit, response) : response
   }
 
-  /** `lapsed` is an earlier purchase that this one replaces. */
-  async #buy(visit: Visit, refusal: Response, lapsed?: Offer): Promise<Response> {
+  /** `lapsed` is an earlier purchase, which stays until this one replaces it. */
+  async #buy(visit: Visit, refusal: Response, lapsed?: Purchase): Promise<Response> {
     const { key, request } = visit
     await refusal.body?.cancel()
-    const offer = this.#chosen(request, offersIn(refusal.headers, request.bound))
-    if (lapsed) requireLater(offer, lapsed)
+    const offer = this.#chosen(request, offersIn(this.#crypto, refusal.headers, request.bound))
     await this.#requireNetwork(offer, request.signal)
+    if (lapsed) await this.#giveUp(lapsed, offer)
     const isNew = await this.#budget.reserve(priceOf(offer))
     if (!isNew)
       throw new PurchaseError('unpaid', 'invoice_repeated', 'The server asks for a payment that belongs to another purchase.', {
@@ -139,13 +141,11 @@ export class Purchases {
           details: { paymentHash: kept.paymentHash },
         },
       )
-    const offer = offerOf(kept)
+    const offer = this.#offerOf(kept)
     const paid = await this.#pay(visit, kept, offer, false)
     if (paid !== 'lapsed') return this.#present(visit, paid, isMeanwhile)
-    await this.#drop(visit.key, kept)
     const response = await visit.request.ask()
-    if (response.status !== 402) return response
-    return this.#buy(visit, response, kept.state === 'paying' ? offer : undefined)
+    return response.status === 402 ? this.#buy(visit, response, kept) : response
   }
 
   /** The purchase with its credential. If it was certainly not paid, nothing is left of it. */
@@ -160,7 +160,7 @@ export class Purchases {
       await this.#kept.write(key, { ...kept, state: 'paying' })
     }
     try {
-      const paid = await settle(this.#wallet, offer, { isResumed, signal: request.signal, beforePaying })
+      const paid = await settle(this.#wallet, offer, { crypto: this.#crypto, isResumed, signal: request.signal, beforePaying })
       if (paid === 'lapsed') return paid
       const purchase = paidWith(kept, offer, paid.preimage, paid.feeSat)
       await this.#kept.write(key, purchase)
@@ -232,6 +232,24 @@ export class Purchases {
     throw new PurchaseError('unpaid', 'wrong_network', message)
   }
 
+  #offerOf({ challenge, invoice }: Purchase): Offer {
+    const offer = keptOffer(this.#crypto, challenge, invoice)
+    if (!offer) throw new TypeError('The store has a purchase whose challenge cannot be read.')
+    return offer
+  }
+
+  async #giveUp(lapsed: Purchase, offer: Offer): Promise<void> {
+    const { paymentHash } = lapsed
+    if (lapsed.state === 'paying' && !mayReplace(this.#offerOf(lapsed).invoice, offer))
+      throw new PurchaseError(
+        'unknown',
+        'payment_unknown',
+        'The earlier invoice has not expired yet by the seller’s clock. This call paid nothing. Try again in a few minutes.',
+        { details: { paymentHash } },
+      )
+    await this.#budget.release(paymentHash)
+  }
+
   /** Only if it was certainly not paid and cannot be paid any more. The record goes first: without it, the entry of the budget is harmless. */
   async #drop(key: string, { paymentHash }: Purchase): Promise<void> {
     await this.#kept.delete(key)
@@ -251,12 +269,6 @@ const paidWith = (purchase: Purchase, offer: Offer, preimage: string, feeSat?: n
   credential: offer.credentialFor(preimage),
   ...(feeSat === undefined ? {} : { feeSat }),
 })
-
-function offerOf({ challenge, invoice }: Purchase): Offer {
-  const offer = keptOffer(challenge, invoice)
-  if (!offer) throw new TypeError('The store has a purchase whose challenge cannot be read.')
-  return offer
-}
 
 const inProgress = (): PurchaseError =>
   new PurchaseError(

@@ -2,8 +2,8 @@ import { invoiceExpiresAtSeconds } from '../../../protocol/src/bolt11.ts'
 import { fromHex } from '../../../protocol/src/bytes.ts'
 import type { Offer } from '../../../protocol/src/offers.ts'
 import { pause } from '../waiting.ts'
+import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
 import { PurchaseError } from './errors.ts'
-import { sha256Hex } from './primitives.ts'
 import type { Paid, PaymentState, Wallet } from './wallets/wallet.ts'
 
 const FIRST_PAUSE_MS = 300
@@ -16,6 +16,7 @@ const UNHEARD_MS = 5_000
 const EXPIRY_GRACE_MS = 60_000
 
 export type SettleOptions = {
+  crypto: Pick<BuyerCrypto, 'sha256'>
   /** Whether the wallet may have been asked to pay this invoice before. */
   isResumed: boolean
   signal: AbortSignal
@@ -29,9 +30,9 @@ type Payable = Pick<Offer, 'invoice' | 'invoiceText'>
 /** Pays the invoice, unless the wallet already has. `lapsed`: it was not paid and can no longer be. */
 export async function settle(wallet: Wallet, offer: Payable, options: SettleOptions): Promise<Paid | 'lapsed'> {
   const { paymentHash } = offer.invoice
-  const { isResumed, signal } = options
+  const { crypto, isResumed, signal } = options
   const before: PaymentState = (await wallet.lookUp?.(paymentHash, signal)) ?? { is: 'unknown' }
-  if (before.is === 'paid') return proven(wallet, paymentHash, before.paid)
+  if (before.is === 'paid') return proven(crypto, wallet, paymentHash, before.paid)
   if (before.is === 'refused') throw before.error
   const outcome = new Outcome(wallet, paymentHash, before, options)
   if (before.is === 'pending') return outcome.learn()
@@ -47,7 +48,7 @@ export async function settle(wallet: Wallet, offer: Payable, options: SettleOpti
 
   await options.beforePaying()
   const attempt = await wallet.pay(offer.invoiceText, paymentHash, signal)
-  if (attempt.is === 'paid') return proven(wallet, paymentHash, attempt.paid)
+  if (attempt.is === 'paid') return proven(crypto, wallet, paymentHash, attempt.paid)
   if (attempt.is === 'refused') return outcome.unlessMade(attempt.error)
   if (attempt.is === 'unknown') return outcome.learn(attempt.cause)
   throw attempt.error
@@ -77,7 +78,7 @@ class Outcome {
 
   /** Asks the wallet until it knows the outcome. */
   async learn(cause?: unknown): Promise<Paid> {
-    const { signal, patienceMs = PATIENCE_MS } = this.#options
+    const { crypto, signal, patienceMs = PATIENCE_MS } = this.#options
     const { noun, lookUp } = this.#wallet
     if (!lookUp) throw unknown(`The ${noun} did not say whether it paid, and cannot be asked. It may have.`, cause)
     const startedMs = performance.now()
@@ -87,7 +88,7 @@ class Outcome {
       pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)
     ) {
       const state = await lookUp.call(this.#wallet, this.#paymentHash, signal)
-      if (state.is === 'paid') return proven(this.#wallet, this.#paymentHash, state.paid)
+      if (state.is === 'paid') return proven(crypto, this.#wallet, this.#paymentHash, state.paid)
       if (state.is === 'pending') this.#before = state
       if (state.is === 'failed' && this.#isNew(state)) throw new PurchaseError('unpaid', 'payment_failed', 'The payment failed.')
       if (state.is === 'unheard' && performance.now() - startedMs > UNHEARD_MS)
@@ -110,8 +111,8 @@ const unknown = (message: string, cause?: unknown): PurchaseError =>
   new PurchaseError('unknown', 'payment_unknown', message, { cause })
 
 /** A wrong preimage would make a useless credential for real money, so check it before presenting it. */
-function proven({ noun }: Wallet, paymentHash: string, paid: Paid): Paid {
-  if (/^[0-9a-f]{64}$/.test(paid.preimage) && sha256Hex(fromHex(paid.preimage)) === paymentHash) return paid
+function proven(crypto: SettleOptions['crypto'], { noun }: Wallet, paymentHash: string, paid: Paid): Paid {
+  if (/^[0-9a-f]{64}$/.test(paid.preimage) && sha256Hex(crypto, fromHex(paid.preimage)) === paymentHash) return paid
   throw new PurchaseError(
     'unknown',
     'wrong_preimage',
@@ -124,7 +125,5 @@ function proven({ noun }: Wallet, paymentHash: string, paid: Paid): Paid {
  * The old invoice must have expired by the seller's clock as well, which is the one that decides: otherwise a request that still waits in the
  * wallet could pay it, and this one a second invoice.
  */
-export function requireLater({ invoice }: Payable, old: Payable): void {
-  if (invoice.timestampSeconds > invoiceExpiresAtSeconds(old.invoice)) return
-  throw unknown('The earlier invoice has not expired yet by the seller’s clock. This call paid nothing.')
-}
+export const mayReplace = (old: Payable['invoice'], { invoice }: Payable): boolean =>
+  invoice.timestampSeconds > invoiceExpiresAtSeconds(old)

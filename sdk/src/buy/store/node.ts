@@ -14,7 +14,14 @@ export type Fs = {
 type Handle = { writeFile(text: string): Promise<void>; sync(): Promise<void>; close(): Promise<void> }
 type Path = { join(...parts: string[]): string; resolve(path: string): string }
 type Os = { homedir(): string; hostname(): string }
-type Modules = { 'node:fs': Fs; 'node:path': Path; 'node:os': Os }
+type NodeCrypto = {
+  hash(name: 'sha256', data: Uint8Array, form: 'hex'): string
+  getCurves(): string[]
+  ECDH: { convertKey(key: string, curve: string, from: 'hex', to: 'hex', form: 'compressed'): unknown }
+  createPublicKey(options: { key: Uint8Array; format: 'der'; type: 'spki' }): object
+  verify(digest: 'sha256', message: Uint8Array, key: { key: object; dsaEncoding: 'ieee-p1363' }, signature: Uint8Array): boolean
+}
+type Modules = { 'node:fs': Fs; 'node:path': Path; 'node:os': Os; 'node:crypto': NodeCrypto }
 export type Process = {
   pid: number
   platform: string
