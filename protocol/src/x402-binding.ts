@@ -29,7 +29,11 @@ export type HttpCall = {
 }
 
 /** Undefined if the request cannot be bound, for example because of a header that is not ASCII. */
-export function bindHttp({ sha256 }: Pick<Primitives, 'sha256'>, call: HttpCall, headers: readonly string[]): X402Binding | undefined {
+export function bindHttp(
+  { sha256 }: Pick<Primitives, 'sha256'>,
+  call: HttpCall,
+  headers: readonly string[],
+): X402Binding | undefined {
   const requestBindingParams = { headers: [...headers] }
   if (!areParams('http:1', requestBindingParams) || !METHOD.test(call.method) || !isHttpUrl(call.url)) return undefined
   const bound = headers.map((name) => ({ name, value: headerValue(call.header(name)) }))

@@ -91,7 +91,7 @@ test('MPP with a header of its own: the credential is sent there and echoes it; 
 })
 
 describe('a body that cannot be sent twice', () => {
-  test.each<[string, () => RequestInit["body"]]>([
+  test.each<[string, () => RequestInit['body']]>([
     ['a stream', () => new Blob(['Where?']).stream()],
     ['an async iterable', () => (async function* () {})() as never],
   ])('%s is refused before anything is sent', async (_, body) => {
