@@ -13,7 +13,10 @@ const here = dirname(fileURLToPath(import.meta.url))
 /** What we use of other packages, and the room that depends on them. Copied into the package, so that it has no dependencies. */
 const COPIED = {
   '@scure/base': ['bech32', '../protocol'],
-  '@noble/curves/secp256k1.js': ['secp256k1', '.'],
+  '@noble/ciphers/chacha': ['chacha20', '.'],
+  '@noble/curves/secp256k1.js': ['schnorr, secp256k1', '.'],
+  '@noble/hashes/hkdf.js': ['expand, extract', '.'],
+  '@noble/hashes/hmac.js': ['hmac', '.'],
   '@noble/hashes/sha2.js': ['sha256', '.'],
 }
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
