@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll } from 'vitest'
 import { invoiceOf, nowSeconds } from './invoices.ts'
 
 /** One response of a scripted server; `cut`: it got the request, but the connection breaks. */
 export type Reply = { status?: number; headers?: Record<string, string>; body?: string } | 'cut'
-export type Got = { method: string; path: string; authorization: string | undefined }
+export type Got = { method: string; path: string; authorization: string | undefined; headers: IncomingHttpHeaders }
 
 const open = new Set<Server>()
 afterAll(() => {
@@ -22,7 +22,8 @@ export class Scripted {
   readonly got: Got[] = []
   reply: (got: Got) => Reply = () => ({})
   readonly #server = createServer((request, response) => {
-    const got = { method: request.method ?? '', path: request.url ?? '', authorization: request.headers.authorization }
+    const { method = '', url: path = '', headers } = request
+    const got = { method, path, authorization: headers.authorization, headers }
     this.got.push(got)
     request.resume().once('end', () => {
       const reply = this.reply(got)
@@ -36,6 +37,10 @@ export class Scripted {
     this.#server.listen(0, '127.0.0.1')
     await once(this.#server, 'listening')
     return this
+  }
+
+  closeConnections(): void {
+    this.#server.closeAllConnections()
   }
 
   get url(): string {

@@ -1,29 +1,36 @@
 import { type Invoice, invoiceExpiresAtSeconds, normalizedInvoice, readInvoice } from './bolt11.ts'
 import { isObject, jsonObjectIn } from './bytes.ts'
-import { mppCredential } from './mpp.ts'
+import { MPP_HEADER, mppCredential } from './mpp.ts'
 import { MSAT_PER_SAT, satFromMsat } from './units.ts'
 import { type Challenge, readChallenges } from './www-authenticate.ts'
 
 /** One way to pay: an invoice, and how to prove that it was paid. */
 export type Offer = {
-  protocol: 'mpp' | 'l402'
+  protocol: 'mpp' | 'l402' | 'x402'
+  /** The request header that carries the credential, in lower case. */
+  header: CredentialHeader
   invoiceText: string
   invoice: Invoice
   amountSat: number
   credentialFor: (preimage: string) => string
 }
 
+export type CredentialHeader = 'authorization' | 'payment-authorization' | 'payment-signature'
+
 /** The offers that can be paid, in the server's order; or why the first one cannot. */
 export type Offers = { offers: [Offer, ...Offer[]] } | { unusable: string }
+
+/** What the client can do: `obeysHeader`, if it sends each credential in its offer's `header`. */
+type Abilities = { obeysHeader?: boolean }
 
 /**
  * Reads the WWW-Authenticate header of a 402 for a client. The price is taken from the invoice: if the merchant's claim were trusted, a
  * client's spending limit would not hold.
  */
-export function readOffers(header: string, nowSeconds: number): Offers {
+export function readOffers(header: string, nowSeconds: number, { obeysHeader = false }: Abilities = {}): Offers {
   const challenges = readChallenges(header)
   if (!challenges) return { unusable: 'Its WWW-Authenticate header is malformed' }
-  const judged = challenges.map((challenge) => judge(challenge, nowSeconds)).filter((one) => one !== undefined)
+  const judged = challenges.map((challenge) => judge(challenge, nowSeconds, obeysHeader)).filter((one) => one !== undefined)
   const [first, ...more] = judged.filter((one) => typeof one !== 'string')
   if (first) return { offers: [first, ...more] }
   return {
@@ -39,11 +46,11 @@ export function offerIn(challenge: string): Offer {
 }
 
 /** A string says why the challenge cannot be paid; undefined means that it has another scheme, method or intent. */
-function judge(challenge: Challenge, nowSeconds: number): Offer | string | undefined {
+function judge(challenge: Challenge, nowSeconds: number, obeysHeader: boolean): Offer | string | undefined {
   const scheme = challenge.scheme.toLowerCase()
   const offer =
     scheme === 'payment'
-      ? mppOffer(challenge, nowSeconds)
+      ? mppOffer(challenge, nowSeconds, obeysHeader)
       : scheme === 'l402' || scheme === 'lsat'
         ? l402Offer(challenge)
         : undefined
@@ -64,16 +71,18 @@ function l402Offer({ scheme, params }: Challenge): Offer | string {
   if (macaroon === undefined || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(macaroon)) return 'Its L402 challenge has no macaroon'
   const price = priced(params.get('invoice'))
   if (typeof price === 'string') return price
-  return { protocol: 'l402', ...price, credentialFor: (preimage) => `${scheme} ${macaroon}:${preimage}` }
+  return { protocol: 'l402', header: 'authorization', ...price, credentialFor: (preimage) => `${scheme} ${macaroon}:${preimage}` }
 }
 
 /** The parameters that the client echoes and the merchant compares. */
-const ECHOED = ['id', 'realm', 'method', 'intent', 'request', 'expires', 'digest', 'opaque', 'description']
+const ECHOED = ['id', 'realm', 'method', 'intent', 'request', 'expires', 'digest', 'opaque', 'description', 'header']
 
-function mppOffer({ params }: Challenge, nowSeconds: number): Offer | string | undefined {
+function mppOffer({ params }: Challenge, nowSeconds: number, obeysHeader: boolean): Offer | string | undefined {
   if (params.get('method') !== 'lightning' || params.get('intent') !== 'charge') return undefined
+  const named = params.get('header')
   // A client that sent it in Authorization would pay for nothing.
-  if (params.has('header')) return 'Its credential must be sent in a header of its own, which is not supported'
+  if (named !== undefined && (!obeysHeader || named !== MPP_HEADER))
+    return 'Its credential must be sent in a header of its own, which is not supported'
   const [id, realm, expires] = [params.get('id'), params.get('realm'), params.get('expires')]
   const text = params.get('request') ?? ''
   // Require unpadded base64url: the merchant would refuse any other encoding after the payment.
@@ -92,5 +101,6 @@ function mppOffer({ params }: Challenge, nowSeconds: number): Offer | string | u
     return 'Its challenge does not match its invoice'
   if ((details.network ?? 'mainnet') !== price.invoice.network) return 'Its challenge and its invoice are for different networks'
   const echoed = Object.fromEntries(ECHOED.flatMap((name) => (params.has(name) ? [[name, params.get(name)]] : [])))
-  return { protocol: 'mpp', ...price, credentialFor: (preimage) => mppCredential(echoed, preimage) }
+  const header = named === undefined ? 'authorization' : 'payment-authorization'
+  return { protocol: 'mpp', header, ...price, credentialFor: (preimage) => mppCredential(echoed, preimage) }
 }

@@ -1,5 +1,6 @@
 import { concat, isObject, toHex, utf8Of } from './bytes.ts'
 import { jcs } from './jcs.ts'
+import type { Primitives } from './primitives.ts'
 import type { X402Binding, X402Profile } from './x402.ts'
 
 /** Binds a payment to a request: the hash of everything that decides what is sold, and the names that went into it. */
@@ -31,25 +32,41 @@ export type HttpCall = {
 }
 
 /** Undefined if the request cannot be bound, for example because of a header that is not ASCII. */
-export async function bindHttp(
+export function bindHttp(
+  { sha256 }: Pick<Primitives, 'sha256'>,
+  call: HttpCall,
+  headers: readonly string[],
+): X402Binding | undefined {
+  const steps = httpBinding(call, headers)
+  let step = steps.next()
+  while (!step.done) step = steps.next(sha256(step.value))
+  return step.value
+}
+
+export async function bindHttpAsync(
   { sha256 }: Hashing,
   call: HttpCall,
   headers: readonly string[],
 ): Promise<X402Binding | undefined> {
+  const steps = httpBinding(call, headers)
+  let step = steps.next()
+  while (!step.done) step = steps.next(await sha256(step.value))
+  return step.value
+}
+
+/** Yields what has to be hashed and is given the hash, so that the same steps serve both kinds of hash functions. */
+function* httpBinding(call: HttpCall, headers: readonly string[]): Generator<Uint8Array, X402Binding | undefined, Uint8Array> {
   const requestBindingParams = { headers: [...headers] }
   if (!areParams('http:1', requestBindingParams) || !METHOD.test(call.method) || !isHttpUrl(call.url)) return undefined
-  const bound = headers.map((name) => ({ name, value: headerValue(call.header(name)) }))
-  if (bound.some(({ value }) => value === 'unusable')) return undefined
-  const binding = {
-    domain: `${DOMAIN}http:1`,
-    method: call.method,
-    url: call.url,
-    bodyHash: toHex(await sha256(call.body ?? new Uint8Array())),
-    headers: await Promise.all(
-      bound.map(async ({ name, value }) => ({ name, valueHash: await valueHash(sha256, value as Uint8Array | undefined) })),
-    ),
+  const bodyHash = toHex(yield call.body ?? new Uint8Array())
+  const bound: { name: string; valueHash: string }[] = []
+  for (const name of headers) {
+    const value = headerValue(call.header(name))
+    if (value === 'unusable') return undefined
+    bound.push({ name, valueHash: toHex(yield presence(value)) })
   }
-  return { requestHash: toHex(await sha256(utf8Of(jcs(binding)))), requestBindingProfile: 'http:1', requestBindingParams }
+  const binding = { domain: `${DOMAIN}http:1`, method: call.method, url: call.url, bodyHash, headers: bound }
+  return { requestHash: toHex(yield utf8Of(jcs(binding))), requestBindingProfile: 'http:1', requestBindingParams }
 }
 
 export type McpCall = {
@@ -76,7 +93,7 @@ export async function bindMcp({ sha256 }: Hashing, call: McpCall, metadata: read
       metadata: await Promise.all(
         metadata.map(async (name) => ({
           name,
-          valueHash: await valueHash(sha256, Object.hasOwn(meta, name) ? utf8Of(jcs(meta[name])) : undefined),
+          valueHash: toHex(await sha256(presence(Object.hasOwn(meta, name) ? utf8Of(jcs(meta[name])) : undefined))),
         })),
       ),
     }
@@ -138,5 +155,5 @@ function trimmed(line: string): string {
 }
 
 /** An absent value and an empty one differ. */
-const valueHash = async (sha256: Hashing['sha256'], value: Uint8Array | undefined): Promise<string> =>
-  toHex(await sha256(value === undefined ? Uint8Array.of(0) : concat([Uint8Array.of(1), value])))
+const presence = (value: Uint8Array | undefined): Uint8Array =>
+  value === undefined ? Uint8Array.of(0) : concat([Uint8Array.of(1), value])

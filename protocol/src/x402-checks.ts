@@ -38,6 +38,13 @@ export function judgeX402(
   return late ? new X402Refusal(late) : invoice
 }
 
+/** The same for a client that has not paid yet: whether the requirements are valid, and their invoice asks for exactly this. */
+export function judgeRequirements(required: Json, context: X402Context): Invoice | X402Refusal {
+  const extra = objectIn(required.extra)
+  const reason = termsReason(required, context) ?? extraReason(extra, extra)
+  return reason ? new X402Refusal(reason) : judgeInvoice(extra.invoice, required, context)
+}
+
 /** Step 1: the fields of the core protocol. */
 function difference(accepted: Json, required: Json): X402Reason | undefined {
   if (accepted.scheme !== required.scheme) return 'unsupported_scheme'

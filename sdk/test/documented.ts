@@ -188,4 +188,82 @@ ${line}
 // @ts-expect-error
 verifyWebhook({ parsed: true }, new Headers(), 'whsec_…')`,
   },
+  {
+    name: 'buying',
+    page: 'sdk/README.md',
+    line: `const pay = buyer({ wallet: { endpointUrl, password }, maxSatPerRequest: 100, maxSatPerDay: 5_000 })
+const response = await pay.fetch('https://shop.example/weather')`,
+    program: (line) => `import { buyer } from '@boltyard/sdk/buy'
+const [endpointUrl, password] = ['https://boltyard.example/n/node_1', '…']
+${line}
+export const status: number = response.status
+// @ts-expect-error
+buyer({ wallet: { endpointUrl, password }, maxSatPerRequest: 100 })`,
+  },
+  {
+    name: 'buying, the guide',
+    page: 'docs/guides/buy-in-code.md',
+    line: `const pay = buyer({
+  wallet: { endpointUrl: 'https://boltyard.example/n/node_…', password: process.env.NODE_PASSWORD ?? '' },
+  maxSatPerRequest: 100,
+  maxSatPerDay: 5_000,
+})
+
+const response = await pay.fetch('https://shop.example/weather')
+console.log(await response.text())`,
+    program: (line) => `import { buyer, type PurchaseInfo, purchaseOf } from '@boltyard/sdk/buy'
+${line}
+export const paid: PurchaseInfo | undefined = purchaseOf(response)
+// @ts-expect-error
+buyer({ wallet: { url: 'http://127.0.0.1:9740' }, maxSatPerRequest: 100, maxSatPerDay: 5_000 })`,
+  },
+  {
+    name: 'buying with a wallet of your own',
+    page: 'docs/guides/buy-in-code.md',
+    line: `const pay = buyer({
+  wallet: {
+    pay: async (invoice) => (await myWallet.payInvoice(invoice)).preimage,
+    lookUp: async (paymentHash) => myWallet.preimageOf(paymentHash), // or 'failed', or undefined if it does not know
+    network: 'mainnet', // invoices of other networks are refused
+  },
+  maxSatPerRequest: 100,
+  maxSatPerDay: 5_000,
+})`,
+    program: (line) => `import { buyer } from '@boltyard/sdk/buy'
+const myWallet = {
+  payInvoice: async (invoice: string) => ({ preimage: invoice }),
+  preimageOf: async (paymentHash: string): Promise<string | undefined> => paymentHash,
+}
+${line}
+void pay
+// @ts-expect-error
+buyer({ wallet: async () => 7, maxSatPerRequest: 100, maxSatPerDay: 5_000 })`,
+  },
+  {
+    name: 'buying once for all time',
+    page: 'docs/guides/buy-in-code.md',
+    line: `const response = await pay.fetch('https://shop.example/report', { method: 'POST', body: question, purchaseKey: 'order-17' })`,
+    program: (line) => `import { buyer } from '@boltyard/sdk/buy'
+const pay = buyer({ wallet: async () => '00', maxSatPerRequest: 1, maxSatPerDay: 1, store: '/tmp/purchases' })
+const question = 'Where?'
+${line}
+void response
+// @ts-expect-error
+pay.fetch('https://shop.example/report', { purchaseKey: 17 })`,
+  },
+  {
+    name: 'unfinished purchases',
+    page: 'docs/guides/buy-in-code.md',
+    line: `for (const { paymentHash, url, amountSat, state } of await pay.unfinished()) {
+  console.log(\`\${state}: \${amountSat} sat for \${url} (\${paymentHash})\`)
+}
+await pay.complete(paymentHash, preimage) // the wallet cannot be asked, but you know that it paid
+await pay.forget(paymentHash) // give it up: the next call may pay again`,
+    program: (line) => `import { buyer, memoryStore } from '@boltyard/sdk/buy'
+const pay = buyer({ wallet: async () => '00', maxSatPerRequest: 1, maxSatPerDay: 1, store: memoryStore() })
+const [paymentHash, preimage] = ['00', '11']
+${line}
+// @ts-expect-error
+pay.forget()`,
+  },
 ]

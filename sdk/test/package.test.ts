@@ -7,6 +7,7 @@ import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { Webhook } from 'standardwebhooks'
 import { beforeAll, expect, test } from 'vitest'
+import { challengeOf, PREIMAGE } from '../../cli/test/scripted.ts'
 import { issueL402 } from '../../protocol/src/l402.ts'
 import { issueMpp } from '../../protocol/src/mpp.ts'
 import { primitives } from '../../protocol/test/support/codecs.ts'
@@ -56,7 +57,7 @@ test('D12: packed in a fresh clone, it is complete, without dependencies, source
   const files = Object.values<any>(exports).flatMap((entry) =>
     typeof entry === 'string' ? [entry] : Object.values<string>(entry),
   )
-  expect(files).toHaveLength(17)
+  expect(files).toHaveLength(19)
   for (const file of files) {
     expect(existsSync(join(installed, file)), file).toBe(true)
     if (file.endsWith('.js')) expect(existsSync(join(installed, file.replace(/js$/, 'd.ts'))), file).toBe(true)
@@ -119,15 +120,17 @@ test('D15: errors of the ESM copy are recognized by the CommonJS copy and vice v
 })
 
 test('every entry point loads with import and require without any framework installed; the packed paywall works', () => {
-  const entries = ['paywall', 'express', 'fastify', 'hono', 'next', 'mcp', 'webhooks']
+  const entries = ['paywall', 'express', 'fastify', 'hono', 'next', 'mcp', 'webhooks', 'buy']
   const names = 'new Set(all.flatMap(Object.keys))'
-  const use = `console.log(JSON.stringify([...${names}].filter((name) => /^(paywall|chargeForTool|paymentOf|Gate|verifyWebhook)$/.test(name)).sort()))`
+  const use = `console.log(JSON.stringify([...${names}].filter((name) => /^(paywall|chargeForTool|paymentOf|Gate|verifyWebhook|buyer)$/.test(name)).sort()))`
   const esm = entries.map((name) => `await import('@boltyard/sdk/${name}')`).join(', ')
   const cjs = entries.map((name) => `require('@boltyard/sdk/${name}')`).join(', ')
   writeFileSync(join(directory, 'entries.mjs'), `const all = [${esm}]\n${use}`)
   writeFileSync(join(directory, 'entries.cjs'), `const all = [${cjs}]\n${use}`)
   for (const file of ['entries.mjs', 'entries.cjs'])
-    expect(JSON.parse(run(process.execPath, file))).toEqual(['Gate', 'chargeForTool', 'paymentOf', 'paywall', 'verifyWebhook'])
+    expect(JSON.parse(run(process.execPath, file))).toEqual([
+      ...['Gate', 'buyer', 'chargeForTool', 'paymentOf', 'paywall', 'verifyWebhook'],
+    ])
   // If anything fails, here because the node does not exist, the response has no challenge.
   const handler = "paywall({ nodeId: 'node_none', amountSat: 1 }, () => new Response('free'))"
   const ask = `${handler}(new Request('http://shop/')).then(({ status }) => console.log(status))`
@@ -201,4 +204,24 @@ test('without Node’s globals it verifies a webhook', async () => {
   expect(runInContext('typeof Buffer + typeof process', context)).toBe('undefinedundefined')
   expect((await runInContext(`sdk.verifyWebhook('{"id":"evt_1"}', headers, secret)`, context)).id).toBe('evt_1')
   await expect(runInContext(`sdk.verifyWebhook('{"id":"evt_2"}', headers, secret)`, context)).rejects.toThrow(/No signature/)
+})
+
+test('without Node’s globals it buys, with purchases in memory and without node:crypto', async () => {
+  const entry = join(directory, 'node_modules/@boltyard/sdk/dist/esm/sdk/src/buy/index.js')
+  const { outputFiles } = await build({ entryPoints: [entry], bundle: true, format: 'iife', globalName: 'sdk', write: false })
+  const { challenge } = challengeOf()
+  const asked: (string | null)[] = []
+  const fetch = async (_: URL, { headers }: { headers: Headers }): Promise<Response> => {
+    asked.push(headers.get('authorization'))
+    return headers.has('authorization')
+      ? new Response('Sunny')
+      : new Response('', { status: 402, headers: { 'www-authenticate': challenge } })
+  }
+  const web = { AbortController, AbortSignal, Blob, Headers, ReadableStream, Request, Response, URL, performance }
+  const timers = { setTimeout, clearTimeout, setInterval, clearInterval }
+  const context = createContext({ ...web, ...timers, atob, btoa, crypto, TextDecoder, TextEncoder, fetch, PREIMAGE })
+  runInContext(outputFiles[0]?.text ?? '', context)
+  const program = `sdk.buyer({ wallet: async () => PREIMAGE, maxSatPerRequest: 10, maxSatPerDay: 10 }).fetch('https://shop.example/')`
+  expect(await (await runInContext(program, context)).text()).toBe('Sunny')
+  expect(asked).toEqual([null, `L402 AgE=:${PREIMAGE}`])
 })

@@ -1,10 +1,10 @@
 import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync, writeFileSync } from 'node:fs'
+import type { Paid } from '../../../sdk/src/buy/wallets/wallet.ts'
 import type { Call } from '../call.ts'
 import { type ExitName, Failure, usage } from '../failure.ts'
 import { isSystemError, reasonOf } from '../files.ts'
 import { painter, sanitize, sat, sheet } from '../terminal.ts'
 import type { Purchase } from './saved-purchase.ts'
-import type { Paid } from './wallet.ts'
 
 export class OutputFailure extends Failure {
   readonly reason: string

@@ -1,26 +1,31 @@
-import { invoiceExpiresAtSeconds, readInvoice } from '../../../protocol/src/bolt11.ts'
+import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import type { Offer } from '../../../protocol/src/offers.ts'
+import type { BuyerCrypto } from '../../../sdk/src/buy/crypto/crypto.ts'
+import { nodeCrypto } from '../../../sdk/src/buy/crypto/node.ts'
+import { PurchaseError } from '../../../sdk/src/buy/errors.ts'
+import { type FoundOffer, keptOffer, offersIn } from '../../../sdk/src/buy/offers.ts'
+import type { RepeatableRequest } from '../../../sdk/src/buy/request.ts'
+import { mayReplace, settle as settleWith } from '../../../sdk/src/buy/settle.ts'
+import type { Paid, Wallet } from '../../../sdk/src/buy/wallets/wallet.ts'
 import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
 import { isSystemError, reasonOf } from '../files.ts'
 import { sanitize, sat } from '../terminal.ts'
 import { deliver, openOutput } from './answer.ts'
-import { usableOffers } from './offers.ts'
 import { again, exitOf, present } from './present.ts'
-import { PaidRequest } from './request.ts'
+import { ask, requestOf } from './request.ts'
 import { type Purchase, SavedPurchase } from './saved-purchase.ts'
-import { openWallet, type Paid, type Wallet } from './wallet.ts'
+import { explainPurchase, openWallet } from './wallet.ts'
 
 const DEFAULT_MAX_SAT = 1_000
-/** Clocks differ. Before this time after its expiry, a request that waits in the node may still pay the invoice. */
-const EXPIRY_GRACE_MS = 60_000
 
 /**
- * Fetch, pay, fetch again. Only one line pays, and a run reaches it at most once. Everything on our side that could fail (files, the
+ * Fetch, pay, fetch again, with the parts of the SDK's buyer. They are put together differently here, because the user names the file of a
+ * purchase, and it counts as delivered when the output was written. Only one line pays, and a run reaches it at most once. Everything on our side that could fail (files, the
  * password, the output) is checked before that line.
  */
 export async function pay(call: Call): Promise<void> {
-  const request = new PaidRequest(call)
+  const request = requestOf(call)
   const output = openOutput(call)
   const path = call.text('credential-file')
   const kept = path === undefined ? undefined : SavedPurchase.open(path, request.url.origin)
@@ -30,18 +35,19 @@ export async function pay(call: Call): Promise<void> {
   const earlier = kept && (await finishEarlier(call, kept))
   if (kept && earlier) return present(call, request, kept, output, earlier)
 
-  const response = await request.ask()
+  const response = await ask(request)
   if (response.status !== 402) return deliver(call, response, output, exitOf(response.status))
   await response.body?.cancel()
-  const offer = choose(call, usableOffers(response.headers.get('www-authenticate') ?? ''))
+  const offer = choose(call, offersOf(response, request))
   const wallet = await openWallet(call)
   const purchase: Purchase = {
     url: request.url.href,
-    nodeUrl: wallet.url,
-    challenge: response.headers.get('www-authenticate') ?? '',
+    nodeUrl: wallet.id,
+    challenge: offer.challenge,
     invoice: offer.invoiceText,
     paymentHash: offer.invoice.paymentHash,
     amountSat: offer.amountSat,
+    header: offer.header,
   }
   if (kept) replace(kept, purchase, offer)
   const keeping = kept ?? SavedPurchase.create(path, purchase)
@@ -52,13 +58,23 @@ export async function pay(call: Call): Promise<void> {
   return present(call, request, keeping, output, paid)
 }
 
-/**
- * The old invoice must have expired by the seller's clock as well, which is the one that decides: otherwise a request that still waits in the
- * node could pay it, and this run a second one.
- */
-function replace(kept: SavedPurchase, purchase: Purchase, { invoice }: Offer): void {
+function crypto(): BuyerCrypto {
+  const found = nodeCrypto()
+  if (!found) throw new Failure('other', 'no_crypto', 'boltyard pay needs Node with its own node:crypto.')
+  return found
+}
+
+function offersOf({ headers }: Response, request: RepeatableRequest): FoundOffer[] {
+  try {
+    return offersIn(crypto(), headers, request.bound)
+  } catch (error) {
+    throw error instanceof PurchaseError ? new Failure('other', error.code, error.message) : error
+  }
+}
+
+function replace(kept: SavedPurchase, purchase: Purchase, offer: Offer): void {
   const old = readInvoice(kept.purchase.invoice)
-  if (!old || invoice.timestampSeconds <= invoiceExpiresAtSeconds(old))
+  if (!old || !mayReplace(old, offer))
     throw new Failure(
       'network',
       'payment_unknown',
@@ -72,7 +88,7 @@ function replace(kept: SavedPurchase, purchase: Purchase, { invoice }: Offer): v
 }
 
 /** The first offer within --max-sat, judged by the invoice's own amount. */
-function choose(call: Call, offers: Offer[], soFar = 'Nothing was paid.'): Offer {
+function choose<O extends Offer>(call: Call, offers: O[], soFar = 'Nothing was paid.'): O {
   const max = call.number('max-sat') ?? DEFAULT_MAX_SAT
   const offer = offers.find(({ amountSat }) => amountSat <= max)
   if (offer) return offer
@@ -85,7 +101,7 @@ function choose(call: Call, offers: Offer[], soFar = 'Nothing was paid.'): Offer
 
 /** Resumes a run that was interrupted while paying. The node knows the outcome; pay only if the invoice was not paid. */
 async function finishEarlier(call: Call, kept: SavedPurchase): Promise<Paid | undefined> {
-  const offer = usableOffers(kept.purchase.challenge, 0).find(({ invoiceText }) => invoiceText === kept.purchase.invoice)
+  const offer = keptOffer(crypto(), kept.purchase.challenge, kept.purchase.invoice)
   if (!offer) throw new Failure('usage', 'usage', `${sanitize(kept.path)} does not contain a valid challenge.`)
   const wallet = await openWallet(call)
   requireSameNode(wallet, kept)
@@ -93,7 +109,7 @@ async function finishEarlier(call: Call, kept: SavedPurchase): Promise<Paid | un
 }
 
 function requireSameNode(wallet: Wallet, { path, purchase }: SavedPurchase): void {
-  if (wallet.url === purchase.nodeUrl) return
+  if (wallet.id === purchase.nodeUrl) return
   throw usage(
     `${sanitize(path)} belongs to a purchase that another node was asked to pay: ${sanitize(purchase.nodeUrl)}`,
     'Use that node, or another file.',
@@ -104,19 +120,19 @@ function requireSameNode(wallet: Wallet, { path, purchase }: SavedPurchase): voi
 async function settle(call: Call, offer: Offer, wallet: Wallet, kept: SavedPurchase): Promise<Paid | undefined> {
   call.spinner.show(`Paying ${sat(offer.amountSat)}`)
   try {
-    const earlier = await wallet.earlier(offer)
-    const expiredMs = Date.now() - invoiceExpiresAtSeconds(offer.invoice) * 1000
-    const isOver = (earlier === 'failed' || earlier === 'unheard') && expiredMs > EXPIRY_GRACE_MS
-    if (typeof earlier !== 'object' && expiredMs >= 0) {
-      if (isOver) return undefined
-      throw new Failure('network', 'payment_unknown', 'The invoice has expired, but the node may have paid it, or may still.')
-    }
-    // An earlier run's invoice is paid again, not a new one: if the old request still reaches the node, it pays only once.
-    const paid = typeof earlier === 'object' ? earlier : await wallet.pay(choose(call, [offer], 'This run paid nothing.'))
+    const paid = await settleWith(wallet, offer, {
+      crypto: crypto(),
+      isResumed: kept.isResumed,
+      signal: call.signal,
+      patienceMs: call.number('timeout') === undefined ? undefined : call.timeoutMs,
+      // An earlier run's invoice is paid again, not a new one: if the old request still reaches the node, it pays only once.
+      beforePaying: () => void choose(call, [offer], 'This run paid nothing.'),
+    })
+    if (paid === 'lapsed') return undefined
     kept.complete(offer.credentialFor(paid.preimage))
     return paid
   } catch (error) {
-    throw afterPaying(error, call, kept)
+    throw afterPaying(error instanceof PurchaseError ? explainPurchase(error) : error, call, kept)
   }
 }
 

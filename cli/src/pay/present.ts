@@ -1,25 +1,26 @@
+import type { RepeatableRequest } from '../../../sdk/src/buy/request.ts'
+import type { Paid } from '../../../sdk/src/buy/wallets/wallet.ts'
 import type { Call } from '../call.ts'
 import { type ExitName, Failure } from '../failure.ts'
 import { sanitize, shellWord } from '../terminal.ts'
-import { sleep, wasNeverSent } from '../waiting.ts'
 import { deliver, type Output, OutputFailure } from './answer.ts'
-import type { PaidRequest } from './request.ts'
+import { unanswered } from './request.ts'
 import type { SavedPurchase } from './saved-purchase.ts'
-import type { Paid } from './wallet.ts'
-
-/** How long to keep retrying a server that responds with 503 or 429, unless --timeout is set. */
-const PATIENCE_MS = 90_000
-const FIRST_PAUSE_MS = 500
-const LONGEST_PAUSE_MS = 8_000
 
 /** Sends the request with the credential, and prints the response. */
-export async function present(call: Call, request: PaidRequest, kept: SavedPurchase, output: Output, paid?: Paid): Promise<void> {
+export async function present(
+  call: Call,
+  request: RepeatableRequest,
+  kept: SavedPurchase,
+  output: Output,
+  paid?: Paid,
+): Promise<void> {
   call.spinner.show(`Fetching ${request.url.host}`)
   let response: Response
   try {
-    response = await untilHeard(call, request, kept.purchase.credential ?? '')
+    response = await request.present(kept.credential, call.number('timeout') === undefined ? undefined : call.timeoutMs)
   } catch (error) {
-    const cause = error instanceof Failure ? error : request.unanswered(error)
+    const cause = error instanceof Failure ? error : unanswered(request, error)
     throw undelivered(kept, cause.exit, cause.code, cause.message)
   }
   if (!response.ok) {
@@ -83,32 +84,6 @@ function undelivered(kept: SavedPurchase, exit: ExitName, code: string, message:
     next: howToPresent(kept),
     details: { paymentHash: kept.purchase.paymentHash, credentialFile: kept.path },
   })
-}
-
-/**
- * Retries 429, and 503 if the server says when. Also retries after a lost response or another 503, if the request is safe to repeat: a
- * proxy may have sent that 503 although the server got the request.
- */
-async function untilHeard(call: Call, request: PaidRequest, credential: string): Promise<Response> {
-  const deadline = performance.now() + (call.number('timeout') === undefined ? PATIENCE_MS : call.timeoutMs)
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
-    const answer = await request.send(credential).catch((error: unknown) => {
-      if (call.signal.aborted || !(request.isRepeatable || wasNeverSent(error))) throw error
-      return { error }
-    })
-    const seconds = 'status' in answer ? Number(answer.headers.get('retry-after') ?? Number.NaN) : Number.NaN
-    const isRetried =
-      'error' in answer ||
-      answer.status === 429 ||
-      (answer.status === 503 && (request.isRepeatable || answer.headers.has('retry-after')))
-    const waitMs = Number.isFinite(seconds) && seconds >= 0 ? Math.max(seconds * 1000, pauseMs) : pauseMs
-    if (!isRetried || performance.now() + waitMs > deadline) {
-      if ('error' in answer) throw answer.error
-      return answer
-    }
-    if ('status' in answer) await answer.body?.cancel()
-    await sleep(waitMs, call.signal)
-  }
 }
 
 export function exitOf(status: number): ExitName | undefined {

@@ -1,80 +1,42 @@
 import { readFileSync } from 'node:fs'
+import { PurchaseError } from '../../../sdk/src/buy/errors.ts'
+import { RepeatableRequest } from '../../../sdk/src/buy/request.ts'
 import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
 import { isSystemError, readSecret, reasonOf } from '../files.ts'
 import { sanitize } from '../terminal.ts'
 import { USER_AGENT } from '../version.ts'
 import { wasNeverSent, whyUnreachable } from '../waiting.ts'
+import { explainPurchase } from './wallet.ts'
 
-const MOST_REDIRECTIONS = 5
-/** Methods that are safe to repeat after a lost response. */
-const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
-const METHODS = new Set([...REPEATABLE, 'POST', 'PATCH'])
+const METHODS = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'POST', 'PATCH'])
 
-/** The user's request, identical with and without the credential. */
-export class PaidRequest {
-  url: URL
-  readonly method: string
-  readonly #headers: Headers
-  readonly #body: Buffer | undefined
-  readonly #call: Call
+/** The request as the user has given it. */
+export function requestOf(call: Call): RepeatableRequest {
+  const url = httpUrlIn(call.argument(0))
+  const headers = headersOf(call.many('header'))
+  const file = call.text('data-file')
+  const body = file === undefined ? undefined : readBody(file)
+  const method = (call.text('method') ?? (body ? 'POST' : 'GET')).toUpperCase()
+  if (!METHODS.has(method)) throw usage(`--method must be one of ${[...METHODS].join(', ')}.`)
+  if (body && ['GET', 'HEAD'].includes(method))
+    throw usage(`A ${method} request has no body. Use another --method with --data-file.`)
+  return new RepeatableRequest({ url, method, headers, body, signal: call.signal })
+}
 
-  constructor(call: Call) {
-    this.#call = call
-    this.url = httpUrlIn(call.argument(0))
-    this.#headers = headersOf(call.many('header'))
-    const file = call.text('data-file')
-    this.#body = file === undefined ? undefined : readBody(file)
-    this.method = (call.text('method') ?? (this.#body ? 'POST' : 'GET')).toUpperCase()
-    if (!METHODS.has(this.method)) throw usage(`--method must be one of ${[...METHODS].join(', ')}.`)
-    if (this.#body && ['GET', 'HEAD'].includes(this.method))
-      throw usage(`A ${this.method} request has no body. Use another --method with --data-file.`)
-  }
+/** Follows redirects before anything is paid. */
+export function ask(request: RepeatableRequest): Promise<Response> {
+  return request.ask().catch((error) => {
+    if (request.signal.aborted) throw error
+    throw error instanceof PurchaseError ? explainPurchase(error) : unanswered(request, error)
+  })
+}
 
-  get isRepeatable(): boolean {
-    return REPEATABLE.has(this.method)
-  }
-
-  send(credential?: string): Promise<Response> {
-    const headers = new Headers(this.#headers)
-    if (credential !== undefined) headers.set('authorization', credential)
-    return fetch(this.url, {
-      method: this.method,
-      headers,
-      redirect: 'manual',
-      signal: this.#call.signal,
-      ...(this.#body ? { body: this.#body } : {}),
-    }).catch((error) => {
-      throw this.#call.signal.aborted ? this.#call.signal.reason : error
-    })
-  }
-
-  unanswered(cause: unknown): Failure {
-    const { host } = this.url
-    const message = wasNeverSent(cause)
-      ? `${host} could not be reached (${whyUnreachable(cause)}).`
-      : `${host} did not respond. It may have carried out the request.`
-    return new Failure('network', 'connection_failed', message, { cause })
-  }
-
-  /** Follows redirects before anything is paid. The credential is only sent to the final address. */
-  async ask(): Promise<Response> {
-    for (let hops = 0; ; hops++) {
-      const response = await this.send().catch((error) => {
-        if (this.#call.signal.aborted) throw error
-        throw this.unanswered(error)
-      })
-      const location = response.headers.get('location')
-      if (response.status < 300 || response.status >= 400 || location === null) return response
-      if (!['GET', 'HEAD'].includes(this.method) || hops === MOST_REDIRECTIONS) return response
-      await response.body?.cancel()
-      const target = URL.canParse(location, this.url.href) ? new URL(location, this.url) : undefined
-      if (!target || !/^https?:$/.test(target.protocol))
-        throw new Failure('other', 'bad_redirection', 'The server redirects to an invalid address.')
-      if (target.origin !== this.url.origin) for (const name of [...this.#headers.keys()]) this.#headers.delete(name)
-      this.url = target
-    }
-  }
+export function unanswered({ url: { host } }: RepeatableRequest, cause: unknown): Failure {
+  const message = wasNeverSent(cause)
+    ? `${host} could not be reached (${whyUnreachable(cause)}).`
+    : `${host} did not respond. It may have carried out the request.`
+  return new Failure('network', 'connection_failed', message, { cause })
 }
 
 /** The URL that the user gave. */

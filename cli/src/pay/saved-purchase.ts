@@ -1,5 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { CredentialHeader } from '../../../protocol/src/offers.ts'
+import type { Credential } from '../../../sdk/src/buy/request.ts'
 import { usage } from '../failure.ts'
 import { readDocument, SecretFile, statePath } from '../files.ts'
 import { sanitize } from '../terminal.ts'
@@ -17,6 +19,8 @@ export type Purchase = {
   invoice: string
   paymentHash: string
   amountSat: number
+  /** Where the credential goes. Files of earlier versions lack it: they all used Authorization. */
+  header?: CredentialHeader
   credential?: string
 }
 
@@ -43,9 +47,10 @@ export class SavedPurchase {
   static open(path: string, origin: string, isWanted = true): SavedPurchase | undefined {
     const document = readDocument(path)
     if (!document) return undefined
-    const { url, challenge, invoice, paymentHash, credential } = document
+    const { url, challenge, invoice, paymentHash, header = 'authorization', credential } = document
     if (
       [url, challenge, invoice, paymentHash].some((one) => typeof one !== 'string') ||
+      !HEADERS.has(header) ||
       (credential !== undefined && !isHeader(credential))
     ) {
       throw usage(`${sanitize(path)} already exists and is not a credential file of boltyard. It will not be overwritten.`)
@@ -76,6 +81,11 @@ export class SavedPurchase {
     return new SavedPurchase(file, purchase, { isWanted, isResumed: false })
   }
 
+  get credential(): Credential {
+    const { header = 'authorization', credential = '' } = this.purchase
+    return { header, credential }
+  }
+
   complete(credential: string): void {
     this.purchase = { ...this.purchase, credential }
     this.#file.write(this.purchase)
@@ -93,6 +103,7 @@ export class SavedPurchase {
   }
 }
 
+const HEADERS = new Set<unknown>(['authorization', 'payment-authorization', 'payment-signature'] satisfies CredentialHeader[])
 const isHeader = (value: unknown): value is string => typeof value === 'string' && /^[\x20-\x7e]{1,16384}$/.test(value)
 
 function stateDirectory(): string {

@@ -1,4 +1,4 @@
-import { bindHttp } from '../../../protocol/src/x402-binding.ts'
+import { bindHttpAsync } from '../../../protocol/src/x402-binding.ts'
 import type { X402Params } from '../types.ts'
 import { sha256Bytes } from './digest.ts'
 
@@ -40,6 +40,6 @@ export async function bindRequest(request: HttpRequest, options: BindOptions): P
   // HEAD asks about GET, and its payment buys what GET returns.
   const method = request.method === 'HEAD' ? 'GET' : request.method
   const header = (name: string) => request.header(name) ?? undefined
-  const binding = await bindHttp({ sha256: sha256Bytes }, { method, url, body, header }, options.bindHeaders)
+  const binding = await bindHttpAsync({ sha256: sha256Bytes }, { method, url, body, header }, options.bindHeaders)
   return binding ? { resource: { url }, ...binding } : { unbound: 'unusable' }
 }

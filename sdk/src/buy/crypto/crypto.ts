@@ -1,0 +1,15 @@
+import { toHex, utf8Of } from '../../../../protocol/src/bytes.ts'
+
+/** What a buyer computes. Handed in, so that a program for Node, such as our command line, does not contain a library for it. */
+export type BuyerCrypto = {
+  sha256: (data: Uint8Array) => Uint8Array
+  /** Whether the text is a point of the curve secp256k1, compressed and in lowercase hex. */
+  isNodeKey: (nodeKey: string) => boolean
+  /** Whether this node signed the invoice. */
+  isSignedBy: (invoice: string, nodeKey: string) => boolean
+}
+
+export const NODE_KEY = /^0[23][0-9a-f]{64}$/
+
+export const sha256Hex = ({ sha256 }: Pick<BuyerCrypto, 'sha256'>, data: Uint8Array | string): string =>
+  toHex(sha256(typeof data === 'string' ? utf8Of(data) : data))

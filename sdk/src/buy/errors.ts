@@ -1,0 +1,58 @@
+import { BoltyardError, type Facts, KIND } from '../errors.ts'
+
+/** What is known about the money: `unpaid` is certain, `paid` too. After `unknown`, the next call asks the wallet before anything else. */
+export type Outcome = 'unpaid' | 'unknown' | 'paid'
+
+export type PurchaseErrorCode =
+  | 'authorization_taken'
+  | 'bad_redirection'
+  | 'body_not_repeatable'
+  | 'budget_exceeded'
+  | 'connection_failed'
+  | 'credential_refused'
+  | 'invoice_repeated'
+  | 'payment_failed'
+  | 'payment_refused'
+  | 'payment_unknown'
+  | 'purchase_in_progress'
+  | 'too_expensive'
+  | 'unusable_challenge'
+  | 'wallet_mismatch'
+  | 'wallet_password'
+  | 'wallet_unreachable'
+  | 'wrong_network'
+  | 'wrong_preimage'
+
+type More = Omit<Facts, 'code'>
+
+/** Why nothing was bought, or why something that was bought was not delivered. `outcome` says whether money was spent. */
+export class PurchaseError extends BoltyardError {
+  static override readonly [KIND]: string = 'PurchaseError'
+  declare readonly code: PurchaseErrorCode
+  readonly outcome: Outcome
+  /** The message without what it says about the money. */
+  readonly reason: string
+
+  constructor(outcome: Outcome, code: PurchaseErrorCode, reason: string, more: More = {}) {
+    super(outcome === 'unpaid' ? `${reason} Nothing was paid.` : reason, { ...more, code, details: { ...more.details, outcome } })
+    this.outcome = outcome
+    this.reason = reason
+  }
+
+  /** The same about this purchase. If an earlier attempt may have paid it, a failure of this one does not mean that nothing was paid. */
+  about(paymentHash: string, isResumed: boolean): PurchaseError {
+    const isDoubtful = isResumed && this.outcome === 'unpaid'
+    const reason = isDoubtful ? `${this.reason} This call paid nothing, but an earlier one may have.` : this.reason
+    const details = { ...this.details, paymentHash }
+    return new PurchaseError(isDoubtful ? 'unknown' : this.outcome, this.code, reason, { cause: this.cause ?? this, details })
+  }
+}
+
+/** For a wallet function: throw it if the payment was certainly not made. After any other error, the outcome counts as unknown. */
+export class NotPaidError extends BoltyardError {
+  static override readonly [KIND]: string = 'NotPaidError'
+
+  constructor(message: string, { cause }: { cause?: unknown } = {}) {
+    super(message, { code: 'not_paid', cause })
+  }
+}

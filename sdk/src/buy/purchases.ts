@@ -1,0 +1,278 @@
+import { invoiceExpiresAtSeconds } from '../../../protocol/src/bolt11.ts'
+import { fromHex } from '../../../protocol/src/bytes.ts'
+import type { Offer } from '../../../protocol/src/offers.ts'
+import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
+import { watched } from './delivery.ts'
+import { PurchaseError } from './errors.ts'
+import { KeptPurchases } from './kept-purchases.ts'
+import { keptOffer, offersIn } from './offers.ts'
+import { credentialOf, infoOf, type Purchase, type PurchaseInfo } from './purchase.ts'
+import type { RepeatableRequest } from './request.ts'
+import { mayReplace, settle } from './settle.ts'
+import { Budget } from './store/budget.ts'
+import { acquireLock, type Lock } from './store/lock.ts'
+import type { PurchaseStore } from './store/store.ts'
+import type { Wallet } from './wallets/wallet.ts'
+
+type Options = { crypto: BuyerCrypto; store: PurchaseStore; wallet: Wallet; maxSatPerRequest: number; maxSatPerDay: number }
+/** One call of `fetch`. */
+type Visit = { key: string; request: RepeatableRequest; lock: Lock }
+
+const bought = new WeakMap<Response, PurchaseInfo>()
+
+/** What this call, or an earlier one, has paid for the response. Undefined if it was free. */
+export const purchaseOf = (response: Response): PurchaseInfo | undefined => bought.get(response)
+
+/**
+ * Fetch, pay, fetch again. A purchase is kept before the wallet is asked, and everything that follows is decided by what is kept, so a call
+ * continues where another one was killed. Only the holder of the purchase's lock changes it, except that a reader of the response reports its
+ * end.
+ */
+export class Purchases {
+  readonly #crypto: BuyerCrypto
+  readonly #store: PurchaseStore
+  readonly #wallet: Wallet
+  readonly #maxSatPerRequest: number
+  readonly #kept: KeptPurchases
+  readonly #budget: Budget
+
+  constructor({ crypto, store, wallet, maxSatPerRequest, maxSatPerDay }: Options) {
+    this.#crypto = crypto
+    this.#store = store
+    this.#wallet = wallet
+    this.#maxSatPerRequest = maxSatPerRequest
+    this.#kept = new KeptPurchases(store)
+    this.#budget = new Budget(store, maxSatPerDay)
+  }
+
+  /** With `isOnce`, the purchase is not made again after its delivery. */
+  async fetch(request: RepeatableRequest, key: string, isOnce: boolean): Promise<Response> {
+    const seen = await this.#kept.read(key)
+    let refusal: Response | undefined
+    if (!seen || (seen.state === 'delivered' && !isOnce)) {
+      refusal = await this.#withoutPaying(request, seen)
+      if (refusal.status !== 402) return refusal
+    }
+    const lock = await acquireLock(this.#store, key, request.signal)
+    try {
+      const visit = { key, request, lock }
+      const kept = await this.#kept.read(key)
+      const isMeanwhile = kept !== undefined && kept.paymentHash !== seen?.paymentHash
+      if (kept && (kept.state !== 'delivered' || isMeanwhile || isOnce)) {
+        await refusal?.body?.cancel()
+        return await this.#resume(visit, kept, isMeanwhile)
+      }
+      return refusal ? await this.#buy(visit, refusal) : await this.#askAndBuy(visit)
+    } finally {
+      await lock.release()
+    }
+  }
+
+  async unfinished(): Promise<PurchaseInfo[]> {
+    const all = await this.#kept.list()
+    return all.filter(({ purchase }) => purchase.state !== 'delivered').map(({ purchase }) => infoOf(purchase))
+  }
+
+  async complete(paymentHash: string, preimage: string): Promise<void> {
+    await this.#kept.change(paymentHash, async (key, purchase) => {
+      if (!/^[0-9a-f]{64}$/.test(preimage) || sha256Hex(this.#crypto, fromHex(preimage)) !== paymentHash)
+        throw new PurchaseError('unknown', 'wrong_preimage', 'The preimage does not belong to this payment.')
+      if (purchase.credential === undefined) await this.#kept.write(key, paidWith(purchase, this.#offerOf(purchase), preimage))
+    })
+  }
+
+  async forget(paymentHash: string): Promise<void> {
+    await this.#kept.change(paymentHash, (key) => this.#kept.delete(key))
+  }
+
+  /** Presents an L402 credential that was delivered before, because many stay good until they lapse. Otherwise just asks. */
+  async #withoutPaying(request: RepeatableRequest, delivered: Purchase | undefined): Promise<Response> {
+    const proof = delivered?.protocol === 'l402' && !request.has(delivered.header) ? credentialOf(delivered) : undefined
+    if (!delivered || !proof) return request.ask()
+    const response = await request.moveTo(new URL(delivered.url)).send(proof)
+    // Some servers do not ask for a payment if the credential has lapsed.
+    const isRefused = [400, 401, 403, 409].includes(response.status)
+    if (isRefused) await response.body?.cancel()
+    else if (response.ok) bought.set(response, infoOf(delivered))
+    return isRefused ? request.ask() : response
+  }
+
+  async #askAndBuy(visit: Visit): Promise<Response> {
+    const response = await visit.request.ask()
+    return response.status === 402 ? this.#buy(visit, response) : response
+  }
+
+  /** `lapsed` is an earlier purchase, which stays until this one replaces it. */
+  async #buy(visit: Visit, refusal: Response, lapsed?: Purchase): Promise<Response> {
+    const { key, request } = visit
+    await refusal.body?.cancel()
+    const offer = this.#chosen(request, offersIn(this.#crypto, refusal.headers, request.bound))
+    await this.#requireNetwork(offer, request.signal)
+    if (lapsed) await this.#giveUp(lapsed, offer)
+    const isNew = await this.#budget.reserve(priceOf(offer))
+    if (!isNew)
+      throw new PurchaseError('unpaid', 'invoice_repeated', 'The server asks for a payment that belongs to another purchase.', {
+        details: { paymentHash: offer.invoice.paymentHash },
+      })
+    const { protocol, header, challenge, invoiceText: invoice, amountSat } = offer
+    const { paymentHash } = offer.invoice
+    const { method, url } = request
+    const purchase: Purchase = {
+      ...{ state: 'kept', method, url: url.href, wallet: this.#wallet.id, protocol, header, challenge },
+      ...{ invoice, paymentHash, amountSat, createdAtMs: Date.now() },
+    }
+    await this.#kept.write(key, purchase)
+    const paid = await this.#pay(visit, purchase, offer, true)
+    if (paid === 'lapsed') {
+      await this.#drop(key, purchase)
+      throw new PurchaseError('unpaid', 'payment_failed', 'The invoice expired before it could be paid.')
+    }
+    return this.#present(visit, paid, false)
+  }
+
+  async #resume(visit: Visit, kept: Purchase, isMeanwhile: boolean): Promise<Response> {
+    if (kept.credential !== undefined) return this.#present(visit, kept, isMeanwhile)
+    if (kept.wallet !== this.#wallet.id)
+      throw new PurchaseError(
+        'unknown',
+        'wallet_mismatch',
+        `Another wallet was asked to pay for this: ${kept.wallet}. Use that one.`,
+        {
+          details: { paymentHash: kept.paymentHash },
+        },
+      )
+    const offer = this.#offerOf(kept)
+    const paid = await this.#pay(visit, kept, offer, false)
+    if (paid !== 'lapsed') return this.#present(visit, paid, isMeanwhile)
+    const response = await visit.request.ask()
+    return response.status === 402 ? this.#buy(visit, response, kept) : response
+  }
+
+  /** The purchase with its credential. If it was certainly not paid, nothing is left of it. */
+  async #pay({ key, lock, request }: Visit, kept: Purchase, offer: Offer, isNew: boolean): Promise<Purchase | 'lapsed'> {
+    const isResumed = kept.state === 'paying'
+    const beforePaying = async (): Promise<void> => {
+      if (!isNew) {
+        this.#chosen(request, [offer])
+        await this.#budget.renew(priceOf(offer))
+      }
+      if (!(await lock.isHeld())) throw inProgress()
+      await this.#kept.write(key, { ...kept, state: 'paying' })
+    }
+    try {
+      const paid = await settle(this.#wallet, offer, { crypto: this.#crypto, isResumed, signal: request.signal, beforePaying })
+      if (paid === 'lapsed') return paid
+      const purchase = paidWith(kept, offer, paid.preimage, paid.feeSat)
+      await this.#kept.write(key, purchase)
+      if (paid.feeSat) await this.#budget.addFee(kept.paymentHash, paid.feeSat)
+      return purchase
+    } catch (error) {
+      const isUnpaid = !isResumed && !request.signal.aborted && error instanceof PurchaseError && error.outcome === 'unpaid'
+      if (isUnpaid && error.code !== 'purchase_in_progress') await this.#drop(key, kept)
+      throw error instanceof PurchaseError ? error.about(kept.paymentHash, isResumed) : error
+    }
+  }
+
+  async #present({ key, request }: Visit, purchase: Purchase, isMeanwhile: boolean): Promise<Response> {
+    const { paymentHash } = purchase
+    const more = { details: { paymentHash } }
+    const proof = credentialOf(purchase)
+    if (!proof) throw new TypeError('The purchase has no credential.')
+    const response = await request
+      .moveTo(new URL(purchase.url))
+      .present(proof)
+      .catch((cause) => {
+        if (request.signal.aborted) throw cause
+        const message = `You paid, but ${request.url.host} did not respond. The next call presents the same credential.`
+        throw new PurchaseError('paid', 'connection_failed', message, { ...more, cause })
+      })
+    if (response.status === 402) {
+      await response.body?.cancel()
+      if (isMeanwhile) throw inProgress()
+      throw new PurchaseError(
+        'paid',
+        'credential_refused',
+        'You paid, but the server asks for payment again. No second payment was made. The next call presents the same credential; to buy again, forget this purchase.',
+        more,
+      )
+    }
+    bought.set(response, infoOf(purchase))
+    if (!response.ok) return response
+    await this.#kept.advance(key, purchase, 'answered')
+    const answer = await watched(response, {
+      onEnd: () => this.#kept.advance(key, purchase, 'delivered'),
+      onBreak: () => this.#kept.advance(key, purchase, 'paid'),
+    })
+    bought.set(answer, infoOf(purchase))
+    return answer
+  }
+
+  /** The first offer that the limit and the request allow, judged by the invoice's own amount. */
+  #chosen<O extends Offer>(request: RepeatableRequest, offers: [O, ...O[]]): O {
+    const usable = offers.filter(({ header }) => !request.has(header))
+    if (usable.length === 0)
+      throw new PurchaseError(
+        'unpaid',
+        'authorization_taken',
+        'The credential must be sent in the Authorization header, which the request already has.',
+      )
+    const offer = usable.find(({ amountSat }) => amountSat <= this.#maxSatPerRequest)
+    if (offer) return offer
+    const amountSat = Math.min(...usable.map((one) => one.amountSat))
+    const maxSat = this.#maxSatPerRequest
+    throw new PurchaseError('unpaid', 'too_expensive', `The price is ${amountSat} sat, but maxSatPerRequest is ${maxSat}.`, {
+      details: { amountSat, maxSat },
+    })
+  }
+
+  async #requireNetwork({ invoice }: Offer, signal: AbortSignal): Promise<void> {
+    const network = await this.#wallet.network?.(signal)
+    if (network === undefined || network === invoice.network) return
+    const message = `The invoice is for ${invoice.network}, but the ${this.#wallet.noun} pays on ${network}.`
+    throw new PurchaseError('unpaid', 'wrong_network', message)
+  }
+
+  #offerOf({ challenge, invoice }: Purchase): Offer {
+    const offer = keptOffer(this.#crypto, challenge, invoice)
+    if (!offer) throw new TypeError('The store has a purchase whose challenge cannot be read.')
+    return offer
+  }
+
+  async #giveUp(lapsed: Purchase, offer: Offer): Promise<void> {
+    const { paymentHash } = lapsed
+    if (lapsed.state === 'paying' && !mayReplace(this.#offerOf(lapsed).invoice, offer))
+      throw new PurchaseError(
+        'unknown',
+        'payment_unknown',
+        'The earlier invoice has not expired yet by the seller’s clock. This call paid nothing. Try again in a few minutes.',
+        { details: { paymentHash } },
+      )
+    await this.#budget.release(paymentHash)
+  }
+
+  /** Only if it was certainly not paid and cannot be paid any more. The record goes first: without it, the entry of the budget is harmless. */
+  async #drop(key: string, { paymentHash }: Purchase): Promise<void> {
+    await this.#kept.delete(key)
+    await this.#budget.release(paymentHash)
+  }
+}
+
+const priceOf = ({ invoice, amountSat }: Offer): { paymentHash: string; amountSat: number; expiresAtMs: number } => ({
+  paymentHash: invoice.paymentHash,
+  amountSat,
+  expiresAtMs: invoiceExpiresAtSeconds(invoice) * 1000,
+})
+
+const paidWith = (purchase: Purchase, offer: Offer, preimage: string, feeSat?: number): Purchase => ({
+  ...purchase,
+  state: 'paid',
+  credential: offer.credentialFor(preimage),
+  ...(feeSat === undefined ? {} : { feeSat }),
+})
+
+const inProgress = (): PurchaseError =>
+  new PurchaseError(
+    'unpaid',
+    'purchase_in_progress',
+    'Another call bought the same at the same time, and got it. To buy it for each call, give each its own `purchaseKey`.',
+  )

@@ -1,0 +1,165 @@
+import type { CredentialHeader } from '../../../protocol/src/offers.ts'
+import type { HttpCall } from '../../../protocol/src/x402-binding.ts'
+import { wasNeverSent } from '../unreachable.ts'
+import { pause } from '../waiting.ts'
+import { PurchaseError } from './errors.ts'
+
+const MAX_REDIRECTIONS = 5
+/** Methods that are safe to repeat after a lost response. */
+const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
+/** How long to keep retrying a server that responds with 503 or 429. */
+const PATIENCE_MS = 90_000
+const FIRST_PAUSE_MS = 500
+const LONGEST_PAUSE_MS = 8_000
+
+type Redirect = NonNullable<RequestInit['redirect']>
+export type Credential = { header: CredentialHeader; credential: string }
+type Parts = {
+  url: URL
+  method: string
+  headers: Headers
+  body: Uint8Array | undefined
+  signal: AbortSignal
+  redirect?: Redirect
+}
+
+/** A request that is identical with and without the credential. */
+export class RepeatableRequest {
+  readonly method: string
+  readonly body: Uint8Array | undefined
+  readonly signal: AbortSignal
+  readonly #headers: Headers
+  readonly #redirect: Redirect
+  #url: URL
+
+  constructor({ url, method, headers, body, signal, redirect = 'follow' }: Parts) {
+    this.#url = url
+    this.method = method
+    this.#headers = new Headers(headers)
+    // `fetch` would add it. What is sent must be known, because x402 may bind it.
+    if (!this.#headers.has('accept')) this.#headers.set('accept', '*/*')
+    this.body = body
+    this.signal = signal
+    this.#redirect = redirect
+  }
+
+  /** Takes what `fetch` takes, and reads the body once. A stream cannot be sent twice, so it is refused before anything is sent. */
+  static async from(input: string | URL | Request, init: RequestInit = {}): Promise<RepeatableRequest> {
+    if (isStream(init.body))
+      throw new PurchaseError(
+        'unpaid',
+        'body_not_repeatable',
+        'The body is a stream, which cannot be sent again after the payment. Pass a string, bytes, a Blob or FormData. Nothing was sent.',
+      )
+    const request = new Request(input, init)
+    const body = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer())
+    const { method, headers, signal, redirect } = request
+    return new RepeatableRequest({ url: new URL(request.url), method, headers, body, signal, redirect })
+  }
+
+  get url(): URL {
+    return this.#url
+  }
+
+  get isRepeatable(): boolean {
+    return REPEATABLE.has(this.method)
+  }
+
+  has(header: CredentialHeader): boolean {
+    return this.#headers.has(header)
+  }
+
+  /** What x402 binds. */
+  get bound(): HttpCall {
+    const [url = ''] = this.#url.href.split('#')
+    return {
+      method: this.method,
+      url,
+      ...(this.body ? { body: this.body } : {}),
+      header: (name) => this.#headers.get(name) ?? undefined,
+    }
+  }
+
+  /** Drops the headers if they were meant for another server. */
+  moveTo(target: URL): this {
+    if (target.origin !== this.#url.origin) {
+      for (const name of [...this.#headers.keys()]) this.#headers.delete(name)
+      this.#headers.set('accept', '*/*')
+    }
+    this.#url = target
+    return this
+  }
+
+  /** Never follows a redirect, which could lead the credential to another server. */
+  async send(proof?: Credential, redirect: Redirect = 'manual'): Promise<Response> {
+    const headers = new Headers(this.#headers)
+    if (proof) headers.set(proof.header, proof.credential)
+    const body = this.body as Uint8Array<ArrayBuffer> | undefined
+    const init = { method: this.method, headers, redirect, signal: this.signal, ...(body ? { body } : {}) }
+    const response = await fetch(this.#url, init).catch((error) => {
+      throw this.signal.aborted ? this.signal.reason : error
+    })
+    if (response.type !== 'opaqueredirect') return response
+    if (!proof) return this.#followed()
+    throw new PurchaseError('paid', 'bad_redirection', 'You paid, but the server redirects the paid request elsewhere.')
+  }
+
+  /** Browsers hide where a redirect leads. There is no credential yet, so they may follow it. */
+  async #followed(): Promise<Response> {
+    if (this.#redirect !== 'follow') throw new TypeError('The server redirects the request.')
+    const response = await this.send(undefined, 'follow')
+    this.moveTo(new URL(response.url))
+    return response
+  }
+
+  /** Follows redirects before anything is paid. */
+  async ask(): Promise<Response> {
+    for (let hops = 0; ; hops++) {
+      const response = await this.send()
+      const location = response.headers.get('location')
+      if (response.status < 300 || response.status >= 400 || location === null || this.#redirect === 'manual') return response
+      if (!['GET', 'HEAD'].includes(this.method) || hops === MAX_REDIRECTIONS) return response
+      await response.body?.cancel()
+      if (this.#redirect === 'error') throw new TypeError('The server redirects the request.')
+      const target = URL.canParse(location, this.#url.href) ? new URL(location, this.#url) : undefined
+      if (!target || !/^https?:$/.test(target.protocol) || target.username || target.password)
+        throw new PurchaseError('unpaid', 'bad_redirection', 'The server redirects to an invalid address.')
+      this.moveTo(target)
+    }
+  }
+
+  /**
+   * Sends the request with its credential. Retries 429, and 503 if the server says when. Also retries after a lost response or another 503,
+   * if the request is safe to repeat: a proxy may have sent that 503 although the server got the request.
+   */
+  async present(proof: Credential, patienceMs = PATIENCE_MS): Promise<Response> {
+    const deadline = performance.now() + patienceMs
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
+      const answer = await this.send(proof).catch((error: unknown) => {
+        const isLost = this.isRepeatable || wasNeverSent(error)
+        if (this.signal.aborted || !isLost || error instanceof PurchaseError) throw error
+        return { error }
+      })
+      const seconds = 'status' in answer ? Number(answer.headers.get('retry-after') ?? Number.NaN) : Number.NaN
+      const isRetried =
+        'error' in answer ||
+        answer.status === 429 ||
+        (answer.status === 503 && (this.isRepeatable || answer.headers.has('retry-after')))
+      const waitMs = Number.isFinite(seconds) && seconds >= 0 ? Math.max(seconds * 1000, pauseMs) : pauseMs
+      if (!isRetried || performance.now() + waitMs > deadline) {
+        if ('error' in answer) throw answer.error
+        return answer
+      }
+      if ('status' in answer) await answer.body?.cancel()
+      await pause(waitMs, this.signal)
+    }
+  }
+}
+
+const isStream = (body: unknown): boolean =>
+  body instanceof ReadableStream ||
+  (typeof body === 'object' &&
+    body !== null &&
+    Symbol.asyncIterator in body &&
+    !(body instanceof Blob) &&
+    !ArrayBuffer.isView(body))

@@ -1,0 +1,97 @@
+import { PurchaseError } from '../errors.ts'
+import type { PurchaseStore } from './store.ts'
+
+const DAY_MS = 86_400_000
+const PREFIX = 'spent.'
+
+type Spending = { amountSat: number; atMs: number; expiresAtMs: number }
+type Price = { paymentHash: string; amountSat: number; expiresAtMs: number }
+
+/**
+ * What was spent in the last 24 hours, one entry per payment. An entry is written before it is counted, so of concurrent purchases none
+ * overlooks another: they may all be refused, but never exceed the budget together. A crash leaves the entry, because the payment may have
+ * been made.
+ */
+export class Budget {
+  readonly #store: PurchaseStore
+  readonly #maxSatPerDay: number
+  /** Purchases of one process wait for each other, so that they are not all refused. */
+  #turn: Promise<unknown> = Promise.resolve()
+
+  constructor(store: PurchaseStore, maxSatPerDay: number) {
+    this.#store = store
+    this.#maxSatPerDay = maxSatPerDay
+  }
+
+  /** False if this payment hash was bought before. Throws if it would exceed the budget. */
+  reserve(price: Price): Promise<boolean> {
+    return this.#inTurn(async () => {
+      const name = PREFIX + price.paymentHash
+      if (!(await this.#store.add(name, textOf(price)))) return false
+      await this.#check(name, price).catch(async (error) => {
+        await this.#store.delete(name)
+        throw error
+      })
+      return true
+    })
+  }
+
+  /** For a payment that is resumed. It counts as spent now, because it may be made now. */
+  renew(price: Price): Promise<void> {
+    return this.#inTurn(async () => {
+      const name = PREFIX + price.paymentHash
+      await this.#check(name, price)
+      await this.#store.set(name, textOf(price))
+    })
+  }
+
+  /** Adds the fee, which is only known afterwards. */
+  async addFee(paymentHash: string, feeSat: number): Promise<void> {
+    const name = PREFIX + paymentHash
+    const spending = spendingIn(await this.#store.get(name))
+    if (spending) await this.#store.set(name, JSON.stringify({ ...spending, amountSat: spending.amountSat + feeSat }))
+  }
+
+  /** Only if the payment was certainly not made and cannot be made any more. */
+  release(paymentHash: string): Promise<void> {
+    return this.#store.delete(PREFIX + paymentHash)
+  }
+
+  async #check(own: string, { amountSat }: Price): Promise<void> {
+    const othersSat = await this.#othersSat(own)
+    if (othersSat + amountSat <= this.#maxSatPerDay) return
+    const leftSat = Math.max(0, this.#maxSatPerDay - othersSat)
+    throw new PurchaseError(
+      'unpaid',
+      'budget_exceeded',
+      `The price is ${amountSat} sat, but only ${leftSat} of ${this.#maxSatPerDay} sat are left for the last 24 hours.`,
+      { details: { amountSat, leftSat, maxSatPerDay: this.#maxSatPerDay } },
+    )
+  }
+
+  async #othersSat(own: string): Promise<number> {
+    let sumSat = 0
+    for (const name of await this.#store.list(PREFIX)) {
+      const spending = name === own ? undefined : spendingIn(await this.#store.get(name))
+      if (!spending) continue
+      const { amountSat, atMs, expiresAtMs } = spending
+      const isPast = atMs < Date.now() - DAY_MS
+      if (!isPast) sumSat += amountSat
+      // Until its invoice can no longer be paid, the entry also says that it was bought.
+      else if (expiresAtMs < Date.now() - DAY_MS) await this.#store.delete(name)
+    }
+    return sumSat
+  }
+
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(act)
+    this.#turn = done.catch(() => undefined)
+    return done
+  }
+}
+
+const textOf = ({ amountSat, expiresAtMs }: Price): string => JSON.stringify({ amountSat, expiresAtMs, atMs: Date.now() })
+
+function spendingIn(text: string | undefined): Spending | undefined {
+  return text === undefined ? undefined : (JSON.parse(text) as Spending)
+}

@@ -1,0 +1,86 @@
+import { builtin, codeOf, nodeProcess } from './node.ts'
+import type { PurchaseStore } from './store.ts'
+
+const NAME = /^[a-z0-9][a-z0-9.-]{0,199}$/
+const ENDING = '.json'
+
+/** Keeps each entry in a file of this directory that only its owner can read. Any number of processes may share it. */
+export function fileStore(directory: string): PurchaseStore {
+  const { promises: fs } = required('node:fs')
+  const path = required('node:path')
+  const root = path.resolve(directory)
+  // Windows cannot open a directory to sync it.
+  const isPosix = nodeProcess?.platform !== 'win32'
+
+  const pathOf = (name: string): string => {
+    if (!NAME.test(name)) throw new TypeError('Not a valid name of an entry.')
+    return path.join(root, name + ENDING)
+  }
+
+  /** Otherwise the file's content may survive a power cut while its name does not. */
+  async function syncDirectory(): Promise<void> {
+    if (!isPosix) return
+    const handle = await fs.open(root, 'r')
+    await handle.sync().finally(() => handle.close())
+  }
+
+  /** Writes a new file and gives it its name when it is complete, so that a crash or a full disk never leaves half a file. */
+  async function write<T>(name: string, text: string, publish: (beside: string, target: string) => Promise<T>): Promise<T> {
+    const target = pathOf(name)
+    await fs.mkdir(root, { recursive: true, mode: 0o700 })
+    const beside = path.join(root, `${crypto.randomUUID()}.tmp`)
+    try {
+      const handle = await fs.open(beside, 'wx', 0o600)
+      await handle
+        .writeFile(text)
+        .then(() => handle.sync())
+        .finally(() => handle.close())
+      const result = await publish(beside, target)
+      await syncDirectory()
+      return result
+    } finally {
+      await fs.rm(beside, { force: true })
+    }
+  }
+
+  return {
+    get: (name) => fs.readFile(pathOf(name), 'utf8').catch(ifMissing(undefined)),
+    set: (name, text) => write(name, text, (beside, target) => fs.rename(beside, target)),
+    add: (name, text) =>
+      write(name, text, async (beside, target) => {
+        try {
+          // A link never replaces a file, and the file has its content from the first moment.
+          await fs.link(beside, target)
+          return true
+        } catch (error) {
+          if (codeOf(error) === 'EEXIST') return false
+          throw error
+        }
+      }),
+    delete: (name) => fs.rm(pathOf(name), { force: true }),
+    list: async (prefix) => {
+      const files = await fs.readdir(root).catch(ifMissing<string[]>([]))
+      return files.flatMap((file) => (file.startsWith(prefix) && file.endsWith(ENDING) ? [file.slice(0, -ENDING.length)] : []))
+    },
+  }
+}
+
+function required<N extends 'node:fs' | 'node:path'>(name: N): NonNullable<ReturnType<typeof builtin<N>>> {
+  const found = builtin(name)
+  if (!found) throw new TypeError('fileStore needs Node. Pass `memoryStore()`, or a store of your own.')
+  return found
+}
+
+const ifMissing =
+  <T>(value: T) =>
+  (error: unknown): T => {
+    if (codeOf(error) === 'ENOENT') return value
+    throw error
+  }
+
+/** Files below the user's state directory on Node, memory elsewhere. */
+export function defaultDirectory(): string | undefined {
+  const [path, os] = [builtin('node:path'), builtin('node:os')]
+  if (!path || !os || !builtin('node:fs') || !nodeProcess) return undefined
+  return path.join(nodeProcess.env.XDG_STATE_HOME || path.join(os.homedir(), '.local', 'state'), 'boltyard', 'purchases')
+}

@@ -1,0 +1,78 @@
+import { isObject } from '../../../../protocol/src/bytes.ts'
+import { isGenuine, type NostrEvent } from '../crypto/nostr.ts'
+import { PurchaseError } from '../errors.ts'
+
+/** The parts of WebSocket that we use. */
+export type OpenSocket = new (url: string) => Socket
+type Socket = {
+  send(text: string): void
+  close(): void
+  addEventListener(type: 'open' | 'close' | 'error', listener: () => void): void
+  addEventListener(type: 'message', listener: (message: { data: unknown }) => void): void
+}
+
+/** A relay of Nostr. Each question has a connection of its own: a purchase asks a few times, and an idle connection would keep the program. */
+export class Relay {
+  readonly #url: string
+  readonly #open: OpenSocket
+
+  constructor(url: string, open: OpenSocket) {
+    this.#url = url
+    this.#open = open
+  }
+
+  /**
+   * The first genuine event that is the answer. With a request, which is sent once the relay listens for the answer. Throws a PurchaseError
+   * if the request was certainly not sent.
+   */
+  ask(filter: object, isAnswer: (event: NostrEvent) => boolean, signal: AbortSignal, request?: NostrEvent): Promise<NostrEvent> {
+    return new Promise((resolve, reject) => {
+      const socket = new this.#open(this.#url)
+      let isSent = false
+      const end = (act: () => void): void => {
+        signal.removeEventListener('abort', abort)
+        socket.close()
+        act()
+      }
+      const fail = (cause?: unknown): void =>
+        end(() => reject(isSent ? new Error('The relay did not answer.', { cause }) : unreachable(cause)))
+      const abort = (): void => fail(signal.reason)
+      signal.addEventListener('abort', abort, { once: true })
+      socket.addEventListener('error', () => fail())
+      socket.addEventListener('close', () => fail())
+      socket.addEventListener('open', () => {
+        if (signal.aborted) return
+        socket.send(JSON.stringify(['REQ', 'answer', filter]))
+        if (!request) return
+        isSent = true
+        socket.send(JSON.stringify(['EVENT', request]))
+      })
+      socket.addEventListener('message', ({ data }) => {
+        const [kind, id, third] = messageIn(data)
+        if (kind === 'EVENT' && isEvent(third) && isAnswer(third) && isGenuine(third)) end(() => resolve(third))
+        // Without a request, everything that is stored has been sent.
+        else if (kind === 'EOSE' && !request) fail()
+        // A relay that refuses the request does not pass it on.
+        else if (kind === 'OK' && id === request?.id && third === false) fail(new Error('The relay refused the request.'))
+      })
+    })
+  }
+}
+
+const unreachable = (cause: unknown): PurchaseError =>
+  new PurchaseError('unpaid', 'wallet_unreachable', 'The wallet cannot be reached through its relay.', { cause })
+
+function messageIn(data: unknown): unknown[] {
+  try {
+    const value: unknown = JSON.parse(String(data))
+    return Array.isArray(value) ? value : []
+  } catch {
+    return []
+  }
+}
+
+const isEvent = (value: unknown): value is NostrEvent =>
+  isObject(value) &&
+  [value.id, value.pubkey, value.sig, value.content].every((one) => typeof one === 'string') &&
+  Array.isArray(value.tags) &&
+  value.tags.every((tag) => Array.isArray(tag))
