@@ -1,5 +1,4 @@
 import { expect, test, vi } from 'vitest'
-import { NOWHERE } from '../../server/test/support/payments.ts'
 import { Boltyard } from '../src/boltyard.ts'
 import { addressGroup } from '../src/paywall/adapters/client-address.ts'
 import { OTHER_TERMS, refusalOf } from '../src/paywall/answers.ts'
@@ -9,6 +8,9 @@ import { VerifiedCredentials } from '../src/paywall/gate/verified-credentials.ts
 import { checkOptions, isL402Reusable } from '../src/paywall/options.ts'
 import { type Terms, termsOf } from '../src/paywall/terms.ts'
 import type { RedeemedPayment } from '../src/types.ts'
+
+/** Nothing listens there. */
+const NOWHERE = 'http://127.0.0.1:2'
 
 test.each([
   ['192.0.2.7', '192.0.2.7'],
