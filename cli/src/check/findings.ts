@@ -14,6 +14,8 @@ export type Skipped = { operation: string; reason: string }
 export type Note = (id: RuleId, seen: string, expected?: string) => void
 
 const MAX_TEXT = 200
+/** Of findings, and of what was skipped. A hostile document could have a hundred thousand. */
+const MAX_LISTED = 500
 
 /** Text of the server, for people and scripts: without control characters, which a terminal would execute, and short. */
 export function quoted(text: string): string {
@@ -35,6 +37,7 @@ export function shown(value: unknown): string {
 
 export class Findings {
   readonly list: Finding[] = []
+  readonly #known = new Set<string>()
   readonly skipped: Skipped[] = []
   /** The server or the clock ended the check early, so that no findings mean nothing. */
   cutShortBy: 'limit' | 'time' | undefined
@@ -43,9 +46,11 @@ export class Findings {
     return (id, seen, expected) => {
       const rule: Rule = RULES[id]
       const finding = { id, severity: rule.severity, operation: quoted(operation), seen: quoted(seen) }
+      const key = JSON.stringify([id, finding.operation, finding.seen])
       // The same fault shows in several visits.
-      const isKnown = this.list.some((one) => one.id === id && one.operation === finding.operation && one.seen === finding.seen)
-      if (!isKnown) this.list.push({ ...finding, expected: quoted(expected ?? rule.expected), fix: rule.fix })
+      if (this.#known.has(key) || this.list.length === MAX_LISTED) return
+      this.#known.add(key)
+      this.list.push({ ...finding, expected: quoted(expected ?? rule.expected), fix: rule.fix })
     }
   }
 
@@ -56,6 +61,6 @@ export class Findings {
   }
 
   skip(operation: string, reason: string): void {
-    this.skipped.push({ operation: quoted(operation), reason: quoted(reason) })
+    if (this.skipped.length < MAX_LISTED) this.skipped.push({ operation: quoted(operation), reason: quoted(reason) })
   }
 }
