@@ -1,3 +1,4 @@
+import { isObject } from '../../../protocol/src/bytes.ts'
 import type { CredentialHeader, Offer } from '../../../protocol/src/offers.ts'
 import type { Credential } from './request.ts'
 
@@ -42,9 +43,19 @@ export const infoOf = ({ state, method, url, protocol, paymentHash, amountSat, f
 export const credentialOf = ({ header, credential }: Purchase): Credential | undefined =>
   credential === undefined ? undefined : { header, credential }
 
+/** An error of JSON.parse would quote the text, which may contain a credential. */
+function objectIn(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** Throws if the text is not one: a purchase that cannot be read may have been paid, so it must not be taken for none. */
 export function purchaseIn(text: string): Purchase {
-  const value = JSON.parse(text) as Partial<Purchase> | null
+  const value = objectIn(text) as Partial<Purchase> | undefined
   const { state, url, wallet, challenge, invoice, paymentHash } = value ?? {}
   if ([state, url, wallet, challenge, invoice, paymentHash].some((one) => typeof one !== 'string'))
     throw new TypeError('The store has an entry that is not a purchase.')

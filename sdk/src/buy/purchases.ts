@@ -18,6 +18,9 @@ type Options = { crypto: BuyerCrypto; store: PurchaseStore; wallet: Wallet; maxS
 /** One call of `fetch`. */
 type Visit = { key: string; request: RepeatableRequest; lock: Lock }
 
+/** After these answers to a credential that was used before, the request is sent without it, from where it started. */
+const ELSEWHERE = new Set([301, 302, 303, 307, 308, 400, 401, 403, 404, 409, 410])
+
 const bought = new WeakMap<Response, PurchaseInfo>()
 
 /** What this call, or an earlier one, has paid for the response. Undefined if it was free. */
@@ -64,7 +67,8 @@ export class Purchases {
       }
       return refusal ? await this.#buy(visit, refusal) : await this.#askAndBuy(visit)
     } finally {
-      await lock.release()
+      // A failure must not take the response from the caller, who may have paid for it.
+      await lock.release().catch(() => undefined)
     }
   }
 
@@ -89,12 +93,14 @@ export class Purchases {
   async #withoutPaying(request: RepeatableRequest, delivered: Purchase | undefined): Promise<Response> {
     const proof = delivered?.protocol === 'l402' && !request.has(delivered.header) ? credentialOf(delivered) : undefined
     if (!delivered || !proof) return request.ask()
-    const response = await request.moveTo(new URL(delivered.url)).send(proof)
-    // Some servers do not ask for a payment if the credential has lapsed.
-    const isRefused = [400, 401, 403, 409].includes(response.status)
-    if (isRefused) await response.body?.cancel()
-    else if (response.ok) bought.set(response, infoOf(delivered))
-    return isRefused ? request.ask() : response
+    const url = new URL(delivered.url)
+    const response = await request.at(url).send(proof)
+    if (response.ok) bought.set(response, infoOf(delivered))
+    if (response.status === 402) request.moveTo(url)
+    // Some servers do not ask for a payment if the credential has lapsed, and the goods may have moved.
+    if (!ELSEWHERE.has(response.status)) return response
+    await response.body?.cancel()
+    return request.ask()
   }
 
   async #askAndBuy(visit: Visit): Promise<Response> {
@@ -163,8 +169,10 @@ export class Purchases {
       const paid = await settle(this.#wallet, offer, { crypto: this.#crypto, isResumed, signal: request.signal, beforePaying })
       if (paid === 'lapsed') return paid
       const purchase = paidWith(kept, offer, paid.preimage, paid.feeSat)
-      await this.#kept.write(key, purchase)
-      if (paid.feeSat) await this.#budget.addFee(kept.paymentHash, paid.feeSat)
+      await this.#kept.write(key, purchase).catch((cause) => {
+        throw new PurchaseError('paid', 'store_failed', 'You paid, but the purchase could not be stored.', { cause })
+      })
+      if (paid.feeSat) await this.#budget.addFee(kept.paymentHash, paid.feeSat).catch(() => undefined)
       return purchase
     } catch (error) {
       const isUnpaid = !isResumed && !request.signal.aborted && error instanceof PurchaseError && error.outcome === 'unpaid'

@@ -80,6 +80,13 @@ export class RepeatableRequest {
     }
   }
 
+  /** A copy that goes to another address. */
+  at(target: URL): RepeatableRequest {
+    const { method, body, signal } = this
+    const copy = new RepeatableRequest({ url: this.#url, method, headers: this.#headers, body, signal, redirect: this.#redirect })
+    return copy.moveTo(target)
+  }
+
   /** Drops the headers if they were meant for another server. */
   moveTo(target: URL): this {
     if (target.origin !== this.#url.origin) {

@@ -158,6 +158,63 @@ describe('after the payment', () => {
   })
 })
 
+describe('a store that fails', () => {
+  test('before the payment: nothing is paid', async () => {
+    const store = { ...memoryStore(), set: () => Promise.reject(new Error('disk full')) }
+    expect((await caught(newBuyer({ store }).fetch(shop.url))).message).toBe('disk full')
+    expect(asked).toEqual([])
+  })
+
+  test('after the payment: the error says that it was paid, and the next call does not pay again', async () => {
+    const memory = memoryStore()
+    let isFull = false
+    const store = {
+      ...memory,
+      set: (name: string, text: string) => (isFull ? Promise.reject(new Error('full')) : memory.set(name, text)),
+    }
+    const wallet = async (invoice: string): Promise<string> => {
+      isFull = true
+      return paysAll(invoice)
+    }
+    expect(await caught(newBuyer({ store, wallet }).fetch(shop.url))).toMatchObject({ code: 'store_failed', outcome: 'paid' })
+    isFull = false
+    // The lock could not be released. Its owner is this process, so another one takes it as soon as this one is gone.
+    for (const name of await memory.list('lock.')) await memory.delete(name)
+    const pay = newBuyer({ store, wallet })
+    expect(await caught(pay.fetch(shop.url))).toMatchObject({ code: 'payment_unknown' })
+    await pay.complete(HASH, PREIMAGE)
+    expect(await (await pay.fetch(shop.url)).text()).toBe('Sunny')
+    expect(asked).toHaveLength(1)
+  })
+
+  test('with an entry that is not a purchase: nothing is paid, and it is not quoted', async () => {
+    const store = memoryStore()
+    expect(await (await newBuyer({ store }).fetch(shop.url)).text()).toBe('Sunny')
+    const [name = ''] = await store.list('purchase.')
+    await store.set(name, ((await store.get(name)) ?? '').slice(1))
+    const error = await caught(newBuyer({ store }).fetch(shop.url))
+    expect([error.message, asked.length]).toEqual(['The store has an entry that is not a purchase.', 1])
+  })
+})
+
+test('an L402 credential whose goods have moved: the request starts again where it was sent to', async () => {
+  const [front, store] = [await new Scripted().open(), memoryStore()]
+  let target = `${shop.url}/old`
+  front.reply = () => ({ status: 302, headers: { location: target } })
+  shop.reply = ({ authorization, path }) =>
+    path === '/free'
+      ? { body: 'Free' }
+      : target.endsWith('/free')
+        ? { status: 404 }
+        : authorization
+          ? { body: 'Sunny' }
+          : { status: 402, headers: challenge }
+  expect(await (await newBuyer({ store }).fetch(front.url)).text()).toBe('Sunny')
+  target = `${shop.url}/free`
+  expect(await (await newBuyer({ store }).fetch(front.url)).text()).toBe('Free')
+  expect([asked.length, front.got.some(({ authorization }) => authorization)]).toEqual([1, false])
+})
+
 test('wrong options are errors at once', () => {
   expect(() => newBuyer({ maxSatPerDay: Number.NaN })).toThrow(/maxSatPerDay must be a number/)
   expect(() => newBuyer({ maxSatPerRequest: -1 })).toThrow(/maxSatPerRequest/)
