@@ -14,7 +14,8 @@ inBrowser('the paywall’s page', () => {
     'C69: %j: a person pays with their phone, pastes the preimage and gets what was sold',
     async (protocols) => {
       await market.renew()
-      const shop = await (SHOPS[0]?.[1] as Opening)({ ...market.terms, protocols: protocols as never, html: true })
+      const open = SHOPS[0]?.[1] as Opening
+      const shop = await open({ ...market.terms, protocols: protocols as never, html: true })
       const page = await (await newContext()).newPage()
       const answer = await page.goto(shop.url('/jokes/1'))
       expect(answer?.status()).toBe(402)
