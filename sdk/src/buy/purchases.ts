@@ -6,7 +6,7 @@ import { watched } from './delivery.ts'
 import { PurchaseError } from './errors.ts'
 import { KeptPurchases } from './kept-purchases.ts'
 import { keptOffer, offersIn } from './offers.ts'
-import { credentialOf, infoOf, type Purchase, type PurchaseInfo } from './purchase.ts'
+import { credentialOf, infoOf, type Purchase, type PurchaseInfo, type PurchaseState } from './purchase.ts'
 import type { RepeatableRequest } from './request.ts'
 import { mayReplace, settle } from './settle.ts'
 import { Budget } from './store/budget.ts'
@@ -22,6 +22,9 @@ const bought = new WeakMap<Response, PurchaseInfo>()
 
 /** What this call, or an earlier one, has paid for the response. Undefined if it was free. */
 export const purchaseOf = (response: Response): PurchaseInfo | undefined => bought.get(response)
+
+/** The payment hashes of the responses that this process is still reading. */
+const reading = new Set<string>()
 
 /**
  * Fetch, pay, fetch again. A purchase is kept before the wallet is asked, and everything that follows is decided by what is kept, so a call
@@ -57,7 +60,7 @@ export class Purchases {
     try {
       const visit = { key, request, lock }
       const kept = await this.#kept.read(key)
-      const isMeanwhile = kept !== undefined && kept.paymentHash !== seen?.paymentHash
+      const isMeanwhile = kept !== undefined && (wasOthers(seen, kept, lock) || reading.has(kept.paymentHash))
       if (kept && (kept.state !== 'delivered' || isMeanwhile || isOnce)) {
         await refusal?.body?.cancel()
         return await this.#resume(visit, kept, isMeanwhile)
@@ -199,10 +202,12 @@ export class Purchases {
     bought.set(response, infoOf(purchase))
     if (!response.ok) return response
     await this.#kept.advance(key, purchase, 'answered')
-    const answer = await watched(response, {
-      onEnd: () => this.#kept.advance(key, purchase, 'delivered'),
-      onBreak: () => this.#kept.advance(key, purchase, 'paid'),
-    })
+    reading.add(paymentHash)
+    const ended = async (state: PurchaseState): Promise<void> => {
+      await this.#kept.advance(key, purchase, state)
+      reading.delete(paymentHash)
+    }
+    const answer = await watched(response, { onEnd: () => ended('delivered'), onBreak: () => ended('paid') })
     bought.set(answer, infoOf(purchase))
     return answer
   }
@@ -270,9 +275,15 @@ const paidWith = (purchase: Purchase, offer: Offer, preimage: string, feeSat?: n
   ...(feeSat === undefined ? {} : { feeSat }),
 })
 
+/** Whether another call has made or finished this purchase since this one has looked. What it bought is not bought again. */
+function wasOthers(seen: Purchase | undefined, kept: Purchase, { isAfterOther }: Lock): boolean {
+  if (kept.paymentHash !== seen?.paymentHash) return true
+  return seen.state !== 'delivered' && (kept.state === 'delivered' || isAfterOther)
+}
+
 const inProgress = (): PurchaseError =>
   new PurchaseError(
     'unpaid',
     'purchase_in_progress',
-    'Another call bought the same at the same time, and got it. To buy it for each call, give each its own `purchaseKey`.',
+    'Another call bought the same at the same time, and got it, or is still reading it. To buy it for each call, give each its own `purchaseKey`.',
   )
