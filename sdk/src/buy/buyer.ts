@@ -24,8 +24,9 @@ export type BuyerOptions = {
 
 export type BuyInit = RequestInit & {
   /**
-   * Names the purchase, which is then made once for all time. Without it, requests with the same method, URL and body are one purchase until
-   * its response was read to the end. Give them different keys to buy the same thing several times at once.
+   * Names the purchase of this method and URL, which is then made once for all time, whatever the body. Without it, requests with the same
+   * method, URL and body are one purchase until its response was read to the end. Give them different keys to buy the same thing several
+   * times at once.
    */
   purchaseKey?: string | undefined
 }
@@ -51,7 +52,7 @@ export function buyer({ wallet, maxSatPerRequest, maxSatPerDay, store }: BuyerOp
   const purchases = new Purchases({ crypto, store: storeOf(store), wallet: openWallet(wallet), maxSatPerRequest, maxSatPerDay })
   return {
     async fetch(input, { purchaseKey, ...init } = {}) {
-      const request = await RepeatableRequest.from(input, init)
+      const request = await RepeatableRequest.from(crypto, input, init)
       if (UNSOLD.has(request.method)) return request.ask()
       return purchases.fetch(request, keyOf(crypto, request.bound, purchaseKey), purchaseKey !== undefined)
     },
@@ -67,7 +68,11 @@ function storeOf(store: BuyerOptions['store']): PurchaseStore {
   return directory === undefined ? memoryStore() : fileStore(directory)
 }
 
-/** Without headers: some, such as a trace id, differ between a request and its repetition after a crash, which must not be paid again. */
+/**
+ * Without headers: some, such as a trace id, differ between a request and its repetition after a crash, which must not be paid again. With a
+ * `purchaseKey` also without the body, which may contain the time.
+ */
 function keyOf(crypto: BuyerCrypto, { method, url, body }: HttpCall, purchaseKey: string | undefined): string {
-  return sha256Hex(crypto, JSON.stringify([method, url, body ? sha256Hex(crypto, body) : '', purchaseKey ?? null]))
+  const bodyHash = body && purchaseKey === undefined ? sha256Hex(crypto, body) : ''
+  return sha256Hex(crypto, JSON.stringify([method, url, bodyHash, purchaseKey ?? null]))
 }

@@ -2,7 +2,9 @@ import type { CredentialHeader } from '../../../protocol/src/offers.ts'
 import type { HttpCall } from '../../../protocol/src/x402-binding.ts'
 import { wasNeverSent } from '../unreachable.ts'
 import { pause } from '../waiting.ts'
+import type { BuyerCrypto } from './crypto/crypto.ts'
 import { PurchaseError } from './errors.ts'
+import { withSteadyBoundary } from './form.ts'
 
 const MAX_REDIRECTIONS = 5
 /** Methods that are safe to repeat after a lost response. */
@@ -44,7 +46,11 @@ export class RepeatableRequest {
   }
 
   /** Takes what `fetch` takes, and reads the body once. A stream cannot be sent twice, so it is refused before anything is sent. */
-  static async from(input: string | URL | Request, init: RequestInit = {}): Promise<RepeatableRequest> {
+  static async from(
+    crypto: Pick<BuyerCrypto, 'sha256'>,
+    input: string | URL | Request,
+    init: RequestInit = {},
+  ): Promise<RepeatableRequest> {
     if (isStream(init.body))
       throw new PurchaseError(
         'unpaid',
@@ -52,8 +58,12 @@ export class RepeatableRequest {
         'The body is a stream, which cannot be sent again after the payment. Pass a string, bytes, a Blob or FormData. Nothing was sent.',
       )
     const request = new Request(input, init)
-    const body = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer())
-    const { method, headers, signal, redirect } = request
+    const { method, signal, redirect } = request
+    const headers = new Headers(request.headers)
+    const given = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer())
+    // A Request may have been made from a form.
+    const isForm = init.body instanceof FormData || (input instanceof Request && !init.body)
+    const body = given && isForm ? withSteadyBoundary(crypto, headers, given) : given
     return new RepeatableRequest({ url: new URL(request.url), method, headers, body, signal, redirect })
   }
 
