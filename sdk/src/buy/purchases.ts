@@ -166,12 +166,14 @@ export class Purchases {
       const paid = await settle(this.#wallet, offer, { crypto: this.#crypto, isResumed, signal: request.signal, beforePaying })
       if (paid === 'lapsed') return paid
       const purchase = paidWith(kept, offer, paid.preimage, paid.feeSat)
-      await this.#kept.write(key, purchase)
-      if (paid.feeSat) await this.#budget.addFee(kept.paymentHash, paid.feeSat)
+      await this.#kept.save(key, purchase)
+      // Without its fee, the payment still counts.
+      if (paid.feeSat) await this.#budget.addFee(kept.paymentHash, paid.feeSat).catch(() => undefined)
       return purchase
     } catch (error) {
       const isUnpaid = !isResumed && !request.signal.aborted && error instanceof PurchaseError && error.outcome === 'unpaid'
-      if (isUnpaid && error.code !== 'purchase_in_progress') await this.#drop(key, kept)
+      // If that fails, the next call asks the wallet.
+      if (isUnpaid && error.code !== 'purchase_in_progress') await this.#drop(key, kept).catch(() => undefined)
       throw error instanceof PurchaseError ? error.about(kept.paymentHash, isResumed) : error
     }
   }

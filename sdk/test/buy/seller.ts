@@ -19,6 +19,11 @@ export class Seller extends Scripted {
     return this.goods(got)
   }
 
+  /** Accepts every credential once more. */
+  accept(): void {
+    this.#used.clear()
+  }
+
   bill(): Reply {
     return { status: 402, headers: { 'www-authenticate': this.challenge(this.newInvoice()) } }
   }
