@@ -5,7 +5,7 @@ import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
 import { watched } from './delivery.ts'
 import { PurchaseError } from './errors.ts'
 import { KeptPurchases } from './kept-purchases.ts'
-import { keptOffer, offersIn } from './offers.ts'
+import { isStillOffered, keptOffer, offersIn } from './offers.ts'
 import { credentialOf, infoOf, type Purchase, type PurchaseInfo, type PurchaseState } from './purchase.ts'
 import type { RepeatableRequest } from './request.ts'
 import { mayReplace, settle } from './settle.ts'
@@ -145,6 +145,7 @@ export class Purchases {
         },
       )
     const offer = this.#offerOf(kept)
+    visit.request.moveTo(new URL(kept.url))
     const paid = await this.#pay(visit, kept, offer, false)
     if (paid !== 'lapsed') return this.#present(visit, paid, isMeanwhile)
     const response = await visit.request.ask()
@@ -154,7 +155,10 @@ export class Purchases {
   /** The purchase with its credential. If it was certainly not paid, nothing is left of it. */
   async #pay({ key, lock, request }: Visit, kept: Purchase, offer: Offer, isNew: boolean): Promise<Purchase | 'lapsed'> {
     const isResumed = kept.state === 'paying'
+    const isOffered = (): boolean => isNew || isStillOffered(this.#crypto, kept, request.bound)
+    if (!isResumed && !isOffered()) return 'lapsed'
     const beforePaying = async (): Promise<void> => {
+      if (!isOffered()) throw noLongerOffered()
       if (!isNew) {
         this.#chosen(request, [offer])
         await this.#budget.renew(priceOf(offer))
@@ -239,8 +243,8 @@ export class Purchases {
     throw new PurchaseError('unpaid', 'wrong_network', message)
   }
 
-  #offerOf({ challenge, invoice }: Purchase): Offer {
-    const offer = keptOffer(this.#crypto, challenge, invoice)
+  #offerOf(purchase: Purchase): Offer {
+    const offer = keptOffer(this.#crypto, purchase)
     if (!offer) throw new TypeError('The store has a purchase whose challenge cannot be read.')
     return offer
   }
@@ -276,6 +280,13 @@ const paidWith = (purchase: Purchase, offer: Offer, preimage: string, feeSat?: n
   credential: offer.credentialFor(preimage),
   ...(feeSat === undefined ? {} : { feeSat }),
 })
+
+const noLongerOffered = (): PurchaseError =>
+  new PurchaseError(
+    'unknown',
+    'payment_unknown',
+    'An earlier call may have paid. This one paid nothing, because the server would no longer accept the payment: the challenge has expired, or is for a request with other headers. Try again when the invoice has expired too.',
+  )
 
 /** Whether another call has made or finished this purchase since this one has looked. What it bought is not bought again. */
 function wasOthers(seen: Purchase | undefined, kept: Purchase, { isAfterOther }: Lock): boolean {

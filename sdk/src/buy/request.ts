@@ -30,9 +30,10 @@ export class RepeatableRequest {
   readonly method: string
   readonly body: Uint8Array | undefined
   readonly signal: AbortSignal
-  readonly #headers: Headers
   readonly #redirect: Redirect
+  readonly #original: { url: URL; headers: Headers }
   #url: URL
+  #headers: Headers
 
   constructor({ url, method, headers, body, signal, redirect = 'follow' }: Parts) {
     this.#url = url
@@ -40,6 +41,7 @@ export class RepeatableRequest {
     this.#headers = new Headers(headers)
     // `fetch` would add it. What is sent must be known, because x402 may bind it.
     if (!this.#headers.has('accept')) this.#headers.set('accept', '*/*')
+    this.#original = { url, headers: this.#headers }
     this.body = body
     this.signal = signal
     this.#redirect = redirect
@@ -93,8 +95,7 @@ export class RepeatableRequest {
   /** Drops the headers if they were meant for another server. */
   moveTo(target: URL): this {
     if (target.origin !== this.#url.origin) {
-      for (const name of [...this.#headers.keys()]) this.#headers.delete(name)
-      this.#headers.set('accept', '*/*')
+      this.#headers = new Headers({ accept: '*/*' })
     }
     this.#url = target
     return this
@@ -122,8 +123,10 @@ export class RepeatableRequest {
     return response
   }
 
-  /** Follows redirects before anything is paid. */
+  /** Begins at the original URL, and follows redirects before anything is paid. */
   async ask(): Promise<Response> {
+    this.#url = this.#original.url
+    this.#headers = this.#original.headers
     for (let hops = 0; ; hops++) {
       const response = await this.send()
       const location = response.headers.get('location')
