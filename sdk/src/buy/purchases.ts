@@ -164,7 +164,10 @@ export class Purchases {
         await this.#budget.renew(priceOf(offer))
       }
       if (!(await lock.isHeld())) throw inProgress()
+      request.signal.throwIfAborted()
       await this.#kept.write(key, { ...kept, state: 'paying' })
+      // The wallet will not be asked.
+      if (request.signal.aborted && !isResumed) await this.#kept.write(key, kept)
     }
     try {
       const paid = await settle(this.#wallet, offer, { crypto: this.#crypto, isResumed, signal: request.signal, beforePaying })

@@ -60,7 +60,8 @@ export class RepeatableRequest {
         'The body is a stream, which cannot be sent again after the payment. Pass a string, bytes, a Blob or FormData. Nothing was sent.',
       )
     const request = new Request(input, init)
-    const { method, signal, redirect } = request
+    const { method, redirect } = request
+    const signal = signalOf(input, init)
     const headers = new Headers(request.headers)
     const given = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer())
     // A Request may have been made from a form.
@@ -176,3 +177,14 @@ const isStream = (body: unknown): boolean =>
     Symbol.asyncIterator in body &&
     !(body instanceof Blob) &&
     !ArrayBuffer.isView(body))
+
+/** A Request follows its caller's signal only until it is garbage-collected itself. */
+const followers = new WeakMap<AbortSignal, Request>()
+
+/** The caller's own signal, not the one of a copy. */
+function signalOf(input: string | URL | Request, init: RequestInit): AbortSignal {
+  if (init.signal) return init.signal
+  if (!(input instanceof Request) || init.signal === null) return new AbortController().signal
+  followers.set(input.signal, input)
+  return input.signal
+}
