@@ -120,8 +120,19 @@ export class RepeatableRequest {
   async #followed(): Promise<Response> {
     if (this.#redirect !== 'follow') throw new TypeError('The server redirects the request.')
     const response = await this.send(undefined, 'follow')
-    this.moveTo(new URL(response.url))
+    const target = new URL(response.url)
+    if (this.#isUnsafe(target)) {
+      await response.body?.cancel()
+      throw invalidRedirection()
+    }
+    this.moveTo(target)
     return response
+  }
+
+  /** From https to http, anyone on the way could ask for the payment. */
+  #isUnsafe({ protocol, username, password }: URL): boolean {
+    const isDowngrade = this.#url.protocol === 'https:' && protocol !== 'https:'
+    return isDowngrade || !/^https?:$/.test(protocol) || username !== '' || password !== ''
   }
 
   /** Begins at the original URL, and follows redirects before anything is paid. */
@@ -136,8 +147,7 @@ export class RepeatableRequest {
       await response.body?.cancel()
       if (this.#redirect === 'error') throw new TypeError('The server redirects the request.')
       const target = URL.canParse(location, this.#url.href) ? new URL(location, this.#url) : undefined
-      if (!target || !/^https?:$/.test(target.protocol) || target.username || target.password)
-        throw new PurchaseError('unpaid', 'bad_redirection', 'The server redirects to an invalid address.')
+      if (!target || this.#isUnsafe(target)) throw invalidRedirection()
       this.moveTo(target)
     }
   }
@@ -169,6 +179,9 @@ export class RepeatableRequest {
     }
   }
 }
+
+const invalidRedirection = (): PurchaseError =>
+  new PurchaseError('unpaid', 'bad_redirection', 'The server redirects to an invalid address, or from https to http.')
 
 const isStream = (body: unknown): boolean =>
   body instanceof ReadableStream ||
