@@ -6,7 +6,7 @@ import type { PurchaseInfo } from './purchase.ts'
 import { Purchases } from './purchases.ts'
 import { RepeatableRequest } from './request.ts'
 import { defaultDirectory, fileStore } from './store/file-store.ts'
-import { memoryStore, type PurchaseStore } from './store/store.ts'
+import type { PurchaseStore } from './store/store.ts'
 import { openWallet, type WalletOptions } from './wallets/open.ts'
 
 export type BuyerOptions = {
@@ -17,7 +17,7 @@ export type BuyerOptions = {
   maxSatPerDay: number
   /**
    * Where purchases are kept: a directory, or a store. Defaults to a directory below the user's state directory
-   * (`~/.local/state/boltyard/purchases`) on Node, and to memory elsewhere.
+   * (`~/.local/state/boltyard/purchases`) on Node, and is required elsewhere.
    */
   store?: string | PurchaseStore | undefined
 }
@@ -65,7 +65,10 @@ export function buyer({ wallet, maxSatPerRequest, maxSatPerDay, store }: BuyerOp
 function storeOf(store: BuyerOptions['store']): PurchaseStore {
   if (typeof store === 'object') return store
   const directory = store ?? defaultDirectory()
-  return directory === undefined ? memoryStore() : fileStore(directory)
+  if (directory !== undefined) return fileStore(directory)
+  throw new TypeError(
+    'There are no lasting files here. Pass `store`: one of your own, or `memoryStore()`, which forgets what was paid when the process ends.',
+  )
 }
 
 /**

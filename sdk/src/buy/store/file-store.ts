@@ -1,4 +1,4 @@
-import { builtin, codeOf, nodeProcess } from './node.ts'
+import { builtin, codeOf, hasLastingFiles, nodeProcess } from './node.ts'
 import type { PurchaseStore } from './store.ts'
 
 const NAME = /^[a-z0-9][a-z0-9.-]{0,199}$/
@@ -78,9 +78,9 @@ const ifMissing =
     throw error
   }
 
-/** Files below the user's state directory on Node, memory elsewhere. */
+/** Below the user's state directory. Undefined where files do not last. */
 export function defaultDirectory(): string | undefined {
   const [path, os] = [builtin('node:path'), builtin('node:os')]
-  if (!path || !os || !builtin('node:fs') || !nodeProcess) return undefined
+  if (!path || !os || !builtin('node:fs') || !nodeProcess || !hasLastingFiles()) return undefined
   return path.join(nodeProcess.env.XDG_STATE_HOME || path.join(os.homedir(), '.local', 'state'), 'boltyard', 'purchases')
 }
