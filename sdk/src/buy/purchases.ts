@@ -92,12 +92,20 @@ export class Purchases {
   async #withoutPaying(request: RepeatableRequest, delivered: Purchase | undefined): Promise<Response> {
     const proof = delivered?.protocol === 'l402' && !request.has(delivered.header) ? credentialOf(delivered) : undefined
     if (!delivered || !proof) return request.ask()
-    const response = await request.moveTo(new URL(delivered.url)).send(proof)
-    // Some servers do not ask for a payment if the credential has lapsed.
-    const isRefused = [400, 401, 403, 409].includes(response.status)
-    if (isRefused) await response.body?.cancel()
+    if (!request.isAt(delivered.url)) {
+      // It was bought behind a redirect, which may lead elsewhere now.
+      const refusal = await request.ask()
+      if (refusal.status !== 402 || !request.isAt(delivered.url)) return refusal
+      await refusal.body?.cancel()
+    }
+    const response = await request.send(proof)
+    const isChallenge = response.headers.has('www-authenticate') || response.headers.has('payment-required')
+    if (response.status === 402 && isChallenge) return response
+    // Any other refusal is about the request, and would be the same for a new credential.
+    const isLapsed = [401, 402].includes(response.status) || (isChallenge && !response.ok)
+    if (isLapsed) await response.body?.cancel()
     else if (response.ok) bought.set(response, infoOf(delivered))
-    return isRefused ? request.ask() : response
+    return isLapsed ? request.ask() : response
   }
 
   async #askAndBuy(visit: Visit): Promise<Response> {

@@ -74,6 +74,10 @@ export class RepeatableRequest {
     return this.#url
   }
 
+  isAt(url: string): boolean {
+    return withoutFragment(url) === withoutFragment(this.#url.href)
+  }
+
   get isRepeatable(): boolean {
     return REPEATABLE.has(this.method)
   }
@@ -84,10 +88,9 @@ export class RepeatableRequest {
 
   /** What x402 binds. */
   get bound(): HttpCall {
-    const [url = ''] = this.#url.href.split('#')
     return {
       method: this.method,
-      url,
+      url: withoutFragment(this.#url.href),
       ...(this.body ? { body: this.body } : {}),
       header: (name) => this.#headers.get(name) ?? undefined,
     }
@@ -179,6 +182,8 @@ export class RepeatableRequest {
     }
   }
 }
+
+const withoutFragment = (url: string): string => url.split('#')[0] ?? ''
 
 const invalidRedirection = (): PurchaseError =>
   new PurchaseError('unpaid', 'bad_redirection', 'The server redirects to an invalid address, or from https to http.')
