@@ -102,7 +102,8 @@ class Outcome {
     throw unknown(`The ${noun} does not report whether it paid. It may have.`, cause)
   }
 
-  #isNew({ completedAtMs }: { completedAtMs: number }): boolean {
+  #isNew({ completedAtMs, isFinal = false }: { completedAtMs: number; isFinal?: boolean }): boolean {
+    if (isFinal) return true
     if (this.#before.is === 'failed') return completedAtMs !== this.#before.completedAtMs
     return this.#before.is !== 'unknown'
   }
