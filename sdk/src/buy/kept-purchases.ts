@@ -1,4 +1,4 @@
-import { type Purchase, type PurchaseState, purchaseIn } from './purchase.ts'
+import { type Purchase, type PurchaseState, purchaseIn, UnreadablePurchase } from './purchase.ts'
 import { acquireLock } from './store/lock.ts'
 import type { PurchaseStore } from './store/store.ts'
 
@@ -48,11 +48,14 @@ export class KeptPurchases {
     }
   }
 
+  /** Without entries that cannot be read: the call that they belong to reports them. */
   async list(): Promise<{ key: string; purchase: Purchase }[]> {
     const found: { key: string; purchase: Purchase }[] = []
     for (const name of await this.#store.list(PREFIX)) {
       const key = name.slice(PREFIX.length)
-      const purchase = await this.read(key)
+      const purchase = await this.read(key).catch((error) => {
+        if (!(error instanceof UnreadablePurchase)) throw error
+      })
       if (purchase) found.push({ key, purchase })
     }
     return found

@@ -1,10 +1,12 @@
 import type { CredentialHeader } from '../../../protocol/src/offers.ts'
 import type { HttpCall } from '../../../protocol/src/x402-binding.ts'
 import { wasNeverSent } from '../unreachable.ts'
+import { VERSION } from '../version.ts'
 import { pause } from '../waiting.ts'
 import type { BuyerCrypto } from './crypto/crypto.ts'
 import { PurchaseError } from './errors.ts'
 import { withSteadyBoundary } from './form.ts'
+import { nodeProcess } from './store/node.ts'
 
 const MAX_REDIRECTIONS = 5
 /** Methods that are safe to repeat after a lost response. */
@@ -13,6 +15,12 @@ const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 const PATIENCE_MS = 90_000
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 8_000
+
+/** `fetch` would add them. What is sent must be known, because x402 may bind it. A browser knows its user's languages better. */
+const DEFAULTS: Record<string, string> = {
+  accept: '*/*',
+  ...(nodeProcess ? { 'accept-language': '*', 'user-agent': `boltyard-sdk/${VERSION}` } : {}),
+}
 
 type Redirect = NonNullable<RequestInit['redirect']>
 export type Credential = { header: CredentialHeader; credential: string }
@@ -23,6 +31,8 @@ type Parts = {
   body: Uint8Array | undefined
   signal: AbortSignal
   redirect?: Redirect
+  /** Whatever else `fetch` is to be told. */
+  more?: RequestInit
 }
 
 /** A request that is identical with and without the credential. */
@@ -31,16 +41,16 @@ export class RepeatableRequest {
   readonly body: Uint8Array | undefined
   readonly signal: AbortSignal
   readonly #redirect: Redirect
+  readonly #more: RequestInit
   readonly #original: { url: URL; headers: Headers }
   #url: URL
   #headers: Headers
 
-  constructor({ url, method, headers, body, signal, redirect = 'follow' }: Parts) {
+  constructor({ url, method, headers, body, signal, redirect = 'follow', more = {} }: Parts) {
     this.#url = url
     this.method = method
-    this.#headers = new Headers(headers)
-    // `fetch` would add it. What is sent must be known, because x402 may bind it.
-    if (!this.#headers.has('accept')) this.#headers.set('accept', '*/*')
+    this.#headers = new Headers({ ...DEFAULTS, ...Object.fromEntries(headers) })
+    this.#more = more
     this.#original = { url, headers: this.#headers }
     this.body = body
     this.signal = signal
@@ -59,6 +69,8 @@ export class RepeatableRequest {
         'body_not_repeatable',
         'The body is a stream, which cannot be sent again after the payment. Pass a string, bytes, a Blob or FormData. Nothing was sent.',
       )
+    if (init.integrity || (input instanceof Request && input.integrity))
+      throw new TypeError('`integrity` cannot be checked by a buyer, because the 402 has another body. Check the body that you get.')
     const request = new Request(input, init)
     const { method, redirect } = request
     const signal = signalOf(input, init)
@@ -67,7 +79,8 @@ export class RepeatableRequest {
     // A Request may have been made from a form.
     const isForm = init.body instanceof FormData || (input instanceof Request && !init.body)
     const body = given && isForm ? withSteadyBoundary(crypto, headers, given) : given
-    return new RepeatableRequest({ url: new URL(request.url), method, headers, body, signal, redirect })
+    const more = { ...(input instanceof Request ? optionsOf(input) : {}), ...init }
+    return new RepeatableRequest({ url: new URL(request.url), method, headers, body, signal, redirect, more })
   }
 
   get url(): URL {
@@ -99,7 +112,7 @@ export class RepeatableRequest {
   /** Drops the headers if they were meant for another server. */
   moveTo(target: URL): this {
     if (target.origin !== this.#url.origin) {
-      this.#headers = new Headers({ accept: '*/*' })
+      this.#headers = new Headers(DEFAULTS)
     }
     this.#url = target
     return this
@@ -110,7 +123,7 @@ export class RepeatableRequest {
     const headers = new Headers(this.#headers)
     if (proof) headers.set(proof.header, proof.credential)
     const body = this.body as Uint8Array<ArrayBuffer> | undefined
-    const init = { method: this.method, headers, redirect, signal: this.signal, ...(body ? { body } : {}) }
+    const init = { ...this.#more, method: this.method, headers, redirect, signal: this.signal, body: body ?? null }
     const response = await fetch(this.#url, init).catch((error) => {
       throw this.signal.aborted ? this.signal.reason : error
     })
@@ -195,6 +208,14 @@ const isStream = (body: unknown): boolean =>
     Symbol.asyncIterator in body &&
     !(body instanceof Blob) &&
     !ArrayBuffer.isView(body))
+
+/** Only what differs from the default: some runtimes know none of them, and refuse to be told. */
+function optionsOf({ cache, credentials }: Request): RequestInit {
+  return {
+    ...(cache && cache !== 'default' ? { cache } : {}),
+    ...(credentials && credentials !== 'same-origin' ? { credentials } : {}),
+  }
+}
 
 /** A Request follows its caller's signal only until it is garbage-collected itself. */
 const followers = new WeakMap<AbortSignal, Request>()

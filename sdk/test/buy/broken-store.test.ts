@@ -77,3 +77,17 @@ test('broken before the payment: nothing is paid', async () => {
   expect(await outcomeOf(seller.buyer({ store }).fetch(seller.url))).toMatch(/no space left/)
   expect(seller.paid).toEqual([])
 })
+
+test('an entry that cannot be read stops only its own call, whose error does not quote it', async () => {
+  seller.goods = () => ({ status: 500 })
+  const pay = seller.buyer({ store })
+  await outcomeOf(pay.fetch(`${seller.url}/bad`))
+  const [bad = ''] = await store.list('purchase.')
+  await store.set(bad, 'L402 AgE=:secret')
+  await outcomeOf(pay.fetch(`${seller.url}/good`))
+  const [left, ...more] = await pay.unfinished()
+  expect([left?.url, more]).toEqual([`${seller.url}/good`, []])
+  await pay.forget(left?.paymentHash ?? '')
+  expect(await outcomeOf(pay.fetch(`${seller.url}/bad`))).toMatch(/^TypeError: (?!.*L402).*not a purchase/)
+  expect(seller.paid).toHaveLength(2)
+})

@@ -88,6 +88,27 @@ describe('a redirect from https to http', () => {
   })
 })
 
+describe('what `fetch` is told', () => {
+  test('goes with every request, from `init` and from a Request', async () => {
+    const { fetch } = globalThis
+    const told: unknown[] = []
+    vi.stubGlobal('fetch', (url: URL, { dispatcher, ...init }: any) => {
+      told.push([init.credentials, init.cache, dispatcher])
+      return fetch(url, init)
+    })
+    const init = { credentials: 'include', cache: 'no-store' } as const
+    await outcomeOf(seller.buyer().fetch(seller.url, { ...init, dispatcher: 'mine' as never }))
+    await outcomeOf(seller.buyer().fetch(new Request(seller.url, init)))
+    const expected = ['mine', 'mine', undefined, undefined].map((dispatcher) => ['include', 'no-store', dispatcher])
+    expect(told).toEqual(expected)
+  })
+
+  test('`integrity` is refused, because the 402 has another body', async () => {
+    expect(await outcomeOf(seller.buyer().fetch(seller.url, { integrity: 'sha256-AAAA' }))).toMatch(/^TypeError: `integrity`/)
+    expect(seller.got).toEqual([])
+  })
+})
+
 test('a runtime without files must say where purchases are kept', () => {
   const options = { wallet: seller.pay, maxSatPerRequest: 1, maxSatPerDay: 1 }
   vi.stubGlobal('navigator', { userAgent: 'Cloudflare-Workers' })

@@ -90,6 +90,21 @@ test.each<['kept' | 'paying', string, unknown, number]>([
   expect(await store.list('spent.')).toEqual([`spent.${PAYMENT_HASH}`])
 })
 
+test('x402 may bind headers that `fetch` itself would add', async () => {
+  const names = ['accept', 'accept-language', 'user-agent']
+  seller.reply = ({ method, headers }) => {
+    if (headers['payment-signature'] !== undefined) return { body: 'Sunny' }
+    const bound = Object.fromEntries(names.map((name) => [name, String(headers[name])]))
+    const requestHash = requestHashOf(method, `${seller.url}/`, '', bound)
+    const invoice = invoiceWith({ descriptionHash: requestHash, timestamp: Math.floor(Date.now() / 1000) })
+    const base = requirements()
+    const extra = { ...base.extra, requestBindingParams: { headers: names }, requestHash, invoice }
+    const required = { x402Version: 2, resource: { url: seller.url }, accepts: [{ ...base, payTo: NODE_KEY, extra }] }
+    return { status: 402, headers: { 'payment-required': Buffer.from(JSON.stringify(required)).toString('base64') } }
+  }
+  expect(await outcomeOf(seller.buyer({ wallet: async () => PREIMAGE }).fetch(seller.url))).toBe('Sunny')
+})
+
 test('one invoice for two protocols: the credential is the one that was chosen, in its header', async () => {
   seller.challenge = (invoice) =>
     `L402 macaroon="AgE=", invoice="${invoice}", ${mpp(invoice, ', header="Payment-Authorization"')}`
