@@ -70,7 +70,9 @@ export class RepeatableRequest {
         'The body is a stream, which cannot be sent again after the payment. Pass a string, bytes, a Blob or FormData. Nothing was sent.',
       )
     if (init.integrity || (input instanceof Request && input.integrity))
-      throw new TypeError('`integrity` cannot be checked by a buyer, because the 402 has another body. Check the body that you get.')
+      throw new TypeError(
+        '`integrity` cannot be checked by a buyer, because the 402 has another body. Check the body that you get.',
+      )
     const request = new Request(input, init)
     const { method, redirect } = request
     const signal = signalOf(input, init)

@@ -85,7 +85,9 @@ test('maxSatPerDay holds for purchases that continue at the same time in several
   const longAgo = JSON.stringify({ amountSat: 10, atMs: Date.now() - 2 * 86_400_000, expiresAtMs: Date.now() + 60_000 })
   for (const name of ['a', 'b']) await store.set(`spent.${name}`, longAgo)
   const price = { amountSat: 10, expiresAtMs: Date.now() + 60_000 }
-  const results = await Promise.allSettled(['a', 'b'].map((paymentHash) => new Budget(store, 10).renew({ paymentHash, ...price })))
+  const results = await Promise.allSettled(
+    ['a', 'b'].map((paymentHash) => new Budget(store, 10).renew({ paymentHash, ...price })),
+  )
   const refused = ['a', 'b'].filter((_, at) => results[at]?.status === 'rejected')
   expect(refused.length).toBeGreaterThan(0)
   // A refusal leaves the entry as it was.

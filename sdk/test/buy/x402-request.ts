@@ -13,7 +13,5 @@ export function requestHashOf(
     name,
     valueHash: sha256(Buffer.concat([Buffer.of(1), Buffer.from(value)])),
   }))
-  return sha256(
-    JSON.stringify({ bodyHash: sha256(body), domain: 'x402:exact:lnbtc:bolt11:http:1', headers: bound, method, url }),
-  )
+  return sha256(JSON.stringify({ bodyHash: sha256(body), domain: 'x402:exact:lnbtc:bolt11:http:1', headers: bound, method, url }))
 }
