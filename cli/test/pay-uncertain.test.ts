@@ -56,7 +56,10 @@ const presented = (): (string | undefined)[] => shop.got.flatMap(({ authorizatio
 const read = (path: string): any => JSON.parse(readFileSync(path, 'utf8'))
 
 /** What an interrupted run left behind. */
-function leave(path: string, { timestamp, ...more }: { timestamp?: number; credential?: string; nodeUrl?: string } = {}): object {
+function leave(
+  path: string,
+  { timestamp, ...more }: { timestamp?: number; credential?: string; nodeUrl?: string; challenge?: string; header?: string } = {},
+): object {
   mkdirSync(STATE, { recursive: true })
   const left = {
     url: `${shop.url}/weather`,
@@ -298,4 +301,50 @@ describe('a POST', () => {
     toCredential = inOrder({ status: 503 }, { body: GOODS })
     expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
   })
+})
+
+describe('an earlier purchase', () => {
+  const request = Buffer.from(
+    JSON.stringify({ amount: '10', currency: 'sat', methodDetails: { invoice: challengeOf().invoice } }),
+  ).toString('base64url')
+  const mpp = `Payment id="x", realm="shop", method="lightning", intent="charge", request="${request}"`
+
+  test('whose challenge has expired before its invoice is not paid', async () => {
+    leave(FILE, { challenge: `${mpp}, expires="2026-01-01T00:00:00Z"` })
+    expect((await run(resumes())).error()).toMatchObject({
+      code: 'payment_unknown',
+      outcome: 'unknown',
+      message: expect.stringContaining('This run paid nothing.'),
+    })
+    expect([payments(), existsSync(FILE)]).toEqual([0, true])
+  })
+
+  test('is continued with the offer that was chosen, if two share the invoice', async () => {
+    const both = `${challengeOf().challenge}, ${mpp}, header="Payment-Authorization"`
+    leave(FILE, { challenge: both, header: 'payment-authorization' })
+    const sold = shop.reply
+    shop.reply = ({ headers }) =>
+      String(headers['payment-authorization']).startsWith('Payment ') ? { body: GOODS } : { status: 403 }
+    expect(await run(resumes())).toMatchObject({ code: 0, stdout: GOODS })
+    shop.reply = sold
+    expect(read(FILE)).toMatchObject({ header: 'payment-authorization', credential: expect.stringMatching(/^Payment /) })
+  })
+})
+
+test('an invoice that expires before it is paid leaves no file', async () => {
+  const sold = shop.reply
+  let expiresAtMs = 0
+  shop.reply = () => {
+    const timestamp = Math.floor(Date.now() / 1000) - 3_600 + 3
+    expiresAtMs = (timestamp + 3_600) * 1000
+    return { status: 402, headers: { 'www-authenticate': challengeOf(HASH, timestamp).challenge } }
+  }
+  ask = () => {
+    // The node takes its time.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Math.max(0, expiresAtMs - Date.now()) + 100)
+    return NOT_FOUND
+  }
+  expect((await run(pays())).error()).toMatchObject({ code: 'payment_failed' })
+  shop.reply = sold
+  expect([payments(), readdirSync(STATE)]).toEqual([0, []])
 })

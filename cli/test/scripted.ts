@@ -7,7 +7,7 @@ import { invoiceOf, nowSeconds } from './invoices.ts'
 
 /** One response of a scripted server; `cut`: it got the request, but the connection breaks. */
 export type Reply = { status?: number; headers?: Record<string, string>; body?: string } | 'cut'
-export type Got = { method: string; path: string; authorization: string | undefined; headers: IncomingHttpHeaders }
+export type Got = { method: string; path: string; authorization: string | undefined; headers: IncomingHttpHeaders; body: Buffer }
 
 const open = new Set<Server>()
 afterAll(() => {
@@ -23,9 +23,12 @@ export class Scripted {
   reply: (got: Got) => Reply = () => ({})
   readonly #server = createServer((request, response) => {
     const { method = '', url: path = '', headers } = request
-    const got = { method, path, authorization: headers.authorization, headers }
+    const got = { method, path, authorization: headers.authorization, headers, body: Buffer.alloc(0) }
     this.got.push(got)
-    request.resume().once('end', () => {
+    request.on('data', (chunk) => {
+      got.body = Buffer.concat([got.body, chunk])
+    })
+    request.once('end', () => {
       const reply = this.reply(got)
       if (reply === 'cut') request.socket.destroy()
       else response.writeHead(reply.status ?? 200, reply.headers).end(reply.body ?? '')

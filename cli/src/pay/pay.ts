@@ -3,7 +3,7 @@ import type { Offer } from '../../../protocol/src/offers.ts'
 import type { BuyerCrypto } from '../../../sdk/src/buy/crypto/crypto.ts'
 import { nodeCrypto } from '../../../sdk/src/buy/crypto/node.ts'
 import { PurchaseError } from '../../../sdk/src/buy/errors.ts'
-import { type FoundOffer, keptOffer, offersIn } from '../../../sdk/src/buy/offers.ts'
+import { type FoundOffer, isStillOffered, keptOffer, offersIn } from '../../../sdk/src/buy/offers.ts'
 import type { RepeatableRequest } from '../../../sdk/src/buy/request.ts'
 import { mayReplace, settle as settleWith } from '../../../sdk/src/buy/settle.ts'
 import type { Paid, Wallet } from '../../../sdk/src/buy/wallets/wallet.ts'
@@ -32,7 +32,7 @@ export async function pay(call: Call): Promise<void> {
   call.spinner.show(`Fetching ${request.url.host}`)
   if (kept?.purchase.credential !== undefined) return present(call, request, kept, output)
 
-  const earlier = kept && (await finishEarlier(call, kept))
+  const earlier = kept && (await finishEarlier(call, request, kept))
   if (kept && earlier) return present(call, request, kept, output, earlier)
 
   const response = await ask(request)
@@ -54,7 +54,10 @@ export async function pay(call: Call): Promise<void> {
   if (keeping.purchase.credential !== undefined) return present(call, request, keeping, output)
   requireSameNode(wallet, keeping)
   const paid = await settle(call, offer, wallet, keeping)
-  if (!paid) throw new Failure('other', 'payment_failed', 'The invoice expired before it could be paid. This run paid nothing.')
+  if (!paid) {
+    if (!keeping.isResumed) keeping.remove()
+    throw new Failure('other', 'payment_failed', 'The invoice expired before it could be paid. This run paid nothing.')
+  }
   return present(call, request, keeping, output, paid)
 }
 
@@ -100,12 +103,20 @@ function choose<O extends Offer>(call: Call, offers: O[], soFar = 'Nothing was p
 }
 
 /** Resumes a run that was interrupted while paying. The node knows the outcome; pay only if the invoice was not paid. */
-async function finishEarlier(call: Call, kept: SavedPurchase): Promise<Paid | undefined> {
-  const offer = keptOffer(crypto(), kept.purchase.challenge, kept.purchase.invoice)
+async function finishEarlier(call: Call, request: RepeatableRequest, kept: SavedPurchase): Promise<Paid | undefined> {
+  const offer = keptOffer(crypto(), kept.offer)
   if (!offer) throw new Failure('usage', 'usage', `${sanitize(kept.path)} does not contain a valid challenge.`)
   const wallet = await openWallet(call)
   requireSameNode(wallet, kept)
-  return settle(call, offer, wallet, kept)
+  return settle(call, offer, wallet, kept, () => {
+    if (isStillOffered(crypto(), kept.offer, request.bound)) return
+    throw new Failure(
+      'network',
+      'payment_unknown',
+      'The server would no longer accept the payment: the challenge has expired, or is for a request with other headers. This run paid nothing.',
+      { next: 'When the invoice has expired too, the same command gets a new one.' },
+    )
+  })
 }
 
 function requireSameNode(wallet: Wallet, { path, purchase }: SavedPurchase): void {
@@ -117,7 +128,13 @@ function requireSameNode(wallet: Wallet, { path, purchase }: SavedPurchase): voi
 }
 
 /** Pays the invoice, unless the node already has. Undefined if it was not paid and can no longer be. */
-async function settle(call: Call, offer: Offer, wallet: Wallet, kept: SavedPurchase): Promise<Paid | undefined> {
+async function settle(
+  call: Call,
+  offer: Offer,
+  wallet: Wallet,
+  kept: SavedPurchase,
+  requireOffered: () => void = () => undefined,
+): Promise<Paid | undefined> {
   call.spinner.show(`Paying ${sat(offer.amountSat)}`)
   try {
     const paid = await settleWith(wallet, offer, {
@@ -126,10 +143,13 @@ async function settle(call: Call, offer: Offer, wallet: Wallet, kept: SavedPurch
       signal: call.signal,
       patienceMs: call.number('timeout') === undefined ? undefined : call.timeoutMs,
       // An earlier run's invoice is paid again, not a new one: if the old request still reaches the node, it pays only once.
-      beforePaying: () => void choose(call, [offer], 'This run paid nothing.'),
+      beforePaying: () => {
+        requireOffered()
+        choose(call, [offer], 'This run paid nothing.')
+      },
     })
     if (paid === 'lapsed') return undefined
-    kept.complete(offer.credentialFor(paid.preimage))
+    kept.complete(offer.header, offer.credentialFor(paid.preimage))
     return paid
   } catch (error) {
     throw afterPaying(error instanceof PurchaseError ? explainPurchase(error) : error, call, kept)

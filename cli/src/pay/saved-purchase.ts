@@ -86,8 +86,15 @@ export class SavedPurchase {
     return { header, credential }
   }
 
-  complete(credential: string): void {
-    this.purchase = { ...this.purchase, credential }
+  /** What names the offer in the challenge. */
+  get offer(): { challenge: string; invoice: string; header: CredentialHeader } {
+    const { challenge, invoice, header = 'authorization' } = this.purchase
+    return { challenge, invoice, header }
+  }
+
+  /** The server may have made the offer again, with the same invoice but another header. */
+  complete(header: CredentialHeader, credential: string): void {
+    this.purchase = { ...this.purchase, header, credential }
     this.#file.write(this.purchase)
   }
 

@@ -6,7 +6,7 @@ import type { PurchaseInfo } from './purchase.ts'
 import { Purchases } from './purchases.ts'
 import { RepeatableRequest } from './request.ts'
 import { defaultDirectory, fileStore } from './store/file-store.ts'
-import { memoryStore, type PurchaseStore } from './store/store.ts'
+import type { PurchaseStore } from './store/store.ts'
 import { openWallet, type WalletOptions } from './wallets/open.ts'
 
 export type BuyerOptions = {
@@ -17,15 +17,16 @@ export type BuyerOptions = {
   maxSatPerDay: number
   /**
    * Where purchases are kept: a directory, or a store. Defaults to a directory below the user's state directory
-   * (`~/.local/state/boltyard/purchases`) on Node, and to memory elsewhere.
+   * (`~/.local/state/boltyard/purchases`) on Node, and is required elsewhere.
    */
   store?: string | PurchaseStore | undefined
 }
 
 export type BuyInit = RequestInit & {
   /**
-   * Names the purchase, which is then made once for all time. Without it, requests with the same method, URL and body are one purchase until
-   * its response was read to the end. Give them different keys to buy the same thing several times at once.
+   * Names the purchase of this method and URL, which is then made once for all time, whatever the body. Without it, requests with the same
+   * method, URL and body are one purchase until its response was read to the end. Give them different keys to buy the same thing several
+   * times at once.
    */
   purchaseKey?: string | undefined
 }
@@ -51,7 +52,7 @@ export function buyer({ wallet, maxSatPerRequest, maxSatPerDay, store }: BuyerOp
   const purchases = new Purchases({ crypto, store: storeOf(store), wallet: openWallet(wallet), maxSatPerRequest, maxSatPerDay })
   return {
     async fetch(input, { purchaseKey, ...init } = {}) {
-      const request = await RepeatableRequest.from(input, init)
+      const request = await RepeatableRequest.from(crypto, input, init)
       if (UNSOLD.has(request.method)) return request.ask()
       return purchases.fetch(request, keyOf(crypto, request.bound, purchaseKey), purchaseKey !== undefined)
     },
@@ -64,10 +65,17 @@ export function buyer({ wallet, maxSatPerRequest, maxSatPerDay, store }: BuyerOp
 function storeOf(store: BuyerOptions['store']): PurchaseStore {
   if (typeof store === 'object') return store
   const directory = store ?? defaultDirectory()
-  return directory === undefined ? memoryStore() : fileStore(directory)
+  if (directory !== undefined) return fileStore(directory)
+  throw new TypeError(
+    'There are no lasting files here. Pass `store`: one of your own, or `memoryStore()`, which forgets what was paid when the process ends.',
+  )
 }
 
-/** Without headers: some, such as a trace id, differ between a request and its repetition after a crash, which must not be paid again. */
+/**
+ * Without headers: some, such as a trace id, differ between a request and its repetition after a crash, which must not be paid again. With a
+ * `purchaseKey` also without the body, which may contain the time.
+ */
 function keyOf(crypto: BuyerCrypto, { method, url, body }: HttpCall, purchaseKey: string | undefined): string {
-  return sha256Hex(crypto, JSON.stringify([method, url, body ? sha256Hex(crypto, body) : '', purchaseKey ?? null]))
+  const bodyHash = body && purchaseKey === undefined ? sha256Hex(crypto, body) : ''
+  return sha256Hex(crypto, JSON.stringify([method, url, bodyHash, purchaseKey ?? null]))
 }

@@ -1,4 +1,4 @@
-import { type Purchase, type PurchaseState, purchaseIn } from './purchase.ts'
+import { type Purchase, type PurchaseState, purchaseIn, UnreadablePurchase } from './purchase.ts'
 import { acquireLock } from './store/lock.ts'
 import type { PurchaseStore } from './store/store.ts'
 
@@ -7,6 +7,8 @@ const PREFIX = 'purchase.'
 /** The purchases in a store, by the key of their request. */
 export class KeptPurchases {
   readonly #store: PurchaseStore
+  /** What the store failed to write. */
+  readonly #unsaved = new Map<string, Purchase>()
 
   constructor(store: PurchaseStore) {
     this.#store = store
@@ -14,29 +16,46 @@ export class KeptPurchases {
 
   async read(key: string): Promise<Purchase | undefined> {
     const text = await this.#store.get(PREFIX + key)
-    return text === undefined ? undefined : purchaseIn(text)
+    const stored = text === undefined ? undefined : purchaseIn(text)
+    const unsaved = this.#unsaved.get(key)
+    const isNewer = unsaved?.paymentHash === stored?.paymentHash && stored?.state !== 'delivered'
+    return isNewer ? (unsaved ?? stored) : stored
   }
 
-  write(key: string, purchase: Purchase): Promise<void> {
-    return this.#store.set(PREFIX + key, JSON.stringify(purchase))
+  async write(key: string, purchase: Purchase): Promise<void> {
+    await this.#store.set(PREFIX + key, JSON.stringify(purchase))
+    this.#unsaved.delete(key)
   }
 
-  delete(key: string): Promise<void> {
-    return this.#store.delete(PREFIX + key)
+  async delete(key: string): Promise<void> {
+    await this.#store.delete(PREFIX + key)
+    this.#unsaved.delete(key)
   }
 
-  /** Only if the purchase is still this one: the reader of a response reports its end without holding the lock. */
+  /** For a purchase that was paid. Never throws: what cannot be written is remembered, because it must still be delivered. */
+  async save(key: string, purchase: Purchase): Promise<void> {
+    await this.write(key, purchase).catch(() => this.#unsaved.set(key, purchase))
+  }
+
+  /** Saves it only if the purchase is still this one: the reader of a response reports its end without holding the lock. */
   async advance(key: string, purchase: Purchase, state: PurchaseState): Promise<void> {
-    const current = await this.read(key)
-    if (current?.paymentHash === purchase.paymentHash && current.state !== 'delivered')
-      await this.write(key, { ...purchase, state })
+    const next = { ...purchase, state }
+    try {
+      const current = await this.read(key)
+      if (current?.paymentHash === purchase.paymentHash && current.state !== 'delivered') await this.save(key, next)
+    } catch {
+      this.#unsaved.set(key, next)
+    }
   }
 
+  /** Without entries that cannot be read: the call that they belong to reports them. */
   async list(): Promise<{ key: string; purchase: Purchase }[]> {
     const found: { key: string; purchase: Purchase }[] = []
     for (const name of await this.#store.list(PREFIX)) {
       const key = name.slice(PREFIX.length)
-      const purchase = await this.read(key)
+      const purchase = await this.read(key).catch((error) => {
+        if (!(error instanceof UnreadablePurchase)) throw error
+      })
       if (purchase) found.push({ key, purchase })
     }
     return found

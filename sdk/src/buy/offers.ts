@@ -1,4 +1,4 @@
-import { type Offer, readOffers } from '../../../protocol/src/offers.ts'
+import { type CredentialHeader, type Offer, readOffers } from '../../../protocol/src/offers.ts'
 import type { HttpCall } from '../../../protocol/src/x402-binding.ts'
 import { readX402Offers } from '../../../protocol/src/x402-offers.ts'
 import type { BuyerCrypto } from './crypto/crypto.ts'
@@ -35,16 +35,32 @@ export function offersIn(
   )
 }
 
+type KeptOffer = { challenge: string; invoice: string; header: CredentialHeader; protocol?: Offer['protocol'] | undefined }
+
 /**
  * The offer of a kept purchase. It was checked before it was kept. Its expiry is not checked again, because it may be paid already. Undefined
  * if the challenge does not contain it.
  */
-export function keptOffer(crypto: BuyerCrypto, challenge: string, invoice: string): Offer | undefined {
+export function keptOffer(crypto: BuyerCrypto, kept: KeptOffer): Offer | undefined {
   // No comparison with NaN holds, so the invoice is neither expired nor from the future.
-  const x402 = readX402Offers(crypto, challenge, undefined, { nowSeconds: Number.NaN, ...crypto })
-  for (const read of [readOffers(challenge, 0, { obeysHeader: true }), x402]) {
-    const offer = 'offers' in read ? read.offers.find(({ invoiceText }) => invoiceText === invoice) : undefined
-    if (offer) return offer
-  }
-  return undefined
+  return offerAt(crypto, kept, { nowSeconds: Number.NaN })
+}
+
+/** Whether the seller would still accept its credential for this request. */
+export const isStillOffered = (crypto: BuyerCrypto, kept: KeptOffer, request: HttpCall): boolean =>
+  offerAt(crypto, kept, { nowSeconds: Date.now() / 1000, request }) !== undefined
+
+/** Several offers may share an invoice. */
+function offerAt(
+  crypto: BuyerCrypto,
+  { challenge, invoice, header, protocol }: KeptOffer,
+  { nowSeconds, request }: { nowSeconds: number; request?: HttpCall },
+): Offer | undefined {
+  return [
+    // Its comparisons are the other way round.
+    readOffers(challenge, Number.isNaN(nowSeconds) ? 0 : nowSeconds, { obeysHeader: true }),
+    readX402Offers(crypto, challenge, request, { nowSeconds, ...crypto }),
+  ]
+    .flatMap((read) => ('offers' in read ? read.offers : []))
+    .find((one) => one.invoiceText === invoice && one.header === header && (protocol ?? one.protocol) === one.protocol)
 }

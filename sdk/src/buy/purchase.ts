@@ -43,21 +43,25 @@ export const infoOf = ({ state, method, url, protocol, paymentHash, amountSat, f
 export const credentialOf = ({ header, credential }: Purchase): Credential | undefined =>
   credential === undefined ? undefined : { header, credential }
 
-/** An error of JSON.parse would quote the text, which may contain a credential. */
-function objectIn(text: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
+export class UnreadablePurchase extends TypeError {
+  constructor() {
+    super('The store has an entry that is not a purchase. It may have been paid, so it is not replaced.')
   }
 }
 
 /** Throws if the text is not one: a purchase that cannot be read may have been paid, so it must not be taken for none. */
 export function purchaseIn(text: string): Purchase {
-  const value = objectIn(text) as Partial<Purchase> | undefined
+  const value = parsed(text)
   const { state, url, wallet, challenge, invoice, paymentHash } = value ?? {}
-  if ([state, url, wallet, challenge, invoice, paymentHash].some((one) => typeof one !== 'string'))
-    throw new TypeError('The store has an entry that is not a purchase.')
+  if ([state, url, wallet, challenge, invoice, paymentHash].some((one) => typeof one !== 'string')) throw new UnreadablePurchase()
   return value as Purchase
+}
+
+/** The parser's own error would quote the text, and with it a credential. */
+function parsed(text: string): Partial<Purchase> | null {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }

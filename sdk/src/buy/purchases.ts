@@ -5,8 +5,8 @@ import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
 import { watched } from './delivery.ts'
 import { PurchaseError } from './errors.ts'
 import { KeptPurchases } from './kept-purchases.ts'
-import { keptOffer, offersIn } from './offers.ts'
-import { credentialOf, infoOf, type Purchase, type PurchaseInfo } from './purchase.ts'
+import { isStillOffered, keptOffer, offersIn } from './offers.ts'
+import { credentialOf, infoOf, type Purchase, type PurchaseInfo, type PurchaseState } from './purchase.ts'
 import type { RepeatableRequest } from './request.ts'
 import { mayReplace, settle } from './settle.ts'
 import { Budget } from './store/budget.ts'
@@ -25,6 +25,9 @@ const bought = new WeakMap<Response, PurchaseInfo>()
 
 /** What this call, or an earlier one, has paid for the response. Undefined if it was free. */
 export const purchaseOf = (response: Response): PurchaseInfo | undefined => bought.get(response)
+
+/** The payment hashes of the responses that this process is still reading. */
+const reading = new Set<string>()
 
 /**
  * Fetch, pay, fetch again. A purchase is kept before the wallet is asked, and everything that follows is decided by what is kept, so a call
@@ -60,7 +63,7 @@ export class Purchases {
     try {
       const visit = { key, request, lock }
       const kept = await this.#kept.read(key)
-      const isMeanwhile = kept !== undefined && kept.paymentHash !== seen?.paymentHash
+      const isMeanwhile = kept !== undefined && (wasOthers(seen, kept, lock) || reading.has(kept.paymentHash))
       if (kept && (kept.state !== 'delivered' || isMeanwhile || isOnce)) {
         await refusal?.body?.cancel()
         return await this.#resume(visit, kept, isMeanwhile)
@@ -93,14 +96,20 @@ export class Purchases {
   async #withoutPaying(request: RepeatableRequest, delivered: Purchase | undefined): Promise<Response> {
     const proof = delivered?.protocol === 'l402' && !request.has(delivered.header) ? credentialOf(delivered) : undefined
     if (!delivered || !proof) return request.ask()
-    const url = new URL(delivered.url)
-    const response = await request.at(url).send(proof)
-    if (response.ok) bought.set(response, infoOf(delivered))
-    if (response.status === 402) request.moveTo(url)
-    // Some servers do not ask for a payment if the credential has lapsed, and the goods may have moved.
-    if (!ELSEWHERE.has(response.status)) return response
-    await response.body?.cancel()
-    return request.ask()
+    if (!request.isAt(delivered.url)) {
+      // It was bought behind a redirect, which may lead elsewhere now.
+      const refusal = await request.ask()
+      if (refusal.status !== 402 || !request.isAt(delivered.url)) return refusal
+      await refusal.body?.cancel()
+    }
+    const response = await request.send(proof)
+    const isChallenge = response.headers.has('www-authenticate') || response.headers.has('payment-required')
+    if (response.status === 402 && isChallenge) return response
+    // Any other refusal is about the request, and would be the same for a new credential.
+    const isLapsed = [401, 402].includes(response.status) || (isChallenge && !response.ok)
+    if (isLapsed) await response.body?.cancel()
+    else if (response.ok) bought.set(response, infoOf(delivered))
+    return isLapsed ? request.ask() : response
   }
 
   async #askAndBuy(visit: Visit): Promise<Response> {
@@ -148,6 +157,7 @@ export class Purchases {
         },
       )
     const offer = this.#offerOf(kept)
+    visit.request.moveTo(new URL(kept.url))
     const paid = await this.#pay(visit, kept, offer, false)
     if (paid !== 'lapsed') return this.#present(visit, paid, isMeanwhile)
     const response = await visit.request.ask()
@@ -157,26 +167,32 @@ export class Purchases {
   /** The purchase with its credential. If it was certainly not paid, nothing is left of it. */
   async #pay({ key, lock, request }: Visit, kept: Purchase, offer: Offer, isNew: boolean): Promise<Purchase | 'lapsed'> {
     const isResumed = kept.state === 'paying'
+    const isOffered = (): boolean => isNew || isStillOffered(this.#crypto, kept, request.bound)
+    if (!isResumed && !isOffered()) return 'lapsed'
     const beforePaying = async (): Promise<void> => {
+      if (!isOffered()) throw noLongerOffered()
       if (!isNew) {
         this.#chosen(request, [offer])
         await this.#budget.renew(priceOf(offer))
       }
       if (!(await lock.isHeld())) throw inProgress()
+      request.signal.throwIfAborted()
       await this.#kept.write(key, { ...kept, state: 'paying' })
+      // The wallet will not be asked.
+      if (request.signal.aborted && !isResumed) await this.#kept.write(key, kept)
     }
     try {
       const paid = await settle(this.#wallet, offer, { crypto: this.#crypto, isResumed, signal: request.signal, beforePaying })
       if (paid === 'lapsed') return paid
       const purchase = paidWith(kept, offer, paid.preimage, paid.feeSat)
-      await this.#kept.write(key, purchase).catch((cause) => {
-        throw new PurchaseError('paid', 'store_failed', 'You paid, but the purchase could not be stored.', { cause })
-      })
+      await this.#kept.save(key, purchase)
+      // Without its fee, the payment still counts.
       if (paid.feeSat) await this.#budget.addFee(kept.paymentHash, paid.feeSat).catch(() => undefined)
       return purchase
     } catch (error) {
       const isUnpaid = !isResumed && !request.signal.aborted && error instanceof PurchaseError && error.outcome === 'unpaid'
-      if (isUnpaid && error.code !== 'purchase_in_progress') await this.#drop(key, kept)
+      // If that fails, the next call asks the wallet.
+      if (isUnpaid && error.code !== 'purchase_in_progress') await this.#drop(key, kept).catch(() => undefined)
       throw error instanceof PurchaseError ? error.about(kept.paymentHash, isResumed) : error
     }
   }
@@ -207,10 +223,12 @@ export class Purchases {
     bought.set(response, infoOf(purchase))
     if (!response.ok) return response
     await this.#kept.advance(key, purchase, 'answered')
-    const answer = await watched(response, {
-      onEnd: () => this.#kept.advance(key, purchase, 'delivered'),
-      onBreak: () => this.#kept.advance(key, purchase, 'paid'),
-    })
+    reading.add(paymentHash)
+    const ended = async (state: PurchaseState): Promise<void> => {
+      await this.#kept.advance(key, purchase, state)
+      reading.delete(paymentHash)
+    }
+    const answer = await watched(response, { onEnd: () => ended('delivered'), onBreak: () => ended('paid') })
     bought.set(answer, infoOf(purchase))
     return answer
   }
@@ -240,8 +258,8 @@ export class Purchases {
     throw new PurchaseError('unpaid', 'wrong_network', message)
   }
 
-  #offerOf({ challenge, invoice }: Purchase): Offer {
-    const offer = keptOffer(this.#crypto, challenge, invoice)
+  #offerOf(purchase: Purchase): Offer {
+    const offer = keptOffer(this.#crypto, purchase)
     if (!offer) throw new TypeError('The store has a purchase whose challenge cannot be read.')
     return offer
   }
@@ -278,9 +296,22 @@ const paidWith = (purchase: Purchase, offer: Offer, preimage: string, feeSat?: n
   ...(feeSat === undefined ? {} : { feeSat }),
 })
 
+const noLongerOffered = (): PurchaseError =>
+  new PurchaseError(
+    'unknown',
+    'payment_unknown',
+    'An earlier call may have paid. This one paid nothing, because the server would no longer accept the payment: the challenge has expired, or is for a request with other headers. Try again when the invoice has expired too.',
+  )
+
+/** Whether another call has made or finished this purchase since this one has looked. What it bought is not bought again. */
+function wasOthers(seen: Purchase | undefined, kept: Purchase, { isAfterOther }: Lock): boolean {
+  if (kept.paymentHash !== seen?.paymentHash) return true
+  return seen.state !== 'delivered' && (kept.state === 'delivered' || isAfterOther)
+}
+
 const inProgress = (): PurchaseError =>
   new PurchaseError(
     'unpaid',
     'purchase_in_progress',
-    'Another call bought the same at the same time, and got it. To buy it for each call, give each its own `purchaseKey`.',
+    'Another call bought the same at the same time, and got it, or is still reading it. To buy it for each call, give each its own `purchaseKey`.',
   )

@@ -1,8 +1,12 @@
 import type { CredentialHeader } from '../../../protocol/src/offers.ts'
 import type { HttpCall } from '../../../protocol/src/x402-binding.ts'
 import { wasNeverSent } from '../unreachable.ts'
+import { VERSION } from '../version.ts'
 import { pause } from '../waiting.ts'
+import type { BuyerCrypto } from './crypto/crypto.ts'
 import { PurchaseError } from './errors.ts'
+import { withSteadyBoundary } from './form.ts'
+import { nodeProcess } from './store/node.ts'
 
 const MAX_REDIRECTIONS = 5
 /** Methods that are safe to repeat after a lost response. */
@@ -11,6 +15,12 @@ const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 const PATIENCE_MS = 90_000
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 8_000
+
+/** `fetch` would add them. What is sent must be known, because x402 may bind it. A browser knows its user's languages better. */
+const DEFAULTS: Record<string, string> = {
+  accept: '*/*',
+  ...(nodeProcess ? { 'accept-language': '*', 'user-agent': `boltyard-sdk/${VERSION}` } : {}),
+}
 
 type Redirect = NonNullable<RequestInit['redirect']>
 export type Credential = { header: CredentialHeader; credential: string }
@@ -21,6 +31,8 @@ type Parts = {
   body: Uint8Array | undefined
   signal: AbortSignal
   redirect?: Redirect
+  /** Whatever else `fetch` is to be told. */
+  more?: RequestInit
 }
 
 /** A request that is identical with and without the credential. */
@@ -28,37 +40,57 @@ export class RepeatableRequest {
   readonly method: string
   readonly body: Uint8Array | undefined
   readonly signal: AbortSignal
-  readonly #headers: Headers
   readonly #redirect: Redirect
+  readonly #more: RequestInit
+  readonly #original: { url: URL; headers: Headers }
   #url: URL
+  #headers: Headers
 
-  constructor({ url, method, headers, body, signal, redirect = 'follow' }: Parts) {
+  constructor({ url, method, headers, body, signal, redirect = 'follow', more = {} }: Parts) {
     this.#url = url
     this.method = method
-    this.#headers = new Headers(headers)
-    // `fetch` would add it. What is sent must be known, because x402 may bind it.
-    if (!this.#headers.has('accept')) this.#headers.set('accept', '*/*')
+    this.#headers = new Headers({ ...DEFAULTS, ...Object.fromEntries(headers) })
+    this.#more = more
+    this.#original = { url, headers: this.#headers }
     this.body = body
     this.signal = signal
     this.#redirect = redirect
   }
 
   /** Takes what `fetch` takes, and reads the body once. A stream cannot be sent twice, so it is refused before anything is sent. */
-  static async from(input: string | URL | Request, init: RequestInit = {}): Promise<RepeatableRequest> {
+  static async from(
+    crypto: Pick<BuyerCrypto, 'sha256'>,
+    input: string | URL | Request,
+    init: RequestInit = {},
+  ): Promise<RepeatableRequest> {
     if (isStream(init.body))
       throw new PurchaseError(
         'unpaid',
         'body_not_repeatable',
         'The body is a stream, which cannot be sent again after the payment. Pass a string, bytes, a Blob or FormData. Nothing was sent.',
       )
+    if (init.integrity || (input instanceof Request && input.integrity))
+      throw new TypeError(
+        '`integrity` cannot be checked by a buyer, because the 402 has another body. Check the body that you get.',
+      )
     const request = new Request(input, init)
-    const body = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer())
-    const { method, headers, signal, redirect } = request
-    return new RepeatableRequest({ url: new URL(request.url), method, headers, body, signal, redirect })
+    const { method, redirect } = request
+    const signal = signalOf(input, init)
+    const headers = new Headers(request.headers)
+    const given = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer())
+    // A Request may have been made from a form.
+    const isForm = init.body instanceof FormData || (input instanceof Request && !init.body)
+    const body = given && isForm ? withSteadyBoundary(crypto, headers, given) : given
+    const more = { ...(input instanceof Request ? optionsOf(input) : {}), ...init }
+    return new RepeatableRequest({ url: new URL(request.url), method, headers, body, signal, redirect, more })
   }
 
   get url(): URL {
     return this.#url
+  }
+
+  isAt(url: string): boolean {
+    return withoutFragment(url) === withoutFragment(this.#url.href)
   }
 
   get isRepeatable(): boolean {
@@ -71,10 +103,9 @@ export class RepeatableRequest {
 
   /** What x402 binds. */
   get bound(): HttpCall {
-    const [url = ''] = this.#url.href.split('#')
     return {
       method: this.method,
-      url,
+      url: withoutFragment(this.#url.href),
       ...(this.body ? { body: this.body } : {}),
       header: (name) => this.#headers.get(name) ?? undefined,
     }
@@ -90,8 +121,7 @@ export class RepeatableRequest {
   /** Drops the headers if they were meant for another server. */
   moveTo(target: URL): this {
     if (target.origin !== this.#url.origin) {
-      for (const name of [...this.#headers.keys()]) this.#headers.delete(name)
-      this.#headers.set('accept', '*/*')
+      this.#headers = new Headers(DEFAULTS)
     }
     this.#url = target
     return this
@@ -102,7 +132,7 @@ export class RepeatableRequest {
     const headers = new Headers(this.#headers)
     if (proof) headers.set(proof.header, proof.credential)
     const body = this.body as Uint8Array<ArrayBuffer> | undefined
-    const init = { method: this.method, headers, redirect, signal: this.signal, ...(body ? { body } : {}) }
+    const init = { ...this.#more, method: this.method, headers, redirect, signal: this.signal, body: body ?? null }
     const response = await fetch(this.#url, init).catch((error) => {
       throw this.signal.aborted ? this.signal.reason : error
     })
@@ -115,12 +145,25 @@ export class RepeatableRequest {
   async #followed(): Promise<Response> {
     if (this.#redirect !== 'follow') throw new TypeError('The server redirects the request.')
     const response = await this.send(undefined, 'follow')
-    this.moveTo(new URL(response.url))
+    const target = new URL(response.url)
+    if (this.#isUnsafe(target)) {
+      await response.body?.cancel()
+      throw invalidRedirection()
+    }
+    this.moveTo(target)
     return response
   }
 
-  /** Follows redirects before anything is paid. */
+  /** From https to http, anyone on the way could ask for the payment. */
+  #isUnsafe({ protocol, username, password }: URL): boolean {
+    const isDowngrade = this.#url.protocol === 'https:' && protocol !== 'https:'
+    return isDowngrade || !/^https?:$/.test(protocol) || username !== '' || password !== ''
+  }
+
+  /** Begins at the original URL, and follows redirects before anything is paid. */
   async ask(): Promise<Response> {
+    this.#url = this.#original.url
+    this.#headers = this.#original.headers
     for (let hops = 0; ; hops++) {
       const response = await this.send()
       const location = response.headers.get('location')
@@ -129,8 +172,7 @@ export class RepeatableRequest {
       await response.body?.cancel()
       if (this.#redirect === 'error') throw new TypeError('The server redirects the request.')
       const target = URL.canParse(location, this.#url.href) ? new URL(location, this.#url) : undefined
-      if (!target || !/^https?:$/.test(target.protocol) || target.username || target.password)
-        throw new PurchaseError('unpaid', 'bad_redirection', 'The server redirects to an invalid address.')
+      if (!target || this.#isUnsafe(target)) throw invalidRedirection()
       this.moveTo(target)
     }
   }
@@ -163,6 +205,11 @@ export class RepeatableRequest {
   }
 }
 
+const withoutFragment = (url: string): string => url.split('#')[0] ?? ''
+
+const invalidRedirection = (): PurchaseError =>
+  new PurchaseError('unpaid', 'bad_redirection', 'The server redirects to an invalid address, or from https to http.')
+
 const isStream = (body: unknown): boolean =>
   body instanceof ReadableStream ||
   (typeof body === 'object' &&
@@ -170,3 +217,22 @@ const isStream = (body: unknown): boolean =>
     Symbol.asyncIterator in body &&
     !(body instanceof Blob) &&
     !ArrayBuffer.isView(body))
+
+/** Only what differs from the default: some runtimes know none of them, and refuse to be told. */
+function optionsOf({ cache, credentials }: Request): RequestInit {
+  return {
+    ...(cache && cache !== 'default' ? { cache } : {}),
+    ...(credentials && credentials !== 'same-origin' ? { credentials } : {}),
+  }
+}
+
+/** A Request follows its caller's signal only until it is garbage-collected itself. */
+const followers = new WeakMap<AbortSignal, Request>()
+
+/** The caller's own signal, not the one of a copy. */
+function signalOf(input: string | URL | Request, init: RequestInit): AbortSignal {
+  if (init.signal) return init.signal
+  if (!(input instanceof Request) || init.signal === null) return new AbortController().signal
+  followers.set(input.signal, input)
+  return input.signal
+}

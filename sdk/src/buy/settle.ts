@@ -47,6 +47,7 @@ export async function settle(wallet: Wallet, offer: Payable, options: SettleOpti
     throw unknown(`The ${wallet.noun} may have paid an earlier attempt, and does not say whether it did.`)
 
   await options.beforePaying()
+  signal.throwIfAborted()
   const attempt = await wallet.pay(offer.invoiceText, paymentHash, signal)
   if (attempt.is === 'paid') return proven(crypto, wallet, paymentHash, attempt.paid)
   if (attempt.is === 'refused') return outcome.unlessMade(attempt.error)
@@ -101,7 +102,8 @@ class Outcome {
     throw unknown(`The ${noun} does not report whether it paid. It may have.`, cause)
   }
 
-  #isNew({ completedAtMs }: { completedAtMs: number }): boolean {
+  #isNew({ completedAtMs, isFinal = false }: { completedAtMs: number; isFinal?: boolean }): boolean {
+    if (isFinal) return true
     if (this.#before.is === 'failed') return completedAtMs !== this.#before.completedAtMs
     return this.#before.is !== 'unknown'
   }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,6 +9,7 @@ import { nobleCrypto } from '../../src/buy/crypto/noble.ts'
 import { nodeCrypto } from '../../src/buy/crypto/node.ts'
 import { buyer, memoryStore, purchaseOf } from '../../src/buy/index.ts'
 import { GOODS, NOTHING, ONCE, PRICE, WeatherShop } from './shop.ts'
+import { requestHashOf, sha256 } from './x402-request.ts'
 
 /** x402's `exact` on lnbtc: sold by the real gateway, and by sellers who cheat. */
 
@@ -37,11 +37,6 @@ async function serving(reply: (request: IncomingMessage, url: string, body: Buff
   return base
 }
 
-const sha256 = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex')
-/** The members are in the order of the canonical form. */
-const requestHashOf = (method: string, url: string, body: string | Buffer = '', headers: object[] = []): string =>
-  sha256(JSON.stringify({ bodyHash: sha256(body), domain: 'x402:exact:lnbtc:bolt11:http:1', headers, method, url }))
-
 describe('sold by the gateway', () => {
   let shop: WeatherShop
   let url: string
@@ -51,8 +46,7 @@ describe('sold by the gateway', () => {
     const { owner, node } = shop.market
     url = await serving(async (request, at, body) => {
       const language = request.headers['accept-language'] ?? ''
-      const valueHash = sha256(Buffer.concat([Buffer.of(1), Buffer.from(language)]))
-      const requestHash = requestHashOf(request.method ?? '', at, body, [{ name: 'accept-language', valueHash }])
+      const requestHash = requestHashOf(request.method ?? '', at, body, { 'accept-language': language })
       const credential = request.headers['payment-signature']?.toString()
       seen.push(credential)
       const x402 = {

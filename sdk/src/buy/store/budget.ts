@@ -40,8 +40,12 @@ export class Budget {
   renew(price: Price): Promise<void> {
     return this.#inTurn(async () => {
       const name = PREFIX + price.paymentHash
-      await this.#check(name, price)
+      const before = await this.#store.get(name)
       await this.#store.set(name, textOf(price))
+      await this.#check(name, price).catch(async (error) => {
+        await (before === undefined ? this.#store.delete(name) : this.#store.set(name, before))
+        throw error
+      })
     })
   }
 

@@ -1,4 +1,4 @@
-import { builtin, codeOf, nodeProcess } from './node.ts'
+import { builtin, codeOf, hasLastingFiles, nodeProcess } from './node.ts'
 import type { PurchaseStore } from './store.ts'
 
 const NAME = /^[a-z0-9][a-z0-9.-]{0,199}$/
@@ -17,6 +17,19 @@ export function fileStore(directory: string): PurchaseStore {
     return path.join(root, name + ENDING)
   }
 
+  let isTrusted = false
+  /** False if it does not exist yet. Whoever else can write here could make the buyer pay again, or present its credentials elsewhere. */
+  async function isThere(): Promise<boolean> {
+    if (isTrusted) return true
+    const found = await fs.lstat(root).catch(ifMissing(undefined))
+    if (!found) return false
+    const isOnlyOurs = !isPosix || (found.uid === nodeProcess?.getuid?.() && (found.mode & 0o022) === 0)
+    if (!found.isDirectory() || !isOnlyOurs)
+      throw new TypeError(`${root} must be a directory of this user that nobody else can write: chmod 700.`)
+    isTrusted = true
+    return true
+  }
+
   /** Otherwise the file's content may survive a power cut while its name does not. */
   async function syncDirectory(): Promise<void> {
     if (!isPosix) return
@@ -27,7 +40,10 @@ export function fileStore(directory: string): PurchaseStore {
   /** Writes a new file and gives it its name when it is complete, so that a crash or a full disk never leaves half a file. */
   async function write<T>(name: string, text: string, publish: (beside: string, target: string) => Promise<T>): Promise<T> {
     const target = pathOf(name)
-    await fs.mkdir(root, { recursive: true, mode: 0o700 })
+    if (!(await isThere())) {
+      await fs.mkdir(root, { recursive: true, mode: 0o700 })
+      await isThere()
+    }
     const beside = path.join(root, `${crypto.randomUUID()}.tmp`)
     try {
       const handle = await fs.open(beside, 'wx', 0o600)
@@ -44,7 +60,7 @@ export function fileStore(directory: string): PurchaseStore {
   }
 
   return {
-    get: (name) => fs.readFile(pathOf(name), 'utf8').catch(ifMissing(undefined)),
+    get: async (name) => ((await isThere()) ? fs.readFile(pathOf(name), 'utf8').catch(ifMissing(undefined)) : undefined),
     set: (name, text) => write(name, text, (beside, target) => fs.rename(beside, target)),
     add: (name, text) =>
       write(name, text, async (beside, target) => {
@@ -57,9 +73,11 @@ export function fileStore(directory: string): PurchaseStore {
           throw error
         }
       }),
-    delete: (name) => fs.rm(pathOf(name), { force: true }),
+    delete: async (name) => {
+      if (await isThere()) await fs.rm(pathOf(name), { force: true })
+    },
     list: async (prefix) => {
-      const files = await fs.readdir(root).catch(ifMissing<string[]>([]))
+      const files = (await isThere()) ? await fs.readdir(root).catch(ifMissing<string[]>([])) : []
       return files.flatMap((file) => (file.startsWith(prefix) && file.endsWith(ENDING) ? [file.slice(0, -ENDING.length)] : []))
     },
   }
@@ -78,9 +96,9 @@ const ifMissing =
     throw error
   }
 
-/** Files below the user's state directory on Node, memory elsewhere. */
+/** Below the user's state directory. Undefined where files do not last. */
 export function defaultDirectory(): string | undefined {
   const [path, os] = [builtin('node:path'), builtin('node:os')]
-  if (!path || !os || !builtin('node:fs') || !nodeProcess) return undefined
+  if (!path || !os || !builtin('node:fs') || !nodeProcess || !hasLastingFiles()) return undefined
   return path.join(nodeProcess.env.XDG_STATE_HOME || path.join(os.homedir(), '.local', 'state'), 'boltyard', 'purchases')
 }

@@ -10,11 +10,15 @@ const SILENCE_MS = 60_000
 
 type Entry = Owner & { beat: number; isReleased?: boolean }
 
+/** The tokens of locks that this process has released, although the store could not be told yet. */
+const released = new Set<string>()
+
 export type Lock = {
   /** Whether the lock had to be waited for. */
   readonly isAfterOther: boolean
   /** False if another process has taken this one for dead. */
   isHeld(): Promise<boolean>
+  /** Never throws: it comes after a payment, and what was bought must be delivered. Until the store works again, only this process knows. */
   release(): Promise<void>
 }
 
@@ -35,7 +39,7 @@ export async function acquireLock(store: PurchaseStore, key: string, signal: Abo
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
     const last = (await numbers()).at(-1) ?? 0
     const holder = last === 0 ? undefined : entryIn(await store.get(nameOf(last)))
-    if (holder && !holder.isReleased && !(await watch.isGone(holder))) {
+    if (holder && !holder.isReleased && !released.has(holder.token) && !(await watch.isGone(holder))) {
       isAfterOther = true
       await pause(pauseMs, signal)
       continue
@@ -62,9 +66,16 @@ function held(store: PurchaseStore, name: string, entry: Entry, isAfterOther: bo
     writing = writing.then(() => store.set(name, JSON.stringify(next)))
     return writing
   }
+  const beat = (): Promise<unknown> => write({ ...current, beat: current.beat + 1 })
+  const tellReleased = async (): Promise<void> => {
+    if (await isHeld()) await write({ ...current, isReleased: true })
+    else await store.delete(name)
+    clearInterval(timer)
+    released.delete(entry.token)
+  }
   const timer = setInterval(
     () =>
-      void write({ ...current, beat: current.beat + 1 }).catch(() => {
+      void (released.has(entry.token) ? tellReleased() : beat()).catch(() => {
         // The next one may succeed. Otherwise another machine takes over, and `isHeld` says so.
         writing = Promise.resolve()
       }),
@@ -75,11 +86,12 @@ function held(store: PurchaseStore, name: string, entry: Entry, isAfterOther: bo
     isAfterOther,
     isHeld,
     release: async () => {
-      clearInterval(timer)
       await writing.catch(() => undefined)
       writing = Promise.resolve()
-      if (await isHeld()) await write({ ...current, isReleased: true })
-      else await store.delete(name)
+      released.add(entry.token)
+      await tellReleased().catch(() => {
+        writing = Promise.resolve()
+      })
     },
   }
 }

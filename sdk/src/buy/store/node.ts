@@ -6,6 +6,7 @@ export type Fs = {
     readFile(path: string, encoding: 'utf8'): Promise<string>
     readdir(path: string): Promise<string[]>
     readlink(path: string): Promise<string>
+    lstat(path: string): Promise<{ isDirectory(): boolean; uid: number; mode: number }>
     rename(from: string, to: string): Promise<void>
     link(from: string, to: string): Promise<void>
     rm(path: string, options: { force: true }): Promise<void>
@@ -26,12 +27,19 @@ export type Process = {
   pid: number
   platform: string
   env: Record<string, string | undefined>
+  release?: { name?: string }
+  getuid?: () => number
   kill(pid: number, signal: 0): unknown
   getBuiltinModule?: (name: string) => unknown
 }
 
 /** Undefined where there is none, for example in a browser. */
 export const { process: nodeProcess } = globalThis as { process?: Process }
+
+/** Cloudflare's Workers have Node's modules, but their files vanish with the request. */
+export const hasLastingFiles = (): boolean =>
+  nodeProcess?.release?.name === 'node' &&
+  (globalThis as { navigator?: { userAgent?: string } }).navigator?.userAgent !== 'Cloudflare-Workers'
 
 /** Not imported statically, because bundlers for Workers and browsers reject that. */
 export const builtin = <N extends keyof Modules>(name: N): Modules[N] | undefined =>

@@ -47,8 +47,7 @@ async function asked(lookUp: NonNullable<CustomWallet['lookUp']>, paymentHash: s
   try {
     const answer = await lookUp(paymentHash)
     if (answer === undefined) return { is: 'unknown' }
-    // The time is only compared with that of another failed attempt, and there is none: `failed` means that nothing is under way.
-    if (answer === 'failed') return { is: 'failed', completedAtMs: Date.now() }
+    if (answer === 'failed') return { is: 'failed', completedAtMs: Date.now(), isFinal: true }
     return { is: 'paid', paid: { preimage: answer.toLowerCase(), feeSat: undefined } }
   } catch {
     return { is: 'unknown' }

@@ -5,11 +5,11 @@ export type Paid = { preimage: string; feeSat: number | undefined }
 
 /**
  * What a wallet knows about a payment. `unheard`: it has never heard of it. `refused`: it does not accept our password. `unknown`: it did
- * not say.
+ * not say. `failed` is about the attempt that ended then, or with `isFinal` about all of them: none is under way.
  */
 export type PaymentState =
   | { is: 'paid'; paid: Paid }
-  | { is: 'failed'; completedAtMs: number }
+  | { is: 'failed'; completedAtMs: number; isFinal?: true }
   | { is: 'pending' }
   | { is: 'unheard' }
   | { is: 'refused'; error: PurchaseError }
