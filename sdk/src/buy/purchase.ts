@@ -1,4 +1,3 @@
-import { isObject } from '../../../protocol/src/bytes.ts'
 import type { CredentialHeader, Offer } from '../../../protocol/src/offers.ts'
 import type { Credential } from './request.ts'
 

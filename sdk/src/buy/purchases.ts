@@ -18,9 +18,6 @@ type Options = { crypto: BuyerCrypto; store: PurchaseStore; wallet: Wallet; maxS
 /** One call of `fetch`. */
 type Visit = { key: string; request: RepeatableRequest; lock: Lock }
 
-/** After these answers to a credential that was used before, the request is sent without it, from where it started. */
-const ELSEWHERE = new Set([301, 302, 303, 307, 308, 400, 401, 403, 404, 409, 410])
-
 const bought = new WeakMap<Response, PurchaseInfo>()
 
 /** What this call, or an earlier one, has paid for the response. Undefined if it was free. */
