@@ -4,10 +4,16 @@ import type { Delivery } from '../gate/delivery.ts'
 import type { Decision, Pass } from '../gate/gate.ts'
 import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
+import { warn } from '../trouble.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
 import { bindWebRequest, discardBody, paymentFieldsOf } from './web-request.ts'
 
 export { paymentOf } from '../paid.ts'
+
+/** Next, for example, may put the name of the container into it, so that two containers refuse each other's customers. */
+const URL_UNSURE =
+  'x402 payments are bound to the URL of the request, which may be an internal one behind a proxy. Set `publicUrl` to the URL that ' +
+  'customers use, or to `(request) => request.url` if that is the same.'
 
 export type RequestOptions<R> = PaywallOptions<R> & {
   /** The route pattern. Defaults to the path. */
@@ -24,7 +30,11 @@ export function paywall<R extends Request, C extends unknown[]>(
   handler: (request: R, ...context: C) => Response | Promise<Response>,
 ): ((request: R, ...context: C) => Promise<Response>) & Ready {
   const gate = lazyGate(options)
+  // At the first request: a build that imports the shop should not print anything.
+  let isUrlUnsure = options.publicUrl === undefined && options.protocols?.includes('x402')
   const paid = async (request: R, ...context: C): Promise<Response> => {
+    if (isUrlUnsure) warn('x402 publicUrl', URL_UNSURE)
+    isUrlUnsure = false
     const { method, headers, signal } = request
     const { pathname, search } = new URL(request.url)
     const decision = await gate.decide({

@@ -10,6 +10,7 @@ import {
   INVALID_PAYLOAD,
   MALFORMED,
   OTHER_TERMS,
+  paidForOther,
   presentedTooLate,
   priceChanged,
   unavailable,
@@ -236,6 +237,7 @@ export class Gate<R> {
     if (verdict?.is === 'in_progress')
       return this.#conflict(terms, id, 'delivery_in_progress', deliveryInProgress(RETRY_AFTER_SECONDS))
     if (verdict?.is === 'too_late') return this.#conflict(terms, id, 'payment_expired', presentedTooLate(id))
+    if (verdict?.is === 'other_request') return this.#conflict(terms, id, 'other_request', paidForOther(id))
     if (verdict?.is === 'refused') return this.#challenge(visit, terms, { ...verdict.refusal, presented: id })
     if (verdict?.is !== 'too_little') throw error
     // The payment was already used, and does not cover the new price.
