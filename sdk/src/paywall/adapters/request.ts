@@ -49,7 +49,10 @@ export function paywall<R extends Request, C extends unknown[]>(
     })
     if (!decision.pass) return refused(decision, request)
     const { delivery } = decision
-    if (!delivery) return handler(request, ...context)
+    if (!delivery) {
+      const answer = await handler(request, ...context)
+      return decision.isPrivate ? privateResponse(answer) : answer
+    }
     rememberPayment(request, delivery.payment)
     try {
       return delivered(await handler(request, ...context), delivery, signal)
@@ -78,14 +81,19 @@ export function refused({ status, headers, body }: Exclude<Decision, Pass>, requ
 }
 
 /** Copies the response, because the headers of a fetched response are immutable. */
+export function privateResponse(answer: Response, body = answer.body): Response {
+  const response = new Response(body, answer)
+  response.headers.set('cache-control', privately(response.headers.get('cache-control')))
+  return response
+}
+
 export function delivered(answer: Response, delivery: Delivery, left: AbortSignal | null | undefined): Response {
   if (answer.status >= 400) delivery.release(`the handler returned ${answer.status}`)
   else if (left?.aborted && delivery.releaseOnDisconnect) delivery.release('the customer left before the response')
   else if (answer.body === null) delivery.deliver()
   const isFollowed = delivery.isWatched && !delivery.isDecided
   const body = answer.body === null || !isFollowed ? answer.body : followed(answer.body, delivery, left)
-  const response = new Response(body, answer)
-  response.headers.set('cache-control', privately(response.headers.get('cache-control')))
+  const response = privateResponse(answer, body)
   const receipt = delivery.receiptFor(answer.status)
   if (receipt) response.headers.set(receipt.header, receipt.value)
   return response

@@ -33,8 +33,11 @@ import { untilAborted, within } from './patience.ts'
 import { isCustomers, type Presented, Redemptions, refusedId } from './redemptions.ts'
 import { VerifiedCredentials } from './verified-credentials.ts'
 
-/** `delivery` is undefined for a free request, and for an OPTIONS request that the shop handles itself. */
-export type Pass = { pass: true; delivery: Delivery | undefined }
+/**
+ * `delivery` is undefined for a free request, and for an OPTIONS request that the shop handles itself. `isPrivate`: free, but not for everyone,
+ * so that a shared cache must not keep the response.
+ */
+export type Pass = { pass: true; delivery: Delivery | undefined; isPrivate?: boolean }
 export type Decision = Pass | ({ pass: false } & Answer)
 
 /** Concurrent calls to the gateway, which may have to wait for a node. With the client's default, four slow ones would block all others. */
@@ -93,7 +96,7 @@ export class Gate<R> {
       if (this.#options.options === 'pass') return { pass: true, delivery: undefined }
       return { pass: false, ...allowed(visit.methods) }
     }
-    if (await this.#isFree(visit)) return { pass: true, delivery: undefined }
+    if (await this.#isFree(visit)) return { pass: true, delivery: undefined, isPrivate: typeof this.#options.free === 'function' }
     const terms = await termsOf(this.#options, this.#protocols, visit, visit.request)
     const credential = findCredential(visit, this.#options.requiresAuth === true)
     if (credential && 'unusable' in credential)
