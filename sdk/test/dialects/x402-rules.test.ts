@@ -1,3 +1,4 @@
+import { get } from 'node:http'
 import type { Request as ExpressRequest } from 'express'
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { preimageFrom, storeOf, x402Credential } from '../../../server/test/support/gateway.ts'
@@ -244,6 +245,30 @@ describe('the URL and the body of a request', () => {
       publicUrl: (request: { originalUrl: string }) => `https://x.example${request.originalUrl}`,
     })
     expect(await lastUrl(computed.url('/jokes/1'))).toBe('https://x.example/jokes/1')
+  })
+
+  test('C69: with `publicUrl`, an encoded path is bound as it was sent, in every framework', async () => {
+    for (const [name, openShop] of SHOPS) {
+      const named = await openShop({ ...market.terms, protocols: ['x402'], publicUrl: 'https://api.example/v2' })
+      for (const path of ['/jokes/caf%C3%A9?q=%20', '/jokes/a%2Cb'])
+        expect([name, await lastUrl(named.url(path))]).toEqual([name, `https://api.example/v2${path}`])
+    }
+  })
+
+  test('C69: a Host that would change the path is not bound', async () => {
+    vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    const [, openPlain] = SHOPS.find(([name]) => name === 'node:http') ?? []
+    const plain = await (openPlain as Opening)({ ...market.terms, protocols: ['x402'] })
+    const { port } = new URL(plain.url('/'))
+    for (const host of ['shop.example/jokes', 'shop.example?', 'shop.example#', 'me@shop.example']) {
+      const status = await new Promise((resolve) => {
+        get({ host: '127.0.0.1', port, path: '/jokes/1', headers: { host } }, (answer) => {
+          answer.resume()
+          resolve([answer.statusCode, answer.headers['payment-required']])
+        })
+      })
+      expect([host, status]).toEqual([host, [400, undefined]])
+    }
   })
 
   test('C69: a URL that x402 cannot bind leaves the other offers', async () => {
