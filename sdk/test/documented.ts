@@ -63,6 +63,55 @@ app.post('/translate', express.json(), paywall({ nodeId, amountSat: words, resou
     program: (line) => `${EXPRESS}\nconst nodeId = 'node_1'\n${line}`,
   },
   {
+    name: 'Express, several protocols',
+    page: 'docs/paywall.md',
+    line: `paywall({ nodeId, amountSat: 10, protocols: ['mpp', 'l402', 'x402'] })`,
+    program: (line) => `${EXPRESS}\nconst nodeId = 'node_1'\napp.get('/joke', ${line}, handler)`,
+  },
+  {
+    name: 'Express, the bytes of the body',
+    page: 'docs/paywall.md',
+    line: `express.json({ verify: (request, _response, bytes) => { Object.assign(request, { rawBody: bytes }) } })`,
+    program: (line) => `${EXPRESS}\napp.use(${line})`,
+  },
+  {
+    name: 'Koa',
+    page: 'docs/paywall.md',
+    line: `router.get('/joke', paywall(options), handler)`,
+    program: (line) => `import { Router, type RouterMiddleware } from '@koa/router'
+import { paymentOf, paywall } from '@boltyard/sdk/koa'
+const router = new Router()
+${OPTIONS}
+const handler: RouterMiddleware = (ctx) => { ctx.body = paymentOf(ctx)?.amountSat }
+${line}
+router.get('/words', paywall({ nodeId: 'node_1', amountSat: (ctx) => ctx.path.length }), handler)
+${WRONG}`,
+  },
+  {
+    name: 'Elysia',
+    page: 'docs/paywall.md',
+    line: `app.get('/joke', handler, paywall(options))`,
+    program: (line) => `import { Elysia } from 'elysia'
+import { paymentOf, paywall } from '@boltyard/sdk/elysia'
+const app = new Elysia()
+${OPTIONS}
+const handler = ({ request }: { request: Request }) => paymentOf(request)?.amountSat
+${line}
+app.post('/words', ({ body }) => body, { ...paywall({ nodeId: 'node_1', amountSat: ({ path }) => path.length }), detail: {} })
+${WRONG}`,
+  },
+  {
+    name: 'NestJS',
+    page: 'docs/paywall.md',
+    line: '@UseGuards(paywall(options))',
+    program: (line) => `import { UseGuards } from '@nestjs/common'
+import { paywall } from '@boltyard/sdk/nest'
+${OPTIONS}
+const decorate: MethodDecorator & ClassDecorator = ${line.slice(1)}
+void decorate
+${WRONG}`,
+  },
+  {
     name: 'node:http',
     page: 'docs/paywall.md',
     line: `charge(request, response, () => response.end('…'))`,

@@ -56,7 +56,7 @@ test('D12: packed in a fresh clone, it is complete, without dependencies, source
   const files = Object.values<any>(exports).flatMap((entry) =>
     typeof entry === 'string' ? [entry] : Object.values<string>(entry),
   )
-  expect(files).toHaveLength(17)
+  expect(files).toHaveLength(23)
   for (const file of files) {
     expect(existsSync(join(installed, file)), file).toBe(true)
     if (file.endsWith('.js')) expect(existsSync(join(installed, file.replace(/js$/, 'd.ts'))), file).toBe(true)
@@ -119,7 +119,7 @@ test('D15: errors of the ESM copy are recognized by the CommonJS copy and vice v
 })
 
 test('every entry point loads with import and require without any framework installed; the packed paywall works', () => {
-  const entries = ['paywall', 'express', 'fastify', 'hono', 'next', 'mcp', 'webhooks']
+  const entries = ['paywall', 'express', 'fastify', 'hono', 'next', 'koa', 'nest', 'elysia', 'mcp', 'webhooks']
   const names = 'new Set(all.flatMap(Object.keys))'
   const use = `console.log(JSON.stringify([...${names}].filter((name) => /^(paywall|chargeForTool|paymentOf|Gate|verifyWebhook)$/.test(name)).sort()))`
   const esm = entries.map((name) => `await import('@boltyard/sdk/${name}')`).join(', ')

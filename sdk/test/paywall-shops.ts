@@ -10,6 +10,7 @@ import { paywall as fastifyPaywall } from '../src/paywall/adapters/fastify.ts'
 import { paywall as honoPaywall } from '../src/paywall/adapters/hono.ts'
 import { paywall as nextPaywall } from '../src/paywall/adapters/next.ts'
 import { paymentOf, paywall } from '../src/paywall/adapters/request.ts'
+import { openElysia } from './shops/elysia.ts'
 import { openKoa } from './shops/koa.ts'
 import { openNest } from './shops/nest.ts'
 import {
@@ -261,4 +262,5 @@ export const SHOPS: [name: string, open: Opening][] = [
   ['node:http', openNodeHttp],
   ['Koa', openKoa],
   ['Nest', openNest],
+  ['Elysia', openElysia],
 ]

@@ -22,10 +22,10 @@ export function x402Fetch(pay: (invoice: string) => Promise<{ preimage: string }
       createPaymentPayload: async (x402Version, { amount, extra, maxTimeoutSeconds }) => {
         const invoice = String(extra.invoice)
         const { sections, expiry } = decode(invoice)
-        const valueOf = (name: string): unknown =>
+        const fieldOf = (name: string): unknown =>
           (sections as { name: string; value?: unknown }[]).find((one) => one.name === name)?.value
         expect(extra.requestHash).toBe(requestHash)
-        expect([valueOf('amount'), valueOf('description_hash'), valueOf('description'), expiry]).toEqual([
+        expect([fieldOf('amount'), fieldOf('description_hash'), fieldOf('description'), expiry]).toEqual([
           amount,
           requestHash,
           undefined,

@@ -25,12 +25,14 @@ export type KoaContext = {
   set(fields: { [name: string]: string | string[] }): void
 }
 
+/** Takes any object, because TypeScript would infer the context of later handlers from it. */
+type Middleware = (context: object, next: () => Promise<unknown>) => Promise<void>
+
 /** Charges for a route: `router.get('/joke', paywall({ nodeId, amountSat: 10 }), (ctx) => { ctx.body = … })`. */
-export function paywall<C = KoaContext>(
-  options: PaywallOptions<C>,
-): ((context: KoaContext, next: () => Promise<unknown>) => Promise<void>) & Ready {
+export function paywall<C = KoaContext>(options: PaywallOptions<C>): Middleware & Ready {
   const gate = lazyGate(options)
-  const middleware = async (context: KoaContext, next: () => Promise<unknown>): Promise<void> => {
+  const middleware: Middleware = async (given, next) => {
+    const context = given as KoaContext
     const { method, originalUrl: url, ip, req, res } = context
     const [request, response] = [req as NodeRequest, res as NodeResponse]
     const bind = (binding: BindOptions): Promise<Bound> => bindRequest(httpRequestOf(context, request), binding)

@@ -1,4 +1,4 @@
-import { fromBase64, textOf, toBase64Url } from '../../../../protocol/src/bytes.ts'
+import { fromBase64, textOf, toBase64, toBase64Url, utf8Of } from '../../../../protocol/src/bytes.ts'
 import { jcs } from '../../../../protocol/src/jcs.ts'
 import { readChallenges } from '../../../../protocol/src/www-authenticate.ts'
 
@@ -11,8 +11,6 @@ export function challengeOf(header: string): Json {
   const challenge: Json = Object.fromEntries(readChallenges(header)?.[0]?.params ?? [])
   return { ...challenge, request: jsonOf(String(challenge.request)) }
 }
-
-export const receiptOf = (header: string): unknown => jsonOf(header)
 
 /**
  * Converts the credential to an Authorization header. The gateway compares the request byte for byte, so it is written in canonical form,
@@ -30,6 +28,16 @@ export function headerOf(credential: unknown): string | undefined {
   }
 }
 
+/** Converts an x402 payment to the value of PAYMENT-SIGNATURE. */
+export function signatureOf(payment: unknown): string | undefined {
+  if (payment === undefined) return undefined
+  try {
+    return toBase64(utf8Of(JSON.stringify(payment) ?? ''))
+  } catch {
+    return 'malformed'
+  }
+}
+
 /** Returns the same text for equal arguments. A schema may have turned strings into dates; JSON turns them back into strings. */
 export function argumentsText(value: unknown): string {
   const text = JSON.stringify(value)
@@ -41,6 +49,7 @@ export function argumentsText(value: unknown): string {
   }
 }
 
-function jsonOf(base64url: string): unknown {
+/** The JSON in a header. */
+export function jsonOf(base64url: string): unknown {
   return JSON.parse(textOf(fromBase64(base64url) ?? new Uint8Array()) ?? '')
 }

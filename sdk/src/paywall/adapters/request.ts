@@ -81,7 +81,7 @@ export function refused({ status, headers, body }: Exclude<Decision, Pass>, requ
 }
 
 /** Copies the response, because the headers of a fetched response are immutable. */
-export function privateResponse(answer: Response, body = answer.body): Response {
+export function privateResponse(answer: Response, body: ReadableStream<Uint8Array> | null = answer.body): Response {
   const response = new Response(body, answer)
   response.headers.set('cache-control', privately(response.headers.get('cache-control')))
   return response

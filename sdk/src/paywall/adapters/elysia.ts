@@ -1,0 +1,74 @@
+import type { Delivery } from '../gate/delivery.ts'
+import type { PaywallOptions } from '../options.ts'
+import { rememberPayment } from '../paid.ts'
+import { lazyGate, type Ready } from './lazy-gate.ts'
+import { delivered, refused } from './request.ts'
+import { bindWebRequest, paymentFieldsOf } from './web-request.ts'
+
+export { paymentOf } from '../paid.ts'
+
+/** The parts of Elysia's context that are needed here or useful for a price. For more, annotate your function with Elysia's own type. */
+export type ElysiaContext = {
+  request: Request
+  path: string
+  route: string
+  /** Bun only. */
+  server?: { requestIP?(request: Request): { address: string } | null } | null | undefined
+}
+type MapContext = ElysiaContext & { responseValue?: unknown; set: object }
+type MapResponse = (value: unknown, set: object, request: Request) => Response
+
+export type ElysiaHooks = Ready & {
+  parse(context: { request: Request }): undefined
+  beforeHandle(context: ElysiaContext): Promise<Response | undefined>
+  mapResponse(context: MapContext): Promise<Response | undefined>
+  error(context: { request: Request }): undefined
+}
+
+/** Charges for a route: `app.get('/joke', () => …, paywall({ nodeId, amountSat: 10 }))`. Spread it into other hooks. */
+export function paywall<C = ElysiaContext>(options: PaywallOptions<C>): ElysiaHooks {
+  const gate = lazyGate(options)
+  const deliveries = new WeakMap<Request, Delivery>()
+  /** Copies whose body is still there when Elysia has parsed the first one. */
+  const copies = new WeakMap<Request, Request>()
+  const isBound = [options.protocols, options.protocol].flat().includes('x402')
+  return {
+    ready: gate.ready,
+    parse({ request }) {
+      if (isBound && !request.bodyUsed) copies.set(request, request.clone())
+      return undefined
+    },
+    async beforeHandle(context) {
+      const { request, path, route, server } = context
+      const copy = copies.get(request) ?? request
+      const decision = await gate.decide({
+        method: request.method,
+        // A wildcard matches every page, so a payment is bound to the path instead.
+        route: route.includes('*') ? path : route,
+        url: `${path}${new URL(request.url).search}`,
+        ...paymentFieldsOf(request.headers),
+        bind: bindWebRequest(copy),
+        clientAddress: server?.requestIP?.(request)?.address,
+        signal: request.signal,
+        request: context as C,
+      })
+      if (!decision.pass) return refused(decision, copy)
+      const { delivery } = decision
+      if (!delivery) return undefined
+      deliveries.set(request, delivery)
+      rememberPayment(request, delivery.payment)
+      return undefined
+    },
+    async mapResponse({ request, responseValue, set }) {
+      const delivery = deliveries.get(request)
+      // Elysia also maps what comes from its error handlers.
+      if (!delivery || (delivery.isDecided && responseValue === undefined)) return undefined
+      const { mapResponse } = (await import('elysia/adapter/web-standard/handler')) as { mapResponse: MapResponse }
+      return delivered(mapResponse(responseValue, set, request), delivery, request.signal)
+    },
+    error({ request }) {
+      deliveries.get(request)?.release('the handler failed')
+      return undefined
+    },
+  }
+}
