@@ -6,7 +6,7 @@ export const ERRORS = {
   bad_request: [400, 'The body, a field, a header or a query parameter is invalid; `message` says which.'],
   invalid_payment_credential: [
     400,
-    'The credential does not prove this payment. If `error.reason` is `not_settled`, the credential is correct, but the node has not reported the money as received yet.',
+    'The credential does not prove this payment. If `error.reason` is `not_settled`, the credential is correct, but the node has not reported the money as received yet. If `error.settled` is true, it is a settled, unused x402 payment for another request.',
   ],
   invalid_node_state: [400, 'The node’s status does not allow this operation.'],
   no_update_available: [400, 'The node already runs the latest version, or the requested version is not in the catalog.'],

@@ -1,8 +1,14 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
 import { beforeAll, expect, test } from 'vitest'
+import { paywall } from '../../sdk/src/paywall/adapters/express.ts'
 import { ALL } from '../../sdk/test/dialects/x402-buyer.ts'
 import { Market } from '../../sdk/test/paywall-harness.ts'
 import { JOKE, type Opening, SHOPS } from '../../sdk/test/paywall-shops.ts'
 import { inBrowser, newContext } from './harness.ts'
+
+const open = SHOPS[0]?.[1] as Opening
 
 inBrowser('the paywall’s page', () => {
   let market: Market
@@ -14,7 +20,6 @@ inBrowser('the paywall’s page', () => {
     'C69: %j: a person pays with their phone, pastes the preimage and gets what was sold',
     async (protocols) => {
       await market.renew()
-      const open = SHOPS[0]?.[1] as Opening
       const shop = await open({ ...market.terms, protocols: protocols as never, html: true })
       const page = await (await newContext()).newPage()
       const answer = await page.goto(shop.url('/jokes/1'))
@@ -28,4 +33,58 @@ inBrowser('the paywall’s page', () => {
       expect([market.paid, shop.delivered]).toEqual([1, 1])
     },
   )
+
+  test('selling 1: after a reload, the preimage of the first invoice still gets what it paid for', async () => {
+    await market.renew()
+    const shop = await open({ ...market.terms, protocols: ALL, html: true })
+    const page = await (await newContext()).newPage()
+    const invoice = async (): Promise<string> =>
+      ((await page.locator('a[href^="lightning:"]').getAttribute('href')) ?? '').slice('lightning:'.length)
+    await page.goto(shop.url('/jokes/1'))
+    const first = await invoice()
+    await page.reload()
+    expect(await invoice()).not.toBe(first)
+    await page.fill('#preimage', 'ff'.repeat(32))
+    await page.click('text=Get it')
+    await page.waitForSelector('text=not the proof')
+    const { preimage } = await market.wallet.payInvoice({ invoice: first })
+    await page.fill('#preimage', preimage)
+    await page.click('text=Get it')
+    await page.waitForURL(/^blob:/)
+    expect([market.paid, shop.delivered]).toEqual([1, 1])
+  })
+
+  test('C69: a policy for the whole site does not block the page; the page sends what the visit sent', async () => {
+    await market.renew()
+    const app = express()
+    app.use((_request, response, next) => {
+      response.setHeader('content-security-policy', "default-src 'self'")
+      next()
+    })
+    const charge = paywall({ ...market.terms, protocols: ['x402'], bindHeaders: ['accept'], html: true })
+    app.get('/', charge, (_request, response) => void response.send(JOKE))
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const page = await (await newContext()).newPage()
+    await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+    const link = page.locator('a[href^="lightning:"]')
+    await link.waitFor({ state: 'visible' })
+    const { preimage } = await market.wallet.payInvoice({
+      invoice: ((await link.getAttribute('href')) ?? '').slice('lightning:'.length),
+    })
+    await page.fill('#preimage', preimage)
+    await page.click('text=Get it')
+    await page.waitForURL(/^blob:/)
+    expect(await page.textContent('body')).toContain(JOKE)
+    server.close()
+  })
+
+  test('C69: without its script, the page shows no invoice', async () => {
+    await market.renew()
+    const shop = await open({ ...market.terms, html: true })
+    const page = await (await newContext({ javaScriptEnabled: false })).newPage()
+    await page.goto(shop.url('/jokes/1'))
+    expect(await page.locator('a[href^="lightning:"]').isVisible()).toBe(false)
+    expect(await page.textContent('body')).toContain('needs JavaScript')
+  })
 })

@@ -111,15 +111,26 @@ export function unavailable(hasCredential: boolean, retryAfterSeconds: number): 
 export function priceChanged({ amountSat }: Terms, paymentId: string | undefined): Answer {
   const detail =
     `The price has risen to ${amountSat} sat since the quote, and the payment does not cover it. Do not pay again: the payment was not ` +
-    `used up. Send the same credential again when the price is lower, or ${paymentId === undefined ? 'ask the seller for a refund' : `give the seller the payment id ${paymentId}`}.`
+    `used up. Send the same credential again when the price is lower, or ${refundHint(paymentId)}.`
   return problemAnswer(409, 'Conflict', detail, { amountSat, paymentId })
 }
+
+const refundHint = (paymentId: string | undefined): string =>
+  paymentId === undefined ? 'ask the seller for a refund' : `give the seller the payment id ${paymentId}`
 
 /** x402 accepts a payment for a limited time, even if it was made in time. */
 export function presentedTooLate(paymentId: string | undefined): Answer {
   const detail =
     'The payment was received, but it was presented after the time in which x402 accepts it. Do not pay again: ask the seller for ' +
     `a refund${paymentId === undefined ? '' : `, with the payment id ${paymentId}`}.`
+  return problemAnswer(409, 'Conflict', detail, { paymentId })
+}
+
+/** The shop itself may be the cause: its public URL or its bound headers may have changed since the quote. */
+export function paidForOther(paymentId: string | undefined): Answer {
+  const detail =
+    'The payment is for another form of this request: its method, URL, body or a header was different. Do not pay again: the payment was ' +
+    `not used up. Send the request as it was quoted, or ${refundHint(paymentId)}.`
   return problemAnswer(409, 'Conflict', detail, { paymentId })
 }
 

@@ -4,8 +4,8 @@ import { sha256Bytes } from './digest.ts'
 
 /** What is needed to bind an x402 payment to a request, besides the request. */
 export type BindOptions = {
-  /** The public URL of the request, if the seller has configured it. */
-  publicUrl: string | undefined
+  /** If the seller has configured it: the base of all URLs, or the whole URL of this request. */
+  publicUrl: { base: string } | { whole: string } | undefined
   bindHeaders: readonly string[]
   maxBodyBytes: number
   signal: AbortSignal | undefined
@@ -30,11 +30,20 @@ export type HttpRequest = {
 /** The longest URL that the gateway accepts. */
 const LONGEST_URL = 1_000
 
+/** The path is the request's own: a framework may have decoded its own copy. */
+function urlOf({ origin, url }: HttpRequest, publicUrl: BindOptions['publicUrl']): string | undefined {
+  if (publicUrl && 'whole' in publicUrl) return publicUrl.whole
+  if (publicUrl) return `${publicUrl.base.replace(/\/$/, '')}${url}`
+  return origin === undefined ? undefined : `${origin}${url}`
+}
+
+/** A `Host` with other characters would become part of the path, and make one URL of two. */
+const isOrigin = (origin: string | undefined): boolean => /^https?:\/\/[^/?#@\\\s]+$/i.test(origin ?? '')
+
 export async function bindRequest(request: HttpRequest, options: BindOptions): Promise<Bound> {
-  const { origin, url: path } = request
-  const url = options.publicUrl ?? (origin === undefined ? undefined : `${origin}${path}`)
+  const url = urlOf(request, options.publicUrl)
   if (url === undefined) return { unbound: 'no_url' }
-  if (url.length > LONGEST_URL) return { unbound: 'unusable' }
+  if (url.length > LONGEST_URL || !(options.publicUrl || isOrigin(request.origin))) return { unbound: 'unusable' }
   const body = await request.body(options.maxBodyBytes, options.signal)
   if (typeof body === 'string') return { unbound: body }
   // HEAD asks about GET, and its payment buys what GET returns.

@@ -1,3 +1,4 @@
+import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import { isObject, jsonObjectIn } from '../../../protocol/src/bytes.ts'
 import { qrCode } from '../../../protocol/src/qr-code.ts'
 import { readChallenges } from '../../../protocol/src/www-authenticate.ts'
@@ -8,7 +9,7 @@ import type { Terms } from './terms.ts'
 /** A page for people: what is sold, the amount, the invoice, and a way to get what was paid for. It loads nothing. */
 
 /** An invoice, and what a credential is made of once there is a preimage. */
-type Offer = { invoice: string; header: string } & (
+type Offer = { invoice: string; paymentHash: string; header: string } & (
   | { l402: string }
   | { mpp: Record<string, string> }
   | { x402: Record<string, unknown> }
@@ -18,14 +19,33 @@ type Offer = { invoice: string; header: string } & (
 export const wantsPage = (accept: string | null | undefined): boolean => /(?:^|[\s,])text\/html(?:$|[\s,;])/i.test(accept ?? '')
 
 /** The same response with a page as its body. The headers stay, so that a client that pays can use it too. */
-export function asPage(answer: Answer, { amountSat, description }: Terms, payments: readonly CreatedPayment[]): Answer {
-  const offer = payments.map(offerOf).find((one) => one !== undefined)
+export function asPage(
+  answer: Answer,
+  { amountSat, description }: Terms,
+  payments: readonly CreatedPayment[],
+  { accept, requiresAuth }: { accept: string; requiresAuth: boolean },
+): Answer {
+  // In Authorization, it would replace the credential that the seller requires.
+  const offer = payments.map(offerOf).find((one) => one !== undefined && !(requiresAuth && one.header === 'Authorization'))
   if (!offer) return answer
-  const headers = { ...answer.headers, 'Content-Type': 'text/html; charset=utf-8', 'X-Content-Type-Options': 'nosniff' }
-  return { ...answer, headers, body: pageOf(description, amountSat, offer) }
+  const nonce = crypto.randomUUID()
+  const headers = {
+    ...answer.headers,
+    // Replaces a policy for the whole site, which would block the script.
+    'Content-Security-Policy': `default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-${nonce}'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`,
+    'Content-Type': 'text/html; charset=utf-8',
+    'X-Content-Type-Options': 'nosniff',
+  }
+  return { ...answer, headers, body: pageOf(description, amountSat, { ...offer, accept }, nonce) }
 }
 
-function offerOf({ protocol, challenge }: CreatedPayment): Offer | undefined {
+function offerOf(payment: CreatedPayment): Offer | undefined {
+  const offer = challengeOf(payment)
+  const paymentHash = offer && readInvoice(offer.invoice)?.paymentHash
+  return offer && paymentHash !== undefined ? { ...offer, paymentHash } : undefined
+}
+
+function challengeOf({ protocol, challenge }: CreatedPayment) {
   if (protocol === 'x402') {
     const { accepts } = jsonObjectIn(challenge) ?? {}
     const [x402] = Array.isArray(accepts) ? accepts : []
@@ -40,7 +60,7 @@ function offerOf({ protocol, challenge }: CreatedPayment): Offer | undefined {
   return { invoice, header: params.get('header') ?? 'Authorization', mpp: Object.fromEntries(params) }
 }
 
-function pageOf(description: string, amountSat: number, offer: Offer): string {
+function pageOf(description: string, amountSat: number, offer: Offer & { accept: string }, nonce: string): string {
   const { invoice } = offer
   const price = `${amountSat.toLocaleString('en')} sat`
   return `<!doctype html>
@@ -55,6 +75,8 @@ svg { width: 100%; height: auto; display: block } a, code { overflow-wrap: anywh
 </style>
 <h1>${escaped(description)}</h1>
 <p>This costs <strong>${price}</strong>, paid over Lightning.</p>
+<p id="blocked">This page needs JavaScript: without it, you could not get what you pay for.</p>
+<main hidden>
 ${svgOf(invoice)}
 <p><a href="lightning:${escaped(invoice)}">Open in your wallet</a></p>
 <p><code>${escaped(invoice)}</code></p>
@@ -65,25 +87,46 @@ ${svgOf(invoice)}
 <button>Get it</button>
 <p id="note" role="status"></p>
 </form>
-<script>const offer = ${inScript(offer)}
+</main>
+<script nonce="${nonce}">const offer = ${inScript(offer)}
 ${SCRIPT}</script>
 </html>
 `
 }
 
-/** Presents the credential as a client would, and shows the response. */
+/**
+ * Presents the credential as a client would, and shows the response. A reload brings a new invoice, and a phone may reload the page while its
+ * wallet is open, so the last offers are kept, and the preimage decides which of them was paid.
+ */
 const SCRIPT = `
+const key = 'paywall ' + location.pathname + location.search
+let offers = [offer]
+try {
+  offers = [offer, ...JSON.parse(sessionStorage.getItem(key) || '[]')].slice(0, 20)
+  sessionStorage.setItem(key, JSON.stringify(offers))
+} catch {}
+async function paidWith(preimage) {
+  // Browsers have it only on https and localhost.
+  if (!window.crypto.subtle) return offer
+  const digest = await crypto.subtle.digest('SHA-256', Uint8Array.from(preimage.match(/../g), (byte) => parseInt(byte, 16)))
+  const hash = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return offers.find((one) => one.paymentHash === hash)
+}
 const encode = (value) => btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(value))))
-function credential(preimage) {
+function credential(paid, preimage) {
   const payload = { preimage }
-  if (offer.l402) return 'L402 ' + offer.l402 + ':' + preimage
-  if (offer.x402) return encode({ x402Version: 2, accepted: offer.x402, payload })
-  return 'Payment ' + encode({ challenge: offer.mpp, payload }).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+  if (paid.l402) return 'L402 ' + paid.l402 + ':' + preimage
+  if (paid.x402) return encode({ x402Version: 2, accepted: paid.x402, payload })
+  return 'Payment ' + encode({ challenge: paid.mpp, payload }).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
 const [form, input, note, pay] = ['form', '#preimage', '#note', '#pay'].map((one) => document.querySelector(one))
 async function present(preimage) {
   note.textContent = 'One moment …'
-  const response = await fetch(location.href, { headers: { [offer.header]: credential(preimage) }, cache: 'no-store' })
+  const paid = await paidWith(preimage)
+  if (!paid) throw new Error('This is not the proof of a payment for this page.')
+  // The request must be the one that was quoted, also in the headers that it is bound to.
+  const headers = { accept: paid.accept, [paid.header]: credential(paid, preimage) }
+  const response = await fetch(location.href, { headers, cache: 'no-store' })
   if (response.ok) return location.replace(URL.createObjectURL(await response.blob()))
   const problem = await response.json().catch(() => ({}))
   note.textContent = problem.detail || 'That did not work (' + response.status + '). Do not pay again: try the same proof again.'
@@ -99,11 +142,13 @@ pay.addEventListener('click', async () => {
     await window.webln.enable()
     const { preimage } = await window.webln.sendPayment(offer.invoice)
     input.value = preimage
-    await present(preimage)
+    await present(preimage.trim().toLowerCase())
   } catch (error) {
     show(error)
   }
 })
+document.querySelector('main').hidden = false
+document.querySelector('#blocked').remove()
 `
 
 function svgOf(invoice: string): string {

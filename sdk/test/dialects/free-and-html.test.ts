@@ -2,8 +2,10 @@ import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { qrCode } from '../../../protocol/src/qr-code.ts'
 import { invoiceIn } from '../../../server/test/support/gateway.ts'
 import { paywall as nextPaywall } from '../../src/paywall/adapters/next.ts'
+import type { Protocol } from '../../src/types.ts'
 import { challengesIn, Market, present } from '../paywall-harness.ts'
 import { JOKE, type Opening, SHOPS } from '../paywall-shops.ts'
+import { PUBLIC } from '../shops/shop.ts'
 import { ALL } from './x402-buyer.ts'
 
 let market: Market
@@ -29,6 +31,17 @@ describe('free requests', () => {
     },
   )
 
+  test.each(SHOPS.filter(([name]) => name !== 'Koa'))(
+    'C69: %s: what is free for this request is not for shared caches; what is free for everyone may be',
+    async (_name, open) => {
+      const some = await open({ ...market.terms, free: () => true })
+      const personal = await fetch(some.url('/public'))
+      expect([personal.status, personal.headers.get('cache-control')]).toEqual([200, 'max-age=60, private'])
+      const all = await open({ ...market.terms, free: true })
+      expect((await fetch(all.url('/public'))).headers.get('cache-control')).toBe(PUBLIC)
+    },
+  )
+
   test('C69: only true is free; an error is the framework’s', async () => {
     vi.spyOn(console, 'error').mockImplementation(() => undefined)
     const open = SHOPS[0]?.[1] as Opening
@@ -50,6 +63,18 @@ describe('free requests', () => {
 })
 
 describe('a page for browsers', () => {
+  test('C69: with `requiresAuth`, the page leaves Authorization to the seller', async () => {
+    const open = SHOPS[0]?.[1] as Opening
+    const visit = async (protocols: readonly Protocol[]): Promise<[string | null, string]> => {
+      const shop = await open({ ...market.terms, protocols, requiresAuth: true, html: true })
+      const answer = await fetch(shop.url('/jokes/1'), { headers: { accept: BROWSER } })
+      return [answer.headers.get('content-type'), await answer.text()]
+    }
+    expect((await visit(['l402', 'mpp']))[1]).toContain('"header":"Payment-Authorization"')
+    expect((await visit(['l402', 'x402']))[1]).toContain('"header":"PAYMENT-SIGNATURE"')
+    expect((await visit(['l402']))[0]).toMatch(/problem\+json/)
+  })
+
   const description = 'A joke for <b>"you" & me</b></script>'
 
   test.each(SHOPS)(
@@ -68,6 +93,10 @@ describe('a page for browsers', () => {
       expect(page).toContain(`<a href="lightning:${invoice}">`)
       expect(page.match(/M\d+ \d+h1v1h-1z/g)).toHaveLength(
         qrCode(`LIGHTNING:${invoice.toUpperCase()}`)?.flat().filter(Boolean).length ?? 0,
+      )
+      const nonce = /<script nonce="([^"]+)">/.exec(page)?.[1]
+      expect(answer.headers.get('content-security-policy')).toContain(
+        `default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-${nonce}';`,
       )
       // It loads nothing.
       expect(page.match(/<(?:script|link|img|iframe)[^>]*(?:src|href)=/g)).toBeNull()

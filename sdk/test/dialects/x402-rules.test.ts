@@ -1,3 +1,4 @@
+import { get } from 'node:http'
 import type { Request as ExpressRequest } from 'express'
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { preimageFrom, storeOf, x402Credential } from '../../../server/test/support/gateway.ts'
@@ -77,14 +78,45 @@ describe('selling 1: the quoted price is honored', () => {
 })
 
 describe('a payment for something else', () => {
-  test('selling 2: another URL, method or resource is refused with new challenges, and does not use it up', async () => {
+  test('selling 2: another resource is refused with new challenges, and does not use it up', async () => {
     const credential = await buyX402(market, url)
     const dear = await open({ ...market.terms, protocols: ALL, resource: 'A better joke', publicUrl: new URL(url).origin })
-    for (const at of [shop.url('/jokes/2'), shop.url('/jokes/1?x'), dear.url('/jokes/1')]) {
+    for (const at of [shop.url('/public'), dear.url('/jokes/2'), dear.url('/jokes/1')]) {
       const answer = await presentX402(at, credential)
       expect([at, answer.status, offers(answer)]).toEqual([at, 402, 3])
     }
     expect(market.events.at(-1)).toMatchObject({ code: 'other_terms', presented: expect.stringMatching(/^pay_/) })
+    expect((await presentX402(url, credential)).status).toBe(200)
+  })
+
+  test('selling 1: another form of the request is 409 without a challenge; the payment is unused, until it was used', async () => {
+    const credential = await buyX402(market, url)
+    for (const at of [shop.url('/jokes/2'), shop.url('/jokes/1?x')])
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await presentX402(at, credential, { method })
+        expect([at, answer.status, offers(answer)]).toEqual([at, 409, 0])
+      }
+    expect(market.events.at(-1)).toMatchObject({
+      code: 'other_request',
+      presented: expect.stringMatching(/^pay_/),
+      paymentIds: [],
+    })
+    expect((await presentX402(url, credential)).status).toBe(200)
+    expect((await presentX402(shop.url('/jokes/2'), credential)).status).toBe(402)
+  })
+
+  test('selling 1: a customer who paid is not asked again after a deploy that changes the public URL or the bound headers', async () => {
+    const credential = await buyX402(market, url)
+    for (const change of [
+      { publicUrl: 'https://shop.example' },
+      { bindHeaders: ['x-tier'] },
+      { publicUrl: 'https://x.example', amountSat: 20 },
+    ]) {
+      const deployed = await open({ ...market.terms, protocols: ALL, ...change })
+      const answer = await presentX402(deployed.url('/jokes/1'), credential)
+      expect([change, answer.status, offers(answer)]).toEqual([change, 409, 0])
+      expect(await answer.json()).toMatchObject({ detail: expect.stringMatching(/Do not pay again.*pay_/) })
+    }
     expect((await presentX402(url, credential)).status).toBe(200)
   })
 
@@ -96,7 +128,7 @@ describe('a payment for something else', () => {
     expect(requiredBy(unpaid).accepts[0].extra.requestBindingParams).toEqual({ headers: ['accept-language', 'x-tier'] })
     const credential = await payX402(market, unpaid.headers.get('payment-required') ?? '')
     for (const other of [{ 'accept-language': 'en' }, { ...headers, 'x-tier': '' }])
-      expect((await presentX402(at, credential, { headers: other })).status).toBe(402)
+      expect((await presentX402(at, credential, { headers: other })).status).toBe(409)
     expect((await presentX402(at, credential, { headers })).status).toBe(200)
     const odd = await fetch(at, { headers: { 'accept-language': 'dé' } })
     expect([odd.status, odd.headers.has('payment-required')]).toEqual([400, false])
@@ -215,6 +247,30 @@ describe('the URL and the body of a request', () => {
     expect(await lastUrl(computed.url('/jokes/1'))).toBe('https://x.example/jokes/1')
   })
 
+  test('C69: with `publicUrl`, an encoded path is bound as it was sent, in every framework', async () => {
+    for (const [name, openShop] of SHOPS) {
+      const named = await openShop({ ...market.terms, protocols: ['x402'], publicUrl: 'https://api.example/v2' })
+      for (const path of ['/jokes/caf%C3%A9?q=%20', '/jokes/a%2Cb'])
+        expect([name, await lastUrl(named.url(path))]).toEqual([name, `https://api.example/v2${path}`])
+    }
+  })
+
+  test('C69: a Host that would change the path is not bound', async () => {
+    vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    const [, openPlain] = SHOPS.find(([name]) => name === 'node:http') ?? []
+    const plain = await (openPlain as Opening)({ ...market.terms, protocols: ['x402'] })
+    const { port } = new URL(plain.url('/'))
+    for (const host of ['shop.example/jokes', 'shop.example?', 'shop.example#', 'me@shop.example']) {
+      const status = await new Promise((resolve) => {
+        get({ host: '127.0.0.1', port, path: '/jokes/1', headers: { host } }, (answer) => {
+          answer.resume()
+          resolve([answer.statusCode, answer.headers['payment-required']])
+        })
+      })
+      expect([host, status]).toEqual([host, [400, undefined]])
+    }
+  })
+
   test('C69: a URL that x402 cannot bind leaves the other offers', async () => {
     const long = await fetch(shop.url(`/jokes/${'x'.repeat(1_000)}`))
     expect([long.status, challengesIn(long).length, long.headers.has('payment-required')]).toEqual([402, 2, false])
@@ -223,7 +279,8 @@ describe('the URL and the body of a request', () => {
   test('C69: a body that was already parsed leaves the other offers and says what to change; with its bytes kept, x402 is offered', async () => {
     const lines: string[] = []
     vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(String(line)))
-    const charge = nextPaywall({ ...market.terms, protocols: ALL }, (request: Request) => new Response(request.url))
+    const options = { ...market.terms, protocols: ALL, publicUrl: 'https://shop.example' }
+    const charge = nextPaywall(options, (request: Request) => new Response(request.url))
     const sent = (): Request => new Request('https://shop.example/a', { method: 'POST', body: 'x' })
     const parsed = sent()
     await parsed.text()
@@ -231,6 +288,23 @@ describe('the URL and the body of a request', () => {
     expect([answer.status, offers(answer)]).toEqual([402, 2])
     expect(lines).toEqual([expect.stringMatching(/before the parser.*rawBody/)])
     expect(offers(await charge(sent()))).toBe(3)
+  })
+
+  test('C69: Next, Request → Response: without `publicUrl`, x402 is bound to whatever URL the server reports, which is said once', async () => {
+    const lines: string[] = []
+    vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(String(line)))
+    const sell = (more: object): ((request: Request) => Promise<Response>) =>
+      nextPaywall({ ...market.terms, ...more }, () => new Response('sold'))
+    const sure = [
+      {},
+      { protocols: ALL, publicUrl: 'https://shop.example' },
+      { protocols: ALL, publicUrl: (one: Request) => one.url },
+    ]
+    for (const more of sure) await sell(more)(new Request('http://container/'))
+    expect(lines).toEqual([])
+    const unsure = sell({ protocols: ALL })
+    for (let time = 0; time < 2; time++) await unsure(new Request('http://container/'))
+    expect(lines).toEqual([expect.stringMatching(/`publicUrl`/)])
   })
 
   test('C69: Express keeps the bytes for a price that depends on the body', async () => {
@@ -257,7 +331,7 @@ describe('the URL and the body of a request', () => {
     })
     const credential = await buyX402(market, at, sent('one two'))
     expect((await presentX402(at, credential, sent('one two three'))).status).toBe(402)
-    expect((await presentX402(at, credential, sent('two one'))).status).toBe(402)
+    expect((await presentX402(at, credential, sent('two one'))).status).toBe(409)
     expect(await (await presentX402(at, credential, sent('one two'))).json()).toEqual({ text: 'one two' })
     server.close()
   })

@@ -15,7 +15,7 @@ function decide<F extends object, O>(table: Table<F, O>, facts: F): O {
 export type PaymentFacts = {
   /** `expired`: correct, but past its own expiry. */
   credential: 'right' | 'expired' | 'invalid'
-  /** `unknown`: the node has not answered. A preimage alone proves nothing: the payee's node knows it before anyone pays. */
+  /** `settled` also if nobody needs to know: of invalid and of expired L402 credentials. `unknown`: the node has not answered. A preimage alone proves nothing: the payee's node knows it before anyone pays. */
   settlement: 'settled' | 'unpaid' | 'unknown'
   challenge: 'open' | 'expired'
   terms: 'expected' | 'other'
@@ -31,8 +31,8 @@ export type PaymentOutcome =
 
 export const PAYMENT_OUTCOMES: Table<PaymentFacts, PaymentOutcome> = [
   [{ credential: 'invalid' }, 'credential_invalid'],
-  [{ credential: 'expired' }, 'credential_expired'],
   [{ settlement: 'unknown' }, 'settlement_unknown'],
+  [{ credential: 'expired' }, 'credential_expired'],
   [{ settlement: 'unpaid', challenge: 'expired' }, 'challenge_expired'],
   [{ settlement: 'unpaid' }, 'not_settled'],
   // A valid credential for a different resource: refused before anything is claimed, so that it is not used up.

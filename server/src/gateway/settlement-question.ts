@@ -32,9 +32,9 @@ export async function askUntilSettled(deps: QuestionDeps, payment: PaymentRow): 
 
 /**
  * A customer who paid just before the expiry may arrive just after it, and would pay again if the response were a 410. After
- * LATEST_SETTLEMENT_MS, no payment can still be in flight. x402 refuses credentials by itself at that time.
+ * LATEST_SETTLEMENT_MS, no payment can still be in flight, and the node is asked once.
  */
 function waitMsFor({ protocol, nowMs, expiresAtMs }: PaymentRow): number {
-  if (protocol === 'x402') return X402_WAIT_MS
-  return nowMs >= expiresAtMs + LATEST_SETTLEMENT_MS ? 0 : SETTLEMENT_WAIT_MS
+  if (nowMs >= expiresAtMs + LATEST_SETTLEMENT_MS) return 0
+  return protocol === 'x402' ? X402_WAIT_MS : SETTLEMENT_WAIT_MS
 }

@@ -162,8 +162,10 @@ export class Validation {
     const read = await this.#find(call, id)
     const verified = await this.#verify(read, presented)
     const isRight = !(verified instanceof Refusal)
+    // A late x402 payment is refused even if the money has arrived, and then its customer must not be asked to pay again.
+    const isProved = isRight || (read.protocol === 'x402' && verified.reason === 'expired')
     const [payment, settlement] =
-      isRight && !read.isSettled ? await this.#askForSettlement(call, read) : [read, 'settled' as const]
+      isProved && !read.isSettled ? await this.#askForSettlement(call, read) : [read, 'settled' as const]
     const mismatch = expect ? mismatchOf(payment, expect) : []
     const facts: PaymentFacts = {
       credential: isRight ? 'right' : verified.reason,

@@ -2,6 +2,7 @@ import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import { isObject } from '../../../protocol/src/bytes.ts'
 import {
   DUPLICATE_SETTLEMENT,
+  INVOICE_NOT_SETTLED,
   readX402,
   readX402Payload,
   requirementsIn,
@@ -16,11 +17,13 @@ import { isNodeKey } from '../lightning/invoice-signature.ts'
 import { primitives } from '../platform/primitives.ts'
 import { Problem } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
-import { findIdByInvoice, type PaymentRow } from '../store/payments/payments.ts'
+import type { ExpectedTerms } from '../store/payments/deliveries.ts'
+import { findIdByInvoice, findPayment, type PaymentRow } from '../store/payments/payments.ts'
 import type { IssuerDeps } from './issue.ts'
 import type { Call } from './payments.ts'
 import { PresentedPayment } from './presented.ts'
-import { refusalProblem } from './refusals.ts'
+import { deliveryProblem, refusalProblem } from './refusals.ts'
+import { mismatchOf } from './terms.ts'
 import {
   type ClaimParams,
   claimOf,
@@ -47,8 +50,10 @@ export type Supported = {
 
 /** Also the reason for an invoice that is not this account's. */
 const NOT_OURS = 'invalid_exact_lnbtc_invoice_payee_mismatch'
+const OTHER_REQUEST = 'invalid_exact_lnbtc_request_mismatch'
 
-type Required = { requestHash: string } | { requirements: Record<string, unknown> }
+/** `as_issued`: what the challenge required. */
+type Required = { requestHash: string } | { requirements: Record<string, unknown> } | 'as_issued'
 type Found = { id: string; presented: PresentedPayment }
 
 export type X402Deps = { sql: Sql; network: IssuerDeps['network']; validation: Validation }
@@ -66,13 +71,17 @@ export class X402 {
     // A bad request takes precedence over a bad credential.
     claimOf(claim)
     const { id, presented } = await this.#findBy(call, credential, requestHash)
-    const redeemed = await naming(id, () => this.#deps.validation.redeemPresented(call, id, presented, claim))
+    const redeemed = await this.#explaining(call, { id, presented }, claim.expect, () =>
+      this.#deps.validation.redeemPresented(call, id, presented, claim),
+    )
     return { ...redeemed, paymentResponse: x402Response(hashIn(presented.payment) ?? '', this.#network()) }
   }
 
   async validate(call: Call, { credential, requestHash, expect }: ValidateByInvoiceParams): Promise<PaidPayment> {
     const { id, presented } = await this.#findBy(call, credential, requestHash)
-    return naming(id, () => this.#deps.validation.validatePresented(call, id, presented, expect))
+    return this.#explaining(call, { id, presented }, expect, () =>
+      this.#deps.validation.validatePresented(call, id, presented, expect),
+    )
   }
 
   supported(): Supported {
@@ -105,6 +114,47 @@ export class X402 {
       : { success: false, errorReason, transaction: '', network }
   }
 
+  /**
+   * Adds the id to a refusal: the credential has none, and the seller may want to look the payment up. A refusal because of the request also
+   * says whether the payment is still unused: the customer must not be asked to pay again only because the shop sees the request differently.
+   */
+  async #explaining<T>(call: Call, found: Found, expect: ExpectedTerms | undefined, work: () => Promise<T>): Promise<T> {
+    return naming(found.id, async () => {
+      try {
+        return await work()
+      } catch (error) {
+        const isOtherRequest = error instanceof Problem && error.details.errorReason === OTHER_REQUEST
+        if (isOtherRequest && (await this.#isUnused(call, found, expect))) error.details.settled = true
+        throw error
+      }
+    })
+  }
+
+  /**
+   * Whether the payment is good for the request that it was issued for, has the expected terms at whatever price, and was not used. Throws if
+   * that is not known yet, or no longer matters.
+   */
+  async #isUnused(call: Call, { id, presented }: Found, expect: ExpectedTerms = {}): Promise<boolean> {
+    const { minAmountSat: _price, ...terms } = expect
+    const found = await findPayment(this.#deps.sql, call.accountId, id)
+    if (!found || mismatchOf(found, terms).length > 0) return false
+    const { payment } = presented
+    const asIssued = new PresentedPayment(payment, (row) => judge(payment, 'as_issued', row))
+    try {
+      const { payment: granted } = await this.#deps.validation.judge(call, id, asIssued, undefined)
+      if (granted.delivery === 'held') throw deliveryProblem('in_progress', granted)
+      return granted.delivery === 'none'
+    } catch (error) {
+      if (
+        error instanceof Problem &&
+        error.code === 'invalid_payment_credential' &&
+        error.details.errorReason !== INVOICE_NOT_SETTLED
+      )
+        return false
+      throw error
+    }
+  }
+
   #network(): string {
     return x402NetworkOf(this.#deps.network) ?? ''
   }
@@ -123,7 +173,11 @@ export class X402 {
   }
 
   /** Judges at once what is not a payment of this account; the others are judged when they have been read. */
-  async #find({ accountId }: Call, read: X402Payment | X402Refusal, required: Required): Promise<Found | X402Refusal> {
+  async #find(
+    { accountId }: Call,
+    read: X402Payment | X402Refusal,
+    required: Exclude<Required, 'as_issued'>,
+  ): Promise<Found | X402Refusal> {
     if (read instanceof X402Refusal) return read
     const hash = hashIn(read)
     const id = hash === undefined ? undefined : await findIdByInvoice(this.#deps.sql, accountId, Buffer.from(hash, 'hex'))
@@ -142,7 +196,7 @@ export class X402 {
  */
 function judge(presented: X402Payment, required: Required, { challenge, nowMs, isPaid }: PaymentRow): X402Refusal | undefined {
   const stored = requirementsIn(challenge)
-  const requirements = 'requirements' in required ? required.requirements : withHash(stored, required.requestHash)
+  const requirements = requirementsFor(required, stored)
   const judged = judgeX402(primitives, presented, requirements, {
     nowSeconds: Math.floor(nowMs / 1000),
     isNodeKey,
@@ -151,6 +205,11 @@ function judge(presented: X402Payment, required: Required, { challenge, nowMs, i
   if (!(judged instanceof X402Refusal)) return undefined
   // Once it was accepted in time, only the claim decides: the response may have been lost, or the delivery have failed.
   return judged.reason === 'expired' && isPaid ? undefined : judged
+}
+
+function requirementsFor(required: Required, stored: Record<string, unknown>): Record<string, unknown> {
+  if (required === 'as_issued') return stored
+  return 'requirements' in required ? required.requirements : withHash(stored, required.requestHash)
 }
 
 const withHash = (requirements: Record<string, unknown>, requestHash: string): Record<string, unknown> => ({
@@ -169,7 +228,6 @@ const refused = (refusal: X402Refusal): Problem => refusalProblem('invalid_payme
 const duplicate = (): Problem =>
   new Problem('already_redeemed', 'This payment was already redeemed.', { details: { errorReason: DUPLICATE_SETTLEMENT } })
 
-/** Adds the id to a refusal: the credential has none, and the seller may want to look the payment up. */
 async function naming<T>(paymentId: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -87,6 +87,42 @@ describe('C63: redeeming an x402 payment', () => {
     }
   })
 
+  test('C68: the refusal of a payment for another request says if it is settled and unused, for the expected resource', async () => {
+    const resource = 'reports'
+    const one = await sell(merchant, shop, URL_OF_REPORT, { resource })
+    const { id } = one.payment
+    const article = { requestHash: requestHashOf(`${URL_OF_REPORT}/2`) }
+    const settledIn = async (credential: string, more: object, attempt = redeemX402): Promise<unknown> => {
+      const { status, json } = await attempt(merchant, credential, { ...article, ...more })
+      expect([status, json().error.errorReason]).toEqual([400, 'invalid_exact_lnbtc_request_mismatch'])
+      return json().error.settled
+    }
+    const before = await rowOf(server, id)
+    for (const attempt of [redeemX402, validateX402])
+      for (const expected of [{}, { expect: { nodeId: shop.node.id, resource, minAmountSat: 1001 } }])
+        expect(await settledIn(one.credential, expected, attempt)).toBe(true)
+    expect(await settledIn(one.credential, { expect: { resource: 'news' } })).toBeUndefined()
+    expect(await settledIn(one.credential, { expect: { nodeId: deaf.node.id } })).toBeUndefined()
+    expect(await settledIn(x402Credential(one.accepted, 'ff'.repeat(32)), {})).toBeUndefined()
+    const note = { ...one.accepted.extra, requestBindingParams: { headers: ['x-tier'] } }
+    expect(await settledIn(x402Credential({ ...one.accepted, extra: note }, one.preimage), {})).toBeUndefined()
+    expect({ ...(await rowOf(server, id)), settled_at: null }).toEqual({ ...before, settled_at: null })
+
+    await accepted(redeemX402(merchant, one.credential, { requestId: 'a', holdSeconds: 60 }))
+    expect(await refusedX402(redeemX402(merchant, one.credential, article))).toEqual([409, 'delivery_in_progress'])
+    await merchant.want(200, 'POST', `/gateway/payments/${id}/release`, { json: { requestId: 'a' } })
+    expect(await settledIn(one.credential, {})).toBe(true)
+    await accepted(redeemX402(merchant, one.credential))
+    expect(await settledIn(one.credential, {})).toBeUndefined()
+  })
+
+  test('C68: a payment for another request is not refused for good before the node has reported it', async () => {
+    const payment = await chargeX402(merchant, deaf)
+    const { credential } = sold(payment, await preimageFrom(deaf, payment))
+    const requestHash = requestHashOf(`${URL_OF_REPORT}/2`)
+    expect(await refusedX402(redeemX402(merchant, credential, { requestHash }))).toEqual(NOT_SETTLED)
+  })
+
   test('C63: of twenty concurrent redemptions, one succeeds', async () => {
     const { credential, payment } = await sell(merchant, shop)
     const answers = await Promise.all(times(20, (index) => redeemX402(merchant, credential, { requestId: `r${index}` })))

@@ -5,7 +5,7 @@ import { rememberPayment } from '../paid.ts'
 import { warn } from '../trouble.ts'
 import { type LazyGate, lazyGate, type Ready } from './lazy-gate.ts'
 import { bodyOf, discardBody, linesOf, type NodeHeaders, type NodeRequest, paymentFieldsOf } from './node-request.ts'
-import { follow, type NodeResponse, whileConnected } from './node-response.ts'
+import { follow, keepPrivate, type NodeResponse, whileConnected } from './node-response.ts'
 
 export { paymentOf } from '../paid.ts'
 
@@ -83,7 +83,7 @@ export async function mayPass<R>(gate: LazyGate<R>, request: IncomingRequest, re
   if (decision.delivery) {
     rememberPayment(request, decision.delivery.payment)
     follow(response, decision.delivery)
-  }
+  } else if (decision.isPrivate) keepPrivate(response)
   return true
 }
 

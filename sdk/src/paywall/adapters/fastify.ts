@@ -3,7 +3,7 @@ import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
 import { type LazyGate, lazyGate, type Ready } from './lazy-gate.ts'
 import { bodyOf, discardBody, linesOf, type NodeHeaders, type NodeRequest, paymentFieldsOf } from './node-request.ts'
-import { follow, type NodeResponse, whileConnected } from './node-response.ts'
+import { follow, keepPrivate, type NodeResponse, whileConnected } from './node-response.ts'
 
 export { paymentOf } from '../paid.ts'
 
@@ -60,6 +60,7 @@ export async function mayPass<R>(gate: LazyGate<R>, request: FastifyRequest, rep
     return false
   }
   if (decision.pass) {
+    if (decision.isPrivate) keepPrivate(reply.raw)
     if (!decision.delivery) return true
     rememberPayment(request, decision.delivery.payment)
     follow(reply.raw, decision.delivery)

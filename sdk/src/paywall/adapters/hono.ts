@@ -3,7 +3,7 @@ import type { WaitUntil } from '../gate/claims.ts'
 import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
-import { delivered, refused } from './request.ts'
+import { delivered, privateResponse, refused } from './request.ts'
 import { bindWebRequest, paymentFieldsOf } from './web-request.ts'
 
 export { paymentOf } from '../paid.ts'
@@ -25,7 +25,11 @@ export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>
     })
     if (!decision.pass) return refused(decision, raw)
     const { delivery } = decision
-    if (!delivery) return next()
+    if (!delivery) {
+      await next()
+      if (decision.isPrivate) replace(context, privateResponse(context.res))
+      return undefined
+    }
     rememberPayment(context, delivery.payment)
     // Hono has already turned an Error from the handler into a response, but not other thrown values.
     try {
@@ -34,13 +38,16 @@ export function paywall<E extends Env = Env>(options: PaywallOptions<Context<E>>
       delivery.release('the handler failed')
       throw error
     }
-    const response = delivered(context.res, delivery, raw.signal)
-    // If a response is already set, Hono would merge its headers into the new one.
-    context.res = undefined
-    context.res = response
+    replace(context, delivered(context.res, delivery, raw.signal))
     return undefined
   }
   return Object.assign(handler, { ready: gate.ready })
+}
+
+/** If a response is already set, Hono would merge its headers into the new one. */
+function replace(context: Pick<Context, 'res'>, response: Response): void {
+  context.res = undefined as never
+  context.res = response
 }
 
 /** The last matched route is the handler's. A wildcard matches every page, so a payment is bound to the path instead. */

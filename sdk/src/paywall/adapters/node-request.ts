@@ -62,6 +62,8 @@ export async function bodyOf(request: NodeRequest, maxBytes: number, signal: Abo
   if (!hasBody(request)) return new Uint8Array()
   if (Number(headers['content-length'] ?? 0) > maxBytes) return 'too_large'
   if (request.readableEnded || request.readableDidRead) return 'consumed'
+  // A listener would make an empty stream emit `end`, and the handler would wait for it forever.
+  if (isComplete(request) && !request.readableLength) return new Uint8Array()
   touched.add(request)
   const body = await readAll(request, maxBytes, signal)
   readBodies.set(request, body)
@@ -72,6 +74,8 @@ function hasBody({ headers, httpVersionMajor = 1, stream }: NodeRequest): boolea
   if (httpVersionMajor >= 2) return stream?.endAfterHeaders !== true
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
+
+const isComplete = ({ complete, _readableState }: NodeRequest): boolean => complete === true || _readableState?.ended === true
 
 function readAll(request: NodeRequest, maxBytes: number, signal: AbortSignal | undefined): Promise<Body> {
   const chunks: Uint8Array[] = []
@@ -93,7 +97,7 @@ function readAll(request: NodeRequest, maxBytes: number, signal: AbortSignal | u
         length += chunk.length
         if (length > maxBytes) return end('too_large')
       }
-      if (!request.complete && !request._readableState?.ended) return
+      if (!isComplete(request)) return
       const body = concat(chunks)
       if (body.length > 0) request.unshift(body)
       end(body)

@@ -52,6 +52,9 @@ export async function whileConnected<T>(
   }
 }
 
+/** For a response that is free, but not for everyone. */
+export const keepPrivate = (response: NodeResponse): void => finishHead(response, undefined)
+
 /** Adds the headers of a paid response, and determines whether it was delivered. */
 export function follow(response: NodeResponse, delivery: Delivery): void {
   finishHead(response, delivery)
@@ -127,15 +130,15 @@ const isOwnError = (error: unknown): boolean =>
  * The handler's status and Cache-Control are only known when the response head is written. Only then is it clear whether to add a receipt
  * and what to do about caching.
  */
-function finishHead(response: NodeResponse, delivery: Delivery): void {
+function finishHead(response: NodeResponse, delivery: Delivery | undefined): void {
   const { writeHead } = response
   response.writeHead = function (this: NodeResponse, status: number, ...rest: unknown[]) {
     const given = rest.find((one) => typeof one === 'object' && one !== null)
     const pairs = pairsOf(given)
     const own = pairs.findLast(([name]) => name === 'cache-control')?.[1] ?? response.getHeader('cache-control')
     response.setHeader('cache-control', privately(own === undefined ? undefined : String(own)))
-    const receipt = delivery.receiptFor(status)
-    for (const header of RECEIPTS) if (header !== receipt?.header) response.removeHeader(header)
+    const receipt = delivery?.receiptFor(status)
+    if (delivery) for (const header of RECEIPTS) if (header !== receipt?.header) response.removeHeader(header)
     if (receipt) response.setHeader(receipt.header, receipt.value)
     const others = rest.map((one) => (one === given ? withoutCacheControl(one) : one))
     return Reflect.apply(writeHead, this, [status, ...others])

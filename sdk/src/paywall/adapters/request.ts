@@ -4,10 +4,16 @@ import type { Delivery } from '../gate/delivery.ts'
 import type { Decision, Pass } from '../gate/gate.ts'
 import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
+import { warn } from '../trouble.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
 import { bindWebRequest, discardBody, paymentFieldsOf } from './web-request.ts'
 
 export { paymentOf } from '../paid.ts'
+
+/** Next, for example, may put the name of the container into it, so that two containers refuse each other's customers. */
+const URL_UNSURE =
+  'x402 payments are bound to the URL of the request, which may be an internal one behind a proxy. Set `publicUrl` to the URL that ' +
+  'customers use, or to `(request) => request.url` if that is the same.'
 
 export type RequestOptions<R> = PaywallOptions<R> & {
   /** The route pattern. Defaults to the path. */
@@ -24,7 +30,11 @@ export function paywall<R extends Request, C extends unknown[]>(
   handler: (request: R, ...context: C) => Response | Promise<Response>,
 ): ((request: R, ...context: C) => Promise<Response>) & Ready {
   const gate = lazyGate(options)
+  // At the first request: a build that imports the shop should not print anything.
+  let isUrlUnsure = options.publicUrl === undefined && options.protocols?.includes('x402')
   const paid = async (request: R, ...context: C): Promise<Response> => {
+    if (isUrlUnsure) warn('x402 publicUrl', URL_UNSURE)
+    isUrlUnsure = false
     const { method, headers, signal } = request
     const { pathname, search } = new URL(request.url)
     const decision = await gate.decide({
@@ -39,7 +49,10 @@ export function paywall<R extends Request, C extends unknown[]>(
     })
     if (!decision.pass) return refused(decision, request)
     const { delivery } = decision
-    if (!delivery) return handler(request, ...context)
+    if (!delivery) {
+      const answer = await handler(request, ...context)
+      return decision.isPrivate ? privateResponse(answer) : answer
+    }
     rememberPayment(request, delivery.payment)
     try {
       return delivered(await handler(request, ...context), delivery, signal)
@@ -68,14 +81,19 @@ export function refused({ status, headers, body }: Exclude<Decision, Pass>, requ
 }
 
 /** Copies the response, because the headers of a fetched response are immutable. */
+export function privateResponse(answer: Response, body: ReadableStream<Uint8Array> | null = answer.body): Response {
+  const response = new Response(body, answer)
+  response.headers.set('cache-control', privately(response.headers.get('cache-control')))
+  return response
+}
+
 export function delivered(answer: Response, delivery: Delivery, left: AbortSignal | null | undefined): Response {
   if (answer.status >= 400) delivery.release(`the handler returned ${answer.status}`)
   else if (left?.aborted && delivery.releaseOnDisconnect) delivery.release('the customer left before the response')
   else if (answer.body === null) delivery.deliver()
   const isFollowed = delivery.isWatched && !delivery.isDecided
   const body = answer.body === null || !isFollowed ? answer.body : followed(answer.body, delivery, left)
-  const response = new Response(body, answer)
-  response.headers.set('cache-control', privately(response.headers.get('cache-control')))
+  const response = privateResponse(answer, body)
   const receipt = delivery.receiptFor(answer.status)
   if (receipt) response.headers.set(receipt.header, receipt.value)
   return response

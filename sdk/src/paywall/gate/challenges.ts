@@ -65,8 +65,9 @@ export class Challenges<R> {
     if (refused) this.#tell(terms, { type: 'refused', code: refused.code, presented: refused.presented, paymentIds })
     else this.#tell(terms, { type: 'challenged', paymentIds })
     const answer = paymentRequired(terms, payments, refused, { howToPay: visit.howToPay, requiresAuth })
-    const isPage = this.#options.html && visit.method === 'GET' && refused === undefined && wantsPage(visit.accept)
-    return isPage ? asPage(answer, terms, payments) : answer
+    const { accept } = visit
+    const isPage = this.#options.html && visit.method === 'GET' && refused === undefined && wantsPage(accept)
+    return isPage && accept ? asPage(answer, terms, payments, { accept, requiresAuth: requiresAuth === true }) : answer
   }
 
   /** Binds an x402 payment to the visit's request. */
@@ -74,8 +75,8 @@ export class Challenges<R> {
     const { publicUrl, maxBodyBytes = MAX_BODY_BYTES } = this.#options
     const known = this.#bound.get(visit)
     if (known) return known
-    const url = typeof publicUrl === 'string' ? `${publicUrl.replace(/\/$/, '')}${visit.url}` : publicUrl?.(visit.request)
-    const options = { publicUrl: url, bindHeaders: this.#boundHeaders, maxBodyBytes, signal: visit.signal }
+    const url = typeof publicUrl === 'function' ? { whole: publicUrl(visit.request) } : publicUrl && { base: publicUrl }
+    const options = { publicUrl: url || undefined, bindHeaders: this.#boundHeaders, maxBodyBytes, signal: visit.signal }
     const bound = visit.bind?.(options) ?? Promise.resolve<Bound>({ unbound: 'no_url' })
     this.#bound.set(visit, bound)
     return bound

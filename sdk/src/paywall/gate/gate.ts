@@ -10,6 +10,7 @@ import {
   INVALID_PAYLOAD,
   MALFORMED,
   OTHER_TERMS,
+  paidForOther,
   presentedTooLate,
   priceChanged,
   unavailable,
@@ -32,8 +33,11 @@ import { untilAborted, within } from './patience.ts'
 import { isCustomers, type Presented, Redemptions, refusedId } from './redemptions.ts'
 import { VerifiedCredentials } from './verified-credentials.ts'
 
-/** `delivery` is undefined for a free request, and for an OPTIONS request that the shop handles itself. */
-export type Pass = { pass: true; delivery: Delivery | undefined }
+/**
+ * `delivery` is undefined for a free request, and for an OPTIONS request that the shop handles itself. `isPrivate`: free, but not for everyone,
+ * so that a shared cache must not keep the response.
+ */
+export type Pass = { pass: true; delivery: Delivery | undefined; isPrivate?: boolean }
 export type Decision = Pass | ({ pass: false } & Answer)
 
 /** Concurrent calls to the gateway, which may have to wait for a node. With the client's default, four slow ones would block all others. */
@@ -92,7 +96,7 @@ export class Gate<R> {
       if (this.#options.options === 'pass') return { pass: true, delivery: undefined }
       return { pass: false, ...allowed(visit.methods) }
     }
-    if (await this.#isFree(visit)) return { pass: true, delivery: undefined }
+    if (await this.#isFree(visit)) return { pass: true, delivery: undefined, isPrivate: typeof this.#options.free === 'function' }
     const terms = await termsOf(this.#options, this.#protocols, visit, visit.request)
     const credential = findCredential(visit, this.#options.requiresAuth === true)
     if (credential && 'unusable' in credential)
@@ -236,6 +240,7 @@ export class Gate<R> {
     if (verdict?.is === 'in_progress')
       return this.#conflict(terms, id, 'delivery_in_progress', deliveryInProgress(RETRY_AFTER_SECONDS))
     if (verdict?.is === 'too_late') return this.#conflict(terms, id, 'payment_expired', presentedTooLate(id))
+    if (verdict?.is === 'other_request') return this.#conflict(terms, id, 'other_request', paidForOther(id))
     if (verdict?.is === 'refused') return this.#challenge(visit, terms, { ...verdict.refusal, presented: id })
     if (verdict?.is !== 'too_little') throw error
     // The payment was already used, and does not cover the new price.
