@@ -23,6 +23,10 @@ export async function furnish(person: Person): Promise<Furnished> {
   const unbreakable = { nodeId, amountSat: 21, description: 'W'.repeat(128), protocol: 'mpp' }
   await person.want(201, 'POST', '/payments', { json: unbreakable })
   const id = await payCharge(person, nodeId, 1_234_567, 'Weather report', 'redeem')
+  // One of the longest relative times, which must still fit into its column.
+  const sql = person.server.sql()
+  await sql`UPDATE gateway_payments SET created_at = now() - interval '56 minutes' WHERE account_id = ${person.accountId}`
+  await sql.end()
   // The cost of the stopped node appears in the ledger within half a minute.
   await eventually(
     async () => (await person.want(200, 'GET', '/credit')).entries.some(({ kind }: { kind: string }) => kind === 'usage'),

@@ -189,6 +189,19 @@ inBrowser('what the dashboard says', () => {
     // The whole row leads to the payment.
     await page.getByRole('row', { name: /sold/ }).getByText('5 sat').click()
     await heading(page, 'Payment Delivered').waitFor()
+
+    // What was given back was redeemed before, and an open page shows that a hold has ended.
+    const details = page.getByRole('region', { name: 'Details' })
+    const owner = await person.owner()
+    await owner.want(200, 'POST', `/gateway/payments/${sold.id}/release`, { json: { requestId: 'one' } })
+    await untilText(details, 'it was redeemed, but the delivery failed and was released')
+    const store = server.sql()
+    await store`UPDATE paid_payments SET held_until = now() + interval '10 seconds' WHERE id = ${slow.id}`
+    await store.end()
+    await person.open(`gateway/payments/${slow.id}`)
+    await heading(page, 'Payment Delivering').waitFor()
+    await heading(page, 'Payment Paid').waitFor()
+    await untilText(details, 'it was redeemed, but the claim lapsed')
   })
 
   test('dashboard: a customer who paid, came back and was refused is not shown as absent', async () => {

@@ -119,6 +119,15 @@ async function ended(id: string, how: 'updated' | 'failed') {
 const pidOf = async ({ node }: Created): Promise<number> => (await eventually(() => yard.daemon(node.id), 'its process')).pid
 const updatesOf = async (id: string) => (await yard.v1('GET', `/${id}/updates`)).json()
 
+/** What the activity log says about updates of the node, in this order. */
+async function logOf(id: string): Promise<string[]> {
+  const sql = yard.sql()
+  const rows = await sql<{ action: string }[]>`
+    SELECT action FROM activity WHERE target = ${id} AND action LIKE 'node.update%' ORDER BY id`
+  await sql.end()
+  return rows.map(({ action }) => action)
+}
+
 async function versionOf({ node, credentials }: Created): Promise<string> {
   return (await yard.node(node.id, credentials.password, 'GET', '/getinfo')).version
 }
@@ -233,6 +242,7 @@ describe.concurrent('a bad update', () => {
       updateAvailable: true,
       lastUpdateError: expect.stringMatching(/0\.8\.1 did not start.*rolled back to 0\.8\.0/),
     })
+    expect(await logOf(id)).toEqual(['node.update', 'node.update_failed'])
     // The same version, with the bug fixed, works.
     raise(`fixed-${EXITS}`)
     // The failed update ends only when the service has seen the old version run. Until then, another update is 409.
@@ -240,6 +250,7 @@ describe.concurrent('a bad update', () => {
     await ended(id, 'updated')
     expect(await versionOf(created)).toBe(`${EXITS}-sandbox`)
     expect((await updatesOf(id)).lastUpdateError).toBeNull()
+    expect((await logOf(id)).slice(2)).toEqual(['node.update', 'node.updated'])
     await expectMoney(created)
   })
 

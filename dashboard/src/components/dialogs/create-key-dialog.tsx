@@ -47,7 +47,7 @@ export function CreateKeyDialog({ onCancel, onCreated }: Props) {
             description="Where you will use it, for example “shop server”. Only you see this."
             required
             pattern=".*\S.*"
-            title="A name with at least one character that is not a space"
+            title="Enter a name"
             maxLength={100}
             autoComplete="off"
             data-autofocus

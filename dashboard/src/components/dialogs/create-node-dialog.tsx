@@ -55,7 +55,13 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
       closeOnClickOutside={!create.isPending}
       closeOnEscape={!create.isPending}
     >
-      <form onSubmit={submit}>
+      <form
+        onSubmit={submit}
+        onChange={() => {
+          // The invoice stays payable, and a node that may exist stays in mind.
+          if (!offer && !mayExist) create.onEdit()
+        }}
+      >
         <Stack gap="md">
           <TextInput
             label="Name"

@@ -141,10 +141,7 @@ function Update({ node }: { node: DashboardNode }) {
                 void update.run()
               }}
             >
-              <p>
-                {UPDATE_CONSEQUENCES[node.status]} Its data is backed up first. If the new version does not start, the node is
-                rolled back.
-              </p>
+              <p>{UPDATE_CONSEQUENCES[node.status]} Its data is backed up first.</p>
             </ConfirmDialog>
           )}
         </>

@@ -114,6 +114,7 @@ function SettingsDialog({ title, verb, failure, again, settings, onCancel, onSub
           event.preventDefault()
           void submit.run()
         }}
+        onChange={submit.onEdit}
       >
         <Stack gap="md">
           <TextInput
