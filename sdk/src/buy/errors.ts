@@ -15,7 +15,6 @@ export type PurchaseErrorCode =
   | 'payment_refused'
   | 'payment_unknown'
   | 'purchase_in_progress'
-  | 'store_failed'
   | 'too_expensive'
   | 'unusable_challenge'
   | 'wallet_mismatch'
