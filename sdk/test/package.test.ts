@@ -217,11 +217,13 @@ test('without Node’s globals it buys, with purchases in memory and without nod
       ? new Response('Sunny')
       : new Response('', { status: 402, headers: { 'www-authenticate': challenge } })
   }
-  const web = { AbortController, AbortSignal, Blob, Headers, ReadableStream, Request, Response, URL, performance }
+  const web = { AbortController, AbortSignal, Blob, FormData, Headers, ReadableStream, Request, Response, URL, performance }
   const timers = { setTimeout, clearTimeout, setInterval, clearInterval }
   const context = createContext({ ...web, ...timers, atob, btoa, crypto, TextDecoder, TextEncoder, fetch, PREIMAGE })
   runInContext(outputFiles[0]?.text ?? '', context)
-  const program = `sdk.buyer({ wallet: async () => PREIMAGE, maxSatPerRequest: 10, maxSatPerDay: 10 }).fetch('https://shop.example/')`
+  const limits = 'maxSatPerRequest: 10, maxSatPerDay: 10'
+  expect(() => runInContext(`sdk.buyer({ wallet: async () => PREIMAGE, ${limits} })`, context)).toThrow(/Pass `store`/)
+  const program = `sdk.buyer({ wallet: async () => PREIMAGE, ${limits}, store: sdk.memoryStore() }).fetch('https://shop.example/')`
   expect(await (await runInContext(program, context)).text()).toBe('Sunny')
   expect(asked).toEqual([null, `L402 AgE=:${PREIMAGE}`])
 })
