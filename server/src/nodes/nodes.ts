@@ -267,6 +267,8 @@ export class Nodes {
       const node = isId('node', id) && (await findAnyNode(sql, id))
       // Without this, an operator who deleted the wrong node a moment ago would get 404 and think it was lost.
       if (node && node.operation === 'delete') throw inProgress(node.operation)
+      if (node && node.releasedAt !== null)
+        throw new Problem('node_not_found', 'This node was released to another installation, so it cannot be restored.')
       throw new Problem('node_not_found', 'There is no deleted node with this id, or its retention period has ended.')
     }
     await logActivity(sql, row.accountId, 'operator', 'node.undeleted', id)
@@ -275,7 +277,7 @@ export class Nodes {
   }
 }
 
-function checkedName(text: string): string {
+export function checkedName(text: string): string {
   const name = text.trim()
   const length = [...name].length
   if (length === 0 || length > MAX_NAME) throw new Problem('bad_request', `A name must have 1 to ${MAX_NAME} characters.`)

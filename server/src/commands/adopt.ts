@@ -1,0 +1,141 @@
+import { parseArgs } from 'node:util'
+import type { Config } from '../config.ts'
+import { type Adoption, type AdoptionDeps, checkAdoption, findAdopted, insertAdopted } from '../nodes/moving/adopt.ts'
+import { markMoved, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
+import { crashpoint } from '../platform/crashpoint.ts'
+import { hostIdOf } from '../platform/data-dir.ts'
+import { isId } from '../platform/ids.ts'
+import { processesUsing } from '../platform/linux.ts'
+import { checkMasterKey } from '../platform/master-key.ts'
+import { StartFault } from '../platform/start-fault.ts'
+import { AdoptedData } from '../runtimes/process/adopted-data.ts'
+import { versionsOf } from '../runtimes/process/software.ts'
+import { findAccount } from '../store/accounts.ts'
+import type { Database } from '../store/db.ts'
+import { findAnyNode } from '../store/nodes/nodes.ts'
+import { findSetting } from '../store/settings.ts'
+import { ownMasterKey } from './own-master-key.ts'
+import { withRunningStore } from './running-store.ts'
+
+const USAGE =
+  'usage: adopt DIRECTORY --account ACCOUNT_ID --version VERSION [--name NAME] [--access-mode limited|full] [--start]; a released node knows its version, name and access mode'
+
+/**
+ * Makes a node of an existing wallet: a phoenixd's data directory, or what `release` has written. The directory is copied and cannot start a
+ * daemon afterwards.
+ */
+export async function adopt(config: Config, args: string[]): Promise<void> {
+  const { directory, options } = readArguments(args)
+  const network = config.software.kind === 'sandbox' ? 'regtest' : config.software.chain
+  await withRunningStore(config, async (sql) => {
+    const wallet = openWalletDirectory(directory, network)
+    const deps = await depsOf(config, sql)
+    const adoption = adoptionOf(wallet, options)
+    const { accountId } = adoption
+    if (!isId('acct', accountId) || !(await findAccount(sql, accountId)))
+      throw new StartFault(78, `--account: there is no such account`)
+    const data = new AdoptedData(config.dataDir)
+    const lock = data.lock()
+    if (!lock) throw new StartFault(75, 'another process is adopting a wallet now')
+    try {
+      const existing = (await findAdopted(sql, adoption)) ?? (await move(deps, data, adoption))
+      if (existing !== undefined) say(`Already adopted as ${existing}. Nothing was changed.`, directory)
+      data.forget(wallet.lightningId)
+    } finally {
+      lock.release()
+    }
+  })
+}
+
+async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): Promise<string | undefined> {
+  const { wallet, isStarted } = adoption
+  await checkAdoption(deps, adoption)
+  const nodeId = await newNodeId(deps.sql, data, wallet.lightningId)
+  if (wallet.movedTo !== undefined && wallet.movedTo !== nodeId)
+    throw new StartFault(78, `${wallet.path} was moved to ${wallet.movedTo} already, which may be in use elsewhere`)
+  requireUnused(wallet)
+  markMoved(wallet, nodeId)
+  await data.copy(nodeId, { path: wallet.path, names: wallet.databaseFiles, seed: wallet.seed })
+  // A daemon may have read the seed just before it was replaced.
+  requireUnused(wallet)
+  data.place(nodeId)
+  const other = await insertAdopted(deps, nodeId, adoption)
+  if (other !== undefined) return other
+  crashpoint('adopt: committed')
+  say(
+    `Adopted as ${nodeId}. ${isStarted ? 'The service starts it now.' : 'It is stopped until its owner starts it.'}`,
+    wallet.path,
+  )
+  const { notKept } = wallet.conf
+  if (notKept.length > 0)
+    process.stderr.write(`These settings were not kept, because nodes do not have them: ${notKept.join(', ')}.\n`)
+  return undefined
+}
+
+/** A node with the recorded id was made by a call that could not remove the record. */
+async function newNodeId(sql: Database, data: AdoptedData, lightningId: string): Promise<string> {
+  if (await findAnyNode(sql, data.nodeId(lightningId))) data.forget(lightningId)
+  return data.nodeId(lightningId)
+}
+
+function requireUnused({ path }: WalletDirectory): void {
+  const pids = processesUsing(path)
+  if (pids.length > 0)
+    throw new StartFault(
+      78,
+      `${path} is in use by process ${pids.join(', ')}; stop it, and make sure that nothing starts it again`,
+    )
+}
+
+async function depsOf(config: Config, sql: Database): Promise<AdoptionDeps> {
+  const master = ownMasterKey(config)
+  if (!master) throw new StartFault(78, 'MASTER_KEY: is not set, and the service has not generated one')
+  // The service replaces a check value of the previous key itself.
+  const settings = { settingOnce: (name: string) => findSetting(sql, name), replaceSetting: async () => undefined }
+  await checkMasterKey(settings, master, undefined)
+  return { sql, config, master, host: hostIdOf(config.dataDir), versions: versionsOf(config.software.versions) }
+}
+
+type Options = Partial<Record<'account' | 'version' | 'name' | 'access-mode', string>> & { start?: boolean }
+
+function adoptionOf(wallet: WalletDirectory, options: Options): Adoption {
+  const { manifest } = wallet
+  const accessMode = options['access-mode'] ?? manifest?.accessMode ?? 'limited'
+  if (accessMode !== 'limited' && accessMode !== 'full') throw new StartFault(78, '--access-mode: must be limited or full')
+  const version = manifest?.version ?? options.version
+  if (version === undefined)
+    throw new StartFault(
+      78,
+      '--version: is required: the version of phoenixd that ran last, because an older one can ruin its data',
+    )
+  return {
+    accountId: options.account ?? '',
+    wallet,
+    version,
+    name: options.name ?? manifest?.name,
+    accessMode,
+    isStarted: options.start ?? false,
+  }
+}
+
+function readArguments(args: string[]): { directory: string; options: Options } {
+  const text = { type: 'string' } as const
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      allowPositionals: true,
+      options: { account: text, version: text, name: text, 'access-mode': text, start: { type: 'boolean' } },
+    })
+    const [directory] = positionals
+    if (directory !== undefined && positionals.length === 1 && values.account !== undefined) return { directory, options: values }
+  } catch {
+    // an unknown option, or one without its value
+  }
+  throw new StartFault(78, USAGE)
+}
+
+function say(what: string, directory: string): void {
+  process.stderr.write(
+    `${what} Never start a daemon with the seed of ${directory} again: two daemons with one seed lose money.\n`,
+  )
+}

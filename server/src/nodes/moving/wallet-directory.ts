@@ -1,0 +1,124 @@
+import { lstatSync, readdirSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import { validateMnemonic } from '@scure/bip39'
+import { wordlist } from '@scure/bip39/wordlists/english.js'
+import { crashpoint } from '../../platform/crashpoint.ts'
+import { readForeignFile, writeSecretFile } from '../../platform/data-dir.ts'
+import type { UserIds } from '../../platform/linux.ts'
+import { StartFault } from '../../platform/start-fault.ts'
+import { lightningIdOf, type Network } from '../lightning-id.ts'
+import { MANIFEST, type Manifest, parseManifest } from './manifest.ts'
+import { parseConf, type WalletConf } from './wallet-conf.ts'
+
+/** phoenixd's data directory with a complete wallet: seed, configuration and channels. */
+export type WalletDirectory = {
+  path: string
+  owner: UserIds
+  /** The words, separated by single spaces. */
+  seed: string
+  lightningId: string
+  /** The node or the release that the wallet was moved to; undefined: it can still be started here. */
+  movedTo: string | undefined
+  conf: WalletConf
+  /** The channel database, and what SQLite keeps beside it. Without its log, the database may be hours old. */
+  databaseFiles: string[]
+  /** Undefined unless a release wrote the directory. */
+  manifest: Manifest | undefined
+}
+
+/** Where the words are after the wallet was moved; `seed.dat` then says where it went. */
+const MOVED_SEED = 'seed.dat.moved'
+
+/** Not a valid seed, so a daemon that is started here by mistake stops with an error and does not create another wallet. */
+const movedNotice = (target: string): string =>
+  `Boltyard has moved this wallet to ${target}. Do not run it here: two daemons with one seed lose money.\n`
+const NOTICE = /^Boltyard has moved this wallet to (\w+)\./
+
+/** What phoenixd calls the networks in the names of its databases. */
+const CHAINS: Record<Network, string[]> = { mainnet: ['mainnet'], testnet: ['testnet', 'testnet3'], regtest: ['regtest'] }
+
+/**
+ * Reads a directory that nobody vouches for: its owner may have put anything there. Throws with one line for the operator if it is not a
+ * complete wallet for this network.
+ */
+export function openWalletDirectory(given: string, network: Network): WalletDirectory {
+  const { path, owner, names } = look(given)
+  const refuse = (what: string): never => {
+    throw new StartFault(78, `${given} ${what}`)
+  }
+  const readOwn = (name: string): string | undefined => {
+    if (!names.includes(name)) return undefined
+    return readForeignFile(join(path, name), owner.uid) ?? refuse(`has a ${name} that is too large, linked, or of another user`)
+  }
+  const found = readOwn('seed.dat') ?? refuse('has no seed.dat')
+  const movedTo = NOTICE.exec(found)?.[1]
+  const words = movedTo === undefined ? found : (readOwn(MOVED_SEED) ?? refuse(`has no ${MOVED_SEED}`))
+  const seed = (words.match(/[a-z]+/g) ?? []).join(' ')
+  if (!validateMnemonic(seed, wordlist)) refuse('has a seed.dat without valid recovery words')
+  const confText = readOwn('phoenix.conf') ?? refuse('has no phoenix.conf')
+  const conf = parseConf(confText, (what) => refuse(`has a phoenix.conf ${what}`))
+  if (conf.chain !== undefined && !CHAINS[network].includes(conf.chain))
+    refuse(`is a wallet for another network; this installation uses ${network}`)
+  const manifestText = readOwn(MANIFEST)
+  const manifest = manifestText === undefined ? undefined : parseManifest(manifestText)
+  if (manifestText !== undefined && !manifest) refuse(`has a ${MANIFEST} that this version cannot read`)
+  const lightningId = lightningIdOf(seed, network)
+  const databaseFiles = databaseFilesIn(names, network, lightningId)
+  if (databaseFiles.length === 0) {
+    const others = (Object.keys(CHAINS) as Network[]).filter((one) => one !== network)
+    const other = others.find((one) => databaseFilesIn(names, one, lightningIdOf(seed, one)).length > 0)
+    if (other) refuse(`is a wallet for ${other}; this installation uses ${network}`)
+    refuse('has no channel database for its seed. Without it the channels are lost, so it is not adopted')
+  }
+  for (const name of databaseFiles) {
+    const stat = lstatSync(join(path, name))
+    if (!stat.isFile() || stat.nlink !== 1 || stat.uid !== owner.uid) refuse(`has a ${name} that is linked, or of another user`)
+    if (stat.size === 0 && name.endsWith('.db')) refuse(`has an empty ${name}`)
+  }
+  return { path, owner, seed, lightningId, movedTo, conf, databaseFiles, manifest }
+}
+
+/**
+ * From here on, no daemon starts in this directory. The words are kept beside the notice, before it replaces them. Repeatable: after a crash,
+ * the directory has either its seed or the notice.
+ */
+export function markMoved({ path, owner, seed }: WalletDirectory, target: string): void {
+  try {
+    writeSecretFile(join(path, MOVED_SEED), seed, owner)
+    crashpoint('move: the words are kept')
+    writeSecretFile(join(path, 'seed.dat'), movedNotice(target), owner)
+    crashpoint('move: no daemon can start')
+  } catch (error) {
+    // A wallet that stays where it is could be started again beside its node.
+    throw new StartFault(78, `cannot write to ${path}: ${(error as NodeJS.ErrnoException).code ?? 'unknown reason'}`)
+  }
+}
+
+/** `-shm` is left out: SQLite builds it anew. */
+function databaseFilesIn(names: string[], network: Network, lightningId: string): string[] {
+  const databases = CHAINS[network].map((chain) => `phoenix.${chain}.${lightningId.slice(0, 6)}.db`)
+  const present = databases.filter((name) => names.includes(name))
+  return present.flatMap((name) => [name, `${name}-wal`, `${name}-journal`]).filter((name) => names.includes(name))
+}
+
+/**
+ * Only root or the owner can see which processes use the directory. Links and special files have no place in phoenixd's directory, so
+ * whoever put them there has something in mind.
+ */
+function look(given: string): { path: string; owner: UserIds; names: string[] } {
+  try {
+    const path = realpathSync(given)
+    const stat = lstatSync(path)
+    if (!stat.isDirectory()) throw new StartFault(78, `${given} is not a directory`)
+    const self = process.getuid?.() ?? 0
+    if (self !== 0 && self !== stat.uid) throw new StartFault(78, `${given} belongs to another user; run this as root`)
+    const entries = readdirSync(path, { withFileTypes: true })
+    const odd = entries.find((entry) => !entry.isFile() && !entry.isDirectory())
+    if (odd) throw new StartFault(78, `${given} contains a link or a special file: ${JSON.stringify(odd.name)}`)
+    const names = entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+    return { path, owner: { uid: stat.uid, gid: stat.gid }, names }
+  } catch (error) {
+    if (error instanceof StartFault) throw error
+    throw new StartFault(78, `cannot read ${given}: ${(error as NodeJS.ErrnoException).code ?? 'unknown reason'}`)
+  }
+}

@@ -1,0 +1,68 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { crashpoint } from '../../platform/crashpoint.ts'
+import { serviceDirectory, syncDirectory, writeSecretFile } from '../../platform/data-dir.ts'
+import { newId } from '../../platform/ids.ts'
+import { holdLock } from '../../platform/linux.ts'
+import { StartFault } from '../../platform/start-fault.ts'
+import { copyFiles, removeTree } from '../../platform/trees.ts'
+
+export type WalletFiles = { path: string; names: string[]; seed: string }
+
+/**
+ * Puts the data of an existing wallet where its node will look for it, before the node exists. The id of the node is recorded first, so that
+ * a repeated call removes what an interrupted one has left.
+ */
+export class AdoptedData {
+  readonly #records: string
+  readonly #nodes: string
+  readonly #dataDir: string
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir
+    this.#records = join(dataDir, 'adopting')
+    this.#nodes = join(dataDir, 'nodes')
+    for (const directory of [this.#records, this.#nodes]) mkdirSync(directory, { recursive: true, mode: 0o700 })
+  }
+
+  /** One at a time on this machine. Undefined: another process adopts a wallet now. */
+  lock(): { release: () => void } | undefined {
+    return holdLock(join(this.#records, 'lock'))
+  }
+
+  /** The id that the wallet's node will have: that of an interrupted call, if there was one. */
+  nodeId(lightningId: string): string {
+    const path = join(this.#records, lightningId)
+    if (!existsSync(path)) writeSecretFile(path, newId('node'))
+    crashpoint('adopt: the id is chosen')
+    return readFileSync(path, 'utf8')
+  }
+
+  /** Must only be called while no node has this id. */
+  async copy(nodeId: string, { path, names, seed }: WalletFiles): Promise<void> {
+    // The database may have been restored from an older backup, which does not know the node. What it has written since is newer.
+    if (existsSync(join(serviceDirectory(this.#dataDir), nodeId)))
+      throw new StartFault(78, `${nodeId} has run since, so its data in ${join(this.#nodes, nodeId)} is newer; adopt that`)
+    const staging = this.#staging(nodeId)
+    await removeTree(staging)
+    await removeTree(join(this.#nodes, nodeId))
+    await copyFiles(path, staging, names)
+    writeSecretFile(join(staging, 'seed.dat'), seed)
+    crashpoint('adopt: copied')
+  }
+
+  place(nodeId: string): void {
+    renameSync(this.#staging(nodeId), join(this.#nodes, nodeId))
+    syncDirectory(this.#nodes)
+    crashpoint('adopt: in place')
+  }
+
+  /** Once the node exists. */
+  forget(lightningId: string): void {
+    rmSync(join(this.#records, lightningId), { force: true })
+  }
+
+  #staging(nodeId: string): string {
+    return join(this.#nodes, `${nodeId}.adopting`)
+  }
+}

@@ -1,0 +1,321 @@
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { openWalletDirectory } from '../../src/nodes/moving/wallet-directory.ts'
+import { type Created, daemonsIn, Yard } from '../support/crash.ts'
+import { adopt, command, contentsOf, idOf, phoenixdOf, runDaemon } from '../support/moving.ts'
+import { type Key, temporaryDirectory } from '../support/server.ts'
+
+/** C70: an existing phoenixd becomes a node, with its seed, passwords and channels. */
+
+const FUNDED_SAT = 5_000
+const VERSION = ['--version', '0.8.0']
+
+let origin: Yard
+let yard: Yard
+let owner: Key
+
+beforeAll(async () => {
+  ;[origin, yard] = await Promise.all([new Yard().start(), new Yard().start()])
+  owner = await yard.newKey(['nodes:write'])
+})
+
+const asOwner = (method: string, path: string) => yard.send(method, `/v1/nodes${path}`, { token: owner.key })
+
+async function newPhoenixd(): Promise<{ directory: string; created: Created }> {
+  const created = await origin.createReady()
+  await origin.fund(created.node.id, FUNDED_SAT)
+  return { directory: await phoenixdOf(origin, created), created }
+}
+
+const balanceOf = async (id: string, { credentials }: Created): Promise<number> =>
+  (await yard.node(id, credentials.password, 'GET', '/getbalance')).balanceSat
+
+const statusOf = async (id: string): Promise<string> => (await asOwner('GET', `/${id}`)).json().status
+
+test('C70: an adopted wallet is a stopped node, and once started it has the passwords and the money it had', async () => {
+  const { directory, created } = await newPhoenixd()
+  const before = await origin.sql()`SELECT lightning_id FROM nodes WHERE id = ${created.node.id}`
+  const outcome = await adopt(yard, directory, owner, ...VERSION, '--name', 'Kiosk')
+  expect(outcome.stderr).not.toContain(created.credentials.seed)
+  const id = idOf(outcome)
+  expect((await asOwner('GET', `/${id}`)).json()).toMatchObject({ name: 'Kiosk', status: 'stopped' })
+  // Nobody knows what it holds before its channels have been online.
+  expect((await asOwner('DELETE', `/${id}`)).json().error.code).toBe('node_has_funds')
+  await yard.expectOk(asOwner('POST', `/${id}/start`))
+  expect(await balanceOf(id, created)).toBe(FUNDED_SAT)
+  const info = await yard.node(id, created.credentials.restrictedPassword, 'GET', '/getinfo')
+  expect(info.nodeId).toBe(before[0]?.lightning_id)
+  expect(readdirSync(join(yard.dataDir, 'adopting'))).toEqual(['lock'])
+})
+
+test('C70: with --start, the service starts the node by itself', async () => {
+  const { directory, created } = await newPhoenixd()
+  const id = idOf(await adopt(yard, directory, owner, ...VERSION, '--start'))
+  await expect.poll(() => statusOf(id), { timeout: 60_000 }).toBe('ready')
+  expect(await balanceOf(id, created)).toBe(FUNDED_SAT)
+})
+
+test('C70: a repeated adoption changes nothing, and never puts old channel data back', async () => {
+  const { directory, created } = await newPhoenixd()
+  const copy = `${directory}-copy`
+  cpSync(directory, copy, { recursive: true })
+  const id = idOf(await adopt(yard, directory, owner, ...VERSION))
+  await yard.expectOk(asOwner('POST', `/${id}/start`))
+  await yard.fund(id, FUNDED_SAT)
+  const daemon = yard.daemon(id)
+  // From the directory that was adopted, and from a copy that somebody made before.
+  for (const path of [directory, copy]) {
+    const again = await adopt(yard, path, owner, ...VERSION, '--start')
+    expect(again.stderr).toMatch(/^Already adopted/)
+    expect(idOf(again)).toBe(id)
+  }
+  expect(yard.daemon(id)).toEqual(daemon)
+  expect(await balanceOf(id, created)).toBe(2 * FUNDED_SAT)
+  const other = await yard.newKey()
+  expect(await adopt(yard, directory, other, ...VERSION)).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining('already has this seed'),
+  })
+})
+
+test('C70: no daemon starts in the directory afterwards, and another installation refuses it', async () => {
+  const { directory, created } = await newPhoenixd()
+  const id = idOf(await adopt(yard, directory, owner, ...VERSION))
+  const before = contentsOf(directory)
+  const daemon = await runDaemon(directory)
+  if (daemon.exitCode === null) await once(daemon, 'exit')
+  expect(daemon.exitCode).toBe(1)
+  expect(daemon.said()).toMatch(/mnemonic/)
+  expect(contentsOf(directory)['seed.dat']).toBe(before['seed.dat'])
+  // Nothing is lost: the words are still there.
+  expect(readFileSync(join(directory, 'seed.dat.moved'), 'utf8')).toBe(created.credentials.seed)
+  const third = await new Yard().start()
+  const outcome = await adopt(third, directory, await third.newKey(), ...VERSION)
+  expect(outcome).toMatchObject({ code: 78, stderr: expect.stringContaining(`was moved to ${id} already`) })
+})
+
+test('C70: the directory of a running daemon is refused, and nothing changes', async () => {
+  const { directory } = await newPhoenixd()
+  const daemon = await runDaemon(directory)
+  const before = contentsOf(directory)
+  const outcome = await adopt(yard, directory, owner, ...VERSION)
+  expect(outcome).toMatchObject({ code: 78, stderr: expect.stringContaining(`in use by process ${daemon.pid};`) })
+  expect(contentsOf(directory)).toEqual(before)
+  expect(daemon.exitCode).toBeNull()
+  daemon.kill('SIGKILL')
+  await once(daemon, 'exit')
+  idOf(await adopt(yard, directory, owner, ...VERSION))
+})
+
+test('C70: a seed that a node has, or a deleted one had, is refused', async () => {
+  const created = await yard.createReady()
+  const directory = await phoenixdOf(yard, created)
+  const before = contentsOf(directory)
+  const refused = async (says: string): Promise<void> => {
+    expect(await adopt(yard, directory, owner, ...VERSION)).toMatchObject({ code: 78, stderr: expect.stringContaining(says) })
+    expect(contentsOf(directory)).toEqual(before)
+  }
+  await refused(`${created.node.id} already has this seed`)
+  await yard.expectOk(yard.v1('DELETE', `/${created.node.id}?force=true`))
+  await refused(`${created.node.id} has this seed and is deleted`)
+  await yard.sql()`UPDATE nodes SET operation = NULL, desired_state = 'deleted', deleted_at = now() - interval '40 days',
+    purging_at = now(), purged_at = now() WHERE id = ${created.node.id}`
+  await refused(`${created.node.id} had this seed and was deleted for good`)
+})
+
+describe('C70: refused with one line, and nothing changes', () => {
+  let whole: string
+  let seed: string
+  beforeAll(async () => {
+    const { directory, created } = await newPhoenixd()
+    ;[whole, seed] = [directory, created.credentials.seed]
+  })
+
+  const databaseIn = (directory: string): string =>
+    join(directory, readdirSync(directory).find((name) => name.endsWith('.db')) ?? 'no database')
+  const conf = (directory: string, line: string): void => appendFileSync(join(directory, 'phoenix.conf'), `\n${line}\n`)
+
+  test.each<[what: string, says: string, spoil: (directory: string) => void]>([
+    ['no seed', 'has no seed.dat', (directory) => rmSync(join(directory, 'seed.dat'))],
+    [
+      'words that are no seed',
+      'without valid recovery words',
+      (directory) => writeFileSync(join(directory, 'seed.dat'), 'abandon ability'),
+    ],
+    ['no configuration', 'has no phoenix.conf', (directory) => rmSync(join(directory, 'phoenix.conf'))],
+    ['no channels', 'has no channel database', (directory) => rmSync(databaseIn(directory))],
+    ['empty channels', 'has an empty phoenix.regtest', (directory) => truncateSync(databaseIn(directory))],
+    [
+      'channels of another seed',
+      'has no channel database',
+      (directory) => renameSync(databaseIn(directory), join(directory, 'phoenix.regtest.000000.db')),
+    ],
+    ['another network', 'for another network', (directory) => conf(directory, 'chain=testnet')],
+    ['a seed elsewhere', 'that names another seed', (directory) => conf(directory, 'seed-path=/root/seed.dat')],
+    [
+      'no separate limited access',
+      'the same password',
+      (directory) => conf(directory, 'http-password=a\nhttp-password-limited-access=a'),
+    ],
+    ['auto-liquidity off', 'auto-liquidity', (directory) => conf(directory, 'auto-liquidity=off')],
+    ['a link', 'a link or a special file: "exports"', (directory) => symlinkSync('/etc', join(directory, 'exports'))],
+    [
+      'a link for its channels',
+      'a link or a special file',
+      (directory) => {
+        const database = databaseIn(directory)
+        renameSync(database, `${directory}.db`)
+        symlinkSync(`${directory}.db`, database)
+      },
+    ],
+    ['channels with a second name', 'that is linked', (directory) => linkSync(databaseIn(directory), `${directory}.link`)],
+    ['a pipe', 'a link or a special file', (directory) => execFileSync('mkfifo', [join(directory, 'phoenix.log')])],
+    [
+      'a manifest of a later version',
+      'cannot read',
+      (directory) => writeFileSync(join(directory, 'boltyard.json'), '{"format":2}'),
+    ],
+  ])('%s', async (_what, says, spoil) => {
+    const directory = join(temporaryDirectory(), 'phoenix')
+    cpSync(whole, directory, { recursive: true })
+    rmSync(join(directory, 'phoenix.log'), { force: true })
+    spoil(directory)
+    const before = contentsOf(directory)
+    const outcome = await adopt(yard, directory, owner, ...VERSION)
+    expect(outcome).toEqual({ code: 78, signal: null, stderr: expect.stringMatching(/^[^\n]+\n$/) })
+    expect(outcome.stderr).toContain(says)
+    expect(outcome.stderr).not.toContain(seed)
+    expect(contentsOf(directory)).toEqual(before)
+  })
+
+  test.each<[what: string, says: string, args: (directory: string) => string[]]>([
+    ['no version', '--version', (directory) => [directory, '--account', owner.accountId]],
+    [
+      'a version that nothing here runs',
+      'is not one of those',
+      (directory) => [directory, '--account', owner.accountId, '--version', '0.9.0'],
+    ],
+    ['no account', 'usage: adopt', (directory) => [directory, ...VERSION]],
+    ['an unknown account', 'no such account', (directory) => [directory, '--account', 'acct_00000000000000000000', ...VERSION]],
+    ['an unknown option', 'usage: adopt', (directory) => [directory, '--account', owner.accountId, ...VERSION, '--force']],
+    [
+      'a name that is too long',
+      '16 characters',
+      (directory) => [directory, '--account', owner.accountId, ...VERSION, '--name', 'a'.repeat(17)],
+    ],
+    [
+      'a path that is no directory',
+      'cannot read',
+      (directory) => [`${directory}/missing`, '--account', owner.accountId, ...VERSION],
+    ],
+  ])('%s', async (_what, says, args) => {
+    const before = contentsOf(whole)
+    const outcome = await command(yard, ['adopt', ...args(whole)])
+    expect(outcome).toEqual({ code: 78, signal: null, stderr: expect.stringMatching(/^[^\n]+\n$/) })
+    expect(outcome.stderr).toContain(says)
+    expect(contentsOf(whole)).toEqual(before)
+  })
+
+  test('an account with as many nodes as it may have', async () => {
+    const [small, before] = [await new Yard({ env: { MAX_NODES_PER_ACCOUNT: '1' } }).start(), contentsOf(whole)]
+    const key = await small.newKey(['nodes:write'])
+    await small.expectOk(small.send('POST', '/v1/nodes', { token: key.key, json: {} }))
+    expect(await adopt(small, whole, key, ...VERSION)).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('at most 1 node'),
+    })
+    expect(contentsOf(whole)).toEqual(before)
+  })
+})
+
+test('C70: of several adoptions at once, one makes the node', async () => {
+  const { directory } = await newPhoenixd()
+  const outcomes = await Promise.all([1, 2, 3, 4].map(() => adopt(yard, directory, owner, ...VERSION)))
+  const ids = outcomes.filter(({ code }) => code === 0).map(idOf)
+  expect(new Set(ids).size).toBe(1)
+  for (const { code } of outcomes) expect([0, 75]).toContain(code)
+  expect(existsSync(yard.directory(ids[0] ?? ''))).toBe(true)
+})
+
+test('C70: settings that nodes do not have are named, and missing passwords are generated', async () => {
+  const { directory } = await newPhoenixd()
+  writeFileSync(join(directory, 'phoenix.conf'), 'http-password=kept\nwebhook=https://shop.example/paid\nmax-mining-fee=7000\n')
+  const outcome = await adopt(yard, directory, owner, ...VERSION)
+  expect(outcome.stderr).toContain('not kept, because nodes do not have them: webhook, max-mining-fee.\n')
+  expect(outcome.stderr).not.toContain('shop.example')
+  const id = idOf(outcome)
+  await yard.expectOk(asOwner('POST', `/${id}/start`))
+  await yard.node(id, 'kept', 'GET', '/getbalance')
+  expect(yard.conf(id)).toMatch(/^http-password-limited-access=[0-9a-f]{64}$/m)
+})
+
+test('C70: data that a node has written since is never replaced, even if an older database is restored', async () => {
+  const { directory, created } = await newPhoenixd()
+  const id = idOf(await adopt(yard, directory, owner, ...VERSION))
+  await yard.expectOk(asOwner('POST', `/${id}/start`))
+  await yard.fund(id, FUNDED_SAT)
+  await yard.expectOk(asOwner('POST', `/${id}/stop`))
+  const sql = yard.sql()
+  const [{ lightning_id: lightningId } = { lightning_id: '' }] = await sql`SELECT lightning_id FROM nodes WHERE id = ${id}`
+  await sql`DELETE FROM node_secrets WHERE node_id = ${id}`
+  await sql`DELETE FROM nodes WHERE id = ${id}`
+  expect(await adopt(yard, directory, owner, ...VERSION)).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining(`was moved to ${id} already`),
+  })
+  // A command that died before its last step has left this record.
+  writeFileSync(join(yard.dataDir, 'adopting', lightningId), id)
+  expect(await adopt(yard, directory, owner, ...VERSION)).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining('is newer; adopt that'),
+  })
+  // The way back: the newer directory itself can be adopted.
+  rmSync(join(yard.dataDir, 'adopting', lightningId))
+  const again = idOf(await adopt(yard, yard.directory(id), owner, ...VERSION))
+  await yard.expectOk(asOwner('POST', `/${again}/start`))
+  expect(await balanceOf(again, created)).toBe(2 * FUNDED_SAT)
+  expect(daemonsIn(yard.dataDir).filter(({ nodeId }) => nodeId === id)).toEqual([])
+})
+
+test('C70: phoenixd’s own files are recognized: readable by all, with SQLite’s log beside the database', () => {
+  const directory = temporaryDirectory()
+  const words = `${'abandon '.repeat(11)}about`
+  const files = ['phoenix.mainnet.02f600.db', 'phoenix.mainnet.02f600.db-wal', 'phoenix.mainnet.02f600.db-shm', 'phoenix.log']
+  for (const name of files) writeFileSync(join(directory, name), randomBytes(64), { mode: 0o644 })
+  // The testnet wallet of the same seed.
+  writeFileSync(join(directory, 'phoenix.testnet3.03ae1f.db'), randomBytes(64))
+  mkdirSync(join(directory, 'exports'))
+  writeFileSync(join(directory, 'seed.dat'), words, { mode: 0o644 })
+  const [password, limited, webhook] = [0, 1, 2].map(() => randomBytes(32).toString('hex'))
+  const conf = `\nhttp-password=${password}\nhttp-password-limited-access=${limited}\nwebhook-secret=${webhook}`
+  writeFileSync(join(directory, 'phoenix.conf'), conf, { mode: 0o644 })
+  const opened = openWalletDirectory(directory, 'mainnet')
+  expect(opened).toMatchObject({
+    seed: words,
+    lightningId: '02f6007dd7f72e8753f189a55d3893190611d7b16d9625b7d10df528bf38e34446',
+    conf: { password, restrictedPassword: limited, webhookSecret: webhook, notKept: [] },
+    databaseFiles: files.slice(0, 2),
+    movedTo: undefined,
+  })
+  expect(openWalletDirectory(directory, 'testnet').databaseFiles).toEqual(['phoenix.testnet3.03ae1f.db'])
+  expect(() => openWalletDirectory(directory, 'regtest')).toThrow('is a wallet for mainnet; this installation uses regtest')
+  expect(statSync(join(directory, 'seed.dat')).mode & 0o777).toBe(0o644)
+})
