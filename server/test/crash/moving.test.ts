@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { adopt, command, idOf, phoenixdOf } from '../nodes/moving/moving.ts'
 import { type Created, daemonsIn, Yard } from '../support/crash.ts'
-import { adopt, command, idOf, phoenixdOf } from '../support/moving.ts'
 import { type Key, temporaryDirectory } from '../support/server.ts'
 
 /** The command dies between two steps; the operator repeats it. */

@@ -111,7 +111,8 @@ function look(given: string): { path: string; owner: UserIds; names: string[] } 
     const stat = lstatSync(path)
     if (!stat.isDirectory()) throw new StartFault(78, `${given} is not a directory`)
     const self = process.getuid?.() ?? 0
-    if (self !== 0 && self !== stat.uid) throw new StartFault(78, `${given} belongs to another user; run this as root`)
+    if (self !== 0 && self !== stat.uid)
+      throw new StartFault(78, `${given} belongs to another user; give it to this one first (chown -R)`)
     const entries = readdirSync(path, { withFileTypes: true })
     const odd = entries.find((entry) => !entry.isFile() && !entry.isDirectory())
     if (odd) throw new StartFault(78, `${given} contains a link or a special file: ${JSON.stringify(odd.name)}`)

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { chownSync, cpSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { CRASHING_SERVER, SANDBOXD, SERVER } from '../../../testing/bundles.ts'
-import type { Created, Yard } from './crash.ts'
-import { eventually, freePort, type Key, temporaryDirectory } from './server.ts'
+import { CRASHING_SERVER, SANDBOXD, SERVER } from '../../../../testing/bundles.ts'
+import type { Created, Yard } from '../../support/crash.ts'
+import { eventually, freePort, type Key, temporaryDirectory } from '../../support/server.ts'
 
 /** Wallets that move between installations, and phoenixds that run without one. */
 

@@ -18,10 +18,10 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { openWalletDirectory } from '../../src/nodes/moving/wallet-directory.ts'
-import { type Created, daemonsIn, Yard } from '../support/crash.ts'
-import { adopt, command, contentsOf, idOf, phoenixdOf, runDaemon } from '../support/moving.ts'
-import { type Key, temporaryDirectory } from '../support/server.ts'
+import { openWalletDirectory } from '../../../src/nodes/moving/wallet-directory.ts'
+import { type Created, daemonsIn, Yard } from '../../support/crash.ts'
+import { type Key, temporaryDirectory } from '../../support/server.ts'
+import { adopt, command, contentsOf, idOf, phoenixdOf, runDaemon } from './moving.ts'
 
 /** C70: an existing phoenixd becomes a node, with its seed, passwords and channels. */
 
@@ -69,7 +69,7 @@ test('C70: an adopted wallet is a stopped node, and once started it has the pass
 test('C70: with --start, the service starts the node by itself', async () => {
   const { directory, created } = await newPhoenixd()
   const id = idOf(await adopt(yard, directory, owner, ...VERSION, '--start'))
-  await expect.poll(() => statusOf(id), { timeout: 60_000 }).toBe('ready')
+  await expect.poll(() => statusOf(id)).toBe('ready')
   expect(await balanceOf(id, created)).toBe(FUNDED_SAT)
 })
 

@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { type Created, Yard } from '../support/crash.ts'
-import { charge, credentialOf, newMerchant, pay, redeem } from '../support/gateway.ts'
-import { adopt, command, idOf, type Outcome, phoenixdOf } from '../support/moving.ts'
-import { eventually, type Key, temporaryDirectory } from '../support/server.ts'
+import { type Created, Yard } from '../../support/crash.ts'
+import { charge, credentialOf, newMerchant, pay, redeem } from '../../support/gateway.ts'
+import { eventually, type Key, temporaryDirectory } from '../../support/server.ts'
+import { adopt, command, idOf, type Outcome, phoenixdOf } from './moving.ts'
 
 /** C71 and C72: a node leaves an installation for good, and another one adopts it. */
 
@@ -118,9 +118,7 @@ test('C72: a release is undone by adopting its directory, and an ordinary copy o
   expect(await adopt(home, copy, atHome, '--version', '0.8.0')).toEqual(refusal('is older than the release of'))
   expect(await adopt(home, home.directory(created.node.id), atHome, '--version', '0.8.0')).toEqual(refusal('is older than'))
   const id = idOf(await adopt(home, directory, atHome, '--start'))
-  await expect
-    .poll(async () => (await home.send('GET', `/v1/nodes/${id}`, { token: atHome.key })).json().status, { timeout: 60_000 })
-    .toBe('ready')
+  await expect.poll(async () => (await home.send('GET', `/v1/nodes/${id}`, { token: atHome.key })).json().status).toBe('ready')
   expect((await home.node(id, created.credentials.password, 'GET', '/getbalance')).balanceSat).toBe(FUNDED_SAT)
 })
 
