@@ -41,7 +41,7 @@ export type NodeView = {
   /** The node is ready but did not respond to the last check. */
   isSilent: boolean
 }
-export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' | 'host' | 'phase' | 'deletedAt'>
+export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' | 'host' | 'phase' | 'deletedAt' | 'releasedAt'>
 export type CreateRequest = Pick<CreateNodeParams, 'name' | 'autoLiquidity' | 'accessMode'>
 
 const MAX_NAME = 16
@@ -131,8 +131,8 @@ export class Nodes {
   /** For operators: nodes of all accounts, including deleted ones. */
   async listAll(): Promise<OperatorNodeView[]> {
     return (await listAllNodes(this.#deps.sql)).map((row) => {
-      const { accountId, version, host, phase, deletedAt } = row
-      return { ...this.#view(row), accountId, version, host, phase, deletedAt }
+      const { accountId, version, host, phase, deletedAt, releasedAt } = row
+      return { ...this.#view(row), accountId, version, host, phase, deletedAt, releasedAt }
     })
   }
 

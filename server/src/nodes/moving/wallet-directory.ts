@@ -83,10 +83,12 @@ export function openWalletDirectory(given: string, network: Network): WalletDire
  * the directory has either its seed or the notice.
  */
 export function markMoved({ path, owner, seed }: WalletDirectory, target: string): void {
+  // Only root may have to give them away.
+  const given = process.getuid?.() === 0 ? owner : undefined
   try {
-    writeSecretFile(join(path, MOVED_SEED), seed, owner)
+    writeSecretFile(join(path, MOVED_SEED), seed, given)
     crashpoint('move: the words are kept')
-    writeSecretFile(join(path, 'seed.dat'), movedNotice(target), owner)
+    writeSecretFile(join(path, 'seed.dat'), movedNotice(target), given)
     crashpoint('move: no daemon can start')
   } catch (error) {
     // A wallet that stays where it is could be started again beside its node.

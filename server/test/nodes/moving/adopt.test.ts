@@ -19,6 +19,7 @@ import {
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openWalletDirectory } from '../../../src/nodes/moving/wallet-directory.ts'
+import { run } from '../../support/commands.ts'
 import { type Created, daemonsIn, Yard } from '../../support/crash.ts'
 import { type Key, temporaryDirectory } from '../../support/server.ts'
 import { adopt, command, contentsOf, idOf, phoenixdOf, runDaemon } from './moving.ts'
@@ -101,8 +102,7 @@ test('C70: no daemon starts in the directory afterwards, and another installatio
   const id = idOf(await adopt(yard, directory, owner, ...VERSION))
   const before = contentsOf(directory)
   const daemon = await runDaemon(directory)
-  if (daemon.exitCode === null) await once(daemon, 'exit')
-  expect(daemon.exitCode).toBe(1)
+  await expect.poll(() => daemon.exitCode).toBe(1)
   expect(daemon.said()).toMatch(/mnemonic/)
   expect(contentsOf(directory)['seed.dat']).toBe(before['seed.dat'])
   // Nothing is lost: the words are still there.
@@ -244,6 +244,40 @@ describe('C70: refused with one line, and nothing changes', () => {
     })
     expect(contentsOf(whole)).toEqual(before)
   })
+})
+
+test('C70: a wallet that is to start at once needs credit; a stopped one does not', async () => {
+  const { directory } = await newPhoenixd()
+  const before = contentsOf(directory)
+  const dear = await new Yard({ env: { NODE_PRICE_SAT_PER_DAY: '100', SIGNUP_CREDIT_SAT: '0' } }).start()
+  const key = await dear.newKey()
+  expect(await adopt(dear, directory, key, ...VERSION, '--start')).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining('credit does not cover'),
+  })
+  expect(contentsOf(directory)).toEqual(before)
+  idOf(await adopt(dear, directory, key, ...VERSION))
+})
+
+test('C70: with the embedded database, the service must be running', async () => {
+  const { directory, created } = await newPhoenixd()
+  const local = await new Yard({ store: 'embedded' }).start()
+  const { accountId, apiKey } = local.firstRun
+  const adoptHere = () =>
+    run(['adopt', directory, '--account', accountId, ...VERSION], { DATA_DIR: local.dataDir, NODE_PRICE_SAT_PER_DAY: '0' })
+  const before = contentsOf(directory)
+  await local.stop()
+  expect(adoptHere()).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'cannot reach the database; this command needs a running service\n',
+  })
+  expect(contentsOf(directory)).toEqual(before)
+  await local.start()
+  const { code, stderr } = adoptHere()
+  const id = idOf({ code, signal: null, stderr })
+  await local.expectOk(local.send('POST', `/v1/nodes/${id}/start`, { token: apiKey }))
+  expect((await local.node(id, created.credentials.password, 'GET', '/getbalance')).balanceSat).toBe(FUNDED_SAT)
 })
 
 test('C70: of several adoptions at once, one makes the node', async () => {

@@ -13,11 +13,9 @@ export type Outcome = { code: number | null; signal: NodeJS.Signals | null; stde
 
 /** One of the program's commands beside a running service. With a crash point, it dies there as if by kill -9. */
 export async function command(yard: Yard, args: string[], crashAt?: string): Promise<Outcome> {
-  const { NODE_PRICE_SAT_PER_DAY = '0', NODE_VERSIONS, MAX_NODES_PER_ACCOUNT } = yard.env
-  const settings = { NODE_PRICE_SAT_PER_DAY, NODE_VERSIONS, MAX_NODES_PER_ACCOUNT }
   const program = crashAt === undefined ? SERVER : CRASHING_SERVER
   const child = spawn(process.execPath, [program, ...args], {
-    env: { PATH: process.env.PATH, DATA_DIR: yard.dataDir, ...yard.sharedStoreEnv, ...settings, CRASH_AT: crashAt },
+    env: { PATH: process.env.PATH, DATA_DIR: yard.dataDir, ...yard.sharedStoreEnv, ...yard.env, CRASH_AT: crashAt },
     stdio: ['ignore', 'inherit', 'pipe'],
   })
   let stderr = ''

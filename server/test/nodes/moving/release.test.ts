@@ -70,9 +70,27 @@ test('C71: a repeated release says the same, and writes a lost directory again',
   for (const name of readdirSync(first)) expect(readFileSync(join(second, name))).toEqual(readFileSync(join(first, name)))
 })
 
+test('C71: without a running service the node is released all the same, and its data is written once it has stopped', async () => {
+  const yard = await new Yard({ env: { OPERATION_TIMEOUT_SECONDS: '1' } }).start()
+  const { node } = await yard.createReady()
+  const daemon = yard.daemon(node.id)
+  await yard.stop()
+  const directory = newPath()
+  const outcome = await release(yard, node.id, directory)
+  expect(outcome).toEqual({ code: 1, signal: null, stderr: expect.stringContaining('has not stopped yet. It stays released') })
+  expect(existsSync(directory)).toBe(false)
+  expect(yard.daemon(node.id)).toEqual(daemon)
+  await yard.start()
+  expect((await release(yard, node.id, directory)).code).toBe(0)
+  expect(yard.daemon(node.id)).toBeUndefined()
+  expect(existsSync(join(directory, 'boltyard.json'))).toBe(true)
+})
+
 test('C71: nothing here starts a released node again: not the operator, not a hand-written row, not an older database', async () => {
   const { node } = await funded()
   await released(home, node.id)
+  const { nodes } = (await home.operator('GET', '/nodes')).json()
+  expect(nodes.find(({ id }: { id: string }) => id === node.id).releasedAt).toEqual(expect.any(Number))
   const undelete = await home.operator('POST', `/nodes/${node.id}/undelete`)
   expect(undelete.status).toBe(404)
   expect(undelete.json().error.message).toContain('released to another installation')
