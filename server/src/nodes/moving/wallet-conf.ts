@@ -11,6 +11,8 @@ export type WalletConf = {
 
 /** phoenixd also has `off`, with which a node could not receive its first payment. */
 const AUTO_LIQUIDITY = ['2m', '5m', '10m']
+/** phoenixd listens on loopback, but a node can be reached from everywhere. */
+const MIN_SECRET_LENGTH = 16
 const NOT_KEPT = [
   'webhook',
   'max-mining-fee',
@@ -30,7 +32,10 @@ export function parseConf(text: string, refuse: (what: string) => never): Wallet
   const secret = (name: string): string | undefined => {
     const value = values.get(name)
     if (value === undefined || value === '') return undefined
-    return /^[\x21-\x7e]{1,256}$/.test(value) ? value : refuse(`with a ${name} that cannot be sent in a request`)
+    if (!/^[\x21-\x7e]{1,256}$/.test(value)) refuse(`with a ${name} that cannot be sent in a request`)
+    return value.length >= MIN_SECRET_LENGTH
+      ? value
+      : refuse(`with a ${name} of less than ${MIN_SECRET_LENGTH} characters; change it`)
   }
   const [password, restrictedPassword] = [secret('http-password'), secret('http-password-limited-access')]
   if (password !== undefined && password === restrictedPassword)

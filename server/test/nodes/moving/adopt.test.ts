@@ -173,8 +173,9 @@ describe('C70: refused with one line, and nothing changes', () => {
     [
       'no separate limited access',
       'the same password',
-      (directory) => conf(directory, 'http-password=a\nhttp-password-limited-access=a'),
+      (directory) => conf(directory, 'http-password=the-same-for-both\nhttp-password-limited-access=the-same-for-both'),
     ],
+    ['a password that can be guessed', 'less than 16 characters', (directory) => conf(directory, 'http-password=satoshi')],
     ['auto-liquidity off', 'auto-liquidity', (directory) => conf(directory, 'auto-liquidity=off')],
     ['a link', 'a link or a special file: "exports"', (directory) => symlinkSync('/etc', join(directory, 'exports'))],
     [
@@ -291,13 +292,16 @@ test('C70: of several adoptions at once, one makes the node', async () => {
 
 test('C70: settings that nodes do not have are named, and missing passwords are generated', async () => {
   const { directory } = await newPhoenixd()
-  writeFileSync(join(directory, 'phoenix.conf'), 'http-password=kept\nwebhook=https://shop.example/paid\nmax-mining-fee=7000\n')
+  writeFileSync(
+    join(directory, 'phoenix.conf'),
+    'http-password=kept-from-before\nwebhook=https://shop.example/paid\nmax-mining-fee=7000\n',
+  )
   const outcome = await adopt(yard, directory, owner, ...VERSION)
   expect(outcome.stderr).toContain('not kept, because nodes do not have them: webhook, max-mining-fee.\n')
   expect(outcome.stderr).not.toContain('shop.example')
   const id = idOf(outcome)
   await yard.expectOk(asOwner('POST', `/${id}/start`))
-  await yard.node(id, 'kept', 'GET', '/getbalance')
+  await yard.node(id, 'kept-from-before', 'GET', '/getbalance')
   expect(yard.conf(id)).toMatch(/^http-password-limited-access=[0-9a-f]{64}$/m)
 })
 
