@@ -8,6 +8,7 @@ import { isId } from '../platform/ids.ts'
 import { processesUsing } from '../platform/linux.ts'
 import { checkMasterKey } from '../platform/master-key.ts'
 import { StartFault } from '../platform/start-fault.ts'
+import { sameVersion } from '../platform/versions.ts'
 import { AdoptedData } from '../runtimes/process/adopted-data.ts'
 import { versionsOf } from '../runtimes/process/software.ts'
 import { findAccount } from '../store/accounts.ts'
@@ -103,6 +104,8 @@ function adoptionOf(wallet: WalletDirectory, options: Options): Adoption {
   const accessMode = options['access-mode'] ?? manifest?.accessMode ?? 'limited'
   if (accessMode !== 'limited' && accessMode !== 'full') throw new StartFault(78, '--access-mode: must be limited or full')
   const version = manifest?.version ?? options.version
+  if (manifest && options.version !== undefined && !sameVersion(options.version, manifest.version))
+    throw new StartFault(78, `--version: ${wallet.path} was released with ${JSON.stringify(manifest.version)}`)
   if (version === undefined)
     throw new StartFault(
       78,

@@ -235,6 +235,26 @@ describe('C70: refused with one line, and nothing changes', () => {
     expect(contentsOf(whole)).toEqual(before)
   })
 
+  test('an installation on Kubernetes', async () => {
+    const [cluster, before] = [
+      { NODE_RUNTIME: 'kubernetes', KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: '1' },
+      contentsOf(whole),
+    ]
+    const hub = { SANDBOX_HUB: '127.0.0.1:1', SANDBOX_HUB_NODE_TOKEN: 'n'.repeat(32), SANDBOX_HUB_CONTROL_TOKEN: 'c'.repeat(32) }
+    const NODE_VERSIONS = `0.8.0=registry.example/sandboxd@sha256:${'a'.repeat(64)}`
+    const env = { ...yard.sharedStoreEnv, ...cluster, ...hub, NODE_VERSIONS, NODE_CALLBACK_URL: 'http://127.0.0.1:1' }
+    for (const args of [
+      ['adopt', whole, '--account', owner.accountId, ...VERSION],
+      ['release', 'node_00000000000000000000', '/released'],
+    ])
+      expect(run(args, env)).toEqual({
+        code: 78,
+        stdout: '',
+        stderr: expect.stringMatching(/^NODE_RUNTIME: [^\n]+ not a cluster\n$/),
+      })
+    expect(contentsOf(whole)).toEqual(before)
+  })
+
   test('an account with as many nodes as it may have', async () => {
     const [small, before] = [await new Yard({ env: { MAX_NODES_PER_ACCOUNT: '1' } }).start(), contentsOf(whole)]
     const key = await small.newKey(['nodes:write'])

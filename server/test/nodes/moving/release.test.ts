@@ -56,6 +56,7 @@ test('C71: a released node is gone here, and another installation adopts it with
   const manifest = readFileSync(join(directory, 'boltyard.json'), 'utf8')
   for (const secret of Object.values(created.credentials)) expect(manifest).not.toContain(secret)
 
+  expect(await adopt(away, directory, abroad, '--version', '0.7.0')).toEqual(refusal('was released with "0.8.0"'))
   const there = idOf(await adopt(away, directory, abroad))
   const view = (await away.send('GET', `/v1/nodes/${there}`, { token: abroad.key })).json()
   expect(view).toMatchObject({ name: 'Kiosk', status: 'stopped' })
