@@ -56,10 +56,14 @@ async function walletOf(config: Config, sql: Database, node: ReleasableNode): Pr
   const latest = await findWallet(sql, node.lightningId)
   if (latest?.nodeId !== node.id)
     throw new StartFault(78, `${node.id} came back as ${latest?.nodeId}, whose data is newer; release that`)
-  return openWalletDirectory(
+  const wallet = openWalletDirectory(
     join(config.dataDir, 'nodes', node.id),
     config.software.kind === 'sandbox' ? 'regtest' : config.software.chain,
   )
+  // The database may have been restored from a backup that is older than the move.
+  if (wallet.movedTo !== undefined && !node.releases.includes(wallet.movedTo))
+    throw new StartFault(78, `${node.id} was moved to ${wallet.movedTo} already, so its data here may be old, which can lose money`)
+  return wallet
 }
 
 async function begin(config: Config, sql: Database, node: ReleasableNode): Promise<ReleasableNode> {

@@ -98,7 +98,8 @@ test('C71: nothing here starts a released node again: not the operator, not a ha
   const sql = home.sql()
   const revive = (releasedAt: unknown) =>
     sql`UPDATE nodes SET deleted_at = NULL, desired_state = 'running', status = 'provisioning', next_at = now(),
-        released_at = ${releasedAt === null ? null : sql`released_at`} WHERE id = ${node.id}`
+        released_at = ${releasedAt === null ? null : sql`released_at`}, releases = ${releasedAt === null ? [] : sql`releases`}
+        WHERE id = ${node.id}`
   await expect(revive('as it is')).rejects.toThrow('nodes_released_for_good')
   // As after the restore of a backup from before the release.
   await revive(null)
@@ -108,6 +109,10 @@ test('C71: nothing here starts a released node again: not the operator, not a ha
   }, 'the node to fail')
   expect(row.failure_message).toContain('different seed')
   expect(home.daemon(node.id)).toBeUndefined()
+  // Its data here may be older than what the other installation has.
+  const second = newPath()
+  expect(await release(home, node.id, second)).toEqual(refusal('was moved to release_'))
+  expect(existsSync(second)).toBe(false)
 })
 
 test('C72: a wallet comes back only from the last release, never from an older copy', async () => {
