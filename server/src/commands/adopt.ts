@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import type { Config } from '../config.ts'
 import { type Adoption, type AdoptionDeps, checkAdoption, findAdopted, insertAdopted } from '../nodes/moving/adopt.ts'
-import { markMoved, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
+import { markMoved, openAgain, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { hostIdOf } from '../platform/data-dir.ts'
 import { isId } from '../platform/ids.ts'
@@ -56,11 +56,12 @@ async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): 
     throw new StartFault(78, `${wallet.path} was moved to ${wallet.movedTo} already, which may be in use elsewhere`)
   requireUnused(wallet)
   markMoved(wallet, nodeId)
-  await data.copy(nodeId, { path: wallet.path, names: wallet.databaseFiles, seed: wallet.seed })
+  const moved = openAgain(wallet)
+  await data.copy(nodeId, { path: moved.path, names: moved.databaseFiles, seed: moved.seed })
   // A daemon may have read the seed just before it was replaced.
-  requireUnused(wallet)
+  requireUnused(moved)
   data.place(nodeId)
-  const other = await insertAdopted(deps, nodeId, adoption)
+  const other = await insertAdopted(deps, nodeId, { ...adoption, wallet: moved })
   if (other !== undefined) return other
   crashpoint('adopt: committed')
   say(

@@ -27,27 +27,32 @@ export async function release(config: Config, args: string[]): Promise<void> {
   const [nodeId, directory] = args
   if (nodeId === undefined || directory === undefined || args.length > 2)
     throw new StartFault(78, 'usage: release NODE_ID DIRECTORY; the directory must not exist yet')
-  await withRunningStore(config, async (sql) => {
-    const node = isId('node', nodeId) ? await findReleasable(sql, nodeId) : undefined
-    if (!node) throw new StartFault(78, 'there is no such node')
-    const wallet = await walletOf(config, sql, node)
-    if (existsSync(directory)) {
-      if (!isExportOf(node, directory)) throw new StartFault(78, `${directory} already exists`)
-      return say(node.id, directory)
-    }
-    if (!existsSync(dirname(resolve(directory)))) throw new StartFault(78, `${dirname(resolve(directory))} does not exist`)
-    const released = node.releasedAt === null ? await begin(config, sql, node) : node
-    await stopped(config, sql, released, wallet)
-    markMoved(wallet, lastRelease(released))
-    await exportData(wallet.path, directory, [...wallet.databaseFiles, 'phoenix.conf'], {
-      'seed.dat': wallet.seed,
-      [MANIFEST]: `${JSON.stringify(manifestOf(released), null, 2)}\n`,
-    })
-    say(node.id, directory)
-  })
+  await withRunningStore(config, (sql) => releaseTo(config, sql, nodeId, directory))
 }
 
-/** Checked before anything is changed. */
+async function releaseTo(config: Config, sql: Database, nodeId: string, directory: string): Promise<void> {
+  const node = isId('node', nodeId) ? await findReleasable(sql, nodeId) : undefined
+  if (!node) throw new StartFault(78, 'there is no such node')
+  const { path } = await walletOf(config, sql, node)
+  if (existsSync(directory)) {
+    if (!isExportOf(node, directory)) throw new StartFault(78, `${directory} already exists`)
+    return say(node.id, directory)
+  }
+  if (!existsSync(dirname(resolve(directory)))) throw new StartFault(78, `${dirname(resolve(directory))} does not exist`)
+  if (node.releasedAt === null) await begin(config, sql, node)
+  const released = await stopped(config, sql, node, path)
+  // Read again: until it stopped, the daemon may have added files, and an update may have changed its version.
+  const wallet = await walletOf(config, sql, released)
+  const releaseId = lastRelease(released)
+  markMoved(wallet, releaseId)
+  await exportData(wallet.path, directory, [...wallet.databaseFiles, 'phoenix.conf'], {
+    'seed.dat': wallet.seed,
+    [MANIFEST]: `${JSON.stringify(manifestOf(released), null, 2)}\n`,
+  })
+  say(node.id, directory)
+}
+
+/** Everything that could refuse a release. */
 async function walletOf(config: Config, sql: Database, node: ReleasableNode): Promise<WalletDirectory> {
   if (node.host !== hostIdOf(config.dataDir)) throw new StartFault(78, `${node.id} runs on another machine; release it there`)
   if (node.isTreasury) throw new StartFault(78, `${node.id} receives the top-ups of this installation, so it cannot be released`)
@@ -60,34 +65,35 @@ async function walletOf(config: Config, sql: Database, node: ReleasableNode): Pr
     join(config.dataDir, 'nodes', node.id),
     config.software.kind === 'sandbox' ? 'regtest' : config.software.chain,
   )
+  if (wallet.lightningId !== node.lightningId) throw new StartFault(78, `${wallet.path} has another seed than ${node.id}`)
   // The database may have been restored from a backup that is older than the move.
   if (wallet.movedTo !== undefined && !node.releases.includes(wallet.movedTo))
     throw new StartFault(78, `${node.id} was moved to ${wallet.movedTo} already, so its data here may be old, which can lose money`)
   return wallet
 }
 
-async function begin(config: Config, sql: Database, node: ReleasableNode): Promise<ReleasableNode> {
+async function begin(config: Config, sql: Database, node: ReleasableNode): Promise<void> {
   const ids = { releaseId: `release_${randomUUID().replaceAll('-', '')}`, operationId: randomUUID() }
   const isBegun = await sql.begin((transaction) =>
     beginRelease(transaction, node, { ...ids, timeoutMs: config.operationTimeoutMs }),
   )
-  const begun = isBegun ? await findReleasable(sql, node.id) : undefined
-  if (!begun) throw new StartFault(75, `another operation is running on ${node.id}; try again when it has finished`)
+  if (!isBegun) throw new StartFault(75, `another operation is running on ${node.id}; try again when it has finished`)
   crashpoint('release: recorded')
-  return begun
 }
 
 /** The service stops the node. Its data is complete once no process uses it. */
-async function stopped(config: Config, sql: Database, node: ReleasableNode, wallet: WalletDirectory): Promise<void> {
+async function stopped(config: Config, sql: Database, { id }: ReleasableNode, path: string): Promise<ReleasableNode> {
   const deadline = performance.now() + config.operationTimeoutMs + EXTRA_WAIT_MS
   for (;;) {
-    const { operation } = (await findReleasable(sql, node.id)) ?? node
-    if (operation === null && processesUsing(wallet.path).length === 0) break
+    const node = await findReleasable(sql, id)
+    if (node?.operation === null && processesUsing(path).length === 0) {
+      crashpoint('release: stopped')
+      return node
+    }
     if (performance.now() > deadline)
-      throw new StartFault(1, `${node.id} has not stopped yet. It stays released: start the service, then repeat this command.`)
+      throw new StartFault(1, `${id} has not stopped yet. It stays released: start the service, then repeat this command.`)
     await pause(POLL_MS)
   }
-  crashpoint('release: stopped')
 }
 
 const lastRelease = ({ releases }: ReleasableNode): string => releases.at(-1) ?? ''

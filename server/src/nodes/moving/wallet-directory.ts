@@ -13,6 +13,7 @@ import { parseConf, type WalletConf } from './wallet-conf.ts'
 /** phoenixd's data directory with a complete wallet: seed, configuration and channels. */
 export type WalletDirectory = {
   path: string
+  network: Network
   owner: UserIds
   /** The words, separated by single spaces. */
   seed: string
@@ -75,7 +76,14 @@ export function openWalletDirectory(given: string, network: Network): WalletDire
     if (!stat.isFile() || stat.nlink !== 1 || stat.uid !== owner.uid) refuse(`has a ${name} that is linked, or of another user`)
     if (stat.size === 0 && name.endsWith('.db')) refuse(`has an empty ${name}`)
   }
-  return { path, owner, seed, lightningId, movedTo, conf, databaseFiles, manifest }
+  return { path, network, owner, seed, lightningId, movedTo, conf, databaseFiles, manifest }
+}
+
+/** What is in it now: a daemon may have run since it was opened. */
+export function openAgain({ path, network, seed }: WalletDirectory): WalletDirectory {
+  const wallet = openWalletDirectory(path, network)
+  if (wallet.seed !== seed) throw new StartFault(78, `${path} has another seed than a moment ago`)
+  return wallet
 }
 
 /**

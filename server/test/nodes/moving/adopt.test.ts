@@ -21,7 +21,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { openWalletDirectory } from '../../../src/nodes/moving/wallet-directory.ts'
 import { run } from '../../support/commands.ts'
 import { type Created, daemonsIn, Yard } from '../../support/crash.ts'
-import { type Key, temporaryDirectory } from '../../support/server.ts'
+import { eventually, type Key, temporaryDirectory } from '../../support/server.ts'
 import { adopt, command, contentsOf, idOf, phoenixdOf, runDaemon } from './moving.ts'
 
 /** C70: an existing phoenixd becomes a node, with its seed, passwords and channels. */
@@ -123,6 +123,23 @@ test('C70: the directory of a running daemon is refused, and nothing changes', a
   daemon.kill('SIGKILL')
   await once(daemon, 'exit')
   idOf(await adopt(yard, directory, owner, ...VERSION))
+})
+
+test('C70: what is written until the seed is replaced is adopted too', async () => {
+  const { directory } = await newPhoenixd()
+  const journal = `${readdirSync(directory).find((name) => name.endsWith('.db'))}-journal`
+  const sql = yard.sql()
+  // The command has read the directory and waits for the account.
+  const outcome = await sql.begin(async (transaction) => {
+    await transaction`SELECT 1 FROM accounts WHERE id = ${owner.accountId} FOR UPDATE`
+    const adopting = adopt(yard, directory, owner, ...VERSION)
+    const waiting = () => sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+    await eventually(async () => (await waiting()).length > 0, 'the command to wait')
+    writeFileSync(join(directory, journal), 'written late')
+    return { adopting }
+  })
+  const id = idOf(await outcome.adopting)
+  expect(readFileSync(join(yard.directory(id), journal), 'utf8')).toBe('written late')
 })
 
 test('C70: a seed that a node has, or a deleted one had, is refused', async () => {

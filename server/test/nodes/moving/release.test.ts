@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { type Created, Yard } from '../../support/crash.ts'
@@ -69,6 +69,22 @@ test('C71: a repeated release says the same, and writes a lost directory again',
   expect((await release(home, node.id, first)).code).toBe(0)
   const second = await released(home, node.id)
   for (const name of readdirSync(first)) expect(readFileSync(join(second, name))).toEqual(readFileSync(join(first, name)))
+})
+
+test('C71: what the daemon writes until it has stopped is released too', async () => {
+  const { node } = await funded()
+  const { pid } = home.daemon(node.id) ?? { pid: 0 }
+  process.kill(pid, 'SIGSTOP')
+  const [from, to] = [home.directory(node.id), newPath()]
+  const outcome = release(home, node.id, to)
+  await eventually(async () => (await home.v1('GET', `/${node.id}`)).status === 404, 'the release to begin')
+  const journal = `${readdirSync(from).find((name) => name.endsWith('.db'))}-journal`
+  writeFileSync(join(from, journal), 'written late')
+  const { uid, gid } = statSync(from)
+  chownSync(join(from, journal), uid, gid)
+  process.kill(pid, 'SIGCONT')
+  expect((await outcome).code).toBe(0)
+  expect(readFileSync(join(to, journal), 'utf8')).toBe('written late')
 })
 
 test('C71: without a running service the node is released all the same, and its data is written once it has stopped', async () => {
