@@ -16,6 +16,7 @@ import type { Database } from '../store/db.ts'
 import { findAnyNode } from '../store/nodes/nodes.ts'
 import { findSetting } from '../store/settings.ts'
 import { ownMasterKey } from './own-master-key.ts'
+import { withMovingLock } from './moving-lock.ts'
 import { withRunningStore } from './running-store.ts'
 
 const USAGE =
@@ -28,24 +29,20 @@ const USAGE =
 export async function adopt(config: Config, args: string[]): Promise<void> {
   const { directory, options } = readArguments(args)
   const network = config.software.kind === 'sandbox' ? 'regtest' : config.software.chain
-  await withRunningStore(config, async (sql) => {
-    const wallet = openWalletDirectory(directory, network)
-    const deps = await depsOf(config, sql)
-    const adoption = adoptionOf(wallet, options)
-    const { accountId } = adoption
-    if (!isId('acct', accountId) || !(await findAccount(sql, accountId)))
-      throw new StartFault(78, `--account: there is no such account`)
-    const data = new AdoptedData(config.dataDir)
-    const lock = data.lock()
-    if (!lock) throw new StartFault(75, 'another process is adopting a wallet now')
-    try {
+  await withRunningStore(config, (sql) =>
+    withMovingLock(config.dataDir, async () => {
+      const wallet = openWalletDirectory(directory, network)
+      const deps = await depsOf(config, sql)
+      const adoption = adoptionOf(wallet, options)
+      const { accountId } = adoption
+      if (!isId('acct', accountId) || !(await findAccount(sql, accountId)))
+        throw new StartFault(78, `--account: there is no such account`)
+      const data = new AdoptedData(config.dataDir)
       const existing = (await findAdopted(sql, adoption)) ?? (await move(deps, data, adoption))
       if (existing !== undefined) say(`Already adopted as ${existing}. Nothing was changed.`, directory)
       data.forget(wallet.lightningId)
-    } finally {
-      lock.release()
-    }
-  })
+    }),
+  )
 }
 
 async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): Promise<string | undefined> {

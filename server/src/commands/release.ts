@@ -13,6 +13,7 @@ import { StartFault } from '../platform/start-fault.ts'
 import { exportData } from '../runtimes/process/exported-data.ts'
 import type { Database } from '../store/db.ts'
 import { beginRelease, findReleasable, findWallet, type ReleasableNode } from '../store/nodes/moving.ts'
+import { withMovingLock } from './moving-lock.ts'
 import { withRunningStore } from './running-store.ts'
 
 const POLL_MS = 100
@@ -27,7 +28,7 @@ export async function release(config: Config, args: string[]): Promise<void> {
   const [nodeId, directory] = args
   if (nodeId === undefined || directory === undefined || args.length > 2)
     throw new StartFault(78, 'usage: release NODE_ID DIRECTORY; the directory must not exist yet')
-  await withRunningStore(config, (sql) => releaseTo(config, sql, nodeId, directory))
+  await withRunningStore(config, (sql) => withMovingLock(config.dataDir, () => releaseTo(config, sql, nodeId, directory)))
 }
 
 async function releaseTo(config: Config, sql: Database, nodeId: string, directory: string): Promise<void> {
@@ -45,7 +46,7 @@ async function releaseTo(config: Config, sql: Database, nodeId: string, director
   const wallet = await walletOf(config, sql, released)
   const releaseId = lastRelease(released)
   markMoved(wallet, releaseId)
-  await exportData(wallet.path, directory, [...wallet.databaseFiles, 'phoenix.conf'], {
+  await exportData(wallet.path, directory, releaseId, [...wallet.databaseFiles, 'phoenix.conf'], {
     'seed.dat': wallet.seed,
     [MANIFEST]: `${JSON.stringify(manifestOf(released), null, 2)}\n`,
   })

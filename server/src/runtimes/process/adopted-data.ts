@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { crashpoint } from '../../platform/crashpoint.ts'
 import { serviceDirectory, syncDirectory, writeSecretFile } from '../../platform/data-dir.ts'
 import { newId } from '../../platform/ids.ts'
-import { holdLock } from '../../platform/linux.ts'
 import { StartFault } from '../../platform/start-fault.ts'
 import { copyFiles, removeTree } from '../../platform/trees.ts'
 
@@ -23,11 +22,6 @@ export class AdoptedData {
     this.#records = join(dataDir, 'adopting')
     this.#nodes = join(dataDir, 'nodes')
     for (const directory of [this.#records, this.#nodes]) mkdirSync(directory, { recursive: true, mode: 0o700 })
-  }
-
-  /** One at a time on this machine. Undefined: another process adopts a wallet now. */
-  lock(): { release: () => void } | undefined {
-    return holdLock(join(this.#records, 'lock'))
   }
 
   /** The id that the wallet's node will have: that of an interrupted call, if there was one. */

@@ -1,5 +1,5 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { type Created, Yard } from '../../support/crash.ts'
 import { charge, credentialOf, newMerchant, pay, redeem } from '../../support/gateway.ts'
@@ -85,6 +85,24 @@ test('C71: what the daemon writes until it has stopped is released too', async (
   process.kill(pid, 'SIGCONT')
   expect((await outcome).code).toBe(0)
   expect(readFileSync(join(to, journal), 'utf8')).toBe('written late')
+})
+
+test('C71: of two releases to one directory, one is written, and the other node keeps running', async () => {
+  const created = [await funded(), await funded()]
+  const directory = newPath()
+  // Of someone else, with a name that we might have chosen.
+  mkdirSync(`${directory}.new`)
+  const outcomes = await Promise.all(created.map(({ node }) => release(home, node.id, directory)))
+  expect(outcomes.map(({ code }) => code === 0).sort()).toEqual([false, true])
+  for (const [at, { code, stderr }] of outcomes.entries()) {
+    const { node, credentials } = created[at] as Created
+    if (code === 0) expect(readFileSync(join(directory, 'seed.dat'), 'utf8')).toBe(credentials.seed)
+    else {
+      expect(stderr).toMatch(/another process is moving a wallet|already exists/)
+      expect((await home.view(node.id)).status).toBe('ready')
+    }
+  }
+  expect(readdirSync(dirname(directory)).sort()).toEqual(['released', 'released.new'])
 })
 
 test('C71: without a running service the node is released all the same, and its data is written once it has stopped', async () => {
