@@ -15,8 +15,8 @@ import { findAccount } from '../store/accounts.ts'
 import type { Database } from '../store/db.ts'
 import { findAnyNode } from '../store/nodes/nodes.ts'
 import { findSetting } from '../store/settings.ts'
-import { ownMasterKey } from './own-master-key.ts'
 import { withMovingLock } from './moving-lock.ts'
+import { ownMasterKey } from './own-master-key.ts'
 import { withRunningStore } from './running-store.ts'
 
 const USAGE =

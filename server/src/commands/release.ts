@@ -69,7 +69,10 @@ async function walletOf(config: Config, sql: Database, node: ReleasableNode): Pr
   if (wallet.lightningId !== node.lightningId) throw new StartFault(78, `${wallet.path} has another seed than ${node.id}`)
   // The database may have been restored from a backup that is older than the move.
   if (wallet.movedTo !== undefined && !node.releases.includes(wallet.movedTo))
-    throw new StartFault(78, `${node.id} was moved to ${wallet.movedTo} already, so its data here may be old, which can lose money`)
+    throw new StartFault(
+      78,
+      `${node.id} was moved to ${wallet.movedTo} already, so its data here may be old, which can lose money`,
+    )
   return wallet
 }
 
