@@ -48,7 +48,7 @@ export async function adopt(config: Config, args: string[]): Promise<void> {
 async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): Promise<string | undefined> {
   const { wallet, isStarted } = adoption
   await checkAdoption(deps, adoption)
-  const nodeId = await newNodeId(deps.sql, data, wallet.lightningId)
+  const nodeId = await nodeIdFor(deps.sql, data, wallet)
   if (wallet.movedTo !== undefined && wallet.movedTo !== nodeId)
     throw new StartFault(78, `${wallet.path} was moved to ${wallet.movedTo} already, which may be in use elsewhere`)
   requireUnused(wallet)
@@ -71,10 +71,14 @@ async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): 
   return undefined
 }
 
-/** A node with the recorded id was made by a call that could not remove the record. */
-async function newNodeId(sql: Database, data: AdoptedData, lightningId: string): Promise<string> {
-  if (await findAnyNode(sql, data.nodeId(lightningId))) data.forget(lightningId)
-  return data.nodeId(lightningId)
+/** That of an interrupted call, if there was one. */
+async function nodeIdFor(sql: Database, data: AdoptedData, { path, lightningId }: WalletDirectory): Promise<string> {
+  const recorded = data.recorded(lightningId)
+  // If there is a node with this id, the call that made it could not remove the record. If an older database does not know the node any more,
+  // its own directory is adopted, under another id.
+  if (recorded === undefined || (await findAnyNode(sql, recorded)) || data.isDataOf(recorded, path)) return data.choose(lightningId)
+  data.requireNotRun(recorded)
+  return recorded
 }
 
 function requireUnused({ path }: WalletDirectory): void {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { crashpoint } from '../../platform/crashpoint.ts'
 import { serviceDirectory, syncDirectory, writeSecretFile } from '../../platform/data-dir.ts'
@@ -24,19 +24,34 @@ export class AdoptedData {
     for (const directory of [this.#records, this.#nodes]) mkdirSync(directory, { recursive: true, mode: 0o700 })
   }
 
-  /** The id that the wallet's node will have: that of an interrupted call, if there was one. */
-  nodeId(lightningId: string): string {
+  /** The id that an interrupted call has chosen for the wallet's node. */
+  recorded(lightningId: string): string | undefined {
     const path = join(this.#records, lightningId)
-    if (!existsSync(path)) writeSecretFile(path, newId('node'))
+    return existsSync(path) ? readFileSync(path, 'utf8') : undefined
+  }
+
+  choose(lightningId: string): string {
+    const nodeId = newId('node')
+    writeSecretFile(join(this.#records, lightningId), nodeId)
     crashpoint('adopt: the id is chosen')
-    return readFileSync(path, 'utf8')
+    return nodeId
+  }
+
+  /** Whether a node with this id has its data in this directory. */
+  isDataOf(nodeId: string, path: string): boolean {
+    const [own, other] = [join(this.#nodes, nodeId), path].map((one) => statSync(one, { bigint: true, throwIfNoEntry: false }))
+    return own !== undefined && own.dev === other?.dev && own.ino === other.ino
+  }
+
+  /** The database may have been restored from an older backup, which does not know the node. What it has written since is newer. */
+  requireNotRun(nodeId: string): void {
+    if (existsSync(join(serviceDirectory(this.#dataDir), nodeId)))
+      throw new StartFault(78, `${nodeId} has run since, so its data in ${join(this.#nodes, nodeId)} is newer; adopt that`)
   }
 
   /** Must only be called while no node has this id. */
   async copy(nodeId: string, { path, names, seed }: WalletFiles): Promise<void> {
-    // The database may have been restored from an older backup, which does not know the node. What it has written since is newer.
-    if (existsSync(join(serviceDirectory(this.#dataDir), nodeId)))
-      throw new StartFault(78, `${nodeId} has run since, so its data in ${join(this.#nodes, nodeId)} is newer; adopt that`)
+    if (this.isDataOf(nodeId, path)) throw new Error(`${path} cannot be copied to itself`)
     const staging = this.#staging(nodeId)
     await removeTree(staging)
     await removeTree(join(this.#nodes, nodeId))

@@ -344,6 +344,9 @@ test('C70: settings that nodes do not have are named, and missing passwords are 
 
 test('C70: data that a node has written since is never replaced, even if an older database is restored', async () => {
   const { directory, created } = await newPhoenixd()
+  const copy = `${directory}-copy`
+  cpSync(directory, copy, { recursive: true })
+  const before = contentsOf(copy)
   const id = idOf(await adopt(yard, directory, owner, ...VERSION))
   await yard.expectOk(asOwner('POST', `/${id}/start`))
   await yard.fund(id, FUNDED_SAT)
@@ -358,12 +361,13 @@ test('C70: data that a node has written since is never replaced, even if an olde
   })
   // A command that died before its last step has left this record.
   writeFileSync(join(yard.dataDir, 'adopting', lightningId), id)
-  expect(await adopt(yard, directory, owner, ...VERSION)).toMatchObject({
-    code: 78,
-    stderr: expect.stringContaining('is newer; adopt that'),
-  })
+  for (const path of [directory, copy])
+    expect(await adopt(yard, path, owner, ...VERSION)).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('is newer; adopt that'),
+    })
+  expect(contentsOf(copy)).toEqual(before)
   // The way back: the newer directory itself can be adopted.
-  rmSync(join(yard.dataDir, 'adopting', lightningId))
   const again = idOf(await adopt(yard, yard.directory(id), owner, ...VERSION))
   await yard.expectOk(asOwner('POST', `/${again}/start`))
   expect(await balanceOf(again, created)).toBe(2 * FUNDED_SAT)
