@@ -23,6 +23,7 @@ export class AdoptedData {
     this.#records = join(dataDir, 'adopting')
     this.#nodes = join(dataDir, 'nodes')
     for (const directory of [this.#records, this.#nodes]) mkdirSync(directory, { recursive: true, mode: 0o700 })
+    syncDirectory(dataDir)
   }
 
   /** One at a time on this machine. Undefined: another process adopts a wallet now. */
