@@ -22,6 +22,7 @@ export class AdoptedData {
     this.#records = join(dataDir, 'adopting')
     this.#nodes = join(dataDir, 'nodes')
     for (const directory of [this.#records, this.#nodes]) mkdirSync(directory, { recursive: true, mode: 0o700 })
+    syncDirectory(dataDir)
   }
 
   /** The id that an interrupted call has chosen for the wallet's node. */
