@@ -9,7 +9,7 @@ import { processesUsing } from '../platform/linux.ts'
 import { checkMasterKey } from '../platform/master-key.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import { sameVersion } from '../platform/versions.ts'
-import { AdoptedData } from '../runtimes/process/adopted-data.ts'
+import { AdoptedData, type Source } from '../runtimes/process/adopted-data.ts'
 import { versionsOf } from '../runtimes/process/software.ts'
 import { findAccount } from '../store/accounts.ts'
 import type { Database } from '../store/db.ts'
@@ -54,7 +54,7 @@ async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): 
   requireUnused(wallet)
   markMoved(wallet, nodeId)
   const moved = openAgain(wallet)
-  await data.copy(nodeId, { path: moved.path, names: moved.databaseFiles, seed: moved.seed })
+  await data.copy(nodeId, moved, { names: moved.databaseFiles, seed: moved.seed })
   // A daemon may have read the seed just before it was replaced.
   requireUnused(moved)
   data.place(nodeId)
@@ -72,13 +72,34 @@ async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): 
 }
 
 /** That of an interrupted call, if there was one. */
-async function nodeIdFor(sql: Database, data: AdoptedData, { path, lightningId }: WalletDirectory): Promise<string> {
-  const recorded = data.recorded(lightningId)
+async function nodeIdFor(sql: Database, data: AdoptedData, wallet: WalletDirectory): Promise<string> {
+  const { lightningId } = wallet
+  const record = data.recorded(lightningId)
   // If there is a node with this id, the call that made it could not remove the record. If an older database does not know the node any more,
   // its own directory is adopted, under another id.
-  if (recorded === undefined || (await findAnyNode(sql, recorded)) || data.isDataOf(recorded, path)) return data.choose(lightningId)
-  data.requireNotRun(recorded)
-  return recorded
+  if (!record || (await findAnyNode(sql, record.nodeId)) || data.isDataOf(record.nodeId, wallet))
+    return data.record(lightningId, wallet)
+  const { nodeId, source } = record
+  data.requireNotRun(nodeId)
+  if (isSame(source, wallet)) return nodeId
+  // Another copy may be older. It can be chosen only as long as the first one can still be started, as if nothing had happened.
+  if (isMoved(source, wallet))
+    throw new StartFault(78, `the adoption of this wallet was already begun with ${source.path}; repeat it with that directory`)
+  return data.record(lightningId, wallet, nodeId)
+}
+
+/** The number of a device may change when the machine is restarted. */
+const isSame = (source: Source, { path, dev, ino }: Source): boolean =>
+  source.ino === ino && (source.dev === dev || source.path === path)
+
+function isMoved(source: Source, { network, seed }: WalletDirectory): boolean {
+  try {
+    const found = openWalletDirectory(source.path, network)
+    return !isSame(source, found) || found.seed !== seed || found.movedTo !== undefined
+  } catch {
+    // It is gone, or no longer a wallet.
+    return true
+  }
 }
 
 function requireUnused({ path }: WalletDirectory): void {

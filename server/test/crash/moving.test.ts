@@ -1,7 +1,7 @@
-import { readdirSync } from 'node:fs'
+import { cpSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { adopt, command, idOf, phoenixdOf } from '../nodes/moving/moving.ts'
+import { adopt, command, contentsOf, idOf, phoenixdOf } from '../nodes/moving/moving.ts'
 import { type Created, daemonsIn, Yard } from '../support/crash.ts'
 import { type Key, temporaryDirectory } from '../support/server.ts'
 
@@ -65,6 +65,28 @@ describe('Reliability 1 and 14: adopt', () => {
     expect(await yard.sql()`SELECT 1 FROM nodes`).toHaveLength(before + 1)
     await isWell(idOf(again), created)
   })
+})
+
+test('C70: an interrupted adoption is finished from its own directory, even if that was renamed, and from no other copy', async () => {
+  const origin = await new Yard().start()
+  const created = await funded(origin)
+  const directory = await phoenixdOf(origin, created)
+  const [copy, renamed] = [`${directory}-copy`, `${directory}-renamed`]
+  cpSync(directory, copy, { recursive: true })
+  const adoption = (path: string): string[] => ['adopt', path, '--account', owner.accountId, '--version', '0.8.0']
+  // As long as no seed was replaced, the operator may still choose.
+  await diesAt('adopt: the id is chosen', adoption(copy))
+  await diesAt('adopt: copied', adoption(directory))
+  const before = contentsOf(copy)
+  const refusal = { code: 78, stderr: expect.stringContaining(`already begun with ${directory}`) }
+  expect(await command(yard, adoption(copy))).toMatchObject(refusal)
+  renameSync(directory, renamed)
+  expect(await command(yard, adoption(copy))).toMatchObject(refusal)
+  // Not even under the same name.
+  cpSync(copy, directory, { recursive: true })
+  expect(await command(yard, adoption(directory))).toMatchObject(refusal)
+  expect([contentsOf(copy), contentsOf(directory)]).toEqual([before, before])
+  await isWell(idOf(await command(yard, adoption(renamed))), created)
 })
 
 describe('Reliability 1 and 14: release', () => {

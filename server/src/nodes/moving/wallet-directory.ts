@@ -13,6 +13,9 @@ import { parseConf, type WalletConf } from './wallet-conf.ts'
 /** phoenixd's data directory with a complete wallet: seed, configuration and channels. */
 export type WalletDirectory = {
   path: string
+  /** Device and inode: they identify the directory even if it is renamed. */
+  dev: string
+  ino: string
   network: Network
   owner: UserIds
   /** The words, separated by single spaces. */
@@ -43,7 +46,8 @@ const CHAINS: Record<Network, string[]> = { mainnet: ['mainnet'], testnet: ['tes
  * complete wallet for this network.
  */
 export function openWalletDirectory(given: string, network: Network): WalletDirectory {
-  const { path, owner, names } = look(given)
+  const { names, ...directory } = look(given)
+  const { path, owner } = directory
   const refuse = (what: string): never => {
     throw new StartFault(78, `${given} ${what}`)
   }
@@ -76,7 +80,7 @@ export function openWalletDirectory(given: string, network: Network): WalletDire
     if (!stat.isFile() || stat.nlink !== 1 || stat.uid !== owner.uid) refuse(`has a ${name} that is linked, or of another user`)
     if (stat.size === 0 && name.endsWith('.db')) refuse(`has an empty ${name}`)
   }
-  return { path, network, owner, seed, lightningId, movedTo, conf, databaseFiles, manifest }
+  return { ...directory, network, seed, lightningId, movedTo, conf, databaseFiles, manifest }
 }
 
 /** What is in it now: a daemon may have run since it was opened. */
@@ -115,19 +119,20 @@ function databaseFilesIn(names: string[], network: Network, lightningId: string)
  * Only root or the owner can see which processes use the directory. Links and special files have no place in phoenixd's directory, so
  * whoever put them there has something in mind.
  */
-function look(given: string): { path: string; owner: UserIds; names: string[] } {
+function look(given: string): Pick<WalletDirectory, 'path' | 'dev' | 'ino' | 'owner'> & { names: string[] } {
   try {
     const path = realpathSync(given)
-    const stat = lstatSync(path)
+    const stat = lstatSync(path, { bigint: true })
     if (!stat.isDirectory()) throw new StartFault(78, `${given} is not a directory`)
     const self = process.getuid?.() ?? 0
-    if (self !== 0 && self !== stat.uid)
+    const owner = { uid: Number(stat.uid), gid: Number(stat.gid) }
+    if (self !== 0 && self !== owner.uid)
       throw new StartFault(78, `${given} belongs to another user; give it to this one first (chown -R)`)
     const entries = readdirSync(path, { withFileTypes: true })
     const odd = entries.find((entry) => !entry.isFile() && !entry.isDirectory())
     if (odd) throw new StartFault(78, `${given} contains a link or a special file: ${JSON.stringify(odd.name)}`)
     const names = entries.filter((entry) => entry.isFile()).map(({ name }) => name)
-    return { path, owner: { uid: stat.uid, gid: stat.gid }, names }
+    return { path, dev: String(stat.dev), ino: String(stat.ino), owner, names }
   } catch (error) {
     if (error instanceof StartFault) throw error
     throw new StartFault(78, `cannot read ${given}: ${(error as NodeJS.ErrnoException).code ?? 'unknown reason'}`)

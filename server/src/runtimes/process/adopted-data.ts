@@ -6,7 +6,10 @@ import { newId } from '../../platform/ids.ts'
 import { StartFault } from '../../platform/start-fault.ts'
 import { copyFiles, removeTree } from '../../platform/trees.ts'
 
-export type WalletFiles = { path: string; names: string[]; seed: string }
+/** A directory, with what identifies it if it is renamed. */
+export type Source = { path: string; dev: string; ino: string }
+export type AdoptionRecord = { nodeId: string; source: Source }
+export type WalletFiles = { names: string[]; seed: string }
 
 /**
  * Puts the data of an existing wallet where its node will look for it, before the node exists. The id of the node is recorded first, so that
@@ -25,23 +28,24 @@ export class AdoptedData {
     syncDirectory(dataDir)
   }
 
-  /** The id that an interrupted call has chosen for the wallet's node. */
-  recorded(lightningId: string): string | undefined {
+  /** What an interrupted call has recorded. */
+  recorded(lightningId: string): AdoptionRecord | undefined {
     const path = join(this.#records, lightningId)
-    return existsSync(path) ? readFileSync(path, 'utf8') : undefined
+    return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as AdoptionRecord) : undefined
   }
 
-  choose(lightningId: string): string {
-    const nodeId = newId('node')
-    writeSecretFile(join(this.#records, lightningId), nodeId)
+  /** Before the source is changed. */
+  record(lightningId: string, { path, dev, ino }: Source, nodeId = newId('node')): string {
+    const record: AdoptionRecord = { nodeId, source: { path, dev, ino } }
+    writeSecretFile(join(this.#records, lightningId), JSON.stringify(record))
     crashpoint('adopt: the id is chosen')
     return nodeId
   }
 
   /** Whether a node with this id has its data in this directory. */
-  isDataOf(nodeId: string, path: string): boolean {
-    const [own, other] = [join(this.#nodes, nodeId), path].map((one) => statSync(one, { bigint: true, throwIfNoEntry: false }))
-    return own !== undefined && own.dev === other?.dev && own.ino === other.ino
+  isDataOf(nodeId: string, { dev, ino }: Source): boolean {
+    const stat = statSync(join(this.#nodes, nodeId), { bigint: true, throwIfNoEntry: false })
+    return stat !== undefined && String(stat.dev) === dev && String(stat.ino) === ino
   }
 
   /** The database may have been restored from an older backup, which does not know the node. What it has written since is newer. */
@@ -51,12 +55,12 @@ export class AdoptedData {
   }
 
   /** Must only be called while no node has this id. */
-  async copy(nodeId: string, { path, names, seed }: WalletFiles): Promise<void> {
-    if (this.isDataOf(nodeId, path)) throw new Error(`${path} cannot be copied to itself`)
+  async copy(nodeId: string, source: Source, { names, seed }: WalletFiles): Promise<void> {
+    if (this.isDataOf(nodeId, source)) throw new Error(`${source.path} cannot be copied to itself`)
     const staging = this.#staging(nodeId)
     await removeTree(staging)
     await removeTree(join(this.#nodes, nodeId))
-    await copyFiles(path, staging, names)
+    await copyFiles(source.path, staging, names)
     writeSecretFile(join(staging, 'seed.dat'), seed)
     crashpoint('adopt: copied')
   }

@@ -360,7 +360,9 @@ test('C70: data that a node has written since is never replaced, even if an olde
     stderr: expect.stringContaining(`was moved to ${id} already`),
   })
   // A command that died before its last step has left this record.
-  writeFileSync(join(yard.dataDir, 'adopting', lightningId), id)
+  const { dev, ino } = statSync(directory)
+  const record = { nodeId: id, source: { path: directory, dev: String(dev), ino: String(ino) } }
+  writeFileSync(join(yard.dataDir, 'adopting', lightningId), JSON.stringify(record))
   for (const path of [directory, copy])
     expect(await adopt(yard, path, owner, ...VERSION)).toMatchObject({
       code: 78,
