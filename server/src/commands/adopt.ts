@@ -48,10 +48,11 @@ export async function adopt(config: Config, args: string[]): Promise<void> {
 async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): Promise<string | undefined> {
   const { wallet, isStarted } = adoption
   await checkAdoption(deps, adoption)
-  const nodeId = await nodeIdFor(deps.sql, data, wallet)
-  if (wallet.movedTo !== undefined && wallet.movedTo !== nodeId)
+  const begun = await findBegun(deps.sql, data, wallet)
+  if (wallet.movedTo !== undefined && wallet.movedTo !== begun)
     throw new StartFault(78, `${wallet.path} was moved to ${wallet.movedTo} already, which may be in use elsewhere`)
   requireUnused(wallet)
+  const nodeId = data.record(wallet.lightningId, wallet, begun)
   markMoved(wallet, nodeId)
   const moved = openAgain(wallet)
   await data.copy(nodeId, moved, { names: moved.databaseFiles, seed: moved.seed })
@@ -71,21 +72,17 @@ async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): 
   return undefined
 }
 
-/** That of an interrupted call, if there was one. */
-async function nodeIdFor(sql: Database, data: AdoptedData, wallet: WalletDirectory): Promise<string> {
-  const { lightningId } = wallet
-  const record = data.recorded(lightningId)
+/** The id that an interrupted call has chosen for the node of this wallet. */
+async function findBegun(sql: Database, data: AdoptedData, wallet: WalletDirectory): Promise<string | undefined> {
+  const { nodeId, source } = data.recorded(wallet.lightningId) ?? {}
   // If there is a node with this id, the call that made it could not remove the record. If an older database does not know the node any more,
   // its own directory is adopted, under another id.
-  if (!record || (await findAnyNode(sql, record.nodeId)) || data.isDataOf(record.nodeId, wallet))
-    return data.record(lightningId, wallet)
-  const { nodeId, source } = record
+  if (nodeId === undefined || !source || (await findAnyNode(sql, nodeId)) || data.isDataOf(nodeId, wallet)) return undefined
   data.requireNotRun(nodeId)
-  if (isSame(source, wallet)) return nodeId
   // Another copy may be older. It can be chosen only as long as the first one can still be started, as if nothing had happened.
-  if (isMoved(source, wallet))
+  if (!isSame(source, wallet) && isMoved(source, wallet))
     throw new StartFault(78, `the adoption of this wallet was already begun with ${source.path}; repeat it with that directory`)
-  return data.record(lightningId, wallet, nodeId)
+  return nodeId
 }
 
 /** The number of a device may change when the machine is restarted. */

@@ -359,6 +359,7 @@ test('C70: data that a node has written since is never replaced, even if an olde
     code: 78,
     stderr: expect.stringContaining(`was moved to ${id} already`),
   })
+  expect(existsSync(join(yard.dataDir, 'adopting', lightningId))).toBe(false)
   // A command that died before its last step has left this record.
   const { dev, ino } = statSync(directory)
   const record = { nodeId: id, source: { path: directory, dev: String(dev), ino: String(ino) } }
