@@ -33,7 +33,7 @@ export async function adopt(config: Config, args: string[]): Promise<void> {
     withMovingLock(config.dataDir, async () => {
       const wallet = openWalletDirectory(directory, network)
       const deps = await depsOf(config, sql)
-      const adoption = adoptionOf(wallet, options)
+      const adoption = adoptionOf(wallet, options, deps.versions)
       const { accountId } = adoption
       if (!isId('acct', accountId) || !(await findAccount(sql, accountId)))
         throw new StartFault(78, `--account: there is no such account`)
@@ -119,17 +119,20 @@ async function depsOf(config: Config, sql: Database): Promise<AdoptionDeps> {
 
 type Options = Partial<Record<'account' | 'version' | 'name' | 'access-mode', string>> & { start?: boolean }
 
-function adoptionOf(wallet: WalletDirectory, options: Options): Adoption {
+function adoptionOf(wallet: WalletDirectory, options: Options, versions: string[]): Adoption {
   const { manifest } = wallet
   const accessMode = options['access-mode'] ?? manifest?.accessMode ?? 'limited'
   if (accessMode !== 'limited' && accessMode !== 'full') throw new StartFault(78, '--access-mode: must be limited or full')
-  const version = manifest?.version ?? options.version
-  if (manifest && options.version !== undefined && !sameVersion(options.version, manifest.version))
-    throw new StartFault(78, `--version: ${wallet.path} was released with ${JSON.stringify(manifest.version)}`)
+  const version = options.version ?? manifest?.version
   if (version === undefined)
     throw new StartFault(
       78,
       '--version: is required: the version of phoenixd that ran last, because an older one can ruin its data',
+    )
+  if (manifest && !isSameOrLater(versions, version, manifest.version))
+    throw new StartFault(
+      78,
+      `--version: ${wallet.path} was released with ${JSON.stringify(manifest.version)}; give that one, or a later one in NODE_VERSIONS`,
     )
   return {
     accountId: options.account ?? '',
@@ -139,6 +142,12 @@ function adoptionOf(wallet: WalletDirectory, options: Options): Adoption {
     accessMode,
     isStarted: options.start ?? false,
   }
+}
+
+/** The catalog has the oldest first. A version that is not in it cannot be compared. */
+function isSameOrLater(versions: string[], version: string, than: string): boolean {
+  const [at, before] = [version, than].map((wanted) => versions.findIndex((one) => sameVersion(one, wanted))) as [number, number]
+  return sameVersion(version, than) || (before >= 0 && at > before)
 }
 
 function readArguments(args: string[]): { directory: string; options: Options } {

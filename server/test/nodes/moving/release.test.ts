@@ -1,7 +1,7 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { type Created, Yard } from '../../support/crash.ts'
+import { type Created, sandboxd, versions, Yard } from '../../support/crash.ts'
 import { charge, credentialOf, newMerchant, pay, redeem } from '../../support/gateway.ts'
 import { eventually, type Key, temporaryDirectory } from '../../support/server.ts'
 import { adopt, command, idOf, type Outcome, phoenixdOf } from './moving.ts'
@@ -56,7 +56,6 @@ test('C71: a released node is gone here, and another installation adopts it with
   const manifest = readFileSync(join(directory, 'boltyard.json'), 'utf8')
   for (const secret of Object.values(created.credentials)) expect(manifest).not.toContain(secret)
 
-  expect(await adopt(away, directory, abroad, '--version', '0.7.0')).toEqual(refusal('was released with "0.8.0"'))
   const there = idOf(await adopt(away, directory, abroad))
   const view = (await away.send('GET', `/v1/nodes/${there}`, { token: abroad.key })).json()
   expect(view).toMatchObject({ name: 'Kiosk', status: 'stopped' })
@@ -147,6 +146,19 @@ test('C71: nothing here starts a released node again: not the operator, not a ha
   const second = newPath()
   expect(await release(home, node.id, second)).toEqual(refusal('was moved to release_'))
   expect(existsSync(second)).toBe(false)
+})
+
+test('C71: a version that is given must not be older than the one that was released', async () => {
+  const { node } = await home.createReady()
+  const directory = await released(home, node.id)
+  const programs = temporaryDirectory()
+  const catalogue = Object.fromEntries(['0.7.0', '0.8.0', '0.9.0'].map((version) => [version, sandboxd(programs, version)]))
+  const yard = await new Yard({ env: versions(catalogue) }).start()
+  const key = await yard.newKey(['nodes:write'])
+  expect(await adopt(yard, directory, key, '--version', '0.7.0')).toEqual(refusal('was released with "0.8.0"'))
+  // phoenixd itself has run on the directory since.
+  const id = idOf(await adopt(yard, directory, key, '--version', '0.9.0'))
+  expect(await yard.sql()`SELECT desired_version AS version FROM nodes WHERE id = ${id}`).toEqual([{ version: '0.9.0' }])
 })
 
 test('C72: a wallet comes back only from the last release, never from an older copy', async () => {
