@@ -12,7 +12,7 @@ import { processesUsing } from '../platform/linux.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import { exportData } from '../runtimes/process/exported-data.ts'
 import type { Database } from '../store/db.ts'
-import { beginRelease, findReleasable, findWallet, type ReleasableNode } from '../store/nodes/moving.ts'
+import { beginRelease, findReleasable, findWallet, markExported, type ReleasableNode } from '../store/nodes/moving.ts'
 import { withMovingLock } from './moving-lock.ts'
 import { withRunningStore } from './running-store.ts'
 
@@ -37,7 +37,7 @@ async function releaseTo(config: Config, sql: Database, nodeId: string, director
   const { path } = await walletOf(config, sql, node)
   if (existsSync(directory)) {
     if (!isExportOf(node, directory)) throw new StartFault(78, `${directory} already exists`)
-    return say(node.id, directory)
+    return exported(sql, node.id, directory)
   }
   if (!existsSync(dirname(resolve(directory)))) throw new StartFault(78, `${dirname(resolve(directory))} does not exist`)
   if (node.releasedAt === null) await begin(config, sql, node)
@@ -50,7 +50,7 @@ async function releaseTo(config: Config, sql: Database, nodeId: string, director
     'seed.dat': wallet.seed,
     [MANIFEST]: `${JSON.stringify(manifestOf(released), null, 2)}\n`,
   })
-  say(node.id, directory)
+  await exported(sql, node.id, directory)
 }
 
 /** Everything that could refuse a release. */
@@ -114,7 +114,8 @@ function isExportOf(node: ReleasableNode, directory: string): boolean {
   return node.releasedAt !== null && manifest?.releases.at(-1) === lastRelease(node)
 }
 
-function say(nodeId: string, directory: string): void {
+async function exported(sql: Database, nodeId: string, directory: string): Promise<void> {
+  await markExported(sql, nodeId)
   process.stderr.write(
     [
       `Released ${nodeId} to ${directory}. This installation never starts it again.`,

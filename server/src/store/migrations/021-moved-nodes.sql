@@ -5,4 +5,6 @@ ALTER TABLE nodes
   ADD COLUMN releases text[] NOT NULL DEFAULT '{}',
   -- Handed over to another installation. It stays deleted here, whatever a process of any version does: elsewhere it may run.
   ADD COLUMN released_at timestamptz,
+  -- When its wallet was last written to a directory. Until then the only copy of its channels is here, so it is never purged.
+  ADD COLUMN exported_at timestamptz,
   ADD CONSTRAINT nodes_released_for_good CHECK (released_at IS NULL OR (deleted_at IS NOT NULL AND desired_state = 'deleted'));

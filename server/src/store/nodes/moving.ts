@@ -49,6 +49,11 @@ export async function beginRelease(sql: Sql, node: NodeRow, release: Release): P
   return true
 }
 
+/** Its wallet is in a directory of the operator, so the data here may be purged one day. */
+export async function markExported(sql: Sql, id: string): Promise<void> {
+  await sql`UPDATE nodes SET exported_at = now() WHERE id = ${id}`
+}
+
 export type ReleasableNode = NodeRow & { releases: string[]; isTreasury: boolean }
 
 /** With what only a release needs to know. */

@@ -1,6 +1,8 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
+import { hostIdOf } from '../../../src/platform/data-dir.ts'
+import { beginPurges } from '../../../src/store/nodes/purges.ts'
 import { type Created, sandboxd, versions, Yard } from '../../support/crash.ts'
 import { charge, credentialOf, newMerchant, pay, redeem } from '../../support/gateway.ts'
 import { eventually, type Key, temporaryDirectory } from '../../support/server.ts'
@@ -114,10 +116,23 @@ test('C71: without a running service the node is released all the same, and its 
   expect(outcome).toEqual({ code: 1, signal: null, stderr: expect.stringContaining('has not stopped yet. It stays released') })
   expect(existsSync(directory)).toBe(false)
   expect(yard.daemon(node.id)).toEqual(daemon)
+  const sql = yard.sql()
+  const purges = async (): Promise<string[]> => {
+    const [row] = await sql`
+      UPDATE nodes SET deleted_at = deleted_at - interval '40 days', exported_at = exported_at - interval '40 days' WHERE id = ${node.id}
+      RETURNING host`
+    return beginPurges(sql, row?.host, 30)
+  }
+  // Nobody else has its money yet.
+  await sql`UPDATE nodes SET operation = NULL WHERE id = ${node.id}`
+  expect(await purges()).toEqual([])
   await yard.start()
   expect((await release(yard, node.id, directory)).code).toBe(0)
   expect(yard.daemon(node.id)).toBeUndefined()
   expect(existsSync(join(directory, 'boltyard.json'))).toBe(true)
+  await yard.stop()
+  expect(await beginPurges(sql, hostIdOf(yard.dataDir), 30)).toEqual([])
+  expect(await purges()).toEqual([node.id])
 })
 
 test('C71: nothing here starts a released node again: not the operator, not a hand-written row, not an older database', async () => {
