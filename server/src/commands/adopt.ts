@@ -17,7 +17,7 @@ import { findAnyNode } from '../store/nodes/nodes.ts'
 import { findSetting } from '../store/settings.ts'
 import { withMovingLock } from './moving-lock.ts'
 import { ownMasterKey } from './own-master-key.ts'
-import { withRunningStore } from './running-store.ts'
+import { faultOf, withRunningStore } from './running-store.ts'
 
 const USAGE =
   'usage: adopt DIRECTORY --account ACCOUNT_ID --version VERSION [--name NAME] [--access-mode limited|full] [--start]; a released node knows its version, name and access mode'
@@ -46,24 +46,38 @@ export async function adopt(config: Config, args: string[]): Promise<void> {
 }
 
 async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): Promise<string | undefined> {
-  const { wallet, isStarted } = adoption
+  const { wallet } = adoption
   await checkAdoption(deps, adoption)
   const begun = await findBegun(deps.sql, data, wallet)
   if (wallet.movedTo !== undefined && wallet.movedTo !== begun)
     throw new StartFault(78, `${wallet.path} was moved to ${wallet.movedTo} already, which may be in use elsewhere`)
   requireUnused(wallet)
   const nodeId = data.record(wallet.lightningId, wallet, begun)
-  markMoved(wallet, nodeId)
-  const moved = openAgain(wallet)
-  await data.copy(nodeId, moved, { names: moved.databaseFiles, seed: moved.seed })
+  try {
+    return await finish(deps, data, nodeId, adoption)
+  } catch (error) {
+    // Even if the database has committed, its answer can be lost.
+    const { exitCode, message } = faultOf(error)
+    throw new StartFault(
+      exitCode,
+      message,
+      `The wallet may have been adopted: repeat this command. Do not start it elsewhere: two daemons with one seed lose money.`,
+    )
+  }
+}
+
+async function finish(deps: AdoptionDeps, data: AdoptedData, nodeId: string, adoption: Adoption): Promise<string | undefined> {
+  markMoved(adoption.wallet, nodeId)
+  const wallet = openAgain(adoption.wallet)
+  await data.copy(nodeId, wallet, { names: wallet.databaseFiles, seed: wallet.seed })
   // A daemon may have read the seed just before it was replaced.
-  requireUnused(moved)
+  requireUnused(wallet)
   data.place(nodeId)
-  const other = await insertAdopted(deps, nodeId, { ...adoption, wallet: moved })
+  const other = await insertAdopted(deps, nodeId, { ...adoption, wallet })
   if (other !== undefined) return other
   crashpoint('adopt: committed')
   say(
-    `Adopted as ${nodeId}. ${isStarted ? 'The service starts it now.' : 'It is stopped until its owner starts it.'}`,
+    `Adopted as ${nodeId}. ${adoption.isStarted ? 'The service starts it now.' : 'It is stopped until its owner starts it.'}`,
     wallet.path,
   )
   const { notKept } = wallet.conf

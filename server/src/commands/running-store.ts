@@ -20,9 +20,16 @@ export async function withRunningStore<T>(config: Config, work: (sql: Database) 
     if (!(await isUpToDate(sql))) throw new StartFault(78, 'the database has another version; start the service of this version')
     return await work(sql)
   } catch (error) {
-    if (isStoreDown(error)) throw new StartFault(1, 'cannot reach the database; this command needs a running service')
-    throw error instanceof Problem ? new StartFault(78, error.message) : error
+    throw faultOf(error)
   } finally {
     await sql.end()
   }
+}
+
+/** What the operator is told. */
+export function faultOf(error: unknown): StartFault {
+  if (error instanceof StartFault) return error
+  if (error instanceof Problem) return new StartFault(78, error.message)
+  if (isStoreDown(error)) return new StartFault(1, 'cannot reach the database; this command needs a running service')
+  return new StartFault(1, `fatal: ${error instanceof Error ? error.message : String(error)}`)
 }

@@ -377,6 +377,18 @@ test('C70: data that a node has written since is never replaced, even if an olde
   expect(daemonsIn(yard.dataDir).filter(({ nodeId }) => nodeId === id)).toEqual([])
 })
 
+test('C70: if the outcome is unknown, the operator is told to repeat the command and to start the wallet nowhere else', async () => {
+  const { directory } = await newPhoenixd()
+  const sql = yard.sql()
+  await sql`ALTER TABLE nodes ADD CONSTRAINT dies CHECK (adopted_at IS NULL OR pg_terminate_backend(pg_backend_pid())) NOT VALID`
+  const outcome = await adopt(yard, directory, owner, ...VERSION)
+  await sql`ALTER TABLE nodes DROP CONSTRAINT dies`
+  expect(outcome.code).toBe(1)
+  expect(outcome.stderr).toContain('cannot reach the database')
+  expect(outcome.stderr).toContain('may have been adopted: repeat this command')
+  idOf(await adopt(yard, directory, owner, ...VERSION))
+})
+
 test('C70: phoenixd’s own files are recognized: readable by all, with SQLite’s log beside the database', () => {
   const directory = temporaryDirectory()
   const words = `${'abandon '.repeat(11)}about`
