@@ -5,7 +5,7 @@ import { markMoved, openAgain, openWalletDirectory, type WalletDirectory } from 
 import { crashpoint } from '../platform/crashpoint.ts'
 import { hostIdOf } from '../platform/data-dir.ts'
 import { isId } from '../platform/ids.ts'
-import { processesUsing } from '../platform/linux.ts'
+import { hiddenDaemons, processesUsing } from '../platform/linux.ts'
 import { checkMasterKey } from '../platform/master-key.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import { sameVersion } from '../platform/versions.ts'
@@ -119,6 +119,12 @@ function requireUnused({ path }: WalletDirectory): void {
     throw new StartFault(
       78,
       `${path} is in use by process ${pids.join(', ')}; stop it, and make sure that nothing starts it again`,
+    )
+  const hidden = hiddenDaemons()
+  if (hidden.length > 0)
+    throw new StartFault(
+      78,
+      `this user cannot see whether process ${hidden.join(', ')} uses ${path}; stop every daemon of other users while it is adopted`,
     )
 }
 

@@ -159,10 +159,21 @@ export function processesUsing(directory: string): number[] {
   return pids().filter((pid) => {
     if (pid === process.pid || !isRunning(pid)) return false
     const opened = openFilesOf(pid)
-    if (opened === 'hidden') return uidOf(pid) === owner && /phoenix|sandboxd/.test(commandLineOf(pid))
+    if (opened === 'hidden') return uidOf(pid) === owner && isLightningDaemon(pid)
     return opened.some((file) => files.has(file)) || (environmentOf(pid)?.includes(`PHOENIX_DATADIR=${directory}`) ?? false)
   })
 }
+
+/**
+ * Lightning daemons of other users, if this one may not see what they have open: one of them may use a directory that was given to us while
+ * it ran. Root does not need this: it sees them or, in a container without CAP_SYS_PTRACE, finds those of other nodes everywhere.
+ */
+export function hiddenDaemons(): number[] {
+  if (process.getuid?.() === 0) return []
+  return pids().filter((pid) => isRunning(pid) && openFilesOf(pid) === 'hidden' && isLightningDaemon(pid))
+}
+
+const isLightningDaemon = (pid: number): boolean => /phoenix|sandboxd/.test(commandLineOf(pid))
 
 function openFilesOf(pid: number): string[] | 'hidden' {
   const descriptors = `/proc/${pid}/fd`

@@ -1,8 +1,9 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import {
   appendFileSync,
+  chownSync,
   cpSync,
   existsSync,
   linkSync,
@@ -18,7 +19,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { SERVER } from '../../../../testing/bundles.ts'
 import { openWalletDirectory } from '../../../src/nodes/moving/wallet-directory.ts'
+import { lookUpUser } from '../../../src/platform/linux.ts'
 import { run } from '../../support/commands.ts'
 import { type Created, daemonsIn, Yard } from '../../support/crash.ts'
 import { eventually, type Key, temporaryDirectory } from '../../support/server.ts'
@@ -387,6 +390,26 @@ test('C70: if the outcome is unknown, the operator is told to repeat the command
   expect(outcome.stderr).toContain('cannot reach the database')
   expect(outcome.stderr).toContain('may have been adopted: repeat this command')
   idOf(await adopt(yard, directory, owner, ...VERSION))
+})
+
+test.skipIf(process.getuid?.() !== 0)('C70: an unprivileged user is not misled by daemons that it cannot inspect', async () => {
+  const { uid, gid } = lookUpUser('nobody') ?? { uid: 0, gid: 0 }
+  const { directory } = await newPhoenixd()
+  const daemon = await runDaemon(directory)
+  // As the instructions say: the wallet is given to the user of the service. The daemon still runs as its former owner.
+  execFileSync('chown', ['-R', `${uid}:${gid}`, directory])
+  const before = contentsOf(directory)
+  const root = temporaryDirectory()
+  chownSync(root, uid, gid)
+  const user = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', process.execPath, SERVER]
+  const local = await new Yard({ dataDir: join(root, 'data'), command: user }).start()
+  const key = await local.newKey(['nodes:write'])
+  const [program = '', ...args] = [...user, 'adopt', directory, '--account', key.accountId, ...VERSION]
+  const env = { PATH: process.env.PATH, DATA_DIR: local.dataDir, ...local.sharedStoreEnv, ...local.env }
+  const { status, stderr } = spawnSync(program, args, { env, encoding: 'utf8' })
+  expect(stderr).toMatch(new RegExp(`cannot see whether process (\\d+, )*${daemon.pid}[,\\s]`))
+  expect(status).toBe(78)
+  expect(contentsOf(directory)).toEqual(before)
 })
 
 test('C70: phoenixd’s own files are recognized: readable by all, with SQLite’s log beside the database', () => {
