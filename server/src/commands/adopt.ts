@@ -69,7 +69,7 @@ async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): 
 async function finish(deps: AdoptionDeps, data: AdoptedData, nodeId: string, adoption: Adoption): Promise<string | undefined> {
   markMoved(adoption.wallet, nodeId)
   const wallet = openAgain(adoption.wallet)
-  await data.copy(nodeId, wallet, { names: wallet.databaseFiles, seed: wallet.seed })
+  await data.copy(nodeId, wallet, { from: wallet.opened, names: wallet.databaseFiles, seed: wallet.seed })
   // A daemon may have read the seed just before it was replaced.
   requireUnused(wallet)
   data.place(nodeId)
@@ -113,8 +113,8 @@ function isMoved(source: Source, { network, seed }: WalletDirectory): boolean {
   }
 }
 
-function requireUnused({ path }: WalletDirectory): void {
-  const pids = processesUsing(path)
+function requireUnused({ path, opened }: WalletDirectory): void {
+  const pids = processesUsing(opened, path)
   if (pids.length > 0)
     throw new StartFault(
       78,

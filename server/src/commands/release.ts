@@ -46,7 +46,7 @@ async function releaseTo(config: Config, sql: Database, nodeId: string, director
   const wallet = await walletOf(config, sql, released)
   const releaseId = lastRelease(released)
   markMoved(wallet, releaseId)
-  await exportData(wallet.path, directory, releaseId, [...wallet.databaseFiles, 'phoenix.conf'], {
+  await exportData(wallet.opened, directory, releaseId, [...wallet.databaseFiles, 'phoenix.conf'], {
     'seed.dat': wallet.seed,
     [MANIFEST]: `${JSON.stringify(manifestOf(released), null, 2)}\n`,
   })

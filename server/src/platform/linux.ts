@@ -152,7 +152,7 @@ export function findByEnvironment(uid: number, ...variables: string[]): number |
  * Lightning daemon. Only root sees all of them; others see those of their own user. A daemon of the directory's owner that we may not
  * inspect counts.
  */
-export function processesUsing(directory: string): number[] {
+export function processesUsing(directory: string, knownAs = directory): number[] {
   const owner = statSync(directory).uid
   const entries = readdirSync(directory).map((name) => lstatSync(join(directory, name), { bigint: true, throwIfNoEntry: false }))
   const files = new Set(entries.flatMap((stat) => (stat ? `${stat.dev}:${stat.ino}` : [])))
@@ -160,7 +160,7 @@ export function processesUsing(directory: string): number[] {
     if (pid === process.pid || !isRunning(pid)) return false
     const opened = openFilesOf(pid)
     if (opened === 'hidden') return uidOf(pid) === owner && isLightningDaemon(pid)
-    return opened.some((file) => files.has(file)) || (environmentOf(pid)?.includes(`PHOENIX_DATADIR=${directory}`) ?? false)
+    return opened.some((file) => files.has(file)) || (environmentOf(pid)?.includes(`PHOENIX_DATADIR=${knownAs}`) ?? false)
   })
 }
 

@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, realpathSync } from 'node:fs'
+import { constants, fstatSync, lstatSync, openSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { validateMnemonic } from '@scure/bip39'
 import { wordlist } from '@scure/bip39/wordlists/english.js'
@@ -12,7 +12,10 @@ import { parseConf, type WalletConf } from './wallet-conf.ts'
 
 /** phoenixd's data directory with a complete wallet: seed, configuration and channels. */
 export type WalletDirectory = {
+  /** For people. Another directory may be there by now. */
   path: string
+  /** A path to the directory that was opened, in this process, wherever it is now. */
+  opened: string
   /** Device and inode: they identify the directory even if it is renamed. */
   dev: string
   ino: string
@@ -46,14 +49,18 @@ const CHAINS: Record<Network, string[]> = { mainnet: ['mainnet'], testnet: ['tes
  * complete wallet for this network.
  */
 export function openWalletDirectory(given: string, network: Network): WalletDirectory {
-  const { names, ...directory } = look(given)
-  const { path, owner } = directory
+  return readWallet(orExplain(given, () => openDirectory(given)), network)
+}
+
+function readWallet(directory: OpenDirectory, network: Network): WalletDirectory {
+  const { path, opened, owner } = directory
+  const names = orExplain(path, () => namesIn(directory))
   const refuse = (what: string): never => {
-    throw new StartFault(78, `${given} ${what}`)
+    throw new StartFault(78, `${path} ${what}`)
   }
   const readOwn = (name: string): string | undefined => {
     if (!names.includes(name)) return undefined
-    return readForeignFile(join(path, name), owner.uid) ?? refuse(`has a ${name} that is too large, linked, or of another user`)
+    return readForeignFile(join(opened, name), owner.uid) ?? refuse(`has a ${name} that is too large, linked, or of another user`)
   }
   const found = readOwn('seed.dat') ?? refuse('has no seed.dat')
   const movedTo = NOTICE.exec(found)?.[1]
@@ -76,17 +83,17 @@ export function openWalletDirectory(given: string, network: Network): WalletDire
     refuse('has no channel database for its seed. Without it the channels are lost, so it is not adopted')
   }
   for (const name of databaseFiles) {
-    const stat = lstatSync(join(path, name))
+    const stat = lstatSync(join(opened, name))
     if (!stat.isFile() || stat.nlink !== 1 || stat.uid !== owner.uid) refuse(`has a ${name} that is linked, or of another user`)
     if (stat.size === 0 && name.endsWith('.db')) refuse(`has an empty ${name}`)
   }
-  return { ...directory, network, seed, lightningId, movedTo, conf, databaseFiles, manifest }
+  return { path, opened, owner, dev: directory.dev, ino: directory.ino, network, seed, lightningId, movedTo, conf, databaseFiles, manifest }
 }
 
 /** What is in it now: a daemon may have run since it was opened. */
-export function openAgain({ path, network, seed }: WalletDirectory): WalletDirectory {
-  const wallet = openWalletDirectory(path, network)
-  if (wallet.seed !== seed) throw new StartFault(78, `${path} has another seed than a moment ago`)
+export function openAgain(known: WalletDirectory): WalletDirectory {
+  const wallet = readWallet(known, known.network)
+  if (wallet.seed !== known.seed) throw new StartFault(78, `${known.path} has another seed than a moment ago`)
   return wallet
 }
 
@@ -94,13 +101,13 @@ export function openAgain({ path, network, seed }: WalletDirectory): WalletDirec
  * From here on, no daemon starts in this directory. The words are kept beside the notice, before it replaces them. Repeatable: after a crash,
  * the directory has either its seed or the notice.
  */
-export function markMoved({ path, owner, seed }: WalletDirectory, target: string): void {
+export function markMoved({ path, opened, owner, seed }: WalletDirectory, target: string): void {
   // Only root may have to give them away.
   const given = process.getuid?.() === 0 ? owner : undefined
   try {
-    writeSecretFile(join(path, MOVED_SEED), seed, given)
+    writeSecretFile(join(opened, MOVED_SEED), seed, given)
     crashpoint('move: the words are kept')
-    writeSecretFile(join(path, 'seed.dat'), movedNotice(target), given)
+    writeSecretFile(join(opened, 'seed.dat'), movedNotice(target), given)
     crashpoint('move: no daemon can start')
   } catch (error) {
     // A wallet that stays where it is could be started again beside its node.
@@ -115,26 +122,36 @@ function databaseFilesIn(names: string[], network: Network, lightningId: string)
   return present.flatMap((name) => [name, `${name}-wal`, `${name}-journal`]).filter((name) => names.includes(name))
 }
 
+type OpenDirectory = Pick<WalletDirectory, 'path' | 'opened' | 'dev' | 'ino' | 'owner'>
+
 /**
- * Only root or the owner can see which processes use the directory. Links and special files have no place in phoenixd's directory, so
- * whoever put them there has something in mind.
+ * Only root or the owner can see which processes use the directory. The owner may put a link in its place at any time, and root must not
+ * follow it: everything is reached through this descriptor, which is open until the command ends.
  */
-function look(given: string): Pick<WalletDirectory, 'path' | 'dev' | 'ino' | 'owner'> & { names: string[] } {
+function openDirectory(given: string): OpenDirectory {
+  const path = realpathSync(given)
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  const stat = fstatSync(descriptor, { bigint: true })
+  const owner = { uid: Number(stat.uid), gid: Number(stat.gid) }
+  const self = process.getuid?.() ?? 0
+  if (self !== 0 && self !== owner.uid)
+    throw new StartFault(78, `${given} belongs to another user; give it to this one first (chown -R)`)
+  return { path, opened: `/proc/self/fd/${descriptor}`, dev: String(stat.dev), ino: String(stat.ino), owner }
+}
+
+/** Links and special files have no place in phoenixd's directory, so whoever put them there has something in mind. */
+function namesIn({ path, opened }: OpenDirectory): string[] {
+  const entries = readdirSync(opened, { withFileTypes: true })
+  const odd = entries.find((entry) => !entry.isFile() && !entry.isDirectory())
+  if (odd) throw new StartFault(78, `${path} contains a link or a special file: ${JSON.stringify(odd.name)}`)
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+}
+
+function orExplain<T>(path: string, read: () => T): T {
   try {
-    const path = realpathSync(given)
-    const stat = lstatSync(path, { bigint: true })
-    if (!stat.isDirectory()) throw new StartFault(78, `${given} is not a directory`)
-    const self = process.getuid?.() ?? 0
-    const owner = { uid: Number(stat.uid), gid: Number(stat.gid) }
-    if (self !== 0 && self !== owner.uid)
-      throw new StartFault(78, `${given} belongs to another user; give it to this one first (chown -R)`)
-    const entries = readdirSync(path, { withFileTypes: true })
-    const odd = entries.find((entry) => !entry.isFile() && !entry.isDirectory())
-    if (odd) throw new StartFault(78, `${given} contains a link or a special file: ${JSON.stringify(odd.name)}`)
-    const names = entries.filter((entry) => entry.isFile()).map(({ name }) => name)
-    return { path, dev: String(stat.dev), ino: String(stat.ino), owner, names }
+    return read()
   } catch (error) {
     if (error instanceof StartFault) throw error
-    throw new StartFault(78, `cannot read ${given}: ${(error as NodeJS.ErrnoException).code ?? 'unknown reason'}`)
+    throw new StartFault(78, `cannot read ${path}: ${(error as NodeJS.ErrnoException).code ?? 'unknown reason'}`)
   }
 }

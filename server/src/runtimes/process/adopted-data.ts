@@ -9,7 +9,7 @@ import { copyFiles, removeTree } from '../../platform/trees.ts'
 /** A directory, with what identifies it if it is renamed. */
 export type Source = { path: string; dev: string; ino: string }
 export type AdoptionRecord = { nodeId: string; source: Source }
-export type WalletFiles = { names: string[]; seed: string }
+export type WalletFiles = { from: string; names: string[]; seed: string }
 
 /**
  * Puts the data of an existing wallet where its node will look for it, before the node exists. The id of the node is recorded first, so that
@@ -55,12 +55,12 @@ export class AdoptedData {
   }
 
   /** Must only be called while no node has this id. */
-  async copy(nodeId: string, source: Source, { names, seed }: WalletFiles): Promise<void> {
+  async copy(nodeId: string, source: Source, { from, names, seed }: WalletFiles): Promise<void> {
     if (this.isDataOf(nodeId, source)) throw new Error(`${source.path} cannot be copied to itself`)
     const staging = this.#staging(nodeId)
     await removeTree(staging)
     await removeTree(join(this.#nodes, nodeId))
-    await copyFiles(source.path, staging, names)
+    await copyFiles(from, staging, names)
     writeSecretFile(join(staging, 'seed.dat'), seed)
     crashpoint('adopt: copied')
   }

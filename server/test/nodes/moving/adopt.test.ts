@@ -20,7 +20,7 @@ import {
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { SERVER } from '../../../../testing/bundles.ts'
-import { openWalletDirectory } from '../../../src/nodes/moving/wallet-directory.ts'
+import { markMoved, openAgain, openWalletDirectory } from '../../../src/nodes/moving/wallet-directory.ts'
 import { lookUpUser } from '../../../src/platform/linux.ts'
 import { run } from '../../support/commands.ts'
 import { type Created, daemonsIn, Yard } from '../../support/crash.ts'
@@ -410,6 +410,20 @@ test.skipIf(process.getuid?.() !== 0)('C70: an unprivileged user is not misled b
   expect(stderr).toMatch(new RegExp(`cannot see whether process (\\d+, )*${daemon.pid}[,\\s]`))
   expect(status).toBe(78)
   expect(contentsOf(directory)).toEqual(before)
+})
+
+test('C70: the directory that was checked is the one that is written to and copied, even if its owner puts a link in its place', async () => {
+  const { directory } = await newPhoenixd()
+  const [aside, victim] = [`${directory}-aside`, `${directory}-victim`]
+  cpSync(directory, victim, { recursive: true })
+  const before = contentsOf(victim)
+  const wallet = openWalletDirectory(directory, 'regtest')
+  renameSync(directory, aside)
+  symlinkSync(victim, directory)
+  markMoved(wallet, 'node_00000000000000000000')
+  expect(contentsOf(victim)).toEqual(before)
+  expect(readFileSync(join(aside, 'seed.dat'), 'utf8')).toContain('has moved this wallet to node_00000000000000000000')
+  expect(openAgain(wallet).movedTo).toBe('node_00000000000000000000')
 })
 
 test('C70: phoenixd’s own files are recognized: readable by all, with SQLite’s log beside the database', () => {
