@@ -8,3 +8,6 @@ ALTER TABLE nodes
   -- When its wallet was last written to a directory. Until then the only copy of its channels is here, so it is never purged.
   ADD COLUMN exported_at timestamptz,
   ADD CONSTRAINT nodes_released_for_good CHECK (released_at IS NULL OR (deleted_at IS NOT NULL AND desired_state = 'deleted'));
+
+-- Two daemons with one seed lose money. Seeds that are generated here are all different; an existing one could be adopted twice.
+CREATE UNIQUE INDEX nodes_adopted_once ON nodes (lightning_id) WHERE adopted_at IS NOT NULL AND released_at IS NULL;

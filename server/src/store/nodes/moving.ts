@@ -14,12 +14,16 @@ export type KnownWallet = {
   isReleased: boolean
 }
 
-/** The latest node with this seed; undefined if there never was one. A wallet that was released and came back has several. */
+/**
+ * The latest node with this seed; undefined if there never was one. A wallet that was released and came back has several, of which at most
+ * one is not released: whatever the clock said when they were created, that is the latest.
+ */
 export async function findWallet(sql: Sql, lightningId: string): Promise<KnownWallet | undefined> {
   const [row] = await sql<KnownWallet[]>`
     SELECT id AS "nodeId", account_id AS "accountId", releases, adopted_at IS NOT NULL AS "isAdopted", deleted_at IS NOT NULL AS "isDeleted",
            purged_at IS NOT NULL AS "isPurged", released_at IS NOT NULL AS "isReleased"
-    FROM nodes WHERE lightning_id = ${lightningId} ORDER BY created_at DESC, id DESC LIMIT 1`
+    FROM nodes WHERE lightning_id = ${lightningId}
+    ORDER BY released_at IS NULL DESC, created_at DESC, id DESC LIMIT 1`
   return row
 }
 

@@ -176,6 +176,19 @@ test('C71: a version that is given must not be older than the one that was relea
   expect(await yard.sql()`SELECT desired_version AS version FROM nodes WHERE id = ${id}`).toEqual([{ version: '0.9.0' }])
 })
 
+test('C72: which node has a wallet now does not depend on the clock, and the database refuses a second one', async () => {
+  const { node } = await home.createReady()
+  const id = idOf(await adopt(home, await released(home, node.id), atHome))
+  const sql = home.sql()
+  await sql`UPDATE nodes SET created_at = now() + interval '1 day' WHERE id = ${node.id}`
+  expect(await release(home, node.id, newPath())).toEqual(refusal(`came back as ${id}`))
+  await expect(sql`
+    INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, desired_version, history, adopted_at)
+    SELECT 'node_00000000000000000000', account_id, host, lightning_id, name, auto_liquidity, access_mode, desired_version, history, now()
+    FROM nodes WHERE id = ${id}`).rejects.toMatchObject({ code: '23505' })
+  await released(home, id)
+})
+
 test('C72: a wallet comes back only from the last release, never from an older copy', async () => {
   const created = await funded()
   const first = await released(home, created.node.id)
