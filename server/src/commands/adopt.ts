@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { Config } from '../config.ts'
-import { type Adoption, type AdoptionDeps, checkAdoption, findAdopted, insertAdopted } from '../nodes/moving/adopt.ts'
+import { type Adoption, type AdoptionDeps, checkAdoption, findAdopted, insertAdopted, materialOf, textsOf } from '../nodes/moving/adopt.ts'
 import { markMoved, openAgain, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { hostIdOf } from '../platform/data-dir.ts'
@@ -69,11 +69,12 @@ async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): 
 async function finish(deps: AdoptionDeps, data: AdoptedData, nodeId: string, adoption: Adoption): Promise<string | undefined> {
   markMoved(adoption.wallet, nodeId)
   const wallet = openAgain(adoption.wallet)
-  await data.copy(nodeId, wallet, { from: wallet.opened, names: wallet.databaseFiles, seed: wallet.seed })
+  const material = materialOf(wallet)
+  await data.copy(nodeId, wallet, { from: wallet.opened, names: wallet.databaseFiles, texts: textsOf(wallet, material) })
   // A daemon may have read the seed just before it was replaced.
   requireUnused(wallet)
   data.place(nodeId)
-  const other = await insertAdopted(deps, nodeId, { ...adoption, wallet })
+  const other = await insertAdopted(deps, nodeId, { ...adoption, wallet }, material)
   if (other !== undefined) return other
   crashpoint('adopt: committed')
   say(
@@ -149,7 +150,7 @@ function adoptionOf(wallet: WalletDirectory, options: Options, versions: string[
       78,
       '--version: is required: the version of phoenixd that ran last, because an older one can ruin its data',
     )
-  if (manifest && !isSameOrLater(versions, version, manifest.version))
+  if (manifest?.version !== undefined && !isSameOrLater(versions, version, manifest.version))
     throw new StartFault(
       78,
       `--version: ${wallet.path} was released with ${JSON.stringify(manifest.version)}; give that one, or a later one in NODE_VERSIONS`,

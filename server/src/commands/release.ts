@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config.ts'
-import { MANIFEST, type Manifest, parseManifest } from '../nodes/moving/manifest.ts'
+import { MANIFEST, type Manifest, manifestText, parseManifest } from '../nodes/moving/manifest.ts'
 import { markMoved, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { hostIdOf } from '../platform/data-dir.ts'
@@ -48,7 +48,7 @@ async function releaseTo(config: Config, sql: Database, nodeId: string, director
   markMoved(wallet, releaseId)
   await exportData(wallet.opened, directory, releaseId, [...wallet.databaseFiles, 'phoenix.conf'], {
     'seed.dat': wallet.seed,
-    [MANIFEST]: `${JSON.stringify(manifestOf(released), null, 2)}\n`,
+    [MANIFEST]: manifestText(manifestOf(released)),
   })
   await exported(sql, node.id, directory)
 }

@@ -11,6 +11,8 @@ import { newMaterial, sealSecrets } from '../material.ts'
 import type { InitialState } from '../node.ts'
 import { checkedName } from '../nodes.ts'
 import type { NodeMaterial } from '../runtime.ts'
+import { MANIFEST, manifestText } from './manifest.ts'
+import { confText } from './wallet-conf.ts'
 import type { WalletDirectory } from './wallet-directory.ts'
 
 export type AdoptionDeps = { sql: Database; config: Config; master: MasterKey; host: string; versions: string[] }
@@ -57,10 +59,14 @@ export async function checkAdoption({ sql, config, host, versions }: AdoptionDep
 }
 
 /** The node exists once this commits; its data is in place already. Returns undefined, or the id of the node that another call made. */
-export async function insertAdopted(deps: AdoptionDeps, nodeId: string, adoption: Adoption): Promise<string | undefined> {
+export async function insertAdopted(
+  deps: AdoptionDeps,
+  nodeId: string,
+  adoption: Adoption,
+  material: NodeMaterial,
+): Promise<string | undefined> {
   const { sql, config, master, host, versions } = deps
   const { accountId, wallet, accessMode, isStarted } = adoption
-  const material = materialOf(wallet)
   const secrets = sealSecrets(master, accountId, nodeId, material, accessMode)
   const version = versions.find((one) => sameVersion(one, adoption.version)) ?? adoption.version
   return sql.begin(async (transaction) => {
@@ -75,7 +81,7 @@ export async function insertAdopted(deps: AdoptionDeps, nodeId: string, adoption
       host,
       lightningId: wallet.lightningId,
       name: adoption.name === undefined ? `Node ${number}` : checkedName(adoption.name),
-      autoLiquidity: wallet.conf.autoLiquidity ?? '2m',
+      autoLiquidity: autoLiquidityOf(wallet),
       accessMode,
       ...stateOf(version, isStarted),
       secrets,
@@ -90,8 +96,22 @@ export async function insertAdopted(deps: AdoptionDeps, nodeId: string, adoption
 /** A stopped node costs nothing. Its owner needs credit to start it. */
 const limitsOf = (config: Config, isStarted: boolean) => (isStarted ? config : { ...config, nodePriceSatPerDay: 0 })
 
+const autoLiquidityOf = ({ conf }: WalletDirectory): string => conf.autoLiquidity ?? '2m'
+
+/**
+ * Beside the channels, everything with which the directory of the node can itself be adopted or released before the node was ever started.
+ */
+export function textsOf(wallet: WalletDirectory, material: NodeMaterial): Record<string, string> {
+  const { manifest } = wallet
+  return {
+    'seed.dat': material.seed,
+    'phoenix.conf': confText(autoLiquidityOf(wallet), material),
+    ...(manifest && { [MANIFEST]: manifestText({ ...manifest, version: undefined }) }),
+  }
+}
+
 /** Clients keep their passwords. phoenixd, too, generates what is missing. */
-function materialOf({ seed, conf }: WalletDirectory): NodeMaterial {
+export function materialOf({ seed, conf }: WalletDirectory): NodeMaterial {
   const generated = newMaterial()
   return {
     seed,

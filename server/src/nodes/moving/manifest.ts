@@ -11,8 +11,8 @@ export type Manifest = {
   nodeId: string
   name: string
   accessMode: 'limited' | 'full'
-  /** The version that ran last. An older one must never run on this data. */
-  version: string
+  /** The version that ran last. An older one must never run on this data. Undefined in the directory of a node, which may be updated. */
+  version: string | undefined
   releasedAt: number
 }
 
@@ -31,7 +31,10 @@ export function parseManifest(text: string): Manifest | undefined {
   const { format, releases, nodeId, name, accessMode, version, releasedAt } = value ?? {}
   const isId = (text: unknown): text is string => typeof text === 'string' && /^[\w-]{1,64}$/.test(text)
   if (format !== FORMAT || !Array.isArray(releases) || releases.length > MAX_RELEASES || !releases.every(isId)) return undefined
-  if (!isId(nodeId) || typeof name !== 'string' || !isReadable(name) || typeof version !== 'string') return undefined
+  if (!isId(nodeId) || typeof name !== 'string' || !isReadable(name)) return undefined
+  if (version !== undefined && typeof version !== 'string') return undefined
   if ((accessMode !== 'limited' && accessMode !== 'full') || !Number.isInteger(releasedAt)) return undefined
   return { format, releases, nodeId, name, accessMode, version, releasedAt: releasedAt as number }
 }
+
+export const manifestText = (manifest: Manifest): string => `${JSON.stringify(manifest, null, 2)}\n`

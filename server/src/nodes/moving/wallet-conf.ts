@@ -1,3 +1,5 @@
+import type { NodeMaterial } from '../runtime.ts'
+
 /** What a node keeps of phoenixd's own configuration. */
 export type WalletConf = {
   chain: string | undefined
@@ -51,4 +53,15 @@ export function parseConf(text: string, refuse: (what: string) => never): Wallet
     webhookSecret: secret('webhook-secret'),
     notKept: NOT_KEPT.filter((name) => values.has(name)),
   }
+}
+
+/** What `parseConf` keeps, for a node that has not been started yet. The first start writes the whole configuration. */
+export function confText(autoLiquidity: string, { password, restrictedPassword, webhookSecret }: NodeMaterial): string {
+  const lines = [
+    `http-password=${password}`,
+    `http-password-limited-access=${restrictedPassword}`,
+    `webhook-secret=${webhookSecret}`,
+    `auto-liquidity=${autoLiquidity}`,
+  ]
+  return `${lines.join('\n')}\n`
 }

@@ -71,9 +71,9 @@ function readWallet(directory: OpenDirectory, network: Network): WalletDirectory
   const conf = parseConf(confText, (what) => refuse(`has a phoenix.conf ${what}`))
   if (conf.chain !== undefined && !CHAINS[network].includes(conf.chain))
     refuse(`is a wallet for another network; this installation uses ${network}`)
-  const manifestText = readOwn(MANIFEST)
-  const manifest = manifestText === undefined ? undefined : parseManifest(manifestText)
-  if (manifestText !== undefined && !manifest) refuse(`has a ${MANIFEST} that this version cannot read`)
+  const text = readOwn(MANIFEST)
+  const manifest = text === undefined ? undefined : parseManifest(text)
+  if (text !== undefined && !manifest) refuse(`has a ${MANIFEST} that this version cannot read`)
   const lightningId = lightningIdOf(seed, network)
   const databaseFiles = databaseFilesIn(names, network, lightningId)
   if (databaseFiles.length === 0) {

@@ -9,7 +9,7 @@ import { copyFiles, removeTree } from '../../platform/trees.ts'
 /** A directory, with what identifies it if it is renamed. */
 export type Source = { path: string; dev: string; ino: string }
 export type AdoptionRecord = { nodeId: string; source: Source }
-export type WalletFiles = { from: string; names: string[]; seed: string }
+export type WalletFiles = { from: string; names: string[]; texts: Record<string, string> }
 
 /**
  * Puts the data of an existing wallet where its node will look for it, before the node exists. The id of the node is recorded first, so that
@@ -55,13 +55,13 @@ export class AdoptedData {
   }
 
   /** Must only be called while no node has this id. */
-  async copy(nodeId: string, source: Source, { from, names, seed }: WalletFiles): Promise<void> {
+  async copy(nodeId: string, source: Source, { from, names, texts }: WalletFiles): Promise<void> {
     if (this.isDataOf(nodeId, source)) throw new Error(`${source.path} cannot be copied to itself`)
     const staging = this.#staging(nodeId)
     await removeTree(staging)
     await removeTree(join(this.#nodes, nodeId))
     await copyFiles(from, staging, names)
-    writeSecretFile(join(staging, 'seed.dat'), seed)
+    for (const [name, text] of Object.entries(texts)) writeSecretFile(join(staging, name), text)
     crashpoint('adopt: copied')
   }
 

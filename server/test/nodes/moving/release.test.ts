@@ -176,6 +176,25 @@ test('C71: a version that is given must not be older than the one that was relea
   expect(await yard.sql()`SELECT desired_version AS version FROM nodes WHERE id = ${id}`).toEqual([{ version: '0.9.0' }])
 })
 
+test('C71: a node that never started is released like any other, and its directory can be adopted, with its passwords and its history', async () => {
+  const created = await funded()
+  const first = await released(home, created.node.id)
+  writeFileSync(join(first, 'phoenix.conf'), `http-password=${created.credentials.password}\n`)
+  const there = idOf(await adopt(away, first, abroad))
+  const conf = readFileSync(join(away.directory(there), 'phoenix.conf'), 'utf8')
+  expect(conf).toContain(`http-password=${created.credentials.password}\n`)
+  const [, restricted = ''] = /^http-password-limited-access=([0-9a-f]{64})$/m.exec(conf) ?? []
+  // An older database does not know the node any more.
+  const sql = away.sql()
+  await sql`DELETE FROM node_secrets WHERE node_id = ${there}`
+  await sql`DELETE FROM nodes WHERE id = ${there}`
+  expect(await adopt(away, away.directory(there), abroad)).toEqual(refusal('--version'))
+  const again = idOf(await adopt(away, away.directory(there), abroad, '--version', '0.8.0'))
+  const back = idOf(await adopt(home, await released(away, again), atHome))
+  expect(await balanceAfterStart(home, atHome, back, created)).toBe(FUNDED_SAT)
+  await home.node(back, restricted, 'GET', '/getinfo')
+})
+
 test('C72: which node has a wallet now does not depend on the clock, and the database refuses a second one', async () => {
   const { node } = await home.createReady()
   const id = idOf(await adopt(home, await released(home, node.id), atHome))
