@@ -1,6 +1,14 @@
 import { parseArgs } from 'node:util'
 import type { Config } from '../config.ts'
-import { type Adoption, type AdoptionDeps, checkAdoption, findAdopted, insertAdopted, materialOf, textsOf } from '../nodes/moving/adopt.ts'
+import {
+  type Adoption,
+  type AdoptionDeps,
+  checkAdoption,
+  findAdopted,
+  insertAdopted,
+  materialOf,
+  textsOf,
+} from '../nodes/moving/adopt.ts'
 import { markMoved, openAgain, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
 import { crashpoint } from '../platform/crashpoint.ts'
 import { hostIdOf } from '../platform/data-dir.ts'

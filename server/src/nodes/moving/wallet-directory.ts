@@ -49,7 +49,10 @@ const CHAINS: Record<Network, string[]> = { mainnet: ['mainnet'], testnet: ['tes
  * complete wallet for this network.
  */
 export function openWalletDirectory(given: string, network: Network): WalletDirectory {
-  return readWallet(orExplain(given, () => openDirectory(given)), network)
+  return readWallet(
+    orExplain(given, () => openDirectory(given)),
+    network,
+  )
 }
 
 function readWallet(directory: OpenDirectory, network: Network): WalletDirectory {
@@ -87,7 +90,7 @@ function readWallet(directory: OpenDirectory, network: Network): WalletDirectory
     if (!stat.isFile() || stat.nlink !== 1 || stat.uid !== owner.uid) refuse(`has a ${name} that is linked, or of another user`)
     if (stat.size === 0 && name.endsWith('.db')) refuse(`has an empty ${name}`)
   }
-  return { path, opened, owner, dev: directory.dev, ino: directory.ino, network, seed, lightningId, movedTo, conf, databaseFiles, manifest }
+  return { ...directory, network, seed, lightningId, movedTo, conf, databaseFiles, manifest }
 }
 
 /** What is in it now: a daemon may have run since it was opened. */
