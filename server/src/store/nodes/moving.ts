@@ -16,14 +16,14 @@ export type KnownWallet = {
 
 /**
  * The latest node with this seed; undefined if there never was one. A wallet that was released and came back has several, of which at most
- * one is not released: whatever the clock said when they were created, that is the latest.
+ * one is not released. Every release adds one to the wallet's list, so the order does not depend on the clock.
  */
 export async function findWallet(sql: Sql, lightningId: string): Promise<KnownWallet | undefined> {
   const [row] = await sql<KnownWallet[]>`
     SELECT id AS "nodeId", account_id AS "accountId", releases, adopted_at IS NOT NULL AS "isAdopted", deleted_at IS NOT NULL AS "isDeleted",
            purged_at IS NOT NULL AS "isPurged", released_at IS NOT NULL AS "isReleased"
     FROM nodes WHERE lightning_id = ${lightningId}
-    ORDER BY released_at IS NULL DESC, created_at DESC, id DESC LIMIT 1`
+    ORDER BY released_at IS NULL DESC, cardinality(releases) DESC, created_at DESC LIMIT 1`
   return row
 }
 
