@@ -28,7 +28,7 @@ const DOMAIN = ['store', 'settlements', 'lightning', 'nodes/runtime', 'config', 
 /** Inside the server, by folder or file below server/src. `a/b` allows that one file of `a`. */
 const SERVER: Arrows = {
   main: ['service', 'commands', 'config', 'platform'],
-  commands: ['store', 'config', ...EVERYONE],
+  commands: ['nodes', 'runtimes', 'store', 'config', ...EVERYONE],
   service: [
     'node-host',
     'http',

@@ -13,6 +13,7 @@ export const OperatorNode = named(
     host: text('The host it runs on.'),
     phase: text('What the service last observed, such as `running` or `exited`.'),
     deletedAt: nullable(timestamp('When it was deleted.')),
+    releasedAt: nullable(timestamp('When it was released to another installation. It cannot be restored.')),
   },
   { $id: 'OperatorNode', description: 'A node as the operator sees it.' },
 )
@@ -61,7 +62,7 @@ export const undeleteNode = operation({
   path: '/operator/v1/nodes/{id}/undelete',
   operationId: 'undeleteNode',
   summary: 'Restore a deleted node',
-  description: 'Works until the retention period ends. The restored node is stopped.',
+  description: 'Works until the retention period ends, unless the node was released. The restored node is stopped.',
   params: IdOfNode,
   response: Node,
   errors: ['node_not_found', 'operation_in_progress'],

@@ -25,6 +25,8 @@ const SENTENCES: Record<string, string> = {
   'node.update_failed': 'The update of node % failed',
   'node.delete': 'Node % was deleted',
   'node.undeleted': 'Node % was restored',
+  'node.adopted': 'Node % was created from an existing wallet',
+  'node.released': 'Node % was released to another installation',
   'node.pay': 'Node % was asked to send a payment',
   'payment.settled': 'Payment % was received by its node',
   'payment.paid': 'Payment % was validated',

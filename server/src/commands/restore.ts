@@ -1,15 +1,16 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
-import { generatedSecret, hostIdOf } from '../platform/data-dir.ts'
+import { hostIdOf } from '../platform/data-dir.ts'
 import { checkMasterKey } from '../platform/master-key.ts'
-import { masterKeyOf } from '../platform/secrets.ts'
+import { type MasterKey, masterKeyOf } from '../platform/secrets.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import { restoreBackup } from '../store/backup/restore.ts'
 import type { Sql, StoreAddress } from '../store/db.ts'
 import { countNodesOfMachines, hostsOfNodes } from '../store/nodes/nodes.ts'
 import { findSetting, replaceSetting } from '../store/settings.ts'
 import { withEmbedded } from './embedded-store.ts'
+import { ownMasterKey } from './own-master-key.ts'
 import { summaryOf } from './summary.ts'
 
 /**
@@ -44,15 +45,14 @@ export async function restore(config: Config, args: string[]): Promise<void> {
   )
 }
 
-function masterKeyIn(config: Config) {
+function masterKeyIn(config: Config): MasterKey {
+  const key = ownMasterKey(config)
+  if (key) return key
   const path = join(config.dataDir, 'master.key')
-  if (config.masterKey) return masterKeyOf(config.masterKey)
-  if (!existsSync(path))
-    throw new StartFault(
-      78,
-      `MASTER_KEY: a backup is only useful with the master key it was made with; copy that key to ${path}, or set MASTER_KEY`,
-    )
-  return masterKeyOf(Buffer.from(generatedSecret(path), 'base64'))
+  throw new StartFault(
+    78,
+    `MASTER_KEY: a backup is only useful with the master key it was made with; copy that key to ${path}, or set MASTER_KEY`,
+  )
 }
 
 /** If two machines run the same node, its money can be lost, so restoring a backup never moves nodes to another machine by itself. */
@@ -73,6 +73,6 @@ async function refuseNodesOfMachines(sql: Sql): Promise<void> {
   if (count > 0)
     throw new StartFault(
       78,
-      `${count} nodes in this backup run on a machine, and nodes cannot be moved to a cluster: delete them there, then make a new backup`,
+      `${count} nodes in this backup run on a machine, and nodes cannot be moved to a cluster: delete or release them there, then make a new backup`,
     )
 }

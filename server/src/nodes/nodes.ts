@@ -43,7 +43,7 @@ export type NodeView = {
   /** The node is ready but did not respond to the last check. */
   isSilent: boolean
 }
-export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' | 'host' | 'phase' | 'deletedAt'>
+export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' | 'host' | 'phase' | 'deletedAt' | 'releasedAt'>
 export type CreateRequest = Pick<CreateNodeParams, 'name' | 'autoLiquidity' | 'accessMode'>
 
 const MAX_NAME = 16
@@ -134,8 +134,8 @@ export class Nodes {
   /** For operators: nodes of all accounts, including deleted ones. */
   async listAll(): Promise<OperatorNodeView[]> {
     return (await listAllNodes(this.#deps.sql)).map((row) => {
-      const { accountId, version, host, phase, deletedAt } = row
-      return { ...this.#view(row), accountId, version, host, phase, deletedAt }
+      const { accountId, version, host, phase, deletedAt, releasedAt } = row
+      return { ...this.#view(row), accountId, version, host, phase, deletedAt, releasedAt }
     })
   }
 
@@ -275,6 +275,8 @@ export class Nodes {
       const node = isId('node', id) && (await findAnyNode(sql, id))
       // Without this, an operator who deleted the wrong node a moment ago would get 404 and think it was lost.
       if (node && node.operation === 'delete') throw inProgress(node.operation)
+      if (node && node.releasedAt !== null)
+        throw new Problem('node_not_found', 'This node was released to another installation, so it cannot be restored.')
       throw new Problem('node_not_found', 'There is no deleted node with this id, or its retention period has ended.')
     }
     await logActivity(sql, row.accountId, 'operator', 'node.undeleted', id)
@@ -283,7 +285,7 @@ export class Nodes {
   }
 }
 
-function checkedName(text: string): string {
+export function checkedName(text: string): string {
   const name = text.trim()
   const length = [...name].length
   if (length === 0 || length > MAX_NAME) throw new Problem('bad_request', `A name must have 1 to ${MAX_NAME} characters.`)

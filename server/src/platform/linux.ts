@@ -1,5 +1,17 @@
 import { spawnSync } from 'node:child_process'
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, realpathSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
+import { join } from 'node:path'
 
 /** Everything that is specific to Linux. A port to another system starts here. */
 
@@ -133,6 +145,56 @@ export function findByEnvironment(uid: number, ...variables: string[]): number |
     const environment = uidOf(pid) === uid ? environmentOf(pid) : undefined
     return environment !== undefined && variables.every((variable) => environment.includes(variable))
   })
+}
+
+/**
+ * Other processes that have a file of this directory open, under any path and in any container, or have it as the data directory of a
+ * Lightning daemon. Only root sees all of them; others see those of their own user. A daemon of the directory's owner that we may not
+ * inspect counts.
+ */
+export function processesUsing(directory: string, knownAs = directory): number[] {
+  const owner = statSync(directory).uid
+  const entries = readdirSync(directory).map((name) => lstatSync(join(directory, name), { bigint: true, throwIfNoEntry: false }))
+  const files = new Set(entries.flatMap((stat) => (stat ? `${stat.dev}:${stat.ino}` : [])))
+  return pids().filter((pid) => {
+    if (pid === process.pid || !isRunning(pid)) return false
+    const opened = openFilesOf(pid)
+    if (opened === 'hidden') return uidOf(pid) === owner && isLightningDaemon(pid)
+    return opened.some((file) => files.has(file)) || (environmentOf(pid)?.includes(`PHOENIX_DATADIR=${knownAs}`) ?? false)
+  })
+}
+
+/**
+ * Lightning daemons of other users, if this one may not see what they have open: one of them may use a directory that was given to us while
+ * it ran. Root does not need this: it sees them or, in a container without CAP_SYS_PTRACE, finds those of other nodes everywhere.
+ */
+export function hiddenDaemons(): number[] {
+  if (process.getuid?.() === 0) return []
+  return pids().filter((pid) => isRunning(pid) && openFilesOf(pid) === 'hidden' && isLightningDaemon(pid))
+}
+
+const isLightningDaemon = (pid: number): boolean => /phoenix|sandboxd/.test(commandLineOf(pid))
+
+function openFilesOf(pid: number): string[] | 'hidden' {
+  const descriptors = `/proc/${pid}/fd`
+  try {
+    return readdirSync(descriptors).flatMap((name) => {
+      const stat = statSync(join(descriptors, name), { bigint: true, throwIfNoEntry: false })
+      return stat ? `${stat.dev}:${stat.ino}` : []
+    })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'EACCES' || code === 'EPERM' ? 'hidden' : []
+  }
+}
+
+function commandLineOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1')
+  } catch {
+    // gone meanwhile
+    return ''
+  }
 }
 
 /**

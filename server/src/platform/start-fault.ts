@@ -3,7 +3,7 @@
  * data directory.
  */
 export class StartFault extends Error {
-  readonly exitCode: number
+  readonly exitCode: 1 | 75 | 78
 
   constructor(exitCode: 1 | 75 | 78, ...lines: string[]) {
     super(lines.join('\n'))

@@ -67,9 +67,31 @@ async function copyEntries(directory: FileHandle, to: string, owner: number): Pr
   syncDirectory(to)
 }
 
-async function copyContent(file: FileHandle, to: string, owner: number): Promise<void> {
+/**
+ * Copies these files of a directory and nothing else, durably. Throws unless all of them are regular files of the directory's owner that
+ * nobody has changed meanwhile. The target must not exist yet.
+ */
+export async function copyFiles(from: string, to: string, names: string[]): Promise<void> {
+  await withOpen(from, DIRECTORY, async (directory) => {
+    const { uid } = await directory.stat()
+    const states = async (): Promise<string[]> => {
+      const stats = await Promise.all(names.map((name) => lstat(entryIn(directory, name), { bigint: true })))
+      return stats.map(({ dev, ino, size, mtimeNs }) => `${dev}:${ino}:${size}:${mtimeNs}`)
+    }
+    const before = await states()
+    await mkdir(to, { mode: 0o700 })
+    for (const name of names)
+      if (!(await withOpen(entryIn(directory, name), FILE, (file) => copyContent(file, join(to, name), uid))))
+        throw new Error(`${name} is not a regular file of the directory's owner`)
+    if ((await states()).join() !== before.join()) throw new Error('the files changed while they were copied')
+    syncDirectory(to)
+  })
+}
+
+/** False if it is not a file of this owner. */
+async function copyContent(file: FileHandle, to: string, owner: number): Promise<boolean> {
   const stat = await file.stat()
-  if (!stat.isFile() || stat.uid !== owner) return
+  if (!stat.isFile() || stat.uid !== owner) return false
   await copyFile(`/proc/self/fd/${file.fd}`, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   await withOpen(to, constants.O_RDWR, async (copy) => {
     // Since Node 22, a copy that root makes has the owner of the original.
@@ -78,6 +100,7 @@ async function copyContent(file: FileHandle, to: string, owner: number): Promise
     await copy.utimes(stat.atime, stat.mtime)
     await copy.sync()
   })
+  return true
 }
 
 /**

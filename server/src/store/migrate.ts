@@ -80,3 +80,9 @@ async function apply(sql: Sql, { version, name, sql: statements }: Migration): P
     }
   }
 }
+
+/** Whether exactly the migrations of this version have run. */
+export async function isUpToDate(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ version: number }[]>`SELECT max(version) AS version FROM schema_migrations`
+  return row?.version === readMigrations().at(-1)?.version
+}

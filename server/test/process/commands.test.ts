@@ -25,6 +25,6 @@ test('migrate without DATABASE_URL, and an unknown command, are refused with one
     expect(run([name], {})).toEqual({
       code: 78,
       stdout: '',
-      stderr: expect.stringMatching(/^unknown command[^\n]+migrate, backup, restore\n$/),
+      stderr: expect.stringMatching(/^unknown command[^\n]+migrate, backup, restore, adopt, release\n$/),
     })
 })

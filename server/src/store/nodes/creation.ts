@@ -54,22 +54,28 @@ export type NewNode = {
   history: Omit<History, 'wantedSinceMs'>
   secrets: { keyId: string; dashboardAccess: Buffer; webhookSecret: Buffer; material: Buffer }
   actor: string
+  /** Its wallet existed before. */
+  adopted?: { releases: string[] }
 }
 
-/** Once the transaction commits, the node, its desired state and its credentials are durable. */
+/**
+ * Once the transaction commits, the node, its desired state and its credentials are durable. What an adopted wallet holds is unknown until
+ * its channels are online, so it counts as funds.
+ */
 export async function insertNode(sql: Sql, node: NewNode): Promise<NodeRow> {
-  const { desired, secrets } = node
+  const { desired, secrets, adopted } = node
   const [row] = await sql<NodeRow[]>`
     INSERT INTO nodes (id, account_id, host, lightning_id, name, auto_liquidity, access_mode, status, desired_state, desired_version,
-                       desired_run, history)
+                       desired_run, history, has_funds, adopted_at, releases)
     VALUES (${node.id}, ${node.accountId}, ${node.host}, ${node.lightningId}, ${node.name}, ${node.autoLiquidity}, ${node.accessMode},
             ${node.status}, ${desired.state}, ${desired.version}, ${desired.run},
-            ${sql.json(node.history)}::jsonb || jsonb_build_object('wantedSinceMs', unix_ms(clock_timestamp())))
+            ${sql.json(node.history)}::jsonb || jsonb_build_object('wantedSinceMs', unix_ms(clock_timestamp())),
+            ${adopted !== undefined}, ${adopted ? sql`now()` : null}, ${adopted?.releases ?? []})
     RETURNING ${columns(sql)}`
   if (!row) throw new Error('an INSERT returned no row')
   await sql`
     INSERT INTO node_secrets (node_id, key_id, dashboard_access, webhook_secret, material)
     VALUES (${node.id}, ${secrets.keyId}, ${secrets.dashboardAccess}, ${secrets.webhookSecret}, ${secrets.material})`
-  await logActivity(sql, node.accountId, node.actor, 'node.created', node.id)
+  await logActivity(sql, node.accountId, node.actor, adopted ? 'node.adopted' : 'node.created', node.id)
   return row
 }

@@ -33,6 +33,8 @@ export type NodeRow = {
   deletedAt: number | null
   /** Set once the node can no longer be restored and its data is being removed. */
   purgingAt: number | null
+  /** Set once the node was handed over to another installation. */
+  releasedAt: number | null
   /** The database's clock when the row was read. */
   nowMs: number
 }
@@ -47,7 +49,8 @@ export const columns = (sql: Sql) => sql`
   desired_state AS "desiredState", desired_version AS "desiredVersion", desired_run AS "desiredRun",
   operation, operation_id AS "operationId", unix_ms(operation_deadline) AS "operationDeadlineMs",
   operation_result AS "operationResult", phase, version, history, has_funds AS "hasFunds", ${isSilent(sql)} AS "isSilent", lease_epoch AS "leaseEpoch",
-  unix_seconds(deleted_at) AS "deletedAt", unix_seconds(purging_at) AS "purgingAt", unix_ms(clock_timestamp()) AS "nowMs"`
+  unix_seconds(deleted_at) AS "deletedAt", unix_seconds(purging_at) AS "purgingAt",
+  unix_seconds(released_at) AS "releasedAt", unix_ms(clock_timestamp()) AS "nowMs"`
 
 /** The fields of a node that callers see. */
 export type ShownNode = Pick<

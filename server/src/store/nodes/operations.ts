@@ -39,11 +39,12 @@ export async function beginOperation(sql: Sql, accountId: string, id: string, as
   return row
 }
 
-/** Undefined: not deleted, or deleted too long ago. */
+/** Undefined: not deleted, deleted too long ago, or released to another installation. */
 export async function undeleteNode(sql: Sql, id: string, retentionDays: number): Promise<NodeRow | undefined> {
   const [row] = await sql<NodeRow[]>`
     UPDATE nodes SET deleted_at = NULL, desired_state = 'stopped', status = 'stopped', failure_message = NULL, updated_at = now(), next_at = now()
     WHERE id = ${id} AND deleted_at > now() - ${retentionDays} * interval '1 day' AND operation IS NULL AND purging_at IS NULL
+      AND released_at IS NULL
     RETURNING ${columns(sql)}`
   return row
 }

@@ -2,14 +2,14 @@ import type { Sql } from '../db.ts'
 import type { NodeRow } from './nodes.ts'
 
 /**
- * Nodes of this host whose retention period has ended. This statement and the one that undeletes exclude each other: from here on the node
+ * Nodes of this host whose retention period has ended. That of a released node begins when its wallet was written to a directory. This statement and the one that undeletes exclude each other: from here on the node
  * cannot be restored, so removing its data can be interrupted and repeated.
  */
 export async function beginPurges(sql: Sql, host: string, retentionDays: number): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
     UPDATE nodes SET purging_at = now(), next_at = now()
-    WHERE host = ${host} AND deleted_at <= now() - ${retentionDays} * interval '1 day' AND desired_state = 'deleted'
-      AND operation IS NULL AND purging_at IS NULL
+    WHERE host = ${host} AND CASE WHEN released_at IS NULL THEN deleted_at ELSE exported_at END <= now() - ${retentionDays} * interval '1 day'
+      AND deleted_at IS NOT NULL AND desired_state = 'deleted' AND operation IS NULL AND purging_at IS NULL
     RETURNING id`
   return rows.map(({ id }) => id)
 }

@@ -1,0 +1,202 @@
+import { parseArgs } from 'node:util'
+import type { Config } from '../config.ts'
+import {
+  type Adoption,
+  type AdoptionDeps,
+  checkAdoption,
+  findAdopted,
+  insertAdopted,
+  materialOf,
+  textsOf,
+} from '../nodes/moving/adopt.ts'
+import { markMoved, openAgain, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
+import { crashpoint } from '../platform/crashpoint.ts'
+import { hostIdOf } from '../platform/data-dir.ts'
+import { isId } from '../platform/ids.ts'
+import { hiddenDaemons, processesUsing } from '../platform/linux.ts'
+import { checkMasterKey } from '../platform/master-key.ts'
+import { StartFault } from '../platform/start-fault.ts'
+import { sameVersion } from '../platform/versions.ts'
+import { AdoptedData, type Source } from '../runtimes/process/adopted-data.ts'
+import { versionsOf } from '../runtimes/process/software.ts'
+import { findAccount } from '../store/accounts.ts'
+import type { Database } from '../store/db.ts'
+import { findAnyNode } from '../store/nodes/nodes.ts'
+import { findSetting } from '../store/settings.ts'
+import { withMovingLock } from './moving-lock.ts'
+import { ownMasterKey } from './own-master-key.ts'
+import { faultOf, withRunningStore } from './running-store.ts'
+
+const USAGE =
+  'usage: adopt DIRECTORY --account ACCOUNT_ID --version VERSION [--name NAME] [--access-mode limited|full] [--start]; a released node knows its version, name and access mode'
+
+/**
+ * Makes a node of an existing wallet: a phoenixd's data directory, or what `release` has written. The directory is copied and cannot start a
+ * daemon afterwards.
+ */
+export async function adopt(config: Config, args: string[]): Promise<void> {
+  const { directory, options } = readArguments(args)
+  const network = config.software.kind === 'sandbox' ? 'regtest' : config.software.chain
+  await withRunningStore(config, (sql) =>
+    withMovingLock(config.dataDir, async () => {
+      const wallet = openWalletDirectory(directory, network)
+      const deps = await depsOf(config, sql)
+      const adoption = adoptionOf(wallet, options, deps.versions)
+      const { accountId } = adoption
+      if (!isId('acct', accountId) || !(await findAccount(sql, accountId)))
+        throw new StartFault(78, `--account: there is no such account`)
+      const data = new AdoptedData(config.dataDir)
+      const existing = (await findAdopted(sql, adoption)) ?? (await move(deps, data, adoption))
+      if (existing !== undefined) say(`Already adopted as ${existing}. Nothing was changed.`, directory)
+      data.forget(wallet.lightningId)
+    }),
+  )
+}
+
+async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): Promise<string | undefined> {
+  const { wallet } = adoption
+  await checkAdoption(deps, adoption)
+  const begun = await findBegun(deps.sql, data, wallet)
+  if (wallet.movedTo !== undefined && wallet.movedTo !== begun)
+    throw new StartFault(78, `${wallet.path} was moved to ${wallet.movedTo} already, which may be in use elsewhere`)
+  requireUnused(wallet)
+  const nodeId = data.record(wallet.lightningId, wallet, begun)
+  try {
+    return await finish(deps, data, nodeId, adoption)
+  } catch (error) {
+    // Even if the database has committed, its answer can be lost.
+    const { exitCode, message } = faultOf(error)
+    throw new StartFault(
+      exitCode,
+      message,
+      `The wallet may have been adopted: repeat this command. Do not start it elsewhere: two daemons with one seed lose money.`,
+    )
+  }
+}
+
+async function finish(deps: AdoptionDeps, data: AdoptedData, nodeId: string, adoption: Adoption): Promise<string | undefined> {
+  markMoved(adoption.wallet, nodeId)
+  const wallet = openAgain(adoption.wallet)
+  const material = materialOf(wallet)
+  await data.copy(nodeId, wallet, { from: wallet.opened, names: wallet.databaseFiles, texts: textsOf(wallet, material) })
+  // A daemon may have read the seed just before it was replaced.
+  requireUnused(wallet)
+  data.place(nodeId)
+  const other = await insertAdopted(deps, nodeId, { ...adoption, wallet }, material)
+  if (other !== undefined) return other
+  crashpoint('adopt: committed')
+  say(
+    `Adopted as ${nodeId}. ${adoption.isStarted ? 'The service starts it now.' : 'It is stopped until its owner starts it.'}`,
+    wallet.path,
+  )
+  const { notKept } = wallet.conf
+  if (notKept.length > 0)
+    process.stderr.write(`These settings were not kept, because nodes do not have them: ${notKept.join(', ')}.\n`)
+  return undefined
+}
+
+/** The id that an interrupted call has chosen for the node of this wallet. */
+async function findBegun(sql: Database, data: AdoptedData, wallet: WalletDirectory): Promise<string | undefined> {
+  const { nodeId, source } = data.recorded(wallet.lightningId) ?? {}
+  // If there is a node with this id, the call that made it could not remove the record. If an older database does not know the node any more,
+  // its own directory is adopted, under another id.
+  if (nodeId === undefined || !source || (await findAnyNode(sql, nodeId)) || data.isDataOf(nodeId, wallet)) return undefined
+  data.requireNotRun(nodeId)
+  // Another copy may be older. It can be chosen only as long as the first one can still be started, as if nothing had happened.
+  if (!isSame(source, wallet) && isMoved(source, wallet))
+    throw new StartFault(78, `the adoption of this wallet was already begun with ${source.path}; repeat it with that directory`)
+  return nodeId
+}
+
+/** The number of a device may change when the machine is restarted. */
+const isSame = (source: Source, { path, dev, ino }: Source): boolean =>
+  source.ino === ino && (source.dev === dev || source.path === path)
+
+function isMoved(source: Source, { network, seed }: WalletDirectory): boolean {
+  try {
+    const found = openWalletDirectory(source.path, network)
+    return !isSame(source, found) || found.seed !== seed || found.movedTo !== undefined
+  } catch {
+    // It is gone, or no longer a wallet.
+    return true
+  }
+}
+
+function requireUnused({ path, opened }: WalletDirectory): void {
+  const pids = processesUsing(opened, path)
+  if (pids.length > 0)
+    throw new StartFault(
+      78,
+      `${path} is in use by process ${pids.join(', ')}; stop it, and make sure that nothing starts it again`,
+    )
+  const hidden = hiddenDaemons()
+  if (hidden.length > 0)
+    throw new StartFault(
+      78,
+      `this user cannot see whether process ${hidden.join(', ')} uses ${path}; stop every daemon of other users while it is adopted`,
+    )
+}
+
+async function depsOf(config: Config, sql: Database): Promise<AdoptionDeps> {
+  const master = ownMasterKey(config)
+  if (!master) throw new StartFault(78, 'MASTER_KEY: is not set, and the service has not generated one')
+  // The service replaces a check value of the previous key itself.
+  const settings = { settingOnce: (name: string) => findSetting(sql, name), replaceSetting: async () => undefined }
+  await checkMasterKey(settings, master, undefined)
+  return { sql, config, master, host: hostIdOf(config.dataDir), versions: versionsOf(config.software.versions) }
+}
+
+type Options = Partial<Record<'account' | 'version' | 'name' | 'access-mode', string>> & { start?: boolean }
+
+function adoptionOf(wallet: WalletDirectory, options: Options, versions: string[]): Adoption {
+  const { manifest } = wallet
+  const accessMode = options['access-mode'] ?? manifest?.accessMode ?? 'limited'
+  if (accessMode !== 'limited' && accessMode !== 'full') throw new StartFault(78, '--access-mode: must be limited or full')
+  const version = options.version ?? manifest?.version
+  if (version === undefined)
+    throw new StartFault(
+      78,
+      '--version: is required: the version of phoenixd that ran last, because an older one can ruin its data',
+    )
+  if (manifest?.version !== undefined && !isSameOrLater(versions, version, manifest.version))
+    throw new StartFault(
+      78,
+      `--version: ${wallet.path} was released with ${JSON.stringify(manifest.version)}; give that one, or a later one in NODE_VERSIONS`,
+    )
+  return {
+    accountId: options.account ?? '',
+    wallet,
+    version,
+    name: options.name ?? manifest?.name,
+    accessMode,
+    isStarted: options.start ?? false,
+  }
+}
+
+/** The catalog has the oldest first. A version that is not in it cannot be compared. */
+function isSameOrLater(versions: string[], version: string, than: string): boolean {
+  const [at, before] = [version, than].map((wanted) => versions.findIndex((one) => sameVersion(one, wanted))) as [number, number]
+  return sameVersion(version, than) || (before >= 0 && at > before)
+}
+
+function readArguments(args: string[]): { directory: string; options: Options } {
+  const text = { type: 'string' } as const
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      allowPositionals: true,
+      options: { account: text, version: text, name: text, 'access-mode': text, start: { type: 'boolean' } },
+    })
+    const [directory] = positionals
+    if (directory !== undefined && positionals.length === 1 && values.account !== undefined) return { directory, options: values }
+  } catch {
+    // an unknown option, or one without its value
+  }
+  throw new StartFault(78, USAGE)
+}
+
+function say(what: string, directory: string): void {
+  process.stderr.write(
+    `${what} Never start a daemon with the seed of ${directory} again: two daemons with one seed lose money.\n`,
+  )
+}

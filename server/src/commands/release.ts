@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Config } from '../config.ts'
+import { MANIFEST, type Manifest, manifestText, parseManifest } from '../nodes/moving/manifest.ts'
+import { markMoved, openWalletDirectory, type WalletDirectory } from '../nodes/moving/wallet-directory.ts'
+import { crashpoint } from '../platform/crashpoint.ts'
+import { hostIdOf } from '../platform/data-dir.ts'
+import { isId } from '../platform/ids.ts'
+import { processesUsing } from '../platform/linux.ts'
+import { StartFault } from '../platform/start-fault.ts'
+import { exportData } from '../runtimes/process/exported-data.ts'
+import type { Database } from '../store/db.ts'
+import { beginRelease, findReleasable, findWallet, markExported, type ReleasableNode } from '../store/nodes/moving.ts'
+import { withMovingLock } from './moving-lock.ts'
+import { withRunningStore } from './running-store.ts'
+
+const POLL_MS = 100
+/** On top of the time that the service gives the node to stop. */
+const EXTRA_WAIT_MS = 10_000
+
+/**
+ * Hands a node over to another installation, for good: it is stopped, this installation never starts it again, and its wallet is written to a
+ * new directory. Every step can be repeated.
+ */
+export async function release(config: Config, args: string[]): Promise<void> {
+  const [nodeId, directory] = args
+  if (nodeId === undefined || directory === undefined || args.length > 2)
+    throw new StartFault(78, 'usage: release NODE_ID DIRECTORY; the directory must not exist yet')
+  await withRunningStore(config, (sql) => withMovingLock(config.dataDir, () => releaseTo(config, sql, nodeId, directory)))
+}
+
+async function releaseTo(config: Config, sql: Database, nodeId: string, directory: string): Promise<void> {
+  const node = isId('node', nodeId) ? await findReleasable(sql, nodeId) : undefined
+  if (!node) throw new StartFault(78, 'there is no such node')
+  const { path } = await walletOf(config, sql, node)
+  if (existsSync(directory)) {
+    if (!isExportOf(node, directory)) throw new StartFault(78, `${directory} already exists`)
+    return exported(sql, node.id, directory)
+  }
+  if (!existsSync(dirname(resolve(directory)))) throw new StartFault(78, `${dirname(resolve(directory))} does not exist`)
+  if (node.releasedAt === null) await begin(config, sql, node)
+  const released = await stopped(config, sql, node, path)
+  // Read again: until it stopped, the daemon may have added files, and an update may have changed its version.
+  const wallet = await walletOf(config, sql, released)
+  const releaseId = lastRelease(released)
+  markMoved(wallet, releaseId)
+  await exportData(wallet.opened, directory, releaseId, [...wallet.databaseFiles, 'phoenix.conf'], {
+    'seed.dat': wallet.seed,
+    [MANIFEST]: manifestText(manifestOf(released)),
+  })
+  await exported(sql, node.id, directory)
+}
+
+/** Everything that could refuse a release. */
+async function walletOf(config: Config, sql: Database, node: ReleasableNode): Promise<WalletDirectory> {
+  if (node.host !== hostIdOf(config.dataDir)) throw new StartFault(78, `${node.id} runs on another machine; release it there`)
+  if (node.isTreasury) throw new StartFault(78, `${node.id} receives the top-ups of this installation, so it cannot be released`)
+  if (node.releasedAt === null && node.deletedAt !== null) throw new StartFault(78, `${node.id} is deleted; undelete it first`)
+  if (node.purgingAt !== null) throw new StartFault(78, `${node.id} was released long ago, and its data here is gone`)
+  const latest = await findWallet(sql, node.lightningId)
+  if (latest?.nodeId !== node.id)
+    throw new StartFault(78, `${node.id} came back as ${latest?.nodeId}, whose data is newer; release that`)
+  const wallet = openWalletDirectory(
+    join(config.dataDir, 'nodes', node.id),
+    config.software.kind === 'sandbox' ? 'regtest' : config.software.chain,
+  )
+  if (wallet.lightningId !== node.lightningId) throw new StartFault(78, `${wallet.path} has another seed than ${node.id}`)
+  // The database may have been restored from a backup that is older than the move.
+  if (wallet.movedTo !== undefined && !node.releases.includes(wallet.movedTo))
+    throw new StartFault(
+      78,
+      `${node.id} was moved to ${wallet.movedTo} already, so its data here may be old, which can lose money`,
+    )
+  return wallet
+}
+
+async function begin(config: Config, sql: Database, node: ReleasableNode): Promise<void> {
+  const ids = { releaseId: `release_${randomUUID().replaceAll('-', '')}`, operationId: randomUUID() }
+  const isBegun = await sql.begin((transaction) =>
+    beginRelease(transaction, node, { ...ids, timeoutMs: config.operationTimeoutMs }),
+  )
+  if (!isBegun) throw new StartFault(75, `another operation is running on ${node.id}; try again when it has finished`)
+  crashpoint('release: recorded')
+}
+
+/** The service stops the node. Its data is complete once no process uses it. */
+async function stopped(config: Config, sql: Database, { id }: ReleasableNode, path: string): Promise<ReleasableNode> {
+  const deadline = performance.now() + config.operationTimeoutMs + EXTRA_WAIT_MS
+  for (;;) {
+    const node = await findReleasable(sql, id)
+    if (node?.operation === null && processesUsing(path).length === 0) {
+      crashpoint('release: stopped')
+      return node
+    }
+    if (performance.now() > deadline)
+      throw new StartFault(1, `${id} has not stopped yet. It stays released: start the service, then repeat this command.`)
+    await pause(POLL_MS)
+  }
+}
+
+const lastRelease = ({ releases }: ReleasableNode): string => releases.at(-1) ?? ''
+
+function manifestOf(node: ReleasableNode): Manifest {
+  const { id: nodeId, name, accessMode, releases, releasedAt } = node
+  const version = node.history.version ?? node.desiredVersion
+  return { format: 1, releases, nodeId, name, accessMode, version, releasedAt: releasedAt ?? 0 }
+}
+
+function isExportOf(node: ReleasableNode, directory: string): boolean {
+  const path = join(directory, MANIFEST)
+  const manifest = existsSync(path) ? parseManifest(readFileSync(path, 'utf8')) : undefined
+  return node.releasedAt !== null && manifest?.releases.at(-1) === lastRelease(node)
+}
+
+async function exported(sql: Database, nodeId: string, directory: string): Promise<void> {
+  await markExported(sql, nodeId)
+  process.stderr.write(
+    [
+      `Released ${nodeId} to ${directory}. This installation never starts it again.`,
+      'THE DIRECTORY CONTAINS ITS SEED AND PASSWORDS. Adopt it once, in one installation only: two daemons with one seed lose money.\n',
+    ].join('\n'),
+  )
+}

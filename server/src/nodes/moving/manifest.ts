@@ -1,0 +1,40 @@
+import { isReadable } from '../../../../contract/src/readable-text.ts'
+
+/** Beside the wallet in the directory that a release writes. It contains no secrets. */
+export const MANIFEST = 'boltyard.json'
+
+export type Manifest = {
+  format: 1
+  /** Every release in the life of the wallet, oldest first; the last one wrote this directory. */
+  releases: string[]
+  /** The node that was released, in the installation it comes from. */
+  nodeId: string
+  name: string
+  accessMode: 'limited' | 'full'
+  /** The version that ran last. An older one must never run on this data. Undefined in the directory of a node, which may be updated. */
+  version: string | undefined
+  releasedAt: number
+}
+
+const FORMAT = 1
+const MAX_RELEASES = 1_000
+
+/** Undefined if it is not a manifest that this version understands. */
+export function parseManifest(text: string): Manifest | undefined {
+  let value: Partial<Manifest> | null
+  try {
+    value = JSON.parse(text) as Partial<Manifest> | null
+  } catch {
+    // not JSON
+    return undefined
+  }
+  const { format, releases, nodeId, name, accessMode, version, releasedAt } = value ?? {}
+  const isId = (text: unknown): text is string => typeof text === 'string' && /^[\w-]{1,64}$/.test(text)
+  if (format !== FORMAT || !Array.isArray(releases) || releases.length > MAX_RELEASES || !releases.every(isId)) return undefined
+  if (!isId(nodeId) || typeof name !== 'string' || !isReadable(name)) return undefined
+  if (version !== undefined && typeof version !== 'string') return undefined
+  if ((accessMode !== 'limited' && accessMode !== 'full') || !Number.isInteger(releasedAt)) return undefined
+  return { format, releases, nodeId, name, accessMode, version, releasedAt: releasedAt as number }
+}
+
+export const manifestText = (manifest: Manifest): string => `${JSON.stringify(manifest, null, 2)}\n`
