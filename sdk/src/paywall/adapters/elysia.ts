@@ -2,7 +2,7 @@ import type { Delivery } from '../gate/delivery.ts'
 import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
-import { delivered, refused } from './request.ts'
+import { delivered, privateResponse, refused } from './request.ts'
 import { bindWebRequest, paymentFieldsOf } from './web-request.ts'
 
 export { paymentOf } from '../paid.ts'
@@ -29,6 +29,8 @@ export type ElysiaHooks = Ready & {
 export function paywall<C = ElysiaContext>(options: PaywallOptions<C>): ElysiaHooks {
   const gate = lazyGate(options)
   const deliveries = new WeakMap<Request, Delivery>()
+  /** Free requests whose responses are not for everyone. */
+  const privately = new WeakSet<Request>()
   /** Copies whose body is still there when Elysia has parsed the first one. */
   const copies = new WeakMap<Request, Request>()
   const isBound = [options.protocols, options.protocol].flat().includes('x402')
@@ -54,6 +56,7 @@ export function paywall<C = ElysiaContext>(options: PaywallOptions<C>): ElysiaHo
       })
       if (!decision.pass) return refused(decision, copy)
       const { delivery } = decision
+      if (decision.isPrivate) privately.add(request)
       if (!delivery) return undefined
       deliveries.set(request, delivery)
       rememberPayment(request, delivery.payment)
@@ -61,10 +64,12 @@ export function paywall<C = ElysiaContext>(options: PaywallOptions<C>): ElysiaHo
     },
     async mapResponse({ request, responseValue, set }) {
       const delivery = deliveries.get(request)
+      if (!delivery && !privately.has(request)) return undefined
       // Elysia also maps what comes from its error handlers.
-      if (!delivery || (delivery.isDecided && responseValue === undefined)) return undefined
+      if (delivery?.isDecided && responseValue === undefined) return undefined
       const { mapResponse } = (await import('elysia/adapter/web-standard/handler')) as { mapResponse: MapResponse }
-      return delivered(mapResponse(responseValue, set, request), delivery, request.signal)
+      const answer = mapResponse(responseValue, set, request)
+      return delivery ? delivered(answer, delivery, request.signal) : privateResponse(answer)
     },
     error({ request }) {
       deliveries.get(request)?.release('the handler failed')

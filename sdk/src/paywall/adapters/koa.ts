@@ -4,7 +4,7 @@ import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
 import { bodyOf, discardBody, linesOf, type NodeRequest, paymentFieldsOf } from './node-request.ts'
-import { follow, type NodeResponse, whileConnected } from './node-response.ts'
+import { follow, keepPrivate, type NodeResponse, whileConnected } from './node-response.ts'
 
 export { paymentOf } from '../paid.ts'
 
@@ -51,7 +51,10 @@ export function paywall<C = KoaContext>(options: PaywallOptions<C>): Middleware 
       return
     }
     const { delivery } = decision
-    if (!delivery) return void (await next())
+    if (!delivery) {
+      if (decision.isPrivate) keepPrivate(response)
+      return void (await next())
+    }
     rememberPayment(context, delivery.payment)
     follow(response, delivery)
     await untilEnded(response, delivery, next)
