@@ -438,9 +438,11 @@ describe('with other prices, limits and versions', () => {
 
     const log = (await activityOf(other, mine)).filter(({ action }) => action.startsWith('node.'))
     expect(log.reverse().map(({ action }) => action)).toEqual(
-      ['created', 'renamed', 'stop', 'start', 'restart', 'update', 'delete'].map((what) => `node.${what}`),
+      ['created', 'renamed', 'stop', 'start', 'restart', 'update', 'updated', 'delete'].map((what) => `node.${what}`),
     )
-    for (const { actor, target } of log) expect([actor, target]).toEqual([mine.key.id, node.id])
+    // What came of the update is the node's own report.
+    for (const { action, actor, target } of log)
+      expect([action, actor, target]).toEqual([action, action === 'node.updated' ? node.id : mine.key.id, node.id])
 
     await eventually(async () => (await other.operator('POST', `/nodes/${node.id}/undelete`)).status === 200, 'undeletion')
     expect((await activityOf(other, mine))[0]).toMatchObject({ actor: 'operator', action: 'node.undeleted', target: node.id })
