@@ -23,12 +23,13 @@ import { findAccount } from '../store/accounts.ts'
 import type { Database } from '../store/db.ts'
 import { findAnyNode } from '../store/nodes/nodes.ts'
 import { findSetting } from '../store/settings.ts'
+import { requireNoCopyHere } from './copies-here.ts'
 import { withMovingLock } from './moving-lock.ts'
 import { ownMasterKey } from './own-master-key.ts'
 import { faultOf, withRunningStore } from './running-store.ts'
 
 const USAGE =
-  'usage: adopt DIRECTORY --account ACCOUNT_ID --version VERSION [--name NAME] [--access-mode limited|full] [--start]; a released node knows its version, name and access mode'
+  'usage: adopt DIRECTORY --account ACCOUNT_ID --version VERSION [--name NAME] [--access-mode limited|full] [--start]; for a released node, --version is optional'
 
 /**
  * Makes a node of an existing wallet: a phoenixd's data directory, or what `release` has written. The directory is copied and cannot start a
@@ -59,6 +60,7 @@ async function move(deps: AdoptionDeps, data: AdoptedData, adoption: Adoption): 
   const begun = await findBegun(deps.sql, data, wallet)
   if (wallet.movedTo !== undefined && wallet.movedTo !== begun)
     throw new StartFault(78, `${wallet.path} was moved to ${wallet.movedTo} already, which may be in use elsewhere`)
+  requireNoCopyHere(deps.config.dataDir, wallet, begun)
   requireUnused(wallet)
   const nodeId = data.record(wallet.lightningId, wallet, begun)
   try {
@@ -197,6 +199,6 @@ function readArguments(args: string[]): { directory: string; options: Options } 
 
 function say(what: string, directory: string): void {
   process.stderr.write(
-    `${what} Never start a daemon with the seed of ${directory} again: two daemons with one seed lose money.\n`,
+    `${what} Never start another daemon with this seed (${directory}): two daemons with one seed lose money.\n`,
   )
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config.ts'
@@ -13,6 +13,7 @@ import { StartFault } from '../platform/start-fault.ts'
 import { exportData } from '../runtimes/process/exported-data.ts'
 import type { Database } from '../store/db.ts'
 import { beginRelease, findReleasable, findWallet, markExported, type ReleasableNode } from '../store/nodes/moving.ts'
+import { requireNoCopyHere } from './copies-here.ts'
 import { withMovingLock } from './moving-lock.ts'
 import { withRunningStore } from './running-store.ts'
 
@@ -39,7 +40,11 @@ async function releaseTo(config: Config, sql: Database, nodeId: string, director
     if (!isExportOf(node, directory)) throw new StartFault(78, `${directory} already exists`)
     return exported(sql, node.id, directory)
   }
-  if (!existsSync(dirname(resolve(directory)))) throw new StartFault(78, `${dirname(resolve(directory))} does not exist`)
+  const parent = dirname(resolve(directory))
+  if (!existsSync(parent)) throw new StartFault(78, `${parent} does not exist`)
+  // The service removes what it finds beside the data of a node that is gone.
+  if (`${realpathSync(parent)}/`.startsWith(`${realpathSync(config.dataDir)}/`))
+    throw new StartFault(78, `${directory} is inside DATA_DIR; choose a directory outside`)
   if (node.releasedAt === null) await begin(config, sql, node)
   const released = await stopped(config, sql, node, path)
   // Read again: until it stopped, the daemon may have added files, and an update may have changed its version.
@@ -73,6 +78,7 @@ async function walletOf(config: Config, sql: Database, node: ReleasableNode): Pr
       78,
       `${node.id} was moved to ${wallet.movedTo} already, so its data here may be old, which can lose money`,
     )
+  requireNoCopyHere(config.dataDir, wallet, node.id)
   return wallet
 }
 

@@ -211,10 +211,11 @@ export class Nodes {
     return whyNoUpdates === undefined && this.#isNewer(versions.at(-1) ?? '', version ?? desiredVersion)
   }
 
-  /** Newer means later in the catalog. A version that is no longer in the catalog is older than all others. */
+  /** Newer means later in the catalog. A version that is not in the catalog is compared by its number. */
   #isNewer(version: string, than: string): boolean {
-    const { versions } = this.#deps
-    return versions.includes(version) && versions.indexOf(version) > versions.findIndex((one) => sameVersion(one, than))
+    const place = (wanted: string): number => this.#deps.versions.findIndex((one) => sameVersion(one, wanted))
+    const [at, other] = [place(version), place(than)]
+    return at >= 0 && other >= 0 ? at > other : version.localeCompare(than, 'en', { numeric: true }) > 0
   }
 
   async update(call: Call, id: string, wanted: string | undefined): Promise<NodeView> {
@@ -224,7 +225,9 @@ export class Nodes {
     const { whyNoUpdates } = this.#deps
     if (whyNoUpdates !== undefined) throw new Problem('no_update_available', whyNoUpdates)
     const version = wanted ?? this.#deps.versions.at(-1) ?? ''
-    if (!this.#isNewer(version, node.version ?? node.desiredVersion))
+    const { version: lastRun } = node.history
+    const isOld = lastRun !== null && this.#isNewer(lastRun, version)
+    if (isOld || !this.#deps.versions.includes(version) || !this.#isNewer(version, node.version ?? node.desiredVersion))
       throw new Problem('no_update_available', 'There is no newer version available for this node.')
     const state = node.status === 'stopped' ? 'as it is' : 'running'
     const row = await this.#operations.begin(call, id, {

@@ -62,6 +62,8 @@ const LOOK_TIMEOUT_MS = 3_000
 const INVOICE_TIMEOUT_MS = 5_000
 /** Longer than a payment takes, and shorter than the two minutes after which an idle connection is closed. */
 const PAY_TIMEOUT_MS = 110_000
+/** Clocks of two machines may differ by this much. */
+const CLOCK_SKEW_MS = 10_000
 const LISTED = 50
 const HASH = /^[0-9a-f]{64}$/
 
@@ -167,7 +169,8 @@ export class Wallets {
     const found = await findOutgoingPayment(address, password, payment.paymentHash, LOOK_TIMEOUT_MS)
     const known = found.answer === 'payment' ? found.payment : undefined
     if (known?.isPaid) {
-      const isEarlier = sent.answer === 'failed' || known.createdAtMs < startedMs
+      // Without an answer, only the node's clock tells, which may be behind ours.
+      const isEarlier = sent.answer === 'failed' || known.createdAtMs < startedMs - CLOCK_SKEW_MS
       const outcome = isEarlier ? 'already_sent' : 'sent'
       return { outcome, reason: null, amountSat: known.amountSat, feeSat: Math.floor(known.feeMsat / 1000) }
     }

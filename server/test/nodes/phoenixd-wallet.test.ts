@@ -68,6 +68,7 @@ describe('a daemon', () => {
       description: 'tea',
       isPaid: true,
       createdAtMs: expect.any(Number),
+      expiresAtMs: undefined,
       completedAtMs: expect.any(Number),
     })
     const hash = payment?.paymentHash ?? ''

@@ -130,10 +130,11 @@ function isCalm({ desired, history, hasOperation }: NodeSpec, { observed, proces
 function whenStopped(node: NodeSpec, statefulSet: Stored<SeenStatefulSet>, pod: Stored<Pod> | undefined): Observation {
   const { startedAtMs, exitsMs, run, version, previousVersion } = node.history
   const process = processOf(statefulSet)
-  // The object of a pod that never ran is kept for as long as it may be needed to roll back.
-  if (pod && !(isHeld(pod) && node.desired.state === 'running')) return { observed: { phase: 'stopping' }, process }
   const restored = statefulSet.metadata.annotations?.[RESTORED]
   const wasRolledBack = restored !== undefined && sameVersion(version, restored)
+  // The object of a pod that never ran is kept for as long as it may be needed to roll back.
+  if (pod && !(isHeld(pod) && node.desired.state === 'running'))
+    return { observed: { phase: 'stopping' }, ...(wasRolledBack ? {} : { process }) }
   const isNew = !wasRolledBack && !(process.run === run && sameVersion(version, process.version))
   // Keep reporting an exit until the next start, so that its reason stays visible.
   if (startedAtMs === null && exitsMs.length === 0 && !isNew && !pod) return { observed: { phase: 'absent' } }

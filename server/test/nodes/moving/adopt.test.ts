@@ -363,6 +363,11 @@ test('C70: data that a node has written since is never replaced, even if an olde
     stderr: expect.stringContaining(`was moved to ${id} already`),
   })
   expect(existsSync(join(yard.dataDir, 'adopting', lightningId))).toBe(false)
+  // The database does not know the node, but its directory is newer than the copy.
+  expect(await adopt(yard, copy, owner, ...VERSION)).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining('may be newer; adopt that directory'),
+  })
   // A command that died before its last step has left this record.
   const { dev, ino } = statSync(directory)
   const record = { nodeId: id, source: { path: directory, dev: String(dev), ino: String(ino) } }

@@ -1,0 +1,23 @@
+import { existsSync, lstatSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { WalletDirectory } from '../nodes/moving/wallet-directory.ts'
+import { readForeignFile } from '../platform/data-dir.ts'
+import { isId } from '../platform/ids.ts'
+import { StartFault } from '../platform/start-fault.ts'
+
+/**
+ * A restored database may not know a node whose directory is still here, and whose daemon may still run. Its data is newer than that of any
+ * copy. A directory whose wallet was moved has no seed any more.
+ */
+export function requireNoCopyHere(dataDir: string, wallet: WalletDirectory, own: string | undefined): void {
+  const nodes = join(dataDir, 'nodes')
+  for (const name of existsSync(nodes) ? readdirSync(nodes) : []) {
+    if (!isId('node', name) || name === own) continue
+    const path = join(nodes, name)
+    const { dev, ino, uid } = lstatSync(path, { bigint: true })
+    if (String(dev) === wallet.dev && String(ino) === wallet.ino) continue
+    const words = readForeignFile(join(path, 'seed.dat'), Number(uid))?.match(/[a-z]+/g) ?? []
+    if (words.join(' ') === wallet.seed)
+      throw new StartFault(78, `${path} has this wallet, and its data may be newer; adopt that directory`)
+  }
+}
