@@ -8,7 +8,7 @@ export function helpOn(topic: string, commands: Command[]): string {
   return (command ? commandHelp(command) : topic === '' ? overview(commands) : groupHelp(topic, commands)).join('\n')
 }
 
-const EXITS = `0 success · 1 other error · 2 usage or invalid input · 3 network, timeout, or unavailable service or node · 4 key or scope · 5 not found · 6 rate limited · 7 credit · 8 state conflict · 9 findings of check · 130 interrupted`
+const EXITS = `0 success · 1 other error · 2 usage or invalid input · 3 network, timeout, or unavailable service or node · 4 key or scope · 5 not found · 6 rate limited · 7 credit · 8 state conflict · 9 check found problems · 130 interrupted`
 
 function overview(commands: Command[]): string[] {
   const rows = commands.filter(({ path }) => !path.includes(' ')).map(({ path, summary }): [string, string] => [path, summary])

@@ -91,7 +91,7 @@ export const NodeUpdates = named(
 )
 export type NodeUpdates = Static<typeof NodeUpdates>
 
-const name = 'At most 16 characters after trimming; no control, bidirectional or zero-width characters.'
+const name = 'At most 16 characters after trimming; no control characters, bidirectional controls or zero-width spaces.'
 export const CreateNodeParams = strict(
   {
     name: Type.Optional(text(`${name} Defaults to \`Node n\` if missing or blank.`)),

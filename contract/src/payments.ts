@@ -20,10 +20,8 @@ const requestId = (description: string) => Type.String({ pattern: '^[\\x20-\\x7e
 const newTerms = {
   nodeId: text('A ready node of this account, which receives the money.'),
   amountSat: amountSat('The price.'),
-  description: readableText(
-    'What the customer pays for. Must not be blank or contain control, bidirectional or zero-width characters.',
-  ),
-  resource: Type.Optional(readableText('What the payment is bound to; the same rules apply. Defaults to the description.')),
+  description: readableText('What the customer pays for.'),
+  resource: Type.Optional(readableText('What the payment is bound to. Defaults to the description.')),
 }
 /** Each is for the protocol of its name, and x402 requires its own. */
 const options = { mpp: Type.Optional(MppParams), x402: Type.Optional(X402Params) }

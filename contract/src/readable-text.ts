@@ -13,8 +13,8 @@ export const READABLE = `^(?=[\\s\\S]*[^\\s\\p{Default_Ignorable_Code_Point}\\u2
 
 /** The rules in words, for error messages. */
 export const RULES: Record<string, string> = {
-  [READABLE]: 'must contain a visible character, and no control, bidirectional or zero-width characters',
-  [READABLE_OR_EMPTY]: 'must not contain control, bidirectional or zero-width characters',
+  [READABLE]: 'must contain a visible character, and no control characters, bidirectional controls or zero-width spaces',
+  [READABLE_OR_EMPTY]: 'must not contain control characters, bidirectional controls or zero-width spaces',
 }
 
 const readable = new RegExp(READABLE, 'u')

@@ -77,9 +77,9 @@ export type CreatePaymentParams = {
   nodeId: string
   /** The price. */
   amountSat: number
-  /** What the customer pays for. Must not be blank or contain control, bidirectional or zero-width characters. */
+  /** What the customer pays for. */
   description: string
-  /** What the payment is bound to; the same rules apply. Defaults to the description. */
+  /** What the payment is bound to. Defaults to the description. */
   resource?: string
   protocol?: Protocol
   mpp?: MppParams
@@ -122,9 +122,9 @@ export type CreatePaymentBatchParams = {
   nodeId: string
   /** The price. */
   amountSat: number
-  /** What the customer pays for. Must not be blank or contain control, bidirectional or zero-width characters. */
+  /** What the customer pays for. */
   description: string
-  /** What the payment is bound to; the same rules apply. Defaults to the description. */
+  /** What the payment is bound to. Defaults to the description. */
   resource?: string
   /** One payment is created for each. */
   protocols: Protocol[]

@@ -11,7 +11,7 @@ export type AccessMode = 'limited' | 'full'
 
 /** Settings of a new node. `autoLiquidity` defaults to `2m` and `accessMode` to `limited`. */
 export type CreateNodeParams = {
-  /** At most 16 characters after trimming; no control, bidirectional or zero-width characters. Defaults to `Node n` if missing or blank. */
+  /** At most 16 characters after trimming; no control characters, bidirectional controls or zero-width spaces. Defaults to `Node n` if missing or blank. */
   name?: string
   autoLiquidity?: AutoLiquidity
   accessMode?: AccessMode
@@ -78,7 +78,7 @@ export type NodeList = {
 
 /** The new name. */
 export type RenameNodeParams = {
-  /** At least 1 character. At most 16 characters after trimming; no control, bidirectional or zero-width characters. */
+  /** At least 1 character. At most 16 characters after trimming; no control characters, bidirectional controls or zero-width spaces. */
   name: string
 }
 

@@ -253,7 +253,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     fault('NODE_DOMAIN', 'must be a domain name in lower case', undefined)
   // Everything below it is a node's name, so the service could not be reached.
   else if (nodeDomain !== undefined && URL.canParse(publicUrl) && `.${new URL(publicUrl).hostname}`.endsWith(`.${nodeName}`))
-    fault('NODE_DOMAIN', 'must not contain the host of PUBLIC_URL', undefined)
+    fault('NODE_DOMAIN', 'the host of PUBLIC_URL must not be this domain or below it', undefined)
 
   const isRoot = process.getuid?.() === 0
   const nodeUids = (): IdRange | undefined => {

@@ -117,7 +117,12 @@ describe('x402', () => {
     expect(unpaid.structuredContent.accepts[0].extra.requestHash).toBe(hashOf({ topic: ' beer' }))
     const payment = await paid(unpaid.structuredContent)
     const other = await call(client, payment, 'wine')
-    expect(other.structuredContent.error).toBe('invalid_exact_lnbtc_request_mismatch')
+    // No new challenge: the payment is for another call, and still unused.
+    expect([other.isError, other.structuredContent, other.content[0].text]).toEqual([
+      true,
+      undefined,
+      expect.stringMatching(/made for a different request/),
+    ])
     const result = await call(client, { ...payment, progressToken: 7 })
     expect([result.content, calls]).toEqual([[{ type: 'text', text: 'beer' }], ['beer']])
     expect(result._meta['x402/payment-response']).toMatchObject({ success: true })

@@ -7,7 +7,7 @@ import { sanitize, shellWord } from '../terminal.ts'
 import { sleep } from '../waiting.ts'
 import { compareAdvertised, discover } from './discovery/discovery.ts'
 import { merged, type Operation } from './discovery/operation.ts'
-import { Findings } from './findings.ts'
+import { Findings, type Skipped } from './findings.ts'
 import { type CheckedOperation, checkOperation } from './operation-check.ts'
 import { Purchases, type SandboxWallet } from './purchase.ts'
 import { documentOf, forPeople } from './view.ts'
@@ -35,7 +35,7 @@ export async function check(call: Call): Promise<void> {
   if (answer.status === 402) visits.offersOf(answer, here, () => undefined)
   const discovery = await discover(url, answer.header('link'), (what) => visits.send(what), findings)
   const operations = callable(merged([...discovery.operations, ...(answer.status === 402 ? [here] : [])]), findings)
-  if (operations.length === 0 && findings.list.length === 0) throw nothingToCheck(url, answer.status)
+  if (operations.length === 0 && findings.list.length === 0) throw nothingToCheck(url, answer.status, findings.skipped)
 
   const checked: CheckedOperation[] = []
   let unanswered = 0
@@ -139,13 +139,23 @@ async function buyAll(
   return purchases
 }
 
-function nothingToCheck(url: URL, status: number): Failure {
+function nothingToCheck(url: URL, status: number, skipped: Skipped[]): Failure {
   const exit = exitOf(status)
   if (exit)
-    return new Failure(exit, 'nothing_to_check', `The server returned HTTP ${status}, and there is no discovery.`, {
-      details: { status },
-    })
-  return usage(`${sanitize(url.href)} is free, and there is no discovery.`, 'Give the URL of something that is sold.')
+    return new Failure(
+      exit,
+      'nothing_to_check',
+      `The server returned HTTP ${status}, and its discovery documents list nothing that can be checked.`,
+      {
+        details: { status },
+      },
+    )
+  const [first] = skipped
+  const why = first ? `Skipped: ${first.operation}: ${first.reason}` : 'Give the URL of something that is sold.'
+  return usage(
+    `${sanitize(url.href)} does not ask for payment, and its discovery documents list nothing that can be checked.`,
+    why,
+  )
 }
 
 function found({ list }: Findings): Failure {

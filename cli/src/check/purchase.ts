@@ -38,7 +38,10 @@ export class Purchases {
     const what = { method, url }
     for (const offer of this.#visits.offersOf(await this.#visits.send(what), what, note)) {
       if (offer.invoice.network !== 'regtest') {
-        this.#findings.skip(name, `Not paid over ${offer.protocol}: its invoice is for real money (${offer.invoice.network}).`)
+        this.#findings.skip(
+          name,
+          `Not paid over ${offer.protocol}: its invoice is for ${offer.invoice.network}, not for a sandbox.`,
+        )
         continue
       }
       const preimage = await this.#pay(offer, name)

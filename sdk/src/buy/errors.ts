@@ -34,7 +34,8 @@ export class PurchaseError extends BoltyardError {
   readonly reason: string
 
   constructor(outcome: Outcome, code: PurchaseErrorCode, reason: string, more: More = {}) {
-    super(outcome === 'unpaid' ? `${reason} Nothing was paid.` : reason, { ...more, code, details: { ...more.details, outcome } })
+    const about = code === 'purchase_in_progress' ? 'This call paid nothing.' : 'Nothing was paid.'
+    super(outcome === 'unpaid' ? `${reason} ${about}` : reason, { ...more, code, details: { ...more.details, outcome } })
     this.outcome = outcome
     this.reason = reason
   }

@@ -237,7 +237,7 @@ export class Purchases {
       throw new PurchaseError(
         'unpaid',
         'authorization_taken',
-        'The credential must be sent in the Authorization header, which the request already has.',
+        `The credential must be sent in the header ${offers[0].header}, which the request already has.`,
       )
     const offer = usable.find(({ amountSat }) => amountSat <= this.#maxSatPerRequest)
     if (offer) return offer
@@ -310,5 +310,5 @@ const inProgress = (): PurchaseError =>
   new PurchaseError(
     'unpaid',
     'purchase_in_progress',
-    'Another call bought the same at the same time, and got it, or is still reading it. To buy it for each call, give each its own `purchaseKey`.',
+    'Another call has bought the same thing, or is buying it now. To buy it once per call, give each call its own `purchaseKey`.',
   )

@@ -19,7 +19,7 @@ export const MALFORMED: Refusal = {
 export const INVALID_PAYLOAD: Refusal = {
   code: 'malformed_credential',
   problem: `${PROBLEMS}invalid-payload`,
-  detail: 'The payment in PAYMENT-SIGNATURE is malformed.',
+  detail: 'The x402 payment is malformed.',
   errorReason: 'invalid_payload',
 }
 export const OTHER_TERMS: Refusal = {
@@ -116,7 +116,7 @@ export function priceChanged({ amountSat }: Terms, paymentId: string | undefined
 }
 
 const refundHint = (paymentId: string | undefined): string =>
-  paymentId === undefined ? 'ask the seller for a refund' : `give the seller the payment id ${paymentId}`
+  paymentId === undefined ? 'ask the seller for a refund' : `ask the seller for a refund, with the payment id ${paymentId}`
 
 /** x402 accepts a payment for a limited time, even if it was made in time. */
 export function presentedTooLate(paymentId: string | undefined): Answer {
@@ -129,7 +129,7 @@ export function presentedTooLate(paymentId: string | undefined): Answer {
 /** The shop itself may be the cause: its public URL or its bound headers may have changed since the quote. */
 export function paidForOther(paymentId: string | undefined): Answer {
   const detail =
-    'The payment is for another form of this request: its method, URL, body or a header was different. Do not pay again: the payment was ' +
+    'The payment was made for a different request: the method, URL, body or a header differs. Do not pay again: the payment was ' +
     `not used up. Send the request as it was quoted, or ${refundHint(paymentId)}.`
   return problemAnswer(409, 'Conflict', detail, { paymentId })
 }

@@ -39,7 +39,7 @@ export function findCredential(fields: PaymentFields, requiresAuth: boolean): Cr
   const own = elementsOf(paymentAuthorization)
   const signatures = elementsOf(paymentSignature)
   if (usual.length + own.length + signatures.length > 1)
-    return { unusable: 'The request has more than one payment credential. Send only one of them; the others are not used up.' }
+    return { unusable: 'The request has more than one payment credential. Send only one of them. None was used up.' }
   const [text] = [...usual, ...own, ...signatures]
   if (text === undefined) return undefined
   if (signatures.length > 0) return { protocol: 'x402', text }

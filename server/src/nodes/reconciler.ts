@@ -148,7 +148,10 @@ export class Reconciler {
     const desiredVersion = versionForData(claimed.desiredVersion, claimed.history.version, process, runtime.versions)
     const node = { ...claimed, desiredVersion }
     if (desiredVersion !== claimed.desiredVersion)
-      log.warn({ nodeId: node.id, version: desiredVersion }, 'a newer version has run than the database knows; keeping it')
+      log.warn(
+        { nodeId: node.id, version: desiredVersion },
+        'the node last ran a version that the database did not record; keeping that version',
+      )
     const facts = factsOf(node)
     const history = withRestarts(withProcess(node.history, process, node.nowMs), restarts, node.nowMs)
     let decision = nextStep(facts, observed, history, this.#deadlines, node.nowMs)

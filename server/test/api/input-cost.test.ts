@@ -208,6 +208,7 @@ const headerProbes = (): Record<string, Probe[]> => {
   const node = { path: '/getinfo', headers: onNode(unknownNode) }
   const handshake = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
   return {
+    accept: inHeader('accept', ['', 'text/html', 'text/html,'], { path: '/nowhere' }),
     'accept-encoding': inHeader('accept-encoding', ['', 'gzip', 'gzip;q=', 'gzip;q=0.', 'br,'], { path: '/dashboard/' }),
     authorization: [
       ...inHeader('authorization', ['', 'Bearer', 'Bearer ', 'Bearer byk_', 'Basic '], { path: '/v1/api-key' }),

@@ -38,7 +38,7 @@ async function attempted(pay: PayFunction, invoice: string): Promise<Attempt> {
     return { is: 'paid', paid: { preimage: preimage.toLowerCase(), feeSat: typeof feeSat === 'number' ? feeSat : undefined } }
   } catch (error) {
     if (!(error instanceof NotPaidError)) return { is: 'unknown', cause: error }
-    const message = `The wallet could not pay: ${error.message}`
+    const message = `The wallet could not pay: ${error.message.replace(/\.$/, '')}.`
     return { is: 'failed', error: new PurchaseError('unpaid', 'payment_failed', message, { cause: error }) }
   }
 }

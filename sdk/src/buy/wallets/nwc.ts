@@ -90,7 +90,11 @@ export class NwcWallet implements Wallet {
       return { is: 'paid', paid: { preimage: preimage.toLowerCase(), feeSat: satOf(fees_paid) } }
     }
     const { code, message } = reply.error
-    const error = new PurchaseError('unpaid', 'payment_failed', `The wallet could not pay: ${message.slice(0, 200)}.`)
+    const error = new PurchaseError(
+      'unpaid',
+      'payment_failed',
+      `The wallet could not pay: ${message.slice(0, 200).replace(/\.$/, '')}.`,
+    )
     if (NOT_TRIED.has(code)) return { is: 'failed', error }
     // PAYMENT_FAILED includes timeouts, after which a payment may still arrive.
     return code === 'PAYMENT_FAILED' ? { is: 'refused', error } : { is: 'unknown', cause: error }

@@ -81,7 +81,7 @@ export class PhoenixdWallet implements Wallet {
     const { status, body, text } = answer
     if (status === 401) return { is: 'refused', error: wrongPassword() }
     if (isRefusal(status)) {
-      const message = `The node rejected the request (HTTP ${status}): ${text.slice(0, 200)}`
+      const message = `The node rejected the request (HTTP ${status}): ${text.slice(0, 200).replace(/\.$/, '')}.`
       return { is: 'refused', error: new PurchaseError('unpaid', 'payment_refused', message) }
     }
     if (status === 200 && typeof body.paymentPreimage === 'string')

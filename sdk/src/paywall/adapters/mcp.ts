@@ -23,7 +23,7 @@ const CHALLENGES = 'org.paymentauth/payment-required'
 const RECEIPTS = { 'payment-receipt': 'org.paymentauth/receipt', 'payment-response': 'x402/payment-response' }
 const X402_PAYMENT = 'x402/payment'
 const HOW_TO_PAY =
-  "Pay the Lightning invoice of one of the challenges in this error's data. " +
+  'Pay the Lightning invoice of one of the challenges. ' +
   `Then call the tool again with the credential in _meta["${CREDENTIAL}"].`
 
 /** The parts of a handler's second argument that we use. */

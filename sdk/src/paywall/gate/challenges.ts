@@ -118,7 +118,10 @@ export class Challenges<R> {
 export function unboundAnswer<R>(why: Unbound, { maxBodyBytes = MAX_BODY_BYTES }: PaywallOptions<R>, hasPaid: boolean): Answer {
   warnSeller(why)
   if (why === 'too_large') return bodyTooLarge(maxBodyBytes)
-  if (why === 'unusable') return badRequest('The URL is too long, or a header that the payment is bound to is not ASCII text.')
+  if (why === 'unusable')
+    return badRequest(
+      'A payment cannot be bound to this request: its URL or arguments are invalid or too long, or a header is not ASCII text.',
+    )
   return unavailable(hasPaid, RETRY_AFTER_SECONDS)
 }
 
@@ -129,5 +132,6 @@ function warnSeller(why: Unbound): void {
       'x402 body',
       'x402 needs the bytes of the body, but it was already parsed. Put the paywall before the parser, or let the parser keep them in `request.rawBody`.',
     )
-  if (why === 'no_url') warn('x402 url', 'x402 needs the URL of the request, but its host is unknown. Set `publicUrl`.')
+  if (why === 'no_url')
+    warn('x402 url', 'x402 needs the address that clients use, which is unknown. Set `publicUrl`, or `server` for an MCP tool.')
 }
