@@ -60,7 +60,9 @@ export class Purchases {
     try {
       const visit = { key, request, lock }
       const kept = await this.#kept.read(key)
-      const isMeanwhile = kept !== undefined && (wasOthers(seen, kept, lock) || reading.has(kept.paymentHash))
+      // A purchase that nobody was answered is this call's to finish, and to report.
+      const isAnswered = kept?.state === 'answered' || kept?.state === 'delivered'
+      const isMeanwhile = kept !== undefined && (reading.has(kept.paymentHash) || (isAnswered && wasOthers(seen, kept, lock)))
       if (kept && (kept.state !== 'delivered' || isMeanwhile || isOnce)) {
         await refusal?.body?.cancel()
         return await this.#resume(visit, kept, isMeanwhile)

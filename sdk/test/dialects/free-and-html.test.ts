@@ -94,10 +94,7 @@ describe('a page for browsers', () => {
       expect(page.match(/M\d+ \d+h1v1h-1z/g)).toHaveLength(
         qrCode(`LIGHTNING:${invoice.toUpperCase()}`)?.flat().filter(Boolean).length ?? 0,
       )
-      const nonce = /<script nonce="([^"]+)">/.exec(page)?.[1]
-      expect(answer.headers.get('content-security-policy')).toContain(
-        `default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-${nonce}';`,
-      )
+      expect(answer.headers.get('content-security-policy')).toBe("frame-ancestors 'none'")
       // It loads nothing.
       expect(page.match(/<(?:script|link|img|iframe)[^>]*(?:src|href)=/g)).toBeNull()
       expect((await present(url, await market.credentialFor(challenge))).status).toBe(200)

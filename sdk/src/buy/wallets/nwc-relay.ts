@@ -27,6 +27,7 @@ export class Relay {
    */
   ask(filter: object, isAnswer: (event: NostrEvent) => boolean, signal: AbortSignal, request?: NostrEvent): Promise<NostrEvent> {
     return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(unreachable(signal.reason))
       const socket = new this.#open(this.#url)
       let isSent = false
       const end = (act: () => void): void => {

@@ -66,7 +66,7 @@ export function paywall<C = ElysiaContext>(options: PaywallOptions<C>): ElysiaHo
       const delivery = deliveries.get(request)
       if (!delivery && !privately.has(request)) return undefined
       // Elysia also maps what comes from its error handlers.
-      if (delivery?.isDecided && responseValue === undefined) return undefined
+      if (responseValue === undefined && delivery?.isDecided !== false) return undefined
       const { mapResponse } = (await import('elysia/adapter/web-standard/handler')) as { mapResponse: MapResponse }
       const answer = mapResponse(responseValue, set, request)
       return delivery ? delivered(answer, delivery, request.signal) : privateResponse(answer)

@@ -31,7 +31,7 @@ export function paywall<R extends Request, C extends unknown[]>(
 ): ((request: R, ...context: C) => Promise<Response>) & Ready {
   const gate = lazyGate(options)
   // At the first request: a build that imports the shop should not print anything.
-  let isUrlUnsure = options.publicUrl === undefined && options.protocols?.includes('x402')
+  let isUrlUnsure = options.publicUrl === undefined && [options.protocols, options.protocol].flat().includes('x402')
   const paid = async (request: R, ...context: C): Promise<Response> => {
     if (isUrlUnsure) warn('x402 publicUrl', URL_UNSURE)
     isUrlUnsure = false
