@@ -46,7 +46,7 @@ inBrowser('the paywall’s page', () => {
     expect(await invoice()).not.toBe(first)
     await page.fill('#preimage', 'ff'.repeat(32))
     await page.click('text=Get it')
-    await page.waitForSelector('text=not the proof')
+    await page.waitForSelector('text=does not belong to an invoice')
     const { preimage } = await market.wallet.payInvoice({ invoice: first })
     await page.fill('#preimage', preimage)
     await page.click('text=Get it')

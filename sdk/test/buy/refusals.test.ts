@@ -171,7 +171,10 @@ describe('a store that fails', () => {
     const [name = ''] = await store.list('purchase.')
     await store.set(name, ((await store.get(name)) ?? '').slice(1))
     const error = await caught(newBuyer({ store }).fetch(shop.url))
-    expect([error.message, asked.length]).toEqual(['The store has an entry that is not a purchase.', 1])
+    expect([error.message, asked.length]).toEqual([
+      'The store has an entry that is not a purchase. It may have been paid, so it is not replaced.',
+      1,
+    ])
   })
 })
 
