@@ -1,3 +1,5 @@
+import { realpathSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Config } from '../config.ts'
 import {
@@ -17,6 +19,7 @@ import { hiddenDaemons, processesUsing } from '../platform/linux.ts'
 import { checkMasterKey } from '../platform/master-key.ts'
 import { StartFault } from '../platform/start-fault.ts'
 import { sameVersion } from '../platform/versions.ts'
+import { daemonIn } from '../runtimes/process/address.ts'
 import { AdoptedData, type Source } from '../runtimes/process/adopted-data.ts'
 import { versionsOf } from '../runtimes/process/software.ts'
 import { findAccount } from '../store/accounts.ts'
@@ -42,7 +45,7 @@ export async function adopt(config: Config, args: string[]): Promise<void> {
     withMovingLock(config.dataDir, async () => {
       const wallet = openWalletDirectory(directory, network)
       const deps = await depsOf(config, sql)
-      const adoption = adoptionOf(wallet, options, deps.versions)
+      const adoption = adoptionOf(wallet, options, deps.versions, versionThatRan(config.dataDir, wallet))
       const { accountId } = adoption
       if (!isId('acct', accountId) || !(await findAccount(sql, accountId)))
         throw new StartFault(78, `--account: there is no such account`)
@@ -150,11 +153,11 @@ async function depsOf(config: Config, sql: Database): Promise<AdoptionDeps> {
 
 type Options = Partial<Record<'account' | 'version' | 'name' | 'access-mode', string>> & { start?: boolean }
 
-function adoptionOf(wallet: WalletDirectory, options: Options, versions: string[]): Adoption {
+function adoptionOf(wallet: WalletDirectory, options: Options, versions: string[], ran: string | undefined): Adoption {
   const { manifest } = wallet
   const accessMode = options['access-mode'] ?? manifest?.accessMode ?? 'limited'
   if (accessMode !== 'limited' && accessMode !== 'full') throw new StartFault(78, '--access-mode: must be limited or full')
-  const version = options.version ?? manifest?.version
+  const version = options.version ?? ran ?? manifest?.version
   if (version === undefined)
     throw new StartFault(
       78,
@@ -165,6 +168,11 @@ function adoptionOf(wallet: WalletDirectory, options: Options, versions: string[
       78,
       `--version: ${wallet.path} was released with ${JSON.stringify(manifest.version)}; give that one, or a later one in NODE_VERSIONS`,
     )
+  if (ran !== undefined && !isSameOrLater(versions, version, ran))
+    throw new StartFault(
+      78,
+      `--version: ${wallet.path} last ran ${JSON.stringify(ran)}; give that one, or a later one in NODE_VERSIONS`,
+    )
   return {
     accountId: options.account ?? '',
     wallet,
@@ -173,6 +181,14 @@ function adoptionOf(wallet: WalletDirectory, options: Options, versions: string[
     accessMode,
     isStarted: options.start ?? false,
   }
+}
+
+/** Of a directory of a node of this installation, which a restored database may not know. */
+function versionThatRan(dataDir: string, { path }: WalletDirectory): string | undefined {
+  const nodeId = basename(path)
+  if (!isId('node', nodeId) || dirname(path) !== realpathSync(join(dataDir, 'nodes'))) return undefined
+  const last = daemonIn(dataDir, 'nodes', nodeId).read()
+  return last?.restored ?? last?.version
 }
 
 /** The catalog has the oldest first. A version that is not in it cannot be compared. */

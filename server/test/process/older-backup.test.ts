@@ -54,6 +54,9 @@ test('C25: without that version in the catalog, a node that runs it keeps runnin
   const { failureMessage } = await yard.becomes(stopped.node.id, 'failed')
   expect(failureMessage).toContain(`version ${LATEST} is not in the catalog`)
   await yard.becomes(running.node.id, 'ready')
+  // The only version in the catalog is older than the one that runs.
+  expect((await yard.v1('GET', `/${running.node.id}/updates`)).json().updateAvailable).toBe(false)
+  expect((await yard.v1('POST', `/${running.node.id}/update`)).json().error.code).toBe('no_update_available')
   expect(yard.daemon(running.node.id)).toEqual(before)
 })
 

@@ -378,6 +378,11 @@ test('C70: data that a node has written since is never replaced, even if an olde
       stderr: expect.stringContaining('is newer; adopt that'),
     })
   expect(contentsOf(copy)).toEqual(before)
+  // The machine knows which version has run there.
+  expect(await adopt(yard, yard.directory(id), owner, '--version', '0.7.0')).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining('last ran "0.8.0"'),
+  })
   // The way back: the newer directory itself can be adopted.
   const again = idOf(await adopt(yard, yard.directory(id), owner, ...VERSION))
   await yard.expectOk(asOwner('POST', `/${again}/start`))

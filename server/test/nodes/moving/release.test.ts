@@ -255,6 +255,7 @@ test('C71: refused with one line, and the node keeps running', async () => {
   mkdirSync(taken)
   expect(await release(home, node.id, taken)).toEqual(refusal('already exists'))
   expect(await release(home, node.id, join(taken, 'missing', 'released'))).toEqual(refusal('does not exist'))
+  expect(await release(home, node.id, join(home.dataDir, 'nodes', `${node.id}.released`))).toEqual(refusal('inside DATA_DIR'))
   expect(await release(home, 'node_00000000000000000000', newPath())).toEqual(refusal('no such node'))
   expect(await command(home, ['release', node.id])).toEqual(refusal('usage: release'))
   const other = newPath()
