@@ -23,6 +23,20 @@ test('a call that begins while another one pays for the same does not pay, even 
   expect([await later, seller.paid.length]).toEqual([IN_PROGRESS, 1])
 })
 
+test('if the call that paid was not served, the one that waited for it says that the money is spent', async () => {
+  seller.goods = () => ({ status: 500, body: 'Broken' })
+  let later: Promise<unknown> | undefined
+  const pay = seller.buyer({
+    wallet: async (invoice) => {
+      later ??= outcomeOf(pay.fetch(seller.url))
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      return seller.pay(invoice)
+    },
+  })
+  expect(await outcomeOf(pay.fetch(seller.url))).toBe('Broken')
+  expect([await later, seller.paid.length]).toEqual([['credential_refused', 'paid'], 1])
+})
+
 test('a call that begins while the response of another one is read says so', async () => {
   const pay = seller.buyer()
   const response = await pay.fetch(seller.url)
