@@ -14,7 +14,7 @@ export function toOpenApi(schema: TSchema, components: Components): Json {
       keyword === 'properties' ? mapProperties(value as Json, components) : convertValue(value, components),
     ]),
   )
-  const portable = inWords(body)
+  const portable = sized(inWords(body))
   const typed = 'enum' in portable && !('type' in portable) ? { type: 'string', ...portable } : portable
   if ($id === undefined) return typed
   components.schemas.set($id, typed)
@@ -31,6 +31,12 @@ function inWords(schema: Json): Json {
   if (rule === undefined) return schema
   return { ...rest, description: [rest.description, `It ${rule}.`].filter(Boolean).join(' ') }
 }
+
+const INT32_MAX = 2 ** 31 - 1
+
+/** Generated clients otherwise read integers into 32 bits, which overflow at 21 bitcoins, or in the year 2038. */
+const sized = (schema: Json): Json =>
+  schema.type === 'integer' && !(Number(schema.maximum) <= INT32_MAX) ? { ...schema, format: 'int64' } : schema
 
 const mapProperties = (properties: Json, components: Components): Json =>
   Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, toOpenApi(property as TSchema, components)]))

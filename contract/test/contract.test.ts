@@ -94,6 +94,17 @@ describe('D11: openapi.json', () => {
     expect(patterns.filter((one: string) => /\(\?|\\[^x]/.test(one))).toEqual([])
   })
 
+  test('D11: an integer that may need more than 32 bits says so, or Go and Java clients cut it off', () => {
+    const integers = (value: unknown): any[] => {
+      if (typeof value !== 'object' || value === null) return []
+      const inside = Object.values(value).flatMap(integers)
+      return (value as { type?: unknown }).type === 'integer' ? [value, ...inside] : inside
+    }
+    const all = integers(document.components.schemas)
+    expect(all.filter(({ format }) => format === 'int64').length).toBeGreaterThan(30)
+    expect(all.filter(({ format, maximum = Infinity }) => (format === 'int64') !== maximum > 2 ** 31 - 1)).toEqual([])
+  })
+
   test('D11: every error response has an example of each of its codes', () => {
     const { responses } = at('/v1/gateway/payments/{id}/redeem', 'post')
     const conflict = responses['409'].content['application/json'].examples
