@@ -1,4 +1,5 @@
 import { COMMANDS } from './commands/commands.ts'
+import { asksForHelp, HELP } from './commands/help.ts'
 import { readConfig } from './config.ts'
 import { isSupportedPlatform } from './platform/linux.ts'
 import { StartFault } from './platform/start-fault.ts'
@@ -7,6 +8,7 @@ import { startReaper, startService } from './service.ts'
 async function main([name, ...args]: string[]): Promise<void> {
   if (!isSupportedPlatform()) throw new StartFault(78, 'Boltyard requires Linux: it depends on /proc and flock')
   if (name === undefined) return serve()
+  if (asksForHelp([name, ...args])) return void process.stdout.write(HELP)
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (!command)
     throw new StartFault(78, `unknown command; run it without one to serve, or with one of: ${Object.keys(COMMANDS).join(', ')}`)

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { COMMANDS } from '../../src/commands/commands.ts'
 import { openStore } from '../../src/store/db.ts'
 import { readMigrations } from '../../src/store/migrate.ts'
 import { emptyDatabase, run } from '../support/commands.ts'
@@ -21,10 +22,18 @@ test('migrate brings a database up to date and exits; a second run changes nothi
 
 test('migrate without DATABASE_URL, and an unknown command, are refused with one line', () => {
   expect(run(['migrate'], {})).toEqual({ code: 78, stdout: '', stderr: expect.stringMatching(/^DATABASE_URL: [^\n]+\n$/) })
-  for (const name of ['nonsense', 'toString', '--help'])
+  for (const name of ['nonsense', 'toString', '--version'])
     expect(run([name], {})).toEqual({
       code: 78,
       stdout: '',
       stderr: expect.stringMatching(/^unknown command[^\n]+migrate, backup, restore, adopt, release\n$/),
     })
+})
+
+test('--help explains every command, wherever it stands, and needs no valid configuration', () => {
+  for (const args of [['--help'], ['-h'], ['help'], ['adopt', '--help']]) {
+    const { code, stdout, stderr } = run(args, { DATABASE_URL: 'nonsense' })
+    expect([code, stderr]).toEqual([0, ''])
+    for (const name of Object.keys(COMMANDS)) expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
+  }
 })
