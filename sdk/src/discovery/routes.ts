@@ -44,7 +44,7 @@ export function pricedRoutes(routes: Routes): PricedRoute[] {
 
 /** The options object itself, which identifies the paywall. */
 export function paywallOptions(key: string, price: RoutePrice): Exclude<RoutePrice, { ready(): unknown }> {
-  const options = 'ready' in price ? optionsOf(price) : price
+  const options = price && 'ready' in price ? optionsOf(price) : price
   if (options) return options
   throw new TypeError(`\`routes\`: the value of "${key}" must be a paywall or its options.`)
 }
