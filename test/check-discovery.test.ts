@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import express from 'express'
+import { validate } from 'mppx/validation'
 import { beforeAll, expect, test } from 'vitest'
 import { type Ended, run } from '../cli/test/harness.ts'
 import { discovery, paywall } from '../sdk/src/paywall/adapters/express.ts'
@@ -109,6 +110,19 @@ test('C77: an operation that is charged by MPP needs x-payment-info, even if its
   }
   const url = await openShop({ 'GET /joke': market.terms }, {}, openapi)
   expect((await check(url('/'))).json().findings).toMatchObject([{ id: 'unadvertised-charge' }])
+})
+
+test('C77: mppx finds the documents and the challenges that they promise', async () => {
+  const sold = { 'GET /joke': { ...market.terms, description: 'A joke' }, 'GET /words': { ...market.terms, amountSat: () => 7 } }
+  const url = await openShop(sold, sold)
+  const { discovery: found, endpoints } = await validate({ url: url('/'), skipPayment: true })
+  const checks = [...found.checks, ...endpoints.flatMap(({ challenge, errorHandling }) => [...challenge, ...errorHandling])]
+  expect(endpoints.map(({ path }) => path)).toEqual(['/joke', '/words'])
+  // The realm is the gateway's, on another port.
+  expect([...new Set(checks.filter(({ severity }) => severity !== 'pass').map(({ label }) => label))]).toEqual([
+    'Realm matches server hostname',
+  ])
+  expect(checks.filter(({ severity }) => severity === 'pass').length).toBeGreaterThan(15)
 })
 
 test('C77: redocly’s recommended rules have no error for openapi.json, and one warning: it knows no license', async () => {
