@@ -1,19 +1,13 @@
-import type { Protocol } from '../types.ts'
-import { templateOf } from './path.ts'
-import type { PricedRoute } from './routes.ts'
+import { l402JsonOf } from './l402-json.ts'
+import { listedPathOf, serverPathOf } from './own-document.ts'
+import { namesOf, type PricedRoute, priceOf } from './routes.ts'
 import { addressOf, L402_JSON, OPENAPI, type Service } from './service.ts'
-
-const NAMES: Record<Protocol, string> = { l402: 'L402', mpp: 'MPP', x402: 'x402' }
-
-export const namesOf = (protocols: readonly Protocol[]): string => protocols.map((one) => NAMES[one]).join(', ')
-
-export const priceOf = ({ amountSat }: PricedRoute): string => (amountSat === null ? 'a price that varies' : `${amountSat} sat`)
 
 /** `/llms.txt`, in the form of llmstxt.org. */
 export function llmsTxtOf(service: Service, routes: readonly PricedRoute[]): string {
   const { title, description, docs = {} } = service
-  const sold = routes.filter(({ isFree }) => !isFree)
-  const hasL402 = sold.some((route) => isListed(route) && route.protocols.includes('l402'))
+  const serverPath = serverPathOf(service)
+  const hasL402 = l402JsonOf(service, routes) !== undefined
   const documents = [
     `- [OpenAPI](${addressOf(service, OPENAPI)}): every operation, with its price`,
     ...(hasL402 ? [`- [L402](${addressOf(service, L402_JSON)}): what L402 opens, in millisatoshis`] : []),
@@ -29,7 +23,7 @@ export function llmsTxtOf(service: Service, routes: readonly PricedRoute[]): str
     '',
     '## Prices',
     '',
-    ...routes.map((route) => `- ${lineFor(service, route)}`),
+    ...routes.map((route) => `- ${lineFor(service, route, serverPath)}`),
     '',
     '## Documents',
     '',
@@ -38,15 +32,12 @@ export function llmsTxtOf(service: Service, routes: readonly PricedRoute[]): str
   ].join('\n')
 }
 
-const isListed = ({ method, path }: PricedRoute): boolean => method !== '*' && templateOf(path) !== undefined
-
-function lineFor(service: Service, route: PricedRoute): string {
+function lineFor(service: Service, route: PricedRoute, serverPath: string): string {
   const { method, path, isFree, description, protocols } = route
   const what = `${method === '*' ? 'any method' : method} ${addressOf(service, path)}`
   const price = isFree ? 'free' : `${priceOf(route)} (${namesOf(protocols)})`
   const text = description === undefined ? '' : `: ${lineOf(description)}`
-  // OpenAPI lists single operations, and a parameter cannot contain a slash.
-  const note = isListed(route) ? '' : '. A pattern, not listed in openapi.json'
+  const note = listedPathOf(route, serverPath) === undefined ? '. Not listed in openapi.json, which has no form for it' : ''
   return `\`${what}\`, ${price}${text}${note}`
 }
 

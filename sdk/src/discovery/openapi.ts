@@ -1,8 +1,7 @@
 import { isObject } from '../../../protocol/src/bytes.ts'
-import { namesOf, priceOf } from './llms-txt.ts'
-import { checkedOffers, type Json, METHODS, type Offer, ownDocument, ownOperations } from './own-document.ts'
+import { checkedOffers, type Json, listedPathOf, type Offer, ownDocument, ownOperations, serverPathOf } from './own-document.ts'
 import { covers, shapeOf, templateOf } from './path.ts'
-import type { PricedRoute } from './routes.ts'
+import { namesOf, type PricedRoute, priceOf } from './routes.ts'
 import { addressOf, LLMS, type Service } from './service.ts'
 
 /**
@@ -10,20 +9,20 @@ import { addressOf, LLMS, type Service } from './service.ts'
  * is in `x-payment-info`, because they take it for an MPP offer; other operations only declare the response 402.
  */
 export function openapiOf(service: Service, routes: readonly PricedRoute[]): object {
-  const { document, base } = ownDocument(service)
+  const document = ownDocument(service)
+  const serverPath = serverPathOf(service)
   const paths = isObject(document.paths) ? document.paths : {}
   const operations = ownOperations(paths)
   for (const { method, path, operation } of operations) {
-    const route = routeFor(routes, method, base + path)
+    const route = routeFor(routes, method, serverPath + path)
     addPrice(`${method.toUpperCase()} ${path}`, operation, route)
   }
   const known = new Set(operations.map(({ method, path }) => `${method} ${shapeOf(path)}`))
   const ids = new Set(operations.map(({ operation }) => operation.operationId))
   for (const route of routes) {
-    const template = templateOf(route.path)
+    const path = listedPathOf(route, serverPath)
     const method = route.method.toLowerCase()
-    if (!template?.path.startsWith(`${base}/`) || !METHODS.includes(method)) continue
-    const path = template.path.slice(base.length)
+    if (path === undefined) continue
     const key = `${method} ${shapeOf(path)}`
     if (known.has(key)) continue
     known.add(key)

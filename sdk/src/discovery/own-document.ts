@@ -1,6 +1,6 @@
 import { isObject } from '../../../protocol/src/bytes.ts'
-import { priceOf } from './llms-txt.ts'
-import type { PricedRoute } from './routes.ts'
+import { templateOf } from './path.ts'
+import { type PricedRoute, priceOf } from './routes.ts'
 import { addressOf, basePathOf, type Service } from './service.ts'
 
 export type Json = Record<string, unknown>
@@ -9,29 +9,44 @@ export type Offer = { intent: string; method: string; amount: string | null; cur
 /** OpenAPI has no others. */
 export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
 
-/** A copy of the seller's document, or an empty one; and the path that its own paths are relative to, as the application sees it. */
-export function ownDocument(service: Service): { document: Json; base: string } {
+/** A copy of the seller's document, or one without operations. */
+export function ownDocument(service: Service): Json {
   const { openapi, title, version = '1.0.0', description } = service
   const info = { title, version, ...(description === undefined ? {} : { description }) }
   const servers = [{ url: addressOf(service, '') || '/' }]
   // `security` says that no key or account is needed.
-  if (openapi === undefined) return { document: { openapi: '3.1.0', info, servers, security: [] }, base: '' }
+  if (openapi === undefined) return { openapi: '3.1.0', info, servers, security: [] }
   const document: unknown = JSON.parse(JSON.stringify(openapi))
   if (!isObject(document) || !/^3\./.test(String(document.openapi)))
     throw new TypeError('`openapi` must be an OpenAPI 3 document.')
-  const own = Array.isArray(document.servers) && document.servers.length > 0 ? document.servers : undefined
-  const merged = { ...document, servers: own ?? servers, info: { ...info, ...(isObject(document.info) ? document.info : {}) } }
-  return { document: merged, base: own ? pathOf(own[0], service) : '' }
+  const ownInfo = isObject(document.info) ? document.info : {}
+  return { ...document, servers: firstServer(openapi) ? document.servers : servers, info: { ...info, ...ownInfo } }
 }
 
-/** Without the part of the path that the seller's proxy removes. */
-function pathOf(server: unknown, service: Service): string {
-  const url = isObject(server) && typeof server.url === 'string' ? server.url : ''
+const firstServer = (openapi: unknown): Json | undefined =>
+  isObject(openapi) && Array.isArray(openapi.servers) && isObject(openapi.servers[0]) ? openapi.servers[0] : undefined
+
+/** What the paths of openapi.json are relative to, as the application sees it: without the part that the seller's proxy removes. */
+export function serverPathOf(service: Service): string {
+  const server = firstServer(service.openapi)
+  if (!server) return ''
+  const variables = isObject(server.variables) ? server.variables : {}
+  const url = String(server.url ?? '').replace(/\{([^{}]*)\}/g, (_, name: string) => {
+    const variable = variables[name]
+    return isObject(variable) ? String(variable.default) : ''
+  })
   const here = new URL(addressOf(service, '/'), 'http://shop.invalid').href
-  if (url.includes('{') || !URL.canParse(url, here)) return ''
+  if (!URL.canParse(url, here)) return ''
   const path = new URL(url, here).pathname.replace(/\/+$/, '')
   const removed = basePathOf(service)
   return `${path}/`.startsWith(`${removed}/`) ? path.slice(removed.length) : path
+}
+
+/** The path of a route in openapi.json, or undefined if it cannot be there. */
+export function listedPathOf({ method, path }: PricedRoute, serverPath: string): string | undefined {
+  const template = templateOf(path)?.path
+  const isListed = template?.startsWith(`${serverPath}/`) && METHODS.includes(method.toLowerCase())
+  return isListed ? template?.slice(serverPath.length) : undefined
 }
 
 export function ownOperations(paths: Json): { method: string; path: string; operation: Json }[] {

@@ -48,3 +48,9 @@ export function paywallOptions(key: string, price: RoutePrice): Exclude<RoutePri
   if (options) return options
   throw new TypeError(`\`routes\`: the value of "${key}" must be a paywall or its options.`)
 }
+
+const NAMES: Record<Protocol, string> = { l402: 'L402', mpp: 'MPP', x402: 'x402' }
+
+export const namesOf = (protocols: readonly Protocol[]): string => protocols.map((one) => NAMES[one]).join(', ')
+
+export const priceOf = ({ amountSat }: PricedRoute): string => (amountSat === null ? 'a price that varies' : `${amountSat} sat`)

@@ -130,7 +130,7 @@ describe('C77: from one list of prices', () => {
       '## Prices',
       '',
       '- `GET /joke`, 25 sat (MPP): A joke, # fresh',
-      '- `any method /**`, 25 sat (MPP). A pattern, not listed in openapi.json',
+      '- `any method /**`, 25 sat (MPP). Not listed in openapi.json, which has no form for it',
       '',
       '## Documents',
       '',
@@ -163,7 +163,7 @@ describe('C77: paths', () => {
       const routes = [route({ path: pattern, protocols: ['l402', 'mpp'] })]
       expect(openapi(routes).paths).toEqual({})
       expect(l402Json(routes)).toBeUndefined()
-      expect(llmsTxtOf(SERVICE, routes)).toContain('not listed in openapi.json')
+      expect(llmsTxtOf(SERVICE, routes)).toContain('Not listed in openapi.json')
     },
   )
 
@@ -254,13 +254,17 @@ describe('C78: the seller’s own document', () => {
     ['/v1/', undefined, '/v1/joke'],
     ['https://jokes.example/shop/v1', 'https://jokes.example/shop', '/v1/joke'],
     ['https://{region}.jokes.example', undefined, '/joke'],
+    ['https://jokes.example/{version}', undefined, '/v2/joke'],
   ])('C78: with the server %s and publicUrl %s, /joke is the route %s', (url, publicUrl, path) => {
-    const given = own({ '/joke': { get: { responses } } }, { servers: [{ url }] })
+    const server = { url, variables: { region: { default: 'eu' }, version: { default: 'v2' } } }
+    const given = own({ '/joke': { get: { responses } } }, { servers: [server] })
     const document = openapi([route({ path }), route({ path: '/elsewhere' })], { openapi: given, publicUrl })
-    expect(document.servers).toEqual([{ url }])
+    expect(document.servers).toEqual([server])
     expect(document.paths['/joke'].get).toHaveProperty('x-payment-info')
     // A path outside of the server’s cannot be written.
     expect('/elsewhere' in document.paths).toBe(path === '/joke')
+    const llms = llmsTxtOf({ ...SERVICE, openapi: given, publicUrl }, [route({ path: '/elsewhere' })])
+    expect(llms.includes('Not listed in openapi.json')).toBe(path !== '/joke')
   })
 
   test.each<[string, object, Partial<PricedRoute>, RegExp]>([

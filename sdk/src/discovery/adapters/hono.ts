@@ -1,6 +1,5 @@
 import type { Context, Next } from 'hono'
-import type { DiscoveryOptions } from '../discovery.ts'
-import { discovery as fromRequest } from '../discovery.ts'
+import { type DiscoveryOptions, discovery as fromRequest } from '../discovery.ts'
 
 /** `app.use(discovery({ title: 'Jokes', routes: { 'GET /joke': joke } }))` */
 export function discovery(
