@@ -62,8 +62,8 @@ function compareWithDiscovery(
   { nodeKey }: Discovery,
   note: Note,
 ): void {
-  // x-payment-info is about MPP. Without MPP, the declared response says that the operation is charged.
-  const isEnough = is402Declared && !offers.some(({ protocol }) => protocol === 'mpp')
+  // MPP has x-payment-info, and L402 has l402.json. For x402, a declared response is all that a document can say.
+  const isEnough = is402Declared && offers.every(({ protocol }) => protocol === 'x402')
   if (isListed && advertised.length === 0 && !isEnough) note('unadvertised-charge', 'HTTP 402')
   for (const { source, protocol, amountMsat } of advertised) {
     const live = offers.find((offer) => offer.protocol === protocol)

@@ -239,9 +239,9 @@ describe('C78: the seller’s own document', () => {
       '/free': { get: { responses } },
     })
     const routes = [
+      route({ method: '*', path: '/**', amountSat: 3 }),
       route({ path: '/free', isFree: true }),
       route({ method: 'GET', path: '/a/*', amountSat: 2 }),
-      route({ method: '*', path: '/**', amountSat: 3 }),
     ]
     const { paths } = openapi(routes, { openapi: given })
     const amounts = ['get', 'head', 'put'].map((method) => paths['/a/{id}'][method]['x-payment-info'].offers[0].amount)
