@@ -28,6 +28,67 @@ const tellStory = async (stream: { write: (text: string) => Promise<unknown> }) 
 const WRONG = `// @ts-expect-error
 paywall({ nodeId: 'node_1', amountSat: 'ten' })`
 
+const SHOP = `${OPTIONS}
+const shop = { title: 'Jokes', routes: { 'GET /joke': options } }`
+
+/** One line for each framework. */
+const DISCOVERY: Program[] = (
+  [
+    ['Express', 'express', 'app.use(discovery(shop))', `import express from 'express'\nconst app = express()`],
+    [
+      'Fastify',
+      'fastify',
+      `app.addHook('onRequest', discovery(shop))`,
+      `import { fastify } from 'fastify'\nconst app = fastify()`,
+    ],
+    ['Hono', 'hono', 'app.use(discovery(shop))', `import { Hono } from 'hono'\nconst app = new Hono()`],
+    ['Next', 'next', 'export const proxy = discovery(shop)', ''],
+    ['Koa', 'koa', 'app.use(discovery(shop))', `import Koa from 'koa'\nconst app = new Koa()`],
+    [
+      'NestJS',
+      'nest',
+      'app.use(discovery(shop))',
+      `import { NestFactory } from '@nestjs/core'\nconst app = await NestFactory.create(class {})`,
+    ],
+    ['Elysia', 'elysia', 'app.onRequest(discovery(shop))', `import { Elysia } from 'elysia'\nconst app = new Elysia()`],
+  ] as const
+).map(([name, entry, line, app]) => ({
+  name: `${name}, discovery in one line`,
+  page: 'docs/guides/be-found.md',
+  line,
+  program: () => `${app}
+import { discovery, paywall } from '@boltyard/sdk/${entry}'
+${SHOP}
+${line}
+// @ts-expect-error
+discovery({ routes: {} })
+void paywall`,
+}))
+DISCOVERY.push(
+  {
+    name: 'Request → Response, discovery',
+    page: 'docs/guides/be-found.md',
+    line: 'documents(request) ?? handler(request)',
+    program: (line) => `import { discovery } from '@boltyard/sdk/discovery'
+import { paywall } from '@boltyard/sdk/paywall'
+${OPTIONS}
+const handler = paywall(options, () => new Response('…'))
+const documents = discovery({ title: 'Jokes', routes: { 'GET /joke': handler } })
+export default { fetch: (request: Request) => ${line} }`,
+  },
+  {
+    name: 'node:http, discovery',
+    page: 'docs/guides/be-found.md',
+    line: 'documents(request, response, () => handler(request, response))',
+    program: (line) => `import { createServer, type RequestListener } from 'node:http'
+import { discovery } from '@boltyard/sdk/express'
+${SHOP}
+const documents = discovery(shop)
+const handler: RequestListener = (_request, response) => response.end('…')
+createServer((request, response) => ${line})`,
+  },
+)
+
 export const PROGRAMS: Program[] = [
   {
     name: 'Express, the first lines of the page',
@@ -193,6 +254,35 @@ const handler = () => new Response('…')
 export default { fetch: ${line} }
 ${WRONG}`,
   },
+  {
+    name: 'Express, discovery on the page of the paywall',
+    page: 'docs/paywall.md',
+    line: `app.use(discovery({ title: 'Jokes', routes: { 'GET /joke': charge } }))`,
+    program: (line) => `${EXPRESS}
+import { discovery } from '@boltyard/sdk/express'
+const charge = paywall(options)
+${line}
+// @ts-expect-error
+discovery({ title: 'Jokes', routes: { 'GET /joke': { amountSat: 'ten' } } })`,
+  },
+  {
+    name: 'Express, discovery',
+    page: 'docs/guides/be-found.md',
+    line: `const joke = paywall({ nodeId: 'node_…', amountSat: 25, description: 'A joke' })
+app.use(discovery({ title: 'Jokes', routes: { 'GET /joke': joke } }))
+app.get('/joke', joke, handler)`,
+    program: (line) => `${EXPRESS}\nimport { discovery } from '@boltyard/sdk/express'\n${line}`,
+  },
+  {
+    name: 'Express, discovery with a document',
+    page: 'docs/guides/be-found.md',
+    line: `import { readFileSync } from 'node:fs'
+
+const openapi = JSON.parse(readFileSync('openapi.json', 'utf8'))
+app.use(discovery({ title: 'Jokes', openapi, routes: { 'GET /joke': joke } }))`,
+    program: (line) => `${EXPRESS}\nimport { discovery } from '@boltyard/sdk/express'\nconst joke = paywall(options)\n${line}`,
+  },
+  ...DISCOVERY,
   {
     name: 'following events',
     page: 'sdk/README.md',

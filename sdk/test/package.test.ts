@@ -57,7 +57,7 @@ test('D12: packed in a fresh clone, it is complete, without dependencies, source
   const files = Object.values<any>(exports).flatMap((entry) =>
     typeof entry === 'string' ? [entry] : Object.values<string>(entry),
   )
-  expect(files).toHaveLength(25)
+  expect(files).toHaveLength(27)
   for (const file of files) {
     expect(existsSync(join(installed, file)), file).toBe(true)
     if (file.endsWith('.js')) expect(existsSync(join(installed, file.replace(/js$/, 'd.ts'))), file).toBe(true)
@@ -120,16 +120,29 @@ test('D15: errors of the ESM copy are recognized by the CommonJS copy and vice v
 })
 
 test('every entry point loads with import and require without any framework installed; the packed paywall works', () => {
-  const entries = ['paywall', 'express', 'fastify', 'hono', 'next', 'koa', 'nest', 'elysia', 'mcp', 'webhooks', 'buy']
+  const entries = [
+    'paywall',
+    'express',
+    'fastify',
+    'hono',
+    'next',
+    'koa',
+    'nest',
+    'elysia',
+    'mcp',
+    'webhooks',
+    'buy',
+    'discovery',
+  ]
   const names = 'new Set(all.flatMap(Object.keys))'
-  const use = `console.log(JSON.stringify([...${names}].filter((name) => /^(paywall|chargeForTool|paymentOf|Gate|verifyWebhook|buyer)$/.test(name)).sort()))`
+  const use = `console.log(JSON.stringify([...${names}].filter((name) => /^(paywall|chargeForTool|paymentOf|Gate|verifyWebhook|buyer|discovery|openapiOf)$/.test(name)).sort()))`
   const esm = entries.map((name) => `await import('@boltyard/sdk/${name}')`).join(', ')
   const cjs = entries.map((name) => `require('@boltyard/sdk/${name}')`).join(', ')
   writeFileSync(join(directory, 'entries.mjs'), `const all = [${esm}]\n${use}`)
   writeFileSync(join(directory, 'entries.cjs'), `const all = [${cjs}]\n${use}`)
   for (const file of ['entries.mjs', 'entries.cjs'])
     expect(JSON.parse(run(process.execPath, file))).toEqual([
-      ...['Gate', 'buyer', 'chargeForTool', 'paymentOf', 'paywall', 'verifyWebhook'],
+      ...['Gate', 'buyer', 'chargeForTool', 'discovery', 'openapiOf', 'paymentOf', 'paywall', 'verifyWebhook'],
     ])
   // If anything fails, here because the node does not exist, the response has no challenge.
   const handler = "paywall({ nodeId: 'node_none', amountSat: 1 }, () => new Response('free'))"
@@ -204,6 +217,16 @@ test('without Node’s globals it verifies a webhook', async () => {
   expect(runInContext('typeof Buffer + typeof process', context)).toBe('undefinedundefined')
   expect((await runInContext(`sdk.verifyWebhook('{"id":"evt_1"}', headers, secret)`, context)).id).toBe('evt_1')
   await expect(runInContext(`sdk.verifyWebhook('{"id":"evt_2"}', headers, secret)`, context)).rejects.toThrow(/No signature/)
+})
+
+test('without Node’s globals it publishes prices', async () => {
+  const entry = join(directory, 'node_modules/@boltyard/sdk/dist/esm/sdk/src/discovery/index.js')
+  const { outputFiles } = await build({ entryPoints: [entry], bundle: true, format: 'iife', globalName: 'sdk', write: false })
+  const context = createContext({ atob, btoa, Request, Response, TextDecoder, TextEncoder, URL })
+  runInContext(outputFiles[0]?.text ?? '', context)
+  const documents = `sdk.discovery({ title: 'Jokes', publicUrl: 'https://shop.example', routes: { 'GET /joke': { amountSat: 25 } } })`
+  const answer = runInContext(`${documents}(new Request('https://shop.example/openapi.json'))`, context)
+  expect(await answer.json()).toMatchObject({ servers: [{ url: 'https://shop.example' }], paths: { '/joke': { get: {} } } })
 })
 
 test('without Node’s globals it buys, with purchases in memory and without node:crypto', async () => {

@@ -30,7 +30,8 @@ export async function check(call: Call): Promise<void> {
   const deadlineMs = Date.now() + BUDGET_MS
 
   const { url, answer } = await firstVisit(given, visits)
-  const here: Operation = { name: `GET ${url.pathname}`, method: 'GET', url, advertised: [], isListed: false, isGuessed: false }
+  const unknown = { advertised: [], isListed: false, is402Declared: false, isGuessed: false }
+  const here: Operation = { name: `GET ${url.pathname}`, method: 'GET', url, ...unknown }
   // The offers are checked with the operation. Here, only the invoices are remembered.
   if (answer.status === 402) visits.offersOf(answer, here, () => undefined)
   const discovery = await discover(url, answer.header('link'), (what) => visits.send(what), findings)

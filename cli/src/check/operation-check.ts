@@ -56,13 +56,15 @@ function judgeStatus({ name, method, advertised, isGuessed }: Operation, { statu
 const SCHEMES = { mpp: /\bPayment\b/i, l402: /\b(L402|LSAT)\b/i }
 
 function compareWithDiscovery(
-  { advertised, isListed }: Operation,
+  { advertised, isListed, is402Declared }: Operation,
   answer: Answer,
   offers: LiveOffer[],
   { nodeKey }: Discovery,
   note: Note,
 ): void {
-  if (isListed && advertised.length === 0) note('unadvertised-charge', 'HTTP 402')
+  // MPP has x-payment-info, and L402 has l402.json. For x402, a declared response is all that a document can say.
+  const isEnough = is402Declared && offers.every(({ protocol }) => protocol === 'x402')
+  if (isListed && advertised.length === 0 && !isEnough) note('unadvertised-charge', 'HTTP 402')
   for (const { source, protocol, amountMsat } of advertised) {
     const live = offers.find((offer) => offer.protocol === protocol)
     if (!live && !SCHEMES[protocol].test(answer.header(WWW_AUTHENTICATE)))

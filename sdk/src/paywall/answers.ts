@@ -66,7 +66,11 @@ export function paymentRequired(
   { amountSat, description }: Terms,
   payments: readonly CreatedPayment[],
   refusal: Refusal | undefined,
-  { howToPay, requiresAuth = false }: { howToPay?: string | undefined; requiresAuth?: boolean | undefined } = {},
+  {
+    howToPay,
+    requiresAuth = false,
+    link,
+  }: { howToPay?: string | undefined; requiresAuth?: boolean | undefined; link?: string | undefined } = {},
 ): Answer {
   const challenges = payments.filter(({ protocol }) => protocol !== 'x402').map(({ challenge }) => challenge)
   const x402 = payments.find(({ protocol }) => protocol === 'x402')
@@ -84,6 +88,7 @@ export function paymentRequired(
     headers: {
       ...(challenges.length > 0 ? { 'WWW-Authenticate': challenges } : {}),
       ...(x402 ? { 'PAYMENT-REQUIRED': withError(x402.challenge, refusal?.errorReason) } : {}),
+      ...(link === undefined ? {} : { Link: link }),
       // A challenge is for one customer. From a cache, two customers would pay the same invoice.
       'Cache-Control': 'no-store',
       'Content-Type': 'application/problem+json',

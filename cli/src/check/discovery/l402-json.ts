@@ -13,7 +13,7 @@ export function resourcesIn(document: Json, origin: string, findings: Findings):
     const method = textIn(resource.method ?? 'GET').toUpperCase()
     const name = `${method} ${textIn(path)}`
     const target = typeof path === 'string' && METHODS.includes(method) ? urlOf(new URL(origin), path, new Map()) : undefined
-    if (target) return [{ name, method, ...target, isListed: false, advertised: [advertisedIn(resource)] }]
+    if (target) return [{ name, method, ...target, isListed: false, is402Declared: false, advertised: [advertisedIn(resource)] }]
     findings.skip(name, 'Its path or method is invalid.')
     return []
   })

@@ -51,9 +51,9 @@ function operationIn(
   const info = operation['x-payment-info']
   const advertised = info === undefined ? [] : offersIn(info)
   if (info !== undefined && advertised === undefined) findings.of(name)('discovery-malformed', 'x-payment-info without offers')
-  if (info !== undefined && !Object.hasOwn(objectIn(operation.responses), '402'))
-    findings.of(name)('discovery-402-undeclared', 'no response 402')
-  return [{ name, method, ...target, advertised: advertised ?? [], isListed: true }]
+  const is402Declared = Object.hasOwn(objectIn(operation.responses), '402')
+  if (info !== undefined && !is402Declared) findings.of(name)('discovery-402-undeclared', 'no response 402')
+  return [{ name, method, ...target, advertised: advertised ?? [], isListed: true, is402Declared }]
 }
 
 /** Early versions had one offer in place of the list. Offers by other methods than Lightning are ignored. */

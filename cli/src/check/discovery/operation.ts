@@ -14,6 +14,8 @@ export type Operation = {
   advertised: Advertised[]
   /** Found in openapi.json, with or without a price. */
   isListed: boolean
+  /** openapi.json declares the response 402. */
+  is402Declared: boolean
   /** A path parameter had no example, so its value was made up. */
   isGuessed: boolean
 }
@@ -49,6 +51,7 @@ export function merged(operations: Operation[]): Operation[] {
     if (known) {
       known.advertised.push(...one.advertised)
       known.isListed ||= one.isListed
+      known.is402Declared ||= one.is402Declared
     } else found.set(key, { ...one, advertised: [...one.advertised] })
   }
   return [...found.values()]

@@ -5,6 +5,7 @@ import { lazyGate, type Ready } from './lazy-gate.ts'
 import { delivered, privateResponse, refused } from './request.ts'
 import { bindWebRequest, paymentFieldsOf } from './web-request.ts'
 
+export { discovery } from '../../discovery/adapters/elysia.ts'
 export { paymentOf } from '../paid.ts'
 
 /** The parts of Elysia's context that are needed here or useful for a price. For more, annotate your function with Elysia's own type. */

@@ -7,6 +7,7 @@ import { type LazyGate, lazyGate, type Ready } from './lazy-gate.ts'
 import { bodyOf, discardBody, linesOf, type NodeHeaders, type NodeRequest, paymentFieldsOf } from './node-request.ts'
 import { follow, keepPrivate, type NodeResponse, whileConnected } from './node-response.ts'
 
+export { discovery } from '../../discovery/adapters/node.ts'
 export { paymentOf } from '../paid.ts'
 
 /** The parts of Express's request that are useful for a price. For more, annotate your function with Express's own type. */

@@ -5,6 +5,7 @@ import { type LazyGate, lazyGate, type Ready } from './lazy-gate.ts'
 import { bodyOf, discardBody, linesOf, type NodeHeaders, type NodeRequest, paymentFieldsOf } from './node-request.ts'
 import { follow, keepPrivate, type NodeResponse, whileConnected } from './node-response.ts'
 
+export { discovery } from '../../discovery/adapters/fastify.ts'
 export { paymentOf } from '../paid.ts'
 
 /** The parts of Fastify's request that are needed here or useful for a price. For more, annotate your function with Fastify's own type. */

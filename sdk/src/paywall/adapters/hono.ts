@@ -6,6 +6,7 @@ import { lazyGate, type Ready } from './lazy-gate.ts'
 import { delivered, privateResponse, refused } from './request.ts'
 import { bindWebRequest, paymentFieldsOf } from './web-request.ts'
 
+export { discovery } from '../../discovery/adapters/hono.ts'
 export { paymentOf } from '../paid.ts'
 
 /** Charges for a route: `app.get('/joke', paywall({ nodeId, amountSat: 10 }), (c) => c.json(…))` */

@@ -6,6 +6,7 @@ import { lazyGate, type Ready } from './lazy-gate.ts'
 import { bodyOf, discardBody, linesOf, type NodeRequest, paymentFieldsOf } from './node-request.ts'
 import { follow, keepPrivate, type NodeResponse, whileConnected } from './node-response.ts'
 
+export { discovery } from '../../discovery/adapters/koa.ts'
 export { paymentOf } from '../paid.ts'
 
 /** The parts of Koa's context that are needed here or useful for a price. For more, annotate your function with Koa's own type. */

@@ -1,3 +1,4 @@
+import { rememberOptions } from '../advertised.ts'
 import { unavailable } from '../answers.ts'
 import { type Decision, Gate, type Pass } from '../gate/gate.ts'
 import type { PaywallOptions } from '../options.ts'
@@ -18,6 +19,8 @@ export function lazyGate<R>(options: PaywallOptions<R>): LazyGate<R> {
     gate ??= new Gate(options)
     return gate
   }
+  const ready = async (): Promise<void> => build().ready()
+  rememberOptions(ready, options)
   return {
     recall: (visit) => gate?.recall(visit),
     decide: async (visit) => {
@@ -30,6 +33,6 @@ export function lazyGate<R>(options: PaywallOptions<R>): LazyGate<R> {
       }
       return build().decide(visit)
     },
-    ready: async () => build().ready(),
+    ready,
   }
 }

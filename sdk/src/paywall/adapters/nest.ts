@@ -4,6 +4,7 @@ import { type FastifyReply, type FastifyRequest, mayPass as mayPassFastify } fro
 import { lazyGate, type Ready } from './lazy-gate.ts'
 import type { NodeResponse } from './node-response.ts'
 
+export { discovery } from '../../discovery/adapters/node.ts'
 export { paymentOf } from '../paid.ts'
 
 /** The parts of Nest's execution context that are needed here. */

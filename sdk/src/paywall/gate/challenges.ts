@@ -1,6 +1,7 @@
 import type { Boltyard } from '../../boltyard.ts'
 import type { CreatedPayment, Protocol, X402Params } from '../../types.ts'
 import { addressGroup } from '../adapters/client-address.ts'
+import { linkOf } from '../advertised.ts'
 import { type Answer, badRequest, bodyTooLarge, paymentRequired, type Refusal, tooManyVisits, unavailable } from '../answers.ts'
 import type { Bound, Unbound } from '../binding.ts'
 import type { EventDetail } from '../events.ts'
@@ -64,7 +65,11 @@ export class Challenges<R> {
     place?.fill(paymentIds)
     if (refused) this.#tell(terms, { type: 'refused', code: refused.code, presented: refused.presented, paymentIds })
     else this.#tell(terms, { type: 'challenged', paymentIds })
-    const answer = paymentRequired(terms, payments, refused, { howToPay: visit.howToPay, requiresAuth })
+    const answer = paymentRequired(terms, payments, refused, {
+      howToPay: visit.howToPay,
+      requiresAuth,
+      link: linkOf(this.#options),
+    })
     const { accept } = visit
     const isPage = this.#options.html && visit.method === 'GET' && refused === undefined && wantsPage(accept)
     return isPage && accept ? asPage(answer, terms, payments, { accept, requiresAuth: requiresAuth === true }) : answer

@@ -1,0 +1,7 @@
+export { type DiscoveryOptions, discovery } from './discovery.ts'
+export { type DiscoveryDocuments, documentsOf } from './documents.ts'
+export { l402JsonOf } from './l402-json.ts'
+export { llmsTxtOf } from './llms-txt.ts'
+export { openapiOf } from './openapi.ts'
+export { type PricedRoute, pricedRoutes, type RoutePrice, type Routes } from './routes.ts'
+export type { Service } from './service.ts'
