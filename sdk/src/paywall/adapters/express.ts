@@ -94,7 +94,7 @@ function httpRequestOf(request: IncomingRequest & NodeRequest, url: string): Htt
     url,
     origin: originOf(request),
     header: (name) => linesOf(request, name),
-    body: (maxBytes, signal) => bodyOf(request, maxBytes, signal),
+    body: (...limits) => bodyOf(request, ...limits),
   }
 }
 
