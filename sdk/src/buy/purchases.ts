@@ -7,7 +7,7 @@ import { PurchaseError } from './errors.ts'
 import { KeptPurchases } from './kept-purchases.ts'
 import { isStillOffered, keptOffer, offersIn } from './offers.ts'
 import { credentialOf, infoOf, type Purchase, type PurchaseInfo, type PurchaseState } from './purchase.ts'
-import type { RepeatableRequest } from './request.ts'
+import type { Credential, RepeatableRequest } from './request.ts'
 import { mayReplace, settle } from './settle.ts'
 import { Budget } from './store/budget.ts'
 import { acquireLock, type Lock } from './store/lock.ts'
@@ -102,6 +102,7 @@ export class Purchases {
       await refusal.body?.cancel()
     }
     const response = await request.send(proof)
+    if (isRedirect(response)) return this.#followed(request, response, proof, delivered)
     const isChallenge = response.headers.has('www-authenticate') || response.headers.has('payment-required')
     if (response.status === 402 && isChallenge) return response
     // Any other refusal is about the request, and would be the same for a new credential.
@@ -198,30 +199,21 @@ export class Purchases {
 
   async #present({ key, request }: Visit, purchase: Purchase, isMeanwhile: boolean): Promise<Response> {
     const { paymentHash } = purchase
-    const more = { details: { paymentHash } }
     const proof = credentialOf(purchase)
     if (!proof) throw new TypeError('The purchase has no credential.')
-    const response = await request
+    const first = await request
       .moveTo(new URL(purchase.url))
       .present(proof)
       .catch((cause) => {
-        if (request.signal.aborted) throw cause
-        const message = `You paid, but ${request.url.host} did not respond. The next call presents the same credential.`
-        throw new PurchaseError('paid', 'connection_failed', message, { ...more, cause })
+        throw unanswered(request, purchase, cause)
       })
-    if (response.status === 402) {
-      await response.body?.cancel()
-      if (isMeanwhile) throw inProgress()
-      throw new PurchaseError(
-        'paid',
-        'credential_refused',
-        'You paid, but the server asks for payment again. No second payment was made. The next call presents the same credential; to buy again, forget this purchase.',
-        more,
-      )
+    if (first.status === 402) {
+      await first.body?.cancel()
+      throw isMeanwhile ? inProgress() : paidAgain(purchase)
     }
-    bought.set(response, infoOf(purchase))
-    if (!response.ok) return response
-    await this.#kept.advance(key, purchase, 'answered')
+    if (first.status < 400) await this.#kept.advance(key, purchase, 'answered')
+    const response = await this.#followed(request, first, proof, purchase)
+    if (response.status >= 400) return response
     reading.add(paymentHash)
     const ended = async (state: PurchaseState): Promise<void> => {
       await this.#kept.advance(key, purchase, state)
@@ -230,6 +222,19 @@ export class Purchases {
     const answer = await watched(response, { onEnd: () => ended('delivered'), onBreak: () => ended('paid') })
     bought.set(answer, infoOf(purchase))
     return answer
+  }
+
+  /** What a redirect leads to is part of what was bought: it is never paid for. */
+  async #followed(request: RepeatableRequest, first: Response, proof: Credential, purchase: Purchase): Promise<Response> {
+    const response = await request.follow(first, proof).catch((cause) => {
+      throw unanswered(request, purchase, cause)
+    })
+    if (response.status === 402) {
+      await response.body?.cancel()
+      throw paidAgain(purchase)
+    }
+    bought.set(response, infoOf(purchase))
+    return response
   }
 
   /** The first offer that the limit and the request allow, judged by the invoice's own amount. */
@@ -281,6 +286,23 @@ export class Purchases {
     await this.#budget.release(paymentHash)
   }
 }
+
+const isRedirect = ({ status }: Response): boolean => status >= 300 && status < 400
+
+function unanswered({ signal, url }: RepeatableRequest, { paymentHash }: Purchase, cause: unknown): unknown {
+  if (signal.aborted) return cause
+  if (cause instanceof PurchaseError) return cause.about(paymentHash, false)
+  const message = `You paid, but ${url.host} did not respond. The next call presents the same credential.`
+  return new PurchaseError('paid', 'connection_failed', message, { details: { paymentHash }, cause })
+}
+
+const paidAgain = ({ paymentHash }: Purchase): PurchaseError =>
+  new PurchaseError(
+    'paid',
+    'credential_refused',
+    'You paid, but the server asks for payment again. No second payment was made. The next call presents the same credential; to buy again, forget this purchase.',
+    { details: { paymentHash } },
+  )
 
 const priceOf = ({ invoice, amountSat }: Offer): { paymentHash: string; amountSat: number; expiresAtMs: number } => ({
   paymentHash: invoice.paymentHash,
