@@ -274,6 +274,23 @@ describe('a response that cannot be written', () => {
   })
 })
 
+describe('two runs with one credential file', () => {
+  test('at the same time pay once: the second waits, and presents the same credential', async () => {
+    const ended = await Promise.all([run(resumes()), run(resumes())])
+    expect(ended).toMatchObject(Array(2).fill({ code: 0, stdout: GOODS }))
+    expect([payments(), presented()]).toEqual([1, [CREDENTIAL, CREDENTIAL]])
+    expect(readdirSync(`${home}/.local/state/boltyard/locks`)).toEqual([])
+  })
+
+  test('without a writable state directory, the lock is beside the file', async () => {
+    const env = { XDG_STATE_HOME: '/dev/null' }
+    const ended = await Promise.all([run(resumes(), { env }), run(resumes(), { env })])
+    expect([ended.map(({ code }) => code), payments()]).toEqual([[0, 0], 1])
+    expect(existsSync(`${FILE}.lock`)).toBe(true)
+    rmSync(`${FILE}.lock`, { recursive: true })
+  })
+})
+
 describe('C80: a redirect of the paid response', () => {
   test('is followed, and the other server gets no credential', async () => {
     const other = await new Scripted().open()
