@@ -14,7 +14,11 @@ import {
 
 /** x402 and L402 are defined for tools or not at all, so resources and prompts have MPP only. */
 type ReadOptions<A> = Omit<PaywallOptions<A>, 'protocol' | 'protocols' | HttpOnly>
-type ReadResult = { _meta?: Record<string, unknown> | undefined }
+type ReadResult = {
+  contents?: unknown[] | undefined
+  messages?: unknown[] | undefined
+  _meta?: Record<string, unknown> | undefined
+}
 type Reading = { noun: string; method: string; name: string; url: string; howToPay: string }
 
 const INTERNAL_ERROR = -32603
