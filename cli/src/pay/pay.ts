@@ -179,14 +179,7 @@ async function settle(
 }
 
 /** After these failures, it is certain that this run paid nothing. After all others, the outcome is unknown. */
-const NOTHING_PAID = new Set([
-  'node_unreachable',
-  'node_password',
-  'payment_refused',
-  'payment_failed',
-  'too_expensive',
-  'purchase_in_progress',
-])
+const NOTHING_PAID = new Set(['node_unreachable', 'node_password', 'payment_refused', 'payment_failed', 'too_expensive'])
 
 /** If nothing was paid, the file is not needed. Otherwise the error says how to continue. */
 function afterPaying(error: unknown, call: Call, kept: SavedPurchase): unknown {

@@ -39,7 +39,7 @@ function lockStore(path: string): PurchaseStore {
   }
 }
 
-/** Another run may have taken this one for dead, for example after a suspension. */
+/** Another run may have taken this one for dead, for example after a suspension. The file is then that one's, and stays. */
 export async function requireHeld(lock: Lock | undefined): Promise<void> {
   if (!lock || (await lock.isHeld())) return
   throw new Failure('conflict', 'purchase_in_progress', 'Another run uses the same credential file now. This run paid nothing.')
