@@ -274,6 +274,42 @@ describe('a response that cannot be written', () => {
   })
 })
 
+describe('two runs with one credential file', () => {
+  test('at the same time pay once: the second waits, and presents the same credential', async () => {
+    const ended = await Promise.all([run(resumes()), run(resumes())])
+    expect(ended).toMatchObject(Array(2).fill({ code: 0, stdout: GOODS }))
+    expect([payments(), presented()]).toEqual([1, [CREDENTIAL, CREDENTIAL]])
+    expect(readdirSync(`${home}/.local/state/boltyard/locks`)).toEqual([])
+  })
+
+  test('without a writable state directory, the lock is beside the file', async () => {
+    const env = { XDG_STATE_HOME: '/dev/null' }
+    const ended = await Promise.all([run(resumes(), { env }), run(resumes(), { env })])
+    expect([ended.map(({ code }) => code), payments()]).toEqual([[0, 0], 1])
+    expect(existsSync(`${FILE}.lock`)).toBe(true)
+    rmSync(`${FILE}.lock`, { recursive: true })
+  })
+})
+
+describe('C80: a redirect of the paid response', () => {
+  test('is followed, and the other server gets no credential', async () => {
+    const other = await new Scripted().open()
+    other.reply = () => ({ body: GOODS })
+    toCredential = inOrder({ status: 302, headers: { location: other.url } })
+    expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
+    expect([other.got.map(({ authorization }) => authorization), payments()]).toEqual([[undefined], 1])
+  })
+
+  test('to something that costs more is not paid; the credential is kept', async () => {
+    const other = await new Scripted().open()
+    other.reply = () => ({ status: 402, headers: { 'www-authenticate': challenge } })
+    toCredential = inOrder({ status: 303, headers: { location: other.url } })
+    const { code, error } = await run(resumes())
+    expect([code, error().code, payments()]).toEqual([8, 'paid_again_refused', 1])
+    expect(read(FILE).credential).toBe(CREDENTIAL)
+  })
+})
+
 describe('a POST', () => {
   const host = (): string => new URL(shop.url).host
   const unanswered = (): string => `${host()} did not respond. It may have carried out the request.`

@@ -27,6 +27,8 @@ export type HttpCall = {
   url: string
   /** The bytes of the body before anything has parsed them. */
   body?: Uint8Array
+  /** Their SHA-256, if it is already known. */
+  bodyHash?: Uint8Array
   /** All lines of the header with this lowercase name. */
   header: (name: string) => string | readonly string[] | undefined
 }
@@ -58,7 +60,7 @@ export async function bindHttpAsync(
 function* httpBinding(call: HttpCall, headers: readonly string[]): Generator<Uint8Array, X402Binding | undefined, Uint8Array> {
   const requestBindingParams = { headers: [...headers] }
   if (!areParams('http:1', requestBindingParams) || !METHOD.test(call.method) || !isHttpUrl(call.url)) return undefined
-  const bodyHash = toHex(yield call.body ?? new Uint8Array())
+  const bodyHash = toHex(call.bodyHash ?? (yield call.body ?? new Uint8Array()))
   const bound: { name: string; valueHash: string }[] = []
   for (const name of headers) {
     const value = headerValue(call.header(name))

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -73,6 +73,19 @@ describe.skipIf(!process.env.FULL)('with an older TypeScript', () => {
 
   test.each(OLDER)('D4: every documented line compiles under strict with TypeScript %s', (version) => {
     expect(compile(install(version), files)).toBe('')
+  })
+
+  test.each([...OLDER, '7.0'])('D4: the lines for Express compile with the types of Express 4 and TypeScript %s', (version) => {
+    const place = temporaryDirectory()
+    writeFileSync(join(place, 'package.json'), JSON.stringify({ private: true }))
+    execFileSync('npm', ['install', '--no-audit', '--no-fund', '@types/express@4'], { cwd: place, stdio: 'pipe' })
+    cpSync(join(place, 'node_modules/@types'), join(directory, 'node_modules/@types'), { recursive: true })
+    try {
+      const express = PROGRAMS.flatMap(({ name }, at) => (name.startsWith('Express') ? [`program${at}.ts`] : []))
+      expect(compile(install(version), express)).toBe('')
+    } finally {
+      rmSync(join(directory, 'node_modules/@types'), { recursive: true })
+    }
   })
 
   test('D15: TypeScript 4.9 finds the types of the client', () => {

@@ -108,6 +108,15 @@ app.get('/joke', charge, (request, response) => {
     program: (line) => `${EXPRESS}
 ${line}
 ${WRONG}
+app.get('/offices', paywall({
+  nodeId: 'node_1',
+  amountSat: (q) => (q.ip === '192.0.2.1' ? 1 : q.path.length),
+  description: (q) => \`\${q.protocol}://\${q.hostname}\${q.originalUrl}\`,
+  resource: (q) => q.get('accept-language') ?? 'en',
+  clientAddress: (q) => q.ip,
+  free: (q) => q.headers['x-office'] === 'ours',
+}), handler)
+app.get('/annotated', paywall({ nodeId: 'node_1', amountSat: (q: express.Request) => q.subdomains.length }), handler)
 app.get('/articles/:id', paywall({ nodeId: 'node_1', amountSat: (request) => Number(request.params.id) }), (request, response) => {
   const id: string = request.params.id
   response.json({ id, text: request.body.text, paid: paymentOf(request)?.amountSat })
@@ -208,6 +217,40 @@ const handler = async () => ({ content: [{ type: 'text' as const, text: '…' }]
 ${line.replace('{…}', "{ description: 'A joke' }")}
 // @ts-expect-error
 chargeForTool({ tool: 'joke', nodeId: 'node_1', amountSat: 'ten' }, handler)`,
+  },
+  {
+    name: 'MCP resources',
+    page: 'docs/paywall.md',
+    line: `server.registerResource('story', 'stories://1', {…}, chargeForResource(options, handler))`,
+    program: (line) => `import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { chargeForResource } from '@boltyard/sdk/mcp'
+${OPTIONS}
+const server = new McpServer({ name: 'stories', version: '1' })
+const handler = async (uri: URL) => ({ contents: [{ uri: uri.href, text: '…' }] })
+${line.replace('{…}', '{}')}
+server.registerResource('poem', new ResourceTemplate('poems://{id}', { list: undefined }), {}, chargeForResource(
+  { ...options, amountSat: (uri) => uri.href.length },
+  async (uri: URL, { id }: Record<string, string | string[]>) => ({ contents: [{ uri: uri.href, text: String(id) }] }),
+))
+// @ts-expect-error
+chargeForResource({ nodeId: 'node_1', amountSat: 'ten' }, handler)`,
+  },
+  {
+    name: 'MCP prompts',
+    page: 'docs/paywall.md',
+    line: `server.registerPrompt('review', {…}, chargeForPrompt({ prompt: 'review', ...options }, handler))`,
+    program: (line) => `import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { z } from 'zod'
+import { chargeForPrompt } from '@boltyard/sdk/mcp'
+${OPTIONS}
+const server = new McpServer({ name: 'reviews', version: '1' })
+const handler = async ({ code }: { code: string }) => ({
+  messages: [{ role: 'user' as const, content: { type: 'text' as const, text: code } }],
+})
+${line.replace('{…}', '{ argsSchema: { code: z.string() } }')}
+chargeForPrompt({ prompt: 'review', ...options, amountSat: ({ code }) => code.length }, handler)
+// @ts-expect-error
+chargeForPrompt({ nodeId: 'node_1', amountSat: 10 }, handler)`,
   },
   {
     name: 'Fastify',

@@ -101,6 +101,15 @@ describe.each(SHOPS)('%s', (_name, open) => {
     expect(types()).toEqual(['challenged', 'undelivered', 'undelivered'])
   })
 
+  test('C80: a redirect is a delivery, with the receipt', async () => {
+    const credential = await market.buy(shop.url('/moved'))
+    const answer = await present(shop.url('/moved'), credential, { redirect: 'manual' })
+    expect([answer.status, answer.headers.get('location')]).toEqual([302, '/elsewhere'])
+    expect([receiptOf(answer).status, answer.headers.get('cache-control')]).toEqual(['success', 'private'])
+    expect((await present(shop.url('/moved'), credential, { redirect: 'manual' })).status).toBe(402)
+    expect(types()).toEqual(['challenged', 'delivered', 'refused'])
+  })
+
   test('selling 3: deliver() counts as delivered, whatever the handler returns', async () => {
     const credential = await market.buy(shop.url('/delivered'))
     expect((await present(shop.url('/delivered'), credential)).status).toBe(500)

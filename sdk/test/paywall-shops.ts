@@ -42,6 +42,7 @@ const openExpress =
     app.get('/broken', expressPaywall(options), () => {
       throw new Error('broken')
     })
+    app.get('/moved', expressPaywall(options), (_request, response) => response.redirect('/elsewhere'))
     app.get('/public', expressPaywall(options), (_request, response) => {
       response.set('Cache-Control', PUBLIC).send('public')
     })
@@ -92,6 +93,7 @@ async function openNodeHttp(options: ShopOptions): Promise<Shop> {
       '/broken': () => {
         throw new Error('broken')
       },
+      '/moved': () => response.writeHead(302, { location: '/elsewhere' }).end(),
       '/public': () => response.setHeader('cache-control', PUBLIC).end('public'),
       '/missing': () => response.writeHead(shop.isRepaired ? 200 : 404).end('missing'),
       '/slow': async () => {
@@ -137,6 +139,7 @@ async function openFastify(options: ShopOptions): Promise<Shop> {
   app.get('/broken', { onRequest: fastifyPaywall(options) }, async () => {
     throw new Error('broken')
   })
+  app.get('/moved', { onRequest: fastifyPaywall(options) }, async (_request, reply) => reply.redirect('/elsewhere'))
   app.get('/public', { onRequest: fastifyPaywall(options) }, async (_request, reply) =>
     reply.header('cache-control', PUBLIC).send('public'),
   )
@@ -173,6 +176,7 @@ async function openHono(options: ShopOptions): Promise<Shop> {
   app.get('/broken', honoPaywall(options), () => {
     throw new Error('broken')
   })
+  app.get('/moved', honoPaywall(options), (c) => c.redirect('/elsewhere'))
   app.get('/public', honoPaywall(options), (c) => c.text('public', 200, { 'cache-control': PUBLIC }))
   app.get('/missing', honoPaywall(options), (c) => c.text('missing', shop.isRepaired ? 200 : 404))
   app.get('/slow', honoPaywall(options), async (c) => {
@@ -214,6 +218,7 @@ const openPlain =
           throw new Error('broken')
         }),
       ],
+      [/^\/moved$/, charge(options, () => new Response(null, { status: 302, headers: { location: '/elsewhere' } }))],
       [/^\/public$/, charge(options, () => new Response('public', { headers: { 'cache-control': PUBLIC } }))],
       [/^\/missing$/, charge(options, () => new Response('missing', { status: shop.isRepaired ? 200 : 404 }))],
       [

@@ -54,6 +54,22 @@ inBrowser('the paywall’s page', () => {
     expect([market.paid, shop.delivered]).toEqual([1, 1])
   })
 
+  test('selling 1: on plain http, where a browser cannot compute the hash, too', async () => {
+    await market.renew()
+    const shop = await open({ ...market.terms, protocols: ALL, html: true })
+    const context = await newContext()
+    await context.addInitScript("Object.defineProperty(Crypto.prototype, 'subtle', { value: undefined })")
+    const page = await context.newPage()
+    await page.goto(shop.url('/jokes/1'))
+    const link = (await page.locator('a[href^="lightning:"]').getAttribute('href')) ?? ''
+    await page.reload()
+    const { preimage } = await market.wallet.payInvoice({ invoice: link.slice('lightning:'.length) })
+    await page.fill('#preimage', preimage)
+    await page.click('text=Get it')
+    await page.waitForURL(/^blob:/)
+    expect([market.paid, shop.delivered]).toEqual([1, 1])
+  })
+
   test('C69: a policy for the whole site does not block the page; the page sends what the visit sent, and a bought page works', async () => {
     await market.renew()
     const app = express()

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { payX402, presentX402, settlementIn } from '../../sdk/test/dialects/x402-buyer.ts'
 import { challengesIn, Market, present } from '../../sdk/test/paywall-harness.ts'
 import { temporaryDirectory } from '../../server/test/support/server.ts'
 
@@ -79,6 +80,39 @@ describe.skipIf(!process.env.FULL)('Cloudflare Workers', () => {
       const paid = await present(url, credential)
       expect([paid.status, await paid.text()]).toEqual([200, 'lorem lorem'])
       expect((await present(url, credential)).status).not.toBe(200)
+    } finally {
+      await worker.close()
+    }
+  })
+
+  test.each(DATES)('D13: a worker sells by all protocols; x402 binds the body, which the handler gets (%s)', async (date) => {
+    const program = `
+      import { Hono } from 'hono'
+      import { Boltyard } from '@boltyard/sdk'
+      import { paywall } from '@boltyard/sdk/hono'
+      const app = new Hono()
+      let charge
+      app.post('/echo', (c, next) => {
+        const { SERVICE_API_KEY: apiKey, SERVICE_BASE_URL: baseUrl, NODE_ID: nodeId } = c.env
+        charge ??= paywall({ client: new Boltyard({ apiKey, baseUrl }), nodeId, amountSat: 10, protocols: ['mpp', 'l402', 'x402'] })
+        return charge(c, next)
+      }, async (c) => c.text(await c.req.text()))
+      export default app`
+    const worker = await start(await bundled(program), date, bindings())
+    try {
+      const [url, init] = [`${worker.url}echo`, { method: 'POST', body: 'two words' }]
+      const unpaid = await fetch(url, init)
+      expect([unpaid.status, challengesIn(unpaid).length]).toEqual([402, 2])
+      const credential = await payX402(market, unpaid.headers.get('payment-required') ?? '')
+      expect((await presentX402(url, credential, { ...init, body: 'two  words' })).status).toBe(409)
+      const paid = await presentX402(url, credential, init)
+      expect([paid.status, await paid.text(), settlementIn(paid).success]).toEqual([200, 'two words', true])
+      expect((await presentX402(url, credential, init)).status).toBe(402)
+      for (const challenge of challengesIn(unpaid)) {
+        const authorization = await market.credentialFor(challenge)
+        const answer = await fetch(url, { ...init, headers: { authorization } })
+        expect([answer.status, await answer.text()]).toEqual([200, 'two words'])
+      }
     } finally {
       await worker.close()
     }

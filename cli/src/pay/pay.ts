@@ -6,13 +6,15 @@ import { PurchaseError } from '../../../sdk/src/buy/errors.ts'
 import { type FoundOffer, isStillOffered, keptOffer, offersIn } from '../../../sdk/src/buy/offers.ts'
 import type { RepeatableRequest } from '../../../sdk/src/buy/request.ts'
 import { mayReplace, settle as settleWith } from '../../../sdk/src/buy/settle.ts'
+import type { Lock } from '../../../sdk/src/buy/store/lock.ts'
 import type { Paid, Wallet } from '../../../sdk/src/buy/wallets/wallet.ts'
 import type { Call } from '../call.ts'
 import { Failure, usage } from '../failure.ts'
 import { isSystemError, reasonOf } from '../files.ts'
 import { sanitize, sat } from '../terminal.ts'
-import { deliver, openOutput } from './answer.ts'
+import { deliver, type Output, openOutput } from './answer.ts'
 import { again, exitOf, present } from './present.ts'
+import { lockPurchase, requireHeld } from './purchase-lock.ts'
 import { ask, requestOf } from './request.ts'
 import { type Purchase, SavedPurchase } from './saved-purchase.ts'
 import { explainPurchase, openWallet } from './wallet.ts'
@@ -28,11 +30,25 @@ export async function pay(call: Call): Promise<void> {
   const request = requestOf(call)
   const output = openOutput(call)
   const path = call.text('credential-file')
+  call.spinner.show(path === undefined ? `Fetching ${request.url.host}` : `Waiting for other runs with ${sanitize(path)}`)
+  const lock = path === undefined ? undefined : await lockPurchase(path, call.signal)
+  try {
+    await payLocked(call, { request, output, path, lock })
+  } finally {
+    // What remains of a lock is harmless.
+    await lock?.remove().catch(() => undefined)
+    await lock?.release()
+  }
+}
+
+type Run = { request: RepeatableRequest; output: Output; path: string | undefined; lock: Lock | undefined }
+
+async function payLocked(call: Call, { request, output, path, lock }: Run): Promise<void> {
   const kept = path === undefined ? undefined : SavedPurchase.open(path, request.url.origin)
   call.spinner.show(`Fetching ${request.url.host}`)
   if (kept?.purchase.credential !== undefined) return present(call, request, kept, output)
 
-  const earlier = kept && (await finishEarlier(call, request, kept))
+  const earlier = kept && (await finishEarlier(call, request, kept, lock))
   if (kept && earlier) return present(call, request, kept, output, earlier)
 
   const response = await ask(request)
@@ -53,7 +69,7 @@ export async function pay(call: Call): Promise<void> {
   const keeping = kept ?? SavedPurchase.create(path, purchase)
   if (keeping.purchase.credential !== undefined) return present(call, request, keeping, output)
   requireSameNode(wallet, keeping)
-  const paid = await settle(call, offer, wallet, keeping)
+  const paid = await settle(call, offer, wallet, keeping, () => requireHeld(lock))
   if (!paid) {
     if (!keeping.isResumed) keeping.remove()
     throw new Failure('other', 'payment_failed', 'The invoice expired before it could be paid. This run paid nothing.')
@@ -103,12 +119,18 @@ function choose<O extends Offer>(call: Call, offers: O[], soFar = 'Nothing was p
 }
 
 /** Resumes a run that was interrupted while paying. The node knows the outcome; pay only if the invoice was not paid. */
-async function finishEarlier(call: Call, request: RepeatableRequest, kept: SavedPurchase): Promise<Paid | undefined> {
+async function finishEarlier(
+  call: Call,
+  request: RepeatableRequest,
+  kept: SavedPurchase,
+  lock: Lock | undefined,
+): Promise<Paid | undefined> {
   const offer = keptOffer(crypto(), kept.offer)
   if (!offer) throw new Failure('usage', 'usage', `${sanitize(kept.path)} does not contain a valid challenge.`)
   const wallet = await openWallet(call)
   requireSameNode(wallet, kept)
-  return settle(call, offer, wallet, kept, () => {
+  return settle(call, offer, wallet, kept, async () => {
+    await requireHeld(lock)
     if (isStillOffered(crypto(), kept.offer, request.bound)) return
     throw new Failure(
       'network',
@@ -133,7 +155,7 @@ async function settle(
   offer: Offer,
   wallet: Wallet,
   kept: SavedPurchase,
-  requireOffered: () => void = () => undefined,
+  mayPay: () => Promise<void>,
 ): Promise<Paid | undefined> {
   call.spinner.show(`Paying ${sat(offer.amountSat)}`)
   try {
@@ -143,8 +165,8 @@ async function settle(
       signal: call.signal,
       patienceMs: call.number('timeout') === undefined ? undefined : call.timeoutMs,
       // An earlier run's invoice is paid again, not a new one: if the old request still reaches the node, it pays only once.
-      beforePaying: () => {
-        requireOffered()
+      beforePaying: async () => {
+        await mayPay()
         choose(call, [offer], 'This run paid nothing.')
       },
     })

@@ -19,6 +19,7 @@ export async function present(
   let response: Response
   try {
     response = await request.present(kept.credential, call.number('timeout') === undefined ? undefined : call.timeoutMs)
+    response = await request.follow(response, kept.credential)
   } catch (error) {
     const cause = error instanceof Failure ? error : unanswered(request, error)
     throw undelivered(kept, cause.exit, cause.code, cause.message)

@@ -23,10 +23,18 @@ export function withSteadyBoundary(crypto: Pick<BuyerCrypto, 'sha256'>, headers:
   return steady
 }
 
-function placesOf(wanted: Uint8Array, body: Uint8Array): number[] {
+const [CR, LF, DASH] = [13, 10, 45]
+
+/** Only where it separates two parts: a value may contain the same letters elsewhere. */
+function placesOf(boundary: Uint8Array, body: Uint8Array): number[] {
+  const isAt = (at: number, ...bytes: number[]): boolean => bytes.every((byte, index) => body[at + index] === byte)
   const places: number[] = []
-  const [first = 0] = wanted
-  for (let at = body.indexOf(first); at !== -1; at = body.indexOf(first, at + 1))
-    if (wanted.every((byte, index) => body[at + index] === byte)) places.push(at)
-  return places
+  for (let line = 0; line >= 0; ) {
+    const [at, end] = [line + 2, line + 2 + boundary.length]
+    const isDelimiter = isAt(line, DASH, DASH, ...boundary) && (isAt(end, CR, LF) || isAt(end, DASH, DASH))
+    if (isDelimiter) places.push(at)
+    const next = body.indexOf(LF, line)
+    line = next === -1 || next + 1 === body.length ? -1 : next + 1
+  }
+  return places.filter((at) => at === 2 || body[at - 4] === CR)
 }

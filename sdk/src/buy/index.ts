@@ -1,7 +1,7 @@
 export { type Buyer, type BuyerOptions, type BuyInit, buyer } from './buyer.ts'
 export { NotPaidError, type Outcome, PurchaseError, type PurchaseErrorCode } from './errors.ts'
+export { purchaseOf } from './presenting.ts'
 export type { PurchaseInfo, PurchaseState } from './purchase.ts'
-export { purchaseOf } from './purchases.ts'
 export { fileStore } from './store/file-store.ts'
 export { memoryStore, type PurchaseStore } from './store/store.ts'
 export type { CustomWallet, PayFunction } from './wallets/function-wallet.ts'

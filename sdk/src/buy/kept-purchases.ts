@@ -1,8 +1,13 @@
-import { type Purchase, type PurchaseState, purchaseIn, UnreadablePurchase } from './purchase.ts'
+import { validUntilOf } from '../../../protocol/src/payment-id.ts'
+import { type Purchase, purchaseIn, UnreadablePurchase } from './purchase.ts'
 import { acquireLock } from './store/lock.ts'
 import type { PurchaseStore } from './store/store.ts'
 
 const PREFIX = 'purchase.'
+/** How long a purchase is kept after its delivery. */
+const KEPT_MS = 30 * 86_400_000
+/** How long to wait for a call that works on a purchase, before it is left for the next time. */
+const PRUNE_PATIENCE_MS = 1_000
 
 /** The purchases in a store, by the key of their request. */
 export class KeptPurchases {
@@ -38,11 +43,10 @@ export class KeptPurchases {
   }
 
   /** Saves it only if the purchase is still this one: the reader of a response reports its end without holding the lock. */
-  async advance(key: string, purchase: Purchase, state: PurchaseState): Promise<void> {
-    const next = { ...purchase, state }
+  async advance(key: string, next: Purchase): Promise<void> {
     try {
       const current = await this.read(key)
-      if (current?.paymentHash === purchase.paymentHash && current.state !== 'delivered') await this.save(key, next)
+      if (current?.paymentHash === next.paymentHash && current.state !== 'delivered') await this.save(key, next)
     } catch {
       this.#unsaved.set(key, next)
     }
@@ -61,6 +65,26 @@ export class KeptPurchases {
     return found
   }
 
+  /**
+   * Removes the purchases that are to be forgotten, each under its own lock. What was spent is kept elsewhere, so the budget stays the same. A
+   * crash leaves at most a lock without a purchase.
+   */
+  async prune(): Promise<void> {
+    for (const { key, purchase } of await this.list()) {
+      if (!isForgotten(purchase)) continue
+      const lock = await acquireLock(this.#store, key, AbortSignal.timeout(PRUNE_PATIENCE_MS)).catch(() => undefined)
+      if (!lock) continue
+      try {
+        const current = await this.read(key)
+        if (!current || !isForgotten(current)) continue
+        await this.delete(key)
+        await lock.remove()
+      } finally {
+        await lock.release()
+      }
+    }
+  }
+
   /** Changes a purchase while no call works on it. */
   async change(paymentHash: string, act: (key: string, purchase: Purchase) => Promise<void>): Promise<void> {
     const found = (await this.list()).find(({ purchase }) => purchase.paymentHash === paymentHash)
@@ -73,4 +97,17 @@ export class KeptPurchases {
       await lock.release()
     }
   }
+}
+
+const isForgotten = ({ state, forgetAtMs }: Purchase): boolean =>
+  state === 'delivered' && typeof forgetAtMs === 'number' && forgetAtMs < Date.now()
+
+/**
+ * The purchase after its delivery. One that must not be made again is kept for all time, and an L402 credential for as long as a server may
+ * accept it.
+ */
+export function finished(purchase: Purchase, isOnce: boolean): Purchase {
+  const untilMs = purchase.protocol === 'l402' ? (validUntilOf(purchase.credential ?? '') ?? Number.NaN) * 1000 : 0
+  const isKept = isOnce || Number.isNaN(untilMs)
+  return { ...purchase, state: 'delivered', ...(isKept ? {} : { forgetAtMs: Math.max(Date.now() + KEPT_MS, untilMs) }) }
 }

@@ -24,6 +24,8 @@ export type Purchase = {
   feeSat?: number
   credential?: string
   createdAtMs: number
+  /** Set when it is delivered. Never, without it. */
+  forgetAtMs?: number
 }
 
 /** What a program may see of a purchase: no secret. */

@@ -2,11 +2,11 @@ import { invoiceExpiresAtSeconds } from '../../../protocol/src/bolt11.ts'
 import { fromHex } from '../../../protocol/src/bytes.ts'
 import type { Offer } from '../../../protocol/src/offers.ts'
 import { type BuyerCrypto, sha256Hex } from './crypto/crypto.ts'
-import { watched } from './delivery.ts'
 import { PurchaseError } from './errors.ts'
 import { KeptPurchases } from './kept-purchases.ts'
 import { isStillOffered, keptOffer, offersIn } from './offers.ts'
-import { credentialOf, infoOf, type Purchase, type PurchaseInfo, type PurchaseState } from './purchase.ts'
+import { inProgress, isBeingRead, type Presentation, Presenting } from './presenting.ts'
+import { infoOf, type Purchase, type PurchaseInfo } from './purchase.ts'
 import type { RepeatableRequest } from './request.ts'
 import { mayReplace, settle } from './settle.ts'
 import { Budget } from './store/budget.ts'
@@ -15,16 +15,10 @@ import type { PurchaseStore } from './store/store.ts'
 import type { Wallet } from './wallets/wallet.ts'
 
 type Options = { crypto: BuyerCrypto; store: PurchaseStore; wallet: Wallet; maxSatPerRequest: number; maxSatPerDay: number }
+const DAY_MS = 86_400_000
+
 /** One call of `fetch`. */
-type Visit = { key: string; request: RepeatableRequest; lock: Lock }
-
-const bought = new WeakMap<Response, PurchaseInfo>()
-
-/** What this call, or an earlier one, has paid for the response. Undefined if it was free. */
-export const purchaseOf = (response: Response): PurchaseInfo | undefined => bought.get(response)
-
-/** The payment hashes of the responses that this process is still reading. */
-const reading = new Set<string>()
+type Visit = Presentation & { lock: Lock }
 
 /**
  * Fetch, pay, fetch again. A purchase is kept before the wallet is asked, and everything that follows is decided by what is kept, so a call
@@ -38,6 +32,8 @@ export class Purchases {
   readonly #maxSatPerRequest: number
   readonly #kept: KeptPurchases
   readonly #budget: Budget
+  readonly #presenting: Presenting
+  #nextPruningMs = 0
 
   constructor({ crypto, store, wallet, maxSatPerRequest, maxSatPerDay }: Options) {
     this.#crypto = crypto
@@ -46,6 +42,7 @@ export class Purchases {
     this.#maxSatPerRequest = maxSatPerRequest
     this.#kept = new KeptPurchases(store)
     this.#budget = new Budget(store, maxSatPerDay)
+    this.#presenting = new Presenting(this.#kept)
   }
 
   /** With `isOnce`, the purchase is not made again after its delivery. */
@@ -53,16 +50,16 @@ export class Purchases {
     const seen = await this.#kept.read(key)
     let refusal: Response | undefined
     if (!seen || (seen.state === 'delivered' && !isOnce)) {
-      refusal = await this.#withoutPaying(request, seen)
+      refusal = await this.#presenting.withoutPaying(request, seen)
       if (refusal.status !== 402) return refusal
     }
     const lock = await acquireLock(this.#store, key, request.signal)
     try {
-      const visit = { key, request, lock }
+      const visit = { key, request, lock, isOnce }
       const kept = await this.#kept.read(key)
       // A purchase that nobody was answered is this call's to finish, and to report.
       const isAnswered = kept?.state === 'answered' || kept?.state === 'delivered'
-      const isMeanwhile = kept !== undefined && (reading.has(kept.paymentHash) || (isAnswered && wasOthers(seen, kept, lock)))
+      const isMeanwhile = kept !== undefined && (isBeingRead(kept) || (isAnswered && wasOthers(seen, kept, lock)))
       if (kept && (kept.state !== 'delivered' || isMeanwhile || isOnce)) {
         await refusal?.body?.cancel()
         return await this.#resume(visit, kept, isMeanwhile)
@@ -71,7 +68,15 @@ export class Purchases {
     } finally {
       // A failure must not take the response from the caller, who may have paid for it.
       await lock.release().catch(() => undefined)
+      this.#pruneDaily()
     }
+  }
+
+  /** Nobody waits for it: whatever it does not get to is for the next time. */
+  #pruneDaily(): void {
+    if (Date.now() < this.#nextPruningMs) return
+    this.#nextPruningMs = Date.now() + DAY_MS
+    void this.#kept.prune().catch(() => undefined)
   }
 
   async unfinished(): Promise<PurchaseInfo[]> {
@@ -89,26 +94,6 @@ export class Purchases {
 
   async forget(paymentHash: string): Promise<void> {
     await this.#kept.change(paymentHash, (key) => this.#kept.delete(key))
-  }
-
-  /** Presents an L402 credential that was delivered before, because many stay good until they lapse. Otherwise just asks. */
-  async #withoutPaying(request: RepeatableRequest, delivered: Purchase | undefined): Promise<Response> {
-    const proof = delivered?.protocol === 'l402' && !request.has(delivered.header) ? credentialOf(delivered) : undefined
-    if (!delivered || !proof) return request.ask()
-    if (!request.isAt(delivered.url)) {
-      // It was bought behind a redirect, which may lead elsewhere now.
-      const refusal = await request.ask()
-      if (refusal.status !== 402 || !request.isAt(delivered.url)) return refusal
-      await refusal.body?.cancel()
-    }
-    const response = await request.send(proof)
-    const isChallenge = response.headers.has('www-authenticate') || response.headers.has('payment-required')
-    if (response.status === 402 && isChallenge) return response
-    // Any other refusal is about the request, and would be the same for a new credential.
-    const isLapsed = [401, 402].includes(response.status) || (isChallenge && !response.ok)
-    if (isLapsed) await response.body?.cancel()
-    else if (response.ok) bought.set(response, infoOf(delivered))
-    return isLapsed ? request.ask() : response
   }
 
   async #askAndBuy(visit: Visit): Promise<Response> {
@@ -141,11 +126,11 @@ export class Purchases {
       await this.#drop(key, purchase)
       throw new PurchaseError('unpaid', 'payment_failed', 'The invoice expired before it could be paid.')
     }
-    return this.#present(visit, paid, false)
+    return this.#presenting.present(visit, paid, false)
   }
 
   async #resume(visit: Visit, kept: Purchase, isMeanwhile: boolean): Promise<Response> {
-    if (kept.credential !== undefined) return this.#present(visit, kept, isMeanwhile)
+    if (kept.credential !== undefined) return this.#presenting.present(visit, kept, isMeanwhile)
     if (kept.wallet !== this.#wallet.id)
       throw new PurchaseError(
         'unknown',
@@ -158,7 +143,7 @@ export class Purchases {
     const offer = this.#offerOf(kept)
     visit.request.moveTo(new URL(kept.url))
     const paid = await this.#pay(visit, kept, offer, false)
-    if (paid !== 'lapsed') return this.#present(visit, paid, isMeanwhile)
+    if (paid !== 'lapsed') return this.#presenting.present(visit, paid, isMeanwhile)
     const response = await visit.request.ask()
     return response.status === 402 ? this.#buy(visit, response, kept) : response
   }
@@ -194,42 +179,6 @@ export class Purchases {
       if (isUnpaid && error.code !== 'purchase_in_progress') await this.#drop(key, kept).catch(() => undefined)
       throw error instanceof PurchaseError ? error.about(kept.paymentHash, isResumed) : error
     }
-  }
-
-  async #present({ key, request }: Visit, purchase: Purchase, isMeanwhile: boolean): Promise<Response> {
-    const { paymentHash } = purchase
-    const more = { details: { paymentHash } }
-    const proof = credentialOf(purchase)
-    if (!proof) throw new TypeError('The purchase has no credential.')
-    const response = await request
-      .moveTo(new URL(purchase.url))
-      .present(proof)
-      .catch((cause) => {
-        if (request.signal.aborted) throw cause
-        const message = `You paid, but ${request.url.host} did not respond. The next call presents the same credential.`
-        throw new PurchaseError('paid', 'connection_failed', message, { ...more, cause })
-      })
-    if (response.status === 402) {
-      await response.body?.cancel()
-      if (isMeanwhile) throw inProgress()
-      throw new PurchaseError(
-        'paid',
-        'credential_refused',
-        'You paid, but the server asks for payment again. No second payment was made. The next call presents the same credential; to buy again, forget this purchase.',
-        more,
-      )
-    }
-    bought.set(response, infoOf(purchase))
-    if (!response.ok) return response
-    await this.#kept.advance(key, purchase, 'answered')
-    reading.add(paymentHash)
-    const ended = async (state: PurchaseState): Promise<void> => {
-      await this.#kept.advance(key, purchase, state)
-      reading.delete(paymentHash)
-    }
-    const answer = await watched(response, { onEnd: () => ended('delivered'), onBreak: () => ended('paid') })
-    bought.set(answer, infoOf(purchase))
-    return answer
   }
 
   /** The first offer that the limit and the request allow, judged by the invoice's own amount. */
@@ -307,10 +256,3 @@ function wasOthers(seen: Purchase | undefined, kept: Purchase, { isAfterOther }:
   if (kept.paymentHash !== seen?.paymentHash) return true
   return seen.state !== 'delivered' && (kept.state === 'delivered' || isAfterOther)
 }
-
-const inProgress = (): PurchaseError =>
-  new PurchaseError(
-    'unpaid',
-    'purchase_in_progress',
-    'Another call has bought the same thing, or is buying it now. To buy it once per call, give each call its own `purchaseKey`.',
-  )

@@ -9,13 +9,19 @@ export type BindOptions = {
   bindHeaders: readonly string[]
   maxBodyBytes: number
   signal: AbortSignal | undefined
+  /** Asks for memory for the body. False if there is none. */
+  reserve: (bytes: number) => boolean
 }
 
-/** `too_large`: the body. `consumed`: the shop has already parsed the body. `no_url`: the host is unknown. `unusable`: x402 has no form for it. */
-export type Unbound = 'too_large' | 'consumed' | 'no_url' | 'unusable'
+/**
+ * `too_large`: the body. `consumed`: the shop has already parsed the body. `busy`: too many bodies are in memory. `no_url`: the host is
+ * unknown. `unusable`: x402 has no form for it.
+ */
+export type Unbound = 'too_large' | 'consumed' | 'busy' | 'no_url' | 'unusable'
 export type Bound = X402Params | { unbound: Unbound }
 
-export type Body = Uint8Array | 'too_large' | 'consumed'
+/** The bytes or, if they need not be kept, only their hash. */
+export type Body = Uint8Array | { sha256: Uint8Array } | 'too_large' | 'consumed' | 'busy'
 
 export type HttpRequest = {
   method: string
@@ -24,7 +30,7 @@ export type HttpRequest = {
   /** Scheme and host, from the framework's trusted-proxy setting. */
   origin: string | undefined
   header: (name: string) => string | readonly string[] | null | undefined
-  body: (maxBytes: number, signal: AbortSignal | undefined) => Promise<Body>
+  body: (maxBytes: number, signal: AbortSignal | undefined, reserve: BindOptions['reserve']) => Promise<Body>
 }
 
 /** The longest URL that the gateway accepts. */
@@ -44,11 +50,12 @@ export async function bindRequest(request: HttpRequest, options: BindOptions): P
   const url = urlOf(request, options.publicUrl)
   if (url === undefined) return { unbound: 'no_url' }
   if (url.length > LONGEST_URL || !(options.publicUrl || isOrigin(request.origin))) return { unbound: 'unusable' }
-  const body = await request.body(options.maxBodyBytes, options.signal)
+  const body = await request.body(options.maxBodyBytes, options.signal, options.reserve)
   if (typeof body === 'string') return { unbound: body }
   // HEAD asks about GET, and its payment buys what GET returns.
   const method = request.method === 'HEAD' ? 'GET' : request.method
   const header = (name: string) => request.header(name) ?? undefined
-  const binding = await bindHttpAsync({ sha256: sha256Bytes }, { method, url, body, header }, options.bindHeaders)
+  const content = body instanceof Uint8Array ? { body } : { bodyHash: body.sha256 }
+  const binding = await bindHttpAsync({ sha256: sha256Bytes }, { method, url, ...content, header }, options.bindHeaders)
   return binding ? { resource: { url }, ...binding } : { unbound: 'unusable' }
 }

@@ -1,9 +1,11 @@
+import { readInvoice } from '../../../protocol/src/bolt11.ts'
 import { isObject } from '../../../protocol/src/bytes.ts'
 import { MPP_HEADER, readMpp } from '../../../protocol/src/mpp.ts'
 import { paymentIdOf } from '../../../protocol/src/payment-id.ts'
-import { Refusal } from '../../../protocol/src/refusal.ts'
-import { readX402 } from '../../../protocol/src/x402.ts'
+import { Refusal as CodecRefusal } from '../../../protocol/src/refusal.ts'
+import { networkOfX402, readX402, type X402Reason, X402Refusal } from '../../../protocol/src/x402.ts'
 import type { Protocol } from '../types.ts'
+import { INVALID_PAYLOAD, type Refusal, refusalOf } from './answers.ts'
 import type { PaymentFields } from './visit.ts'
 
 /** The elements of a header list: text between commas outside quotes. An unterminated quote takes the rest. */
@@ -50,12 +52,26 @@ export function findCredential(fields: PaymentFields, requiresAuth: boolean): Cr
   return { protocol: MPP_SCHEME.test(text) ? 'mpp' : 'l402', text }
 }
 
-/** The invoice that an x402 credential claims to have paid. Undefined if the credential is malformed. */
-export function invoiceIn(credential: string): string | undefined {
+/**
+ * The invoice that an x402 credential claims to have paid, or why it cannot be a payment to any node of ours. It comes before everything
+ * that costs more: without it, a few invented letters would make the shop read a body and ask the gateway.
+ */
+export function invoiceIn(credential: string): { invoice: string } | { refusal: Refusal } {
   const read = readX402(credential)
-  const extra = read instanceof Refusal ? undefined : read.accepted.extra
-  return isObject(extra) && typeof extra.invoice === 'string' ? extra.invoice : undefined
+  if (read instanceof X402Refusal) return { refusal: INVALID_PAYLOAD }
+  const { scheme, network, extra } = read.accepted
+  const invoice = isObject(extra) ? extra.invoice : undefined
+  if (typeof invoice !== 'string') return { refusal: INVALID_PAYLOAD }
+  if (scheme !== 'exact') return refusedFor('unsupported_scheme')
+  if (networkOfX402(network) === undefined) return refusedFor('unsupported_network')
+  const decoded = readInvoice(invoice)
+  if (!decoded) return refusedFor('invalid_exact_lnbtc_invoice_decode_failed')
+  return decoded.network === networkOfX402(network) ? { invoice } : refusedFor('invalid_exact_lnbtc_invoice_currency_mismatch')
 }
+
+const refusedFor = (errorReason: X402Reason): { refusal: Refusal } => ({
+  refusal: refusalOf('invalid_payment_credential', { errorReason }),
+})
 
 function elementsOf(header: string | null | undefined): string[] {
   return (header?.match(ELEMENTS) ?? []).map((element) => element.trim()).filter((element) => element !== '')
@@ -64,5 +80,5 @@ function elementsOf(header: string | null | undefined): string[] {
 /** Its challenge asked for a field of its own, so in Authorization it may be something else. */
 function isForOwnField(credential: string): boolean {
   const read = MPP_SCHEME.test(credential) ? readMpp(credential) : undefined
-  return read !== undefined && !(read instanceof Refusal) && read.challenge.header !== undefined
+  return read !== undefined && !(read instanceof CodecRefusal) && read.challenge.header !== undefined
 }

@@ -105,11 +105,11 @@ try {
   sessionStorage.setItem(key, JSON.stringify(offers))
 } catch {}
 async function paidWith(preimage) {
-  // Browsers have it only on https and localhost.
-  if (!window.crypto.subtle) return offer
+  // Browsers have it only on https and localhost. Elsewhere, the shop decides which of them was paid.
+  if (!window.crypto.subtle) return offers
   const digest = await crypto.subtle.digest('SHA-256', Uint8Array.from(preimage.match(/../g), (byte) => parseInt(byte, 16)))
   const hash = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
-  return offers.find((one) => one.paymentHash === hash)
+  return offers.filter((one) => one.paymentHash === hash)
 }
 const encode = (value) => btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(value))))
 function credential(paid, preimage) {
@@ -121,11 +121,14 @@ function credential(paid, preimage) {
 const [form, input, note, pay] = ['form', '#preimage', '#note', '#pay'].map((one) => document.querySelector(one))
 async function present(preimage) {
   note.textContent = 'One moment …'
-  const paid = await paidWith(preimage)
-  if (!paid) throw new Error('This preimage does not belong to an invoice of this page.')
-  // The request must be the one that was quoted, also in the headers that it is bound to.
-  const headers = { accept: paid.accept, [paid.header]: credential(paid, preimage) }
-  const response = await fetch(location.href, { headers, cache: 'no-store' })
+  let response
+  for (const paid of await paidWith(preimage)) {
+    // The request must be the one that was quoted, also in the headers that it is bound to.
+    const headers = { accept: paid.accept, [paid.header]: credential(paid, preimage) }
+    response = await fetch(location.href, { headers, cache: 'no-store' })
+    if (response.status !== 402) break
+  }
+  if (!response) throw new Error('This preimage does not belong to an invoice of this page.')
   if (response.ok) {
     if (!/^text\\/html\\b/i.test(response.headers.get('content-type') || '')) return location.replace(URL.createObjectURL(await response.blob()))
     // Here, and not in a blob, so that its relative addresses lead to the shop.

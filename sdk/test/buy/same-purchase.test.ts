@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { withSteadyBoundary } from '../../src/buy/form.ts'
 import { type BuyInit, memoryStore, type PurchaseStore } from '../../src/buy/index.ts'
 import { outcomeOf, Seller } from './seller.ts'
 
@@ -43,6 +45,24 @@ describe('a form', () => {
       expect([...new Uint8Array(await (parsed.get('photo') as File).arrayBuffer())]).toEqual([0, 255, 13, 10])
     }
   })
+})
+
+test.each([
+  ['inside a line', 'see --drawn and drawn'],
+  ['at the beginning of a longer line', 'a\r\n--drawnout\r\nb'],
+  ['after a line feed alone', 'a\n--drawn\r\nb'],
+  ['without its dashes', 'a\r\ndrawn\r\nb'],
+])('a form whose value contains the boundary %s is sent with that value', (_where, value) => {
+  const part = (name: string, text: string): string =>
+    `--drawn\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${text}\r\n`
+  const headers = new Headers({ 'content-type': 'multipart/form-data; boundary=drawn' })
+  const sha256 = (data: Uint8Array): Uint8Array => createHash('sha256').update(data).digest()
+  const body = `${part('a', value)}${part('b', 'c')}--drawn--\r\n`
+  const steady = Buffer.from(withSteadyBoundary({ sha256 }, headers, Buffer.from(body))).toString()
+  const name = headers.get('content-type')?.split('=')[1]
+  expect(name).toMatch(/^[0-9a-f]{5}$/)
+  expect(steady.split(`--${name}`)).toHaveLength(4)
+  expect(steady).toContain(`\r\n\r\n${value}\r\n--${name}`)
 })
 
 test('a purchaseKey names the purchase, whatever the body says', async () => {

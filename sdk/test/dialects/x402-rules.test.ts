@@ -24,6 +24,7 @@ beforeEach(async () => {
 })
 afterEach(() => vi.restoreAllMocks())
 
+const MAINNET = 'lnbtc:000000000019d6689c085ae165831e93'
 const types = (): string[] => market.events.map(({ type }) => type)
 const offers = (answer: Response): number => challengesIn(answer).length + (answer.headers.has('payment-required') ? 1 : 0)
 const redemptions = () => market.wire.seen.filter(({ path }) => path.endsWith('/redeem'))
@@ -145,6 +146,22 @@ describe('a payment for something else', () => {
     expect(await answer.json()).toMatchObject({ type: 'https://paymentauth.org/problems/invalid-payload' })
     expect(market.wire.seen.map(({ path }) => path)).toEqual(['/v1/gateway/payments/batch'])
   })
+
+  test.each<[string, Record<string, string>, string]>([
+    ['of another scheme', { scheme: 'upto' }, 'unsupported_scheme'],
+    ['of another network', { network: 'eip155:8453' }, 'unsupported_network'],
+    ['on another Lightning network', { network: MAINNET }, 'invalid_exact_lnbtc_invoice_currency_mismatch'],
+    ['for an unreadable invoice', { invoice: 'lnbcrt10n1invented' }, 'invalid_exact_lnbtc_invoice_decode_failed'],
+  ])(
+    'C79: an x402 payment %s gets its reason without asking the gateway about it',
+    async (_what, { invoice, ...other }, reason) => {
+      const [required] = requiredBy(await fetch(url)).accepts
+      const extra = { ...required.extra, ...(invoice ? { invoice } : {}) }
+      const answer = await presentX402(url, x402Credential({ ...required, ...other, extra }, '0'.repeat(64)))
+      expect([answer.status, requiredBy(answer).error]).toEqual([402, reason])
+      expect(redemptions()).toEqual([])
+    },
+  )
 
   test('C69: a shop that does not offer x402 refuses it with its own challenges', async () => {
     const mpp = await open(market.terms)

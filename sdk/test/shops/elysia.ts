@@ -33,6 +33,7 @@ export async function openElysia(options: ShopOptions): Promise<Shop> {
       },
       paywall(options),
     )
+    .get('/moved', () => new Response(null, { status: 302, headers: { location: '/elsewhere' } }), paywall(options))
     .head('/public', () => 'public', paywall(options))
     .get('/missing', ({ status }) => status(shop.isRepaired ? 200 : 404, 'missing'), paywall(options))
     .get('/slow', slow, paywall(options))

@@ -16,6 +16,7 @@ export async function openKoa(options: ShopOptions): Promise<Shop> {
   router.get('/broken', paywall(options), () => {
     throw new Error('broken')
   })
+  router.get('/moved', paywall(options), (ctx) => ctx.redirect('/elsewhere'))
   router.get('/public', paywall(options), (ctx) => {
     ctx.set('Cache-Control', PUBLIC)
     ctx.body = 'public'

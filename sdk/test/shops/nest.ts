@@ -20,6 +20,9 @@ export async function openNest(options: ShopOptions): Promise<Shop> {
     broken(): void {
       throw new Error('broken')
     }
+    moved(_request: Request, response: Response): void {
+      response.redirect('/elsewhere')
+    }
     public(_request: Request, response: Response): void {
       response.header('cache-control', PUBLIC).send('public')
     }
@@ -59,7 +62,7 @@ export async function openNest(options: ShopOptions): Promise<Shop> {
   Controller()(Jokes)
   handle('joke', Get, 'jokes/:id')
   handle('brokenOff', Get, 'broken-off')
-  for (const name of ['broken', 'public', 'missing', 'slow', 'released', 'delivered'] as const) handle(name, Get, name)
+  for (const name of ['broken', 'moved', 'public', 'missing', 'slow', 'released', 'delivered'] as const) handle(name, Get, name)
   handle('echo', Post, 'echo')
   class App {}
   Module({ controllers: [Jokes] })(App)

@@ -20,7 +20,7 @@ export type Shop = {
 }
 export type ShopOptions = PaywallOptions<any>
 /**
- * GET /jokes/:id: a joke. /broken: the handler throws. /public: the handler allows shared caches. /missing: 404. /slow: a response after
+ * GET /jokes/:id: a joke. /broken: the handler throws. /moved: a redirect. /public: the handler allows shared caches. /missing: 404. /slow: a response after
  * some work. /broken-off: half a response, some work, then the shop aborts it. /released, /delivered: the handler decides itself, and
  * responds with the opposite. POST /echo: the body.
  */

@@ -20,6 +20,11 @@ export type Lock = {
   isHeld(): Promise<boolean>
   /** Never throws: it comes after a payment, and what was bought must be delivered. Until the store works again, only this process knows. */
   release(): Promise<void>
+  /**
+   * Deletes the entry, and with it the number. Call it before `release`, when nothing is left that the lock is for. A process that has waited
+   * too long may then get a higher number than the next holder, who learns it from `isHeld` before it pays.
+   */
+  remove(): Promise<void>
 }
 
 /**
@@ -85,6 +90,7 @@ function held(store: PurchaseStore, name: string, entry: Entry, isAfterOther: bo
   return {
     isAfterOther,
     isHeld,
+    remove: () => store.delete(name),
     release: async () => {
       await writing.catch(() => undefined)
       writing = Promise.resolve()

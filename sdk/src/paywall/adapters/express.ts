@@ -10,9 +10,18 @@ import { follow, keepPrivate, type NodeResponse, whileConnected } from './node-r
 export { discovery } from '../../discovery/adapters/node.ts'
 export { paymentOf } from '../paid.ts'
 
-/** The parts of Express's request that are useful for a price. For more, annotate your function with Express's own type. */
+/**
+ * The parts of the request of Express 4 and 5 that are useful for a price. For more, annotate your function with Express's own type. Plain
+ * `node:http` has only some of them: use its `IncomingMessage` there.
+ */
 export type ExpressRequest = IncomingRequest & {
   originalUrl: string
+  path: string
+  /** From the proxy, if Express trusts it, like `protocol` and `hostname`. */
+  ip: string | undefined
+  protocol: string
+  hostname: string
+  get(name: string): string | undefined
   params: Record<string, string | string[]>
   query: Record<string, unknown>
   body?: unknown
@@ -95,7 +104,7 @@ function httpRequestOf(request: IncomingRequest & NodeRequest, url: string): Htt
     url,
     origin: originOf(request),
     header: (name) => linesOf(request, name),
-    body: (maxBytes, signal) => bodyOf(request, maxBytes, signal),
+    body: (...limits) => bodyOf(request, ...limits),
   }
 }
 

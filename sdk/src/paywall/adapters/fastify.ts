@@ -82,7 +82,7 @@ function httpRequestOf(request: FastifyRequest): HttpRequest {
     url,
     origin: host === undefined ? undefined : `${protocol}://${host}`,
     header: (name) => linesOf(raw, name),
-    body: (maxBytes, signal) => bodyOf(rawBodyOf(request) ?? raw, maxBytes, signal),
+    body: (...limits) => bodyOf(rawBodyOf(request) ?? raw, ...limits),
   }
 }
 

@@ -1,4 +1,4 @@
-import { type BindOptions, type Bound, bindRequest } from '../binding.ts'
+import { type BindOptions, type Bound, bindRequest, type HttpRequest } from '../binding.ts'
 import type { Delivery } from '../gate/delivery.ts'
 import type { PaywallOptions } from '../options.ts'
 import { rememberPayment } from '../paid.ts'
@@ -81,13 +81,13 @@ async function untilEnded(response: NodeResponse, delivery: Delivery, next: () =
   }
 }
 
-function httpRequestOf({ method, originalUrl: url, protocol, host }: KoaContext, request: NodeRequest) {
+function httpRequestOf({ method, originalUrl: url, protocol, host }: KoaContext, request: NodeRequest): HttpRequest {
   return {
     method,
     url,
     origin: `${protocol}://${host}`,
-    header: (name: string) => linesOf(request, name),
-    body: (maxBytes: number, signal: AbortSignal | undefined) => bodyOf(request, maxBytes, signal),
+    header: (name) => linesOf(request, name),
+    body: (...limits) => bodyOf(request, ...limits),
   }
 }
 

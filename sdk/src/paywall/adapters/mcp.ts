@@ -1,13 +1,23 @@
 import { bindMcp } from '../../../../protocol/src/x402-binding.ts'
 import type { Bound } from '../binding.ts'
 import { sha256Bytes } from '../digest.ts'
-import type { Delivery } from '../gate/delivery.ts'
-import type { Decision, Pass } from '../gate/gate.ts'
 import type { PaywallOptions } from '../options.ts'
 import { lazyGate, type Ready } from './lazy-gate.ts'
-import { argumentsText, challengeOf, headerOf, jsonOf, signatureOf } from './mcp-messages.ts'
+import { argumentsText, jsonOf } from './mcp-messages.ts'
+import {
+  deliver,
+  type HttpOnly,
+  howToPay,
+  type McpExtra,
+  PAYMENT_REQUIRED,
+  paymentErrorOf,
+  paymentFieldsOf,
+  problemIn,
+  type Refused,
+} from './mcp-payment.ts'
 import { sentArguments, withCode } from './mcp-server.ts'
 
+export { chargeForPrompt, chargeForResource, type PromptOptions } from './mcp-reads.ts'
 export { acceptPayments } from './mcp-server.ts'
 
 /**
@@ -15,19 +25,10 @@ export { acceptPayments } from './mcp-server.ts'
  * calls again with its credential in `_meta`; the result has the receipt in its own `_meta`. x402 has no errors: what it requires is in a
  * result, which then also has the challenges.
  */
-const PAYMENT_REQUIRED = -32042
-const VERIFICATION_FAILED = -32043
-const INVALID_PARAMS = -32602
-const CREDENTIAL = 'org.paymentauth/credential'
 const CHALLENGES = 'org.paymentauth/payment-required'
-const RECEIPTS = { 'payment-receipt': 'org.paymentauth/receipt', 'payment-response': 'x402/payment-response' }
-const X402_PAYMENT = 'x402/payment'
-const HOW_TO_PAY =
-  'Pay the Lightning invoice of one of the challenges. ' +
-  `Then call the tool again with the credential in _meta["${CREDENTIAL}"].`
+const HOW_TO_PAY = howToPay('call the tool')
 
-/** The parts of a handler's second argument that we use. */
-export type ToolExtra = { _meta?: Record<string, unknown> | undefined; signal?: AbortSignal | undefined }
+export type ToolExtra = McpExtra
 export type ToolResult = {
   content?: unknown[] | undefined
   isError?: boolean | undefined
@@ -35,7 +36,6 @@ export type ToolResult = {
   _meta?: Record<string, unknown> | undefined
 }
 
-type HttpOnly = 'l402' | 'singleUse' | 'options' | 'requiresAuth' | 'publicUrl' | 'bindHeaders' | 'maxBodyBytes' | 'html'
 export type ToolOptions<A> = Omit<PaywallOptions<A>, 'protocol' | 'protocols' | HttpOnly> & {
   /**
    * The tool's name. Payments are bound to it: the default resource is `tools/call <name>`, plus the arguments if the price is a function.
@@ -69,14 +69,13 @@ export function chargeForTool<P extends unknown[], T extends ToolResult>(
       route: tool,
       // The arguments take the place of a query, because a price function may depend on them.
       url: parameters.length > 1 ? `${tool} ${argumentsText(given)}` : tool,
-      authorization: headerOf(extra._meta?.[CREDENTIAL]),
-      paymentSignature: signatureOf(extra._meta?.[X402_PAYMENT]),
+      ...paymentFieldsOf(extra),
       bind: () => bindCall(options, sentArguments(extra, given), extra._meta),
       signal: extra.signal,
       howToPay: HOW_TO_PAY,
       request: parameters[0],
     })
-    if (decision.pass) return deliver(() => handler(...parameters), decision.delivery, extra.signal)
+    if (decision.pass) return deliver('tool', () => handler(...parameters), decision.delivery, extra.signal)
     return (await refusal(decision)) as T
   }
   return Object.assign(charged, { ready: gate.ready })
@@ -90,45 +89,16 @@ async function bindCall<A>({ server, tool, bindMetadata = [] }: ToolOptions<A>, 
 }
 
 /** A result for the model to read or, as a payment error, an exception. */
-async function refusal({ status, headers, body }: Exclude<Decision, Pass>): Promise<ToolResult> {
-  const problem = JSON.parse(body) as { type: string; detail: string }
+async function refusal(refused: Refused): Promise<ToolResult> {
+  const { detail } = problemIn(refused)
   const text = (content: string): ToolResult['content'] => [{ type: 'text', text: content }]
-  if (status !== 402) return { isError: true, content: text(problem.detail) }
-  const challenges = [headers['WWW-Authenticate'] ?? []].flat().map(challengeOf)
-  const reason = problem.type.split('/').at(-1) ?? ''
-  const code = codeOf(reason)
-  const failure = code === PAYMENT_REQUIRED ? {} : { failure: { reason, detail: problem.detail } }
-  const data = { httpStatus: 402, challenges, problem, ...failure }
-  const x402 = headers['PAYMENT-REQUIRED']
-  if (typeof x402 !== 'string') throw withCode(await paymentError(problem.detail, data), code)
+  if (refused.status !== 402) return { isError: true, content: text(detail) }
+  const { code, data } = paymentErrorOf(refused)
+  const x402 = refused.headers['PAYMENT-REQUIRED']
+  if (typeof x402 !== 'string') throw withCode(await paymentError(detail, data), code)
   const required = jsonOf(x402) as Record<string, unknown>
-  const meta = challenges.length > 0 ? { _meta: { [CHALLENGES]: data } } : {}
+  const meta = data.challenges.length > 0 ? { _meta: { [CHALLENGES]: data } } : {}
   return { isError: true, structuredContent: required, content: text(JSON.stringify(required)), ...meta }
-}
-
-function codeOf(reason: string): number {
-  if (reason === 'payment-required') return PAYMENT_REQUIRED
-  return reason === 'malformed-credential' || reason === 'invalid-payload' ? INVALID_PARAMS : VERIFICATION_FAILED
-}
-
-async function deliver<T extends ToolResult>(
-  work: () => T | Promise<T>,
-  delivery: Delivery | undefined,
-  left: AbortSignal | undefined,
-): Promise<T> {
-  if (!delivery) return work()
-  try {
-    const result = await work()
-    if (result.isError) delivery.release('the tool answered with an error')
-    else if (left?.aborted && delivery.releaseOnDisconnect) delivery.release('the caller left before the answer')
-    else delivery.deliver()
-    const receipt = delivery.receiptFor(200)
-    if (receipt === undefined) return result
-    return { ...result, _meta: { ...result._meta, [RECEIPTS[receipt.header]]: jsonOf(receipt.value) } }
-  } catch (error) {
-    delivery.release('the tool failed')
-    throw error
-  }
 }
 
 /**

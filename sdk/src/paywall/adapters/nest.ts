@@ -12,8 +12,8 @@ type Context = { switchToHttp(): { getRequest(): unknown; getResponse(): unknown
 type Guard = { canActivate(context: Context): Promise<boolean> }
 
 /**
- * Charges for a route, on Express or Fastify: `@UseGuards(paywall({ nodeId, amountSat: 10 }))`. For x402 with a body, create the application
- * with `rawBody: true`.
+ * Charges for a route, on Express: `@UseGuards(paywall({ nodeId, amountSat: 10 }))`. For x402 with a body, create the application with
+ * `rawBody: true`.
  */
 export function paywall<R = ExpressRequest>(options: PaywallOptions<R>): Guard & Ready {
   const gate = lazyGate(options)

@@ -1,5 +1,6 @@
-import { concat } from '../../../../protocol/src/bytes.ts'
-import type { Body } from '../binding.ts'
+import type { BindOptions, Body } from '../binding.ts'
+import { BodyBuffer } from '../body-buffer.ts'
+import { sha256Bytes } from '../digest.ts'
 import type { PaymentFields } from '../visit.ts'
 
 export type NodeHeaders = {
@@ -51,10 +52,15 @@ const readBodies = new WeakMap<NodeRequest, Body>()
 const touched = new WeakSet<NodeRequest>()
 
 /**
- * The bytes of the body, which stay in the stream for the handler. Rejects if the customer disconnects. The stream must not emit `end`
+ * The hash of the body, whose bytes stay in the stream for the handler. Rejects if the customer disconnects. The stream must not emit `end`
  * before the bytes are put back, so it is never read when it is empty.
  */
-export async function bodyOf(request: NodeRequest, maxBytes: number, signal: AbortSignal | undefined): Promise<Body> {
+export async function bodyOf(
+  request: NodeRequest,
+  maxBytes: number,
+  signal: AbortSignal | undefined,
+  reserve: BindOptions['reserve'],
+): Promise<Body> {
   const { rawBody, headers } = request
   if (rawBody instanceof Uint8Array) return rawBody.length > maxBytes ? 'too_large' : rawBody
   const known = readBodies.get(request)
@@ -65,7 +71,9 @@ export async function bodyOf(request: NodeRequest, maxBytes: number, signal: Abo
   // A listener would make an empty stream emit `end`, and the handler would wait for it forever.
   if (isComplete(request) && !request.readableLength) return new Uint8Array()
   touched.add(request)
-  const body = await readAll(request, maxBytes, signal)
+  const bytes = await readAll(request, new BodyBuffer(maxBytes, reserve), signal)
+  // Only the hash, so that the bytes are gone when the handler has read them.
+  const body = bytes instanceof Uint8Array ? { sha256: await sha256Bytes(bytes) } : bytes
   readBodies.set(request, body)
   return body
 }
@@ -77,9 +85,7 @@ function hasBody({ headers, httpVersionMajor = 1, stream }: NodeRequest): boolea
 
 const isComplete = ({ complete, _readableState }: NodeRequest): boolean => complete === true || _readableState?.ended === true
 
-function readAll(request: NodeRequest, maxBytes: number, signal: AbortSignal | undefined): Promise<Body> {
-  const chunks: Uint8Array[] = []
-  let length = 0
+function readAll(request: NodeRequest, buffer: BodyBuffer, signal: AbortSignal | undefined): Promise<Body> {
   return new Promise((resolve, reject) => {
     const end = (body: Body | undefined): void => {
       request.removeListener('readable', read)
@@ -93,14 +99,13 @@ function readAll(request: NodeRequest, maxBytes: number, signal: AbortSignal | u
         const chunk = request.read()
         // With `setEncoding`, somebody has already decoded the bytes.
         if (!(chunk instanceof Uint8Array)) return end('consumed')
-        chunks.push(chunk)
-        length += chunk.length
-        if (length > maxBytes) return end('too_large')
+        const refusal = buffer.add(chunk)
+        if (refusal) return end(refusal)
       }
       if (!isComplete(request)) return
-      const body = concat(chunks)
-      if (body.length > 0) request.unshift(body)
-      end(body)
+      const { bytes } = buffer
+      if (bytes.length > 0) request.unshift(bytes)
+      end(bytes)
     }
     if (signal?.aborted) return leave()
     signal?.addEventListener('abort', leave, { once: true })

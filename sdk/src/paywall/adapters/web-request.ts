@@ -1,5 +1,5 @@
-import { concat } from '../../../../protocol/src/bytes.ts'
-import { type BindOptions, type Body, type Bound, bindRequest } from '../binding.ts'
+import { type BindOptions, type Body, type Bound, bindRequest, type HttpRequest } from '../binding.ts'
+import { BodyBuffer } from '../body-buffer.ts'
 import type { PaymentFields } from '../visit.ts'
 
 export function paymentFieldsOf(headers: Headers): PaymentFields {
@@ -18,27 +18,26 @@ export const bindWebRequest =
     const { origin, pathname, search } = new URL(request.url)
     const header = (name: string): string | null => request.headers.get(name)
     const { method } = request
-    return bindRequest({ method, url: `${pathname}${search}`, origin, header, body: (most) => bodyOf(request, most) }, options)
+    const body: HttpRequest['body'] = (maxBytes, _signal, reserve) => bodyOf(request, maxBytes, reserve)
+    return bindRequest({ method, url: `${pathname}${search}`, origin, header, body }, options)
   }
 
 /** The bytes of the body, of which the handler still gets its own copy. */
-async function bodyOf(request: Request, maxBytes: number): Promise<Body> {
+async function bodyOf(request: Request, maxBytes: number, reserve: BindOptions['reserve']): Promise<Body> {
   if (request.bodyUsed) return 'consumed'
   if (request.body === null) return new Uint8Array()
   if (Number(request.headers.get('content-length') ?? 0) > maxBytes) return 'too_large'
   const reader = request.clone().body?.getReader()
-  const chunks: Uint8Array[] = []
-  let length = 0
+  const buffer = new BodyBuffer(maxBytes, reserve)
   for (;;) {
     const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
-    if (done) return concat(chunks)
-    chunks.push(value)
-    length += value.length
-    if (length <= maxBytes) continue
+    if (done) return buffer.bytes
+    const refusal = buffer.add(value)
+    if (!refusal) continue
     // Settles only when the handler's copy is cancelled too.
     void reader?.cancel().catch(() => undefined)
     cutOff.add(request)
-    return 'too_large'
+    return refusal
   }
 }
 

@@ -11,6 +11,7 @@ import { asPage, wantsPage } from '../page.ts'
 import type { Terms } from '../terms.ts'
 import { warn } from '../trouble.ts'
 import type { Visit } from '../visit.ts'
+import { BodyMemory, MOST_BODY_BYTES } from './body-memory.ts'
 import { openVisits } from './open-visits.ts'
 import { within } from './patience.ts'
 
@@ -28,7 +29,7 @@ export class Challenges<R> {
   readonly #boundHeaders: readonly string[]
   readonly #tell: (terms: Terms, detail: EventDetail) => void
   /** A request is bound once, however often it is asked for. */
-  readonly #bound = new WeakMap<Visit<R>, Promise<Bound>>()
+  readonly #bound = new WeakMap<Visit<R>, { bound: Promise<Bound>; memory: BodyMemory }>()
 
   constructor(
     client: Boltyard,
@@ -79,12 +80,19 @@ export class Challenges<R> {
   bind(visit: Visit<R>): Promise<Bound> {
     const { publicUrl, maxBodyBytes = MAX_BODY_BYTES } = this.#options
     const known = this.#bound.get(visit)
-    if (known) return known
+    if (known) return known.bound
+    const memory = new BodyMemory(maxBodyBytes)
+    const reserve = (bytes: number): boolean => memory.reserve(bytes)
     const url = typeof publicUrl === 'function' ? { whole: publicUrl(visit.request) } : publicUrl && { base: publicUrl }
-    const options = { publicUrl: url || undefined, bindHeaders: this.#boundHeaders, maxBodyBytes, signal: visit.signal }
+    const options = { publicUrl: url || undefined, bindHeaders: this.#boundHeaders, maxBodyBytes, signal: visit.signal, reserve }
     const bound = visit.bind?.(options) ?? Promise.resolve<Bound>({ unbound: 'no_url' })
-    this.#bound.set(visit, bound)
+    this.#bound.set(visit, { bound, memory })
     return bound
+  }
+
+  /** The visit's body, if it was read, is no longer needed. */
+  release(visit: Visit<R>): void {
+    this.#bound.get(visit)?.memory.release()
   }
 
   /** A payment has one protocol, so several offers need several payments. */
@@ -130,12 +138,17 @@ export function unboundAnswer<R>(why: Unbound, { maxBodyBytes = MAX_BODY_BYTES }
   return unavailable(hasPaid, RETRY_AFTER_SECONDS)
 }
 
-/** Two of the reasons are the seller's own. */
+/** What the seller can do about it, if anything. */
 function warnSeller(why: Unbound): void {
   if (why === 'consumed')
     warn(
       'x402 body',
       'x402 needs the bytes of the body, but it was already parsed. Put the paywall before the parser, or let the parser keep them in `request.rawBody`.',
+    )
+  if (why === 'busy')
+    warn(
+      'x402 memory',
+      `Request bodies that x402 payments are bound to fill ${MOST_BODY_BYTES / 1_048_576} MiB, so new ones are refused for now. If these are your customers, use a smaller \`maxBodyBytes\` or more processes.`,
     )
   if (why === 'no_url')
     warn('x402 url', 'x402 needs the address that clients use, which is unknown. Set `publicUrl`, or `server` for an MCP tool.')

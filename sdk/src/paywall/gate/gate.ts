@@ -7,7 +7,6 @@ import {
   allowed,
   badRequest,
   deliveryInProgress,
-  INVALID_PAYLOAD,
   MALFORMED,
   OTHER_TERMS,
   paidForOther,
@@ -92,6 +91,17 @@ export class Gate<R> {
 
   /** Rejects if the customer disconnects, or if a function in the options throws. */
   async decide(visit: Visit<R>): Promise<Decision> {
+    let isDelivering = false
+    try {
+      const decision = await this.#decide(visit)
+      isDelivering = decision.pass && decision.delivery?.isWatched === true
+      return decision
+    } finally {
+      if (!isDelivering) this.#challenges.release(visit)
+    }
+  }
+
+  async #decide(visit: Visit<R>): Promise<Decision> {
     if (visit.method === 'OPTIONS') {
       if (this.#options.options === 'pass') return { pass: true, delivery: undefined }
       return { pass: false, ...allowed(visit.methods) }
@@ -149,8 +159,9 @@ export class Gate<R> {
   }
 
   async #presentX402(visit: Visit<R>, terms: Terms, credential: string): Promise<Decision> {
-    const invoice = invoiceIn(credential)
-    if (invoice === undefined) return this.#challenge(visit, terms, { ...INVALID_PAYLOAD, presented: undefined })
+    const claimed = invoiceIn(credential)
+    if ('refusal' in claimed) return this.#challenge(visit, terms, { ...claimed.refusal, presented: undefined })
+    const { invoice } = claimed
     const presented: Presented = {
       protocol: 'x402',
       credential,
@@ -211,12 +222,14 @@ export class Gate<R> {
   }
 
   /** `requestId` is the id of the claim; a reusable credential claims nothing. */
-  #pass({ waitUntil }: Visit<R>, terms: Terms, payment: RedeemedPayment, requestId?: string): Pass {
+  #pass(visit: Visit<R>, terms: Terms, payment: RedeemedPayment, requestId?: string): Pass {
     const { id, protocol } = payment
+    const { waitUntil } = visit
     if (requestId !== undefined) this.#claims.begin()
     let stopKeeping = (): void => undefined
     const settle = (outcome: Outcome): void => {
       stopKeeping()
+      this.#challenges.release(visit)
       if (outcome.delivered) {
         if (requestId !== undefined) this.#claims.confirm({ id, requestId }, waitUntil)
         this.#tell(terms, { type: 'delivered', paymentId: id, protocol })

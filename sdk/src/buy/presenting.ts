@@ -1,0 +1,115 @@
+import { watched } from './delivery.ts'
+import { PurchaseError } from './errors.ts'
+import { finished, type KeptPurchases } from './kept-purchases.ts'
+import { credentialOf, infoOf, type Purchase, type PurchaseInfo } from './purchase.ts'
+import type { Credential, RepeatableRequest } from './request.ts'
+
+/** A request whose credential is presented. With `isOnce`, its purchase is not made again after its delivery. */
+export type Presentation = { key: string; request: RepeatableRequest; isOnce: boolean }
+
+const bought = new WeakMap<Response, PurchaseInfo>()
+
+/** What this call, or an earlier one, has paid for the response. Undefined if it was free. */
+export const purchaseOf = (response: Response): PurchaseInfo | undefined => bought.get(response)
+
+/** The payment hashes of the responses that this process is still reading. */
+const reading = new Set<string>()
+
+export const isBeingRead = ({ paymentHash }: Purchase): boolean => reading.has(paymentHash)
+
+/** Presents credentials, and follows what was bought until it was read to the end. Pays nothing. */
+export class Presenting {
+  readonly #kept: KeptPurchases
+
+  constructor(kept: KeptPurchases) {
+    this.#kept = kept
+  }
+
+  /** Presents an L402 credential that was delivered before, because many stay good until they lapse. Otherwise just asks. */
+  async withoutPaying(request: RepeatableRequest, delivered: Purchase | undefined): Promise<Response> {
+    const proof = delivered?.protocol === 'l402' && !request.has(delivered.header) ? credentialOf(delivered) : undefined
+    if (!delivered || !proof) return request.ask()
+    if (!request.isAt(delivered.url)) {
+      // It was bought behind a redirect, which may lead elsewhere now.
+      const refusal = await request.ask()
+      if (refusal.status !== 402 || !request.isAt(delivered.url)) return refusal
+      await refusal.body?.cancel()
+    }
+    const response = await request.send(proof)
+    if (isRedirect(response)) return this.#followed(request, response, proof, delivered)
+    const isChallenge = response.headers.has('www-authenticate') || response.headers.has('payment-required')
+    if (response.status === 402 && isChallenge) return response
+    // Any other refusal is about the request, and would be the same for a new credential.
+    const isLapsed = [401, 402].includes(response.status) || (isChallenge && !response.ok)
+    if (isLapsed) await response.body?.cancel()
+    else if (response.ok) bought.set(response, infoOf(delivered))
+    return isLapsed ? request.ask() : response
+  }
+
+  async present({ key, request, isOnce }: Presentation, purchase: Purchase, isMeanwhile: boolean): Promise<Response> {
+    const { paymentHash } = purchase
+    const proof = credentialOf(purchase)
+    if (!proof) throw new TypeError('The purchase has no credential.')
+    const first = await request
+      .moveTo(new URL(purchase.url))
+      .present(proof)
+      .catch((cause) => {
+        throw unanswered(request, purchase, cause)
+      })
+    if (first.status === 402) {
+      await first.body?.cancel()
+      throw isMeanwhile ? inProgress() : paidAgain(purchase)
+    }
+    if (first.status < 400) await this.#kept.advance(key, { ...purchase, state: 'answered' })
+    const response = await this.#followed(request, first, proof, purchase)
+    if (response.status >= 400) return response
+    reading.add(paymentHash)
+    const ended = async (next: Purchase): Promise<void> => {
+      await this.#kept.advance(key, next)
+      reading.delete(paymentHash)
+    }
+    const answer = await watched(response, {
+      onEnd: () => ended(finished(purchase, isOnce)),
+      onBreak: () => ended({ ...purchase, state: 'paid' }),
+    })
+    bought.set(answer, infoOf(purchase))
+    return answer
+  }
+
+  /** What a redirect leads to is part of what was bought: it is never paid for. */
+  async #followed(request: RepeatableRequest, first: Response, proof: Credential, purchase: Purchase): Promise<Response> {
+    const response = await request.follow(first, proof).catch((cause) => {
+      throw unanswered(request, purchase, cause)
+    })
+    if (response.status === 402) {
+      await response.body?.cancel()
+      throw paidAgain(purchase)
+    }
+    bought.set(response, infoOf(purchase))
+    return response
+  }
+}
+
+const isRedirect = ({ status }: Response): boolean => status >= 300 && status < 400
+
+function unanswered({ signal, url }: RepeatableRequest, { paymentHash }: Purchase, cause: unknown): unknown {
+  if (signal.aborted) return cause
+  if (cause instanceof PurchaseError) return cause.about(paymentHash, false)
+  const message = `You paid, but ${url.host} did not respond. The next call presents the same credential.`
+  return new PurchaseError('paid', 'connection_failed', message, { details: { paymentHash }, cause })
+}
+
+const paidAgain = ({ paymentHash }: Purchase): PurchaseError =>
+  new PurchaseError(
+    'paid',
+    'credential_refused',
+    'You paid, but the server asks for payment again. No second payment was made. The next call presents the same credential; to buy again, forget this purchase.',
+    { details: { paymentHash } },
+  )
+
+export const inProgress = (): PurchaseError =>
+  new PurchaseError(
+    'unpaid',
+    'purchase_in_progress',
+    'Another call has bought the same thing, or is buying it now. To buy it once per call, give each call its own `purchaseKey`.',
+  )
