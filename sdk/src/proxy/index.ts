@@ -6,4 +6,4 @@ export {
   type ProxyRoute,
   type ProxyRouteConfig,
 } from './config/config.ts'
-export { createProxy, type Proxy, type ProxyOptions } from './proxy.ts'
+export { createProxy, type ProxyOptions, type ProxyServer } from './proxy.ts'

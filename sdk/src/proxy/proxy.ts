@@ -26,7 +26,7 @@ export type ProxyOptions = {
   patienceMs?: number | undefined
 }
 
-export type Proxy = {
+export type ProxyServer = {
   /** In the order in which they are tried. */
   readonly routes: readonly ProxyRoute[]
   /** Starts to listen, and returns the address. */
@@ -47,13 +47,13 @@ const GRACE_MS = 10_000
 const SETTLE_MS = 5_000
 
 /** Charges for the routes of a program that knows nothing about payments. Throws a `ProxyConfigError` if the configuration is invalid. */
-export function createProxy(config: ProxyConfig, options: ProxyOptions = {}): Proxy {
+export function createProxy(config: ProxyConfig, options: ProxyOptions = {}): ProxyServer {
   return new PaidProxy(settingsOf(config), options)
 }
 
 type Matched = { route: Route; paid: PaidRoute | undefined }
 
-class PaidProxy implements Proxy {
+class PaidProxy implements ProxyServer {
   readonly routes: readonly ProxyRoute[]
   readonly #settings: Settings
   readonly #matched: readonly Matched[]

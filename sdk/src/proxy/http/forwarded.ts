@@ -19,7 +19,7 @@ export function clientOf(trustProxy: false | number | readonly string[], publicU
   const known = publicUrl === undefined ? undefined : new URL(publicUrl)
   return (request) => {
     const remote = (request.socket.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '')
-    const isForwarded = isTrusted !== undefined && isTrusted(remote, 0)
+    const isForwarded = isTrusted?.(remote, 0) === true
     const chain = isForwarded ? [remote, ...listIn(request, 'x-forwarded-for').reverse()] : [remote]
     let hop = 0
     while (hop < chain.length - 1 && isTrusted?.(chain[hop] ?? '', hop)) hop++
