@@ -316,8 +316,12 @@ describe('streams', () => {
     raw.socket.pause()
     raw.write('GET /free/a HTTP/1.1', 'Host: shop', '', '')
     await expect.poll(() => isFull).toBe(true)
-    let before = -1
-    await expect.poll(() => before === (before = written), { interval: 500 }).toBe(true)
+    const stopped = async (): Promise<boolean> => {
+      const before = written
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      return before === written
+    }
+    await expect.poll(stopped).toBe(true)
     expect(written).toBeLessThan(100_000_000)
     raw.socket.destroy()
   })
