@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { jsonObjectIn } from '../../../../protocol/src/bytes.ts'
+import { isObject } from '../../../../protocol/src/bytes.ts'
 import { warn } from '../../paywall/trouble.ts'
 
 export type Price = { amountSat: number; description: string | undefined }
@@ -22,7 +22,8 @@ export async function askPrice(priceFrom: string, priced: Priced, left: AbortSig
 }
 
 function priceIn(text: string): Price {
-  const { amountSat, description } = jsonObjectIn(text) ?? {}
+  const answer: unknown = JSON.parse(text)
+  const { amountSat, description } = isObject(answer) ? answer : {}
   if (!Number.isSafeInteger(amountSat) || (amountSat as number) < 1)
     throw new Error('amountSat must be a whole number, at least 1.')
   if (
