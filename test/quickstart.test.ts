@@ -33,18 +33,27 @@ async function typed(page: string): Promise<string> {
     SERVICE_BASE_URL: `${server.url}/v1`,
     PORT: shopPort,
   }
-  const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', `trap 'jobs -p | xargs -r kill' EXIT\n${script}`], {
-    cwd: directory,
-    env,
-  })
+  // Detached, so that what it leaves in the background can be ended as a group: `npx` does not pass signals on.
+  const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', script], { cwd: directory, env, detached: true })
   let printed = ''
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk) => {
       printed += chunk
     })
-  const [code] = await once(child, 'close')
+  const closed = once(child, 'close')
+  const [code] = await once(child, 'exit')
+  endGroup(child.pid)
+  await closed
   expect(code, printed).toBe(0)
   return printed
+}
+
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid)
+  } catch {
+    // Nothing was left.
+  }
 }
 
 test('docs/quickstart.md: every line of it works, in this order', async () => {

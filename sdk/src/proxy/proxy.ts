@@ -128,7 +128,11 @@ class PaidProxy implements ProxyServer {
       response.shouldKeepAlive = shouldKeepAlive && !this.#isClosing
       response.writeContinue()
     }
-    this.#serve(request, response, askForBody)
+    try {
+      this.#serve(request, response, askForBody)
+    } catch (error) {
+      this.#fail(response, error)
+    }
   }
 
   #serve(request: IncomingMessage, response: ServerResponse, askForBody: () => void): void {
@@ -152,10 +156,10 @@ class PaidProxy implements ProxyServer {
     if (!paid) return this.#forward(matched, incoming, { delivery: undefined })
     const remembered = paid.recall(incoming)
     if (remembered) return this.#forward(matched, incoming, remembered)
-    paid.admit(incoming, this.#methodsFor(target)).then(
-      (passed) => passed && this.#forward(matched, incoming, passed),
-      (error) => this.#fail(response, error),
-    )
+    paid
+      .admit(incoming, this.#methodsFor(target))
+      .then((passed) => passed && this.#forward(matched, incoming, passed))
+      .catch((error) => this.#fail(response, error))
   }
 
   /** The first route that matches. The proxy responds to OPTIONS for paid routes, whatever their methods. */
@@ -215,7 +219,8 @@ class PaidProxy implements ProxyServer {
     this.#responses.add(response)
     response.once('close', () => {
       this.#responses.delete(response)
-      if (this.#isClosing) this.#server.closeIdleConnections()
+      // Later, because the connection is not idle yet.
+      if (this.#isClosing) setImmediate(() => this.#server.closeIdleConnections())
     })
   }
 

@@ -55,6 +55,13 @@ describe('routes', () => {
     expect([answer.status, answer.headers.get('allow'), backend.seen.length]).toEqual([204, 'GET, HEAD, OPTIONS', 1])
   })
 
+  test('C73: with options: pass, the upstream responds to OPTIONS', async () => {
+    const routes = [{ match: 'GET /dear/:id', amountSat: 1000, options: 'pass' as const }]
+    const passing = await openProxy({ upstream: backend.url, routes })
+    expect((await fetch(passing.url('/dear/1'), { method: 'OPTIONS' })).status).toBe(200)
+    expect([backend.last.method, backend.last.headers['x-payment-id']]).toEqual(['OPTIONS', undefined])
+  })
+
   /** Each would be the dear path for some upstream. */
   test.each([
     ...[
@@ -427,10 +434,15 @@ describe('an upstream that fails', () => {
     await raw.shows(/GET \/free\/next/)
   })
 
-  test('C76: a malformed response is 502', async () => {
+  test.each([
+    ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello'],
+    ['an unknown encoding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n'],
+    ['another protocol', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: own\r\n\r\nhello'],
+    ['no HTTP', 'hello\r\n\r\n'],
+  ])('C76: a malformed response is 502: %s', async (_name, bytes) => {
     const odd = createServer((socket) => {
       socket.on('error', () => undefined)
-      socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello'))
+      socket.once('data', () => socket.end(bytes))
     }).listen(0, '127.0.0.1')
     await once(odd, 'listening')
     const { port } = odd.address() as { port: number }

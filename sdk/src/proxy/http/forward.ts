@@ -23,6 +23,10 @@ export function forward(upstream: Upstream, passage: Passage): void {
   new Forwarding(upstream, passage).start()
 }
 
+/** Node removes the chunks, but no other encoding. */
+const isReadable = ({ headers }: IncomingMessage): boolean =>
+  (headers['transfer-encoding'] ?? 'chunked').toLowerCase() === 'chunked'
+
 class Forwarding {
   readonly #upstream: Upstream
   readonly #passage: Passage
@@ -52,6 +56,8 @@ class Forwarding {
     this.#outgoing = outgoing
     outgoing.once('response', (answer) => this.#receive(answer))
     outgoing.on('error', (error: Error & { code?: string }) => this.#failed(outgoing, error, isFresh))
+    // Without an error, for example if the upstream switches to a protocol that nobody asked for.
+    outgoing.once('close', () => this.#failed(outgoing, new Error('the connection was closed'), isFresh))
     this.#wait()
     if (hasBody(request)) request.pipe(outgoing)
     else outgoing.end()
@@ -80,6 +86,7 @@ class Forwarding {
     answer.once('error', (error) => this.#cut(error))
     if (this.#hasLeft) return this.#finishUnseen(answer)
     const { statusCode = 502 } = answer
+    if (!isReadable(answer)) return this.#refuse(502, 'The response of the upstream has an unknown Transfer-Encoding.')
     const headers = responseHeaders(answer, delivery !== undefined)
     if (delivery && statusCode >= 500 && answer.headers['retry-after'] === undefined)
       headers.push('retry-after', String(RETRY_AFTER_SECONDS))
@@ -99,8 +106,7 @@ class Forwarding {
   }
 
   #failed(outgoing: ClientRequest, error: Error & { code?: string }, isFresh: boolean): void {
-    if (outgoing !== this.#outgoing) return
-    if (this.#hasAnswer) return
+    if (outgoing !== this.#outgoing || this.#hasAnswer) return
     const { request } = this.#passage
     const isStale = outgoing.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
     // The upstream closed an idle connection at the moment we used it. Only what is safe to repeat is sent again.

@@ -39,7 +39,8 @@ function post(url: string, body: string, left: AbortSignal): Promise<string> {
   const signal = AbortSignal.any([left, AbortSignal.timeout(WITHIN_MS)])
   const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
   return new Promise((resolve, reject) => {
-    const outgoing = send(url, { method: 'POST', headers, signal }, (answer) => {
+    // On a new connection: a kept one may just have been closed, and a price is needed now.
+    const outgoing = send(url, { method: 'POST', headers, signal, agent: false }, (answer) => {
       let text = ''
       answer.setEncoding('utf8')
       answer.on('data', (chunk: string) => {
