@@ -28,6 +28,6 @@ export function withEnvironment(
 
 function reasonOf(name: string | undefined): string {
   if (name === undefined)
-    return 'must have the name of an environment variable between "${" and "}". Write "$${" for "${" itself.'
+    return `must have the name of an environment variable between "\${" and "}". Write "$\${" for "\${" itself.`
   return `The environment variable ${name} is not set, or is empty.`
 }
