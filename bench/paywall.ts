@@ -11,6 +11,7 @@ import { killDaemons, Service } from '../testing/service.ts'
 import { ask, cpuMs, program, settledPayments } from './gateway.ts'
 import type { LoadResult } from './load.ts'
 import { cpuSeconds, type Measure, median, quantile, timed } from './measure.ts'
+import { benchProxy } from './proxy.ts'
 
 /** The time of a paid request, and the part of it that is spent on calls to the gateway. */
 async function purchases(service: Service, nodeId: string, quick: boolean): Promise<Measure[]> {
@@ -111,7 +112,7 @@ async function costs(service: Service, nodeId: string, quick: boolean): Promise<
     const l402 = get('/l402', offer.credentialFor(body.preimage))
     // A busy neighbour on the same machine makes every instruction slower and none faster. So the rows take turns, and the lowest of
     // several rounds is what a request costs.
-    const rounds: Array<{ free: number; repeated: number; first: number; unpaid: number }> = []
+    const rounds: Array<{ free: number; repeated: number; first: number; unpaid: number; threeOffers: number }> = []
     for (let round = 0; round < (quick ? 1 : ROUNDS); round++) {
       const free = await measured('200', repeat(many, get('/free')))
       const repeated = await measured('200', repeat(many, l402))
@@ -121,7 +122,8 @@ async function costs(service: Service, nodeId: string, quick: boolean): Promise<
         '200',
         payments.map(({ credential }) => get('/bench', credential)),
       )
-      rounds.push({ free, repeated, first, unpaid: await measured('402', repeat(some, get('/bench'))) })
+      const unpaid = await measured('402', repeat(some, get('/bench')))
+      rounds.push({ free, repeated, first, unpaid, threeOffers: await measured('402', repeat(some / 2, get('/all'))) })
     }
     const lowest = (row: keyof (typeof rounds)[number]): number => Math.min(...rounds.map((round) => round[row]))
     const [free, repeated, first, unpaid] = [lowest('free'), lowest('repeated'), lowest('first'), lowest('unpaid')]
@@ -130,6 +132,12 @@ async function costs(service: Service, nodeId: string, quick: boolean): Promise<
       { name: '  over it: repeated L402', value: repeated - free, unit: 'ms', target: { op: '≤', value: 0.03 } },
       { name: '  over it: first MPP', value: first - free, unit: 'ms', target: { op: '≤', value: 1.5 } },
       { name: '  over it: unpaid visit, without the node', value: unpaid - free, unit: 'ms', target: { op: '≤', value: 2 } },
+      {
+        name: '    three offers instead of one',
+        value: lowest('threeOffers') - unpaid,
+        unit: 'ms',
+        target: { op: '≤', value: 5 },
+      },
     ]
   } finally {
     for (const child of [shop, loader]) child.kill()
@@ -144,7 +152,11 @@ export async function benchPaywall(quick: boolean): Promise<Measure[]> {
     // No limits on creating payments: the benchmark would measure them instead.
     await service.start({ GATEWAY_RATE_LIMIT_MAX: '0', MAX_OPEN_CHALLENGES: '0' })
     const nodeId = await service.createUntilReady()
-    return [...(await purchases(service, nodeId, quick)), ...(await costs(service, nodeId, quick))]
+    return [
+      ...(await purchases(service, nodeId, quick)),
+      ...(await costs(service, nodeId, quick)),
+      ...(await benchProxy(service, nodeId, quick)),
+    ]
   } finally {
     await service.stop()
     killDaemons(dataDir)

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,8 +17,13 @@ async function typed(page: string): Promise<string> {
   for (const name of ['cli', 'examples', 'node_modules', 'package.json', 'sdk', 'tsconfig.base.json', 'tsconfig.json'])
     symlinkSync(join(root, name), join(directory, name))
   const shopPort = String(await freePort())
+  const proxyPort = String(await freePort())
   const blocks = [...readFileSync(join(root, page), 'utf8').matchAll(/```sh\n([\s\S]*?)```/g)].map(([, text = '']) => text)
-  const script = blocks.join('\n').replace(NOT_TYPED, '').replaceAll('localhost:3000', `localhost:${shopPort}`)
+  const script = blocks
+    .join('\n')
+    .replace(NOT_TYPED, '')
+    .replaceAll('localhost:3000', `localhost:${shopPort}`)
+    .replaceAll('localhost:8080', `localhost:${proxyPort}`)
   expect(script).not.toMatch(/\bnpm\b/)
 
   const env = {
@@ -28,18 +33,27 @@ async function typed(page: string): Promise<string> {
     SERVICE_BASE_URL: `${server.url}/v1`,
     PORT: shopPort,
   }
-  const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', `trap 'jobs -p | xargs -r kill' EXIT\n${script}`], {
-    cwd: directory,
-    env,
-  })
+  // Detached, so that what it leaves in the background can be ended as a group: `npx` does not pass signals on.
+  const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', script], { cwd: directory, env, detached: true })
   let printed = ''
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk) => {
       printed += chunk
     })
-  const [code] = await once(child, 'close')
+  const closed = once(child, 'close')
+  const [code] = await once(child, 'exit')
+  endGroup(child.pid)
+  await closed
   expect(code, printed).toBe(0)
   return printed
+}
+
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid)
+  } catch {
+    // Nothing was left.
+  }
 }
 
 test('docs/quickstart.md: every line of it works, in this order', async () => {
@@ -52,4 +66,13 @@ test('docs/quickstart.md: every line of it works, in this order', async () => {
 test('README.md: a first paid request is three lines of shell, and they work', async () => {
   const printed = await typed('README.md')
   expect(printed).toMatch(/"status": "paid",[\s\S]*"amountSat": 100,/)
+})
+
+const hasPython = spawnSync('python3', ['--version']).status === 0
+
+test.skipIf(!hasPython)('docs/guides/charge-without-code.md: every line of it works, in this order', async () => {
+  const printed = await typed('docs/guides/charge-without-code.md')
+  expect(printed).toMatch(/HTTP\/1\.1 402 Payment Required/)
+  expect(printed).toMatch(/HTTP\/1\.1 404 Not Found/)
+  expect(printed).toMatch(/This is \/articles\/1, paid by pay_\w+\./)
 })

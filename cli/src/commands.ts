@@ -2,6 +2,7 @@ import type { RunnableCommand } from './call.ts'
 import { CHECK_COMMANDS } from './check/commands.ts'
 import type { Option, Positional } from './command.ts'
 import { EVENT_COMMANDS } from './events/commands.ts'
+import { PROXY_COMMANDS } from './proxy/commands.ts'
 import { WEBHOOK_COMMANDS } from './webhooks/commands.ts'
 
 /** All commands and their options. The code of a command is loaded when it runs. */
@@ -369,6 +370,7 @@ export const COMMANDS: RunnableCommand[] = [
   ...PAYMENTS,
   PAY,
   ...CHECK_COMMANDS,
+  ...PROXY_COMMANDS,
   ...EVENT_COMMANDS,
   ...WEBHOOK_COMMANDS,
   {

@@ -91,6 +91,20 @@ createServer((request, response) => ${line})`,
 
 export const PROGRAMS: Program[] = [
   {
+    name: 'The proxy',
+    page: 'docs/guides/charge-without-code.md',
+    line: `const proxy = createProxy({
+  upstream: 'http://127.0.0.1:3000',
+  node: 'node_…',
+  routes: [{ match: 'GET /articles/:id', amountSat: 25 }],
+})
+await proxy.listen()
+process.once('SIGTERM', () => proxy.close())`,
+    program: (line) => `import { createProxy } from '@boltyard/sdk/proxy'\n${line}
+// @ts-expect-error
+createProxy({ upstream: '', node: '', routes: [{ match: '/', amountSat: 'ten' }] })`,
+  },
+  {
     name: 'Express, the first lines of the page',
     page: 'docs/paywall.md',
     line: `const charge = paywall({ nodeId: 'node_…', amountSat: 10 })

@@ -13,6 +13,7 @@ import { paywall } from '../../sdk/src/paywall/adapters/express.ts'
 import { ALL } from '../../sdk/test/dialects/x402-buyer.ts'
 import { challengesIn, Market } from '../../sdk/test/paywall-harness.ts'
 import { JOKE, SHOPS, type Shop } from '../../sdk/test/paywall-shops.ts'
+import { openProxy } from '../../sdk/test/shops/proxy.ts'
 import { lightningOf } from './mppx-lightning.ts'
 import { x402Fetch } from './x402-lightning.ts'
 
@@ -32,7 +33,7 @@ const GOODS = { joke: JOKE, id: '1' }
 const pay = (invoice: string) => market.wallet.payInvoice({ invoice })
 const lightning = lightningOf(pay)
 
-describe.each(SHOPS)('%s', (_name, open) => {
+describe.each([...SHOPS, ['the proxy', openProxy] as const])('%s', (_name, open) => {
   let shop: Shop
   let url: string
   beforeEach(async () => {

@@ -5,6 +5,7 @@ import { Lsat } from 'lsat-js'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { challengesIn, Market } from '../../sdk/test/paywall-harness.ts'
 import { JOKE, SHOPS, type Shop } from '../../sdk/test/paywall-shops.ts'
+import { openProxy } from '../../sdk/test/shops/proxy.ts'
 
 /** Published third-party clients against the paywall in every framework. */
 
@@ -22,7 +23,7 @@ beforeEach(() => {
 
 const GOODS = { joke: JOKE, id: '1' }
 
-describe.each(SHOPS)('%s', (_name, open) => {
+describe.each([...SHOPS, ['the proxy', openProxy] as const])('%s', (_name, open) => {
   let [mpp, l402, both, day]: Shop[] = []
   const at = (shop: Shop | undefined): string => shop?.url('/jokes/1') ?? ''
   beforeAll(async () => {

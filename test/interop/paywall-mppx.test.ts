@@ -14,6 +14,7 @@ import { z } from 'zod'
 import { chargeForTool } from '../../sdk/src/paywall/adapters/mcp.ts'
 import { Market } from '../../sdk/test/paywall-harness.ts'
 import { JOKE, SHOPS } from '../../sdk/test/paywall-shops.ts'
+import { openProxy } from '../../sdk/test/shops/proxy.ts'
 import { lightningOf } from './mppx-lightning.ts'
 
 /** The protocol's reference client against the paywall: over HTTP, and for the tools of an MCP server. */
@@ -28,15 +29,18 @@ beforeEach(() => {
 
 const lightning = lightningOf((invoice) => market.wallet.payInvoice({ invoice }))
 
-test.each(SHOPS)('MPP 57: %s: an mppx client pays once, even with two offers, and reads the receipt', async (_name, open) => {
-  for (const protocol of ['mpp', 'both'] as const) {
-    market.paid = 0
-    const shop = await open({ ...market.terms, protocol })
-    const answer = await Mppx.create({ methods: [lightning], polyfill: false }).fetch(shop.url('/jokes/1'))
-    expect([answer.status, await answer.json(), market.paid]).toEqual([200, { joke: JOKE, id: '1' }, 1])
-    expect(Receipt.fromResponse(answer)).toMatchObject({ method: 'lightning', status: 'success' })
-  }
-})
+test.each([...SHOPS, ['the proxy', openProxy] as const])(
+  'MPP 57: %s: an mppx client pays once, even with two offers, and reads the receipt',
+  async (_name, open) => {
+    for (const protocol of ['mpp', 'both'] as const) {
+      market.paid = 0
+      const shop = await open({ ...market.terms, protocol })
+      const answer = await Mppx.create({ methods: [lightning], polyfill: false }).fetch(shop.url('/jokes/1'))
+      expect([answer.status, await answer.json(), market.paid]).toEqual([200, { joke: JOKE, id: '1' }, 1])
+      expect(Receipt.fromResponse(answer)).toMatchObject({ method: 'lightning', status: 'success' })
+    }
+  },
+)
 
 describe('a tool of an MCP server', () => {
   const servers: { close: () => unknown }[] = []

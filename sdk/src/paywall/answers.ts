@@ -167,7 +167,7 @@ export function allowed(methods: readonly string[] = METHODS): Answer {
   return { status: 204, headers: { Allow: methods.join(', ') }, body: '' }
 }
 
-function problemAnswer(
+export function problemAnswer(
   status: number,
   title: string,
   detail: string,

@@ -34,10 +34,7 @@ export const hasOtherFields = ({ paymentAuthorization, paymentSignature }: Payme
 /** The request's payment credential; undefined if it has none. */
 export function findCredential(fields: PaymentFields, requiresAuth: boolean): Credential | Unusable | undefined {
   const { authorization, paymentAuthorization, paymentSignature } = fields
-  const usual = elementsOf(authorization)
-    .filter((element) => PAYMENT_SCHEME.test(element))
-    // The seller's own credentials may use the scheme too.
-    .filter((element) => !requiresAuth || paymentIdOf(element) !== undefined)
+  const usual = elementsOf(authorization).filter((element) => isCredential(element, requiresAuth))
   const own = elementsOf(paymentAuthorization)
   const signatures = elementsOf(paymentSignature)
   if (usual.length + own.length + signatures.length > 1)
@@ -51,6 +48,18 @@ export function findCredential(fields: PaymentFields, requiresAuth: boolean): Cr
     return { unusable: `Do not pay again: send the credential in ${MPP_HEADER}, as its challenge says.` }
   return { protocol: MPP_SCHEME.test(text) ? 'mpp' : 'l402', text }
 }
+
+/** What is left of an Authorization header without its payment credentials; undefined if that is nothing. */
+export function withoutCredentials(authorization: string, requiresAuth: boolean): string | undefined {
+  const elements = elementsOf(authorization)
+  const others = elements.filter((element) => !isCredential(element, requiresAuth))
+  if (others.length === elements.length) return authorization
+  return others.length === 0 ? undefined : others.join(', ')
+}
+
+/** With `requiresAuth`, the seller's own credentials may use the scheme too. */
+const isCredential = (element: string, requiresAuth: boolean): boolean =>
+  PAYMENT_SCHEME.test(element) && (!requiresAuth || paymentIdOf(element) !== undefined)
 
 /**
  * The invoice that an x402 credential claims to have paid, or why it cannot be a payment to any node of ours. It comes before everything

@@ -79,6 +79,11 @@ export class Claims {
     return this.#releasing.get(paymentId) ?? this.#confirmations.confirming(paymentId)
   }
 
+  /** Resolves when the gateway knows the outcome of every delivery that has ended, or when it turns out to be unreachable. */
+  async settled(): Promise<void> {
+    await Promise.all([this.#confirmations.flushAll(), ...this.#releasing.values()])
+  }
+
   /** Never rejects. Gives up at the end of the hold, when the claim lapses anyway. */
   async #release({ id, requestId }: ClaimedDelivery, reason: string): Promise<void> {
     const end = Date.now() + this.#holdMs

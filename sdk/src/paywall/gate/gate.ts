@@ -137,6 +137,11 @@ export class Gate<R> {
     }
   }
 
+  /** Call it before the process exits. Resolves when the gateway knows which deliveries are complete, or is unreachable. */
+  settled(): Promise<void> {
+    return this.#claims.settled()
+  }
+
   async #isFree({ request }: Visit<R>): Promise<boolean> {
     const { free = false } = this.#options
     // Only `true`: a function that forgets to return must not make everything free.

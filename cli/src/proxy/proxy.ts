@@ -1,0 +1,87 @@
+import { once } from 'node:events'
+import { Boltyard } from '../../../sdk/src/index.ts'
+import { settingsOf } from '../../../sdk/src/proxy/config/settings.ts'
+import { createProxy, type ProxyConfig, type ProxyRoute, type ProxyServer } from '../../../sdk/src/proxy/index.ts'
+import type { Call } from '../call.ts'
+import { readKey } from '../client.ts'
+import { Failure, usage } from '../failure.ts'
+import { isSystemError, reasonOf } from '../files.ts'
+import { sanitize } from '../terminal.ts'
+import { readConfig } from './config-file.ts'
+import { forPeople } from './routes-view.ts'
+
+/** Concurrent calls to the gateway, which may have to wait for a node. */
+const AT_ONCE = 64
+
+export async function proxy(call: Call): Promise<void> {
+  const file = call.text('config')
+  if (file === undefined) throw usage('--config is required.', 'boltyard proxy --config boltyard.proxy.yaml')
+  const config = readConfig(file)
+  if (call.flag('print-routes')) return printRoutes(call, config)
+  const server = createProxy(config, { client: clientFor(call, config) })
+  if (call.flag('check')) return check(call, server)
+  await serve(call, server, config)
+}
+
+function printRoutes(call: Call, config: ProxyConfig): void {
+  const routes = settingsOf(config).routes.map(({ listed }) => listed)
+  call.print({ routes }, () => forPeople(routes, call.paint))
+}
+
+/** Not `call.client`, whose limits and messages are those of a single call. */
+function clientFor(call: Call, { routes }: ProxyConfig): Boltyard | undefined {
+  if (routes.every(({ free, deny }) => free || deny !== undefined)) return undefined
+  const apiKey = readKey(call)
+  try {
+    return new Boltyard({ apiKey, baseUrl: call.baseUrl, maxConcurrency: AT_ONCE })
+  } catch (error) {
+    if (error instanceof TypeError) throw usage(error.message)
+    throw error
+  }
+}
+
+async function check(call: Call, server: ProxyServer): Promise<void> {
+  call.spinner.show('Checking')
+  const [gateway, upstream] = await Promise.all([reasonAgainst(server.ready()), reasonAgainst(server.reachUpstream())])
+  const findings = [
+    ...(gateway === undefined ? [] : [gateway]),
+    ...(upstream === undefined ? [] : [`The upstream does not accept a connection: ${upstream}`]),
+  ]
+  const result = { routes: server.routes.length, gateway: outcome(gateway), upstream: outcome(upstream) }
+  call.print(result, () => (findings.length > 0 ? '' : `Ready. ${countOf(server.routes)}\n`))
+  if (findings.length > 0)
+    throw new Failure('findings', 'not_ready', 'The proxy would not work.', { next: findings.map((text) => sanitize(text)) })
+}
+
+const reasonAgainst = (work: Promise<void>): Promise<string | undefined> =>
+  work.then(
+    () => undefined,
+    (error: Error) => error.message,
+  )
+
+const outcome = (reason: string | undefined): object => (reason === undefined ? { ok: true } : { ok: false, message: reason })
+
+async function serve(call: Call, server: ProxyServer, { upstream }: ProxyConfig): Promise<void> {
+  const { host, port } = await server.listen().catch((error: unknown) => {
+    if (!isSystemError(error)) throw error
+    throw new Failure('other', 'cannot_listen', `Cannot listen: ${reasonOf(error)}.`, {
+      next: 'Change listen in the configuration.',
+    })
+  })
+  const address = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  process.stderr.write(`boltyard proxy: ${address} → ${sanitize(upstream)}. ${countOf(server.routes)}\n`)
+  // A gateway that is down must not keep free routes from working.
+  void reasonAgainst(server.ready()).then((text) => {
+    if (text !== undefined) process.stderr.write(`boltyard proxy: ${sanitize(text)}\n`)
+  })
+  if (!call.signal.aborted) await once(call.signal, 'abort')
+  await server.close()
+  const ended: unknown = call.signal.reason
+  // An interruption is the usual end, and not an error.
+  if (!(ended instanceof Failure && ended.exit === 'interrupted')) throw ended
+}
+
+function countOf(routes: readonly ProxyRoute[]): string {
+  const count = (access: ProxyRoute['access']): number => routes.filter((route) => route.access === access).length
+  return `${routes.length} routes: ${count('paid')} paid, ${count('free')} free, ${count('denied')} denied.`
+}

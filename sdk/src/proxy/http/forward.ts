@@ -1,0 +1,175 @@
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
+import type { Delivery } from '../../paywall/gate/delivery.ts'
+import { warn } from '../../paywall/trouble.ts'
+import { type HeaderList, responseHeaders } from './headers.ts'
+import { failure, hasBody, RETRY_AFTER_SECONDS, refusal, respond } from './respond.ts'
+import type { Upstream } from './upstream.ts'
+
+/** A request that may pass, and where its response goes. */
+export type Passage = {
+  request: IncomingMessage
+  response: ServerResponse
+  /** Path and query. */
+  url: string
+  headers: HeaderList
+  /** Of a paid request. */
+  delivery: Delivery | undefined
+  firstByteMs: number
+  maxBodyBytes: number
+}
+
+/** Sends a request to the upstream, and its response to the client. Both are streamed. */
+export function forward(upstream: Upstream, passage: Passage): void {
+  new Forwarding(upstream, passage).start()
+}
+
+/** Node removes the chunks, but no other encoding. */
+const isReadable = ({ headers }: IncomingMessage): boolean =>
+  (headers['transfer-encoding'] ?? 'chunked').toLowerCase() === 'chunked'
+
+class Forwarding {
+  readonly #upstream: Upstream
+  readonly #passage: Passage
+  #outgoing: ClientRequest | undefined
+  #timer: NodeJS.Timeout | undefined
+  #bodyBytes = 0
+  #hasAnswer = false
+  #hasLeft = false
+
+  constructor(upstream: Upstream, passage: Passage) {
+    this.#upstream = upstream
+    this.#passage = passage
+  }
+
+  start(): void {
+    const { request, response } = this.#passage
+    response.once('close', () => this.#closed())
+    this.#send(false)
+    if (!hasBody(request)) return
+    request.on('data', (chunk: Buffer) => this.#sent(chunk))
+    request.once('error', () => this.#outgoing?.destroy())
+  }
+
+  #send(isFresh: boolean): void {
+    const { request, url, headers } = this.#passage
+    const outgoing = this.#upstream.send(request, url, headers, isFresh)
+    this.#outgoing = outgoing
+    outgoing.once('response', (answer) => this.#receive(answer))
+    outgoing.on('error', (error: Error & { code?: string }) => this.#failed(outgoing, error, isFresh))
+    // Without an error, for example if the upstream switches to a protocol that nobody asked for.
+    outgoing.once('close', () => this.#failed(outgoing, new Error('the connection was closed'), isFresh))
+    this.#wait()
+    if (hasBody(request)) request.pipe(outgoing)
+    else outgoing.end()
+  }
+
+  /** The time starts again with every part of the body: the upstream cannot respond to what it does not have. */
+  #wait(): void {
+    const { firstByteMs } = this.#passage
+    if (this.#timer) return void this.#timer.refresh()
+    this.#timer = setTimeout(() => this.#refuse(504, `The upstream did not respond within ${firstByteMs} ms.`), firstByteMs)
+  }
+
+  #sent({ length }: Buffer): void {
+    const { maxBodyBytes, response } = this.#passage
+    this.#bodyBytes += length
+    if (this.#bodyBytes > maxBodyBytes) {
+      response.shouldKeepAlive = false
+      this.#abandon(413, `The body may have at most ${maxBodyBytes} bytes.`)
+    } else if (!this.#hasAnswer) this.#wait()
+  }
+
+  #receive(answer: IncomingMessage): void {
+    const { request, response, delivery } = this.#passage
+    clearTimeout(this.#timer)
+    this.#hasAnswer = true
+    answer.once('error', (error) => this.#cut(error))
+    if (this.#hasLeft) return this.#finishUnseen(answer)
+    const { statusCode = 502 } = answer
+    if (!isReadable(answer)) return this.#refuse(502, 'The response of the upstream has an unknown Transfer-Encoding.')
+    const headers = responseHeaders(answer, delivery !== undefined)
+    if (delivery && statusCode >= 500 && answer.headers['retry-after'] === undefined)
+      headers.push('retry-after', String(RETRY_AFTER_SECONDS))
+    try {
+      response.writeHead(statusCode, headers)
+    } catch {
+      return this.#refuse(502, 'The response of the upstream is malformed.')
+    }
+    answer.pipe(response)
+    // The head does not wait for the first event of a stream.
+    setImmediate(() => {
+      if (!response.writableEnded && !response.destroyed) response.flushHeaders()
+    })
+    response.once('finish', () => {
+      if (!request.complete) this.#dropBody()
+    })
+  }
+
+  #failed(outgoing: ClientRequest, error: Error & { code?: string }, isFresh: boolean): void {
+    if (outgoing !== this.#outgoing || this.#hasAnswer) return
+    const { request } = this.#passage
+    const isStale = outgoing.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+    // The upstream closed an idle connection at the moment we used it. Only what is safe to repeat is sent again.
+    const isRepeatable = (request.method === 'GET' || request.method === 'HEAD') && !hasBody(request)
+    if (isStale && isRepeatable && !isFresh && !this.#hasLeft) return this.#send(true)
+    if (!this.#hasLeft) warn(`upstream ${error.code}`, `The upstream could not be reached: ${error.code ?? error.message}`)
+    this.#refuse(502, 'The upstream could not be reached.')
+  }
+
+  /** Not for the customer: they can send the same credential again. */
+  #refuse(status: number, detail: string): void {
+    this.#abandon(status, detail, true)
+  }
+
+  #abandon(status: number, detail: string, mayPass = false): void {
+    const { response } = this.#passage
+    this.#dropBody()
+    if (response.headersSent) return this.#cut(new Error(detail))
+    // After the customer has left, this only ends the delivery.
+    respond(response, mayPass ? failure(status, detail) : refusal(status, detail))
+  }
+
+  /** Ends the response so that the client notices that it is incomplete. */
+  #cut(error: Error): void {
+    const { request, response } = this.#passage
+    this.#dropBody()
+    if (response.writableFinished) return
+    // In HTTP/1.0, the end of the connection can be the end of the response.
+    if (request.httpVersion === '1.0') response.socket?.resetAndDestroy()
+    response.destroy(error)
+    // For a payment that is decided by the status, because its customer has left.
+    response.statusCode = 502
+    response.end()
+  }
+
+  #closed(): void {
+    const { request, response, delivery } = this.#passage
+    if (response.writableFinished) return void clearTimeout(this.#timer)
+    this.#hasLeft = true
+    // The payment is used up either way, so the upstream may finish what it has begun.
+    const isKept = delivery?.releaseOnDisconnect === false && request.complete && !response.headersSent
+    if (isKept) return
+    this.#dropBody()
+    // Tells the paywall that nothing more will be written.
+    response.end()
+  }
+
+  /** Its status decides whether the payment is used up. */
+  #finishUnseen(answer: IncomingMessage): void {
+    const { response } = this.#passage
+    response.statusCode = answer.statusCode ?? 502
+    answer.resume()
+    answer.once('end', () => response.end())
+  }
+
+  /** Stops sending. What the client still sends is read and discarded, so that it can read the response. */
+  #dropBody(): void {
+    const { request } = this.#passage
+    clearTimeout(this.#timer)
+    const outgoing = this.#outgoing
+    this.#outgoing = undefined
+    if (outgoing) request.unpipe(outgoing)
+    if (hasBody(request)) request.resume()
+    outgoing?.destroy()
+  }
+}

@@ -1,0 +1,80 @@
+import { type IncomingMessage, type OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type HeaderList, responseHeaders } from './headers.ts'
+import { failure, respond } from './respond.ts'
+import type { Upstream } from './upstream.ts'
+
+/** Only WebSockets: other protocols, such as `h2c`, are offers that a server may ignore. */
+export const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
+  method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket'
+
+/** A response on a connection that Node has handed over. The connection is closed after it. */
+export function responseOn(request: IncomingMessage, socket: Duplex): ServerResponse {
+  const response = new ServerResponse(request)
+  response.shouldKeepAlive = false
+  // Node's own type is for TCP, which every connection here is.
+  response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
+  response.once('finish', () => socket.end())
+  socket.on('error', () => socket.destroy())
+  return response
+}
+
+export type Tunnel = {
+  request: IncomingMessage
+  socket: Duplex
+  head: Buffer
+  url: string
+  headers: HeaderList
+  firstByteMs: number
+}
+
+/** Connects the client with the upstream, if the upstream agrees to the upgrade. Otherwise, its response is returned. */
+export function tunnel(upstream: Upstream, { request, socket, head, url, headers, firstByteMs }: Tunnel): void {
+  const outgoing = upstream.send(request, url, [...headers, 'connection', 'upgrade', 'upgrade', 'websocket'], true)
+  let isRefused = false
+  const refuse = (status: number, detail: string): void => {
+    if (isRefused || socket.destroyed) return
+    isRefused = true
+    outgoing.destroy()
+    respond(responseOn(request, socket), failure(status, detail))
+  }
+  const timer = setTimeout(() => refuse(504, `The upstream did not respond within ${firstByteMs} ms.`), firstByteMs)
+  const leave = (): void => void outgoing.destroy()
+  socket.once('close', leave)
+  socket.on('error', () => socket.destroy())
+  outgoing.once('upgrade', (answer: IncomingMessage, other: Duplex, first: Buffer) => {
+    clearTimeout(timer)
+    socket.write(headOf(answer))
+    join(socket, head, other, first)
+  })
+  outgoing.once('response', (answer) => {
+    clearTimeout(timer)
+    isRefused = true
+    const response = responseOn(request, socket)
+    answer.once('error', () => socket.destroy())
+    response.writeHead(answer.statusCode ?? 502, responseHeaders(answer, false) as OutgoingHttpHeader[])
+    answer.pipe(response)
+  })
+  outgoing.on('error', () => {
+    clearTimeout(timer)
+    refuse(502, 'The upstream could not be reached.')
+  })
+  outgoing.end()
+}
+
+function headOf(answer: IncomingMessage): string {
+  const headers = [...responseHeaders(answer, false), 'Connection', 'Upgrade', 'Upgrade', 'websocket']
+  const lines = headers.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${headers[at + 1]}`] : []))
+  return ['HTTP/1.1 101 Switching Protocols', ...lines, '', ''].join('\r\n')
+}
+
+/** If one side breaks, so does the other. */
+function join(socket: Duplex, head: Buffer, other: Duplex, first: Buffer): void {
+  other.on('error', () => other.destroy())
+  socket.once('close', () => other.destroy())
+  other.once('close', () => socket.destroy())
+  if (first.length > 0) socket.write(first)
+  if (head.length > 0) other.write(head)
+  socket.pipe(other)
+  other.pipe(socket)
+}

@@ -1,0 +1,71 @@
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { connect } from 'node:net'
+import type { HeaderList } from './headers.ts'
+import { hasBody } from './respond.ts'
+
+/** Shorter than the keep-alive timeout of most servers, so that usually this side closes an idle connection. */
+const IDLE_MS = 4_000
+const CONNECT_MS = 5_000
+/** Sent without a body, they have no `Content-Length`. */
+const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
+
+/** The program behind the proxy. */
+export class Upstream {
+  readonly #options: { host: string; port: number; servername?: string }
+  readonly #send: typeof httpRequest
+  readonly #kept: HttpAgent
+  readonly #fresh: HttpAgent
+  /** As in `Host`. */
+  readonly host: string
+
+  constructor({ protocol, hostname, port, host }: URL) {
+    const isTls = protocol === 'https:'
+    const name = hostname.replace(/^\[|\]$/g, '')
+    this.host = host
+    this.#options = { host: name, port: Number(port) || (isTls ? 443 : 80) }
+    this.#send = isTls ? httpsRequest : httpRequest
+    const Agent = isTls ? HttpsAgent : HttpAgent
+    this.#kept = new Agent({ keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' })
+    this.#fresh = new Agent({ keepAlive: false })
+  }
+
+  /** `isFresh`: on a connection of its own. The caller writes the body. */
+  send(request: IncomingMessage, url: string, headers: HeaderList, isFresh = false): ClientRequest {
+    const { method = 'GET' } = request
+    return this.#send({
+      ...this.#options,
+      agent: isFresh ? this.#fresh : this.#kept,
+      method,
+      path: url,
+      headers: [...headers, ...framing(request, method)],
+      insecureHTTPParser: false,
+      setHost: false,
+    })
+  }
+
+  /** Rejects if the upstream does not accept a connection. */
+  reach(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(this.#options)
+      socket.setTimeout(CONNECT_MS, () => socket.destroy(new Error(`no connection within ${CONNECT_MS / 1000} s`)))
+      socket.once('error', reject)
+      socket.once('connect', () => {
+        socket.destroy()
+        resolve()
+      })
+    })
+  }
+
+  close(): void {
+    this.#kept.destroy()
+    this.#fresh.destroy()
+  }
+}
+
+/** Of the body as this proxy sends it, which has exactly one length. */
+function framing(request: IncomingMessage, method: string): HeaderList {
+  if (request.headers['transfer-encoding'] !== undefined) return ['transfer-encoding', 'chunked']
+  if (hasBody(request)) return ['content-length', request.headers['content-length'] ?? '']
+  return BODILESS.has(method) ? [] : ['content-length', '0']
+}
