@@ -57,7 +57,7 @@ test('D12: packed in a fresh clone, it is complete, without dependencies, source
   const files = Object.values<any>(exports).flatMap((entry) =>
     typeof entry === 'string' ? [entry] : Object.values<string>(entry),
   )
-  expect(files).toHaveLength(27)
+  expect(files).toHaveLength(29)
   for (const file of files) {
     expect(existsSync(join(installed, file)), file).toBe(true)
     if (file.endsWith('.js')) expect(existsSync(join(installed, file.replace(/js$/, 'd.ts'))), file).toBe(true)
