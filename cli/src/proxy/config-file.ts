@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { placeOf } from '../../../sdk/src/proxy/config/config.ts'
 import { settingsOf } from '../../../sdk/src/proxy/config/settings.ts'
@@ -8,6 +9,7 @@ import { isSystemError, reasonOf } from '../files.ts'
 import { nearest } from '../suggest.ts'
 import { sanitize } from '../terminal.ts'
 import { withEnvironment } from './environment.ts'
+import { withOpenapi } from './openapi-file.ts'
 
 type Mistake = { line: number; column: number; path: string; message: string }
 type Document = ReturnType<typeof parseDocument>
@@ -19,7 +21,8 @@ export function readConfig(path: string): ProxyConfig {
   const found = [...document.errors, ...document.warnings].map(({ pos, message }) => at(lines, pos[0], '', message))
   if (found.length > 0) throw invalid(path, found)
   const mistakes: ConfigMistake[] = []
-  const config = withEnvironment(contentOf(document, mistakes), process.env, mistakes) as ProxyConfig
+  const written = withEnvironment(contentOf(document, mistakes), process.env, mistakes) as ProxyConfig
+  const config = withOpenapi(written, dirname(path), mistakes)
   mistakes.push(...mistakesIn(config, mistakes))
   if (mistakes.length === 0) return config
   throw invalid(

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Boltyard } from '../../../sdk/src/index.ts'
 import { settingsOf } from '../../../sdk/src/proxy/config/settings.ts'
+import { freeSpelling } from '../../../sdk/src/proxy/config/spellings.ts'
 import { createProxy, type ProxyConfig, type ProxyRoute, type ProxyServer } from '../../../sdk/src/proxy/index.ts'
 import type { Call } from '../call.ts'
 import { readKey } from '../client.ts'
@@ -19,6 +20,8 @@ export async function proxy(call: Call): Promise<void> {
   const config = readConfig(file)
   if (call.flag('print-routes')) return printRoutes(call, config)
   const server = createProxy(config, { client: clientFor(call, config) })
+  const warning = spellingWarning(config)
+  if (warning !== undefined) process.stderr.write(`boltyard proxy: ${sanitize(warning)}\n`)
   if (call.flag('check')) return check(call, server)
   await serve(call, server, config)
 }
@@ -79,6 +82,17 @@ async function serve(call: Call, server: ProxyServer, { upstream }: ProxyConfig)
   const ended: unknown = call.signal.reason
   // An interruption is the usual end, and not an error.
   if (!(ended instanceof Failure && ended.exit === 'interrupted')) throw ended
+}
+
+function spellingWarning(config: ProxyConfig): string | undefined {
+  const { routes } = settingsOf(config)
+  const found = freeSpelling(routes)
+  const [free, paid] = [found?.free, found?.paid].map((index = -1) => `routes[${index}] (${routes[index]?.config.match})`)
+  const advice =
+    'If your program serves them as the same path, they cost nothing. Make only free what you name, and deny the rest; or turn on strict and case-sensitive routing in your program.'
+  return (
+    found && `${free} is free, and takes other spellings of the paid ${paid}, such as capitals or a slash at the end. ${advice}`
+  )
 }
 
 function countOf(routes: readonly ProxyRoute[]): string {

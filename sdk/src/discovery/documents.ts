@@ -1,7 +1,7 @@
 import type { Answer } from '../paywall/answers.ts'
 import { l402JsonOf } from './l402-json.ts'
 import { llmsTxtOf } from './llms-txt.ts'
-import { openapiOf } from './openapi.ts'
+import { openapiOf, type RouteFor } from './openapi.ts'
 import type { PricedRoute } from './routes.ts'
 import { basePathOf, checkService, L402_JSON, LLMS, OPENAPI, type Service } from './service.ts'
 
@@ -15,11 +15,11 @@ export type DiscoveryDocuments = {
   answer(method: string, path: string): Answer | undefined
 }
 
-/** Created once: nothing in the documents depends on a request. */
-export function documentsOf(service: Service, routes: readonly PricedRoute[]): DiscoveryDocuments {
+/** Created once: nothing in the documents depends on a request. `routeFor`: default, the route with the same path, else the first that covers it. */
+export function documentsOf(service: Service, routes: readonly PricedRoute[], routeFor?: RouteFor): DiscoveryDocuments {
   checkService(service)
   const l402 = l402JsonOf(service, routes)
-  const documents = new Map([[OPENAPI, document('service-desc', 'application/json', openapiOf(service, routes))]])
+  const documents = new Map([[OPENAPI, document('service-desc', 'application/json', openapiOf(service, routes, routeFor))]])
   if (l402) documents.set(L402_JSON, document('service-meta', 'application/json', l402))
   if (service.docs?.llms === undefined) documents.set(LLMS, document('service-doc', 'text/plain', llmsTxtOf(service, routes)))
   const base = basePathOf(service)

@@ -4,17 +4,24 @@ import { covers, shapeOf, templateOf } from './path.ts'
 import { namesOf, type PricedRoute, priceOf } from './routes.ts'
 import { addressOf, LLMS, type Service } from './service.ts'
 
+/** The route that serves an operation of the seller's own document: `get`, `/articles/{id}`. */
+export type RouteFor = (method: string, path: string) => PricedRoute | undefined
+
 /**
  * `/openapi.json`: the seller's own document, if there is one, with prices. Throws if it contradicts them. Only what MPP clients can pay
  * is in `x-payment-info`, because they take it for an MPP offer; other operations only declare the response 402.
  */
-export function openapiOf(service: Service, routes: readonly PricedRoute[]): object {
+export function openapiOf(
+  service: Service,
+  routes: readonly PricedRoute[],
+  routeFor: RouteFor = (method, path) => bestRoute(routes, method, path),
+): object {
   const document = ownDocument(service)
   const serverPath = serverPathOf(service)
   const paths = isObject(document.paths) ? document.paths : {}
   const operations = ownOperations(paths)
   for (const { method, path, operation } of operations) {
-    const route = routeFor(routes, method, serverPath + path)
+    const route = routeFor(method, serverPath + path)
     addPrice(`${method.toUpperCase()} ${path}`, operation, route)
   }
   const known = new Set(operations.map(({ method, path }) => `${method} ${shapeOf(path)}`))
@@ -36,7 +43,7 @@ export function openapiOf(service: Service, routes: readonly PricedRoute[]): obj
 }
 
 /** The route with the same path, else the first that covers it. A GET route also takes HEAD. */
-function routeFor(routes: readonly PricedRoute[], method: string, path: string): PricedRoute | undefined {
+function bestRoute(routes: readonly PricedRoute[], method: string, path: string): PricedRoute | undefined {
   const verb = method === 'head' ? ['HEAD', 'GET', '*'] : [method.toUpperCase(), '*']
   const possible = routes.filter((route) => verb.includes(route.method))
   const isSame = ({ path: pattern }: PricedRoute): boolean => shapeOf(templateOf(pattern)?.path ?? '') === shapeOf(path)

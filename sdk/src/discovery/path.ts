@@ -25,8 +25,12 @@ export function templateOf(pattern: string): PathTemplate | undefined {
   return segments.includes(undefined) ? undefined : { path: segments.join('/'), parameters }
 }
 
-/** The same for two templates that differ only in the names of their parameters, which OpenAPI takes for one path. */
-export const shapeOf = (template: string): string => template.replace(/\{[^{}]*\}/g, '{}')
+/**
+ * The same for two templates that differ only in the names of their parameters, which OpenAPI takes for one path. `:`, `(` and `)` may be
+ * percent-encoded, so that a pattern can have them as they are.
+ */
+export const shapeOf = (template: string): string =>
+  template.replace(/\{[^{}]*\}/g, '{}').replace(/%(?:3A|28|29)/gi, decodeURIComponent)
 
 /** Whether the pattern matches everything that the template stands for. `**` is any number of segments, the rest one. */
 export function covers(pattern: string, template: string): boolean {

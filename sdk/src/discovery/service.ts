@@ -16,8 +16,10 @@ export type Service = {
   openapi?: object | undefined
 }
 
-const MAX_CATEGORIES = 5
+export const MAX_CATEGORIES = 5
 const URL_OR_PATH = /^(?:https?:\/\/\S+|\/\S*)$/
+
+export const isUrlOrPath = (value: unknown): boolean => typeof value === 'string' && URL_OR_PATH.test(value)
 
 /** Throws on invalid options, so that they are found at startup. */
 export function checkService({ title, publicUrl, categories = [], docs = {} }: Service): void {
@@ -27,7 +29,7 @@ export function checkService({ title, publicUrl, categories = [], docs = {} }: S
     throw new TypeError('`publicUrl` must be an http or https URL without a name, password, query or fragment.')
   if (categories.length > MAX_CATEGORIES) throw new TypeError(`\`categories\` must be at most ${MAX_CATEGORIES}.`)
   for (const [name, value] of Object.entries(docs))
-    if (value !== undefined && !URL_OR_PATH.test(value))
+    if (value !== undefined && !isUrlOrPath(value))
       throw new TypeError(`\`docs.${name}\` must be a URL, or a path that starts with /.`)
 }
 

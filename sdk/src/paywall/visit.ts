@@ -24,6 +24,8 @@ export type Visit<R> = Target &
   PaymentFields & {
     /** Determined by the framework's trusted-proxy setting. */
     clientAddress?: string | undefined
+    /** What to do if `clientAddress` is that of a proxy, for the seller. */
+    trustAdvice?: string | undefined
     /** The route's methods, for the response to OPTIONS. Undefined if the framework does not know them. */
     methods?: readonly string[] | undefined
     /** Aborted when the customer disconnects. */

@@ -3,6 +3,7 @@ export {
   type ProxyConfig,
   ProxyConfigError,
   type ProxyDefaults,
+  type ProxyDiscovery,
   type ProxyRoute,
   type ProxyRouteConfig,
 } from './config/config.ts'

@@ -3,6 +3,7 @@ import { toHex } from '../../../protocol/src/bytes.ts'
 import type { Boltyard } from '../boltyard.ts'
 import { bodyOf, discardBody, linesOf, type NodeRequest, paymentFieldsOf } from '../paywall/adapters/node-request.ts'
 import { follow, whileConnected } from '../paywall/adapters/node-response.ts'
+import { advertise } from '../paywall/advertised.ts'
 import { bodyTooLarge } from '../paywall/answers.ts'
 import { type BindOptions, bindRequest } from '../paywall/binding.ts'
 import { sha256Bytes } from '../paywall/digest.ts'
@@ -10,8 +11,10 @@ import type { EventHook } from '../paywall/events.ts'
 import { BodyMemory } from '../paywall/gate/body-memory.ts'
 import type { Delivery } from '../paywall/gate/delivery.ts'
 import { Gate, type Pass } from '../paywall/gate/gate.ts'
+import type { PaywallOptions } from '../paywall/options.ts'
 import type { RequestTarget } from './config/path.ts'
-import type { Route, Settings } from './config/settings.ts'
+import type { Route } from './config/route.ts'
+import type { Settings } from './config/settings.ts'
 import type { Client } from './http/forwarded.ts'
 import { askPrice, type Price } from './http/price.ts'
 import { failure, respond } from './http/respond.ts'
@@ -41,13 +44,13 @@ export class PaidRoute {
 
   constructor(route: Route, settings: Settings, { client, onEvent, patienceMs }: PaidOptions) {
     const { config, listed } = route
-    const { nodeId, maxOpenVisits, maxBodyBytes, publicUrl } = settings
+    const { nodeId, maxOpenVisits, maxBodyBytes, publicUrl, documents } = settings
     const { protocols, l402, requiresAuth, bindHeaders, priceTolerance, holdSeconds, releaseOnDisconnect, html, options } = config
     const { amountSat, resource } = config
     const text = listed.description ?? config.match
     this.#route = route
     this.#maxBodyBytes = maxBodyBytes
-    this.#gate = new Gate({
+    const paywall: PaywallOptions<Buyer> = {
       client,
       nodeId,
       amountSat: amountSat ?? (({ price }) => price?.amountSat ?? 0),
@@ -65,7 +68,9 @@ export class PaidRoute {
         options,
       },
       ...{ publicUrl, maxBodyBytes, maxOpenVisits, onEvent, patienceMs },
-    })
+    }
+    if (documents) advertise(paywall, documents.link)
+    this.#gate = new Gate(paywall)
   }
 
   ready(): Promise<void> {
@@ -111,6 +116,7 @@ export class PaidRoute {
       url: bound,
       ...paymentFieldsOf(request.headers),
       clientAddress: client.address,
+      trustAdvice: 'set `trustProxy`',
       bind: (options) => bindIncoming(incoming, options),
       request: { incoming, price },
     }

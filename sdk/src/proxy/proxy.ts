@@ -9,7 +9,8 @@ import { warn } from '../paywall/trouble.ts'
 import type { ProxyConfig, ProxyRoute } from './config/config.ts'
 import { type RequestTarget, targetOf } from './config/path.ts'
 import { matchesPath, takesMethod } from './config/pattern.ts'
-import { type Route, type Settings, settingsOf } from './config/settings.ts'
+import type { Route } from './config/route.ts'
+import { type Settings, settingsOf } from './config/settings.ts'
 import { forward } from './http/forward.ts'
 import { type ClientOf, clientOf } from './http/forwarded.ts'
 import { type HeaderRewriter, requestHeaders } from './http/headers.ts'
@@ -33,7 +34,7 @@ export type ProxyServer = {
   listen(): Promise<{ host: string; port: number }>
   /** Rejects with what to change if payments cannot be accepted. Creates a payment for each set of protocols. */
   ready(): Promise<void>
-  /** Rejects if the upstream does not accept a connection. */
+  /** Rejects if the upstream does not accept a connection, or its certificate is not valid. */
   reachUpstream(): Promise<void>
   /** Stops listening, waits for responses in progress, and tells the gateway what was delivered. */
   close(options?: { graceMs?: number }): Promise<void>
@@ -136,7 +137,7 @@ class PaidProxy implements ProxyServer {
   }
 
   #serve(request: IncomingMessage, response: ServerResponse, askForBody: () => void): void {
-    const { maxBodyBytes } = this.#settings
+    const { maxBodyBytes, documents } = this.#settings
     const { method = 'GET', headers } = request
     const target = targetOf(request.url ?? '')
     if (!target)
@@ -145,6 +146,8 @@ class PaidProxy implements ProxyServer {
     const encoding = headers['transfer-encoding']
     if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
       return respond(response, refusal(501, 'The only supported Transfer-Encoding is chunked.'))
+    const document = documents?.answer(method, target.path)
+    if (document) return respond(response, document)
     const matched = this.#find(method, target)
     if (!matched || matched.route.listed.access === 'denied') return respond(response, denial(matched))
     if (Number(headers['content-length'] ?? 0) > maxBodyBytes) {

@@ -49,7 +49,7 @@ export class Challenges<R> {
     const address = clientAddress ? clientAddress(visit.request) : visit.clientAddress
     const isLimited = address && maxOpenVisits > 0
     const place = isLimited ? openVisits.enter(addressGroup(address), maxOpenVisits) : undefined
-    if (place && 'retryAfterSeconds' in place) return this.#limited(terms, address ?? '', place.retryAfterSeconds)
+    if (place && 'retryAfterSeconds' in place) return this.#limited(visit, terms, address ?? '', place.retryAfterSeconds)
     let payments: CreatedPayment[] | { unbound: Unbound }
     try {
       payments = await this.#create(visit, terms)
@@ -119,10 +119,10 @@ export class Challenges<R> {
     return { ...(mpp ? { mpp } : {}), ...(x402 ? { x402 } : {}) }
   }
 
-  #limited(terms: Terms, clientAddress: string, retryAfterSeconds: number): Answer {
+  #limited({ trustAdvice }: Visit<R>, terms: Terms, clientAddress: string, retryAfterSeconds: number): Answer {
     this.#tell(terms, { type: 'limited', clientAddress })
-    const advice = 'If this is your proxy, configure your framework to trust it, or set `clientAddress`.'
-    warn('limited', `Too many unpaid visits from ${clientAddress}. ${advice}`)
+    const advice = trustAdvice ?? 'configure your framework to trust it, or set `clientAddress`'
+    warn('limited', `Too many unpaid visits from ${clientAddress}. If this is your proxy, ${advice}.`)
     return tooManyVisits(retryAfterSeconds)
   }
 }

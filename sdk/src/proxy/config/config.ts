@@ -1,3 +1,4 @@
+import type { Service } from '../../discovery/service.ts'
 import type { Protocol } from '../../types.ts'
 
 /** Settings for every paid route; a route can override them. They are those of a paywall. */
@@ -46,6 +47,9 @@ export type ProxyRouteConfig = ProxyDefaults & {
   description?: string | undefined
 }
 
+/** What the documents say about the service. Their prices are those of the routes. */
+export type ProxyDiscovery = Pick<Service, 'title' | 'description' | 'version' | 'categories' | 'docs'>
+
 export type ProxyConfig = ProxyDefaults & {
   /** Where to listen: `host:port`. Default: `127.0.0.1:8080`. */
   listen?: string | number | undefined
@@ -69,6 +73,10 @@ export type ProxyConfig = ProxyDefaults & {
   publicUrl?: string | undefined
   /** How many proxies are in front of this one, or their addresses. Default: false, none. */
   trustProxy?: false | number | readonly string[] | undefined
+  /** Serves `/openapi.json`, `/.well-known/l402.json` and `/llms.txt`, before all routes. Default: they are not served. */
+  discovery?: ProxyDiscovery | undefined
+  /** With `discovery`: your own OpenAPI 3 document. Prices are added to its operations. */
+  openapi?: object | undefined
 }
 
 /** A route, as it is in effect. */

@@ -1,7 +1,8 @@
 import { isIP } from 'node:net'
 import { isObject } from '../../../../protocol/src/bytes.ts'
+import { isUrlOrPath, MAX_CATEGORIES } from '../../discovery/service.ts'
 import { boundHeaders } from '../../paywall/options.ts'
-import { type Fields, flag, listOf, oneOf, text, url, whole } from './fields.ts'
+import { type Field, type Fields, flag, listOf, oneOf, text, url, whole } from './fields.ts'
 
 /** The most that exists. */
 const MOST_SAT = 2_100_000_000_000_000
@@ -57,6 +58,19 @@ export const ROUTE: Fields = {
   ...DEFAULTS,
 }
 
+const link: Field = { allowed: 'a URL, or a path that starts with /', is: isUrlOrPath }
+
+const DISCOVERY: Fields = {
+  title: { allowed: 'the name of your service', is: isFilled, isRequired: true },
+  description: text(2_000),
+  version: { allowed: 'text such as "1.2.0"; a number needs quotation marks', is: isFilled },
+  categories: {
+    allowed: `a list of at most ${MAX_CATEGORIES} texts`,
+    is: (value) => Array.isArray(value) && value.length <= MAX_CATEGORIES && value.every(isFilled),
+  },
+  docs: { fields: { apiReference: link, homepage: link, llms: link } },
+}
+
 export const PROXY: Fields = {
   listen: {
     allowed: 'host:port, such as 0.0.0.0:8080, or a port',
@@ -87,7 +101,9 @@ export const PROXY: Fields = {
       remove: listOf('a list of names of headers', isHeaderName),
     },
   },
-  publicUrl: url('the URL that customers use, such as https://api.example.com', ({ search }) => search === ''),
+  publicUrl: url('the URL that customers use, such as https://api.example.com', ({ href }) => !href.includes('?')),
+  discovery: { fields: DISCOVERY },
+  openapi: { allowed: 'an OpenAPI 3 document or, in a configuration file, the path of one', is: isObject },
   trustProxy: {
     allowed:
       'false, the number of proxies in front of this one (1 to 10), or a list of their addresses or networks, such as 10.0.0.0/8',

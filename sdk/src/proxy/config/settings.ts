@@ -1,7 +1,9 @@
-import { protocolsOf } from '../../paywall/offer.ts'
-import { type ConfigMistake, type ProxyConfig, ProxyConfigError, type ProxyRoute, type ProxyRouteConfig } from './config.ts'
+import type { DiscoveryDocuments } from '../../discovery/documents.ts'
+import { type ConfigMistake, type ProxyConfig, ProxyConfigError, type ProxyRouteConfig } from './config.ts'
+import { documentsFor } from './discovery.ts'
 import { checkFields } from './fields.ts'
 import { hides, type Pattern, patternOf } from './pattern.ts'
+import { type Route, routeOf } from './route.ts'
 import { DEFAULTS, listenOf, PROXY } from './schema.ts'
 
 /** A checked configuration, with its defaults. */
@@ -16,18 +18,11 @@ export type Settings = {
   publicUrl: string | undefined
   trustProxy: false | number | readonly string[]
   routes: readonly Route[]
-}
-
-export type Route = {
-  pattern: Pattern
-  /** The route's own settings, and the general ones that it does not override. */
-  config: ProxyRouteConfig
-  listed: ProxyRoute
-  firstByteMs: number
+  /** Undefined if the proxy publishes nothing. */
+  documents: DiscoveryDocuments | undefined
 }
 
 const MAX_BODY_BYTES = 10_485_760
-const FIRST_BYTE_MS = 60_000
 const KINDS = ['amountSat', 'priceFrom', 'free', 'deny'] as const
 /** What only makes sense for a paid route. */
 const ONLY_PAID = ['bind', 'resource', 'description', ...Object.keys(DEFAULTS).filter((name) => name !== 'timeouts')] as const
@@ -39,6 +34,11 @@ export function settingsOf(config: ProxyConfig): Settings {
   const given: readonly unknown[] = Array.isArray(config?.routes) ? config.routes : []
   const patterns = given.map((route, index) => checkRoute(route as ProxyRouteConfig, index, mistakes))
   checkOrder(patterns, mistakes)
+  if (config?.openapi !== undefined && config.discovery === undefined)
+    mistakes.push({ path: ['openapi'], message: 'has an effect only together with discovery.' })
+  if (mistakes.length > 0) throw new ProxyConfigError(mistakes)
+  const routes = config.routes.map((route, index) => routeOf(config, route, patterns[index] as Pattern))
+  const documents = documentsFor(config, routes, mistakes)
   if (mistakes.length > 0) throw new ProxyConfigError(mistakes)
   const { limits, headers } = config
   return {
@@ -51,7 +51,8 @@ export function settingsOf(config: ProxyConfig): Settings {
     remove: headers?.remove ?? [],
     publicUrl: config.publicUrl,
     trustProxy: config.trustProxy ?? false,
-    routes: config.routes.map((route, index) => routeOf(config, route, patterns[index] as Pattern)),
+    routes,
+    documents,
   }
 }
 
@@ -81,30 +82,5 @@ function checkOrder(patterns: readonly (Pattern | undefined)[], mistakes: Config
         path: ['routes', index, 'match'],
         message: `never matches, because routes[${first}] takes all of its requests. Put the more specific route first.`,
       })
-  }
-}
-
-function routeOf(config: ProxyConfig, own: ProxyRouteConfig, pattern: Pattern): Route {
-  const general = Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, config[name as keyof ProxyConfig]]))
-  const set = Object.entries(own).filter(([, value]) => value !== undefined)
-  const merged = { ...general, ...Object.fromEntries(set) } as ProxyRouteConfig
-  return {
-    pattern,
-    config: merged,
-    listed: listedRoute(merged, pattern),
-    firstByteMs: merged.timeouts?.firstByteMs ?? FIRST_BYTE_MS,
-  }
-}
-
-function listedRoute(route: ProxyRouteConfig, { methods, path }: Pattern): ProxyRoute {
-  const { match, amountSat, priceFrom, free, deny, bind, resource, description = match } = route
-  if (free) return { match, methods, path, access: 'free' }
-  if (deny !== undefined) return { match, methods, path, access: 'denied', status: deny }
-  return {
-    ...{ match, methods, path, access: 'paid', amountSat: amountSat ?? null },
-    ...(priceFrom === undefined ? {} : { priceFrom }),
-    protocols: protocolsOf(route),
-    description,
-    ...(resource === undefined ? { bind: bind ?? (priceFrom === undefined ? 'path' : 'url') } : { resource }),
   }
 }

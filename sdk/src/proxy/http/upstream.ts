@@ -1,6 +1,7 @@
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
-import { connect } from 'node:net'
+import { connect, isIP } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import type { HeaderList } from './headers.ts'
 import { hasBody } from './respond.ts'
 
@@ -12,7 +13,8 @@ const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
 
 /** The program behind the proxy. */
 export class Upstream {
-  readonly #options: { host: string; port: number; servername?: string }
+  readonly #options: { host: string; port: number }
+  readonly #isTls: boolean
   readonly #send: typeof httpRequest
   readonly #kept: HttpAgent
   readonly #fresh: HttpAgent
@@ -24,6 +26,7 @@ export class Upstream {
     const name = hostname.replace(/^\[|\]$/g, '')
     this.host = host
     this.#options = { host: name, port: Number(port) || (isTls ? 443 : 80) }
+    this.#isTls = isTls
     this.#send = isTls ? httpsRequest : httpRequest
     const Agent = isTls ? HttpsAgent : HttpAgent
     this.#kept = new Agent({ keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' })
@@ -44,13 +47,15 @@ export class Upstream {
     })
   }
 
-  /** Rejects if the upstream does not accept a connection. */
+  /** Rejects if the upstream does not accept a connection, or its certificate is not valid. */
   reach(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const socket = connect(this.#options)
+      const socket = this.#isTls
+        ? connectTls({ servername: serverNameOf(this.#options.host), ...this.#options })
+        : connect(this.#options)
       socket.setTimeout(CONNECT_MS, () => socket.destroy(new Error(`no connection within ${CONNECT_MS / 1000} s`)))
       socket.once('error', reject)
-      socket.once('connect', () => {
+      socket.once(this.#isTls ? 'secureConnect' : 'connect', () => {
         socket.destroy()
         resolve()
       })
@@ -62,6 +67,9 @@ export class Upstream {
     this.#fresh.destroy()
   }
 }
+
+/** TLS has no form for addresses. */
+const serverNameOf = (host: string): string => (isIP(host) === 0 ? host : '')
 
 /** Of the body as this proxy sends it, which has exactly one length. */
 function framing(request: IncomingMessage, method: string): HeaderList {
