@@ -1,10 +1,12 @@
 import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import express from 'express'
 import { validate } from 'mppx/validation'
 import { beforeAll, expect, test } from 'vitest'
 import { type Ended, run } from '../cli/test/harness.ts'
 import { discovery, paywall } from '../sdk/src/paywall/adapters/express.ts'
+import { createProxy, type ProxyConfig } from '../sdk/src/proxy/index.ts'
 import type { Protocol } from '../sdk/src/types.ts'
 import { Market } from '../sdk/test/paywall-harness.ts'
 import { FOUND_SHOPS } from '../sdk/test/shops/discovery.ts'
@@ -42,6 +44,34 @@ async function openShop(sold: Prices, advertised: Prices, openapi?: object): Pro
   return (await opened(app.listen(0, '127.0.0.1'), newShop())).url
 }
 
+/** A proxy in front of a program that also returns the price of `/quote`. */
+async function openSellingProxy(more: Partial<ProxyConfig>): Promise<(path: string) => string> {
+  const program = createServer((_request, response) => void response.end('{"amountSat":7}')).listen(0, '127.0.0.1')
+  const { url: upstream } = await opened(program, newShop())
+  const { client, nodeId } = market.terms
+  const proxy = createProxy(
+    {
+      listen: '127.0.0.1:0',
+      upstream: new URL(upstream('/')).origin,
+      node: nodeId,
+      discovery: { title: 'Jokes' },
+      routes: [
+        { match: 'GET /free', free: true },
+        { match: 'GET|POST /joke', amountSat: 25, description: 'A joke' },
+        { match: 'GET /articles/secret', deny: 404 },
+        { match: 'GET /articles/:id', amountSat: 5 },
+        { match: 'GET /quote', priceFrom: upstream('/price') },
+        { match: '/wild/**', amountSat: 3 },
+      ],
+      ...more,
+    },
+    { client },
+  )
+  const { port } = await proxy.listen()
+  program.once('close', () => void proxy.close({ graceMs: 0 }))
+  return (path) => `http://127.0.0.1:${port}${path}`
+}
+
 const COMBINATIONS: [name: string, protocols: Protocol[]][] = [
   ['MPP', ['mpp']],
   ['L402', ['l402']],
@@ -67,6 +97,27 @@ test.each(COMBINATIONS)('C77: with discovery, a shop that sells by %s has no fin
   ])
   const operations = report.operations.map(({ operation, status }: Record<string, unknown>) => `${operation} ${status}`)
   expect(operations.sort()).toEqual(['GET /free 200', 'GET /joke 402', 'GET /words 402'])
+})
+
+test.each(COMBINATIONS)('C77: with discovery, a proxy that sells by %s has no findings', async (_name, protocols) => {
+  const report = await expectSound((await openSellingProxy({ protocols }))('/'))
+  const l402 = protocols.includes('l402') ? 'found' : 'absent'
+  expect(report.discovery.map(({ status }: { status: string }) => status)).toEqual(['found', l402, 'found'])
+  const operations = report.operations.map(({ operation, status }: Record<string, unknown>) => `${operation} ${status}`)
+  expect(operations.sort()).toEqual([
+    'GET /articles/{id} 402',
+    'GET /free 200',
+    'GET /joke 402',
+    'GET /quote 402',
+    'POST /joke 402',
+  ])
+})
+
+test('C78: with the seller’s own document, a proxy has no findings', async () => {
+  const paths = { '/wild/{any}': { get: {} }, '/joke': { get: { summary: 'A joke' } }, '/free': { get: {} } }
+  const openapi = { openapi: '3.1.0', info: { title: 'Mine', version: '1' }, paths }
+  const { operations } = await expectSound((await openSellingProxy({ protocols: ['mpp', 'l402', 'x402'], openapi }))('/'))
+  expect(operations).toHaveLength(6)
 })
 
 test('C77: parameters, and methods other than GET, have no findings', async () => {
@@ -115,15 +166,30 @@ test('C77: an operation that is charged by MPP needs x-payment-info, even if its
 test('C77: mppx finds the documents and the challenges that they promise', async () => {
   const sold = { 'GET /joke': { ...market.terms, description: 'A joke' }, 'GET /words': { ...market.terms, amountSat: () => 7 } }
   const url = await openShop(sold, sold)
-  const { discovery: found, endpoints } = await validate({ url: url('/'), skipPayment: true })
+  expect(await foundByMppx(url('/'))).toEqual(['/joke', '/words'])
+})
+
+test('C77: mppx finds the documents of a proxy and the challenges that they promise', async () => {
+  const url = await openSellingProxy({
+    routes: [
+      { match: 'GET /joke', amountSat: 25 },
+      { match: 'GET /articles/:id', amountSat: 5 },
+    ],
+  })
+  expect(await foundByMppx(url('/'))).toEqual(['/joke', '/articles/{id}'])
+})
+
+/** The paths of the endpoints, which have no fault. */
+async function foundByMppx(url: string): Promise<string[]> {
+  const { discovery: found, endpoints } = await validate({ url, skipPayment: true })
   const checks = [...found.checks, ...endpoints.flatMap(({ challenge, errorHandling }) => [...challenge, ...errorHandling])]
-  expect(endpoints.map(({ path }) => path)).toEqual(['/joke', '/words'])
   // The realm is the gateway's, on another port.
   expect([...new Set(checks.filter(({ severity }) => severity !== 'pass').map(({ label }) => label))]).toEqual([
     'Realm matches server hostname',
   ])
   expect(checks.filter(({ severity }) => severity === 'pass').length).toBeGreaterThan(15)
-})
+  return endpoints.map(({ path }) => path)
+}
 
 test('C77: redocly’s recommended rules have no error for openapi.json, and one warning: it knows no license', async () => {
   const sold = {

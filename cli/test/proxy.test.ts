@@ -1,12 +1,14 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server as HttpServer, type RequestListener } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import { type AddressInfo, connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { credentialOf, invoiceIn, newMerchant } from '../../server/test/support/gateway.ts'
 import { balanceOf, type Created, fund, type Owner } from '../../server/test/support/nodes.ts'
 import { eventually, freePort, type Server, startServer } from '../../server/test/support/server.ts'
-import { Customer, inHome, ROOMY, run } from './harness.ts'
+import { Customer, inHome, ROOMY, run, start } from './harness.ts'
 
 /** `boltyard proxy` as its users run it: the built command, a file, a program behind it. */
 
@@ -93,6 +95,85 @@ headers: { set: { authorization: "Bearer \${SET}" } }
     ])
     expect(stdout).not.toContain('secret-value')
   })
+
+  describe('openapi', () => {
+    const PRICED = `${GOOD}discovery: { title: Jokes }\nroutes: [{ match: "GET /a", amountSat: 5 }]\n`
+    const document = (name: string, text: string): void => writeFileSync(inHome(name), text)
+
+    test('C78: the document is a YAML or JSON file next to the configuration, and no variable in it is replaced', async () => {
+      document(
+        'own.yaml',
+        `openapi: 3.1.0\ninfo: { title: "\${NOTHING}", version: "1" }\npaths: { /a: { get: { summary: x } } }\n`,
+      )
+      document('own.json', JSON.stringify({ openapi: '3.0.3', paths: {} }))
+      for (const name of ['own.yaml', './own.json', inHome('own.json')]) {
+        write(`${PRICED}openapi: ${name}\n`)
+        const { code, stderr } = await run(['proxy', '--config', FILE, '--print-routes'], { cwd: '/' })
+        expect([code, stderr]).toEqual([0, ''])
+      }
+    })
+
+    test('C73: a document that is missing or malformed, or contradicts the prices, is a mistake with a place', async () => {
+      document('broken.yaml', 'openapi: 3.1.0\npaths: [')
+      document('list.json', '[]')
+      const offer = '{ offers: [{ intent: charge, method: lightning, amount: "9" }] }'
+      document('dear.yaml', `openapi: 3.1.0\npaths: { /a: { get: { x-payment-info: ${offer} } } }\n`)
+      const found = async (name: string): Promise<string[]> => mistakes(`${PRICED}openapi: ${name}\n`)
+      for (const name of ['nothing.yaml', '.'])
+        expect(await found(name)).toEqual([expect.stringMatching(/^5:10 openapi: Cannot read the file: .*\.$/)])
+      expect(await found('broken.yaml')).toEqual([
+        expect.stringMatching(/^5:10 openapi: The file is neither YAML nor JSON\. Line \d+, column \d+: /),
+      ])
+      expect(await found('list.json')).toEqual(['5:10 openapi: The file must contain an OpenAPI 3 document.'])
+      expect(await found('dear.yaml')).toEqual([
+        '5:10 openapi: x-payment-info of GET /a says 9 sat, but the paywall charges 5 sat. Remove it from your document: prices are added.',
+      ])
+      expect(await found(`\${MISSING}`)).toEqual(['5:10 openapi: The environment variable MISSING is not set, or is empty.'])
+    })
+  })
+})
+
+describe('an upstream with TLS', () => {
+  /** Valid for one name, and for whoever trusts it. */
+  function certificateFor(name: string): { key: Buffer; cert: Buffer; file: string } {
+    const [key, file] = [inHome(`${name}.key`), inHome(`${name}.pem`)]
+    const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`]
+    const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
+    execFileSync('openssl', ['req', '-x509', ...kind, ...subject, '-keyout', key, '-out', file], { stdio: 'pipe' })
+    return { key: readFileSync(key), cert: readFileSync(file), file }
+  }
+
+  test.each([
+    ['that Node trusts is used', 'localhost', true, 200],
+    ['that nobody knows is 502', 'localhost', false, 502],
+    ['for another name is 502', 'elsewhere.example', true, 502],
+  ])('C76: a certificate %s, and --check says so', async (_name, certified, isTrusted, status) => {
+    const { file, ...certificate } = certificateFor(certified)
+    let requests = 0
+    const upstream = createSecureServer(certificate, (_request, response) => {
+      requests++
+      response.end('secure')
+    }).listen(0, 'localhost')
+    await once(upstream, 'listening')
+    const port = await freePort()
+    write(`listen: 127.0.0.1:${port}
+upstream: https://localhost:${(upstream.address() as AddressInfo).port}
+node: node_1
+routes: [{ match: /free, free: true }]
+`)
+    const env = { NODE_EXTRA_CA_CERTS: isTrusted ? file : undefined }
+    const { child, ended } = start(['proxy', '--config', FILE], { env, input: null })
+    await once(child.stderr as NodeJS.ReadableStream, 'data')
+    const answer = await fetch(`http://127.0.0.1:${port}/free`)
+    expect([answer.status, requests]).toEqual([status, status === 200 ? 1 : 0])
+    expect((await answer.text()) === 'secure').toBe(status === 200)
+    const checked = await run(['proxy', '--config', FILE, '--check'], { env })
+    expect([checked.code, checked.json().upstream.ok]).toEqual(status === 200 ? [0, true] : [9, false])
+    child.kill('SIGTERM')
+    expect((await ended).code).toBe(0)
+    upstream.close()
+    upstream.closeAllConnections()
+  })
 })
 
 describe('running', () => {
@@ -161,6 +242,19 @@ ${more}`)
     expect(bad.error().next).toMatch(/no node node_01234567890123456789.*ECONNREFUSED/)
   })
 
+  test('C73: a free route that takes other spellings of a paid path is one warning, at the start and in --check', async () => {
+    const { child, ended, line, url } = await started('  - { match: "/**", free: true }')
+    const warning =
+      /^boltyard proxy: routes\[2\] \(\/\*\*\) is free, and takes other spellings of the paid routes\[1\] \(GET \/things\/:id\).* deny .*\n/
+    expect(line).toMatch(warning)
+    const checked = await command('--check').ended
+    expect([checked.code, checked.stderr]).toEqual([0, expect.stringMatching(warning)])
+    expect(await (await fetch(url('/Things/1'))).text()).toBe('/Things/1 undefined')
+    child.kill('SIGTERM')
+    const { stderr } = await ended
+    expect(stderr.match(/spellings/g)).toHaveLength(1)
+  })
+
   test('C76: one line at the start; SIGTERM finishes what runs, confirms it, and is exit code 0', async () => {
     const { child, ended, line, url } = await started()
     expect(line).toBe(`boltyard proxy: ${url('')} → ${upstream()}. 2 routes: 1 paid, 1 free, 0 denied.\n`)
@@ -197,24 +291,30 @@ ${more}`)
     })
   }
 
-  test('C76: after kill -9 during a delivery, the customer can use the payment again when its hold has ended', async () => {
-    const first = await started('holdSeconds: 3')
-    const credential = await bought(first.url('/things/1'))
-    const arrived = new Promise<void>((resolve) => {
-      handler = () => resolve()
-    })
-    const lost = present(first.url('/things/1'), credential).catch((error) => error)
-    await arrived
+  test('C76: after kill -9 during a delivery, the customer can use the payment again when its hold has ended, and not before', async () => {
+    const routes = '  - { match: "GET /brief/:id", amountSat: 250, holdSeconds: 1 }\nholdSeconds: 600\n'
+    const first = await started(routes)
+    const [long, brief] = await Promise.all([bought(first.url('/things/1')), bought(first.url('/brief/1'))])
+    const arrived = new Set<string | undefined>()
+    handler = ({ url }) => void arrived.add(url)
+    const lost = [present(first.url('/things/1'), long), present(first.url('/brief/1'), brief)]
+    const failed = Promise.allSettled(lost)
+    await eventually(async () => arrived.size === 2, 'both requests to arrive')
     first.child.kill('SIGKILL')
-    expect(await lost).toBeInstanceOf(Error)
+    expect((await failed).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
     handler = (_request, response) => void response.end('again')
-    const second = await started('holdSeconds: 3')
-    const early = await present(second.url('/things/1'), credential)
-    // Unless this machine was slower than the hold, the claim of the killed process still counts. Either way there is no challenge.
-    expect([[409, 200].includes(early.status), early.headers.get('www-authenticate')]).toEqual([true, null])
-    if (early.status === 409)
-      await eventually(async () => (await present(second.url('/things/1'), credential)).status === 200, 'the hold to end')
-    expect((await present(second.url('/things/1'), credential)).status).toBe(402)
+    const second = await started(routes)
+    const seen = new Set<string>()
+    await eventually(async () => {
+      const { status, headers } = await present(second.url('/brief/1'), brief)
+      seen.add(`${status} ${headers.get('www-authenticate')}`)
+      return status === 200
+    }, 'the hold to end')
+    // Whether the short hold had ended before the first try depends on the machine. The long one had not.
+    expect([...seen].filter((one) => one !== '409 null')).toEqual(['200 null'])
+    expect((await present(second.url('/brief/1'), brief)).status).toBe(402)
+    const held = await present(second.url('/things/1'), long)
+    expect([held.status, held.headers.get('www-authenticate')]).toEqual([409, null])
     second.child.kill('SIGTERM')
     expect((await second.ended).code).toBe(0)
   })
