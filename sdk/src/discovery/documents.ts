@@ -15,7 +15,10 @@ export type DiscoveryDocuments = {
   answer(method: string, path: string): Answer | undefined
 }
 
-/** Created once: nothing in the documents depends on a request. `routeFor`: default, the route with the same path, else the first that covers it. */
+/**
+ * Created once: nothing in the documents depends on a request. `routeFor` is for servers that choose a route in another way than by the same
+ * path, else the first that covers it.
+ */
 export function documentsOf(service: Service, routes: readonly PricedRoute[], routeFor?: RouteFor): DiscoveryDocuments {
   checkService(service)
   const l402 = l402JsonOf(service, routes)
