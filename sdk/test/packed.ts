@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** Excludes `types-…`, which another test creates and removes at the same time. */
-const isSource = (path: string): boolean => !/\/(dist|node_modules|test|types-[^/]+)$/.test(path)
+const isSource = (path: string): boolean => !/\/(dist|node_modules|test)$/.test(path)
 
 /**
  * Runs `npm pack` in an unbuilt copy, as after `git clone && npm ci`. A copy, because the build empties `dist`, which other tests use at

@@ -7,14 +7,15 @@ import { expect, test } from 'vitest'
 
 /** The code in docs/paywall.md, unchanged, with all compiler checks on. */
 
-const sdk = fileURLToPath(new URL('..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
 
 function compile(source: string): string {
-  const directory = mkdtempSync(join(sdk, 'types-'))
+  // In no room: other tests read those at the same time.
+  const directory = mkdtempSync(join(root, '.types-'))
   try {
     writeFileSync(join(directory, 'shop.ts'), source)
-    const config = { extends: '../../tsconfig.base.json', compilerOptions: { noUnusedLocals: false }, files: ['shop.ts'] }
+    const config = { extends: '../tsconfig.base.json', compilerOptions: { noUnusedLocals: false }, files: ['shop.ts'] }
     writeFileSync(join(directory, 'tsconfig.json'), JSON.stringify(config))
     execFileSync(process.execPath, [tsc, '-p', directory], { encoding: 'utf8', stdio: 'pipe' })
     return ''
@@ -34,7 +35,7 @@ const same = <T extends true>(): T | undefined => undefined
 test('D4: the Fastify line compiles, and a price function gets the typed request', () => {
   const source = `
 import fastify, { type FastifyRequest } from 'fastify'
-import { paywall } from '../src/paywall/adapters/fastify.ts'
+import { paywall } from '../sdk/src/paywall/adapters/fastify.ts'
 const [app, options] = [fastify(), { nodeId: 'node_a', amountSat: 10 }]
 app.get('/joke', { onRequest: paywall(options) }, async () => 'joke')
 app.get('/joke', { preHandler: paywall(options) }, async () => 'joke')
@@ -51,7 +52,7 @@ await paywall(options).ready()
 test('D15: behind the Express paywall, params and body have the types they have without it', () => {
   const source = `
 import express from 'express'
-import { paymentOf, paywall } from '../src/paywall/adapters/express.ts'
+import { paymentOf, paywall } from '../sdk/src/paywall/adapters/express.ts'
 ${SAME}
 const [app, options] = [express(), { nodeId: 'node_a', amountSat: 10 }]
 app.get('/a/:id', paywall(options), (request, response) => {
@@ -74,10 +75,10 @@ import { createServer } from 'node:http'
 import { Hono } from 'hono'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { z } from 'zod'
-import { paywall as charge } from '../src/paywall/adapters/express.ts'
-import { paywall as honoPaywall } from '../src/paywall/adapters/hono.ts'
-import { chargeForTool } from '../src/paywall/adapters/mcp.ts'
-import { paywall as nextPaywall } from '../src/paywall/adapters/next.ts'
+import { paywall as charge } from '../sdk/src/paywall/adapters/express.ts'
+import { paywall as honoPaywall } from '../sdk/src/paywall/adapters/hono.ts'
+import { chargeForTool } from '../sdk/src/paywall/adapters/mcp.ts'
+import { paywall as nextPaywall } from '../sdk/src/paywall/adapters/next.ts'
 const options = { nodeId: 'node_a', amountSat: 10 }
 const charged = charge(options)
 createServer((request, response) => void charged(request, response, () => response.end('joke')))
@@ -90,7 +91,7 @@ new McpServer({ name: 'a', version: '1' }).registerTool('joke', { inputSchema: {
 })
 
 test('code that does not compile is reported', () => {
-  expect(compile("import { paywall } from '../src/paywall/adapters/fastify.ts'\npaywall({ nodeId: 1, amountSat: 10 })")).toMatch(
+  expect(compile("import { paywall } from '../sdk/src/paywall/adapters/fastify.ts'\npaywall({ nodeId: 1, amountSat: 10 })")).toMatch(
     /'number' is not assignable to type 'string'/,
   )
 })
