@@ -91,7 +91,7 @@ new McpServer({ name: 'a', version: '1' }).registerTool('joke', { inputSchema: {
 })
 
 test('code that does not compile is reported', () => {
-  expect(compile("import { paywall } from '../sdk/src/paywall/adapters/fastify.ts'\npaywall({ nodeId: 1, amountSat: 10 })")).toMatch(
-    /'number' is not assignable to type 'string'/,
-  )
+  expect(
+    compile("import { paywall } from '../sdk/src/paywall/adapters/fastify.ts'\npaywall({ nodeId: 1, amountSat: 10 })"),
+  ).toMatch(/'number' is not assignable to type 'string'/)
 })
