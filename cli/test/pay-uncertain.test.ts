@@ -291,23 +291,16 @@ describe('two runs with one credential file', () => {
   })
 })
 
-describe('C80: a redirect of the paid response', () => {
-  test('is followed, and the other server gets no credential', async () => {
-    const other = await new Scripted().open()
-    other.reply = () => ({ body: GOODS })
-    toCredential = inOrder({ status: 302, headers: { location: other.url } })
-    expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
-    expect([other.got.map(({ authorization }) => authorization), payments()]).toEqual([[undefined], 1])
-  })
-
-  test('to something that costs more is not paid; the credential is kept', async () => {
-    const other = await new Scripted().open()
-    other.reply = () => ({ status: 402, headers: { 'www-authenticate': challenge } })
-    toCredential = inOrder({ status: 303, headers: { location: other.url } })
-    const { code, error } = await run(resumes())
-    expect([code, error().code, payments()]).toEqual([8, 'paid_again_refused', 1])
-    expect(read(FILE).credential).toBe(CREDENTIAL)
-  })
+test('C80: a redirect of the paid response is not followed: the message says where it leads, and the credential is kept', async () => {
+  const other = await new Scripted().open()
+  const location = `${other.url}/file?part=1`
+  toCredential = inOrder({ status: 302, headers: { location } }, { body: GOODS })
+  const { code, error, stdout } = await run(resumes())
+  expect([code, error().code, stdout]).toEqual([1, 'not_delivered', ''])
+  expect(error().message).toBe(`You paid, but the server returned HTTP 302 and redirects to ${location}`)
+  expect([other.got, read(FILE).credential]).toEqual([[], CREDENTIAL])
+  expect(await run(resumes())).toMatchObject({ code: 0, stdout: GOODS })
+  expect([payments(), presented()]).toEqual([1, [CREDENTIAL, CREDENTIAL]])
 })
 
 describe('a POST', () => {
