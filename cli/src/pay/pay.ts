@@ -35,9 +35,7 @@ export async function pay(call: Call): Promise<void> {
   try {
     await payLocked(call, { request, output, path, lock })
   } finally {
-    // What remains of a lock is harmless.
-    await lock?.remove().catch(() => undefined)
-    await lock?.release()
+    await lock?.remove()
   }
 }
 
