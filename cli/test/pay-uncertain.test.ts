@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { NOWHERE } from '../../server/test/support/payments.ts'
 import { home, inHome, run } from './harness.ts'
@@ -288,6 +288,21 @@ describe('two runs with one credential file', () => {
     expect([ended.map(({ code }) => code), payments()]).toEqual([[0, 0], 1])
     expect(existsSync(`${FILE}.lock`)).toBe(true)
     rmSync(`${FILE}.lock`, { recursive: true })
+  })
+
+  test('if the state directory is not only the user’s, the lock is beside the file too', async () => {
+    const [env, locks] = [{ XDG_STATE_HOME: inHome('shared') }, inHome('shared/boltyard/locks')]
+    mkdirSync(locks, { recursive: true })
+    chmodSync(locks, 0o777)
+    const ended = await Promise.all([run(resumes(), { env }), run(resumes(), { env })])
+    expect([ended.map(({ code }) => code), payments(), readdirSync(locks)]).toEqual([[0, 0], 1, []])
+    chmodSync(`${FILE}.lock`, 0o777)
+    const { code, error } = await run(resumes(), { env })
+    rmSync(`${FILE}.lock`, { recursive: true })
+    expect([code, error().code]).toEqual([2, 'usage'])
+    expect(error().message).toBe(
+      `${FILE} cannot be locked: ${FILE}.lock must be a directory of this user that nobody else can write: chmod 700. Nothing was paid.`,
+    )
   })
 })
 
