@@ -304,6 +304,19 @@ describe('two runs with one credential file', () => {
       `${FILE} cannot be locked: ${FILE}.lock must be a directory of this user that nobody else can write: chmod 700. Nothing was paid.`,
     )
   })
+
+  test('a run that was taken for dead does not remove the file of the run that has replaced it', async () => {
+    const locks = `${home}/.local/state/boltyard/locks`
+    payInvoice = () => {
+      for (const name of readdirSync(locks)) writeFileSync(`${locks}/${name}`, '{"token":"other","isReleased":true}')
+      leave(FILE, { credential: CREDENTIAL })
+      return couldNot('no route')
+    }
+    const { code, error } = await run(resumes())
+    expect([code, error().code]).toEqual([1, 'payment_failed'])
+    expect(read(FILE).credential).toBe(CREDENTIAL)
+    rmSync(locks, { recursive: true })
+  })
 })
 
 test('C80: a redirect of the paid response is not followed: the message says where it leads, and the credential is kept', async () => {

@@ -6,6 +6,7 @@ import { acquireLock, type Lock } from '../../../sdk/src/buy/store/lock.ts'
 import { Failure, usage } from '../failure.ts'
 import { isSystemError, reasonOf, statePath } from '../files.ts'
 import { sanitize } from '../terminal.ts'
+import type { SavedPurchase } from './saved-purchase.ts'
 
 /** Waits until no other run uses the credential file: two of them could each pay, and one would replace what the other has bought. */
 export async function lockPurchase(path: string, signal: AbortSignal): Promise<Lock> {
@@ -44,4 +45,9 @@ function placeOf(path: string): string {
 export async function requireHeld(lock: Lock | undefined): Promise<void> {
   if (!lock || (await lock.isHeld())) return
   throw new Failure('conflict', 'purchase_in_progress', 'Another run uses the same credential file now. This run paid nothing.')
+}
+
+/** Removes the file of a purchase that was certainly not paid, unless it is another run's by now. If in doubt, it stays. */
+export async function removeUnpaid(kept: SavedPurchase, lock: Lock | undefined): Promise<void> {
+  if (!lock || (await lock.isHeld().catch(() => false))) kept.remove()
 }
