@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { NOWHERE } from '../../server/test/support/payments.ts'
 import { home, inHome, run } from './harness.ts'
@@ -289,25 +289,46 @@ describe('two runs with one credential file', () => {
     expect(existsSync(`${FILE}.lock`)).toBe(true)
     rmSync(`${FILE}.lock`, { recursive: true })
   })
+
+  test('if the state directory is not only the user’s, the lock is beside the file too', async () => {
+    const [env, locks] = [{ XDG_STATE_HOME: inHome('shared') }, inHome('shared/boltyard/locks')]
+    mkdirSync(locks, { recursive: true })
+    chmodSync(locks, 0o777)
+    const ended = await Promise.all([run(resumes(), { env }), run(resumes(), { env })])
+    expect([ended.map(({ code }) => code), payments(), readdirSync(locks)]).toEqual([[0, 0], 1, []])
+    chmodSync(`${FILE}.lock`, 0o777)
+    const { code, error } = await run(resumes(), { env })
+    rmSync(`${FILE}.lock`, { recursive: true })
+    expect([code, error().code]).toEqual([2, 'usage'])
+    expect(error().message).toBe(
+      `${FILE} cannot be locked: ${FILE}.lock must be a directory of this user that nobody else can write: chmod 700. Nothing was paid.`,
+    )
+  })
+
+  test('a run that was taken for dead does not remove the file of the run that has replaced it', async () => {
+    const locks = `${home}/.local/state/boltyard/locks`
+    payInvoice = () => {
+      for (const name of readdirSync(locks)) writeFileSync(`${locks}/${name}`, '{"token":"other","isReleased":true}')
+      leave(FILE, { credential: CREDENTIAL })
+      return couldNot('no route')
+    }
+    const { code, error } = await run(resumes())
+    expect([code, error().code]).toEqual([1, 'payment_failed'])
+    expect(read(FILE).credential).toBe(CREDENTIAL)
+    rmSync(locks, { recursive: true })
+  })
 })
 
-describe('C80: a redirect of the paid response', () => {
-  test('is followed, and the other server gets no credential', async () => {
-    const other = await new Scripted().open()
-    other.reply = () => ({ body: GOODS })
-    toCredential = inOrder({ status: 302, headers: { location: other.url } })
-    expect(await run(pays())).toMatchObject({ code: 0, stdout: GOODS })
-    expect([other.got.map(({ authorization }) => authorization), payments()]).toEqual([[undefined], 1])
-  })
-
-  test('to something that costs more is not paid; the credential is kept', async () => {
-    const other = await new Scripted().open()
-    other.reply = () => ({ status: 402, headers: { 'www-authenticate': challenge } })
-    toCredential = inOrder({ status: 303, headers: { location: other.url } })
-    const { code, error } = await run(resumes())
-    expect([code, error().code, payments()]).toEqual([8, 'paid_again_refused', 1])
-    expect(read(FILE).credential).toBe(CREDENTIAL)
-  })
+test('C80: a redirect of the paid response is not followed: the message says where it leads, and the credential is kept', async () => {
+  const other = await new Scripted().open()
+  const location = `${other.url}/file?part=1`
+  toCredential = inOrder({ status: 302, headers: { location } }, { body: GOODS })
+  const { code, error, stdout } = await run(resumes())
+  expect([code, error().code, stdout]).toEqual([1, 'not_delivered', ''])
+  expect(error().message).toBe(`You paid, but the server returned HTTP 302 and redirects to ${location}`)
+  expect([other.got, read(FILE).credential]).toEqual([[], CREDENTIAL])
+  expect(await run(resumes())).toMatchObject({ code: 0, stdout: GOODS })
+  expect([payments(), presented()]).toEqual([1, [CREDENTIAL, CREDENTIAL]])
 })
 
 describe('a POST', () => {

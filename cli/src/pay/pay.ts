@@ -14,7 +14,7 @@ import { isSystemError, reasonOf } from '../files.ts'
 import { sanitize, sat } from '../terminal.ts'
 import { deliver, type Output, openOutput } from './answer.ts'
 import { again, exitOf, present } from './present.ts'
-import { lockPurchase, requireHeld } from './purchase-lock.ts'
+import { lockPurchase, removeUnpaid, requireHeld } from './purchase-lock.ts'
 import { ask, requestOf } from './request.ts'
 import { type Purchase, SavedPurchase } from './saved-purchase.ts'
 import { explainPurchase, openWallet } from './wallet.ts'
@@ -35,9 +35,7 @@ export async function pay(call: Call): Promise<void> {
   try {
     await payLocked(call, { request, output, path, lock })
   } finally {
-    // What remains of a lock is harmless.
-    await lock?.remove().catch(() => undefined)
-    await lock?.release()
+    await lock?.remove()
   }
 }
 
@@ -69,9 +67,9 @@ async function payLocked(call: Call, { request, output, path, lock }: Run): Prom
   const keeping = kept ?? SavedPurchase.create(path, purchase)
   if (keeping.purchase.credential !== undefined) return present(call, request, keeping, output)
   requireSameNode(wallet, keeping)
-  const paid = await settle(call, offer, wallet, keeping, () => requireHeld(lock))
+  const paid = await settle(call, offer, wallet, keeping, lock, () => requireHeld(lock))
   if (!paid) {
-    if (!keeping.isResumed) keeping.remove()
+    if (!keeping.isResumed) await removeUnpaid(keeping, lock)
     throw new Failure('other', 'payment_failed', 'The invoice expired before it could be paid. This run paid nothing.')
   }
   return present(call, request, keeping, output, paid)
@@ -129,7 +127,7 @@ async function finishEarlier(
   if (!offer) throw new Failure('usage', 'usage', `${sanitize(kept.path)} does not contain a valid challenge.`)
   const wallet = await openWallet(call)
   requireSameNode(wallet, kept)
-  return settle(call, offer, wallet, kept, async () => {
+  return settle(call, offer, wallet, kept, lock, async () => {
     await requireHeld(lock)
     if (isStillOffered(crypto(), kept.offer, request.bound)) return
     throw new Failure(
@@ -155,6 +153,7 @@ async function settle(
   offer: Offer,
   wallet: Wallet,
   kept: SavedPurchase,
+  lock: Lock | undefined,
   mayPay: () => Promise<void>,
 ): Promise<Paid | undefined> {
   call.spinner.show(`Paying ${sat(offer.amountSat)}`)
@@ -174,7 +173,7 @@ async function settle(
     kept.complete(offer.header, offer.credentialFor(paid.preimage))
     return paid
   } catch (error) {
-    throw afterPaying(error instanceof PurchaseError ? explainPurchase(error) : error, call, kept)
+    throw await afterPaying(error instanceof PurchaseError ? explainPurchase(error) : error, call, kept, lock)
   }
 }
 
@@ -182,10 +181,10 @@ async function settle(
 const NOTHING_PAID = new Set(['node_unreachable', 'node_password', 'payment_refused', 'payment_failed', 'too_expensive'])
 
 /** If nothing was paid, the file is not needed. Otherwise the error says how to continue. */
-function afterPaying(error: unknown, call: Call, kept: SavedPurchase): unknown {
+async function afterPaying(error: unknown, call: Call, kept: SavedPurchase, lock: Lock | undefined): Promise<unknown> {
   const isInterrupted = call.signal.aborted
   if (!isInterrupted && !kept.isResumed && error instanceof Failure && NOTHING_PAID.has(error.code)) {
-    kept.remove()
+    await removeUnpaid(kept, lock)
     return error
   }
   const cause = error instanceof Failure ? error : unexpected(error, kept)

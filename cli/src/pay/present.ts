@@ -19,7 +19,6 @@ export async function present(
   let response: Response
   try {
     response = await request.present(kept.credential, call.number('timeout') === undefined ? undefined : call.timeoutMs)
-    response = await request.follow(response, kept.credential)
   } catch (error) {
     const cause = error instanceof Failure ? error : unanswered(request, error)
     throw undelivered(kept, cause.exit, cause.code, cause.message)
@@ -31,7 +30,7 @@ export async function present(
         kept,
         exitOf(response.status) ?? 'other',
         'not_delivered',
-        `You paid, but the server returned HTTP ${response.status}. ${text.slice(0, 300)}`,
+        `You paid, but the server returned HTTP ${response.status}${redirectOf(response) ?? `. ${text.slice(0, 300)}`}`,
       )
     if (paid)
       throw undelivered(
@@ -75,6 +74,12 @@ export async function present(
   }
   call.ifUnread = undefined
   if (!kept.isWanted) kept.remove()
+}
+
+/** It is not followed, because it may lead to another server. */
+function redirectOf({ status, headers }: Response): string | undefined {
+  const location = status < 400 ? headers.get('location') : null
+  return location === null ? undefined : ` and redirects to ${sanitize(location)}`
 }
 
 const howToPresent = (kept: SavedPurchase): string[] => ['To present the same credential again without paying:', again(kept)]

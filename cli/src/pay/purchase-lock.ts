@@ -1,23 +1,36 @@
 import { createHash } from 'node:crypto'
-import { mkdirSync, realpathSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { fileStore } from '../../../sdk/src/buy/store/file-store.ts'
 import { acquireLock, type Lock } from '../../../sdk/src/buy/store/lock.ts'
-import type { PurchaseStore } from '../../../sdk/src/buy/store/store.ts'
 import { Failure, usage } from '../failure.ts'
 import { isSystemError, reasonOf, statePath } from '../files.ts'
 import { sanitize } from '../terminal.ts'
+import type { SavedPurchase } from './saved-purchase.ts'
 
 /** Waits until no other run uses the credential file: two of them could each pay, and one would replace what the other has bought. */
 export async function lockPurchase(path: string, signal: AbortSignal): Promise<Lock> {
   try {
     const key = createHash('sha256').update(placeOf(path)).digest('hex')
-    return await acquireLock(lockStore(path), key, signal)
+    return await acquireLock(fileStore(statePath('locks')), key, signal).catch((error) => {
+      if (!isUnusable(error)) throw error
+      return acquireLock(fileStore(`${resolve(path)}.lock`), key, signal)
+    })
   } catch (error) {
-    if (!isSystemError(error)) throw error
-    throw usage(`${sanitize(path)} cannot be locked: ${reasonOf(error)}. Nothing was paid.`)
+    if (!isSystemError(error) && !(error instanceof TypeError)) throw error
+    const reason = isSystemError(error) ? `${reasonOf(error)}.` : sanitize(error.message)
+    throw usage(`${sanitize(path)} cannot be locked: ${reason} Nothing was paid.`)
   }
 }
+
+const UNUSABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOENT', 'ELOOP'])
+
+/**
+ * Whether no run of this user can lock in the state directory. The lock is then beside the file, which is in a directory that is writable. After
+ * any other failure, such as a full disk, another run may hold a lock there.
+ */
+const isUnusable = (error: unknown): boolean =>
+  isSystemError(error) ? UNUSABLE.has(error.code ?? '') : error instanceof TypeError
 
 /** The same for two names of one file. If there is no such directory, the run fails when it creates the file. */
 function placeOf(path: string): string {
@@ -28,19 +41,13 @@ function placeOf(path: string): string {
   }
 }
 
-/** Who has no writable state directory names a credential file in one that is writable. */
-function lockStore(path: string): PurchaseStore {
-  const directory = statePath('locks')
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-    return fileStore(directory)
-  } catch {
-    return fileStore(`${resolve(path)}.lock`)
-  }
-}
-
 /** Another run may have taken this one for dead, for example after a suspension. The file is then that one's, and stays. */
 export async function requireHeld(lock: Lock | undefined): Promise<void> {
   if (!lock || (await lock.isHeld())) return
   throw new Failure('conflict', 'purchase_in_progress', 'Another run uses the same credential file now. This run paid nothing.')
+}
+
+/** Removes the file of a purchase that was certainly not paid, unless it is another run's by now. If in doubt, it stays. */
+export async function removeUnpaid(kept: SavedPurchase, lock: Lock | undefined): Promise<void> {
+  if (!lock || (await lock.isHeld().catch(() => false))) kept.remove()
 }

@@ -4,16 +4,20 @@ import { acquireLock } from './store/lock.ts'
 import type { PurchaseStore } from './store/store.ts'
 
 const PREFIX = 'purchase.'
+const DAY_MS = 86_400_000
 /** How long a purchase is kept after its delivery. */
-const KEPT_MS = 30 * 86_400_000
-/** How long to wait for a call that works on a purchase, before it is left for the next time. */
-const PRUNE_PATIENCE_MS = 1_000
+const KEPT_MS = 30 * DAY_MS
+/** A call waits for the pruning, so it is short. */
+const PRUNED_PER_CALL = 10
 
 /** The purchases in a store, by the key of their request. */
 export class KeptPurchases {
   readonly #store: PurchaseStore
   /** What the store failed to write. */
   readonly #unsaved = new Map<string, Purchase>()
+  /** The keys that this day's pruning has not looked at yet. */
+  #unpruned: string[] = []
+  #nextPruningMs = 0
 
   constructor(store: PurchaseStore) {
     this.#store = store
@@ -55,33 +59,56 @@ export class KeptPurchases {
   /** Without entries that cannot be read: the call that they belong to reports them. */
   async list(): Promise<{ key: string; purchase: Purchase }[]> {
     const found: { key: string; purchase: Purchase }[] = []
-    for (const name of await this.#store.list(PREFIX)) {
-      const key = name.slice(PREFIX.length)
-      const purchase = await this.read(key).catch((error) => {
-        if (!(error instanceof UnreadablePurchase)) throw error
-      })
+    for (const key of await this.#keys()) {
+      const purchase = await this.#readable(key)
       if (purchase) found.push({ key, purchase })
     }
     return found
   }
 
-  /**
-   * Removes the purchases that are to be forgotten, each under its own lock. What was spent is kept elsewhere, so the budget stays the same. A
-   * crash leaves at most a lock without a purchase.
-   */
+  async #keys(): Promise<string[]> {
+    return (await this.#store.list(PREFIX)).map((name) => name.slice(PREFIX.length))
+  }
+
+  #readable(key: string): Promise<Purchase | undefined> {
+    return this.read(key).catch((error) => {
+      if (!(error instanceof UnreadablePurchase)) throw error
+      return undefined
+    })
+  }
+
+  /** Once a day, looks at all purchases and removes those that are to be forgotten, a few in each call. */
   async prune(): Promise<void> {
-    for (const { key, purchase } of await this.list()) {
-      if (!isForgotten(purchase)) continue
-      const lock = await acquireLock(this.#store, key, AbortSignal.timeout(PRUNE_PATIENCE_MS)).catch(() => undefined)
-      if (!lock) continue
-      try {
-        const current = await this.read(key)
-        if (!current || !isForgotten(current)) continue
-        await this.delete(key)
-        await lock.remove()
-      } finally {
-        await lock.release()
-      }
+    if (this.#unpruned.length === 0) {
+      if (Date.now() < this.#nextPruningMs) return
+      this.#nextPruningMs = Date.now() + DAY_MS
+      const keys = await this.#keys()
+      // Processes that make a single call must not all look at the same ones.
+      const start = Math.floor(Math.random() * keys.length)
+      this.#unpruned = [...keys.slice(start), ...keys.slice(0, start)]
+    }
+    for (const key of this.#unpruned.splice(0, PRUNED_PER_CALL)) {
+      const purchase = await this.#readable(key)
+      if (purchase && isForgotten(purchase)) await this.#forget(key)
+    }
+  }
+
+  /**
+   * Under the purchase's own lock, so one that a call works on is left for the next time. What was spent is kept elsewhere, so the budget stays
+   * the same. A crash leaves at most a lock without a purchase.
+   */
+  async #forget(key: string): Promise<void> {
+    const lock = await acquireLock(this.#store, key, AbortSignal.abort()).catch(() => undefined)
+    if (!lock) return
+    try {
+      const current = await this.read(key)
+      if (!current || !isForgotten(current)) return
+      // Another process may have taken this one for dead, and have bought the same since.
+      if (!(await lock.isHeld())) return
+      await this.delete(key)
+      await lock.remove()
+    } finally {
+      await lock.release()
     }
   }
 

@@ -2,7 +2,7 @@ import { watched } from './delivery.ts'
 import { PurchaseError } from './errors.ts'
 import { finished, type KeptPurchases } from './kept-purchases.ts'
 import { credentialOf, infoOf, type Purchase, type PurchaseInfo } from './purchase.ts'
-import type { Credential, RepeatableRequest } from './request.ts'
+import type { RepeatableRequest } from './request.ts'
 
 /** A request whose credential is presented. With `isOnce`, its purchase is not made again after its delivery. */
 export type Presentation = { key: string; request: RepeatableRequest; isOnce: boolean }
@@ -17,7 +17,7 @@ const reading = new Set<string>()
 
 export const isBeingRead = ({ paymentHash }: Purchase): boolean => reading.has(paymentHash)
 
-/** Presents credentials, and follows what was bought until it was read to the end. Pays nothing. */
+/** Presents credentials, and watches what was bought until it was read to the end. Pays nothing. */
 export class Presenting {
   readonly #kept: KeptPurchases
 
@@ -36,7 +36,6 @@ export class Presenting {
       await refusal.body?.cancel()
     }
     const response = await request.send(proof)
-    if (isRedirect(response)) return this.#followed(request, response, proof, delivered)
     const isChallenge = response.headers.has('www-authenticate') || response.headers.has('payment-required')
     if (response.status === 402 && isChallenge) return response
     // Any other refusal is about the request, and would be the same for a new credential.
@@ -50,19 +49,20 @@ export class Presenting {
     const { paymentHash } = purchase
     const proof = credentialOf(purchase)
     if (!proof) throw new TypeError('The purchase has no credential.')
-    const first = await request
+    const response = await request
       .moveTo(new URL(purchase.url))
       .present(proof)
       .catch((cause) => {
         throw unanswered(request, purchase, cause)
       })
-    if (first.status === 402) {
-      await first.body?.cancel()
+    if (response.status === 402) {
+      await response.body?.cancel()
       throw isMeanwhile ? inProgress() : paidAgain(purchase)
     }
-    if (first.status < 400) await this.#kept.advance(key, { ...purchase, state: 'answered' })
-    const response = await this.#followed(request, first, proof, purchase)
-    if (response.status >= 400) return response
+    bought.set(response, infoOf(purchase))
+    // A redirect may come from in front of the paywall, for example to a maintenance page, so it is no delivery.
+    if (!response.ok) return response
+    await this.#kept.advance(key, { ...purchase, state: 'answered' })
     reading.add(paymentHash)
     const ended = async (next: Purchase): Promise<void> => {
       await this.#kept.advance(key, next)
@@ -75,22 +75,7 @@ export class Presenting {
     bought.set(answer, infoOf(purchase))
     return answer
   }
-
-  /** What a redirect leads to is part of what was bought: it is never paid for. */
-  async #followed(request: RepeatableRequest, first: Response, proof: Credential, purchase: Purchase): Promise<Response> {
-    const response = await request.follow(first, proof).catch((cause) => {
-      throw unanswered(request, purchase, cause)
-    })
-    if (response.status === 402) {
-      await response.body?.cancel()
-      throw paidAgain(purchase)
-    }
-    bought.set(response, infoOf(purchase))
-    return response
-  }
 }
-
-const isRedirect = ({ status }: Response): boolean => status >= 300 && status < 400
 
 function unanswered({ signal, url }: RepeatableRequest, { paymentHash }: Purchase, cause: unknown): unknown {
   if (signal.aborted) return cause

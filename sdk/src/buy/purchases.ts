@@ -15,7 +15,6 @@ import type { PurchaseStore } from './store/store.ts'
 import type { Wallet } from './wallets/wallet.ts'
 
 type Options = { crypto: BuyerCrypto; store: PurchaseStore; wallet: Wallet; maxSatPerRequest: number; maxSatPerDay: number }
-const DAY_MS = 86_400_000
 
 /** One call of `fetch`. */
 type Visit = Presentation & { lock: Lock }
@@ -33,7 +32,6 @@ export class Purchases {
   readonly #kept: KeptPurchases
   readonly #budget: Budget
   readonly #presenting: Presenting
-  #nextPruningMs = 0
 
   constructor({ crypto, store, wallet, maxSatPerRequest, maxSatPerDay }: Options) {
     this.#crypto = crypto
@@ -68,15 +66,9 @@ export class Purchases {
     } finally {
       // A failure must not take the response from the caller, who may have paid for it.
       await lock.release().catch(() => undefined)
-      this.#pruneDaily()
+      // Not in the background: a process that is suspended after its response must not delete anything when it goes on.
+      await this.#kept.prune().catch(() => undefined)
     }
-  }
-
-  /** Nobody waits for it: whatever it does not get to is for the next time. */
-  #pruneDaily(): void {
-    if (Date.now() < this.#nextPruningMs) return
-    this.#nextPruningMs = Date.now() + DAY_MS
-    void this.#kept.prune().catch(() => undefined)
   }
 
   async unfinished(): Promise<PurchaseInfo[]> {

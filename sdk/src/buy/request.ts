@@ -9,7 +9,6 @@ import { withSteadyBoundary } from './form.ts'
 import { nodeProcess } from './store/node.ts'
 
 const MAX_REDIRECTIONS = 5
-const REDIRECTS = new Set([301, 302, 303, 307, 308])
 /** Methods that are safe to repeat after a lost response. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 /** How long to keep retrying a server that responds with 503 or 429. */
@@ -162,46 +161,13 @@ export class RepeatableRequest {
       const response = await this.send()
       const location = response.headers.get('location')
       if (response.status < 300 || response.status >= 400 || location === null || this.#redirect === 'manual') return response
-      if (!isRead(this.method) || hops === MAX_REDIRECTIONS) return response
+      if (!['GET', 'HEAD'].includes(this.method) || hops === MAX_REDIRECTIONS) return response
       await response.body?.cancel()
       if (this.#redirect === 'error') throw new TypeError('The server redirects the request.')
       const target = URL.canParse(location, this.#url.href) ? new URL(location, this.#url) : undefined
       if (!target || this.#isUnsafe(target)) throw invalidRedirection()
       this.moveTo(target)
     }
-  }
-
-  /**
-   * Follows the redirects of a paid response, which the seller counts as delivered. Only the server that the credential was bought from gets
-   * it. A redirect that cannot be followed is the response.
-   */
-  async follow(response: Response, proof: Credential): Promise<Response> {
-    let [at, answer, sent]: [RepeatableRequest, Response, Credential | undefined] = [this, response, proof]
-    for (let hops = 0; hops < MAX_REDIRECTIONS; hops++) {
-      const next = at.#redirected(answer)
-      if (!next) break
-      await answer.body?.cancel()
-      if (next.url.origin !== at.url.origin) sent = undefined
-      at = next
-      answer = await at.send(sent)
-    }
-    return answer
-  }
-
-  /** The request that `fetch` would make. Undefined if the response does not redirect, or the body would have to be sent once more. */
-  #redirected({ status, headers }: Response): RepeatableRequest | undefined {
-    const location = headers.get('location')
-    if (!REDIRECTS.has(status) || location === null || this.#redirect === 'manual') return undefined
-    if (this.#redirect === 'error')
-      throw new PurchaseError('paid', 'bad_redirection', 'You paid, but the server redirects the paid request.')
-    const target = URL.canParse(location, this.#url.href) ? new URL(location, this.#url) : undefined
-    const isSeen = status === 303 || (status < 303 && this.method === 'POST')
-    if (!target || this.#isUnsafe(target) || !(isRead(this.method) || isSeen)) return undefined
-    const kept = new Headers([...this.#headers].filter(([name]) => isRead(this.method) || !name.startsWith('content-')))
-    const [method, redirect] = [isRead(this.method) ? this.method : 'GET', this.#redirect]
-    const { signal } = this
-    const next = { url: this.#url, method, headers: kept, body: undefined, signal, redirect, more: this.#more }
-    return new RepeatableRequest(next).moveTo(target)
   }
 
   /**
@@ -231,8 +197,6 @@ export class RepeatableRequest {
     }
   }
 }
-
-const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD'
 
 const withoutFragment = (url: string): string => url.split('#')[0] ?? ''
 

@@ -114,6 +114,14 @@ describe('after the payment', () => {
     expect(shop.got.map(({ authorization }) => authorization !== undefined)).toEqual([false, true, true, true])
   })
 
+  test('a redirect is not followed: no other server gets the credential', async () => {
+    const thief = await new Scripted().open()
+    shop.reply = ({ authorization }) =>
+      authorization ? { status: 307, headers: { location: thief.url } } : { status: 402, headers: challenge }
+    const response = await pay.fetch(shop.url)
+    expect([response.status, thief.got, asked.length]).toEqual([307, [], 1])
+  })
+
   test('a kept credential is sent to the server that it was bought from, and to no other', async () => {
     const [front, store] = [await new Scripted().open(), memoryStore()]
     front.reply = () => ({ status: 302, headers: { location: `${shop.url}/weather` } })

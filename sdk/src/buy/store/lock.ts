@@ -21,8 +21,8 @@ export type Lock = {
   /** Never throws: it comes after a payment, and what was bought must be delivered. Until the store works again, only this process knows. */
   release(): Promise<void>
   /**
-   * Deletes the entry, and with it the number. Call it before `release`, when nothing is left that the lock is for. A process that has waited
-   * too long may then get a higher number than the next holder, who learns it from `isHeld` before it pays.
+   * Instead of `release`, when nothing is left that the lock is for: deletes the entry, and with it the number. A process that has waited too
+   * long may then get a higher number than the next holder, who learns it from `isHeld` before it pays. Never throws either.
    */
   remove(): Promise<void>
 }
@@ -43,7 +43,13 @@ export async function acquireLock(store: PurchaseStore, key: string, signal: Abo
 
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
     const last = (await numbers()).at(-1) ?? 0
-    const holder = last === 0 ? undefined : entryIn(await store.get(nameOf(last)))
+    const text = last === 0 ? undefined : await store.get(nameOf(last))
+    const holder = entryIn(text)
+    // If the entry has just been removed, the numbers begin anew: the next one is not ours to take.
+    if (last !== 0 && text === undefined) {
+      await pause(pauseMs, signal)
+      continue
+    }
     if (holder && !holder.isReleased && !released.has(holder.token) && !(await watch.isGone(holder))) {
       isAfterOther = true
       await pause(pauseMs, signal)
@@ -63,43 +69,45 @@ export async function acquireLock(store: PurchaseStore, key: string, signal: Abo
   }
 }
 
-function held(store: PurchaseStore, name: string, entry: Entry, isAfterOther: boolean, isHeld: () => Promise<boolean>): Lock {
-  let current = entry
+function held(store: PurchaseStore, name: string, entry: Entry, isAfterOther: boolean, isHighest: () => Promise<boolean>): Lock {
+  let { beat } = entry
+  let isEnded = false
   let writing: Promise<unknown> = Promise.resolve()
-  const write = (next: Entry): Promise<unknown> => {
-    current = next
-    writing = writing.then(() => store.set(name, JSON.stringify(next)))
+  // A number may be used again after a removal, but a token never is.
+  const isOurs = async (): Promise<boolean> => entryIn(await store.get(name))?.token === entry.token
+  const isHeld = async (): Promise<boolean> => !isEnded && (await isHighest()) && (await isOurs())
+  const write = (more: Partial<Entry>): Promise<void> => store.set(name, JSON.stringify({ ...entry, beat, ...more }))
+  const beatOnce = async (): Promise<void> => {
+    if (!(await isHeld())) return
+    beat += 1
+    await write({})
+  }
+  const every = (act: () => Promise<unknown>): ReturnType<typeof setInterval> => {
+    const timer = setInterval(() => void act(), HEARTBEAT_MS)
+    ;(timer as { unref?: () => void }).unref?.()
+    return timer
+  }
+  // After a failure the next one may succeed. Otherwise another machine takes over, and `isHeld` says so.
+  let timer = every(() => {
+    writing = writing.then(beatOnce).catch(() => undefined)
     return writing
-  }
-  const beat = (): Promise<unknown> => write({ ...current, beat: current.beat + 1 })
-  const tellReleased = async (): Promise<void> => {
-    if (await isHeld()) await write({ ...current, isReleased: true })
-    else await store.delete(name)
+  })
+  const end = async (act: () => Promise<void>): Promise<void> => {
+    if (isEnded) return
     clearInterval(timer)
-    released.delete(entry.token)
+    await writing
+    released.add(entry.token)
+    try {
+      if (await isOurs()) await act()
+      isEnded = true
+      released.delete(entry.token)
+    } catch {
+      clearInterval(timer)
+      timer = every(release)
+    }
   }
-  const timer = setInterval(
-    () =>
-      void (released.has(entry.token) ? tellReleased() : beat()).catch(() => {
-        // The next one may succeed. Otherwise another machine takes over, and `isHeld` says so.
-        writing = Promise.resolve()
-      }),
-    HEARTBEAT_MS,
-  )
-  ;(timer as { unref?: () => void }).unref?.()
-  return {
-    isAfterOther,
-    isHeld,
-    remove: () => store.delete(name),
-    release: async () => {
-      await writing.catch(() => undefined)
-      writing = Promise.resolve()
-      released.add(entry.token)
-      await tellReleased().catch(() => {
-        writing = Promise.resolve()
-      })
-    },
-  }
+  const release = (): Promise<void> => end(() => write({ isReleased: true }))
+  return { isAfterOther, isHeld, release, remove: () => end(() => store.delete(name)) }
 }
 
 /** Watches a holder. Its clock may be wrong, so its changes are timed by our own. */
