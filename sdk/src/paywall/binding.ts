@@ -1,6 +1,7 @@
 import { bindHttpAsync } from '../../../protocol/src/x402-binding.ts'
 import type { X402Params } from '../types.ts'
 import { sha256Bytes } from './digest.ts'
+import type { BodyMemory } from './gate/body-memory.ts'
 
 /** What is needed to bind an x402 payment to a request, besides the request. */
 export type BindOptions = {
@@ -9,8 +10,7 @@ export type BindOptions = {
   bindHeaders: readonly string[]
   maxBodyBytes: number
   signal: AbortSignal | undefined
-  /** Asks for memory for the body. False if there is none. */
-  reserve: (bytes: number) => boolean
+  memory: BodyMemory
 }
 
 /**
@@ -30,7 +30,7 @@ export type HttpRequest = {
   /** Scheme and host, from the framework's trusted-proxy setting. */
   origin: string | undefined
   header: (name: string) => string | readonly string[] | null | undefined
-  body: (maxBytes: number, signal: AbortSignal | undefined, reserve: BindOptions['reserve']) => Promise<Body>
+  body: (maxBytes: number, signal: AbortSignal | undefined, memory: BodyMemory) => Promise<Body>
 }
 
 /** The longest URL that the gateway accepts. */
@@ -50,7 +50,7 @@ export async function bindRequest(request: HttpRequest, options: BindOptions): P
   const url = urlOf(request, options.publicUrl)
   if (url === undefined) return { unbound: 'no_url' }
   if (url.length > LONGEST_URL || !(options.publicUrl || isOrigin(request.origin))) return { unbound: 'unusable' }
-  const body = await request.body(options.maxBodyBytes, options.signal, options.reserve)
+  const body = await request.body(options.maxBodyBytes, options.signal, options.memory)
   if (typeof body === 'string') return { unbound: body }
   // HEAD asks about GET, and its payment buys what GET returns.
   const method = request.method === 'HEAD' ? 'GET' : request.method

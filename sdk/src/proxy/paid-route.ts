@@ -129,7 +129,7 @@ export class PaidRoute {
     askForBody()
     const memory = new BodyMemory(this.#maxBodyBytes)
     response.once('close', () => memory.release())
-    const body = await bodyOf(request as NodeRequest, this.#maxBodyBytes, signal, (bytes) => memory.reserve(bytes))
+    const body = await bodyOf(request as NodeRequest, this.#maxBodyBytes, signal, memory)
     if (body === 'busy')
       return failure(503, 'Too many requests with a body are in progress. Nothing was used up. Try again later.')
     if (typeof body === 'string') return bodyTooLarge(this.#maxBodyBytes)
@@ -151,9 +151,9 @@ function bindIncoming({ request, client, askForBody }: Incoming, options: BindOp
       url: request.url ?? '/',
       origin: client.host === undefined ? undefined : `${client.scheme}://${client.host}`,
       header: (name) => linesOf(read, name),
-      body: (maxBytes, signal, reserve) => {
+      body: (...limits) => {
         askForBody()
-        return bodyOf(read, maxBytes, signal, reserve)
+        return bodyOf(read, ...limits)
       },
     },
     options,

@@ -1,14 +1,28 @@
-import { request } from 'node:http'
+import { once } from 'node:events'
+import { createServer, request, type ServerResponse } from 'node:http'
+import { PassThrough, pipeline } from 'node:stream'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { x402Credential } from '../../../server/test/support/gateway.ts'
 import { eventually } from '../../../server/test/support/server.ts'
+import { paywall } from '../../src/paywall/adapters/express.ts'
+import { BodyMemory } from '../../src/paywall/gate/body-memory.ts'
 import { Market } from '../paywall-harness.ts'
 import { SHOPS, type Shop } from '../paywall-shops.ts'
+import { newShop, opened } from '../shops/shop.ts'
 import { ALL, buyX402, presentX402, requiredBy } from './x402-buyer.ts'
 
 /** Nest and Elysia parse the body themselves before the paywall sees the request. */
 const READING = SHOPS.filter(([name]) => !/nest|elysia/i.test(name))
 const MIB = 1_048_576
+
+/** Whether there is room for so many bytes more. */
+function fits(bytes: number): boolean {
+  const memory = new BodyMemory(0)
+  const isReserved = memory.reserve(bytes)
+  memory.release()
+  return isReserved
+}
+const isFree = (): boolean => fits(64 * MIB)
 
 let market: Market
 beforeAll(async () => {
@@ -68,3 +82,55 @@ test.each(READING.filter(([name]) => ['Express 5', 'Request → Response'].inclu
     }
   },
 )
+
+describe('a handler that has the body', () => {
+  /** Presents a payment for a body of 1 MB, whose handler reads the body and then does this. Resolves when it runs. */
+  async function delivering(respond: (response: ServerResponse) => void) {
+    const charge = paywall({ ...market.terms, protocols: ALL })
+    const shop = newShop()
+    let isRunning = (): void => undefined
+    const running = new Promise<void>((resolve) => (isRunning = resolve))
+    let end = (): void => undefined
+    const server = createServer((incoming, response) => {
+      void charge(incoming, response, () => {
+        expect(isFree()).toBe(false)
+        end = () => void response.end()
+        respond(response)
+        isRunning()
+      })
+    })
+    const { url } = await opened(server.listen(0, '127.0.0.1'), shop)
+    const body = 'x'.repeat(1_000_000)
+    const credential = await buyX402(market, url('/'), post(body))
+    const sent = request(url('/'), { method: 'POST', headers: { 'payment-signature': credential, 'content-type': 'text/plain' } })
+    sent.on('error', () => undefined)
+    sent.end(body)
+    await running
+    return { sent, end }
+  }
+
+  test('C79: a customer who leaves before the first byte gives the memory back, even if the handler never ends the response', async () => {
+    const { sent, end } = await delivering((response) => void pipeline(new PassThrough(), response, () => undefined))
+    expect(isFree()).toBe(false)
+    sent.destroy()
+    await eventually(async () => isFree(), 'the memory to be free')
+    end()
+  })
+
+  test('C79: it gives the memory back when it has read the body, while it still responds', async () => {
+    const { sent, end } = await delivering((response) => {
+      response.req.resume()
+      response.write('half')
+    })
+    await once(sent, 'response')
+    await eventually(async () => isFree(), 'the memory to be free')
+    sent.destroy()
+    end()
+  })
+
+  test('C79: it gives the memory back when it responds without reading the body', async () => {
+    const { sent } = await delivering((response) => void response.end('unread'))
+    await once(sent, 'response')
+    await eventually(async () => isFree(), 'the memory to be free')
+  })
+})

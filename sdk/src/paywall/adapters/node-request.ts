@@ -1,6 +1,7 @@
-import type { BindOptions, Body } from '../binding.ts'
+import type { Body } from '../binding.ts'
 import { BodyBuffer } from '../body-buffer.ts'
 import { sha256Bytes } from '../digest.ts'
+import type { BodyMemory } from '../gate/body-memory.ts'
 import type { PaymentFields } from '../visit.ts'
 
 export type NodeHeaders = {
@@ -27,6 +28,7 @@ export type NodeRequest = {
   unshift(chunk: Uint8Array): unknown
   resume(): unknown
   on(event: 'readable', listener: () => void): unknown
+  once(event: 'end' | 'close', listener: () => void): unknown
   removeListener(event: 'readable', listener: () => void): unknown
 }
 
@@ -59,7 +61,7 @@ export async function bodyOf(
   request: NodeRequest,
   maxBytes: number,
   signal: AbortSignal | undefined,
-  reserve: BindOptions['reserve'],
+  memory: BodyMemory,
 ): Promise<Body> {
   const { rawBody, headers } = request
   if (rawBody instanceof Uint8Array) return rawBody.length > maxBytes ? 'too_large' : rawBody
@@ -71,7 +73,10 @@ export async function bodyOf(
   // A listener would make an empty stream emit `end`, and the handler would wait for it forever.
   if (isComplete(request) && !request.readableLength) return new Uint8Array()
   touched.add(request)
-  const bytes = await readAll(request, new BodyBuffer(maxBytes, reserve), signal)
+  // When the handler has read them, or nobody can any more.
+  request.once('end', () => memory.release())
+  request.once('close', () => memory.release())
+  const bytes = await readAll(request, new BodyBuffer(maxBytes, memory), signal)
   // Only the hash, so that the bytes are gone when the handler has read them.
   const body = bytes instanceof Uint8Array ? { sha256: await sha256Bytes(bytes) } : bytes
   readBodies.set(request, body)

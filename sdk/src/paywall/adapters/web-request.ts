@@ -1,5 +1,6 @@
 import { type BindOptions, type Body, type Bound, bindRequest, type HttpRequest } from '../binding.ts'
 import { BodyBuffer } from '../body-buffer.ts'
+import type { BodyMemory } from '../gate/body-memory.ts'
 import type { PaymentFields } from '../visit.ts'
 
 export function paymentFieldsOf(headers: Headers): PaymentFields {
@@ -18,17 +19,17 @@ export const bindWebRequest =
     const { origin, pathname, search } = new URL(request.url)
     const header = (name: string): string | null => request.headers.get(name)
     const { method } = request
-    const body: HttpRequest['body'] = (maxBytes, _signal, reserve) => bodyOf(request, maxBytes, reserve)
+    const body: HttpRequest['body'] = (maxBytes, _signal, memory) => bodyOf(request, maxBytes, memory)
     return bindRequest({ method, url: `${pathname}${search}`, origin, header, body }, options)
   }
 
 /** The bytes of the body, of which the handler still gets its own copy. */
-async function bodyOf(request: Request, maxBytes: number, reserve: BindOptions['reserve']): Promise<Body> {
+async function bodyOf(request: Request, maxBytes: number, memory: BodyMemory): Promise<Body> {
   if (request.bodyUsed) return 'consumed'
   if (request.body === null) return new Uint8Array()
   if (Number(request.headers.get('content-length') ?? 0) > maxBytes) return 'too_large'
   const reader = request.clone().body?.getReader()
-  const buffer = new BodyBuffer(maxBytes, reserve)
+  const buffer = new BodyBuffer(maxBytes, memory)
   for (;;) {
     const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
     if (done) return buffer.bytes

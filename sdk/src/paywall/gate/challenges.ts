@@ -82,9 +82,10 @@ export class Challenges<R> {
     const known = this.#bound.get(visit)
     if (known) return known.bound
     const memory = new BodyMemory(maxBodyBytes)
-    const reserve = (bytes: number): boolean => memory.reserve(bytes)
+    // After a delivery has begun too: a handler may never end a response that nobody is there to get.
+    visit.signal?.addEventListener('abort', () => memory.release(), { once: true })
     const url = typeof publicUrl === 'function' ? { whole: publicUrl(visit.request) } : publicUrl && { base: publicUrl }
-    const options = { publicUrl: url || undefined, bindHeaders: this.#boundHeaders, maxBodyBytes, signal: visit.signal, reserve }
+    const options = { publicUrl: url || undefined, bindHeaders: this.#boundHeaders, maxBodyBytes, signal: visit.signal, memory }
     const bound = visit.bind?.(options) ?? Promise.resolve<Bound>({ unbound: 'no_url' })
     this.#bound.set(visit, { bound, memory })
     return bound
