@@ -1,6 +1,9 @@
 import type { BodyMemory } from './gate/body-memory.ts'
 
 const FIRST_BYTES = 4_096
+const GROWTH = 1.25
+/** 32 kB in a second. */
+const LEAST_BYTES_PER_MS = 32
 
 /** Collects a body in one piece. A list of its chunks could take a hundred times the memory: a customer may send them byte by byte. */
 export class BodyBuffer {
@@ -18,6 +21,22 @@ export class BodyBuffer {
     return this.#bytes.subarray(0, this.#length)
   }
 
+  /**
+   * Calls `expire` if the body is not complete after this time, and a second more for every 32 kB of it: one that stops would keep its memory
+   * from others. Returns a function that stops the timer.
+   */
+  expect(timeoutMs: number, expire: () => void): () => void {
+    const startedMs = performance.now()
+    let timer: ReturnType<typeof setTimeout>
+    const wait = (): void => {
+      const leftMs = startedMs + timeoutMs + this.#length / LEAST_BYTES_PER_MS - performance.now()
+      if (leftMs <= 0) return expire()
+      timer = setTimeout(wait, leftMs)
+    }
+    wait()
+    return () => clearTimeout(timer)
+  }
+
   /** Undefined if there was room for the chunk. */
   add(chunk: Uint8Array): 'too_large' | 'busy' | undefined {
     const length = this.#length + chunk.length
@@ -29,9 +48,7 @@ export class BodyBuffer {
   }
 
   #grow(length: number): boolean {
-    let size = FIRST_BYTES
-    while (size < length) size *= 2
-    size = Math.min(size, this.#maxBytes)
+    const size = Math.min(Math.max(FIRST_BYTES, length, Math.floor(this.#bytes.length * GROWTH)), this.#maxBytes)
     if (!this.#memory.reserve(size - this.#bytes.length)) return false
     const larger = new Uint8Array(size)
     larger.set(this.bytes)
