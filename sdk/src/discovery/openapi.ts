@@ -9,11 +9,15 @@ import { addressOf, LLMS, type Service } from './service.ts'
  * is in `x-payment-info`, because they take it for an MPP offer; other operations only declare the response 402.
  */
 export function openapiOf(service: Service, routes: readonly PricedRoute[]): object {
-  const document = ownDocument(service)
+  const document = ownDocument(service, routes)
   const serverPath = serverPathOf(service)
   const paths = isObject(document.paths) ? document.paths : {}
   const operations = ownOperations(paths)
-  for (const { method, path, operation } of operations) {
+  for (const [path, item] of Object.entries(paths))
+    if (isObject(item) && '$ref' in item && routes.some((route) => isFor(route, serverPath + path)))
+      throw new TypeError(`\`openapi\`: ${path} is a \`$ref\`, to which no price can be added. Replace it by what it refers to.`)
+  for (const { method, path, operation, isElsewhere } of operations) {
+    if (isElsewhere) continue
     const route = routeFor(routes, method, serverPath + path)
     addPrice(`${method.toUpperCase()} ${path}`, operation, route)
   }
@@ -28,20 +32,33 @@ export function openapiOf(service: Service, routes: readonly PricedRoute[]): obj
     known.add(key)
     // OpenAPI forbids two paths that differ only in the names of their parameters.
     const written = Object.keys(paths).find((one) => shapeOf(one) === shapeOf(path)) ?? path
-    const operation = newOperation(route, method, written, paths[written], ids)
+    const operation = {
+      ...newOperation(route, method, written, paths[written], ids),
+      ...ownScope(document, route, paths[written]),
+    }
     addPrice(`${route.method} ${path}`, operation, route)
     paths[written] = { ...(isObject(paths[written]) ? paths[written] : {}), [method]: operation }
   }
   return { ...document, 'x-service-info': serviceInfo(service, document['x-service-info']), paths }
 }
 
-/** The route with the same path, else the first that covers it. A GET route also takes HEAD. */
+/** The seller's document may ask for a key, or name another server, for what it describes. A route that is added to it is not meant. */
+function ownScope({ security, servers }: Json, { requiresAuth }: PricedRoute, item: unknown): Json {
+  const isOpen = !requiresAuth && Array.isArray(security) && security.length > 0
+  const isElsewhere = isObject(item) && item.servers !== undefined
+  return { ...(isOpen ? { security: [] } : {}), ...(isElsewhere ? { servers } : {}) }
+}
+
+/** The route with the same path, else the first that covers it. A GET route also takes HEAD. OPTIONS is never charged. */
 function routeFor(routes: readonly PricedRoute[], method: string, path: string): PricedRoute | undefined {
+  if (method === 'options') return undefined
   const verb = method === 'head' ? ['HEAD', 'GET', '*'] : [method.toUpperCase(), '*']
   const possible = routes.filter((route) => verb.includes(route.method))
-  const isSame = ({ path: pattern }: PricedRoute): boolean => shapeOf(templateOf(pattern)?.path ?? '') === shapeOf(path)
-  return possible.find(isSame) ?? possible.find((route) => covers(route.path, path))
+  return possible.find((route) => isSame(route, path)) ?? possible.find((route) => isFor(route, path))
 }
+
+const isSame = (route: PricedRoute, path: string): boolean => shapeOf(templateOf(route.path)?.path ?? '') === shapeOf(path)
+const isFor = (route: PricedRoute, path: string): boolean => isSame(route, path) || covers(route.path, path)
 
 function addPrice(name: string, operation: Json, route: PricedRoute | undefined): void {
   const paid = route?.isFree ? undefined : route
