@@ -70,6 +70,26 @@ inBrowser('the paywall’s page', () => {
     expect([market.paid, shop.delivered]).toEqual([1, 1])
   })
 
+  test('selling 1: on plain http, a proof that was already used does not ask for a second payment', async () => {
+    await market.renew()
+    const shop = await open({ ...market.terms, protocols: ALL, html: true })
+    const context = await newContext()
+    await context.addInitScript("Object.defineProperty(Crypto.prototype, 'subtle', { value: undefined })")
+    const page = await context.newPage()
+    await page.goto(shop.url('/jokes/1'))
+    const link = (await page.locator('a[href^="lightning:"]').getAttribute('href')) ?? ''
+    const { preimage } = await market.wallet.payInvoice({ invoice: link.slice('lightning:'.length) })
+    await page.fill('#preimage', preimage)
+    await page.click('text=Get it')
+    await page.waitForURL(/^blob:/)
+    await page.goto(shop.url('/jokes/1'))
+    await page.fill('#preimage', preimage)
+    await page.click('text=Get it')
+    await page.waitForFunction("!/^(One moment.*)?$/.test(document.querySelector('#note').textContent)")
+    expect(await page.textContent('#note')).toMatch(/do not pay again/)
+    expect([market.paid, shop.delivered]).toEqual([1, 1])
+  })
+
   test('C69: a policy for the whole site does not block the page; the page sends what the visit sent, and a bought page works', async () => {
     await market.renew()
     const app = express()

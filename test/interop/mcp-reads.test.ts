@@ -125,8 +125,8 @@ describe.each(KINDS)('a %s', (_name, ask, goods, amountSat) => {
   })
 
   test('C69: while payments cannot be verified, it is an internal error without a challenge', async () => {
+    const paid = await bought(await connected())
     const client = await connected(acceptPayments, { patienceMs: 500 })
-    const paid = await bought(client)
     market.wire.close()
     const error = await caught(client, paid)
     expect([error.code, error.data.httpStatus, error.data.challenges]).toEqual([-32603, 503, []])

@@ -25,6 +25,8 @@ export function documentsOf(service: Service, routes: readonly PricedRoute[], ro
   const documents = new Map([[OPENAPI, document('service-desc', 'application/json', openapiOf(service, routes, routeFor))]])
   if (l402) documents.set(L402_JSON, document('service-meta', 'application/json', l402))
   if (service.docs?.llms === undefined) documents.set(LLMS, document('service-doc', 'text/plain', llmsTxtOf(service, routes)))
+  const hidden = routes.find(({ method, path, isFree }) => !isFree && documents.has(path) && /^(?:GET|HEAD|\*)$/.test(method))
+  if (hidden) throw new TypeError(`\`routes\`: ${hidden.path} cannot be sold, because discovery serves its own document there.`)
   const base = basePathOf(service)
   return {
     link: [...documents].map(([path, { rel, type }]) => `<${base}${path}>; rel="${rel}"; type="${type}"`).join(', '),

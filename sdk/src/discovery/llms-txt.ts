@@ -18,7 +18,7 @@ export function llmsTxtOf(service: Service, routes: readonly PricedRoute[]): str
     `# ${lineOf(title)}`,
     ...(description === undefined ? [] : ['', `> ${lineOf(description)}`]),
     '',
-    'Paid over Lightning, without an account. Send a request without payment: the response is 402 with an invoice, in WWW-Authenticate',
+    `Paid over Lightning${routes.some(({ requiresAuth }) => requiresAuth) ? '' : ', without an account'}. Send a request without payment: the response is 402 with an invoice, in WWW-Authenticate`,
     '(L402, MPP) or PAYMENT-REQUIRED (x402). Pay it, then send the request again with the proof. The price in the 402 is the one that counts.',
     '',
     '## Prices',

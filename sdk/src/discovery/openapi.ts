@@ -16,12 +16,17 @@ export function openapiOf(
   routes: readonly PricedRoute[],
   routeFor: RouteFor = (method, path) => bestRoute(routes, method, path),
 ): object {
-  const document = ownDocument(service)
+  const document = ownDocument(service, routes)
   const serverPath = serverPathOf(service)
   const paths = isObject(document.paths) ? document.paths : {}
   const operations = ownOperations(paths)
-  for (const { method, path, operation } of operations) {
-    const route = routeFor(method, serverPath + path)
+  for (const [path, item] of Object.entries(paths))
+    if (isObject(item) && '$ref' in item && routes.some((route) => isFor(route, serverPath + path)))
+      throw new TypeError(`\`openapi\`: ${path} is a \`$ref\`, to which no price can be added. Replace it by what it refers to.`)
+  for (const { method, path, operation, isElsewhere } of operations) {
+    if (isElsewhere) continue
+    // OPTIONS is never charged.
+    const route = method === 'options' ? undefined : routeFor(method, serverPath + path)
     addPrice(`${method.toUpperCase()} ${path}`, operation, route)
   }
   const known = new Set(operations.map(({ method, path }) => `${method} ${shapeOf(path)}`))
@@ -35,20 +40,32 @@ export function openapiOf(
     known.add(key)
     // OpenAPI forbids two paths that differ only in the names of their parameters.
     const written = Object.keys(paths).find((one) => shapeOf(one) === shapeOf(path)) ?? path
-    const operation = newOperation(route, method, written, paths[written], ids)
+    const operation = {
+      ...newOperation(route, method, written, paths[written], ids),
+      ...ownScope(document, route, paths[written]),
+    }
     addPrice(`${route.method} ${path}`, operation, route)
     paths[written] = { ...(isObject(paths[written]) ? paths[written] : {}), [method]: operation }
   }
   return { ...document, 'x-service-info': serviceInfo(service, document['x-service-info']), paths }
 }
 
+/** The seller's document may ask for a key, or name another server, for what it describes. A route that is added to it is not meant. */
+function ownScope({ security, servers }: Json, { requiresAuth }: PricedRoute, item: unknown): Json {
+  const isOpen = !requiresAuth && Array.isArray(security) && security.length > 0
+  const isElsewhere = isObject(item) && item.servers !== undefined
+  return { ...(isOpen ? { security: [] } : {}), ...(isElsewhere ? { servers } : {}) }
+}
+
 /** The route with the same path, else the first that covers it. A GET route also takes HEAD. */
 function bestRoute(routes: readonly PricedRoute[], method: string, path: string): PricedRoute | undefined {
   const verb = method === 'head' ? ['HEAD', 'GET', '*'] : [method.toUpperCase(), '*']
   const possible = routes.filter((route) => verb.includes(route.method))
-  const isSame = ({ path: pattern }: PricedRoute): boolean => shapeOf(templateOf(pattern)?.path ?? '') === shapeOf(path)
-  return possible.find(isSame) ?? possible.find((route) => covers(route.path, path))
+  return possible.find((route) => isSame(route, path)) ?? possible.find((route) => isFor(route, path))
 }
+
+const isSame = (route: PricedRoute, path: string): boolean => shapeOf(templateOf(route.path)?.path ?? '') === shapeOf(path)
+const isFor = (route: PricedRoute, path: string): boolean => isSame(route, path) || covers(route.path, path)
 
 function addPrice(name: string, operation: Json, route: PricedRoute | undefined): void {
   const paid = route?.isFree ? undefined : route

@@ -10,12 +10,13 @@ export type Offer = { intent: string; method: string; amount: string | null; cur
 export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
 
 /** A copy of the seller's document, or one without operations. */
-export function ownDocument(service: Service): Json {
+export function ownDocument(service: Service, routes: readonly PricedRoute[]): Json {
   const { openapi, title, version = '1.0.0', description } = service
   const info = { title, version, ...(description === undefined ? {} : { description }) }
   const servers = [{ url: addressOf(service, '') || '/' }]
-  // `security` says that no key or account is needed.
-  if (openapi === undefined) return { openapi: '3.1.0', info, servers, security: [] }
+  // It says that no key or account is needed.
+  const security = routes.some(({ requiresAuth }) => requiresAuth) ? {} : { security: [] }
+  if (openapi === undefined) return { openapi: '3.1.0', info, servers, ...security }
   const document: unknown = JSON.parse(JSON.stringify(openapi))
   if (!isObject(document) || !/^3\./.test(String(document.openapi)))
     throw new TypeError('`openapi` must be an OpenAPI 3 document.')
@@ -49,13 +50,18 @@ export function listedPathOf({ method, path }: PricedRoute, serverPath: string):
   return isListed ? template?.slice(serverPath.length) : undefined
 }
 
-export function ownOperations(paths: Json): { method: string; path: string; operation: Json }[] {
+/** `isElsewhere`: it has its own `servers`, which may be those of somebody else. */
+export function ownOperations(paths: Json): { method: string; path: string; operation: Json; isElsewhere: boolean }[] {
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(isObject(item) ? item : {}).flatMap(([method, operation]) =>
-      METHODS.includes(method) && isObject(operation) ? [{ method, path, operation }] : [],
+      METHODS.includes(method) && isObject(operation)
+        ? [{ method, path, operation, isElsewhere: hasServers(operation) || hasServers(item as Json) }]
+        : [],
     ),
   )
 }
+
+const hasServers = ({ servers }: Json): boolean => Array.isArray(servers) && servers.length > 0
 
 /**
  * What the seller's own document offers by other payment methods. Throws if it has another price for Lightning than the paywall: clients

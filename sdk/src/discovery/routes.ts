@@ -14,6 +14,8 @@ export type PricedRoute = {
   isFree?: boolean | undefined
   description?: string | undefined
   protocols: readonly Protocol[]
+  /** The seller also asks for a credential of their own. */
+  requiresAuth?: boolean | undefined
 }
 
 /** A paywall, or the options that it was created with. Discovery does not need the node. */
@@ -38,6 +40,7 @@ export function pricedRoutes(routes: Routes): PricedRoute[] {
       isFree: free === true,
       description: typeof description === 'string' ? description : undefined,
       protocols: protocolsOf(offer),
+      requiresAuth: offer.requiresAuth,
     }
   })
 }

@@ -149,6 +149,17 @@ export function bodyTooLarge(maxBodyBytes: number): Answer {
   return problemAnswer(413, 'Content Too Large', detail, {})
 }
 
+/** 503 and not 408, because clients that have paid try it again. */
+export function bodyTooSlow(hasCredential: boolean, retryAfterSeconds: number): Answer {
+  const advice = hasCredential
+    ? 'Do not pay again: send the same request with the same credential again'
+    : 'Send the request again'
+  const detail = `The body of the request did not arrive in time. Nothing was used up. ${advice}.`
+  const answer = problemAnswer(503, 'Service Unavailable', detail, { retryAfterSeconds })
+  // The rest of the body may never come.
+  return { ...answer, headers: { ...answer.headers, Connection: 'close' } }
+}
+
 export function deliveryInProgress(retryAfterSeconds: number): Answer {
   const detail =
     'Another request with this credential is in progress, or its response was just lost. Do not pay again: if you did not get ' +

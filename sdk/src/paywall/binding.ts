@@ -1,27 +1,32 @@
 import { bindHttpAsync } from '../../../protocol/src/x402-binding.ts'
 import type { X402Params } from '../types.ts'
 import { sha256Bytes } from './digest.ts'
+import type { BodyMemory } from './gate/body-memory.ts'
 
 /** What is needed to bind an x402 payment to a request, besides the request. */
 export type BindOptions = {
   /** If the seller has configured it: the base of all URLs, or the whole URL of this request. */
   publicUrl: { base: string } | { whole: string } | undefined
   bindHeaders: readonly string[]
+} & BodyLimits
+
+export type BodyLimits = {
   maxBodyBytes: number
+  /** How long a body may take, besides the time for its size. */
+  bodyTimeoutMs: number
   signal: AbortSignal | undefined
-  /** Asks for memory for the body. False if there is none. */
-  reserve: (bytes: number) => boolean
+  memory: BodyMemory
 }
 
 /**
- * `too_large`: the body. `consumed`: the shop has already parsed the body. `busy`: too many bodies are in memory. `no_url`: the host is
+ * `too_large`: the body. `consumed`: the shop has already parsed the body. `busy`: too many bodies are in memory. `too_slow`: the body. `no_url`: the host is
  * unknown. `unusable`: x402 has no form for it.
  */
-export type Unbound = 'too_large' | 'consumed' | 'busy' | 'no_url' | 'unusable'
+export type Unbound = 'too_large' | 'consumed' | 'busy' | 'too_slow' | 'no_url' | 'unusable'
 export type Bound = X402Params | { unbound: Unbound }
 
 /** The bytes or, if they need not be kept, only their hash. */
-export type Body = Uint8Array | { sha256: Uint8Array } | 'too_large' | 'consumed' | 'busy'
+export type Body = Uint8Array | { sha256: Uint8Array } | 'too_large' | 'consumed' | 'busy' | 'too_slow'
 
 export type HttpRequest = {
   method: string
@@ -30,7 +35,7 @@ export type HttpRequest = {
   /** Scheme and host, from the framework's trusted-proxy setting. */
   origin: string | undefined
   header: (name: string) => string | readonly string[] | null | undefined
-  body: (maxBytes: number, signal: AbortSignal | undefined, reserve: BindOptions['reserve']) => Promise<Body>
+  body: (limits: BodyLimits) => Promise<Body>
 }
 
 /** The longest URL that the gateway accepts. */
@@ -50,7 +55,7 @@ export async function bindRequest(request: HttpRequest, options: BindOptions): P
   const url = urlOf(request, options.publicUrl)
   if (url === undefined) return { unbound: 'no_url' }
   if (url.length > LONGEST_URL || !(options.publicUrl || isOrigin(request.origin))) return { unbound: 'unusable' }
-  const body = await request.body(options.maxBodyBytes, options.signal, options.reserve)
+  const body = await request.body(options)
   if (typeof body === 'string') return { unbound: body }
   // HEAD asks about GET, and its payment buys what GET returns.
   const method = request.method === 'HEAD' ? 'GET' : request.method

@@ -1,40 +1,58 @@
+import type { BodyMemory } from './gate/body-memory.ts'
+
 const FIRST_BYTES = 4_096
+const GROWTH = 1.25
+/** 32 kB in a second. */
+const LEAST_BYTES_PER_MS = 32
 
 /** Collects a body in one piece. A list of its chunks could take a hundred times the memory: a customer may send them byte by byte. */
 export class BodyBuffer {
   readonly #maxBytes: number
-  readonly #reserve: (bytes: number) => boolean
-  #memory = new Uint8Array()
+  readonly #memory: BodyMemory
+  #bytes = new Uint8Array()
   #length = 0
 
-  /** `reserve` is asked for memory as the body grows. */
-  constructor(maxBytes: number, reserve: (bytes: number) => boolean) {
+  constructor(maxBytes: number, memory: BodyMemory) {
     this.#maxBytes = maxBytes
-    this.#reserve = reserve
+    this.#memory = memory
   }
 
   get bytes(): Uint8Array {
-    return this.#memory.subarray(0, this.#length)
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  /**
+   * Calls `expire` if the body is not complete after this time, and a second more for every 32 kB of it: one that stops would keep its memory
+   * from others. Returns a function that stops the timer.
+   */
+  expect(timeoutMs: number, expire: () => void): () => void {
+    const startedMs = performance.now()
+    let timer: ReturnType<typeof setTimeout>
+    const wait = (): void => {
+      const leftMs = startedMs + timeoutMs + this.#length / LEAST_BYTES_PER_MS - performance.now()
+      if (leftMs <= 0) return expire()
+      timer = setTimeout(wait, leftMs)
+    }
+    wait()
+    return () => clearTimeout(timer)
   }
 
   /** Undefined if there was room for the chunk. */
   add(chunk: Uint8Array): 'too_large' | 'busy' | undefined {
     const length = this.#length + chunk.length
     if (length > this.#maxBytes) return 'too_large'
-    if (length > this.#memory.length && !this.#grow(length)) return 'busy'
-    this.#memory.set(chunk, this.#length)
+    if (length > this.#bytes.length && !this.#grow(length)) return 'busy'
+    this.#bytes.set(chunk, this.#length)
     this.#length = length
     return undefined
   }
 
   #grow(length: number): boolean {
-    let size = FIRST_BYTES
-    while (size < length) size *= 2
-    size = Math.min(size, this.#maxBytes)
-    if (!this.#reserve(size - this.#memory.length)) return false
+    const size = Math.min(Math.max(FIRST_BYTES, length, Math.floor(this.#bytes.length * GROWTH)), this.#maxBytes)
+    if (!this.#memory.reserve(size - this.#bytes.length)) return false
     const larger = new Uint8Array(size)
     larger.set(this.bytes)
-    this.#memory = larger
+    this.#bytes = larger
     return true
   }
 }

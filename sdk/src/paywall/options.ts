@@ -60,7 +60,7 @@ export type PaywallOptions<R> = {
   /** The address that unpaid visits are counted by. Default: the framework's client address. If there is none, visits are not limited. */
   clientAddress?: ((request: R) => string | undefined) | undefined
   onEvent?: EventHook | undefined
-  /** How long to keep asking whether a credential was paid. Default: 10,000. */
+  /** How long to keep asking whether a credential was paid. x402: also how long a body may take, and a second more for every 32 kB. Default: 10,000. */
   patienceMs?: number | undefined
 }
 

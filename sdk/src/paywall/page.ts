@@ -105,8 +105,8 @@ try {
   sessionStorage.setItem(key, JSON.stringify(offers))
 } catch {}
 async function paidWith(preimage) {
-  // Browsers have it only on https and localhost. Elsewhere, the shop decides which of them was paid.
-  if (!window.crypto.subtle) return offers
+  // Browsers have it only on https and localhost. Elsewhere, the shop decides which of the last ones was paid. Each try is a visit.
+  if (!window.crypto.subtle) return offers.slice(0, 5)
   const digest = await crypto.subtle.digest('SHA-256', Uint8Array.from(preimage.match(/../g), (byte) => parseInt(byte, 16)))
   const hash = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
   return offers.filter((one) => one.paymentHash === hash)
@@ -122,13 +122,17 @@ const [form, input, note, pay] = ['form', '#preimage', '#note', '#pay'].map((one
 async function present(preimage) {
   note.textContent = 'One moment …'
   let response
-  for (const paid of await paidWith(preimage)) {
+  const possible = await paidWith(preimage)
+  for (const paid of possible) {
     // The request must be the one that was quoted, also in the headers that it is bound to.
     const headers = { accept: paid.accept, [paid.header]: credential(paid, preimage) }
     response = await fetch(location.href, { headers, cache: 'no-store' })
     if (response.status !== 402) break
   }
   if (!response) throw new Error('This preimage does not belong to an invoice of this page.')
+  // The last refusal may be about another invoice than the one that was paid.
+  if (response.status === 402 && possible.length > 1)
+    throw new Error('The proof was not accepted: it is wrong, or it was already used. If you have paid, do not pay again.')
   if (response.ok) {
     if (!/^text\\/html\\b/i.test(response.headers.get('content-type') || '')) return location.replace(URL.createObjectURL(await response.blob()))
     // Here, and not in a blob, so that its relative addresses lead to the shop.

@@ -28,7 +28,7 @@ export type Visit<R> = Target &
     trustAdvice?: string | undefined
     /** The route's methods, for the response to OPTIONS. Undefined if the framework does not know them. */
     methods?: readonly string[] | undefined
-    /** Aborted when the customer disconnects. */
+    /** Aborted when the customer disconnects. After a decision, it may also be aborted when the response is over. */
     signal?: AbortSignal | undefined
     waitUntil?: WaitUntil | undefined
     /** Payment instructions for the customer, if challenges and credentials are not in HTTP headers. */

@@ -4,20 +4,21 @@ import type { Boltyard } from '../boltyard.ts'
 import { bodyOf, discardBody, linesOf, type NodeRequest, paymentFieldsOf } from '../paywall/adapters/node-request.ts'
 import { follow, whileConnected } from '../paywall/adapters/node-response.ts'
 import { advertise } from '../paywall/advertised.ts'
-import { bodyTooLarge } from '../paywall/answers.ts'
+import { bodyTooLarge, bodyTooSlow } from '../paywall/answers.ts'
 import { type BindOptions, bindRequest } from '../paywall/binding.ts'
+import { findCredential } from '../paywall/credentials.ts'
 import { sha256Bytes } from '../paywall/digest.ts'
 import type { EventHook } from '../paywall/events.ts'
 import { BodyMemory } from '../paywall/gate/body-memory.ts'
 import type { Delivery } from '../paywall/gate/delivery.ts'
-import { Gate, type Pass } from '../paywall/gate/gate.ts'
+import { Gate, PATIENCE_MS, type Pass } from '../paywall/gate/gate.ts'
 import type { PaywallOptions } from '../paywall/options.ts'
 import type { RequestTarget } from './config/path.ts'
 import type { Route } from './config/route.ts'
 import type { Settings } from './config/settings.ts'
 import type { Client } from './http/forwarded.ts'
 import { askPrice, type Price } from './http/price.ts'
-import { failure, respond } from './http/respond.ts'
+import { failure, RETRY_AFTER_SECONDS, respond } from './http/respond.ts'
 
 /** A request on its way through the proxy. */
 export type Incoming = {
@@ -41,6 +42,7 @@ export class PaidRoute {
   readonly #route: Route
   readonly #gate: Gate<Buyer>
   readonly #maxBodyBytes: number
+  readonly #patienceMs: number
 
   constructor(route: Route, settings: Settings, { client, onEvent, patienceMs }: PaidOptions) {
     const { config, listed } = route
@@ -50,6 +52,7 @@ export class PaidRoute {
     const text = listed.description ?? config.match
     this.#route = route
     this.#maxBodyBytes = maxBodyBytes
+    this.#patienceMs = patienceMs ?? PATIENCE_MS
     const paywall: PaywallOptions<Buyer> = {
       client,
       nodeId,
@@ -130,12 +133,15 @@ export class PaidRoute {
 
   /** Undefined if the price is a constant, or is not needed. Otherwise the price, or the response if there is none. */
   async #priceOf({ request, response, target, askForBody }: Incoming, signal: AbortSignal) {
-    const { priceFrom } = this.#route.config
+    const { priceFrom, requiresAuth = false } = this.#route.config
     if (priceFrom === undefined || request.method === 'OPTIONS') return undefined
     askForBody()
-    const memory = new BodyMemory(this.#maxBodyBytes)
+    const hasCredential = findCredential(paymentFieldsOf(request.headers), requiresAuth) !== undefined
+    const memory = new BodyMemory(this.#maxBodyBytes, hasCredential)
     response.once('close', () => memory.release())
-    const body = await bodyOf(request as NodeRequest, this.#maxBodyBytes, signal, (bytes) => memory.reserve(bytes))
+    const limits = { maxBodyBytes: this.#maxBodyBytes, bodyTimeoutMs: this.#patienceMs, signal, memory }
+    const body = await bodyOf(request as NodeRequest, limits)
+    if (body === 'too_slow') return bodyTooSlow(hasCredential, RETRY_AFTER_SECONDS)
     if (body === 'busy')
       return failure(503, 'Too many requests with a body are in progress. Nothing was used up. Try again later.')
     if (typeof body === 'string') return bodyTooLarge(this.#maxBodyBytes)
@@ -157,9 +163,9 @@ function bindIncoming({ request, client, askForBody }: Incoming, options: BindOp
       url: request.url ?? '/',
       origin: client.host === undefined ? undefined : `${client.scheme}://${client.host}`,
       header: (name) => linesOf(read, name),
-      body: (maxBytes, signal, reserve) => {
+      body: (limits) => {
         askForBody()
-        return bodyOf(read, maxBytes, signal, reserve)
+        return bodyOf(read, limits)
       },
     },
     options,

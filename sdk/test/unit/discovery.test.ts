@@ -325,3 +325,50 @@ test.each<[string, object, RegExp]>([
 ])('C77: %s is an error at startup', (_what, more, message) => {
   expect(() => discovery({ ...SERVICE, routes: {}, ...more } as any)).toThrow(message)
 })
+
+describe('C78: nothing that is not so', () => {
+  const own = (paths: object, more: object = {}) => ({ openapi: { openapi: '3.1.0', info: {}, paths, ...more } })
+  const priceIn = (operation: any): unknown => operation['x-payment-info']?.offers[0].amount
+
+  test('C77: if a route also requires an account, no document says that none is needed', () => {
+    const routes = pricedRoutes({ 'GET /joke': { amountSat: 25, requiresAuth: true } })
+    expect(openapi(routes)).not.toHaveProperty('security')
+    expect(llmsTxtOf(SERVICE, routes)).not.toContain('without an account')
+    expect(llmsTxtOf(SERVICE, [joke])).toContain('without an account')
+  })
+
+  test('C78: a route for every method has no price for OPTIONS', () => {
+    const { paths } = openapi([route({ method: '*' })], own({ '/joke': { get: {}, options: {} } }))
+    expect([priceIn(paths['/joke'].get), paths['/joke'].options]).toEqual(['25', {}])
+  })
+
+  test('C78: a path item that is a reference is an error, if a route is sold there', () => {
+    const paths = { '/joke': { $ref: '#/components/pathItems/joke' } }
+    expect(() => openapi([joke], own(paths))).toThrow('/joke is a `$ref`')
+    expect(openapi([route({ path: '/other' })], own(paths)).paths['/joke']).toEqual(paths['/joke'])
+  })
+
+  test('C78: an operation with its own servers stays as it is, and a route beside it has the servers of the document', () => {
+    const servers = [{ url: 'https://other.example/v2' }]
+    const given = { '/joke': { servers, post: {} }, '/story': { get: { servers } } }
+    const routes = [joke, route({ method: 'POST' }), route({ path: '/story' })]
+    const { paths } = openapi(routes, own(given))
+    expect([paths['/joke'].post, paths['/story'].get]).toEqual([{}, { servers }])
+    expect([priceIn(paths['/joke'].get), paths['/joke'].get.servers]).toEqual(['25', [{ url: '/' }]])
+  })
+
+  test('C78: a route that is added does not need the key that the document asks for', () => {
+    const keyed = own({}, { security: [{ key: [] }] })
+    expect(openapi([joke], keyed).paths['/joke'].get.security).toEqual([])
+    expect(openapi([route({ requiresAuth: true })], keyed).paths['/joke'].get).not.toHaveProperty('security')
+  })
+
+  test.each(['GET /openapi.json', '/llms.txt', 'GET /.well-known/l402.json'])(
+    'C77: %s cannot be sold where discovery serves it for free',
+    (key) => {
+      const options = { amountSat: 25, protocols: ['l402'] as const }
+      expect(() => discovery({ ...SERVICE, routes: { [key]: options } })).toThrow('cannot be sold')
+      expect(() => discovery({ ...SERVICE, routes: { [key]: { ...options, free: true } } })).not.toThrow()
+    },
+  )
+})

@@ -104,7 +104,7 @@ function httpRequestOf(request: IncomingRequest & NodeRequest, url: string): Htt
     url,
     origin: originOf(request),
     header: (name) => linesOf(request, name),
-    body: (...limits) => bodyOf(request, ...limits),
+    body: (limits) => bodyOf(request, limits),
   }
 }
 

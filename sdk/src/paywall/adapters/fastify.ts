@@ -82,7 +82,7 @@ function httpRequestOf(request: FastifyRequest): HttpRequest {
     url,
     origin: host === undefined ? undefined : `${protocol}://${host}`,
     header: (name) => linesOf(raw, name),
-    body: (...limits) => bodyOf(rawBodyOf(request) ?? raw, ...limits),
+    body: (limits) => bodyOf(rawBodyOf(request) ?? raw, limits),
   }
 }
 

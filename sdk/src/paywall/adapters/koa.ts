@@ -87,7 +87,7 @@ function httpRequestOf({ method, originalUrl: url, protocol, host }: KoaContext,
     url,
     origin: `${protocol}://${host}`,
     header: (name) => linesOf(request, name),
-    body: (...limits) => bodyOf(request, ...limits),
+    body: (limits) => bodyOf(request, limits),
   }
 }
 

@@ -1,4 +1,4 @@
-import type { BindOptions, Body } from '../binding.ts'
+import type { Body, BodyLimits } from '../binding.ts'
 import { BodyBuffer } from '../body-buffer.ts'
 import { sha256Bytes } from '../digest.ts'
 import type { PaymentFields } from '../visit.ts'
@@ -27,6 +27,7 @@ export type NodeRequest = {
   unshift(chunk: Uint8Array): unknown
   resume(): unknown
   on(event: 'readable', listener: () => void): unknown
+  once(event: 'end' | 'close', listener: () => void): unknown
   removeListener(event: 'readable', listener: () => void): unknown
 }
 
@@ -55,13 +56,9 @@ const touched = new WeakSet<NodeRequest>()
  * The hash of the body, whose bytes stay in the stream for the handler. Rejects if the customer disconnects. The stream must not emit `end`
  * before the bytes are put back, so it is never read when it is empty.
  */
-export async function bodyOf(
-  request: NodeRequest,
-  maxBytes: number,
-  signal: AbortSignal | undefined,
-  reserve: BindOptions['reserve'],
-): Promise<Body> {
+export async function bodyOf(request: NodeRequest, limits: BodyLimits): Promise<Body> {
   const { rawBody, headers } = request
+  const { maxBodyBytes: maxBytes, memory } = limits
   if (rawBody instanceof Uint8Array) return rawBody.length > maxBytes ? 'too_large' : rawBody
   const known = readBodies.get(request)
   if (known !== undefined) return known
@@ -71,7 +68,10 @@ export async function bodyOf(
   // A listener would make an empty stream emit `end`, and the handler would wait for it forever.
   if (isComplete(request) && !request.readableLength) return new Uint8Array()
   touched.add(request)
-  const bytes = await readAll(request, new BodyBuffer(maxBytes, reserve), signal)
+  // When the handler has read them, or nobody can any more.
+  request.once('end', () => memory.release())
+  request.once('close', () => memory.release())
+  const bytes = await readAll(request, new BodyBuffer(maxBytes, memory), limits)
   // Only the hash, so that the bytes are gone when the handler has read them.
   const body = bytes instanceof Uint8Array ? { sha256: await sha256Bytes(bytes) } : bytes
   readBodies.set(request, body)
@@ -85,9 +85,11 @@ function hasBody({ headers, httpVersionMajor = 1, stream }: NodeRequest): boolea
 
 const isComplete = ({ complete, _readableState }: NodeRequest): boolean => complete === true || _readableState?.ended === true
 
-function readAll(request: NodeRequest, buffer: BodyBuffer, signal: AbortSignal | undefined): Promise<Body> {
+function readAll(request: NodeRequest, buffer: BodyBuffer, { signal, bodyTimeoutMs }: BodyLimits): Promise<Body> {
   return new Promise((resolve, reject) => {
+    let stopTimer = (): void => undefined
     const end = (body: Body | undefined): void => {
+      stopTimer()
       request.removeListener('readable', read)
       signal?.removeEventListener('abort', leave)
       if (body === undefined) reject(signal?.reason)
@@ -109,6 +111,7 @@ function readAll(request: NodeRequest, buffer: BodyBuffer, signal: AbortSignal |
     }
     if (signal?.aborted) return leave()
     signal?.addEventListener('abort', leave, { once: true })
+    stopTimer = buffer.expect(bodyTimeoutMs, () => end('too_slow'))
     request.on('readable', read)
     if (request.complete) read()
   })

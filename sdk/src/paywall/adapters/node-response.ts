@@ -18,7 +18,6 @@ export type NodeResponse = {
   writeHead(status: number, headers?: Record<string, string | string[]>): unknown
   end(body?: string): unknown
   once(event: 'close' | 'finish' | 'socket', listener: () => void): unknown
-  removeListener(event: 'close' | 'finish', listener: () => void): unknown
 }
 
 type NodeStream = { writableFinished: boolean; destroyed: boolean; errored?: unknown }
@@ -31,7 +30,10 @@ type NodeSocket = {
   removeListener(event: 'timeout', listener: () => void): unknown
 }
 
-/** Runs the work and returns its result. If the connection is closed first, aborts the work and returns undefined. */
+/**
+ * Runs the work and returns its result. If the connection is closed first, aborts the work and returns undefined. The signal is also aborted
+ * when the response is over.
+ */
 export async function whileConnected<T>(
   response: NodeResponse,
   work: (signal: AbortSignal) => Promise<T>,
@@ -47,8 +49,6 @@ export async function whileConnected<T>(
   } catch (error) {
     if (signal.aborted) return undefined
     throw error
-  } finally {
-    response.removeListener('close', leave)
   }
 }
 

@@ -1,4 +1,4 @@
-import { type BindOptions, type Body, type Bound, bindRequest, type HttpRequest } from '../binding.ts'
+import { type BindOptions, type Body, type BodyLimits, type Bound, bindRequest, type HttpRequest } from '../binding.ts'
 import { BodyBuffer } from '../body-buffer.ts'
 import type { PaymentFields } from '../visit.ts'
 
@@ -18,26 +18,35 @@ export const bindWebRequest =
     const { origin, pathname, search } = new URL(request.url)
     const header = (name: string): string | null => request.headers.get(name)
     const { method } = request
-    const body: HttpRequest['body'] = (maxBytes, _signal, reserve) => bodyOf(request, maxBytes, reserve)
+    const body: HttpRequest['body'] = (limits) => bodyOf(request, limits)
     return bindRequest({ method, url: `${pathname}${search}`, origin, header, body }, options)
   }
 
 /** The bytes of the body, of which the handler still gets its own copy. */
-async function bodyOf(request: Request, maxBytes: number, reserve: BindOptions['reserve']): Promise<Body> {
+async function bodyOf(request: Request, { maxBodyBytes, bodyTimeoutMs, memory }: BodyLimits): Promise<Body> {
   if (request.bodyUsed) return 'consumed'
   if (request.body === null) return new Uint8Array()
-  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) return 'too_large'
+  if (Number(request.headers.get('content-length') ?? 0) > maxBodyBytes) return 'too_large'
   const reader = request.clone().body?.getReader()
-  const buffer = new BodyBuffer(maxBytes, reserve)
-  for (;;) {
-    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
-    if (done) return buffer.bytes
-    const refusal = buffer.add(value)
-    if (!refusal) continue
-    // Settles only when the handler's copy is cancelled too.
-    void reader?.cancel().catch(() => undefined)
-    cutOff.add(request)
-    return refusal
+  if (!reader) return new Uint8Array()
+  const buffer = new BodyBuffer(maxBodyBytes, memory)
+  let stopTimer = (): void => undefined
+  const late = new Promise<'too_slow'>((resolve) => {
+    stopTimer = buffer.expect(bodyTimeoutMs, () => resolve('too_slow'))
+  })
+  try {
+    for (;;) {
+      const read = await Promise.race([late, reader.read()])
+      if (read !== 'too_slow' && read.done) return buffer.bytes
+      const refusal = read === 'too_slow' ? read : buffer.add(read.value)
+      if (!refusal) continue
+      // Settles only when the handler's copy is cancelled too.
+      void reader.cancel().catch(() => undefined)
+      cutOff.add(request)
+      return refusal
+    }
+  } finally {
+    stopTimer()
   }
 }
 

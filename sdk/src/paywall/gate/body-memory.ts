@@ -1,6 +1,9 @@
 /** How much of request bodies all paywalls of this process keep in memory, unless one of them accepts larger bodies. */
 export const MOST_BODY_BYTES = 67_108_864
 
+/** Not more than the connection itself takes, so that a small body gets in while large ones fill the memory. */
+const SMALL_BODY_BYTES = 4_096
+
 let reserved = 0
 
 /**
@@ -12,13 +15,16 @@ export class BodyMemory {
   #bytes = 0
   #isReleased = false
 
-  constructor(maxBodyBytes: number) {
-    this.#limit = Math.max(MOST_BODY_BYTES, maxBodyBytes)
+  /** Requests without a payment may fill only half of the memory, so that those who have paid are still served. */
+  constructor(maxBodyBytes: number, hasCredential: boolean) {
+    const most = Math.max(MOST_BODY_BYTES, 2 * maxBodyBytes)
+    this.#limit = hasCredential ? most : most / 2
   }
 
   /** False if there is no room, or if the request is over. */
   reserve(bytes: number): boolean {
-    if (this.#isReleased || reserved + bytes > this.#limit) return false
+    const isSmall = this.#bytes + bytes <= SMALL_BODY_BYTES
+    if (this.#isReleased || !(isSmall || reserved + bytes <= this.#limit)) return false
     this.#bytes += bytes
     reserved += bytes
     return true

@@ -2,7 +2,16 @@ import type { Boltyard } from '../../boltyard.ts'
 import type { CreatedPayment, Protocol, X402Params } from '../../types.ts'
 import { addressGroup } from '../adapters/client-address.ts'
 import { linkOf } from '../advertised.ts'
-import { type Answer, badRequest, bodyTooLarge, paymentRequired, type Refusal, tooManyVisits, unavailable } from '../answers.ts'
+import {
+  type Answer,
+  badRequest,
+  bodyTooLarge,
+  bodyTooSlow,
+  paymentRequired,
+  type Refusal,
+  tooManyVisits,
+  unavailable,
+} from '../answers.ts'
 import type { Bound, Unbound } from '../binding.ts'
 import type { EventDetail } from '../events.ts'
 import { negotiated } from '../offer.ts'
@@ -76,15 +85,17 @@ export class Challenges<R> {
     return isPage && accept ? asPage(answer, terms, payments, { accept, requiresAuth: requiresAuth === true }) : answer
   }
 
-  /** Binds an x402 payment to the visit's request. */
-  bind(visit: Visit<R>): Promise<Bound> {
+  /** Binds an x402 payment to the visit's request. `hasCredential`: one is presented. */
+  bind(visit: Visit<R>, hasCredential: boolean): Promise<Bound> {
     const { publicUrl, maxBodyBytes = MAX_BODY_BYTES } = this.#options
     const known = this.#bound.get(visit)
     if (known) return known.bound
-    const memory = new BodyMemory(maxBodyBytes)
-    const reserve = (bytes: number): boolean => memory.reserve(bytes)
+    const memory = new BodyMemory(maxBodyBytes, hasCredential)
+    // After a delivery has begun too: a handler may never end a response that nobody is there to get.
+    visit.signal?.addEventListener('abort', () => memory.release(), { once: true })
     const url = typeof publicUrl === 'function' ? { whole: publicUrl(visit.request) } : publicUrl && { base: publicUrl }
-    const options = { publicUrl: url || undefined, bindHeaders: this.#boundHeaders, maxBodyBytes, signal: visit.signal, reserve }
+    const limits = { maxBodyBytes, bodyTimeoutMs: this.#patienceMs, signal: visit.signal, memory }
+    const options = { publicUrl: url || undefined, bindHeaders: this.#boundHeaders, ...limits }
     const bound = visit.bind?.(options) ?? Promise.resolve<Bound>({ unbound: 'no_url' })
     this.#bound.set(visit, { bound, memory })
     return bound
@@ -99,9 +110,11 @@ export class Challenges<R> {
   async #create(visit: Visit<R>, terms: Terms): Promise<CreatedPayment[] | { unbound: Unbound }> {
     const { nodeId, amountSat, description, resource } = terms
     const wanted = negotiated(terms.protocols, visit.acceptPayment)
-    const bound = wanted.includes('x402') ? await this.bind(visit) : undefined
+    const bound = wanted.includes('x402') ? await this.bind(visit, false) : undefined
     const [x402, unbound] = bound && 'unbound' in bound ? [undefined, bound.unbound] : [bound, undefined]
     if (unbound) warnSeller(unbound)
+    // Its connection is closed, and a payment for a request that does not arrive would buy nothing.
+    if (unbound === 'too_slow') return { unbound }
     // Customers who cannot pay by x402 can still pay by the others.
     const protocols = wanted.filter((protocol) => protocol !== 'x402' || x402)
     if (unbound && protocols.length === 0) return { unbound }
@@ -131,6 +144,7 @@ export class Challenges<R> {
 export function unboundAnswer<R>(why: Unbound, { maxBodyBytes = MAX_BODY_BYTES }: PaywallOptions<R>, hasPaid: boolean): Answer {
   warnSeller(why)
   if (why === 'too_large') return bodyTooLarge(maxBodyBytes)
+  if (why === 'too_slow') return bodyTooSlow(hasPaid, RETRY_AFTER_SECONDS)
   if (why === 'unusable')
     return badRequest(
       'A payment cannot be bound to this request: its URL or arguments are invalid or too long, or a header is not ASCII text.',

@@ -41,7 +41,7 @@ export type Decision = Pass | ({ pass: false } & Answer)
 
 /** Concurrent calls to the gateway, which may have to wait for a node. With the client's default, four slow ones would block all others. */
 const AT_ONCE = 64
-const PATIENCE_MS = 10_000
+export const PATIENCE_MS = 10_000
 const RETRY_AFTER_SECONDS = 5
 const HOLD_SECONDS = 120
 
@@ -175,7 +175,7 @@ export class Gate<R> {
       digest: '',
     }
     if (!terms.protocols.includes('x402')) return this.#judge(visit, terms, presented)
-    const bound = await this.#challenges.bind(visit)
+    const bound = await this.#challenges.bind(visit, true)
     if ('unbound' in bound) return this.#unbound(terms, bound.unbound)
     return this.#judge(visit, terms, { ...presented, bound: { requestHash: bound.requestHash, invoice } })
   }
