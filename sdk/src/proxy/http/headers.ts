@@ -20,7 +20,8 @@ const NEVER_SENT = new Set([
   // Payments.
   ...['payment-authorization', 'payment-signature', 'accept-payment'],
   // Some frameworks take the path or the method from these, so they could reach another route than the one that was paid for.
-  ...['x-original-url', 'x-rewrite-url', 'x-http-method', 'x-http-method-override', 'x-method-override'],
+  ...['x-original-url', 'x-original-uri', 'x-rewrite-url', 'x-rewrite-uri', 'x-script-name'],
+  ...['x-http-method', 'x-http-method-override', 'x-method-override'],
   // As CGI, it would become HTTP_PROXY.
   'proxy',
 ])
@@ -30,6 +31,9 @@ const RECEIPTS = new Set(['payment-receipt', 'payment-response'])
 
 /** WSGI and CGI do not distinguish `x_payment_id` from `x-payment-id`. */
 const asSeenByCgi = (name: string): string => (/[^a-z0-9-]/.test(name) ? name.replace(/[^a-z0-9]/g, '-') : name)
+
+/** Like nginx, because servers give some of these a meaning of their own: gunicorn takes part of the path from `SCRIPT_NAME`. */
+const isForCgi = (name: string): boolean => name.includes('_')
 
 export type RequestRules = {
   upstreamHost: string
@@ -61,7 +65,7 @@ export function requestHeaders({ upstreamHost, set, remove }: RequestRules): Hea
       const [name, value] = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '']
       const lower = name.toLowerCase()
       const seen = asSeenByCgi(lower)
-      if (NEVER_SENT.has(seen) || PREFIXES.test(seen) || !keep(seen) || named?.has(lower)) continue
+      if (isForCgi(name) || NEVER_SENT.has(seen) || PREFIXES.test(seen) || !keep(seen) || named?.has(lower)) continue
       const sent = seen === 'authorization' ? withoutCredentials(value, requiresAuth) : value
       if (sent !== undefined) headers.push(name, sent)
     }

@@ -1,0 +1,35 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Backend, type OpenProxy, openProxy, Raw, rawAnswer } from './harness.ts'
+
+/** Clients and upstreams that do what no well-meaning program does. No payment is involved. */
+
+let backend: Backend
+let open: OpenProxy
+const ROUTES = [{ match: '/free/**', free: true as const }]
+
+beforeAll(async () => {
+  backend = await Backend.open()
+  open = await openProxy({ upstream: backend.url, routes: ROUTES })
+})
+beforeEach(() => {
+  backend.handler = undefined
+  backend.seen.length = 0
+})
+
+async function namesThatArrive(names: string[]): Promise<string[]> {
+  const lines = names.map((name) => `${name}: 6.6.6.6`)
+  await rawAnswer(open.port, 'GET /free/a HTTP/1.1', 'Host: shop', 'Connection: close', ...lines, 'X-Other: kept', '', '')
+  const arrived = new Set(backend.last.names.map((name) => name.toLowerCase()))
+  expect([...arrived]).toContain('x-other')
+  return names.filter((name) => arrived.has(name.toLowerCase()))
+}
+
+test('C75: a header with an underscore does not arrive: gunicorn would take the path from SCRIPT_NAME', async () => {
+  expect(await namesThatArrive(['SCRIPT_NAME', 'Path_Info', 'REMOTE_USER', 'x_other', 'Content_Length'])).toEqual([])
+})
+
+test('C75: headers from which frameworks take the path do not arrive', async () => {
+  expect(await namesThatArrive(['X-Script-Name', 'X-Original-URI', 'X-Rewrite-Uri', 'X.Script.Name'])).toEqual([])
+})
