@@ -62,12 +62,12 @@ export function follow(response: NodeResponse, delivery: Delivery): void {
 }
 
 /**
- * The first of these events decides. The handler responds with 4xx or 5xx: not delivered. The customer disconnects before any byte was
- * written to the socket: not delivered, once the handler has finished. They disconnect later, or stop reading until a timeout: delivered;
+ * The first of these events decides. The handler responds with 4xx or 5xx: not delivered. The customer disconnects before any byte of
+ * the response was written to the socket: not delivered, once the handler has finished. They disconnect later, or stop reading until a timeout: delivered;
  * otherwise one payment could buy many almost complete responses. The shop aborts the response: not delivered.
  */
 function decideDelivery(response: NodeResponse, delivery: Delivery): void {
-  const { end } = response
+  const { end, writeHead } = response
   let [socket, bytesBefore]: [NodeSocket | null | undefined, number] = [undefined, 0]
   let [hasEnded, hasLeft, hasTimedOut] = [false, false, false]
 
@@ -81,7 +81,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   }
   // In HTTP/2, Node itself finishes a response that the customer has reset.
   const isFinished = (): boolean => (response.stream ? hasEnded && response.stream.writableFinished : response.writableFinished)
-  const hasSent = (): boolean => (response.stream ? response.headersSent : (socket?.bytesWritten ?? 0) > bytesBefore)
+  const hasSent = (): boolean => response.headersSent && (!!response.stream || (socket?.bytesWritten ?? 0) > bytesBefore)
   const hasShopBroken = (): boolean => {
     // The reset code does not show who aborted the response, because the customer can choose it too.
     if (response.stream) return isOwnError(response.stream.errored)
@@ -91,9 +91,13 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   const timeOut = (): void => {
     hasTimedOut = true
   }
+  // `100 Continue` and Node's own response to a malformed request are not part of what was paid for.
+  const countFromHere = (): void => {
+    bytesBefore = response.socket?.bytesWritten ?? 0
+  }
   const useSocket = (): void => {
     socket = response.socket
-    bytesBefore = socket?.bytesWritten ?? 0
+    countFromHere()
     socket?.once('timeout', timeOut)
   }
   const close = (): void => {
@@ -113,6 +117,10 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   if (response.socket) useSocket()
   else response.once('socket', useSocket)
   delivery.hasBegun = hasSent
+  response.writeHead = function (this: NodeResponse, ...args: unknown[]) {
+    countFromHere()
+    return Reflect.apply(writeHead, this, args)
+  } as NodeResponse['writeHead']
   response.end = function (this: NodeResponse, ...args: unknown[]) {
     const result = Reflect.apply(end, this, args)
     hasEnded = true

@@ -1,0 +1,73 @@
+import { once } from 'node:events'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ProxyRouteConfig } from '../../src/proxy/index.ts'
+import { Market } from '../paywall-harness.ts'
+import { Backend, type OpenProxy, openProxy, Raw } from './harness.ts'
+
+/** Whether a payment is used up if its customer leaves, stops reading or breaks the rules of HTTP. */
+
+let market: Market
+let backend: Backend
+beforeAll(async () => {
+  market = await Market.open()
+  backend = await Backend.open()
+})
+beforeEach(async () => {
+  await market.renew()
+  backend.handler = undefined
+})
+
+async function open(route: Partial<ProxyRouteConfig> = {}, upstream = backend): Promise<OpenProxy> {
+  const { client, nodeId, patienceMs, onEvent } = market.terms
+  const limits = { openChallengesPerAddress: 0, maxBodyBytes: 1_000 }
+  const routes = [
+    { match: '/things/:id', amountSat: 10, ...route },
+    { match: '/free', free: true as const },
+  ]
+  return openProxy({ upstream: upstream.url, node: nodeId, limits, routes }, { client, patienceMs, onEvent })
+}
+
+const outcomes = (): string[] => market.events.map(({ type }) => type).filter((type) => /delivered/.test(type))
+
+/** A paid request for `/things/1`, without the empty line after its headers. */
+async function headOf({ url }: OpenProxy, method: string): Promise<string[]> {
+  const unpaid = await fetch(url('/things/1'), { method })
+  const credential = await market.credentialFor(unpaid.headers.get('www-authenticate') ?? '')
+  return [`${method} /things/1 HTTP/1.1`, 'Host: shop', `Authorization: ${credential}`]
+}
+
+describe('before the first byte of the response, the payment is released', () => {
+  async function upload(...lines: string[]): Promise<Raw> {
+    backend.handler = (request) => void request.on('error', () => undefined).resume()
+    const proxy = await open()
+    const head = await headOf(proxy, 'POST')
+    const arrived = once(backend.server, 'request')
+    const raw = new Raw(proxy.port).write(...head, ...lines)
+    await arrived
+    return raw
+  }
+
+  test.each([
+    ['closes the connection', (raw: Raw) => raw.socket.destroy()],
+    ['half closes it', (raw: Raw) => raw.socket.end()],
+    ['resets it', (raw: Raw) => raw.socket.resetAndDestroy()],
+  ])('C76: the customer %s during the upload', async (_name, leave) => {
+    leave(await upload('Content-Length: 100', '', 'abc'))
+    await expect.poll(outcomes).toEqual(['undelivered'])
+  })
+
+  test('C76: the customer leaves after 100 Continue', async () => {
+    const raw = await upload('Content-Length: 5', 'Expect: 100-continue', '', '')
+    await raw.shows(/100 Continue/)
+    raw.write('hello')
+    raw.socket.end()
+    await expect.poll(outcomes).toEqual(['undelivered'])
+  })
+
+  test('C76: the customer sends a malformed chunk', async () => {
+    const raw = await upload('Transfer-Encoding: chunked', '', '1', 'a', '')
+    raw.write('zz', '')
+    await raw.shows(/400 Bad Request/)
+    await expect.poll(outcomes).toEqual(['undelivered'])
+  })
+})
