@@ -71,3 +71,77 @@ describe('before the first byte of the response, the payment is released', () =>
     await expect.poll(outcomes).toEqual(['undelivered'])
   })
 })
+
+describe('after the first byte, nothing that the customer does releases the payment', () => {
+  test('C76: the body becomes too large', async () => {
+    backend.handler = (request, response) => void response.write('begun') && request.resume()
+    const proxy = await open()
+    const head = await headOf(proxy, 'POST')
+    const raw = new Raw(proxy.port).write(...head, 'Transfer-Encoding: chunked', '', '1', 'a', '')
+    await raw.shows(/begun/)
+    raw.write('7d0', 'a'.repeat(2_000), '')
+    await raw.closed
+    await expect.poll(outcomes).toEqual(['delivered'])
+  })
+
+  test('C76: the body is not finished until the upstream gives up', async () => {
+    let giveUp = (): void => undefined
+    backend.handler = (request, response) => {
+      request.on('error', () => undefined).resume()
+      response.write('begun')
+      giveUp = () => void response.destroy()
+    }
+    const proxy = await open()
+    const head = await headOf(proxy, 'POST')
+    const raw = new Raw(proxy.port).write(...head, 'Content-Length: 10', '', 'a')
+    await raw.shows(/begun/)
+    giveUp()
+    await raw.closed
+    await expect.poll(outcomes).toEqual(['delivered'])
+  })
+
+  /** Writes until nobody reads, and gives up after a while. `isFull` resolves then. */
+  function writeUntilFull(stalledMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      backend.handler = (_request, response) => {
+        const chunk = Buffer.alloc(65_536, 'a')
+        let timer: NodeJS.Timeout | undefined
+        const giveUp = (): void => {
+          response.socket?.resetAndDestroy()
+          resolve()
+        }
+        const more = (): void => {
+          clearTimeout(timer)
+          while (!response.destroyed && response.write(chunk));
+          timer = setTimeout(giveUp, stalledMs)
+          response.once('drain', more)
+        }
+        more()
+      }
+    })
+  }
+
+  test('C76: they stop reading until the upstream gives up, and read on', async () => {
+    const hasGivenUp = writeUntilFull(1_500)
+    const proxy = await open()
+    const head = await headOf(proxy, 'GET')
+    const raw = new Raw(proxy.port)
+    raw.socket.removeAllListeners('data').once('data', () => raw.socket.pause())
+    raw.write(...head, '', '')
+    await hasGivenUp
+    raw.socket.resume()
+    await raw.closed
+    await expect.poll(outcomes).toEqual(['delivered'])
+  })
+
+  test('C76: but if they read, and the upstream breaks a long response off, it is released', async () => {
+    backend.handler = (_request, response) => {
+      response.write('a'.repeat(5_000_000), () => response.destroy())
+    }
+    const proxy = await open()
+    const raw = new Raw(proxy.port).write(...(await headOf(proxy, 'GET')), '', '')
+    await raw.closed
+    expect(raw.text).toContain('aaa')
+    await expect.poll(outcomes).toEqual(['undelivered'])
+  })
+})

@@ -27,6 +27,12 @@ export function forward(upstream: Upstream, passage: Passage): void {
 const isReadable = ({ headers }: IncomingMessage): boolean =>
   (headers['transfer-encoding'] ?? 'chunked').toLowerCase() === 'chunked'
 
+/**
+ * A reader that keeps the response waiting for this long may be why the upstream gave up, so the payment is used up. Otherwise one payment
+ * could buy many almost complete responses. Shorter than any write timeout in use, and longer than the pauses of a client that reads.
+ */
+const STALL_MS = 1_000
+
 class Forwarding {
   readonly #upstream: Upstream
   readonly #passage: Passage
@@ -35,6 +41,8 @@ class Forwarding {
   #bodyBytes = 0
   #hasAnswer = false
   #hasLeft = false
+  #hasStalled = false
+  #pausedAtMs: number | undefined
 
   constructor(upstream: Upstream, passage: Passage) {
     this.#upstream = upstream
@@ -74,6 +82,7 @@ class Forwarding {
     const { maxBodyBytes, response } = this.#passage
     this.#bodyBytes += length
     if (this.#bodyBytes > maxBodyBytes) {
+      this.#keepPayment()
       response.shouldKeepAlive = false
       this.#abandon(413, `The body may have at most ${maxBodyBytes} bytes.`)
     } else if (!this.#hasAnswer) this.#wait()
@@ -83,7 +92,12 @@ class Forwarding {
     const { request, response, delivery } = this.#passage
     clearTimeout(this.#timer)
     this.#hasAnswer = true
-    answer.once('error', (error) => this.#cut(error))
+    answer.once('error', (error) => {
+      this.#noteStall()
+      // An unfinished body too may be why the upstream gave up.
+      if (this.#hasStalled || !request.complete) this.#keepPayment()
+      this.#cut(error)
+    })
     if (this.#hasLeft) return this.#finishUnseen(answer)
     const { statusCode = 502 } = answer
     if (!isReadable(answer)) return this.#refuse(502, 'The response of the upstream has an unknown Transfer-Encoding.')
@@ -95,6 +109,10 @@ class Forwarding {
     } catch {
       return this.#refuse(502, 'The response of the upstream is malformed.')
     }
+    answer.on('pause', () => {
+      this.#pausedAtMs ??= performance.now()
+    })
+    response.on('drain', () => this.#noteStall())
     answer.pipe(response)
     // The head does not wait for the first event of a stream.
     setImmediate(() => {
@@ -103,6 +121,18 @@ class Forwarding {
     response.once('finish', () => {
       if (!request.complete) this.#dropBody()
     })
+  }
+
+  /** At the end of each pause, because the upstream's reset is only seen when reading goes on. */
+  #noteStall(): void {
+    if (this.#pausedAtMs !== undefined && performance.now() - this.#pausedAtMs > STALL_MS) this.#hasStalled = true
+    this.#pausedAtMs = undefined
+  }
+
+  /** For a response that breaks off because of its customer, who has part of it. */
+  #keepPayment(): void {
+    const { response, delivery } = this.#passage
+    if (delivery?.hasBegun() && response.statusCode < 400) delivery.deliver()
   }
 
   #failed(outgoing: ClientRequest, error: Error & { code?: string }, isFresh: boolean): void {
