@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Boltyard } from '../boltyard.ts'
+import { closeWithConnection } from '../paywall/adapters/node-response.ts'
 import { METHODS } from '../paywall/answers.ts'
 import type { EventHook } from '../paywall/events.ts'
 import { warn } from '../paywall/trouble.ts'
@@ -118,6 +119,7 @@ class PaidProxy implements ProxyServer {
 
   #handle(request: IncomingMessage, response: ServerResponse, isExpecting: boolean): void {
     this.#track(response)
+    closeWithConnection(response)
     const { shouldKeepAlive } = response
     let isWaiting = isExpecting
     // A client that is refused without a 100 may send its body or its next request, and nobody can tell which it is.

@@ -33,3 +33,16 @@ test('C75: a header with an underscore does not arrive: gunicorn would take the 
 test('C75: headers from which frameworks take the path do not arrive', async () => {
   expect(await namesThatArrive(['X-Script-Name', 'X-Original-URI', 'X-Rewrite-Uri', 'X.Script.Name'])).toEqual([])
 })
+
+test('C75: if a client leaves, requests that wait behind another one on its connection are aborted too', async () => {
+  let running = 0
+  backend.handler = (_request, response) => {
+    running++
+    response.once('close', () => running--)
+  }
+  const request = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: shop\r\n\r\n`
+  const raw = new Raw(open.port).write(request('/free/1') + request('/free/2') + request('/free/3'))
+  await expect.poll(() => running).toBe(3)
+  raw.socket.destroy()
+  await expect.poll(() => running).toBe(0)
+})

@@ -145,3 +145,17 @@ describe('after the first byte, nothing that the customer does releases the paym
     await expect.poll(outcomes).toEqual(['undelivered'])
   })
 })
+
+test('C76: a customer who leaves while their response waits behind another one can use the payment again', async () => {
+  const seen: string[] = []
+  backend.handler = ({ url = '' }, response) => {
+    seen.push(url)
+    if (url !== '/free') response.end('done')
+  }
+  const proxy = await open()
+  const head = await headOf(proxy, 'GET')
+  const raw = new Raw(proxy.port).write('GET /free HTTP/1.1', 'Host: shop', '', ...head, '', '')
+  await expect.poll(() => seen).toEqual(['/free', '/things/1'])
+  raw.socket.destroy()
+  await expect.poll(outcomes).toEqual(['undelivered'])
+})

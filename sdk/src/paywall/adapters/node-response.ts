@@ -10,6 +10,7 @@ export type NodeResponse = {
   errored?: unknown
   /** Null while another request's response is being written to the socket. */
   socket?: NodeSocket | null | undefined
+  req?: { socket?: Connection | null | undefined } | undefined
   /** HTTP/2 only. */
   stream?: NodeStream | undefined
   getHeader(name: string): unknown
@@ -17,6 +18,8 @@ export type NodeResponse = {
   removeHeader(name: string): unknown
   writeHead(status: number, headers?: Record<string, string | string[]>): unknown
   end(body?: string): unknown
+  destroy?(): unknown
+  emit?(event: 'close'): unknown
   once(event: 'close' | 'finish' | 'socket', listener: () => void): unknown
   removeListener(event: 'close' | 'finish', listener: () => void): unknown
 }
@@ -31,6 +34,32 @@ type NodeSocket = {
   removeListener(event: 'timeout', listener: () => void): unknown
 }
 
+type Connection = { destroyed: boolean; once(event: 'close', listener: () => void): unknown }
+
+const queued = new WeakMap<Connection, Set<NodeResponse>>()
+
+/** Node emits no `close` for a response that waits behind another one while the connection is closed. This does. */
+export function closeWithConnection(response: NodeResponse): void {
+  const connection = response.req?.socket
+  if (response.stream || response.socket || !connection || response.writableFinished) return
+  if (connection.destroyed) return closeQueued(response)
+  const responses = queued.get(connection) ?? new Set()
+  if (responses.size === 0) {
+    queued.set(connection, responses)
+    connection.once('close', () => {
+      queued.delete(connection)
+      for (const one of responses) closeQueued(one)
+    })
+  }
+  responses.add(response)
+  response.once('socket', () => responses.delete(response))
+}
+
+function closeQueued(response: NodeResponse): void {
+  response.destroy?.()
+  response.emit?.('close')
+}
+
 /** Runs the work and returns its result. If the connection is closed first, aborts the work and returns undefined. */
 export async function whileConnected<T>(
   response: NodeResponse,
@@ -39,6 +68,7 @@ export async function whileConnected<T>(
   const controller = new AbortController()
   const { signal } = controller
   const leave = (): void => controller.abort()
+  closeWithConnection(response)
   // The customer may already have disconnected during earlier middleware, and the event does not fire twice.
   if (response.destroyed || response.stream?.destroyed) return undefined
   response.once('close', leave)
@@ -116,6 +146,7 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   // With pipelining, a response gets the socket only after the previous response has finished.
   if (response.socket) useSocket()
   else response.once('socket', useSocket)
+  closeWithConnection(response)
   delivery.hasBegun = hasSent
   response.writeHead = function (this: NodeResponse, ...args: unknown[]) {
     countFromHere()
