@@ -46,3 +46,21 @@ test('C75: if a client leaves, requests that wait behind another one on its conn
   raw.socket.destroy()
   await expect.poll(() => running).toBe(0)
 })
+
+test('C75: a long response to a client that offers another protocol arrives completely', async () => {
+  backend.handler = (_request, response) => void response.end('a'.repeat(5_000_000))
+  const offer = ['Connection: Upgrade', 'Upgrade: h2c']
+  const answer = await rawAnswer(open.port, 'GET /free/a HTTP/1.1', 'Host: shop', ...offer, '', '')
+  expect(answer.match(/a{1000,}/g)?.join('').length).toBeGreaterThan(4_900_000)
+})
+
+test('C75: a client that offers another protocol and leaves is noticed, whatever it has sent', async () => {
+  const closed = new Promise((resolve) => {
+    backend.handler = (_request, response) => void response.once('close', resolve)
+  })
+  const arrived = once(backend.server, 'request')
+  const raw = new Raw(open.port).write('GET /free/a HTTP/1.1', 'Host: shop', 'Connection: Upgrade', 'Upgrade: h2c', '', 'more')
+  await arrived
+  raw.socket.end('and more')
+  await closed
+})
