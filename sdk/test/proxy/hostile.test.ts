@@ -64,3 +64,33 @@ test('C75: a client that offers another protocol and leaves is noticed, whatever
   raw.socket.end('and more')
   await closed
 })
+
+describe('an upstream that sends a body where there is none', () => {
+  const LATE = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL'
+
+  test.each([
+    ['HEAD', '200 OK'],
+    ['GET', '204 No Content'],
+    ['GET', '304 Not Modified'],
+  ])('C75: %s with %s: the next response is not that body', async (method, status) => {
+    const sockets: Socket[] = []
+    const odd = createServer((socket) => {
+      const isFirst = sockets.push(socket) === 1
+      let isLate = isFirst
+      socket.on('error', () => undefined)
+      socket.on('data', () => {
+        // On the first connection, the body comes when the next request is waiting for its response.
+        if (!isFirst) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nGOOD')
+        else socket.write(isLate ? `HTTP/1.1 ${status}\r\nContent-Length: ${LATE.length}\r\n\r\n` : LATE)
+        isLate = false
+      })
+    }).listen(0, '127.0.0.1')
+    await once(odd, 'listening')
+    const proxy = await openProxy({ upstream: `http://127.0.0.1:${(odd.address() as AddressInfo).port}`, routes: ROUTES })
+    const first = await fetch(proxy.url('/free/a'), { method })
+    expect(first.status).toBe(Number(status.split(' ')[0]))
+    expect(await (await fetch(proxy.url('/free/b'))).text()).toBe('GOOD')
+    for (const socket of sockets) socket.destroy()
+    odd.close()
+  })
+})

@@ -98,8 +98,11 @@ class Forwarding {
       if (this.#hasStalled || !request.complete) this.#keepPayment()
       this.#cut(error)
     })
-    if (this.#hasLeft) return this.#finishUnseen(answer)
     const { statusCode = 502 } = answer
+    // Some upstreams send a body here too, which would be read as the next response on this connection.
+    const isBodiless = request.method === 'HEAD' || statusCode === 204 || statusCode === 304
+    if (isBodiless && this.#outgoing) this.#outgoing.shouldKeepAlive = false
+    if (this.#hasLeft) return this.#finishUnseen(answer)
     if (!isReadable(answer)) return this.#refuse(502, 'The response of the upstream has an unknown Transfer-Encoding.')
     const headers = responseHeaders(answer, delivery !== undefined)
     if (delivery && statusCode >= 500 && answer.headers['retry-after'] === undefined)
