@@ -94,3 +94,12 @@ describe('an upstream that sends a body where there is none', () => {
     odd.close()
   })
 })
+
+test('C75: headers from which programs take the client’s address or its certificate do not arrive', async () => {
+  const names = [
+    ...['X-Client-IP', 'Client-IP', 'True-Client-IP', 'CF-Connecting-IP', 'Fastly-Client-IP', 'X-Cluster-Client-IP'],
+    ...['X-Azure-ClientIP', 'X-Appengine-User-Ip', 'X-Original-Forwarded-For', 'X-Forwarded'],
+    ...['X-SSL-Client-Cert', 'X-SSL-Client-Verify'],
+  ]
+  expect(await namesThatArrive(names)).toEqual([])
+})

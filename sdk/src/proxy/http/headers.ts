@@ -16,7 +16,10 @@ const HOP_BY_HOP = [
 const NEVER_SENT = new Set([
   ...HOP_BY_HOP,
   // The proxy sets these itself.
-  ...['content-length', 'expect', 'host', 'forwarded', 'x-real-ip'],
+  ...['content-length', 'expect', 'host', 'forwarded', 'x-forwarded', 'x-real-ip'],
+  // Programs take the client's address from these, if the load balancer or CDN that they expect sets them.
+  ...['client-ip', 'x-client-ip', 'true-client-ip', 'cf-connecting-ip', 'fastly-client-ip', 'x-cluster-client-ip'],
+  ...['x-azure-clientip', 'x-appengine-user-ip', 'x-original-forwarded-for'],
   // Payments.
   ...['payment-authorization', 'payment-signature', 'accept-payment'],
   // Some frameworks take the path or the method from these, so they could reach another route than the one that was paid for.
@@ -25,7 +28,7 @@ const NEVER_SENT = new Set([
   // As CGI, it would become HTTP_PROXY.
   'proxy',
 ])
-const PREFIXES = /^x-(?:payment|forwarded-)/
+const PREFIXES = /^x-(?:payment|forwarded-|ssl-client-)/
 const NEVER_RETURNED = new Set(HOP_BY_HOP.filter((name) => name !== 'proxy-authenticate'))
 const RECEIPTS = new Set(['payment-receipt', 'payment-response'])
 
