@@ -162,3 +162,16 @@ test('C76: a customer who leaves while their response waits behind another one c
   raw.socket.destroy()
   await expect.poll(outcomes).toEqual(['undelivered'])
 })
+
+test('C75: no cache may keep a paid response, not even one with a header of its own', async () => {
+  const own = ['CDN-Cache-Control', 'Surrogate-Control', 'Cloudflare-CDN-Cache-Control', 'Vercel-CDN-Cache-Control']
+  backend.handler = (_request, response) => {
+    for (const name of own) response.setHeader(name, 'max-age=3600')
+    response.end('done')
+  }
+  const proxy = await open()
+  const raw = new Raw(proxy.port).write(...(await headOf(proxy, 'GET')), '', '')
+  await raw.shows(/done/)
+  expect(raw.text).toMatch(/cache-control: private\r\n/i)
+  expect(raw.text).not.toMatch(/cdn-|surrogate/i)
+})

@@ -31,6 +31,8 @@ const NEVER_SENT = new Set([
 const PREFIXES = /^x-(?:payment|forwarded-|ssl-client-)/
 const NEVER_RETURNED = new Set(HOP_BY_HOP.filter((name) => name !== 'proxy-authenticate'))
 const RECEIPTS = new Set(['payment-receipt', 'payment-response'])
+/** They would overrule the paywall's `Cache-Control` in a CDN. */
+const CDN_CACHING = /^(?:(?:.+-)?cdn-cache|surrogate)-control$/
 
 /** WSGI and CGI do not distinguish `x_payment_id` from `x-payment-id`. */
 const asSeenByCgi = (name: string): string => (/[^a-z0-9-]/.test(name) ? name.replace(/[^a-z0-9]/g, '-') : name)
@@ -85,7 +87,7 @@ function paymentHeaders({ id, amountSat, protocol }: RequestPayment): [string, s
   ]
 }
 
-/** `isPaid`: the receipt is the paywall's. */
+/** `isPaid`: the receipt and the rules for caches are the paywall's. */
 export function responseHeaders({ rawHeaders, headers }: IncomingMessage, isPaid: boolean): HeaderList {
   const named = namesIn(headers.connection)
   const isChunked = headers['transfer-encoding'] !== undefined
@@ -93,7 +95,7 @@ export function responseHeaders({ rawHeaders, headers }: IncomingMessage, isPaid
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
     const lower = name.toLowerCase()
-    if (NEVER_RETURNED.has(lower) || named?.has(lower) || (isPaid && RECEIPTS.has(lower))) continue
+    if (NEVER_RETURNED.has(lower) || named?.has(lower) || (isPaid && (RECEIPTS.has(lower) || CDN_CACHING.test(lower)))) continue
     if (isChunked && lower === 'content-length') continue
     list.push(name, rawHeaders[at + 1] ?? '')
   }
