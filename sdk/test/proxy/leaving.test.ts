@@ -175,3 +175,14 @@ test('C75: no cache may keep a paid response, not even one with a header of its 
   expect(raw.text).toMatch(/cache-control: private\r\n/i)
   expect(raw.text).not.toMatch(/cdn-|surrogate/i)
 })
+
+test('C76: with releaseOnDisconnect: false, a customer who leaves during the upload can use the payment again', async () => {
+  backend.handler = (request) => void request.on('error', () => undefined).resume()
+  const proxy = await open({ releaseOnDisconnect: false })
+  const head = await headOf(proxy, 'POST')
+  const arrived = once(backend.server, 'request')
+  const raw = new Raw(proxy.port).write(...head, 'Content-Length: 100', '', 'abc')
+  await arrived
+  raw.socket.destroy()
+  await expect.poll(outcomes).toEqual(['undelivered'])
+})

@@ -183,6 +183,8 @@ class Forwarding {
     const isKept = delivery?.releaseOnDisconnect === false && request.complete && !response.headersSent
     if (isKept) return
     this.#dropBody()
+    // The upstream did not get the whole request, so it has nothing to finish.
+    if (!request.complete && !response.headersSent) delivery?.release('the customer left before the end of the request')
     // Tells the paywall that nothing more will be written.
     response.end()
   }
