@@ -103,3 +103,16 @@ test('C75: headers from which programs take the client’s address or its certif
   ]
   expect(await namesThatArrive(names)).toEqual([])
 })
+
+test('C75: 204 has no length, whatever the upstream says', async () => {
+  const odd = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => socket.end('HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n'))
+  }).listen(0, '127.0.0.1')
+  await once(odd, 'listening')
+  const proxy = await openProxy({ upstream: `http://127.0.0.1:${(odd.address() as AddressInfo).port}`, routes: ROUTES })
+  const answer = await rawAnswer(proxy.port, 'GET /free/a HTTP/1.1', 'Host: shop', 'Connection: close', '', '')
+  expect(answer).toMatch(/^HTTP\/1\.1 204 /)
+  expect(answer).not.toMatch(/content-length/i)
+  odd.close()
+})

@@ -88,15 +88,15 @@ function paymentHeaders({ id, amountSat, protocol }: RequestPayment): [string, s
 }
 
 /** `isPaid`: the receipt and the rules for caches are the paywall's. */
-export function responseHeaders({ rawHeaders, headers }: IncomingMessage, isPaid: boolean): HeaderList {
+export function responseHeaders({ rawHeaders, headers, statusCode }: IncomingMessage, isPaid: boolean): HeaderList {
   const named = namesIn(headers.connection)
-  const isChunked = headers['transfer-encoding'] !== undefined
+  const hasNoLength = headers['transfer-encoding'] !== undefined || statusCode === 204
   const list: HeaderList = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
     const lower = name.toLowerCase()
     if (NEVER_RETURNED.has(lower) || named?.has(lower) || (isPaid && (RECEIPTS.has(lower) || CDN_CACHING.test(lower)))) continue
-    if (isChunked && lower === 'content-length') continue
+    if (hasNoLength && lower === 'content-length') continue
     list.push(name, rawHeaders[at + 1] ?? '')
   }
   return list
