@@ -116,3 +116,9 @@ test('C75: 204 has no length, whatever the upstream says', async () => {
   expect(answer).not.toMatch(/content-length/i)
   odd.close()
 })
+
+test('C75: the head of a request arrives before the first byte of its body', async () => {
+  backend.handler = (_request, response) => void response.writeHead(401).end('no')
+  const raw = new Raw(open.port).write('POST /free/a HTTP/1.1', 'Host: shop', 'Content-Length: 5', '', '')
+  await raw.shows(/401 Unauthorized/)
+})

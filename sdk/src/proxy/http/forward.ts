@@ -67,8 +67,10 @@ class Forwarding {
     // Without an error, for example if the upstream switches to a protocol that nobody asked for.
     outgoing.once('close', () => this.#failed(outgoing, new Error('the connection was closed'), isFresh))
     this.#wait()
-    if (hasBody(request)) request.pipe(outgoing)
-    else outgoing.end()
+    if (!hasBody(request)) return void outgoing.end()
+    // The upstream may refuse the request before its body comes.
+    outgoing.flushHeaders()
+    request.pipe(outgoing)
   }
 
   /** The time starts again with every part of the body: the upstream cannot respond to what it does not have. */
