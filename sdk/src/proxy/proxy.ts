@@ -64,6 +64,7 @@ class PaidProxy implements ProxyServer {
   readonly #headersOf: HeaderRewriter
   readonly #tunnels = new Set<Duplex>()
   readonly #responses = new Set<ServerResponse>()
+  readonly #forwardings = new Set<Promise<void>>()
   #isClosing = false
 
   constructor(settings: Settings, { client: given, onEvent, patienceMs }: ProxyOptions) {
@@ -110,11 +111,13 @@ class PaidProxy implements ProxyServer {
     this.#isClosing = true
     const closed = new Promise((resolve) => this.#server.close(resolve))
     for (const response of this.#responses) response.shouldKeepAlive = false
-    await within(graceMs, closed)
+    const finished = (): Promise<unknown> => Promise.all(this.#forwardings)
+    await within(graceMs, closed.then(finished))
     for (const socket of this.#tunnels) socket.destroy()
     this.#server.closeAllConnections()
-    await within(SETTLE_MS, Promise.all(this.#matched.map(({ paid }) => paid?.settled())))
     this.#upstream.close()
+    const settled = (): Promise<unknown> => Promise.all(this.#matched.map(({ paid }) => paid?.settled()))
+    await within(SETTLE_MS, finished().then(settled))
   }
 
   #handle(request: IncomingMessage, response: ServerResponse, isExpecting: boolean): void {
@@ -186,7 +189,7 @@ class PaidProxy implements ProxyServer {
     const headers = this.#headersOf(request, { client, requiresAuth, payment: delivery?.payment })
     const { maxBodyBytes } = this.#settings
     if (hasBody(request)) askForBody()
-    forward(this.#upstream, {
+    const forwarding = forward(this.#upstream, {
       request,
       response,
       url: target.url,
@@ -195,6 +198,8 @@ class PaidProxy implements ProxyServer {
       firstByteMs: route.firstByteMs,
       maxBodyBytes,
     })
+    this.#forwardings.add(forwarding)
+    void forwarding.then(() => this.#forwardings.delete(forwarding))
   }
 
   /** Only free routes have WebSockets: a connection without an end is not a delivery. */

@@ -186,3 +186,28 @@ test('C76: with releaseOnDisconnect: false, a customer who leaves during the upl
   raw.socket.destroy()
   await expect.poll(outcomes).toEqual(['undelivered'])
 })
+
+test('C76: close waits for a response that the upstream finishes after its customer has left', async () => {
+  let finish = (): void => undefined
+  const arrived = new Promise<void>((resolve) => {
+    backend.handler = (_request, response) => {
+      finish = () => void response.end('done')
+      resolve()
+    }
+  })
+  const proxy = await open({ releaseOnDisconnect: false })
+  const raw = new Raw(proxy.port).write(...(await headOf(proxy, 'GET')), '', '')
+  await arrived
+  raw.socket.destroy()
+  await raw.closed
+  let isClosed = false
+  const closed = proxy.proxy.close().then(() => {
+    isClosed = true
+  })
+  // Without anything to wait for, closing takes a few turns of the event loop.
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(isClosed).toBe(false)
+  finish()
+  await closed
+  expect(outcomes()).toEqual(['delivered'])
+})

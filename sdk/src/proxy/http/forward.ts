@@ -18,9 +18,12 @@ export type Passage = {
   maxBodyBytes: number
 }
 
-/** Sends a request to the upstream, and its response to the client. Both are streamed. */
-export function forward(upstream: Upstream, passage: Passage): void {
-  new Forwarding(upstream, passage).start()
+/**
+ * Sends a request to the upstream, and its response to the client. Both are streamed. Resolves when this is over, which can be after the
+ * client has left.
+ */
+export function forward(upstream: Upstream, passage: Passage): Promise<void> {
+  return new Promise((resolve) => new Forwarding(upstream, passage, resolve).start())
 }
 
 /** Node removes the chunks, but no other encoding. */
@@ -36,6 +39,7 @@ const STALL_MS = 1_000
 class Forwarding {
   readonly #upstream: Upstream
   readonly #passage: Passage
+  readonly #done: () => void
   #outgoing: ClientRequest | undefined
   #timer: NodeJS.Timeout | undefined
   #bodyBytes = 0
@@ -44,9 +48,10 @@ class Forwarding {
   #hasStalled = false
   #pausedAtMs: number | undefined
 
-  constructor(upstream: Upstream, passage: Passage) {
+  constructor(upstream: Upstream, passage: Passage, done: () => void) {
     this.#upstream = upstream
     this.#passage = passage
+    this.#done = done
   }
 
   start(): void {
@@ -162,6 +167,7 @@ class Forwarding {
     if (response.headersSent) return this.#cut(new Error(detail))
     // After the customer has left, this only ends the delivery.
     respond(response, mayPass ? failure(status, detail) : refusal(status, detail))
+    if (this.#hasLeft) this.#done()
   }
 
   /** Ends the response so that the client notices that it is incomplete. */
@@ -175,11 +181,15 @@ class Forwarding {
     // For a payment that is decided by the status, because its customer has left.
     response.statusCode = 502
     response.end()
+    this.#done()
   }
 
   #closed(): void {
     const { request, response, delivery } = this.#passage
-    if (response.writableFinished) return void clearTimeout(this.#timer)
+    if (response.writableFinished) {
+      clearTimeout(this.#timer)
+      return this.#done()
+    }
     this.#hasLeft = true
     // The payment is used up either way, so the upstream may finish what it has begun.
     const isKept = delivery?.releaseOnDisconnect === false && request.complete && !response.headersSent
@@ -189,6 +199,7 @@ class Forwarding {
     if (!request.complete && !response.headersSent) delivery?.release('the customer left before the end of the request')
     // Tells the paywall that nothing more will be written.
     response.end()
+    this.#done()
   }
 
   /** Its status decides whether the payment is used up. */
@@ -196,7 +207,10 @@ class Forwarding {
     const { response } = this.#passage
     response.statusCode = answer.statusCode ?? 502
     answer.resume()
-    answer.once('end', () => response.end())
+    answer.once('end', () => {
+      response.end()
+      this.#done()
+    })
   }
 
   /** Stops sending. What the client still sends is read and discarded, so that it can read the response. */
