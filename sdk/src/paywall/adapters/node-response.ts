@@ -116,7 +116,9 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
     // The reset code does not show who aborted the response, because the customer can choose it too.
     if (response.stream) return isOwnError(response.stream.errored)
     if (response.errored) return true
-    return !(hasTimedOut || socket?.readableEnded || socket?.errored)
+    // It was still waiting behind another response.
+    if (!socket) return false
+    return !(hasTimedOut || socket.readableEnded || socket.errored)
   }
   const timeOut = (): void => {
     hasTimedOut = true
