@@ -80,7 +80,7 @@ publicUrl: \${MISSING_URL}
 routes:
   - { match: "GET /health", free: true }
   - { match: "GET /a/:id", amountSat: 25, description: "$\${literal}" }
-  - { match: "/b", priceFrom: "http://127.0.0.1/price" }
+  - { match: "/b", priceFrom: "http://127.0.0.1/price?key=secret-value" }
   - { match: "/**", deny: 410 }
 headers: { set: { authorization: "Bearer \${SET}" } }
 `)
@@ -90,7 +90,7 @@ headers: { set: { authorization: "Bearer \${SET}" } }
       { match: 'GET /health', access: 'free' },
       // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what $${ stands for
       { match: 'GET /a/:id', amountSat: 25, description: '${literal}', protocols: ['mpp', 'x402'], bind: 'path' },
-      { match: '/b', amountSat: null, bind: 'url' },
+      { match: '/b', amountSat: null, priceFrom: 'http://127.0.0.1/price', bind: 'url' },
       { match: '/**', access: 'denied', status: 410 },
     ])
     expect(stdout).not.toContain('secret-value')

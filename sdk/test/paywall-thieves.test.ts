@@ -82,6 +82,36 @@ describe('selling 3: a request behind another one on the same connection', () =>
     expect((await present(`${origin}/film`, credential)).status).toBe(402)
   })
 
+  test.each([
+    [true, 'undelivered'],
+    [false, 'delivered'],
+  ])(
+    'one who disconnects while it waits, with releaseOnDisconnect: %s: %s, once the handler has finished',
+    async (releaseOnDisconnect, outcome) => {
+      const [begun, left, done] = [gate(), gate(), gate()]
+      const charge = paywall({ ...market.terms, releaseOnDisconnect })
+      const origin = await opened(async (request, response) => {
+        if (request.url === '/free') return
+        if (request.headers.authorization) response.once('close', left.open)
+        await charge(request, response, async () => {
+          begun.open()
+          await done.wait
+          response.end('film')
+        })
+      })
+      const credential = await market.buy(`${origin}/film`)
+      const socket = connect(Number(new URL(origin).port), '127.0.0.1')
+      socket.write(both(credential))
+      await begun.wait
+      socket.destroy()
+      await left.wait
+      expect(ending()).toBeUndefined()
+      done.open()
+      await eventually(() => ending() !== undefined, 'the end of the delivery')
+      expect(ending()).toBe(outcome)
+    },
+  )
+
   test('D3: a customer who disconnects before its first bytes is served on return, whatever was sent before it', async () => {
     const [begun, left, done] = [gate(), gate(), gate()]
     const charge = paywall(market.terms)

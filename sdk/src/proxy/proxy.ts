@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Boltyard } from '../boltyard.ts'
+import { closeWithConnection } from '../paywall/adapters/node-response.ts'
 import { METHODS } from '../paywall/answers.ts'
 import type { EventHook } from '../paywall/events.ts'
 import { warn } from '../paywall/trouble.ts'
@@ -64,6 +65,7 @@ class PaidProxy implements ProxyServer {
   readonly #headersOf: HeaderRewriter
   readonly #tunnels = new Set<Duplex>()
   readonly #responses = new Set<ServerResponse>()
+  readonly #forwardings = new Set<Promise<void>>()
   #isClosing = false
 
   constructor(settings: Settings, { client: given, onEvent, patienceMs }: ProxyOptions) {
@@ -110,15 +112,18 @@ class PaidProxy implements ProxyServer {
     this.#isClosing = true
     const closed = new Promise((resolve) => this.#server.close(resolve))
     for (const response of this.#responses) response.shouldKeepAlive = false
-    await within(graceMs, closed)
+    const finished = (): Promise<unknown> => Promise.all(this.#forwardings)
+    await within(graceMs, closed.then(finished))
     for (const socket of this.#tunnels) socket.destroy()
     this.#server.closeAllConnections()
-    await within(SETTLE_MS, Promise.all(this.#matched.map(({ paid }) => paid?.settled())))
     this.#upstream.close()
+    const settled = (): Promise<unknown> => Promise.all(this.#matched.map(({ paid }) => paid?.settled()))
+    await within(SETTLE_MS, finished().then(settled))
   }
 
   #handle(request: IncomingMessage, response: ServerResponse, isExpecting: boolean): void {
     this.#track(response)
+    closeWithConnection(response)
     const { shouldKeepAlive } = response
     let isWaiting = isExpecting
     // A client that is refused without a 100 may send its body or its next request, and nobody can tell which it is.
@@ -187,7 +192,7 @@ class PaidProxy implements ProxyServer {
     const headers = this.#headersOf(request, { client, requiresAuth, payment: delivery?.payment })
     const { maxBodyBytes } = this.#settings
     if (hasBody(request)) askForBody()
-    forward(this.#upstream, {
+    const forwarding = forward(this.#upstream, {
       request,
       response,
       url: target.url,
@@ -196,6 +201,8 @@ class PaidProxy implements ProxyServer {
       firstByteMs: route.firstByteMs,
       maxBodyBytes,
     })
+    this.#forwardings.add(forwarding)
+    void forwarding.then(() => this.#forwardings.delete(forwarding))
   }
 
   /** Only free routes have WebSockets: a connection without an end is not a delivery. */

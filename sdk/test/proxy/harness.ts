@@ -23,7 +23,11 @@ export class Backend {
       if (this.handler) return this.handler(request, response)
       const { method = '', url = '', headers, rawHeaders } = request
       let body = ''
-      for await (const chunk of request) body += chunk
+      try {
+        for await (const chunk of request) body += chunk
+      } catch {
+        return // The client left.
+      }
       this.seen.push({ method, url, headers, names: rawHeaders.filter((_, at) => at % 2 === 0), body })
       response.setHeader('content-type', 'text/plain').end(`${method} ${url} ${body}`)
     })

@@ -349,6 +349,14 @@ describe('priceFrom', () => {
     expect((await fetch(slow.url('/things/1'))).status).toBe(503)
   })
 
+  test('C73: a response that switches to another protocol is 503', async () => {
+    const odd = await Backend.open()
+    const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n'
+    odd.handler = ({ socket }) => void socket.write(switching)
+    const { url } = await open({ priceFrom: odd.url })
+    expect((await fetch(url('/things/1'))).status).toBe(503)
+  })
+
   test('C73: a body that is too large for its hash is 413, and has no price', async () => {
     const { url } = await openPriced()
     const stream = new Blob(['a'.repeat(2_000)]).stream()

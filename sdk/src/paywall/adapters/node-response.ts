@@ -10,6 +10,7 @@ export type NodeResponse = {
   errored?: unknown
   /** Null while another request's response is being written to the socket. */
   socket?: NodeSocket | null | undefined
+  req?: { socket?: Connection | null | undefined } | undefined
   /** HTTP/2 only. */
   stream?: NodeStream | undefined
   getHeader(name: string): unknown
@@ -17,6 +18,8 @@ export type NodeResponse = {
   removeHeader(name: string): unknown
   writeHead(status: number, headers?: Record<string, string | string[]>): unknown
   end(body?: string): unknown
+  destroy?(): unknown
+  emit?(event: 'close'): unknown
   once(event: 'close' | 'finish' | 'socket', listener: () => void): unknown
 }
 
@@ -30,6 +33,32 @@ type NodeSocket = {
   removeListener(event: 'timeout', listener: () => void): unknown
 }
 
+type Connection = { destroyed: boolean; once(event: 'close', listener: () => void): unknown }
+
+const queued = new WeakMap<Connection, Set<NodeResponse>>()
+
+/** Node emits no `close` for a response that waits behind another one while the connection is closed. This does. */
+export function closeWithConnection(response: NodeResponse): void {
+  const connection = response.req?.socket
+  if (response.stream || response.socket || !connection || response.writableFinished) return
+  if (connection.destroyed) return closeQueued(response)
+  const responses = queued.get(connection) ?? new Set()
+  if (responses.size === 0) {
+    queued.set(connection, responses)
+    connection.once('close', () => {
+      queued.delete(connection)
+      for (const one of responses) closeQueued(one)
+    })
+  }
+  responses.add(response)
+  response.once('socket', () => responses.delete(response))
+}
+
+function closeQueued(response: NodeResponse): void {
+  response.destroy?.()
+  response.emit?.('close')
+}
+
 /**
  * Runs the work and returns its result. If the connection is closed first, aborts the work and returns undefined. The signal is also aborted
  * when the response is over.
@@ -41,6 +70,7 @@ export async function whileConnected<T>(
   const controller = new AbortController()
   const { signal } = controller
   const leave = (): void => controller.abort()
+  closeWithConnection(response)
   // The customer may already have disconnected during earlier middleware, and the event does not fire twice.
   if (response.destroyed || response.stream?.destroyed) return undefined
   response.once('close', leave)
@@ -62,12 +92,12 @@ export function follow(response: NodeResponse, delivery: Delivery): void {
 }
 
 /**
- * The first of these events decides. The handler responds with 4xx or 5xx: not delivered. The customer disconnects before any byte was
- * written to the socket: not delivered, once the handler has finished. They disconnect later, or stop reading until a timeout: delivered;
+ * The first of these events decides. The handler responds with 4xx or 5xx: not delivered. The customer disconnects before any byte of
+ * the response was written to the socket: not delivered, once the handler has finished. They disconnect later, or stop reading until a timeout: delivered;
  * otherwise one payment could buy many almost complete responses. The shop aborts the response: not delivered.
  */
 function decideDelivery(response: NodeResponse, delivery: Delivery): void {
-  const { end } = response
+  const { end, writeHead } = response
   let [socket, bytesBefore]: [NodeSocket | null | undefined, number] = [undefined, 0]
   let [hasEnded, hasLeft, hasTimedOut] = [false, false, false]
 
@@ -81,19 +111,25 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   }
   // In HTTP/2, Node itself finishes a response that the customer has reset.
   const isFinished = (): boolean => (response.stream ? hasEnded && response.stream.writableFinished : response.writableFinished)
-  const hasSent = (): boolean => (response.stream ? response.headersSent : (socket?.bytesWritten ?? 0) > bytesBefore)
+  const hasSent = (): boolean => response.headersSent && (!!response.stream || (socket?.bytesWritten ?? 0) > bytesBefore)
   const hasShopBroken = (): boolean => {
     // The reset code does not show who aborted the response, because the customer can choose it too.
     if (response.stream) return isOwnError(response.stream.errored)
     if (response.errored) return true
-    return !(hasTimedOut || socket?.readableEnded || socket?.errored)
+    // It was still waiting behind another response.
+    if (!socket) return false
+    return !(hasTimedOut || socket.readableEnded || socket.errored)
   }
   const timeOut = (): void => {
     hasTimedOut = true
   }
+  // `100 Continue` and Node's own response to a malformed request are not part of what was paid for.
+  const countFromHere = (): void => {
+    bytesBefore = response.socket?.bytesWritten ?? 0
+  }
   const useSocket = (): void => {
     socket = response.socket
-    bytesBefore = socket?.bytesWritten ?? 0
+    countFromHere()
     socket?.once('timeout', timeOut)
   }
   const close = (): void => {
@@ -112,7 +148,12 @@ function decideDelivery(response: NodeResponse, delivery: Delivery): void {
   // With pipelining, a response gets the socket only after the previous response has finished.
   if (response.socket) useSocket()
   else response.once('socket', useSocket)
+  closeWithConnection(response)
   delivery.hasBegun = hasSent
+  response.writeHead = function (this: NodeResponse, ...args: unknown[]) {
+    countFromHere()
+    return Reflect.apply(writeHead, this, args)
+  } as NodeResponse['writeHead']
   response.end = function (this: NodeResponse, ...args: unknown[]) {
     const result = Reflect.apply(end, this, args)
     hasEnded = true

@@ -88,6 +88,7 @@ export type ProxyRoute = {
   access: 'paid' | 'free' | 'denied'
   /** Of a paid route. Null if `priceFrom` is asked for each request. */
   amountSat?: number | null
+  /** Without its query, which may hold a key. */
   priceFrom?: string
   protocols?: readonly Protocol[]
   description?: string

@@ -25,13 +25,19 @@ export function routeOf(config: ProxyConfig, own: ProxyRouteConfig, pattern: Pat
   }
 }
 
+/** The query may hold a key. */
+function withoutSecrets(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return `${origin}${pathname}`
+}
+
 function listedRoute(route: ProxyRouteConfig, { methods, path }: Pattern): ProxyRoute {
   const { match, amountSat, priceFrom, free, deny, bind, resource, description = match } = route
   if (free) return { match, methods, path, access: 'free' }
   if (deny !== undefined) return { match, methods, path, access: 'denied', status: deny }
   return {
     ...{ match, methods, path, access: 'paid', amountSat: amountSat ?? null },
-    ...(priceFrom === undefined ? {} : { priceFrom }),
+    ...(priceFrom === undefined ? {} : { priceFrom: withoutSecrets(priceFrom) }),
     protocols: protocolsOf(route),
     description,
     ...(resource === undefined ? { bind: bind ?? (priceFrom === undefined ? 'path' : 'url') } : { resource }),

@@ -18,27 +18,40 @@ export type Passage = {
   maxBodyBytes: number
 }
 
-/** Sends a request to the upstream, and its response to the client. Both are streamed. */
-export function forward(upstream: Upstream, passage: Passage): void {
-  new Forwarding(upstream, passage).start()
+/**
+ * Sends a request to the upstream, and its response to the client. Both are streamed. Resolves when this is over, which can be after the
+ * client has left.
+ */
+export function forward(upstream: Upstream, passage: Passage): Promise<void> {
+  return new Promise((resolve) => new Forwarding(upstream, passage, resolve).start())
 }
 
 /** Node removes the chunks, but no other encoding. */
 const isReadable = ({ headers }: IncomingMessage): boolean =>
   (headers['transfer-encoding'] ?? 'chunked').toLowerCase() === 'chunked'
 
+/**
+ * A reader that keeps the response waiting for this long may be why the upstream gave up, so the payment is used up. Otherwise one payment
+ * could buy many almost complete responses. Shorter than any write timeout in use, and longer than the pauses of a client that reads.
+ */
+const STALL_MS = 1_000
+
 class Forwarding {
   readonly #upstream: Upstream
   readonly #passage: Passage
+  readonly #done: () => void
   #outgoing: ClientRequest | undefined
   #timer: NodeJS.Timeout | undefined
   #bodyBytes = 0
   #hasAnswer = false
   #hasLeft = false
+  #hasStalled = false
+  #pausedAtMs: number | undefined
 
-  constructor(upstream: Upstream, passage: Passage) {
+  constructor(upstream: Upstream, passage: Passage, done: () => void) {
     this.#upstream = upstream
     this.#passage = passage
+    this.#done = done
   }
 
   start(): void {
@@ -59,8 +72,10 @@ class Forwarding {
     // Without an error, for example if the upstream switches to a protocol that nobody asked for.
     outgoing.once('close', () => this.#failed(outgoing, new Error('the connection was closed'), isFresh))
     this.#wait()
-    if (hasBody(request)) request.pipe(outgoing)
-    else outgoing.end()
+    if (!hasBody(request)) return void outgoing.end()
+    // The upstream may refuse the request before its body comes.
+    outgoing.flushHeaders()
+    request.pipe(outgoing)
   }
 
   /** The time starts again with every part of the body: the upstream cannot respond to what it does not have. */
@@ -74,6 +89,7 @@ class Forwarding {
     const { maxBodyBytes, response } = this.#passage
     this.#bodyBytes += length
     if (this.#bodyBytes > maxBodyBytes) {
+      this.#keepPayment()
       response.shouldKeepAlive = false
       this.#abandon(413, `The body may have at most ${maxBodyBytes} bytes.`)
     } else if (!this.#hasAnswer) this.#wait()
@@ -83,9 +99,17 @@ class Forwarding {
     const { request, response, delivery } = this.#passage
     clearTimeout(this.#timer)
     this.#hasAnswer = true
-    answer.once('error', (error) => this.#cut(error))
-    if (this.#hasLeft) return this.#finishUnseen(answer)
+    answer.once('error', (error) => {
+      this.#noteStall()
+      // An unfinished body too may be why the upstream gave up.
+      if (this.#hasStalled || !request.complete) this.#keepPayment()
+      this.#cut(error)
+    })
     const { statusCode = 502 } = answer
+    // Some upstreams send a body here too, which would be read as the next response on this connection.
+    const isBodiless = request.method === 'HEAD' || statusCode === 204 || statusCode === 304
+    if (isBodiless && this.#outgoing) this.#outgoing.shouldKeepAlive = false
+    if (this.#hasLeft) return this.#finishUnseen(answer)
     if (!isReadable(answer)) return this.#refuse(502, 'The response of the upstream has an unknown Transfer-Encoding.')
     const headers = responseHeaders(answer, delivery !== undefined)
     if (delivery && statusCode >= 500 && answer.headers['retry-after'] === undefined)
@@ -95,6 +119,10 @@ class Forwarding {
     } catch {
       return this.#refuse(502, 'The response of the upstream is malformed.')
     }
+    answer.on('pause', () => {
+      this.#pausedAtMs ??= performance.now()
+    })
+    response.on('drain', () => this.#noteStall())
     answer.pipe(response)
     // The head does not wait for the first event of a stream.
     setImmediate(() => {
@@ -103,6 +131,18 @@ class Forwarding {
     response.once('finish', () => {
       if (!request.complete) this.#dropBody()
     })
+  }
+
+  /** At the end of each pause, because the upstream's reset is only seen when reading goes on. */
+  #noteStall(): void {
+    if (this.#pausedAtMs !== undefined && performance.now() - this.#pausedAtMs > STALL_MS) this.#hasStalled = true
+    this.#pausedAtMs = undefined
+  }
+
+  /** For a response that breaks off because of its customer, who has part of it. */
+  #keepPayment(): void {
+    const { response, delivery } = this.#passage
+    if (delivery?.hasBegun() && response.statusCode < 400) delivery.deliver()
   }
 
   #failed(outgoing: ClientRequest, error: Error & { code?: string }, isFresh: boolean): void {
@@ -127,6 +167,7 @@ class Forwarding {
     if (response.headersSent) return this.#cut(new Error(detail))
     // After the customer has left, this only ends the delivery.
     respond(response, mayPass ? failure(status, detail) : refusal(status, detail))
+    if (this.#hasLeft) this.#done()
   }
 
   /** Ends the response so that the client notices that it is incomplete. */
@@ -140,18 +181,25 @@ class Forwarding {
     // For a payment that is decided by the status, because its customer has left.
     response.statusCode = 502
     response.end()
+    this.#done()
   }
 
   #closed(): void {
     const { request, response, delivery } = this.#passage
-    if (response.writableFinished) return void clearTimeout(this.#timer)
+    if (response.writableFinished) {
+      clearTimeout(this.#timer)
+      return this.#done()
+    }
     this.#hasLeft = true
     // The payment is used up either way, so the upstream may finish what it has begun.
     const isKept = delivery?.releaseOnDisconnect === false && request.complete && !response.headersSent
     if (isKept) return
     this.#dropBody()
+    // The upstream did not get the whole request, so it has nothing to finish.
+    if (!request.complete && !response.headersSent) delivery?.release('the customer left before the end of the request')
     // Tells the paywall that nothing more will be written.
     response.end()
+    this.#done()
   }
 
   /** Its status decides whether the payment is used up. */
@@ -159,7 +207,10 @@ class Forwarding {
     const { response } = this.#passage
     response.statusCode = answer.statusCode ?? 502
     answer.resume()
-    answer.once('end', () => response.end())
+    answer.once('end', () => {
+      response.end()
+      this.#done()
+    })
   }
 
   /** Stops sending. What the client still sends is read and discarded, so that it can read the response. */

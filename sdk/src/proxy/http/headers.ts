@@ -16,20 +16,29 @@ const HOP_BY_HOP = [
 const NEVER_SENT = new Set([
   ...HOP_BY_HOP,
   // The proxy sets these itself.
-  ...['content-length', 'expect', 'host', 'forwarded', 'x-real-ip'],
+  ...['content-length', 'expect', 'host', 'forwarded', 'x-forwarded', 'x-real-ip'],
+  // Programs take the client's address from these, if the load balancer or CDN that they expect sets them.
+  ...['client-ip', 'x-client-ip', 'true-client-ip', 'cf-connecting-ip', 'fastly-client-ip', 'x-cluster-client-ip'],
+  ...['x-azure-clientip', 'x-appengine-user-ip', 'x-original-forwarded-for'],
   // Payments.
   ...['payment-authorization', 'payment-signature', 'accept-payment'],
   // Some frameworks take the path or the method from these, so they could reach another route than the one that was paid for.
-  ...['x-original-url', 'x-rewrite-url', 'x-http-method', 'x-http-method-override', 'x-method-override'],
+  ...['x-original-url', 'x-original-uri', 'x-rewrite-url', 'x-rewrite-uri', 'x-script-name'],
+  ...['x-http-method', 'x-http-method-override', 'x-method-override'],
   // As CGI, it would become HTTP_PROXY.
   'proxy',
 ])
-const PREFIXES = /^x-(?:payment|forwarded-)/
+const PREFIXES = /^x-(?:payment|forwarded-|ssl-client-)/
 const NEVER_RETURNED = new Set(HOP_BY_HOP.filter((name) => name !== 'proxy-authenticate'))
 const RECEIPTS = new Set(['payment-receipt', 'payment-response'])
+/** They would overrule the paywall's `Cache-Control` in a CDN. */
+const CDN_CACHING = /^(?:(?:.+-)?cdn-cache|surrogate)-control$/
 
 /** WSGI and CGI do not distinguish `x_payment_id` from `x-payment-id`. */
 const asSeenByCgi = (name: string): string => (/[^a-z0-9-]/.test(name) ? name.replace(/[^a-z0-9]/g, '-') : name)
+
+/** Like nginx, because servers give some of these a meaning of their own: gunicorn takes part of the path from `SCRIPT_NAME`. */
+const isForCgi = (name: string): boolean => name.includes('_')
 
 export type RequestRules = {
   upstreamHost: string
@@ -61,7 +70,7 @@ export function requestHeaders({ upstreamHost, set, remove }: RequestRules): Hea
       const [name, value] = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '']
       const lower = name.toLowerCase()
       const seen = asSeenByCgi(lower)
-      if (NEVER_SENT.has(seen) || PREFIXES.test(seen) || !keep(seen) || named?.has(lower)) continue
+      if (isForCgi(name) || NEVER_SENT.has(seen) || PREFIXES.test(seen) || !keep(seen) || named?.has(lower)) continue
       const sent = seen === 'authorization' ? withoutCredentials(value, requiresAuth) : value
       if (sent !== undefined) headers.push(name, sent)
     }
@@ -78,16 +87,16 @@ function paymentHeaders({ id, amountSat, protocol }: RequestPayment): [string, s
   ]
 }
 
-/** `isPaid`: the receipt is the paywall's. */
-export function responseHeaders({ rawHeaders, headers }: IncomingMessage, isPaid: boolean): HeaderList {
+/** `isPaid`: the receipt and the rules for caches are the paywall's. */
+export function responseHeaders({ rawHeaders, headers, statusCode }: IncomingMessage, isPaid: boolean): HeaderList {
   const named = namesIn(headers.connection)
-  const isChunked = headers['transfer-encoding'] !== undefined
+  const hasNoLength = headers['transfer-encoding'] !== undefined || statusCode === 204
   const list: HeaderList = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
     const lower = name.toLowerCase()
-    if (NEVER_RETURNED.has(lower) || named?.has(lower) || (isPaid && RECEIPTS.has(lower))) continue
-    if (isChunked && lower === 'content-length') continue
+    if (NEVER_RETURNED.has(lower) || named?.has(lower) || (isPaid && (RECEIPTS.has(lower) || CDN_CACHING.test(lower)))) continue
+    if (hasNoLength && lower === 'content-length') continue
     list.push(name, rawHeaders[at + 1] ?? '')
   }
   return list

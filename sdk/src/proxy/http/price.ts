@@ -41,6 +41,7 @@ function post(url: string, body: string, left: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     // On a new connection: a kept one may just have been closed, and a price is needed now.
     const outgoing = send(url, { method: 'POST', headers, signal, agent: false }, (answer) => {
+      outgoing.removeListener('close', close)
       let text = ''
       answer.setEncoding('utf8')
       answer.on('data', (chunk: string) => {
@@ -53,6 +54,9 @@ function post(url: string, body: string, left: AbortSignal): Promise<string> {
       )
     })
     outgoing.once('error', (error) => reject(signal.aborted ? new Error(`No response within ${WITHIN_MS} ms.`) : error))
+    // Without an error, if it switches to a protocol that nobody asked for.
+    const close = (): void => reject(new Error('The connection was closed without a response.'))
+    outgoing.once('close', close)
     outgoing.end(body)
   })
 }

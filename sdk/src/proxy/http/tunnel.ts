@@ -16,6 +16,10 @@ export function responseOn(request: IncomingMessage, socket: Duplex): ServerResp
   response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
   response.once('finish', () => socket.end())
   socket.on('error', () => socket.destroy())
+  // Node does these for the connections that it has not handed over.
+  socket.on('drain', () => response.emit('drain'))
+  socket.once('end', () => socket.destroy())
+  socket.resume()
   return response
 }
 

@@ -1,0 +1,213 @@
+import { once } from 'node:events'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ProxyRouteConfig } from '../../src/proxy/index.ts'
+import { Market } from '../paywall-harness.ts'
+import { Backend, type OpenProxy, openProxy, Raw } from './harness.ts'
+
+/** Whether a payment is used up if its customer leaves, stops reading or breaks the rules of HTTP. */
+
+let market: Market
+let backend: Backend
+beforeAll(async () => {
+  market = await Market.open()
+  backend = await Backend.open()
+})
+beforeEach(async () => {
+  await market.renew()
+  backend.handler = undefined
+})
+
+async function open(route: Partial<ProxyRouteConfig> = {}, upstream = backend): Promise<OpenProxy> {
+  const { client, nodeId, patienceMs, onEvent } = market.terms
+  const limits = { openChallengesPerAddress: 0, maxBodyBytes: 1_000 }
+  const routes = [
+    { match: '/things/:id', amountSat: 10, ...route },
+    { match: '/free', free: true as const },
+  ]
+  return openProxy({ upstream: upstream.url, node: nodeId, limits, routes }, { client, patienceMs, onEvent })
+}
+
+const outcomes = (): string[] => market.events.map(({ type }) => type).filter((type) => /delivered/.test(type))
+
+/** A paid request for `/things/1`, without the empty line after its headers. */
+async function headOf({ url }: OpenProxy, method: string): Promise<string[]> {
+  const unpaid = await fetch(url('/things/1'), { method })
+  const credential = await market.credentialFor(unpaid.headers.get('www-authenticate') ?? '')
+  return [`${method} /things/1 HTTP/1.1`, 'Host: shop', `Authorization: ${credential}`]
+}
+
+describe('before the first byte of the response, the payment is released', () => {
+  async function upload(...lines: string[]): Promise<Raw> {
+    backend.handler = (request) => void request.on('error', () => undefined).resume()
+    const proxy = await open()
+    const head = await headOf(proxy, 'POST')
+    const arrived = once(backend.server, 'request')
+    const raw = new Raw(proxy.port).write(...head, ...lines)
+    await arrived
+    return raw
+  }
+
+  test.each([
+    ['closes the connection', (raw: Raw) => raw.socket.destroy()],
+    ['half closes it', (raw: Raw) => raw.socket.end()],
+    ['resets it', (raw: Raw) => raw.socket.resetAndDestroy()],
+  ])('C76: the customer %s during the upload', async (_name, leave) => {
+    leave(await upload('Content-Length: 100', '', 'abc'))
+    await expect.poll(outcomes).toEqual(['undelivered'])
+  })
+
+  test('C76: the customer leaves after 100 Continue', async () => {
+    const raw = await upload('Content-Length: 5', 'Expect: 100-continue', '', '')
+    await raw.shows(/100 Continue/)
+    raw.write('hello')
+    raw.socket.end()
+    await expect.poll(outcomes).toEqual(['undelivered'])
+  })
+
+  test('C76: the customer sends a malformed chunk', async () => {
+    const raw = await upload('Transfer-Encoding: chunked', '', '1', 'a', '')
+    raw.write('zz', '')
+    await raw.shows(/400 Bad Request/)
+    await expect.poll(outcomes).toEqual(['undelivered'])
+  })
+})
+
+describe('after the first byte, nothing that the customer does releases the payment', () => {
+  test('C76: the body becomes too large', async () => {
+    backend.handler = (request, response) => {
+      request.on('error', () => undefined).resume()
+      response.write('begun')
+    }
+    const proxy = await open()
+    const head = await headOf(proxy, 'POST')
+    const raw = new Raw(proxy.port).write(...head, 'Transfer-Encoding: chunked', '', '1', 'a', '')
+    await raw.shows(/begun/)
+    raw.write('7d0', 'a'.repeat(2_000), '')
+    await raw.closed
+    await expect.poll(outcomes).toEqual(['delivered'])
+  })
+
+  test('C76: the body is not finished until the upstream gives up', async () => {
+    let giveUp = (): void => undefined
+    backend.handler = (request, response) => {
+      request.on('error', () => undefined).resume()
+      response.write('begun')
+      giveUp = () => void response.destroy()
+    }
+    const proxy = await open()
+    const head = await headOf(proxy, 'POST')
+    const raw = new Raw(proxy.port).write(...head, 'Content-Length: 10', '', 'a')
+    await raw.shows(/begun/)
+    giveUp()
+    await raw.closed
+    await expect.poll(outcomes).toEqual(['delivered'])
+  })
+
+  /** Writes until nobody reads, and gives up after a while. `isFull` resolves then. */
+  function writeUntilFull(stalledMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      backend.handler = (_request, response) => {
+        const chunk = Buffer.alloc(65_536, 'a')
+        let timer: NodeJS.Timeout | undefined
+        const giveUp = (): void => {
+          response.socket?.resetAndDestroy()
+          resolve()
+        }
+        const more = (): void => {
+          clearTimeout(timer)
+          while (!response.destroyed && response.write(chunk));
+          timer = setTimeout(giveUp, stalledMs)
+          response.once('drain', more)
+        }
+        more()
+      }
+    })
+  }
+
+  test('C76: they stop reading until the upstream gives up, and read on', async () => {
+    const hasGivenUp = writeUntilFull(1_500)
+    const proxy = await open()
+    const head = await headOf(proxy, 'GET')
+    const raw = new Raw(proxy.port)
+    raw.socket.removeAllListeners('data').once('data', () => raw.socket.pause())
+    raw.write(...head, '', '')
+    await hasGivenUp
+    raw.socket.resume()
+    await raw.closed
+    await expect.poll(outcomes).toEqual(['delivered'])
+  })
+
+  test('C76: but if they read, and the upstream breaks a long response off, it is released', async () => {
+    backend.handler = (_request, response) => {
+      response.write('a'.repeat(5_000_000), () => response.destroy())
+    }
+    const proxy = await open()
+    const raw = new Raw(proxy.port).write(...(await headOf(proxy, 'GET')), '', '')
+    await raw.closed
+    expect(raw.text).toContain('aaa')
+    await expect.poll(outcomes).toEqual(['undelivered'])
+  })
+})
+
+test('C76: a customer who leaves while their response waits behind another one can use the payment again', async () => {
+  const seen: string[] = []
+  backend.handler = ({ url = '' }, response) => {
+    seen.push(url)
+    if (url !== '/free') response.end('done')
+  }
+  const proxy = await open()
+  const head = await headOf(proxy, 'GET')
+  const raw = new Raw(proxy.port).write('GET /free HTTP/1.1', 'Host: shop', '', ...head, '', '')
+  await expect.poll(() => seen).toEqual(['/free', '/things/1'])
+  raw.socket.destroy()
+  await expect.poll(outcomes).toEqual(['undelivered'])
+})
+
+test('C75: no cache may keep a paid response, not even one with a header of its own', async () => {
+  const own = ['CDN-Cache-Control', 'Surrogate-Control', 'Cloudflare-CDN-Cache-Control', 'Vercel-CDN-Cache-Control']
+  backend.handler = (_request, response) => {
+    for (const name of own) response.setHeader(name, 'max-age=3600')
+    response.end('done')
+  }
+  const proxy = await open()
+  const raw = new Raw(proxy.port).write(...(await headOf(proxy, 'GET')), '', '')
+  await raw.shows(/done/)
+  expect(raw.text).toMatch(/cache-control: private\r\n/i)
+  expect(raw.text).not.toMatch(/cdn-|surrogate/i)
+})
+
+test('C76: with releaseOnDisconnect: false, a customer who leaves during the upload can use the payment again', async () => {
+  backend.handler = (request) => void request.on('error', () => undefined).resume()
+  const proxy = await open({ releaseOnDisconnect: false })
+  const head = await headOf(proxy, 'POST')
+  const arrived = once(backend.server, 'request')
+  const raw = new Raw(proxy.port).write(...head, 'Content-Length: 100', '', 'abc')
+  await arrived
+  raw.socket.destroy()
+  await expect.poll(outcomes).toEqual(['undelivered'])
+})
+
+test('C76: close waits for a response that the upstream finishes after its customer has left', async () => {
+  let finish = (): void => undefined
+  const arrived = new Promise<void>((resolve) => {
+    backend.handler = (_request, response) => {
+      finish = () => void response.end('done')
+      resolve()
+    }
+  })
+  const proxy = await open({ releaseOnDisconnect: false })
+  const raw = new Raw(proxy.port).write(...(await headOf(proxy, 'GET')), '', '')
+  await arrived
+  raw.socket.destroy()
+  await raw.closed
+  let isClosed = false
+  const closed = proxy.proxy.close().then(() => {
+    isClosed = true
+  })
+  // Without anything to wait for, closing takes a few turns of the event loop.
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(isClosed).toBe(false)
+  finish()
+  await closed
+  expect(outcomes()).toEqual(['delivered'])
+})
