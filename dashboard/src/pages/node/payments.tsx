@@ -48,7 +48,7 @@ export function NodePayments({ node }: { node: DashboardNode }) {
             <Table.Th>Direction</Table.Th>
             <Table.Th className="number">Amount</Table.Th>
             <Table.Th className="number from-600">Fee</Table.Th>
-            <Table.Th className="from-460">Description</Table.Th>
+            <Table.Th className="from-540">Description</Table.Th>
             <Table.Th>When</Table.Th>
           </Table.Tr>
         </Table.Thead>
@@ -86,7 +86,7 @@ function Row({ payment }: { payment: NodePayment }) {
         )}
       </Table.Td>
       <Table.Td className="number from-600">{payment.feeMsat > 0 && <MsatAmount msat={payment.feeMsat} />}</Table.Td>
-      <Table.Td className="long from-460" dir="auto" title={payment.description ?? undefined}>
+      <Table.Td className="long from-540" dir="auto" title={payment.description ?? undefined}>
         {payment.description}
       </Table.Td>
       <Table.Td>
