@@ -391,10 +391,12 @@ describe('an upstream that fails', () => {
   })
 
   test('C76: after the first byte it may take its time', async () => {
-    const slow = await openProxy({ upstream: backend.url, routes: ROUTES, timeouts: { firstByteMs: 100 } })
+    // Long enough for the first byte on a busy machine.
+    const firstByteMs = 5_000
+    const slow = await openProxy({ upstream: backend.url, routes: ROUTES, timeouts: { firstByteMs } })
     backend.handler = (_request, response) => {
       response.write('a')
-      setTimeout(() => response.end('b'), 300)
+      setTimeout(() => response.end('b'), firstByteMs + 500)
     }
     expect(await (await fetch(slow.url('/free/a'))).text()).toBe('ab')
   })
