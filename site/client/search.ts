@@ -4,6 +4,8 @@ export type Search = { open: () => void }
 type Section = { url: string; page: string; title: string; text: string }
 
 const MOST_RESULTS = 12
+/** Why something was decided, or changed long ago, is rarely what someone looks for. */
+const BACKGROUND = /^\/docs\/(decisions|changelog)/
 const BEFORE = 50
 const AFTER = 110
 
@@ -14,7 +16,7 @@ export async function createSearch(indexUrl: string): Promise<Search> {
   const sections: Section[] = await response.json()
   const index = new MiniSearch<Section & { id: number }>({
     fields: ['title', 'page', 'text'],
-    searchOptions: { boost: { title: 4, page: 2 }, prefix: true, fuzzy: (term) => (term.length > 4 ? 0.2 : false) },
+    searchOptions: { boost: { title: 4, page: 2 }, prefix: true, fuzzy: (term) => (term.length > 4 ? 0.2 : false), boostDocument: (id) => (BACKGROUND.test(sections[id]?.url ?? '') ? 0.3 : 1) },
   })
   index.addAll(sections.map((section, id) => ({ id, ...section })))
   const find = (query: string): { section: Section; terms: string[] }[] => {

@@ -80,14 +80,11 @@ function groupsOf(pages: Page[]): Map<string, Page[]> {
 }
 
 /** Titles of the contract end with the numbers of their lines, and those of the reference with “API”. */
-const menuTitle = ({ title, group, url }: Page): string =>
-  url === '/docs/'
-    ? 'Overview'
-    : group === 'Contract'
-      ? title.replace(/: .*/, '')
-      : group === 'API reference'
-        ? title.replace(/ API$/, '')
-        : title
+function menuTitle({ title, group, url }: Page): string {
+  if (url === '/docs/' || url === '/docs/api') return 'Overview'
+  if (url === '/docs/sdk') return 'TypeScript SDK'
+  return group === 'Contract' ? title.replace(/: .*/, '') : title.replace(/ API$/, '')
+}
 
 const contents = (headings: Page['headings']): string =>
   `<nav class="toc" aria-label="On this page"><p>On this page</p><ul>${headings

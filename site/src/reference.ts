@@ -57,7 +57,7 @@ export function referencePages(api: OpenApi): ReferencePage[] {
   const calls = Object.entries(api.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ ...operation, method: method.toUpperCase(), path })),
   )
-  const tags = [...new Set([...api.tags.map(({ name }) => name), ...calls.flatMap((call) => call.tags)])]
+  const tags = [...new Set(calls.flatMap((call) => call.tags))]
   const pages = tags.map((tag) => {
     const own = calls.filter((call) => call.tags.includes(tag))
     const description = api.tags.find(({ name }) => name === tag)?.description ?? ''
