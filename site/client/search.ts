@@ -115,7 +115,8 @@ function resultItem(section: Section, terms: string[], at: number): HTMLElement 
   const excerpt = document.createElement('span')
   excerpt.className = 'excerpt'
   excerpt.append(...excerptOf(section.text, terms))
-  item.append(title, place, excerpt)
+  // The spaces are for screen readers, which read the three as one name.
+  item.append(title, ' ', place, ' ', excerpt)
   return item
 }
 

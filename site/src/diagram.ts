@@ -3,7 +3,7 @@ const RELATION = /^\s*(\w+)\s+[|}o]+--[|{o]+\s+(\w+)\s*:\s*"?([^"\n]*?)"?$/gm
 const ARROW = /^\s*(\S+)\s+(?:-->|---|-\.\s+(.*?)\s+\.->|--\s+(.*?)\s+-->)\s+(\S+)$/gm
 
 /**
- * A Mermaid diagram as a Markdown table. Forges draw it. Here, the drawing would need 1 MB of script and inline styles, which the
+ * A Mermaid diagram as a Markdown table. Forges draw it. Here, the drawing would need a large script and inline styles, which the
  * Content-Security-Policy blocks, and a table also works with a screen reader.
  */
 export function relationsOf(mermaid: string): string {

@@ -55,6 +55,7 @@ export function render(source: string, env: Env): Rendered {
   for (const token of tokens) for (const child of token.children ?? []) finishInline(child, env)
   markContractLines(tokens)
   markEndpoints(tokens)
+  emptyHeadersToCells(tokens)
   const title = headings.find(({ level }) => level === 1)?.text ?? ''
   return {
     html: markdown.renderer.render(tokens, markdown.options, env),
@@ -105,6 +106,14 @@ function markEndpoints(tokens: Token[]): void {
     const badge = markdown.parseInline(`**${method}** \`${path}\``, {})[0]?.children ?? []
     badge[1]?.attrSet('class', `method ${method.toLowerCase()}`)
     children.splice(0, 1, ...badge)
+  }
+}
+
+/** The corner of a table often has no text, and a screen reader would announce a header without a name. */
+function emptyHeadersToCells(tokens: Token[]): void {
+  for (const [at, token] of tokens.entries()) {
+    const [text, close] = [tokens[at + 1], tokens[at + 2]]
+    if (token.type === 'th_open' && text?.content === '' && close) token.tag = close.tag = 'td'
   }
 }
 

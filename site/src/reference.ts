@@ -76,7 +76,7 @@ function overview(api: OpenApi, calls: Call[], tags: string[]): string {
         ({ method, path, summary }) =>
           `| \`${method}\` | \`${path}\` | [${summary}](api/${slugOf(tag)}.md#${anchorOf(summary)}) |`,
       )
-    return `### ${tag}\n\n| method | path | |\n|---|---|---|\n${rows.join('\n')}`
+    return `### ${tag}\n\n| method | path | call |\n|---|---|---|\n${rows.join('\n')}`
   })
   const errors = COMMON.flatMap((name) => errorRows(statusOf(name, calls), api.components.responses[name] ?? {}))
   return `# API overview
@@ -141,7 +141,7 @@ function operationText(call: Call, api: OpenApi): string {
     call.description ?? '',
     parameters.length === 0
       ? ''
-      : `**Parameters**\n\n| name | in | type | |\n|---|---|---|---|\n${parameters.map((one) => parameterRow(one, schemas)).join('\n')}`,
+      : `**Parameters**\n\n| name | in | type | meaning |\n|---|---|---|---|\n${parameters.map((one) => parameterRow(one, schemas)).join('\n')}`,
     body?.schema
       ? withTitle(`**Body**${call.requestBody?.required === false ? ' (optional)' : ''}`, fieldTable(body.schema, schemas))
       : '',
@@ -150,7 +150,7 @@ function operationText(call: Call, api: OpenApi): string {
     ...success.map(([status, one]) => responseText(status, one, schemas)),
     errors.length === 0
       ? ''
-      : `**Errors**, besides the [common ones](${call.path === '' ? '' : '../'}api.md#common-errors)\n\n| status | code | meaning |\n|---|---|---|\n${errors.join('\n')}`,
+      : `**Errors**, besides the [common ones](../api.md#common-errors)\n\n| status | code | meaning |\n|---|---|---|\n${errors.join('\n')}`,
   ]
     .filter(Boolean)
     .join('\n\n')
@@ -170,7 +170,7 @@ function fieldTable(schema: Schema, schemas: Schemas, isBody = true): string {
     const notes = [isBody && isRequired ? '**Required.**' : '', !isBody && !isRequired ? 'Not always present.' : '', description]
     return `| \`${name}\` | ${cell(type)} | ${cell(notes.filter(Boolean).join(' '))} |`
   })
-  return rows.length === 0 ? '' : `| field | type | |\n|---|---|---|\n${rows.join('\n')}`
+  return rows.length === 0 ? '' : `| field | type | meaning |\n|---|---|---|\n${rows.join('\n')}`
 }
 
 function responseText(status: string, { description = '', content }: Response, schemas: Schemas): string {

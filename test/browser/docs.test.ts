@@ -52,7 +52,7 @@ inBrowser('the documentation site', () => {
 
     await page.keyboard.press('/')
     await page.getByRole('combobox').fill('idempotency key')
-    await page.getByRole('option', { name: /Idempotency-Key API overview/ }).waitFor()
+    await page.getByRole('option', { name: /^Idempotency-Key API overview/ }).waitFor()
     await page.evaluate(axe.source)
     expect(await findingsOf(page)).toEqual([])
     await page.getByRole('combobox').fill('terms mismatch')
