@@ -45,13 +45,16 @@ test('every boltyard command in a shell block exists and has the options it is g
   )
   const common = sections.get('boltyard') ?? ''
   const calls = lines.flatMap(({ page, line }) =>
-    [...line.matchAll(/(?:^|\$\(|npx )boltyard ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?([^|;&)]*)/g)].map(([, first, second, rest = '']) => {
-      const name = [`boltyard ${first} ${second}`, `boltyard ${first}`].find((one) => sections.has(one))
-      return { page, line, name, options: rest.match(/(?<= )--[a-z-]+/g) ?? [] }
-    }),
+    [...line.matchAll(/(?:^|\$\(|npx )boltyard ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?([^|;&)]*)/g)].map(
+      ([, first, second, rest = '']) => {
+        const name = [`boltyard ${first} ${second}`, `boltyard ${first}`].find((one) => sections.has(one))
+        return { page, line, name, options: rest.match(/(?<= )--[a-z-]+/g) ?? [] }
+      },
+    ),
   )
   const wrong = calls.filter(
-    ({ name, options }) => name === undefined || options.some((option) => !`${sections.get(name)}${common}`.includes(`  ${option}`)),
+    ({ name, options }) =>
+      name === undefined || options.some((option) => !`${sections.get(name)}${common}`.includes(`  ${option}`)),
   )
   expect(wrong.map(({ page, line }) => `${page}: ${line}`)).toEqual([])
   expect(calls.length).toBeGreaterThan(15)
@@ -62,9 +65,9 @@ test('every API path that a shell block calls is in openapi.json', () => {
     (path) => new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`),
   )
   const called = lines.flatMap(({ page, line }) =>
-    [...line.matchAll(/(?:\$SERVICE_BASE_URL|127\.0\.0\.1:8402(?=\/v1))(\/[^\s"'?]*)|127\.0\.0\.1:8402(\/operator[^\s"'?]*)/g)].map(
-      ([whole, path = '', operator]) => ({ page, path: operator ?? (whole.startsWith('$') ? `/v1${path}` : path) }),
-    ),
+    [
+      ...line.matchAll(/(?:\$SERVICE_BASE_URL|127\.0\.0\.1:8402(?=\/v1))(\/[^\s"'?]*)|127\.0\.0\.1:8402(\/operator[^\s"'?]*)/g),
+    ].map(([whole, path = '', operator]) => ({ page, path: operator ?? (whole.startsWith('$') ? `/v1${path}` : path) })),
   )
   expect(called.length).toBeGreaterThan(3)
   expect(called.filter(({ path }) => !patterns.some((pattern) => pattern.test(path)))).toEqual([])

@@ -16,7 +16,12 @@ export async function createSearch(indexUrl: string): Promise<Search> {
   const sections: Section[] = await response.json()
   const index = new MiniSearch<Section & { id: number }>({
     fields: ['title', 'page', 'text'],
-    searchOptions: { boost: { title: 4, page: 2 }, prefix: true, fuzzy: (term) => (term.length > 4 ? 0.2 : false), boostDocument: (id) => (BACKGROUND.test(sections[id]?.url ?? '') ? 0.3 : 1) },
+    searchOptions: {
+      boost: { title: 4, page: 2 },
+      prefix: true,
+      fuzzy: (term) => (term.length > 4 ? 0.2 : false),
+      boostDocument: (id) => (BACKGROUND.test(sections[id]?.url ?? '') ? 0.3 : 1),
+    },
   })
   index.addAll(sections.map((section, id) => ({ id, ...section })))
   const find = (query: string): { section: Section; terms: string[] }[] => {

@@ -92,7 +92,7 @@ function finishInline(token: Token, { from, places }: Env): void {
 function markContractLines(tokens: Token[]): void {
   for (const { children } of tokens)
     if (children?.[1]?.type === 'strong_open' && CONTRACT_LINE.test(children[2]?.content ?? ''))
-      children[1].attrSet('id', (children[2]?.content ?? '').toLowerCase().replace(/[ §]+/g, '-'))
+      children[1].attrSet('id', (children[2]?.content ?? '').toLowerCase().replace(' §', '-section-').replace(' ', '-'))
 }
 
 /** In the reference, a paragraph that is only `METHOD /path` in code is shown with a badge. */

@@ -23,7 +23,9 @@ describe('C89: the API reference', () => {
   })
 
   test('C89: an operation that takes an Idempotency-Key says so, and its example sends one', () => {
-    const taking = operations.filter(({ operation }) => operation.parameters?.some(({ $ref }) => $ref?.endsWith('/IdempotencyKey')))
+    const taking = operations.filter(({ operation }) =>
+      operation.parameters?.some(({ $ref }) => $ref?.endsWith('/IdempotencyKey')),
+    )
     expect(taking.length).toBeGreaterThan(2)
     for (const { endpoint } of taking) {
       expect(texts.get(endpoint)).toContain('| `Idempotency-Key` | header |')
@@ -33,7 +35,8 @@ describe('C89: the API reference', () => {
 
   test('C89: every request body’s fields are in the text, and every error that only some calls return', () => {
     const create = texts.get('POST /v1/gateway/payments') ?? ''
-    for (const field of Object.keys(api.components.schemas.CreatePaymentParams?.properties ?? {})) expect(create).toContain(`| \`${field}\` |`)
+    for (const field of Object.keys(api.components.schemas.CreatePaymentParams?.properties ?? {}))
+      expect(create).toContain(`| \`${field}\` |`)
     expect(create).toMatch(/\| 409 \| `idempotency_conflict` \|/)
     expect(texts.get('POST /v1/nodes')).toMatch(/\| 402 \| `insufficient_credit` \|/)
   })

@@ -9,7 +9,13 @@ import { readSite } from '../src/pages.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { pages, llms } = readSite()
-const assets = { style: '/docs/assets/s.css', script: '/docs/assets/s.js', scheme: '/docs/assets/c.js', search: '/docs/assets/i.json', icon: '/docs/assets/i.svg' }
+const assets = {
+  style: '/docs/assets/s.css',
+  script: '/docs/assets/s.js',
+  scheme: '/docs/assets/c.js',
+  search: '/docs/assets/i.json',
+  icon: '/docs/assets/i.svg',
+}
 const html = new Map(pages.map((page) => [page.url, pageHtml(page, pages, assets)]))
 const MAX_PAGE_BYTES = 150_000
 
@@ -83,7 +89,9 @@ describe('C89: the documentation site', () => {
     expect(link('decisions/README.md', 'docs/architecture.md')).toBe('/docs/decisions')
     expect(link('docs/decisions/', 'CONTRIBUTING.md')).toBe('/docs/decisions')
     expect(link('../openapi.json')).toBe('/docs/api')
-    expect(link('../examples/hono-worker.ts', 'docs/paywall.md')).toMatch(/^https:\/\/\S+\/blob\/main\/examples\/hono-worker\.ts$/)
+    expect(link('../examples/hono-worker.ts', 'docs/paywall.md')).toMatch(
+      /^https:\/\/\S+\/blob\/main\/examples\/hono-worker\.ts$/,
+    )
     expect(link('../examples', 'docs/paywall.md')).toMatch(/^https:\/\/\S+\/tree\/main\/examples$/)
     expect(link('#x402')).toBe('#x402')
   })

@@ -68,8 +68,11 @@ describe.sequential('C89: how the documentation is served', () => {
     expect(codeOf(await get('/docs/nothing'))).toEqual([404, 'not_found'])
   })
 
-  test.each(['/docs/../secret.txt', '/docs/..%2fsecret.txt', '/docs/%2e%2e/secret.txt', '/docs//secret.txt', '/docs/dist/index.html'])(
-    'nothing outside the site is served: %s',
-    async (path) => expect((await get(path)).status).toBe(404),
-  )
+  test.each([
+    '/docs/../secret.txt',
+    '/docs/..%2fsecret.txt',
+    '/docs/%2e%2e/secret.txt',
+    '/docs//secret.txt',
+    '/docs/dist/index.html',
+  ])('nothing outside the site is served: %s', async (path) => expect((await get(path)).status).toBe(404))
 })
