@@ -129,8 +129,10 @@ function resultItem(section: Section, terms: string[], at: number): HTMLElement 
 function excerptOf(text: string, terms: string[]): (string | HTMLElement)[] {
   const pattern = new RegExp(terms.map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|') || '$^', 'gi')
   const first = Math.max(0, text.search(pattern))
-  const start = Math.max(0, first - BEFORE)
-  const part = text.slice(start, first + AFTER)
+  // Whole words only.
+  const start = first <= BEFORE ? 0 : text.indexOf(' ', first - BEFORE) + 1
+  const stop = first + AFTER >= text.length ? text.length : text.lastIndexOf(' ', first + AFTER)
+  const part = text.slice(start, stop)
   const pieces: (string | HTMLElement)[] = [start > 0 ? '… ' : '']
   let end = 0
   for (const match of part.matchAll(pattern)) {
@@ -139,5 +141,5 @@ function excerptOf(text: string, terms: string[]): (string | HTMLElement)[] {
     pieces.push(part.slice(end, match.index), mark)
     end = match.index + match[0].length
   }
-  return [...pieces, part.slice(end)]
+  return [...pieces, part.slice(end), stop < text.length ? ' …' : '']
 }

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { root } from './source-graph.ts'
+import { root } from '../source-graph.ts'
 
 /** What people copy from the documentation, also where running it would need a cluster, a registry or another machine. */
 
