@@ -6,9 +6,9 @@ const FILES = {
   /** Nothing but memory and files: no service, no build. */
   unit: [
     '{server,cli,sdk}/test/unit/**/*.test.ts',
-    '{contract,dashboard,protocol}/**/*.test.ts',
+    '{contract,dashboard,protocol,site}/**/*.test.ts',
     'sdk/test/paywall-parts.test.ts',
-    'test/{contract,docs,imports,lock-file,spawn}.test.ts',
+    'test/{contract,docs,docs/commands,imports,lock-file,spawn}.test.ts',
     'test/deploy/{files,metrics}.test.ts',
   ],
   /** Daemons that are started, stopped, killed, updated and taken over. */

@@ -55,3 +55,16 @@ test('every table in the data diagram exists', () => {
   expect(drawn.length).toBeGreaterThan(10)
   expect(drawn.filter((name) => !tables.includes(name))).toEqual([])
 })
+
+test('docs/limits.md has the numbers of docs/operating.md', () => {
+  const defaults = new Map(
+    [...read('docs/operating.md').matchAll(/^\| (`[A-Z_`, ]+`) \| ([\d, ]+)/gm)].flatMap(([, names = '', values = '']) => {
+      const numbers = values.split(',').map(Number)
+      return [...names.matchAll(/[A-Z_]+/g)].map(([name], at) => [name, numbers[at]] as const)
+    }),
+  )
+  const rows = [...read('docs/limits.md').matchAll(/^\|[^|]*\| ([\d,]+)[^|]*\|[^|]*\| `((?:\w+_)?MAX\w*)`/gm)]
+  expect(rows).toHaveLength(6)
+  for (const [, limit = '', name = ''] of rows)
+    expect([name, Number(limit.replaceAll(',', ''))]).toEqual([name, defaults.get(name)])
+})

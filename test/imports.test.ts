@@ -16,10 +16,11 @@ const ROOMS: Arrows = {
   sdk: ['protocol', 'contract'],
   cli: ['protocol', 'sdk'],
   dashboard: ['protocol', 'contract', 'sdk'],
+  site: [],
   examples: ['sdk', 'testing'],
   bench: ['protocol', 'contract', 'server', 'sandboxd', 'sdk', 'cli', 'testing'],
   testing: ['protocol', 'contract', 'server', 'sandboxd', 'sdk', 'cli'],
-  test: ['protocol', 'contract', 'server', 'sandboxd', 'sdk', 'cli', 'dashboard', 'examples', 'bench', 'testing'],
+  test: ['protocol', 'contract', 'server', 'sandboxd', 'sdk', 'cli', 'dashboard', 'site', 'examples', 'bench', 'testing'],
 }
 
 const EVERYONE = ['platform', 'problems']

@@ -14,6 +14,7 @@ export const ROOMS = [
   'sdk',
   'cli',
   'dashboard',
+  'site',
   'deploy',
   'examples',
   'bench',

@@ -6,6 +6,7 @@ import { type Caller, errorsOf, type Operation, type Tag } from './operation.ts'
 const TAGS: Partial<Record<Tag, string>> = {
   Nodes: 'The account’s Lightning nodes.',
   Gateway: 'HTTP 402: charge a customer for a request, validate their credential, deliver once.',
+  Events: 'What happened in the account: a feed that misses nothing, and a live stream.',
   Webhooks: 'Events, sent to a URL as they happen and signed as Standard Webhooks describes.',
   'API keys': 'The key a request is made with.',
   Operator: 'For the operator of the service. Requires the operator token.',

@@ -6,14 +6,15 @@ out=$1
 
 npm ci --no-audit --no-fund
 npm run --silent build:service
+npm run --silent build -w site
 
 mkdir -p "$out"
 cp LICENSE package.json package-lock.json "$out"
-for room in cli contract dashboard protocol sandboxd sdk server; do
+for room in cli contract dashboard protocol sandboxd sdk server site; do
   mkdir -p "$out/$room"
   cp "$room/package.json" "$out/$room"
 done
-for room in cli dashboard sandboxd server; do cp -R "$room/dist" "$out/$room"; done
+for room in cli dashboard sandboxd server site; do cp -R "$room/dist" "$out/$room"; done
 cp -R cli/bin "$out/cli"
 
 cd "$out"

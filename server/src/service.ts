@@ -165,6 +165,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     receiveNodeEvent: nodeHost.receiveNodeEvent,
     operatorToken,
     appDirectory: fileURLToPath(new URL('../../dashboard/dist', import.meta.url)),
+    docsDirectory: fileURLToPath(new URL('../../site/dist', import.meta.url)),
     checkStore: () => checkStore(sql),
     countHit: redisHits ? (key, windowMs) => redisHits.count(key, windowMs) : storeHits,
     stats: () => statsOf(sql, master.id),

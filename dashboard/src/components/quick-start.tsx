@@ -22,7 +22,7 @@ export function QuickStart({ me }: { me: Me }) {
             creates.
           </>
         )}{' '}
-        For everything else, see the <a href="/docs">API documentation</a>.
+        For everything else, see the <a href="/docs/">documentation</a>.
       </p>
       <Tabs defaultValue="curl">
         <Tabs.List aria-label="Language" mb="sm">

@@ -5,6 +5,7 @@ import { linkRoutes } from './dashboard/links.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { signInRoutes } from './dashboard/sign-in.ts'
 import type { AppDeps, RouteDeps } from './deps.ts'
+import { docsSite } from './docs-site.ts'
 import { edgeOf, trustedProxies } from './edge.ts'
 import { healthRoutes } from './health.ts'
 import { acceptOnlyJson } from './hooks/body.ts'
@@ -12,7 +13,6 @@ import { renderClientError, renderProblems, renderRouterError } from './hooks/er
 import { measureRequests } from './hooks/measure.ts'
 import { addLimits } from './hooks/rate-limit.ts'
 import { meRoutes } from './hooks/session.ts'
-import { interactiveDocs } from './interactive-docs.ts'
 import { compileSchemasLazily } from './lazy-schemas.ts'
 import { createListener, listenOnBothLoopbacks } from './listener.ts'
 import { settledRoutes } from './node-events.ts'
@@ -49,7 +49,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     loggerInstance: deps.logger,
     routerOptions: { maxParamLength: 200 },
     return503OnClosing: false,
-    // Swagger UI is a hundred files. On an overloaded machine, loading them takes longer than the default of ten seconds.
+    // On an overloaded machine, loading a plugin takes longer than the default of ten seconds.
     pluginTimeout: 120_000,
     frameworkErrors: renderRouterError,
     clientErrorHandler: renderClientError,
@@ -97,8 +97,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const proxy = new NodeProxy({ targetOf, lookUp, reportSilence, calls: limits, edge, log: app.log })
   app.addHook('preClose', async () => proxy.closeWebsockets())
   app.addHook('onClose', async () => proxy.close())
-  await addApiDocument(app)
-  await app.register(interactiveDocs)
+  addApiDocument(app)
+  await app.register(docsSite(deps.docsDirectory))
   await app.ready()
   return app
 }

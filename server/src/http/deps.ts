@@ -49,6 +49,8 @@ export type AppDeps = {
   operatorToken: string | undefined
   /** The directory of the built dashboard. */
   appDirectory: string
+  /** The directory of the built documentation. In a clone, it is built after the start. */
+  docsDirectory: string
   /** Resolves if the store responds. */
   checkStore: () => Promise<void>
   /** Undefined: this is the only process, so limits are counted in memory. */

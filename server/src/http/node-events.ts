@@ -9,23 +9,19 @@ export function settledRoutes({ receiveNodeEvent, limits }: RouteDeps) {
     // The signature covers the raw bytes.
     app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
-    app.post<{ Params: { nodeId: string }; Body: Buffer | undefined }>(
-      '/:nodeId',
-      { schema: { hide: true } },
-      async (request, reply) => {
-        const signature = request.headers['x-phoenix-signature']
-        const { params, body } = request
-        const isSigned =
-          isId('node', params.nodeId) &&
-          typeof signature === 'string' &&
-          Buffer.isBuffer(body) &&
-          (await receiveNodeEvent(params.nodeId, body, signature))
-        if (!isSigned) {
-          await limits.failures(request)
-          throw unauthorized()
-        }
-        return reply.code(204).send()
-      },
-    )
+    app.post<{ Params: { nodeId: string }; Body: Buffer | undefined }>('/:nodeId', async (request, reply) => {
+      const signature = request.headers['x-phoenix-signature']
+      const { params, body } = request
+      const isSigned =
+        isId('node', params.nodeId) &&
+        typeof signature === 'string' &&
+        Buffer.isBuffer(body) &&
+        (await receiveNodeEvent(params.nodeId, body, signature))
+      if (!isSigned) {
+        await limits.failures(request)
+        throw unauthorized()
+      }
+      return reply.code(204).send()
+    })
   }
 }

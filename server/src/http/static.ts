@@ -17,7 +17,7 @@ const CONTENT_SECURITY_POLICY = [
   "base-uri 'none'",
   "form-action 'self'",
 ].join('; ')
-const HEADERS = {
+export const PAGE_HEADERS = {
   'content-security-policy': CONTENT_SECURITY_POLICY,
   'referrer-policy': 'no-referrer',
   'x-frame-options': 'DENY',
@@ -29,7 +29,7 @@ const HEADERS = {
 /** Pages have no dot in their name. A request for a script that no longer exists must not get the page instead. */
 const PAGE = /^(?!assets(\/|$))([\w-]+(\/[\w-]+)*\/?)?$/
 /** No empty segments, no names that begin with a dot (so no `..`), and nothing that needs decoding. */
-const FILE = /^([\w-]+\/)*[\w-]+(\.[\w-]+)+$/
+export const FILE = /^([\w-]+\/)*[\w-]+(\.[\w-]+)+$/
 
 /**
  * Serves the built dashboard. The build adds a compressed copy of each file that benefits. Each page first asks who is signed in, so
@@ -45,17 +45,16 @@ export function appFiles(directory: string, onPage: () => void) {
         preCompressed: true,
         cacheControl: false,
         setHeaders: (response, path) => {
-          const headers = { ...HEADERS, 'cache-control': cachingOf(relative(directory, path)) }
+          const headers = { ...PAGE_HEADERS, 'cache-control': cachingOf(relative(directory, path)) }
           for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
         },
       })
     const toApp = async (_request: FastifyRequest, reply: FastifyReply) => reply.redirect('/dashboard/', 302)
-    const hidden = { schema: { hide: true } }
-    app.get('/', hidden, toApp)
-    app.get('/dashboard', hidden, toApp)
+    app.get('/', toApp)
+    app.get('/dashboard', toApp)
     // Browsers ask for it on pages that name no icon.
-    if (isBuilt) app.get('/favicon.ico', hidden, async (_request, reply) => reply.sendFile('icon.svg'))
-    app.get<{ Params: { '*': string } }>('/dashboard/*', { ...hidden, config: { isFallback: true } }, async (request, reply) => {
+    if (isBuilt) app.get('/favicon.ico', async (_request, reply) => reply.sendFile('icon.svg'))
+    app.get<{ Params: { '*': string } }>('/dashboard/*', { config: { isFallback: true } }, async (request, reply) => {
       const path = request.params['*']
       if (path === 'api' || path.startsWith('api/')) return reply.header('cache-control', 'no-store').callNotFound()
       if (!isBuilt) throw new Problem('not_found', 'The dashboard has not been built. Run npm run build.')

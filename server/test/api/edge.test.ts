@@ -464,7 +464,7 @@ describe('public routes', () => {
   test('/docs is a page, with the scripts that it names', async () => {
     const answer = await server.send('GET', '/docs')
     expect([answer.status, answer.headers['content-type']]).toEqual([200, expect.stringMatching(/^text\/html/)])
-    const scripts = [...answer.text.matchAll(/<script src="([^"]+)"/g)].map(
+    const scripts = [...answer.text.matchAll(/<script[^>]* src="([^"]+)"/g)].map(
       ([, path = '']) => new URL(path, `${server.url}/docs`),
     )
     expect(scripts.length).toBeGreaterThan(0)

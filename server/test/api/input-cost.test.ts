@@ -276,10 +276,10 @@ const headerProbes = (): Record<string, Probe[]> => {
       body: '{}',
     }),
     'x-request-id': inHeader('x-request-id', [''], { path: '/healthz' }),
-    // Parsed by the file server of the interactive page, not by our code.
-    'if-none-match': inHeader('if-none-match', ['', 'W/"'], { path: '/docs/static/index.css' }),
-    'if-modified-since': inHeader('if-modified-since', ['', 'Mon, '], { path: '/docs/static/index.css' }),
-    range: inHeader('range', ['', 'bytes=', 'bytes=0-'], { path: '/docs/static/index.css' }),
+    // Parsed by the file server, not by our code.
+    'if-none-match': inHeader('if-none-match', ['', 'W/"'], { path: '/docs/quickstart.md' }),
+    'if-modified-since': inHeader('if-modified-since', ['', 'Mon, '], { path: '/docs/quickstart.md' }),
+    range: inHeader('range', ['', 'bytes=', 'bytes=0-'], { path: '/docs/quickstart.md' }),
   }
 }
 
@@ -321,7 +321,7 @@ describe('security 1: no request keeps the service busy', () => {
       '/dashboard/a/…',
       '/dashboard/assets/…',
       '/docs/…',
-      '/docs/static/…',
+      '/docs/assets/…',
       '/n/…',
       '/n/node_a/…',
       '/internal/settled/…',

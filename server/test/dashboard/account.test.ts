@@ -559,6 +559,7 @@ test('without a sandbox there is no faucet and no test wallet', async () => {
     config: readConfig({}),
     sandbox: undefined,
     appDirectory: '',
+    docsDirectory: '/nonexistent/dist',
     isStopping: () => false,
     logger: await createLogger('silent'),
   }

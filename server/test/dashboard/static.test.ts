@@ -23,6 +23,7 @@ async function serving(appDirectory: string): Promise<FastifyInstance> {
     config: readConfig({}),
     sandbox: undefined,
     appDirectory,
+    docsDirectory: '/nonexistent/dist',
     signIn: {
       loadAhead: () => {
         signInLoads++

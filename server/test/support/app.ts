@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import { afterAll } from 'vitest'
 import { readConfig } from '../../src/config.ts'
@@ -8,6 +9,7 @@ import { createLogger } from '../../src/platform/log.ts'
 
 /** All routes and hooks of the service on a real socket, without a store: for tests of what is decided before any look-up. */
 
+const DOCS = fileURLToPath(new URL('../../../site/dist', import.meta.url))
 const apps: FastifyInstance[] = []
 afterAll(async () => {
   await Promise.all(apps.map((app) => app.close()))
@@ -19,6 +21,7 @@ export async function openApp(env: Record<string, string> = {}, more: Partial<Ap
     lookUpNode: async () => 'not found',
     operatorToken: 'x'.repeat(32),
     appDirectory: '/nonexistent',
+    docsDirectory: DOCS,
     isStopping: () => false,
     logger: await createLogger('silent'),
     ...more,
@@ -36,6 +39,7 @@ export async function registeredRoutes(): Promise<{ method: string; url: string 
     sandbox: {},
     operatorToken: 'x'.repeat(32),
     appDirectory: '',
+    docsDirectory: '/nonexistent/dist',
     isStopping: () => false,
     logger: await createLogger('silent'),
   }

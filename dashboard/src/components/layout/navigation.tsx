@@ -2,6 +2,7 @@ import { Button, Group } from '@mantine/core'
 import {
   IconActivity,
   IconBolt,
+  IconBook,
   IconCode,
   IconCoins,
   IconLayoutDashboard,
@@ -39,6 +40,12 @@ export function Navigation() {
             </Link>
           </li>
         ))}
+        <li>
+          <a href="/docs/">
+            <IconBook size={20} aria-hidden />
+            Documentation
+          </a>
+        </li>
       </ul>
     </nav>
   )

@@ -19,12 +19,12 @@ export function linkRoutes({ links, signIn, config, limits }: RouteDeps) {
     app.addHook('onRequest', limits.links)
     app.post<{ Body: { token: string } }>(
       '/inspect',
-      { schema: { hide: true, querystring: strict({}), body: strict({ token: Text }) } },
+      { schema: { querystring: strict({}), body: strict({ token: Text }) } },
       async ({ body }) => links.inspect(body.token),
     )
     app.post<{ Body: Static<typeof Acceptance> }>(
       '/accept',
-      { schema: { hide: true, querystring: strict({}), body: Acceptance } },
+      { schema: { querystring: strict({}), body: Acceptance } },
       async (request, reply) => {
         const client = clientOf(request, reply)
         const { user, cookies } = await links.accept(request.body, client)

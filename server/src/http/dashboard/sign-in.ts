@@ -62,7 +62,7 @@ export function signInRoutes(deps: RouteDeps) {
       if (request.body === undefined && request.method !== 'GET') request.body = {}
     })
     app.addHook('onRoute', (route) => {
-      route.schema = { hide: true, querystring: strict({}), ...route.schema }
+      route.schema = { querystring: strict({}), ...route.schema }
     })
 
     const send = async (request: FastifyRequest, client: Client, call: AuthCall): Promise<AuthAnswer> => {

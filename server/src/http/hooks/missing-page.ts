@@ -14,16 +14,18 @@ const PAGE = `<!doctype html>
   </head>
   <body>
     <h1>Page not found</h1>
-    <p>There is no page at this address. Go to the <a href="/dashboard/">dashboard</a> or the <a href="/docs">API documentation</a>.</p>
+    <p>There is no page at this address. Go to the <a href="/dashboard/">dashboard</a> or the <a href="/docs/">documentation</a>.</p>
   </body>
 </html>
 `
 
 /** Whether a person opened a path that does not exist. JSON would look like a defect to them. */
-export function isMissingPage({ method, url, headers }: FastifyRequest, { code }: Problem): boolean {
-  const isRead = method === 'GET' || method === 'HEAD'
-  return code === 'not_found' && isRead && headers.accept?.includes('text/html') === true && !API.test(url.split('?')[0] ?? '')
+export function isMissingPage(request: FastifyRequest, { code }: Problem): boolean {
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  return code === 'not_found' && isRead && acceptsPages(request) && !API.test(request.url.split('?')[0] ?? '')
 }
+
+export const acceptsPages = ({ headers }: FastifyRequest): boolean => headers.accept?.includes('text/html') === true
 
 export function sendMissingPage(reply: FastifyReply): FastifyReply {
   return reply

@@ -79,7 +79,7 @@ export function originsOf({ host, publicUrl }: Config): string[] {
 /** What the page needs to know before anyone is signed in, and who is signed in. */
 export function meRoutes({ config, accounts, signIn, links }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
-    app.get('/me', { schema: { hide: true } }, async (request, reply) => {
+    app.get('/me', async (request, reply) => {
       const found = await signIn.whoIs(clientOf(request))
       const account = found && (await accounts.find(found.person.accountId))
       if (found && found.cookies.length > 0) reply.header('set-cookie', found.cookies)
