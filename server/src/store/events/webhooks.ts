@@ -41,7 +41,8 @@ export async function insertWebhook(
 ): Promise<WebhookView | 'limit reached'> {
   const { id, accountId, url, types, nodeIds, description, keyId, secret, actor } = webhook
   return database.begin(async (sql) => {
-    await sql`SELECT id FROM accounts WHERE id = ${accountId} FOR UPDATE`
+    const [account] = await sql`SELECT id FROM accounts WHERE id = ${accountId} AND closed_at IS NULL FOR UPDATE`
+    if (!account) throw new Error('the account no longer exists')
     if ((await listWebhooks(sql, accountId)).length >= maxWebhooks) return 'limit reached'
     const [row] = await sql<[WebhookView]>`
       WITH created AS (
