@@ -1,3 +1,6 @@
+import { currentUnit } from '../unit.ts'
+import { LOCALES } from './locales.ts'
+
 const THIN_SPACE = '\u2009'
 const MINUS = '\u2212'
 
@@ -9,10 +12,26 @@ export function grouped(whole: number): string {
   return whole < 0 ? MINUS + digits : digits
 }
 
-export const sats = (amount: number): string => `${grouped(amount)}${THIN_SPACE}sat`
+/** In the unit that the person chose. */
+export const sats = (amount: number): string =>
+  currentUnit() === 'btc' ? btcOfMsat(amount * 1000) : `${grouped(amount)}${THIN_SPACE}sat`
 
-/** Millisatoshis as satoshis, with decimals only if there are any. */
+const MSAT_PER_BTC = 100_000_000_000
+
+/**
+ * With eight decimals, and three more for millisatoshis if there are any: rounding would show an amount that nobody paid. Remainder and
+ * difference of safe integers are exact, and so is the division, which has no remainder.
+ */
+function btcOfMsat(msat: number): string {
+  const amount = Math.abs(msat)
+  const rest = amount % MSAT_PER_BTC
+  const decimals = rest.toString().padStart(11, '0').replace(/000$/, '')
+  return `${msat < 0 ? MINUS : ''}${grouped((amount - rest) / MSAT_PER_BTC)}.${decimals}${THIN_SPACE}BTC`
+}
+
+/** Millisatoshis as satoshis, with decimals only if there are any; or in the unit that the person chose. */
 export function satsOfMsat(msat: number): string {
+  if (currentUnit() === 'btc') return btcOfMsat(msat)
   const whole = grouped(Math.trunc(Math.abs(msat) / 1000))
   const rest = Math.abs(msat) % 1000
   const fraction = rest === 0 ? '' : `.${rest.toString().padStart(3, '0').replace(/0+$/, '')}`
@@ -41,12 +60,12 @@ export function relative(at: number, now: number): string {
   return away > 10 ? `in ${Math.trunc(away)} seconds` : 'just now'
 }
 
-const exactFormat = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'long' })
+const exactFormat = new Intl.DateTimeFormat(LOCALES, { dateStyle: 'medium', timeStyle: 'long' })
 
 export const exact = (at: number): string => exactFormat.format(at * 1000)
 
-const hourFormat = new Intl.DateTimeFormat('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' })
-const dayFormat = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' })
+const hourFormat = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', hour: '2-digit', minute: '2-digit' })
+const dayFormat = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', day: 'numeric', month: 'short' })
 
 /** The label of a chart bar in the viewer's time zone: "Sun 14:00", "Sun 15 Nov". */
 export const bucketName = (at: number, unit: 'hour' | 'day'): string =>

@@ -22,9 +22,10 @@ export function codeOf(secret: Buffer, step: number, digits = DIGITS): string {
 
 /** The step that the code belongs to, if it is near enough and after the last one that was used. */
 export function stepOfCode(secret: Buffer, code: string, now: { step: number; lastStep: number }): number | undefined {
+  if (!/^\d{6}$/.test(code)) return undefined
   let found: number | undefined
   for (let step = now.step + WINDOW; step >= now.step - WINDOW; step--) {
-    const isEqual = code.length === DIGITS && timingSafeEqual(Buffer.from(codeOf(secret, step)), Buffer.from(code))
+    const isEqual = timingSafeEqual(Buffer.from(codeOf(secret, step)), Buffer.from(code))
     if (isEqual && step > now.lastStep) found = step
   }
   return found
