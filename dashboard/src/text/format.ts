@@ -14,24 +14,20 @@ export function grouped(whole: number): string {
 
 /** In the unit that the person chose. */
 export const sats = (amount: number): string =>
-  currentUnit() === 'btc' ? btcOfMsat(amount * 1000) : `${grouped(amount)}${THIN_SPACE}sat`
+  currentUnit() === 'btc' ? btc(amount, 8) : `${grouped(amount)}${THIN_SPACE}sat`
 
-const MSAT_PER_BTC = 100_000_000_000
-
-/**
- * With eight decimals, and three more for millisatoshis if there are any: rounding would show an amount that nobody paid. Remainder and
- * difference of safe integers are exact, and so is the division, which has no remainder.
- */
-function btcOfMsat(msat: number): string {
-  const amount = Math.abs(msat)
-  const rest = amount % MSAT_PER_BTC
-  const decimals = rest.toString().padStart(11, '0').replace(/000$/, '')
-  return `${msat < 0 ? MINUS : ''}${grouped((amount - rest) / MSAT_PER_BTC)}.${decimals}${THIN_SPACE}BTC`
+/** Remainder and difference of safe integers are exact, and so is a division without a remainder. */
+function btc(amount: number, decimals: 8 | 11): string {
+  const size = Math.abs(amount)
+  const rest = size % 10 ** decimals
+  const digits = rest.toString().padStart(decimals, '0')
+  return `${amount < 0 ? MINUS : ''}${grouped((size - rest) / 10 ** decimals)}.${digits}${THIN_SPACE}BTC`
 }
 
 /** Millisatoshis as satoshis, with decimals only if there are any; or in the unit that the person chose. */
 export function satsOfMsat(msat: number): string {
-  if (currentUnit() === 'btc') return btcOfMsat(msat)
+  // Three more decimals for millisatoshis, if there are any: rounding would show an amount that nobody paid.
+  if (currentUnit() === 'btc') return msat % 1000 === 0 ? btc(msat / 1000, 8) : btc(msat, 11)
   const whole = grouped(Math.trunc(Math.abs(msat) / 1000))
   const rest = Math.abs(msat) % 1000
   const fraction = rest === 0 ? '' : `.${rest.toString().padStart(3, '0').replace(/0+$/, '')}`
