@@ -154,7 +154,7 @@ const reasonOf = (error: unknown): unknown => (error instanceof ApiError ? error
 /** The usual advice for a 401 is to sign in, which does not help here. */
 function nextOf(error: unknown): { next?: string } {
   if (!(error instanceof ApiError)) return {}
-  if (reasonOf(error) === 'wrong_code') return { next: 'Then try again.' }
+  if (reasonOf(error) === 'wrong_code') return { next: '' }
   if (error.status === 401) return { next: 'Check your email address and password, then try again.' }
   return error.status === 429 ? { next: `${error.message} You can still sign in with a passkey or a sign-in link.` } : {}
 }

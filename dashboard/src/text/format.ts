@@ -13,8 +13,7 @@ export function grouped(whole: number): string {
 }
 
 /** In the unit that the person chose. */
-export const sats = (amount: number): string =>
-  currentUnit() === 'btc' ? btc(amount, 8) : `${grouped(amount)}${THIN_SPACE}sat`
+export const sats = (amount: number): string => (currentUnit() === 'btc' ? btc(amount, 8) : `${grouped(amount)}${THIN_SPACE}sat`)
 
 /** Remainder and difference of safe integers are exact, and so is a division without a remainder. */
 function btc(amount: number, decimals: 8 | 11): string {

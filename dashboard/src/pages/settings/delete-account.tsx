@@ -51,7 +51,7 @@ export function DeleteAccount(props: Props) {
       )}
       {isPossible && (
         <>
-          <p className="small dim">Ends the account for good. Nobody can restore it, not even the operator.</p>
+          <p className="small dim">Ends the account for good. This cannot be undone.</p>
           <Button color="red" variant="light" onClick={() => setAsking(true)}>
             Delete account…
           </Button>

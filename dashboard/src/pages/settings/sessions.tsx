@@ -33,7 +33,7 @@ export function Sessions() {
     <section className="card" aria-labelledby="sessions">
       <h2 id="sessions">Sessions</h2>
       <p className="small dim">
-        Where you are signed in. Devices are named by what their browsers say about themselves. A session ends after seven days
+        Where you are signed in. Devices are named by what their browsers say about themselves. A session ends after about a week
         without use.
       </p>
       {!sessions.data && (
