@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { isUserVerified } from '../../src/accounts/people/auth-library.ts'
 import { resealTwoFactor, TwoFactor } from '../../src/accounts/people/two-factor.ts'
 import { masterKeyOf } from '../../src/platform/secrets.ts'
 import type { Database } from '../../src/store/db.ts'
@@ -161,6 +162,18 @@ describe('C87: signing in', () => {
     expect(answers.filter(({ status }) => status === 400).length).toBeLessThanOrEqual(5)
     expect(await statusOf(browser)).toMatchObject({ isOn: true })
   })
+})
+
+// Chromium’s virtual authenticators do not sign in without verification, so the flags are written here.
+test('C87: a passkey counts as both factors only if it says that it verified its user', () => {
+  const flagged = (flags: number) => {
+    const authenticatorData = Buffer.concat([Buffer.alloc(32), Buffer.from([flags]), Buffer.alloc(4)]).toString('base64url')
+    return isUserVerified({ response: { id: 'x', response: { authenticatorData } } })
+  }
+  expect([0x05, 0x1d].map(flagged)).toEqual([true, true])
+  expect([0x01, 0x00, 0x19].map(flagged)).toEqual([false, false, false])
+  for (const body of [undefined, {}, { response: {} }, { response: { response: { authenticatorData: 'BA' } } }])
+    expect(isUserVerified(body)).toBe(false)
 })
 
 describe('C87: changing it', () => {

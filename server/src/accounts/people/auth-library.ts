@@ -199,7 +199,7 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
  * Whether the authenticator checked a PIN, a finger or a face, and not only that someone touched it (WebAuthn, section 6.1: flag UV). By
  * now the library has verified the signature over these bytes.
  */
-function isUserVerified(body: unknown): boolean {
+export function isUserVerified(body: unknown): boolean {
   const { authenticatorData } = (body as { response?: { response?: { authenticatorData?: string } } })?.response?.response ?? {}
   return ((Buffer.from(authenticatorData ?? '', 'base64url')[32] ?? 0) & 4) !== 0
 }
