@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
+import { Authenticator } from '../../server/test/accounts/authenticator.ts'
 import type { Server } from '../../server/test/support/server.ts'
-import { Authenticator } from '../../server/test/support/two-factor.ts'
 import { closeSecrets, dialog, heading, inBrowser, newPerson, readSecrets, startDashboard, textOf, untilText } from './harness.ts'
 
 const PASSWORD = 'correct horse battery'

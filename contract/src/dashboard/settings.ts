@@ -65,7 +65,7 @@ export const changeOwnEmail = operation({
     { $id: 'ChangeEmailParams', description: 'A new address.' },
   ),
   status: 200,
-  response: Type.Object({ email: text('The new address.') }),
+  response: named({ email: text('The new address.') }, { $id: 'ChangedEmail', description: 'The address to sign in with.' }),
   errors: [],
 })
 export const endOwnSession = operation({
@@ -130,7 +130,7 @@ export const renameAccount = operation({
   summary: 'Change the name of the account',
   body: strict({ name: personGivenName('The new name.') }, { $id: 'RenameAccountParams', description: 'A new name.' }),
   status: 200,
-  response: Type.Object({ name: text('The new name.') }),
+  response: named({ name: text('The new name.') }, { $id: 'RenamedAccount', description: 'The account’s name.' }),
   errors: [],
 })
 export const getAccountDeletion = operation({

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '../../src/store/db.ts'
 import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
-import { type Answer, Server, startServer } from '../support/server.ts'
+import { type Answer, eventually, Server, startServer } from '../support/server.ts'
 
 let server: Server
 let replica: Server
@@ -29,6 +29,12 @@ const send = (browser: Browser, method: string, path: string, json: unknown = {}
 /** As if the session had begun with a passkey. */
 const usePasskey = (userId: string, ago = '1 minute') =>
   sql`UPDATE people_sessions SET method = 'passkey', created_at = now() - ${ago}::interval WHERE person_id = ${userId}`
+/** Until this many requests wait for a row that a test has locked. */
+const untilWaiting = (count: number) =>
+  eventually(async () => {
+    const waiting = await sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+    return waiting.length >= count
+  }, `${count} requests to wait`)
 const linkTo = async (email: string): Promise<string> => {
   const { url } = (await server.operator('POST', '/sign-in-links', { json: { email } })).json()
   return new URL(url).hash.slice(1)
@@ -129,7 +135,13 @@ test('C88: the last way in cannot be removed, not even by two removals at once',
   const [one, two] = [`one-${userId}`, `two-${userId}`]
   await Promise.all([add(one), add(two)])
   await sql`UPDATE people_identities SET password_hash = NULL WHERE person_id = ${userId}`
-  const answers = await Promise.all([remove(one), remove(two)])
+  const pending = await sql.begin(async (tx) => {
+    await tx`SELECT 1 FROM people WHERE id = ${userId} FOR UPDATE`
+    const removals = [remove(one), remove(two)]
+    await untilWaiting(2)
+    return { removals }
+  })
+  const answers = await Promise.all(pending.removals)
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 400])
   const [left] = await sql<{ id: string }[]>`SELECT id FROM people_passkeys WHERE person_id = ${userId}`
   expect((await remove(left?.id ?? '')).json().error.message).toMatch(/only way to sign in/)
@@ -203,5 +215,21 @@ describe('C88: deleting the account', () => {
       FROM accounts a WHERE id = ${accountId}`
     expect([row?.isClosed, row?.nodes]).toEqual(deleted.status === 204 ? [true, 0] : [false, 1])
     expect(made.status === 202).toBe(deleted.status !== 204)
+  })
+
+  test('C88: nodes, keys and webhooks whose creation began before the deletion are not created after it', async () => {
+    const { browser, accountId } = await aPerson()
+    const { key } = await server.newKey(['nodes:write'], accountId)
+    const { begun } = await sql.begin(async (tx) => {
+      await tx`UPDATE accounts SET closed_at = now() WHERE id = ${accountId}`
+      const begun = [
+        server.send('POST', '/v1/nodes', { json: {}, token: key }),
+        browser.post('/webhooks', { url: 'https://shop.example/hook' }),
+        server.operator('POST', `/accounts/${accountId}/keys`, { json: { name: 'x', scopes: [] } }),
+      ]
+      await untilWaiting(3)
+      return { begun }
+    })
+    expect((await Promise.all(begun)).map(({ status }) => status)).toEqual([401, 401, 404])
   })
 })

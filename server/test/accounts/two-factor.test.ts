@@ -5,7 +5,7 @@ import { masterKeyOf } from '../../src/platform/secrets.ts'
 import type { Database } from '../../src/store/db.ts'
 import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
 import { type Answer, Server, startServer } from '../support/server.ts'
-import { Authenticator, turnOn } from '../support/two-factor.ts'
+import { Authenticator, turnOn } from './authenticator.ts'
 
 let server: Server
 /** Another process on the same database. */

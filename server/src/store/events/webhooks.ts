@@ -1,3 +1,4 @@
+import { unauthorized } from '../../problems.ts'
 import type { Database, Sql } from '../db.ts'
 
 /** Notifies every process that deliveries may be due. */
@@ -42,7 +43,8 @@ export async function insertWebhook(
   const { id, accountId, url, types, nodeIds, description, keyId, secret, actor } = webhook
   return database.begin(async (sql) => {
     const [account] = await sql`SELECT id FROM accounts WHERE id = ${accountId} AND closed_at IS NULL FOR UPDATE`
-    if (!account) throw new Error('the account no longer exists')
+    // It was deleted since the caller’s key or session was checked.
+    if (!account) throw unauthorized()
     if ((await listWebhooks(sql, accountId)).length >= maxWebhooks) return 'limit reached'
     const [row] = await sql<[WebhookView]>`
       WITH created AS (

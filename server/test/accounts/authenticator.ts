@@ -1,5 +1,5 @@
 import { base32, codeOf, stepAt } from '../../src/accounts/people/totp.ts'
-import type { Answer } from './server.ts'
+import type { Answer } from '../support/server.ts'
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
