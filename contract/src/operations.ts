@@ -4,6 +4,7 @@ import * as dashboardCredit from './dashboard/credit.ts'
 import * as dashboardEvents from './dashboard/events.ts'
 import * as dashboardNodes from './dashboard/nodes.ts'
 import * as dashboardPayments from './dashboard/payments.ts'
+import * as dashboardSettings from './dashboard/settings.ts'
 import * as dashboardWallets from './dashboard/wallets.ts'
 import * as dashboardWebhooks from './dashboard/webhooks.ts'
 import * as events from './events.ts'
@@ -48,6 +49,7 @@ export const dashboardOperations: Operation[] = [
   dashboardCredit,
   dashboardEvents,
   dashboardWebhooks,
+  dashboardSettings,
 ].flatMap(operationsOf)
 
 export const operations: Operation[] = [...publicOperations, ...dashboardOperations]

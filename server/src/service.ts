@@ -9,7 +9,9 @@ import { openTreasury } from './accounts/credit/treasury.ts'
 import { firstRun } from './accounts/first-run.ts'
 import { Keys } from './accounts/keys/keys.ts'
 import { Links } from './accounts/people/links.ts'
+import { Settings } from './accounts/people/settings.ts'
 import { SignIn } from './accounts/people/sign-in.ts'
+import { resealTwoFactor, TwoFactor } from './accounts/people/two-factor.ts'
 import { type Config, operatorTokenFile } from './config.ts'
 import { AccountChanges } from './events/account-changes.ts'
 import { ChangeNotifier } from './events/change-notifier.ts'
@@ -135,7 +137,8 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   const stopNode = (accountId: string, nodeId: string): Promise<void> => nodes.stopForCredit(accountId, nodeId)
   const metering = new Metering({ sql, config, stopNode, log: logger })
   const protocolKeys = await ProtocolKeys.open(sql, master, previous)
-  const signIn = new SignIn({ config, sql, master, logger })
+  const twoFactor = new TwoFactor({ sql, masterKeys })
+  const signIn = new SignIn({ config, sql, master, twoFactor, logger })
   const links = new Links({ sql, config, signIn })
   const credit = new Credit({ sql, config })
   const redisHits = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, logger, opened)
@@ -148,6 +151,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     credit,
     keys,
     signIn,
+    settings: new Settings({ sql, config, signIn, twoFactor, forgetKeys: () => keys.forgetCached() }),
     links,
     nodes,
     wallets: new Wallets({ ...nodeHost, sql }),
@@ -264,7 +268,8 @@ function resealAll(sql: Sql, master: MasterKey, previous: MasterKey, log: Logger
   const everything = async (): Promise<number> =>
     (await resealProtocolKeys(sql, master, previous)) +
     (await reseal(sql, master, previous)) +
-    (await resealWebhooks(sql, master, previous))
+    (await resealWebhooks(sql, master, previous)) +
+    (await resealTwoFactor(sql, master, previous))
   everything().then(
     (count) =>
       log.info(

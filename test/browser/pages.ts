@@ -77,6 +77,8 @@ export function pathsOf({ nodeId, stoppedId, paymentId, webhookId }: Furnished):
     'credit',
     'activity',
     'settings',
+    'settings#two-factor',
+    'settings#email',
     'no-such-page',
   ]
 }
@@ -115,6 +117,17 @@ export const SCENES: Record<string, (page: Page) => Promise<unknown>> = {
     await making.getByRole('button', { name: 'Create key' }).click()
     await dialog(page, 'Store the key Once').getByRole('button', { name: 'Show API key' }).click()
     await dialog(page, 'Store the key Once').getByRole('checkbox', { name: 'I have stored it' }).check()
+  },
+  '#two-factor': async (page) => {
+    await page.getByRole('button', { name: 'Set up…' }).click()
+    const setUp = dialog(page, 'Set up two-factor sign-in')
+    await setUp.getByLabel('Your password').fill('correct horse battery')
+    await setUp.getByRole('button', { name: 'Continue' }).click()
+    await setUp.getByRole('img', { name: 'QR code for your authenticator app' }).waitFor()
+  },
+  '#email': async (page) => {
+    await page.getByRole('button', { name: 'Change email…' }).click()
+    await dialog(page, 'Change your email address').waitFor()
   },
   '#webhook': async (page) => {
     await page.getByRole('button', { name: 'Create webhook' }).click()

@@ -5,8 +5,9 @@ const AUTH = '/auth'
 /** For calls where a 401 may mean something other than the end of the session, such as a wrong password or a sign-in too long ago. */
 const own = { keepsSession: true } as const
 
-export const signIn = (email: string, password: string): Promise<unknown> =>
-  api.post(`${AUTH}/sign-in/email`, { email, password }, own)
+/** Refused with `code_required` if the person has two-factor sign-in and no code is given. */
+export const signIn = (email: string, password: string, code?: string): Promise<unknown> =>
+  api.post(`${AUTH}/sign-in/email`, { email, password, ...(code === undefined ? {} : { code }) }, own)
 
 export const signUp = (email: string, password: string): Promise<unknown> =>
   api.post(`${AUTH}/sign-up/email`, { email, password, name: email.split('@')[0] ?? email }, own)

@@ -48,12 +48,14 @@ export type LinkInfo = {
   kind: 'claim' | 'invitation' | 'sign-in'
   email: string | null
   needsPassword: boolean
+  /** The account has two-factor sign-in, which the link ends. */
+  turnsOffTwoFactor: boolean
   expiresAt: number
 }
 
 /**
  * Routes below /auth. All need an `Origin` listed in `origins`; errors have the usual shape.
- * - POST /sign-up/email {email, password, name?} (only if registration is open), /sign-in/email {email, password, rememberMe?},
+ * - POST /sign-up/email {email, password, name?} (only if registration is open), /sign-in/email {email, password, rememberMe?, code?},
  *   /change-password {currentPassword, newPassword} (ends all other sessions), /passkey/verify-authentication {response} → SignedIn
  * - POST /sign-out, /revoke-sessions (including the current one), /revoke-other-sessions, /update-user {name}
  * - GET /list-sessions → {sessions}

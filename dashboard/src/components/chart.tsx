@@ -3,13 +3,14 @@ import { useComputedColorScheme } from '@mantine/core'
 import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
 import { grouped } from '../text/format.ts'
+import { LOCALES } from '../text/locales.ts'
 
 type Props = { points: { at: number; sat: number }[]; unit: 'hour' | 'day' }
 
 export const CHART_HEIGHT = 220
 
-const HOUR = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
-const DAY = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric' })
+const HOUR = new Intl.DateTimeFormat(LOCALES, { hour: '2-digit', minute: '2-digit' })
+const DAY = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', day: 'numeric' })
 
 /** A bar chart on a canvas. Screen readers cannot read it, so the caller adds a table. */
 export default function Chart({ points, unit }: Props) {

@@ -2,11 +2,12 @@ import { useMemo } from 'react'
 import { encode } from 'uqr'
 
 /**
- * Black on white in both themes, because many wallets cannot read inverted codes. Upper case makes the code of a bech32 invoice smaller.
+ * Black on white in both themes, because many wallets cannot read inverted codes. Upper case makes the code of a bech32 invoice
+ * smaller; other texts need `keepsCase`.
  */
-export function QrCode({ text, label }: { text: string; label: string }) {
+export function QrCode({ text, label, keepsCase = false }: { text: string; label: string; keepsCase?: boolean }) {
   const { path, size } = useMemo(() => {
-    const { data, size } = encode(text.toUpperCase(), { ecc: 'L', border: 3 })
+    const { data, size } = encode(keepsCase ? text : text.toUpperCase(), { ecc: 'L', border: 3 })
     let path = ''
     data.forEach((row, y) => {
       row.forEach((isDark, x) => {
@@ -14,7 +15,7 @@ export function QrCode({ text, label }: { text: string; label: string }) {
       })
     })
     return { path, size }
-  }, [text])
+  }, [text, keepsCase])
   return (
     <svg
       className="qr"

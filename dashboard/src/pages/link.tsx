@@ -103,6 +103,9 @@ function Accept({ token, info }: { token: string; info: LinkInfo }) {
         {info.kind === 'sign-in' && info.email && `For ${info.email}. `}
         The link works once and {info.expiresAt > now ? 'expires' : 'expired'} <Time at={info.expiresAt} />.
       </p>
+      {info.turnsOffTwoFactor && (
+        <p className="note small">Using this link turns two-factor sign-in off. You can set it up again in Settings.</p>
+      )}
       <form onSubmit={submit} onChange={accept.onEdit}>
         <Stack gap="md">
           {!info.needsPassword && (

@@ -9,6 +9,7 @@ import { meQuery } from '../api/queries.ts'
 import { enterSession, goOn, hasSessionEnded } from '../api/session.ts'
 import { Gate } from '../components/layout/gate.tsx'
 import { TextLink } from '../components/layout/links.tsx'
+import { CodeInput } from '../components/people/code-input.tsx'
 import { ForgottenPassword } from '../components/people/forgotten-password.tsx'
 import { PasskeysElsewhere } from '../components/people/passkeys-elsewhere.tsx'
 import { Problem } from '../components/problem.tsx'
@@ -20,9 +21,18 @@ export function SignIn() {
   const [wasSignedOut] = useState(hasSessionEnded)
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
+  const [needsCode, setNeedsCode] = useState(false)
+  const [code, setCode] = useState('')
   const byPassword = useAction(async () => {
     byPasskey.clear()
-    await signIn(email.trim(), password)
+    try {
+      await signIn(email.trim(), password, needsCode ? code : undefined)
+    } catch (error) {
+      if (reasonOf(error) === 'code_required') return setNeedsCode(true)
+      // Codes change, so the same one is never right later.
+      if (reasonOf(error) === 'wrong_code') setCode('')
+      throw error
+    }
     await enterSession(next)
   })
   const byPasskey = useAction(async () => {
@@ -30,6 +40,12 @@ export function SignIn() {
     await signInWithPasskey()
     await enterSession(next)
   })
+  const startOver = () => {
+    byPassword.clear()
+    setNeedsCode(false)
+    setCode('')
+    setPassword('')
+  }
   const submit = (event: FormEvent) => {
     event.preventDefault()
     void byPassword.run()
@@ -51,25 +67,36 @@ export function SignIn() {
       )}
       <form onSubmit={submit} onChange={byPassword.onEdit}>
         <Stack gap="md">
-          <TextInput
-            label="Email"
-            type="email"
-            name="email"
-            autoComplete="username webauthn"
-            required
-            withAsterisk={false}
-            value={email}
-            onChange={(event) => setEmail(event.currentTarget.value)}
-          />
-          <PasswordInput
-            label="Password"
-            name="password"
-            autoComplete="current-password"
-            required
-            withAsterisk={false}
-            value={password}
-            onChange={(event) => setPassword(event.currentTarget.value)}
-          />
+          {needsCode ? (
+            <>
+              <p className="small dim">
+                The password is correct. Two-factor sign-in is on for <bdi>{email.trim()}</bdi>.
+              </p>
+              <CodeInput value={code} onChange={setCode} isFocused />
+            </>
+          ) : (
+            <>
+              <TextInput
+                label="Email"
+                type="email"
+                name="email"
+                autoComplete="username webauthn"
+                required
+                withAsterisk={false}
+                value={email}
+                onChange={(event) => setEmail(event.currentTarget.value)}
+              />
+              <PasswordInput
+                label="Password"
+                name="password"
+                autoComplete="current-password"
+                required
+                withAsterisk={false}
+                value={password}
+                onChange={(event) => setPassword(event.currentTarget.value)}
+              />
+            </>
+          )}
           <Problem
             error={byPassword.error ?? byPasskey.error}
             what="You are not signed in."
@@ -79,7 +106,12 @@ export function SignIn() {
           <Button type="submit" fullWidth loading={byPassword.isPending}>
             Sign in
           </Button>
-          {canUsePasskeys() && (
+          {needsCode && (
+            <Button variant="subtle" onClick={startOver}>
+              Start over
+            </Button>
+          )}
+          {canUsePasskeys() && !needsCode && (
             <Button
               variant="default"
               fullWidth
@@ -117,9 +149,12 @@ export function SignIn() {
   )
 }
 
+const reasonOf = (error: unknown): unknown => (error instanceof ApiError ? error.details.reason : undefined)
+
 /** The usual advice for a 401 is to sign in, which does not help here. */
 function nextOf(error: unknown): { next?: string } {
   if (!(error instanceof ApiError)) return {}
+  if (reasonOf(error) === 'wrong_code') return { next: '' }
   if (error.status === 401) return { next: 'Check your email address and password, then try again.' }
   return error.status === 429 ? { next: `${error.message} You can still sign in with a passkey or a sign-in link.` } : {}
 }

@@ -1,3 +1,6 @@
+import { currentUnit } from '../unit.ts'
+import { LOCALES } from './locales.ts'
+
 const THIN_SPACE = '\u2009'
 const MINUS = '\u2212'
 
@@ -9,10 +12,21 @@ export function grouped(whole: number): string {
   return whole < 0 ? MINUS + digits : digits
 }
 
-export const sats = (amount: number): string => `${grouped(amount)}${THIN_SPACE}sat`
+/** In the unit that the person chose. */
+export const sats = (amount: number): string => (currentUnit() === 'btc' ? btc(amount, 8) : `${grouped(amount)}${THIN_SPACE}sat`)
 
-/** Millisatoshis as satoshis, with decimals only if there are any. */
+/** Remainder and difference of safe integers are exact, and so is a division without a remainder. */
+function btc(amount: number, decimals: 8 | 11): string {
+  const size = Math.abs(amount)
+  const rest = size % 10 ** decimals
+  const digits = rest.toString().padStart(decimals, '0')
+  return `${amount < 0 ? MINUS : ''}${grouped((size - rest) / 10 ** decimals)}.${digits}${THIN_SPACE}BTC`
+}
+
+/** Millisatoshis as satoshis, with decimals only if there are any; or in the unit that the person chose. */
 export function satsOfMsat(msat: number): string {
+  // Three more decimals for millisatoshis, if there are any: rounding would show an amount that nobody paid.
+  if (currentUnit() === 'btc') return msat % 1000 === 0 ? btc(msat / 1000, 8) : btc(msat, 11)
   const whole = grouped(Math.trunc(Math.abs(msat) / 1000))
   const rest = Math.abs(msat) % 1000
   const fraction = rest === 0 ? '' : `.${rest.toString().padStart(3, '0').replace(/0+$/, '')}`
@@ -41,12 +55,12 @@ export function relative(at: number, now: number): string {
   return away > 10 ? `in ${Math.trunc(away)} seconds` : 'just now'
 }
 
-const exactFormat = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'long' })
+const exactFormat = new Intl.DateTimeFormat(LOCALES, { dateStyle: 'medium', timeStyle: 'long' })
 
 export const exact = (at: number): string => exactFormat.format(at * 1000)
 
-const hourFormat = new Intl.DateTimeFormat('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' })
-const dayFormat = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' })
+const hourFormat = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', hour: '2-digit', minute: '2-digit' })
+const dayFormat = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', day: 'numeric', month: 'short' })
 
 /** The label of a chart bar in the viewer's time zone: "Sun 14:00", "Sun 15 Nov". */
 export const bucketName = (at: number, unit: 'hour' | 'day'): string =>

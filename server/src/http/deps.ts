@@ -6,6 +6,7 @@ import type { Credit } from '../accounts/credit/credit.ts'
 import type { TopUps } from '../accounts/credit/top-ups.ts'
 import type { Keys } from '../accounts/keys/keys.ts'
 import type { Links } from '../accounts/people/links.ts'
+import type { Settings } from '../accounts/people/settings.ts'
 import type { SignIn } from '../accounts/people/sign-in.ts'
 import type { Config } from '../config.ts'
 import type { AccountChanges } from '../events/account-changes.ts'
@@ -30,6 +31,7 @@ export type AppDeps = {
   credit: Credit
   keys: Keys
   signIn: SignIn
+  settings: Settings
   links: Links
   nodes: Nodes
   wallets: Wallets

@@ -32,3 +32,9 @@ export async function findAccount(sql: Sql, id: string): Promise<AccountRow | un
   const [row] = await sql<AccountRow[]>`SELECT ${fields(sql)} FROM accounts a WHERE a.id = ${id}`
   return row
 }
+
+export async function renameAccount(sql: Sql, id: string, name: string, actor: string): Promise<void> {
+  await sql`
+    WITH renamed AS (UPDATE accounts SET name = ${name} WHERE id = ${id} AND closed_at IS NULL AND name <> ${name} RETURNING id)
+    INSERT INTO activity (account_id, actor, action) SELECT id, ${actor}, 'account.renamed' FROM renamed`
+}

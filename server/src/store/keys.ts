@@ -39,7 +39,7 @@ export async function insertKey(
   maxKeys: number,
 ): Promise<'created' | 'no such account' | 'limit reached'> {
   return database.begin(async (sql) => {
-    const [account] = await sql`SELECT id FROM accounts WHERE id = ${key.accountId} FOR UPDATE`
+    const [account] = await sql`SELECT id FROM accounts WHERE id = ${key.accountId} AND closed_at IS NULL FOR UPDATE`
     if (!account) return 'no such account'
     const [row] = await sql<{ count: number }[]>`
       SELECT count(*)::int AS count FROM api_keys WHERE account_id = ${key.accountId} AND revoked_at IS NULL`

@@ -66,6 +66,12 @@ const BODIES: Record<string, unknown> = {
   'POST /webhooks': { url: 'https://shop.example/hook' },
   'PATCH /webhooks/:webhookId': { enabled: true },
   'POST /webhooks/:webhookId/replay': { from: 0, to: 1 },
+  'POST /security/email': { email: 'x' },
+  'POST /security/two-factor/confirm': { code: 'x' },
+  'POST /security/two-factor/off': { code: 'x' },
+  'POST /security/recovery-codes': { code: 'x' },
+  'PATCH /account': { name: 'x' },
+  'POST /account/deletion': { name: 'x' },
 }
 
 test('the tests below use the routes that the service registers', () => {

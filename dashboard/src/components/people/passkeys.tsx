@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { addPasskey, canUsePasskeys, listPasskeys, removePasskey } from '../../api/auth.ts'
 import { queryClient } from '../../api/queries.ts'
+import { renamePasskey } from '../../api/settings.ts'
 import type { Passkey } from '../../api/types.ts'
 import { ConfirmDialog } from '../dialogs/confirm-dialog.tsx'
 import { announce } from '../layout/announcer.tsx'
@@ -73,6 +74,7 @@ export function Passkeys({ origins }: { origins: string[] }) {
 
 function Row({ passkey }: { passkey: Passkey }) {
   const [isAsking, setAsking] = useState(false)
+  const [isRenaming, setRenaming] = useState(false)
   const name = passkey.name || 'Passkey'
   const remove = useAction(async () => {
     await removePasskey(passkey.id)
@@ -83,15 +85,19 @@ function Row({ passkey }: { passkey: Passkey }) {
   return (
     <li className="passkey">
       <span className="row-main">
-        {name}
+        <bdi>{name}</bdi>
         <span className="small dim">
           {' '}
           added <Time at={passkey.createdAt} />
         </span>
       </span>
+      <Button size="xs" variant="default" aria-label={`Rename ${name}`} onClick={() => setRenaming(true)}>
+        Rename
+      </Button>
       <Button size="xs" variant="default" aria-label={`Remove ${name}`} onClick={() => setAsking(true)}>
         Remove
       </Button>
+      {isRenaming && <RenamePasskey passkey={passkey} onClose={() => setRenaming(false)} />}
       {isAsking && (
         <ConfirmDialog
           title={`Remove ${name}?`}
@@ -106,5 +112,36 @@ function Row({ passkey }: { passkey: Passkey }) {
         </ConfirmDialog>
       )}
     </li>
+  )
+}
+
+function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => void }) {
+  const [name, setName] = useState(passkey.name ?? '')
+  const rename = useAction(async () => {
+    await renamePasskey(passkey.id, name.trim())
+    await queryClient.invalidateQueries({ queryKey: KEY })
+    onClose()
+    announce('Passkey renamed')
+  })
+  return (
+    <ConfirmDialog
+      title="Rename the passkey"
+      verb="Rename"
+      isPending={rename.isPending}
+      isDisabled={name.trim() === ''}
+      onCancel={onClose}
+      onConfirm={() => void rename.run()}
+    >
+      <TextInput
+        label="Name"
+        dir="auto"
+        maxLength={64}
+        autoComplete="off"
+        data-autofocus
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+      />
+      <Problem error={rename.error} what="The passkey was not renamed." />
+    </ConfirmDialog>
   )
 }

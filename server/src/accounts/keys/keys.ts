@@ -102,6 +102,11 @@ export class Keys {
     return key
   }
 
+  /** After keys were revoked together with their account. Other processes are notified by the store. */
+  forgetCached(): void {
+    this.#forget()
+  }
+
   #forget(): void {
     this.#generation++
     this.#cache.clear()

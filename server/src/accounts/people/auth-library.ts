@@ -2,6 +2,7 @@ import type { Logger } from '../../platform/log.ts'
 import { isLoopback } from '../../platform/loopback.ts'
 import type { Database, Sql } from '../../store/db.ts'
 import { peopleAdapter } from './adapter.ts'
+import type { Verdict } from './two-factor.ts'
 
 export type AuthLibrary = Awaited<ReturnType<typeof loadAuthLibrary>>
 export type AuthInstance = Awaited<ReturnType<AuthLibrary['open']>>
@@ -19,6 +20,13 @@ const METHODS: Record<string, string> = {
   '/passkey/verify-authentication': 'passkey',
 }
 
+/** The codes of a refusal for want of a second factor. */
+const REFUSALS: Record<Exclude<Verdict, 'passed'>, string> = {
+  'code required': 'CODE_REQUIRED',
+  'wrong code': 'WRONG_CODE',
+  'unverified passkey': 'UNVERIFIED_PASSKEY',
+}
+
 export type SessionMethod = 'sign-up' | 'link' | 'password change'
 
 type Setup = { publicUrl: string; secret: string; logger: Logger }
@@ -29,18 +37,26 @@ type CallDeps = {
   noteFault: (error: unknown) => void
   /** Every password hash goes through this queue. */
   queued: <T>(work: () => Promise<T>) => Promise<T>
+  /** Asked before a session begins, once a password, or a passkey that did not check who uses it, was right. */
+  secondFactor: (personId: string, isPasskey: boolean) => Promise<Verdict>
 }
 
 export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
-  const [{ betterAuth }, { passkey }, { createAuthEndpoint }, { setSessionCookie }, { hashPassword, verifyPassword }, database] =
-    await Promise.all([
-      import('better-auth/minimal'),
-      import('@better-auth/passkey'),
-      import('better-auth/api'),
-      import('better-auth/cookies'),
-      import('better-auth/crypto'),
-      import('@better-auth/core/db/adapter'),
-    ])
+  const [
+    { betterAuth },
+    { passkey },
+    { createAuthEndpoint, APIError },
+    { setSessionCookie },
+    { hashPassword, verifyPassword },
+    database,
+  ] = await Promise.all([
+    import('better-auth/minimal'),
+    import('@better-auth/passkey'),
+    import('better-auth/api'),
+    import('better-auth/cookies'),
+    import('better-auth/crypto'),
+    import('@better-auth/core/db/adapter'),
+  ])
   const { origin, hostname, protocol } = new URL(publicUrl)
   const isHttps = protocol === 'https:'
   const times = { createdAt: 'created_at', updatedAt: 'updated_at' }
@@ -56,7 +72,7 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
     return ctx.json({ personId })
   })
 
-  const instance = ({ sql, noteFault, queued }: CallDeps) =>
+  const instance = ({ sql, noteFault, queued, secondFactor }: CallDeps) =>
     betterAuth({
       appName: 'Boltyard',
       baseURL: origin,
@@ -92,7 +108,10 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
           userAgent: 'user_agent',
           ...times,
         },
-        additionalFields: { method: { type: 'string', required: false, input: false } },
+        additionalFields: {
+          method: { type: 'string', required: false, input: false },
+          lastSeenAt: { type: 'date', fieldName: 'last_seen_at', required: false, input: false },
+        },
         expiresIn: SESSION_SECONDS,
         updateAge: ROLL_SECONDS,
       },
@@ -117,9 +136,16 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
       databaseHooks: {
         session: {
           create: {
-            before: async (session, context) => ({
-              data: { method: (session as { method?: string }).method ?? METHODS[context?.path ?? ''] ?? 'other' },
-            }),
+            before: async (session, context) => {
+              const { method: given } = session as { method?: string }
+              const method = given ?? METHODS[context?.path ?? ''] ?? 'other'
+              // A given method means that `startSession` was called, after other proofs. Every route of the library comes through here.
+              if (given === undefined && !(method === 'passkey' && isUserVerified(context?.body))) {
+                const verdict = await secondFactor(session.userId, method === 'passkey')
+                if (verdict !== 'passed') throw new APIError('UNAUTHORIZED', { code: REFUSALS[verdict], message: verdict })
+              }
+              return { data: { method } }
+            },
           },
         },
       },
@@ -167,4 +193,13 @@ export async function loadAuthLibrary({ publicUrl, secret, logger }: Setup) {
       return { handler: auth.handler, api: auth.api, people: internalAdapter }
     },
   }
+}
+
+/**
+ * Whether the authenticator checked a PIN, a finger or a face, and not only that someone touched it (WebAuthn, section 6.1: flag UV). By
+ * now the library has verified the signature over these bytes.
+ */
+export function isUserVerified(body: unknown): boolean {
+  const { authenticatorData } = (body as { response?: { response?: { authenticatorData?: string } } })?.response?.response ?? {}
+  return ((Buffer.from(authenticatorData ?? '', 'base64url')[32] ?? 0) & 4) !== 0
 }

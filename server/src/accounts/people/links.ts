@@ -13,11 +13,18 @@ import {
   useLink,
 } from '../../store/people/links.ts'
 import { findAccountOf, findPersonOf } from '../../store/people/people.ts'
+import { endTwoFactor, hasTwoFactor } from '../../store/people/two-factor.ts'
 import { FIRST_ACCOUNT_NAME } from '../accounts.ts'
 import { type Client, type Entered, emailOf, type NewPerson, newPasswordOf, type SignIn } from './sign-in.ts'
 
 export type NewLink = { url: string; expiresAt: number }
-export type LinkInfo = { kind: LinkKind; email: string | null; needsPassword: boolean; expiresAt: number }
+export type LinkInfo = {
+  kind: LinkKind
+  email: string | null
+  needsPassword: boolean
+  turnsOffTwoFactor: boolean
+  expiresAt: number
+}
 export type Acceptance = { token: string; email?: string; name?: string; password?: string }
 
 const DAY_SECONDS = 24 * 3600
@@ -79,8 +86,9 @@ export class Links {
   }
 
   async inspect(token: string): Promise<LinkInfo> {
-    const { kind, email, expiresAt } = await this.#find(token)
-    return { kind, email, needsPassword: kind !== 'sign-in', expiresAt }
+    const { kind, email, accountId, expiresAt } = await this.#find(token)
+    const turnsOffTwoFactor = kind === 'sign-in' && (await hasTwoFactor(this.#sql, accountId ?? ''))
+    return { kind, email, needsPassword: kind !== 'sign-in', turnsOffTwoFactor, expiresAt }
   }
 
   /** All or nothing: if the person cannot be created, for example because the email is taken, the link can be used again. */
@@ -113,6 +121,8 @@ export class Links {
   async #signInPersonOf(tx: Sql, { accountId }: LinkRow, passwordHash: string | undefined, client: Client): Promise<Entered> {
     const user = await findPersonOf(tx, accountId ?? '')
     if (!user) throw noSuchLink()
+    // Decision 45: a link is for people who have lost what they sign in with. With the second factor on, they could not change it.
+    await endTwoFactor(tx, user.id)
     if (passwordHash !== undefined) await this.#signIn.replacePassword(tx, client, user.id, passwordHash)
     return { user, cookies: await this.#signIn.start(tx, client, user.id, 'link') }
   }

@@ -12,6 +12,7 @@ import {
   type PersonRow,
   type SessionRow,
 } from '../../store/people/people.ts'
+import { noteSession } from '../../store/people/settings.ts'
 import { createAccount, RESERVED_NAMES } from '../accounts.ts'
 import {
   type AuthInstance,
@@ -25,6 +26,7 @@ import { isCommonPassword } from './common-passwords.ts'
 import { DeviceCookie } from './device-cookie.ts'
 import { HashQueue } from './hash-queue.ts'
 import { SignInGuard } from './sign-in-guard.ts'
+import type { TwoFactor } from './two-factor.ts'
 
 export type Person = { userId: string; email: string; name: string; accountId: string; sessionId: string }
 /** The parts of a request that matter for signing in. Nothing else reaches the library. */
@@ -38,7 +40,14 @@ export type Client = {
   /** Has a session or a link, or signed in from this browser before. */
   isKnown?: boolean
 }
-export type AuthCall = { method: 'GET' | 'POST'; path: string; query?: Record<string, string>; body?: unknown }
+export type AuthCall = {
+  method: 'GET' | 'POST'
+  path: string
+  query?: Record<string, string>
+  body?: unknown
+  /** The code of the second factor. It never reaches the library. */
+  code?: string | undefined
+}
 export type AuthAnswer = { body: unknown; cookies: string[] }
 export type Entered = { user: PersonRow; cookies: string[] }
 export type NewPerson = {
@@ -64,10 +73,13 @@ export class AuthRefusal extends Error {
 
 const LONGEST_NAME = 100
 const LONGEST_USER_AGENT = 500
+const SEEN_EVERY_SECONDS = 300
 /** Half of the Node.js thread pool: a burst of sign-ins must not block file access and name resolution. */
 const MAX_HASHES_AT_ONCE = 2
 /** About one second of work. */
 const MAX_WAITING_HASHES = 20
+
+type SignInOptions = { config: Config; sql: Database; master: MasterKey; twoFactor: TwoFactor; logger: Logger }
 
 /**
  * People, their sessions and passkeys: better-auth on our store. It is loaded on first use, because loading takes most of a second and 45
@@ -83,13 +95,15 @@ export class SignIn {
   readonly #sql: Database
   readonly #secret: string
   readonly #logger: Logger
+  readonly #twoFactor: TwoFactor
   #library: Promise<AuthLibrary> | undefined
 
-  constructor({ config, sql, master, logger }: { config: Config; sql: Database; master: MasterKey; logger: Logger }) {
+  constructor({ config, sql, master, twoFactor, logger }: SignInOptions) {
     this.#config = config
     this.#sql = sql
     this.#secret = derivedKey(master, 'sign-in').toString('base64')
     this.#logger = logger
+    this.#twoFactor = twoFactor
     this.guard = new SignInGuard({ sql, master })
     this.devices = new DeviceCookie({ master, publicUrl: config.publicUrl })
   }
@@ -119,18 +133,19 @@ export class SignIn {
     const { id: userId, email, name } = user
     // The column is NOT NULL, but the library's types do not reflect that.
     const accountId = user.accountId ?? ''
+    await this.#note(session, client)
     return { person: { userId, email, name, accountId, sessionId: session.id }, cookies: headers.getSetCookie() }
   }
 
   /** Calls one of better-auth's own routes; throws AuthRefusal if it refuses. */
-  async call(client: Client, { method, path, query, body }: AuthCall): Promise<AuthAnswer> {
+  async call(client: Client, { method, path, query, body, code }: AuthCall): Promise<AuthAnswer> {
     const { basePath } = await this.load()
     const url = new URL(basePath + path, new URL(this.#config.publicUrl).origin)
     url.search = new URLSearchParams(query).toString()
     const headers = headersOf(client)
     if (method === 'POST') headers.set('content-type', 'application/json')
     const request = new Request(url, { method, headers, ...(method === 'POST' ? { body: JSON.stringify(body ?? {}) } : {}) })
-    const response = await this.#call(this.#sql, client, ({ handler }) => handler(request))
+    const response = await this.#call(this.#sql, client, ({ handler }) => handler(request), code)
     const answer = JSON.parse((await response.text()) || 'null')
     if (!response.ok) throw new AuthRefusal(response.status, answer ?? {})
     return { body: answer, cookies: response.headers.getSetCookie() }
@@ -189,18 +204,22 @@ export class SignIn {
     return { user: { id, email, name }, cookies: await this.start(tx, client, id, 'sign-up') }
   }
 
+  /** Costs a hash: call it only for an attempt that `guard` has admitted. */
+  async isPasswordOf(client: Client, personId: string, password: string): Promise<boolean> {
+    const { verify } = await this.load()
+    const identity = await this.#call(this.#sql, client, ({ people }) => people.findCredentialAccount(personId))
+    const hash = identity?.password
+    if (!hash) throw new AuthRefusal(400, { code: 'CREDENTIAL_ACCOUNT_NOT_FOUND' })
+    return this.#queued(client, () => verify({ hash, password }))
+  }
+
   /** All or nothing: a new password is useless if the other sessions stay open. */
   async changePassword(
     client: Client,
     { userId, email, name }: Person,
     { currentPassword, newPassword }: { currentPassword: string; newPassword: string },
   ): Promise<Entered> {
-    const { verify } = await this.load()
-    const identity = await this.#call(this.#sql, client, ({ people }) => people.findCredentialAccount(userId))
-    const hash = identity?.password
-    if (!hash) throw new AuthRefusal(400, { code: 'CREDENTIAL_ACCOUNT_NOT_FOUND' })
-    if (!(await this.#queued(client, () => verify({ hash, password: currentPassword }))))
-      throw new AuthRefusal(400, { code: 'INVALID_PASSWORD' })
+    if (!(await this.isPasswordOf(client, userId, currentPassword))) throw new AuthRefusal(400, { code: 'INVALID_PASSWORD' })
     const passwordHash = await this.hash(client, newPassword)
     const cookies = await this.transaction(async (tx) => {
       await this.replacePassword(tx, client, userId, passwordHash)
@@ -224,6 +243,14 @@ export class SignIn {
     return headers.getSetCookie()
   }
 
+  /** Not worth failing a request for. */
+  async #note({ id, lastSeenAt }: { id: string; lastSeenAt?: Date | null | undefined }, { address }: Client): Promise<void> {
+    if (lastSeenAt && Date.now() - lastSeenAt.getTime() < SEEN_EVERY_SECONDS * 1000) return
+    await noteSession(this.#sql, id, address, SEEN_EVERY_SECONDS).catch((error: unknown) =>
+      this.#logger.warn({ err: error }, 'cannot note when a session was last used'),
+    )
+  }
+
   async #makeAccount(tx: Sql, personId: string, { email, isSelfRegistered }: NewPerson): Promise<string> {
     const account = { name: accountNameOf(email), creditSat: this.#config.signupCreditSat, actor: personId, isSelfRegistered }
     return (await createAccount(tx, account)).id
@@ -237,11 +264,16 @@ export class SignIn {
    * better-auth reports an unavailable store or a full queue as "not signed in" or as a client error. So an error that we noted takes
    * precedence over its result.
    */
-  async #call<T>(sql: Sql | Database, client: Client, work: (library: AuthInstance) => Promise<T>): Promise<T> {
+  async #call<T>(sql: Sql | Database, client: Client, work: (library: AuthInstance) => Promise<T>, code?: string): Promise<T> {
     const faults: unknown[] = []
     const { open } = await this.load()
     const library = await open({
       sql,
+      secondFactor: (personId, isPasskey) =>
+        this.#twoFactor.judge(personId, { code, isPasskey }).catch((error: unknown) => {
+          faults.push(error)
+          throw error
+        }),
       noteFault: (error) => {
         // Class 23 (constraint violation) is not a fault: it is how one of two people who take the same address is refused.
         if (!(error as { code?: string }).code?.startsWith('23')) faults.push(error)

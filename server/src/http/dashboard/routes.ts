@@ -5,6 +5,7 @@ import { dashboardAccountRoutes } from './account.ts'
 import { dashboardEventRoutes } from './events.ts'
 import { dashboardNodeRoutes } from './nodes.ts'
 import { dashboardGatewayRoutes, dashboardTryItRoutes } from './payments.ts'
+import { dashboardSettingsRoutes } from './settings.ts'
 import { dashboardWebhookActionRoutes, dashboardWebhookRoutes } from './webhooks.ts'
 
 /** The dashboard's API. It makes the same domain calls as the public API, with a session instead of a key. */
@@ -21,6 +22,7 @@ export function dashboardRoutes(deps: RouteDeps) {
     await register(dashboardTryItRoutes(deps), [deps.limits.dashboardNodes])
     await register(dashboardAccountRoutes(deps))
     await register(dashboardEventRoutes(deps))
+    await register(dashboardSettingsRoutes(deps))
     await register(dashboardWebhookRoutes(deps))
     await register(dashboardWebhookActionRoutes(deps), [deps.limits.dashboardNodes])
   }

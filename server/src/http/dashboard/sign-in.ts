@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
+import { WRONG_CODE } from '../../accounts/people/settings.ts'
 import {
   type AuthAnswer,
   type AuthCall,
@@ -17,7 +18,12 @@ import { clientOf, isOnThisMachine, requirePerson, requireSameOrigin, signedOut 
 import { Name, strict, Text } from '../schemas.ts'
 
 const SignUp = strict({ email: Text, password: Text, name: Type.Optional(Name) })
-const SignInBody = strict({ email: Text, password: Text, rememberMe: Type.Optional(Type.Boolean()) })
+const SignInBody = strict({
+  email: Text,
+  password: Text,
+  rememberMe: Type.Optional(Type.Boolean()),
+  code: Type.Optional(Text),
+})
 const PasswordChange = strict({
   currentPassword: Text,
   newPassword: Text,
@@ -54,7 +60,7 @@ const SENTENCES: Record<string, string> = {
  * becomes an internal error.
  */
 export function signInRoutes(deps: RouteDeps) {
-  const { signIn, limits, config } = deps
+  const { signIn, settings, limits, config } = deps
   const sessionNeeded = { onRequest: requirePerson(deps) }
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireSameOrigin(config))
@@ -88,12 +94,17 @@ export function signInRoutes(deps: RouteDeps) {
       return welcome(reply, client, { ...userView(body), cookies })
     }
     /** C44: a password attempt is counted before it is tried, and stays counted only if the password is wrong. */
-    const guess = async <T>(request: FastifyRequest, attempt: Attempt, work: () => Promise<T>): Promise<T> => {
+    const guess = async <T>(
+      request: FastifyRequest,
+      attempt: Attempt,
+      work: () => Promise<T>,
+      Wrong: typeof WrongPassword | typeof WrongCode = WrongPassword,
+    ): Promise<T> => {
       let result: T
       try {
         result = await work()
       } catch (error) {
-        if (!(error instanceof WrongPassword))
+        if (!(error instanceof Wrong))
           await attempt
             .takeBack()
             .catch((err: unknown) =>
@@ -129,15 +140,20 @@ export function signInRoutes(deps: RouteDeps) {
       const email = emailOf(request.body.email)
       const client = clientOf(request, reply)
       const device = signIn.devices.deviceOf(client.cookie, email)
-      const attempt = await signIn.guard.admit(
+      const by =
         device === undefined
           ? { target: `email ${email}`, source: `address ${addressOf(request)}` }
           : // By person: a browser becomes known with every sign-in, so a limit for each would be none for someone with a password.
-            { target: `device ${device} ${email}`, source: `known ${email}` },
-      )
-      const body = { ...request.body, email }
+            { target: `device ${device} ${email}`, source: `known ${email}` }
+      const { code, ...given } = request.body
       const known = { ...client, isKnown: device !== undefined }
-      return guess(request, attempt, () => enter(request, reply, known, { method: 'POST', path: '/sign-in/email', body }))
+      const call: AuthCall = { method: 'POST', path: '/sign-in/email', body: { ...given, email }, code }
+      const withPassword = async (): Promise<UserView> =>
+        guess(request, await signIn.guard.admit(by), () => enter(request, reply, known, call))
+      if (code === undefined) return withPassword()
+      // Codes have their own count, which is also checked before a password is hashed. A wrong password does not add to it.
+      const codeAttempt = await signIn.guard.admit({ target: `code ${by.target}`, source: `code ${by.source}` })
+      return guess(request, codeAttempt, withPassword, WrongCode)
     })
     app.post('/sign-out', { schema: { body: Nothing } }, async (request, reply) =>
       call(request, reply, post(request, '/sign-out')),
@@ -218,7 +234,10 @@ export function signInRoutes(deps: RouteDeps) {
     app.post(
       '/passkey/delete-passkey',
       { ...sessionNeeded, schema: { body: strict({ id: PasskeyId }) } },
-      async (request, reply) => call(request, reply, post(request, '/passkey/delete-passkey')),
+      async ({ person, body }) => {
+        await settings.removePasskey(person, (body as { id: string }).id)
+        return { status: true }
+      },
     )
   }
 }
@@ -239,6 +258,8 @@ function passkeyView(body: unknown) {
 
 /** A class of its own, because only this error counts as a failed attempt (C44). */
 class WrongPassword extends Problem {}
+/** Likewise, for codes of the second factor. */
+class WrongCode extends Problem {}
 
 const asProblem = (path: string, error: unknown): unknown =>
   error instanceof AuthRefusal ? (problemOf(path, error) ?? error) : error
@@ -246,6 +267,14 @@ const asProblem = (path: string, error: unknown): unknown =>
 /** Undefined: not the caller's fault. */
 function problemOf(path: string, { status, code, message }: AuthRefusal): Problem | undefined {
   if (code === 'INVALID_EMAIL_OR_PASSWORD') return new WrongPassword('unauthorized', 'Wrong email address or password.')
+  if (code === 'CODE_REQUIRED')
+    return new Problem('unauthorized', 'Enter the code from your authenticator app.', { details: { reason: 'code_required' } })
+  if (code === 'WRONG_CODE') return new WrongCode('unauthorized', WRONG_CODE, { details: { reason: 'wrong_code' } })
+  if (code === 'UNVERIFIED_PASSKEY')
+    return new Problem(
+      'unauthorized',
+      'This passkey did not check a PIN, fingerprint or face, and two-factor sign-in is on. Sign in with your password and a code.',
+    )
   // 400, because the session is valid; only the password is wrong.
   if (code === 'INVALID_PASSWORD') return new WrongPassword('bad_request', 'The current password is incorrect.')
   if (path === '/passkey/verify-authentication' && WRONG_PASSKEY.includes(code))

@@ -1,3 +1,4 @@
+import { unauthorized } from '../../problems.ts'
 import type { Database, Sql } from '../db.ts'
 
 /** Notifies every process that deliveries may be due. */
@@ -41,7 +42,9 @@ export async function insertWebhook(
 ): Promise<WebhookView | 'limit reached'> {
   const { id, accountId, url, types, nodeIds, description, keyId, secret, actor } = webhook
   return database.begin(async (sql) => {
-    await sql`SELECT id FROM accounts WHERE id = ${accountId} FOR UPDATE`
+    const [account] = await sql`SELECT id FROM accounts WHERE id = ${accountId} AND closed_at IS NULL FOR UPDATE`
+    // It was deleted since the caller’s key or session was checked.
+    if (!account) throw unauthorized()
     if ((await listWebhooks(sql, accountId)).length >= maxWebhooks) return 'limit reached'
     const [row] = await sql<[WebhookView]>`
       WITH created AS (

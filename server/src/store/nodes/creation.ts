@@ -1,3 +1,4 @@
+import { unauthorized } from '../../problems.ts'
 import { logActivity } from '../activity.ts'
 import type { Sql } from '../db.ts'
 import type { DesiredState, History, Status } from './node-state.ts'
@@ -5,8 +6,9 @@ import { columns, type NodeRow } from './nodes.ts'
 
 /** Held until the end of the transaction: concurrent creations are counted, numbered and charged one after the other. */
 export async function lockCreations(sql: Sql, accountId: string, host: string): Promise<void> {
-  const [account] = await sql`SELECT 1 FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`
-  if (!account) throw new Error('the account no longer exists')
+  const [account] = await sql`SELECT 1 FROM accounts WHERE id = ${accountId} AND closed_at IS NULL FOR NO KEY UPDATE`
+  // It was deleted since the caller’s key or session was checked.
+  if (!account) throw unauthorized()
   // Other accounts use the same host, and the account's row lock does not block them.
   await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`nodes of ${host}`}, 0))`
 }

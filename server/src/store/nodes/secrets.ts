@@ -39,7 +39,8 @@ export async function sealingKeyIds(sql: Sql): Promise<{ keyId: string; rows: nu
   return sql<{ keyId: string; rows: number }[]>`
     SELECT key_id AS "keyId", count(*)::int AS rows
     FROM (SELECT key_id FROM node_secrets UNION ALL SELECT key_id FROM protocol_keys
-          UNION ALL SELECT key_id FROM webhooks WHERE deleted_at IS NULL) sealed GROUP BY key_id`
+          UNION ALL SELECT key_id FROM webhooks WHERE deleted_at IS NULL
+          UNION ALL SELECT key_id FROM people_two_factor) sealed GROUP BY key_id`
 }
 
 export type SealedRow = {

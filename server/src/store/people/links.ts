@@ -21,7 +21,7 @@ export async function insertAccountLink(
       INSERT INTO links AS l (token_hash, kind, account_id, expires_at)
       SELECT ${link.hash}, CASE WHEN EXISTS (SELECT 1 FROM people p WHERE p.account_id = a.id) THEN 'sign-in' ELSE 'claim' END,
         a.id, now() + ${link.seconds} * interval '1 second'
-      FROM accounts a WHERE a.id = ${link.accountId}
+      FROM accounts a WHERE a.id = ${link.accountId} AND a.closed_at IS NULL
       RETURNING *
     ), log AS (
       INSERT INTO activity (account_id, actor, action, detail)

@@ -106,12 +106,14 @@ export type SessionRow = {
   method: string
   ipAddress: string | null
   userAgent: string | null
+  lastSeenAt: number
 }
 
 export async function listSessions(sql: Sql, personId: string): Promise<SessionRow[]> {
   return sql<SessionRow[]>`
     SELECT id, unix_seconds(created_at) AS "createdAt", unix_seconds(expires_at) AS "expiresAt",
-      method, ip_address AS "ipAddress", user_agent AS "userAgent"
+      method, ip_address AS "ipAddress", user_agent AS "userAgent",
+      unix_seconds(greatest(last_seen_at, updated_at)) AS "lastSeenAt"
     FROM people_sessions WHERE person_id = ${personId} AND expires_at > now() ORDER BY created_at DESC, id LIMIT 100`
 }
 
@@ -135,7 +137,7 @@ export async function endSessions(database: Database, personId: string, except: 
   })
 }
 
-const endLinks = (sql: Sql, people: Fragment) => sql`
+export const endLinks = (sql: Sql, people: Fragment) => sql`
   UPDATE links SET used_at = now() WHERE kind = 'sign-in' AND used_at IS NULL
     AND account_id IN (SELECT account_id FROM people WHERE id IN (${people}))`
 

@@ -1,0 +1,56 @@
+import { Button, PasswordInput } from '@mantine/core'
+import { IconFingerprint } from '@tabler/icons-react'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { canUsePasskeys, listPasskeys } from '../../api/auth.ts'
+import { confirmWithPasskey, securityQuery } from '../../api/settings.ts'
+import type { Me } from '../../api/types.ts'
+import { Problem } from '../../components/problem.tsx'
+import { useAction } from '../../components/use-action.ts'
+
+type Props = { user: NonNullable<Me['user']>; password: string; onPassword: (password: string) => void; label?: string }
+
+/** What is sent with the change: nothing if a passkey was used a moment ago. */
+export function useProof() {
+  const [password, setPassword] = useState('')
+  const { data } = useQuery(securityQuery)
+  const isConfirmed = data?.hasRecentPasskey === true
+  const proof = (): { password?: string } => (isConfirmed ? {} : { password })
+  return { password, setPassword, proof, isReady: isConfirmed || password !== '' }
+}
+
+/** Asks again who it is, because a session can be stolen, or a screen left unlocked. */
+export function ConfirmFields({ user, password, onPassword, label = 'Your password' }: Props) {
+  const { data: security } = useQuery(securityQuery)
+  const passkeys = useQuery({ queryKey: ['passkeys'], queryFn: ({ signal }) => listPasskeys(signal) })
+  const confirm = useAction(() => confirmWithPasskey(user.id))
+  if (security?.hasRecentPasskey) return <p className="small dim">You have just confirmed with a passkey that it is you.</p>
+  return (
+    <>
+      {/* Password managers need the email address to know which entry to use. */}
+      <input type="hidden" name="email" autoComplete="username" value={user.email} readOnly />
+      <PasswordInput
+        label={label}
+        description="To make sure that it is you."
+        autoComplete="current-password"
+        required
+        withAsterisk={false}
+        value={password}
+        onChange={(event) => onPassword(event.currentTarget.value)}
+      />
+      {canUsePasskeys() && (passkeys.data?.length ?? 0) > 0 && (
+        <Button
+          variant="subtle"
+          size="compact-sm"
+          className="start"
+          leftSection={<IconFingerprint size={16} aria-hidden />}
+          loading={confirm.isPending}
+          onClick={() => void confirm.run()}
+        >
+          Use a passkey instead
+        </Button>
+      )}
+      <Problem error={confirm.error} what="The passkey was not used." />
+    </>
+  )
+}

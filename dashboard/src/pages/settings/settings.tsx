@@ -1,0 +1,30 @@
+import { useSuspenseQuery } from '@tanstack/react-query'
+import { meQuery } from '../../api/queries.ts'
+import { Page } from '../../components/layout/page.tsx'
+import { Passkeys } from '../../components/people/passkeys.tsx'
+import { DeleteAccount } from './delete-account.tsx'
+import { Display } from './display.tsx'
+import { Password } from './password.tsx'
+import { Sessions } from './sessions.tsx'
+import { TwoFactor } from './two-factor.tsx'
+import { You } from './you.tsx'
+
+export function SettingsPage() {
+  const { data: me } = useSuspenseQuery(meQuery)
+  const { user, account } = me
+  // The session has just ended, and the sign-in page is about to be shown.
+  if (!user || !account) return null
+  return (
+    <Page title="Settings">
+      <div className="stack">
+        <You user={user} account={account} />
+        <Display />
+        <Password email={user.email} />
+        <TwoFactor user={user} />
+        <Passkeys origins={me.origins} />
+        <Sessions />
+        <DeleteAccount user={user} account={account} retentionDays={me.retentionDays} />
+      </div>
+    </Page>
+  )
+}

@@ -1,0 +1,169 @@
+import type { Config } from '../../config.ts'
+import { emailTaken, Problem } from '../../problems.ts'
+import { renameAccount } from '../../store/accounts.ts'
+import { closeAccount, type NodesLeft, nodesLeft } from '../../store/closing.ts'
+import type { Database } from '../../store/db.ts'
+import { changeEmail, endSession, hasUsedPasskey, removePasskey } from '../../store/people/settings.ts'
+import { RESERVED_NAMES } from '../accounts.ts'
+import { type Client, emailOf, type Person, type SignIn } from './sign-in.ts'
+import type { Guess } from './sign-in-guard.ts'
+import type { TwoFactor, TwoFactorStatus } from './two-factor.ts'
+
+/** How long a sign-in with a passkey stands in for the password. */
+const RECENT_SECONDS = 600
+
+export type Security = { twoFactor: TwoFactorStatus; hasRecentPasskey: boolean }
+/** When the account can be deleted, in the words of the page. */
+export type Deletion = NodesLeft & { isPossible: boolean; explanation: string }
+
+type Deps = { sql: Database; config: Config; signIn: SignIn; twoFactor: TwoFactor; forgetKeys: () => void }
+
+/** What people change about themselves. A stolen session must not be enough for it, so most of it asks again who they are. */
+export class Settings {
+  readonly #deps: Deps
+
+  constructor(deps: Deps) {
+    this.#deps = deps
+  }
+
+  async security(person: Person): Promise<Security> {
+    const { sql, twoFactor } = this.#deps
+    const [status, hasRecentPasskey] = await Promise.all([
+      twoFactor.status(person.userId),
+      hasUsedPasskey(sql, person.sessionId, RECENT_SECONDS),
+    ])
+    return { twoFactor: status, hasRecentPasskey }
+  }
+
+  /** `admit` limits how often someone can find out which addresses are registered. */
+  async changeEmail(
+    client: Client,
+    person: Person,
+    { email: given, password }: { email: string; password?: string },
+    admit: () => Promise<void>,
+  ): Promise<{ email: string }> {
+    const email = emailOf(given)
+    await this.#confirm(client, person, password)
+    await admit()
+    try {
+      await changeEmail(this.#deps.sql, person.userId, email)
+    } catch (error) {
+      throw (error as { constraint?: string }).constraint === 'people_email' ? emailTaken() : error
+    }
+    return { email }
+  }
+
+  async renameAccount(person: Person, given: string): Promise<{ name: string }> {
+    const name = given.trim()
+    if (RESERVED_NAMES.includes(name.toLowerCase())) throw new Problem('bad_request', 'This name is reserved. Choose another.')
+    await renameAccount(this.#deps.sql, person.accountId, name, person.userId)
+    return { name }
+  }
+
+  async endSession(person: Person, sessionId: string): Promise<void> {
+    const isId = /^[A-Za-z0-9_-]{1,64}$/.test(sessionId)
+    if (!isId || !(await endSession(this.#deps.sql, person.userId, sessionId)))
+      throw new Problem('not_found', 'There is no such session.')
+  }
+
+  async removePasskey(person: Person, id: string): Promise<void> {
+    const outcome = await removePasskey(this.#deps.sql, person.userId, id)
+    if (outcome === 'not found') throw new Problem('not_found', 'There is no such passkey.')
+    if (outcome === 'last way in')
+      throw new Problem('bad_request', 'This passkey is the only way to sign in to this account. Set a password first.')
+  }
+
+  async beginTwoFactor(client: Client, person: Person, password: string | undefined): Promise<{ secret: string; uri: string }> {
+    await this.#confirm(client, person, password)
+    return this.#deps.twoFactor.begin(person.userId, person.email)
+  }
+
+  confirmTwoFactor({ userId }: Person, code: string): Promise<string[]> {
+    return this.#withCode(userId, () => this.#deps.twoFactor.confirm(userId, code))
+  }
+
+  replaceRecoveryCodes({ userId }: Person, code: string): Promise<string[]> {
+    return this.#withCode(userId, () => this.#deps.twoFactor.replaceRecoveryCodes(userId, code))
+  }
+
+  async turnOffTwoFactor({ userId }: Person, code: string): Promise<void> {
+    await this.#withCode(userId, async () => (await this.#deps.twoFactor.turnOff(userId, code)) || undefined)
+  }
+
+  async deletion({ accountId }: Person): Promise<Deletion> {
+    const { sql, config } = this.#deps
+    const left = await nodesLeft(sql, accountId, config.retentionDays)
+    return { ...left, isPossible: left.existing + left.retained === 0, explanation: explanationOf(left, config.retentionDays) }
+  }
+
+  async deleteAccount(client: Client, person: Person, { name, password }: { name: string; password?: string }): Promise<void> {
+    const { sql, forgetKeys } = this.#deps
+    await this.#refuseWithNodes(person)
+    await this.#confirm(client, person, password)
+    const outcome = await closeAccount(sql, { accountId: person.accountId, personId: person.userId, name })
+    forgetKeys()
+    if (outcome === 'other name') throw new Problem('bad_request', 'The name is not the name of this account.')
+    // A node was created since the check above.
+    if (outcome === 'has nodes') await this.#refuseWithNodes(person)
+  }
+
+  async #refuseWithNodes(person: Person): Promise<void> {
+    const { isPossible, explanation, dueAt } = await this.deletion(person)
+    if (!isPossible) throw new Problem('invalid_node_state', explanation, { details: { reason: 'has_nodes', dueAt } })
+  }
+
+  /** With the password, or with a passkey that was used to sign in a moment ago. */
+  async #confirm(client: Client, { userId, sessionId }: Person, password: string | undefined): Promise<void> {
+    const { sql, signIn } = this.#deps
+    if (password === undefined) {
+      if (await hasUsedPasskey(sql, sessionId, RECENT_SECONDS)) return
+      throw new Problem('bad_request', 'Enter your password, or confirm with a passkey.', {
+        details: { reason: 'confirmation_required' },
+      })
+    }
+    // The same count as for changing the password: it is the same password that is guessed.
+    const who = `person ${userId}`
+    const known = { ...client, isKnown: true }
+    const isRight = await this.#counted({ target: who, source: who }, async () =>
+      (await signIn.isPasswordOf(known, userId, password)) ? true : undefined,
+    )
+    if (!isRight) throw new Problem('bad_request', 'The password is incorrect.', { details: { reason: 'wrong_password' } })
+  }
+
+  async #withCode<T>(userId: string, work: () => Promise<T | undefined>): Promise<T> {
+    const who = `code person ${userId}`
+    const result = await this.#counted({ target: who, source: who }, work)
+    if (result === undefined) throw new Problem('bad_request', WRONG_CODE, { details: { reason: 'wrong_code' } })
+    return result
+  }
+
+  /** C44: counted as failed before it is tried. Undefined is a wrong guess, and stays counted. */
+  async #counted<T>(guess: Guess, work: () => Promise<T | undefined>): Promise<T | undefined> {
+    const attempt = await this.#deps.signIn.guard.admit(guess)
+    let result: T | undefined
+    try {
+      result = await work()
+    } catch (error) {
+      // If this fails too, the store is down, and the first error says so.
+      await attempt.takeBack().catch(() => undefined)
+      throw error
+    }
+    if (result !== undefined) await attempt.succeeded()
+    return result
+  }
+}
+
+export const WRONG_CODE =
+  'The code is incorrect, has expired or was already used. Wait for the next one in your authenticator app, and check that the clock of your phone is right.'
+
+function explanationOf({ existing, retained, dueAt }: NodesLeft, retentionDays: number): string {
+  const days = `${retentionDays} ${retentionDays === 1 ? 'day' : 'days'}`
+  if (existing > 0)
+    return `The account still has ${existing === 1 ? 'a node' : `${existing} nodes`}. Delete ${existing === 1 ? 'it' : 'them'} first. Deleted nodes are kept for ${days} in case they hold money, and the account can be deleted after that.`
+  if (retained === 0) return 'The account can be deleted now.'
+  const nodes = retained === 1 ? 'A deleted node is' : `${retained} deleted nodes are`
+  if (dueAt === null)
+    return `${nodes} still being handed over to another installation. The account can be deleted ${days} after that is done.`
+  const date = new Date(dueAt * 1000).toISOString().replace('T', ' ').slice(0, 16)
+  return `${nodes} kept until ${date} UTC, in case of money in the wallet. The account can be deleted after that.`
+}

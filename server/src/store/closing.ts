@@ -1,0 +1,55 @@
+import type { Database, Sql } from './db.ts'
+import { KEYS_CHANGED } from './keys.ts'
+
+/** The name of every account that was deleted: the former one may be a person's. */
+export const CLOSED_NAME = 'deleted account'
+
+export type NodesLeft = {
+  existing: number
+  /** Deleted, but their data is kept until the retention period is over. */
+  retained: number
+  /** When the data of the retained nodes is due for removal; null if there are none, or if one has no date yet. */
+  dueAt: number | null
+}
+
+export async function nodesLeft(sql: Sql, accountId: string, retentionDays: number): Promise<NodesLeft> {
+  const [row] = await sql<[NodesLeft]>`
+    SELECT count(*) FILTER (WHERE deleted_at IS NULL)::int AS existing, count(*) FILTER (WHERE deleted_at IS NOT NULL)::int AS retained,
+      CASE WHEN bool_or(released_at IS NOT NULL AND exported_at IS NULL) THEN NULL
+        ELSE unix_seconds(max(CASE WHEN released_at IS NULL THEN deleted_at ELSE exported_at END) + ${retentionDays} * interval '1 day')
+      END AS "dueAt"
+    FROM nodes WHERE account_id = ${accountId} AND purged_at IS NULL`
+  return row
+}
+
+export type Closing = { accountId: string; personId: string; name: string }
+
+/**
+ * Ends every way to use the account, in one transaction. The lock waits for nodes, keys and webhooks that are being created, and those
+ * that come later find the account closed. What the ledger and the log of payments refer to stays.
+ */
+export async function closeAccount(
+  database: Database,
+  { accountId, personId, name }: Closing,
+): Promise<'closed' | 'has nodes' | 'other name'> {
+  return database.begin(async (sql) => {
+    const [account] = await sql<{ name: string }[]>`
+      SELECT name FROM accounts WHERE id = ${accountId} AND closed_at IS NULL FOR UPDATE`
+    if (account?.name !== name) return 'other name'
+    const [node] = await sql`SELECT 1 FROM nodes WHERE account_id = ${accountId} AND purged_at IS NULL LIMIT 1`
+    if (node) return 'has nodes'
+    await sql`INSERT INTO activity (account_id, actor, action) VALUES (${accountId}, ${personId}, 'account.deleted')`
+    await sql`
+      WITH revoked AS (
+        UPDATE api_keys SET revoked_at = now() WHERE account_id = ${accountId} AND revoked_at IS NULL RETURNING id)
+      SELECT pg_notify(${KEYS_CHANGED}, id) FROM revoked`
+    await sql`
+      UPDATE webhooks SET deleted_at = now(), enabled = false, secret = '', previous_secret = NULL, previous_until = NULL
+      WHERE account_id = ${accountId} AND deleted_at IS NULL`
+    await sql`DELETE FROM links WHERE account_id = ${accountId}`
+    // Sessions, passkeys, the password and two-factor secrets go with the person.
+    await sql`DELETE FROM people WHERE account_id = ${accountId}`
+    await sql`UPDATE accounts SET name = ${CLOSED_NAME}, closed_at = now() WHERE id = ${accountId}`
+    return 'closed'
+  })
+}
