@@ -10,6 +10,7 @@ import { firstRun } from './accounts/first-run.ts'
 import { Keys } from './accounts/keys/keys.ts'
 import { Links } from './accounts/people/links.ts'
 import { SignIn } from './accounts/people/sign-in.ts'
+import { RequestLog } from './accounts/requests/request-log.ts'
 import { type Config, operatorTokenFile } from './config.ts'
 import { AccountChanges } from './events/account-changes.ts'
 import { ChangeNotifier } from './events/change-notifier.ts'
@@ -112,6 +113,8 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   opened.push(releasePort)
   const keys = new Keys(sql, logger)
   opened.push(() => keys.close())
+  const requests = new RequestLog(sql, logger)
+  opened.push(() => requests.close())
   const notifier = new ChangeNotifier({ sql, log: logger })
   opened.push(() => notifier.close())
   const noteChange = notifier.note
@@ -147,6 +150,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     accounts: new Accounts({ sql, credit, signupCreditSat: config.signupCreditSat }),
     credit,
     keys,
+    requests,
     signIn,
     links,
     nodes,

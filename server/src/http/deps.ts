@@ -7,6 +7,7 @@ import type { TopUps } from '../accounts/credit/top-ups.ts'
 import type { Keys } from '../accounts/keys/keys.ts'
 import type { Links } from '../accounts/people/links.ts'
 import type { SignIn } from '../accounts/people/sign-in.ts'
+import type { RequestLog } from '../accounts/requests/request-log.ts'
 import type { Config } from '../config.ts'
 import type { AccountChanges } from '../events/account-changes.ts'
 import type { EventFeed } from '../events/feed.ts'
@@ -29,6 +30,7 @@ export type AppDeps = {
   accounts: Accounts
   credit: Credit
   keys: Keys
+  requests: RequestLog
   signIn: SignIn
   links: Links
   nodes: Nodes
