@@ -30,7 +30,8 @@ inBrowser('the page of API keys and the log of requests', () => {
     await page.getByLabel('Find a key').fill('')
 
     const status = async (key: string, path = '/api-key') =>
-      (await fetch(`${server.url}/v1${path}`, { headers: { authorization: `Bearer ${key}`, 'x-request-id': 'my-request' } })).status
+      (await fetch(`${server.url}/v1${path}`, { headers: { authorization: `Bearer ${key}`, 'x-request-id': 'my-request' } }))
+        .status
     expect([await status(old), await status(old, '/nodes/node_x')]).toEqual([200, 404])
 
     await page.getByRole('button', { name: 'Rotate Shop' }).click()
@@ -50,7 +51,10 @@ inBrowser('the page of API keys and the log of requests', () => {
     await untilText(keys.first(), /^Store.*Read.*Events.*expires in 6 days/)
 
     await person.open('developers')
-    await page.getByRole('link', { name: '4 requests in 30 days, 1 error' }).or(page.getByRole('link', { name: /^4 requests since/ })).click()
+    await page
+      .getByRole('link', { name: '4 requests in 30 days, 1 error' })
+      .or(page.getByRole('link', { name: /^4 requests since/ }))
+      .click()
     const rows = page.getByRole('table', { name: 'API requests' }).locator('tbody tr')
     await expect.poll(() => rows.count()).toBe(4)
     await page.getByLabel('Status').selectOption('Refused (4xx)')

@@ -92,7 +92,7 @@ function Row({ item, isNew, onRotated }: { item: ApiKey; isNew: boolean; onRotat
         <Problem error={change.error} what="The key was not changed." />
       </div>
       <KeyUse item={item} />
-      <Group gap={2}>
+      <Group gap={2} className="key-actions">
         <Button {...button} aria-label={`Edit ${item.name}`} onClick={() => setOpen('edit')}>
           Edit
         </Button>

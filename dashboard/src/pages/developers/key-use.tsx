@@ -30,16 +30,13 @@ function Use({ item, usage }: { item: ApiKey; usage: KeyUsage }) {
   const isPartial = known.length < days.length && days.find((day) => day.requests === null)?.isBeforeKey === false
   const period = isPartial ? `since ${nameOf(usage.since)}` : 'in 30 days'
   const sentence = `${counted(requests, 'request')} ${period}${errors > 0 ? `, ${counted(errors, 'error')}` : ''}`
+  if (requests === 0) return <span className="dim">{item.lastUsedAt === null ? 'No requests yet' : `No requests ${period}`}</span>
   return (
     <>
       <Sparkline days={days} label={`${sentence}. One bar per day, in UTC.`} />
-      {requests === 0 ? (
-        <span className="dim">No requests {period}</span>
-      ) : (
-        <TextLink to="/developers/requests" search={{ keyId: item.id }}>
-          {sentence}
-        </TextLink>
-      )}
+      <TextLink to="/developers/requests" search={{ keyId: item.id }}>
+        {sentence}
+      </TextLink>
     </>
   )
 }

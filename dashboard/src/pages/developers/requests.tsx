@@ -51,8 +51,9 @@ export function RequestsPage() {
         </>
       )}
       <p className="small dim">
-        Requests are kept for 7 days, without bodies, queries and secrets. Requests without a valid key are not listed. Of an
-        account that sends more than 10 a second for long, the log has a part; the counts on the page of API keys include all.
+        Requests are kept for 7 days, without bodies, queries and secrets. Requests without a valid key are not listed. If your
+        programs send more than 10 requests a second for long, only some are listed; the counts on the page of API keys include
+        all.
       </p>
       {shown && <Details request={shown} onClose={() => setShown(null)} />}
     </TabbedPage>
