@@ -17,7 +17,7 @@ import { SCOPES } from './scopes.ts'
 
 /** From so many keys on, there is a field to find one. */
 const MANY = 8
-const SOON_SECONDS = 7 * 86_400
+const SOON_SECONDS = 3 * 86_400
 
 type Props = { keys: ApiKey[]; newId: string | null; onRotated: (key: ApiKey & { key: string }) => void }
 
@@ -77,7 +77,8 @@ function Row({ item, isNew, onRotated }: { item: ApiKey; isNew: boolean; onRotat
             <bdi>{item.name}</bdi>
           </strong>
           <span className="mono dim">{item.prefix}…</span>
-          <KeyBadge item={item} isNew={isNew} />
+          {isNew && <Status word="New" tone="good" icon={IconSparkles} />}
+          <KeyBadge item={item} />
         </div>
         <ul className="badges" aria-label="Permissions">
           {item.scopes.map((scope) => (
@@ -129,12 +130,12 @@ function Row({ item, isNew, onRotated }: { item: ApiKey; isNew: boolean; onRotat
   )
 }
 
-function KeyBadge({ item, isNew }: { item: ApiKey; isNew: boolean }) {
+function KeyBadge({ item }: { item: ApiKey }) {
   if (item.isExpired) return <Status word="Expired" tone="bad" icon={IconClockOff} />
   if (item.disabled) return <Status word="Disabled" tone="idle" icon={IconPlayerPause} />
   if (item.expiresAt !== null && item.expiresAt < Date.now() / 1000 + SOON_SECONDS)
     return <Status word="Expires soon" tone="warn" icon={IconAlertTriangle} />
-  return isNew ? <Status word="New" tone="good" icon={IconSparkles} /> : null
+  return null
 }
 
 function Lifetime({ item: { createdAt, lastUsedAt, expiresAt, isExpired, rotatedAt, previousSecretUntil } }: { item: ApiKey }) {
