@@ -18,7 +18,7 @@ function pythonOf(): string | undefined {
   try {
     return execFileSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' }).trim()
   } catch {
-    console.warn('The Python snippets are not tested: there is no python3.')
+    process.stderr.write('The Python snippets are not tested: there is no python3.\n')
     return undefined
   }
 }
