@@ -154,7 +154,13 @@ test('key: account and scopes, never the key itself', async () => {
   const { code, stdout, json } = await reader.run(['key'])
   expect([code, json()]).toEqual([
     0,
-    { id: expect.stringMatching(/^key_/), accountId: expect.stringMatching(/^acct_/), scopes: ['nodes:read'] },
+    {
+      id: expect.stringMatching(/^key_/),
+      accountId: expect.stringMatching(/^acct_/),
+      scopes: ['nodes:read'],
+      expiresAt: null,
+      secretExpiresAt: null,
+    },
   ])
   expect(stdout).not.toContain(reader.env.SERVICE_API_KEY)
 })

@@ -11,14 +11,37 @@ export type Scope = Static<typeof Scope>
 const id = text('Id of the key, `key_…`.')
 const scopes = Type.Array(Scope, { description: 'What the key may do.' })
 const name = text('Name of the key.')
+const expiresAt = nullable(timestamp('When the key expires: from then on it is refused. Null: never.'))
+const MOST_OVERLAP_SECONDS = 72 * 3600
+/** The end of the year 9999. */
+const LATEST = 253_402_300_799
+const futureExpiry = Type.Integer({
+  minimum: 1,
+  maximum: LATEST,
+  description: 'When the key expires, in the future. Unix seconds.',
+})
 
 export const ApiKey = named(
-  { id, accountId: text('The account it belongs to, `acct_…`.'), scopes },
+  {
+    id,
+    accountId: text('The account it belongs to, `acct_…`.'),
+    scopes,
+    expiresAt,
+    secretExpiresAt: nullable(
+      timestamp('When the secret of this request stops working, because the key was rotated. Null for the current secret.'),
+    ),
+  },
   {
     $id: 'ApiKey',
     description: 'The key a request was made with. The secret is never shown again.',
     examples: [
-      { id: 'key_01hgw2bbg0000000000a', accountId: 'acct_01hgw2bbg0000000000a', scopes: ['nodes:read', 'gateway:write'] },
+      {
+        id: 'key_01hgw2bbg0000000000a',
+        accountId: 'acct_01hgw2bbg0000000000a',
+        scopes: ['nodes:read', 'gateway:write'],
+        expiresAt: null,
+        secretExpiresAt: null,
+      },
     ],
   },
 )
@@ -28,31 +51,66 @@ export const CreateApiKeyParams = strict(
   {
     name: personGivenName('A name to recognize it by.'),
     scopes: Type.Array(Scope, { maxItems: 10, description: '`nodes:read` is added if missing.' }),
+    expiresAt: Type.Optional(futureExpiry),
   },
   { $id: 'CreateApiKeyParams', description: 'A new API key.', examples: [{ name: 'shop', scopes: ['gateway:write'] }] },
 )
 export const ChangeApiKeyParams = strict(
-  { disabled: flag('A disabled key is refused until it is enabled again.') },
-  { $id: 'ChangeApiKeyParams', description: 'Whether the key is disabled.' },
+  {
+    disabled: Type.Optional(flag('A disabled key is refused until it is enabled again.')),
+    name: Type.Optional(personGivenName('A new name.')),
+    scopes: Type.Optional(Type.Array(Scope, { maxItems: 10, description: 'All scopes it has from now on, with `nodes:read`.' })),
+    expiresAt: Type.Optional(nullable(futureExpiry)),
+  },
+  {
+    $id: 'ChangeApiKeyParams',
+    description: 'What to change about the key. `expiresAt` null: the key never expires.',
+    minProperties: 1,
+    examples: [{ disabled: true }],
+  },
+)
+export const RotateApiKeyParams = strict(
+  {
+    overlapSeconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: MOST_OVERLAP_SECONDS,
+        description: 'How long the current secret keeps working, up to 72 hours. By default, it stops at once.',
+      }),
+    ),
+  },
+  { $id: 'RotateApiKeyParams', description: 'How to replace the secret.', examples: [{ overlapSeconds: 3600 }] },
 )
 export const CreatedApiKey = named(
-  { id, name, scopes, key: text('The key itself, shown only here.') },
+  { id, name, scopes, expiresAt, key: text('The key itself, shown only here.') },
   { $id: 'CreatedApiKey', description: 'A new key. Store it: it cannot be retrieved later.' },
 )
 export type CreatedApiKey = Static<typeof CreatedApiKey>
-export const ApiKeyDetails = named(
-  {
-    id,
-    name,
-    prefix: text('The first characters of the key, to recognize it by.'),
-    scopes,
-    disabled: flag('Whether requests with this key are refused.'),
-    createdAt: timestamp('When it was created.'),
-    lastUsedAt: nullable(timestamp('When it was last used, accurate to about ten seconds.')),
-  },
-  { $id: 'ApiKeyDetails', description: 'A key as its owner sees it, without the secret.' },
-)
+const details = {
+  id,
+  name,
+  prefix: text('The first characters of the key, to recognize it by.'),
+  scopes,
+  disabled: flag('Whether requests with this key are refused.'),
+  createdAt: timestamp('When it was created.'),
+  lastUsedAt: nullable(timestamp('When it was last used, accurate to about ten seconds.')),
+  expiresAt,
+  isExpired: flag('Whether it has expired.'),
+  rotatedAt: nullable(timestamp('When its secret was last replaced.')),
+  previousSecretUntil: nullable(
+    timestamp('Until when the secret before the last rotation works. Null if it does not work any more.'),
+  ),
+}
+export const ApiKeyDetails = named(details, {
+  $id: 'ApiKeyDetails',
+  description: 'A key as its owner sees it, without the secret.',
+})
 export type ApiKeyDetails = Static<typeof ApiKeyDetails>
+export const RotatedApiKey = named(
+  { ...details, key: text('The new secret, shown only here.') },
+  { $id: 'RotatedApiKey', description: 'The key with its new secret. Store it: it cannot be retrieved later.' },
+)
+export type RotatedApiKey = Static<typeof RotatedApiKey>
 
 export const getApiKey = operation({
   method: 'GET',
@@ -60,7 +118,8 @@ export const getApiKey = operation({
   operationId: 'getApiKey',
   tag: 'API keys',
   summary: 'Get the current API key',
-  description: 'Returns the key this request was made with, its account and its scopes. Works with any valid key.',
+  description:
+    'Returns the key this request was made with, its account, its scopes and when it stops working. Works with any valid key.',
   caller: 'apiKey',
   status: 200,
   response: ApiKey,

@@ -10,7 +10,7 @@ export const ERRORS = {
   ],
   invalid_node_state: [400, 'The node’s status does not allow this operation.'],
   no_update_available: [400, 'The node already runs the latest version, or the requested version is not in the catalog.'],
-  unauthorized: [401, 'The key or session is missing, invalid, disabled or revoked, or lacks the scope.'],
+  unauthorized: [401, 'The key or session is missing, invalid, disabled, expired or revoked, or lacks the scope.'],
   insufficient_credit: [402, 'The account’s credit does not cover another node. Pay `error.topUp.invoice` to add credit.'],
   forbidden_origin: [403, 'A web page from another origin called a node.'],
   node_not_found: [404, 'The account has no node with this id.'],

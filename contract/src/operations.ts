@@ -1,6 +1,7 @@
 import * as apiKeys from './api-keys.ts'
 import * as dashboardAccount from './dashboard/account.ts'
 import * as dashboardCredit from './dashboard/credit.ts'
+import * as dashboardDevelopers from './dashboard/developers.ts'
 import * as dashboardEvents from './dashboard/events.ts'
 import * as dashboardNodes from './dashboard/nodes.ts'
 import * as dashboardPayments from './dashboard/payments.ts'
@@ -47,6 +48,7 @@ export const dashboardOperations: Operation[] = [
   dashboardPayments,
   dashboardAccount,
   dashboardCredit,
+  dashboardDevelopers,
   dashboardEvents,
   dashboardWebhooks,
   dashboardSettings,

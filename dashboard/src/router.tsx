@@ -1,4 +1,5 @@
 import { createRootRoute, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router'
+import { type RequestFilter, requestFilterOf } from './api/developers.ts'
 import { DELIVERY_STATUSES, meQuery, overviewQuery, PAYMENT_STATES, type PaymentFilter, queryClient } from './api/queries.ts'
 import { noteSignedIn } from './api/session.ts'
 import type { DeliveryStatus } from './api/types.ts'
@@ -97,7 +98,14 @@ const payment = createRoute({
 const developers = createRoute({
   getParentRoute: () => app,
   path: '/developers',
-  component: lazyPage(() => import('./pages/developers.tsx'), 'DevelopersPage'),
+  component: lazyPage(() => import('./pages/developers/keys.tsx'), 'DevelopersPage'),
+})
+
+const requests = createRoute({
+  getParentRoute: () => app,
+  path: '/developers/requests',
+  validateSearch: (search): RequestFilter => requestFilterOf(search),
+  component: lazyPage(() => import('./pages/developers/requests.tsx'), 'RequestsPage'),
 })
 
 const webhooks = createRoute({
@@ -146,6 +154,7 @@ const routeTree = root.addChildren([
     tryIt,
     payment,
     developers,
+    requests,
     webhooks,
     webhook,
     credit,

@@ -142,4 +142,8 @@ export type ApiKey = {
   accountId: string
   /** What the key may do. */
   scopes: Scope[]
+  /** When the key expires: from then on it is refused. Null: never. Unix seconds. */
+  expiresAt: number | null
+  /** When the secret of this request stops working, because the key was rotated. Null for the current secret. Unix seconds. */
+  secretExpiresAt: number | null
 }

@@ -70,7 +70,10 @@ export async function runOnce<P, T>(
   }
 }
 
-/** An answer sealed before the master key changed opens with the previous key. Without that key it is lost. */
+/**
+ * An answer sealed before the master key changed opens with the previous key. Without that key it is lost. One that was given to the
+ * secret of an API key before its rotation opens with that secret only: another answer would be a second node.
+ */
 function openAnswer(keys: Buffer[], context: string, answer: Buffer): string {
   for (const key of keys) {
     try {
@@ -79,7 +82,11 @@ function openAnswer(keys: Buffer[], context: string, answer: Buffer): string {
       // wrong key: GCM authentication failed
     }
   }
-  throw new Problem('service_unavailable', 'The stored response for this Idempotency-Key cannot be decrypted.', {
-    headers: { 'retry-after': '5' },
-  })
+  throw new Problem(
+    'service_unavailable',
+    'The stored response for this Idempotency-Key cannot be decrypted. If the API key was rotated, repeat the request with the earlier secret, or check what exists.',
+    {
+      headers: { 'retry-after': '5' },
+    },
+  )
 }

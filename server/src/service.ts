@@ -12,6 +12,7 @@ import { Links } from './accounts/people/links.ts'
 import { Settings } from './accounts/people/settings.ts'
 import { SignIn } from './accounts/people/sign-in.ts'
 import { resealTwoFactor, TwoFactor } from './accounts/people/two-factor.ts'
+import { RequestLog } from './accounts/requests/request-log.ts'
 import { type Config, operatorTokenFile } from './config.ts'
 import { AccountChanges } from './events/account-changes.ts'
 import { ChangeNotifier } from './events/change-notifier.ts'
@@ -114,6 +115,8 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   opened.push(releasePort)
   const keys = new Keys(sql, logger)
   opened.push(() => keys.close())
+  const requests = new RequestLog(sql, logger)
+  opened.push(() => requests.close())
   const notifier = new ChangeNotifier({ sql, log: logger })
   opened.push(() => notifier.close())
   const noteChange = notifier.note
@@ -150,6 +153,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     accounts: new Accounts({ sql, credit, signupCreditSat: config.signupCreditSat }),
     credit,
     keys,
+    requests,
     signIn,
     settings: new Settings({ sql, config, signIn, twoFactor, forgetKeys: () => keys.forgetCached() }),
     links,

@@ -32,7 +32,12 @@ export async function furnish(person: Person): Promise<Furnished> {
     async () => (await person.want(200, 'GET', '/credit')).entries.some(({ kind }: { kind: string }) => kind === 'usage'),
     'the usage to be posted',
   )
-  await person.want(201, 'POST', '/keys', { json: { name: 'Shop server', scopes: ['nodes:read', 'gateway:write'] } })
+  const expiresAt = Math.floor(Date.now() / 1000) + 86_400
+  const json = { name: 'Shop server', scopes: ['nodes:read', 'gateway:write'], expiresAt }
+  const { id: keyId, key } = await person.want(201, 'POST', '/keys', { json })
+  await person.server.send('GET', '/v1/nodes/node_00000000000000000000', { token: key })
+  await person.want(200, 'POST', `/keys/${keyId}/rotate`, { json: { overlapSeconds: 3600 } })
+  await eventually(async () => (await person.want(200, 'GET', '/requests')).requests.length > 0, 'the request to be logged')
   return { nodeId, stoppedId: idle.node.id, paymentId: id, webhookId: webhook.id }
 }
 
@@ -70,6 +75,8 @@ export function pathsOf({ nodeId, stoppedId, paymentId, webhookId }: Furnished):
     ...gateway,
     'developers',
     'developers#key',
+    'developers/requests',
+    'developers/requests#request',
     'developers/webhooks',
     'developers/webhooks#webhook',
     `developers/webhooks/${webhookId}`,
@@ -128,6 +135,10 @@ export const SCENES: Record<string, (page: Page) => Promise<unknown>> = {
   '#email': async (page) => {
     await page.getByRole('button', { name: 'Change email…' }).click()
     await dialog(page, 'Change your email address').waitFor()
+  },
+  '#request': async (page) => {
+    await page.getByRole('button', { name: 'GET /v1/nodes/{nodeId}' }).first().click()
+    await dialog(page, 'Request').getByText('node_not_found').waitFor()
   },
   '#webhook': async (page) => {
     await page.getByRole('button', { name: 'Create webhook' }).click()

@@ -143,8 +143,8 @@ inBrowser('secrets are shown once', () => {
     const status = async (path: string, method = 'GET') =>
       (await fetch(`${server.url}/v1${path}`, { method, headers: { authorization: `Bearer ${key}` } })).status
     expect([await status('/nodes'), await status('/nodes', 'POST')]).toEqual([200, 401])
-    const row = page.getByRole('listitem').filter({ hasText: 'only reads' })
-    await untilText(row, /Read · created/)
+    const row = page.getByRole('list', { name: 'API keys' }).locator('> li').filter({ hasText: 'only reads' })
+    await untilText(row, /Read.*created/)
 
     await page.getByRole('button', { name: 'Disable only reads' }).click()
     await page.getByRole('button', { name: 'Enable only reads' }).waitFor()

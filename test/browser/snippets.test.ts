@@ -10,14 +10,26 @@ import { inBrowser, newPerson, startDashboard } from './harness.ts'
 import { payChallenge } from './pages.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const CURL = execFileSync('/bin/sh', ['-c', 'command -v curl'], { encoding: 'utf8' }).trim()
+const whichOf = (name: string): string => execFileSync('/bin/sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim()
+const CURL = whichOf('curl')
+/** The program itself: `python3` may be a script, which needs more than this machine has. */
+const PYTHON = pythonOf()
+function pythonOf(): string | undefined {
+  try {
+    return execFileSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' }).trim()
+  } catch {
+    process.stderr.write('The Python snippets are not tested: there is no python3.\n')
+    return undefined
+  }
+}
 
-/** A machine with bash, curl, Node and the command line client, and nothing else: no uuidgen. */
+/** A machine with bash, curl, Node, Python and the command line client, and nothing else: no uuidgen. */
 function machine(): { directory: string; PATH: string } {
   const directory = temporaryDirectory()
   const bin = join(directory, 'bin')
   mkdirSync(bin)
   symlinkSync(CURL, join(bin, 'curl'))
+  if (PYTHON) symlinkSync(realpathSync(PYTHON), join(bin, 'python3'))
   symlinkSync(realpathSync(process.execPath), join(bin, 'node'))
   writeFileSync(join(bin, 'boltyard'), `#!/bin/bash\nexec node ${join(ROOT, 'cli/dist/boltyard.js')} "$@"\n`)
   chmodSync(join(bin, 'boltyard'), 0o755)
@@ -99,13 +111,47 @@ inBrowser('the snippets of the dashboard, pasted as they are', () => {
     }
   })
 
-  test('dashboard: D2: the JavaScript snippet is a shop that charges and delivers', async () => {
+  test('dashboard: D2: the TypeScript and Python snippets do the same, and the language is remembered', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const SERVICE_API_KEY = await server.newKey(['nodes:write', 'gateway:write'], person.accountId).then(({ key }) => key)
+    const { node } = await person.createReady()
+    const programs: Record<string, (code: string) => string> = {
+      TypeScript: (code) => `node --input-type=module - <<'SCRIPT'\n${code}\nSCRIPT`,
+      ...(PYTHON ? { Python: (code: string) => `python3 - <<'SCRIPT'\n${code}\nSCRIPT` } : {}),
+    }
+    for (const [language, program] of Object.entries(programs)) {
+      await person.open('developers')
+      await page.getByRole('tab', { name: language }).click()
+      await page.reload()
+      await page.getByRole('tab', { name: language, selected: true }).waitFor()
+      await expect.poll(() => snippet(page, 'Ask for a payment')).toContain(node.id)
+      const run = async (label: string, env: Record<string, string> = {}): Promise<[status: string, body: any]> => {
+        const { stdout, stderr, code } = await paste(program(await snippet(page, label)), { SERVICE_API_KEY, ...env })
+        expect([code, stderr]).toEqual([0, ''])
+        return [stdout.slice(0, 3), JSON.parse(stdout.slice(4))]
+      }
+      expect(await run('Check your key')).toMatchObject(['200', { accountId: person.accountId }])
+      const [status, first] = await run('Create a node')
+      expect([status, await run('Create a node')]).toEqual(['202', ['202', first]])
+      const [, { id, challenge }] = await run('Ask for a payment')
+      const CREDENTIAL = await payChallenge(person, challenge)
+      expect(await run('Redeem', { PAYMENT_ID: id, CREDENTIAL })).toMatchObject(['200', { id, status: 'paid', amountSat: 100 }])
+      // An error is shown with its body, and is no stack trace.
+      expect(await run('Redeem', { PAYMENT_ID: 'pay_x', CREDENTIAL })).toMatchObject([
+        '404',
+        { error: { code: 'gateway_payment_not_found' } },
+      ])
+    }
+  })
+
+  test('dashboard: D2: the SDK snippet is a shop that charges and delivers', async () => {
     const person = await newPerson(server)
     const { page } = person
     const SERVICE_API_KEY = await server.newKey(['nodes:read', 'gateway:write'], person.accountId).then(({ key }) => key)
     const { node } = await person.createReady()
     await person.open('developers')
-    await page.getByRole('tab', { name: 'JavaScript' }).click()
+    await page.getByRole('tab', { name: 'TypeScript' }).click()
     // Until the README no longer says the same.
     expect(readFileSync(join(ROOT, 'README.md'), 'utf8')).toContain('The packages are not published yet.')
     await page.getByText('The SDK is not published yet').waitFor()

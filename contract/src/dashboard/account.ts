@@ -1,5 +1,12 @@
 import { type Static, Type } from 'typebox'
-import { ApiKeyDetails, ChangeApiKeyParams, CreateApiKeyParams, CreatedApiKey } from '../api-keys.ts'
+import {
+  ApiKeyDetails,
+  ChangeApiKeyParams,
+  CreateApiKeyParams,
+  CreatedApiKey,
+  RotateApiKeyParams,
+  RotatedApiKey,
+} from '../api-keys.ts'
 import { operation } from '../operation.ts'
 import { NumberedActivity } from '../operator/accounts.ts'
 import { count, cursorQuery, flag, NextCursor, NoParams, named, text, timestamp } from '../schemas.ts'
@@ -94,11 +101,23 @@ export const changeOwnKey = operation({
   method: 'PATCH',
   path: '/dashboard/api/keys/{id}',
   operationId: 'changeOwnKey',
-  summary: 'Disable or enable an API key',
+  summary: 'Change, disable or enable an API key',
   params: KeyId,
   body: ChangeApiKeyParams,
   status: 200,
   response: ApiKeyDetails,
+  errors: ['not_found'],
+})
+export const rotateOwnKey = operation({
+  ...ofPerson,
+  method: 'POST',
+  path: '/dashboard/api/keys/{id}/rotate',
+  operationId: 'rotateOwnKey',
+  summary: 'Replace the secret of an API key',
+  params: KeyId,
+  body: RotateApiKeyParams,
+  status: 200,
+  response: RotatedApiKey,
   errors: ['not_found'],
 })
 export const revokeOwnKey = operation({

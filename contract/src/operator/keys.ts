@@ -1,5 +1,12 @@
 import { Type } from 'typebox'
-import { ApiKeyDetails, ChangeApiKeyParams, CreateApiKeyParams, CreatedApiKey } from '../api-keys.ts'
+import {
+  ApiKeyDetails,
+  ChangeApiKeyParams,
+  CreateApiKeyParams,
+  CreatedApiKey,
+  RotateApiKeyParams,
+  RotatedApiKey,
+} from '../api-keys.ts'
 import { operation } from '../operation.ts'
 import { text } from '../schemas.ts'
 import { AccountId } from './accounts.ts'
@@ -25,11 +32,25 @@ export const changeAccountKey = operation({
   method: 'PATCH',
   path: '/operator/v1/accounts/{id}/keys/{keyId}',
   operationId: 'changeAccountKey',
-  summary: 'Disable or enable an API key',
+  summary: 'Change, disable or enable an API key',
   params: KeyOfAccount,
   body: ChangeApiKeyParams,
   status: 200,
   response: ApiKeyDetails,
+  errors: ['not_found'],
+})
+export const rotateAccountKey = operation({
+  ...ofOperator,
+  method: 'POST',
+  path: '/operator/v1/accounts/{id}/keys/{keyId}/rotate',
+  operationId: 'rotateAccountKey',
+  summary: 'Replace the secret of an API key',
+  description:
+    'The new secret is returned only in this response. The current one works for the overlap; a secret that still overlaps from an earlier rotation stops at once.',
+  params: KeyOfAccount,
+  body: RotateApiKeyParams,
+  status: 200,
+  response: RotatedApiKey,
   errors: ['not_found'],
 })
 export const revokeAccountKey = operation({

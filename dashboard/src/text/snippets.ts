@@ -4,13 +4,13 @@ import { freshKey } from '../api/client.ts'
  * Code that people copy and paste. The key always comes from the environment, because a key in a command would end up in the shell
  * history. Bodies are here-documents so that the shell expands variables. No comments: zsh would run them as commands.
  */
-const base = (publicUrl: string): string => `${publicUrl.replace(/\/$/, '')}/v1`
+export const base = (publicUrl: string): string => `${publicUrl.replace(/\/$/, '')}/v1`
 
 /** Fixed while the page is open, so repeating the command after a lost response does not create a second node. */
-const REPEAT_KEY = freshKey()
+export const REPEAT_KEY = freshKey()
 
 /** The resource the snippets sell. */
-const RESOURCE = 'GET /report'
+export const RESOURCE = 'GET /report'
 
 export const createNodeCurl = (publicUrl: string): string =>
   `curl -X POST ${base(publicUrl)}/nodes \\
@@ -56,13 +56,13 @@ export const redeemCurl = (publicUrl: string, nodeId = '$NODE_ID'): string =>
 }
 JSON`
 
-export const paywallJs = (publicUrl: string, nodeId?: string): string =>
+export const paywallTs = (publicUrl: string, nodeId?: string): string =>
   `import express from 'express'
 import { Boltyard } from '@boltyard/sdk'
 import { paywall } from '@boltyard/sdk/express'
 
 const client = new Boltyard({ baseUrl: '${base(publicUrl)}' })
-const nodeId = ${nodeId ? `'${nodeId}'` : 'process.env.NODE_ID'}
+const nodeId = ${nodeId ? `'${nodeId}'` : "process.env.NODE_ID ?? ''"}
 
 const app = express()
 app.get('/report', paywall({ client, nodeId, amountSat: 100, description: 'One report' }), (request, response) => {

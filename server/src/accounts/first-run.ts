@@ -32,7 +32,11 @@ export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Confi
       isSelfRegistered: false,
     }
     const account = left ?? (await createAccount(sql, first))
-    const { key } = await keys.create(account.id, FIRST_RUN_KEY, [...SCOPES], config.maxKeysPerAccount, 'first run')
+    const { key } = await keys.create(
+      { accountId: account.id, actor: 'first run' },
+      { name: FIRST_RUN_KEY, scopes: SCOPES },
+      config.maxKeysPerAccount,
+    )
     const { url: claimUrl } = await links.firstClaim(account.id)
     const content: FirstRun = { accountId: account.id, apiKey: key, claimUrl }
     writeSecretFile(path, `${JSON.stringify(content, null, 2)}\n`)

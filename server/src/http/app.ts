@@ -12,6 +12,7 @@ import { acceptOnlyJson } from './hooks/body.ts'
 import { renderClientError, renderProblems, renderRouterError } from './hooks/errors.ts'
 import { measureRequests } from './hooks/measure.ts'
 import { addLimits } from './hooks/rate-limit.ts'
+import { logRequests } from './hooks/request-log.ts'
 import { meRoutes } from './hooks/session.ts'
 import { compileSchemasLazily } from './lazy-schemas.ts'
 import { createListener, listenOnBothLoopbacks } from './listener.ts'
@@ -59,6 +60,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   acceptOnlyJson(app)
   renderProblems(app)
   if (config.metrics || config.traces) measureRequests(app, config.trustProxy)
+  logRequests(app, deps.requests)
   // These hooks run for every request. They use callbacks, because each promise costs time.
   app.addHook('onRequest', (request, reply, done) => {
     reply.headers(edge.headers(request.id))

@@ -8,6 +8,7 @@ import type { Keys } from '../accounts/keys/keys.ts'
 import type { Links } from '../accounts/people/links.ts'
 import type { Settings } from '../accounts/people/settings.ts'
 import type { SignIn } from '../accounts/people/sign-in.ts'
+import type { RequestLog } from '../accounts/requests/request-log.ts'
 import type { Config } from '../config.ts'
 import type { AccountChanges } from '../events/account-changes.ts'
 import type { EventFeed } from '../events/feed.ts'
@@ -30,6 +31,7 @@ export type AppDeps = {
   accounts: Accounts
   credit: Credit
   keys: Keys
+  requests: RequestLog
   signIn: SignIn
   settings: Settings
   links: Links

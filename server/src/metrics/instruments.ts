@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { StepResult } from '../platform/probes.ts'
 
 const STEP_RESULTS: StepResult[] = ['recorded', 'superseded', 'lease_lost', 'failed']
@@ -22,6 +22,11 @@ export function createInstruments(registry: Registry) {
   for (const result of STEP_RESULTS) steps.zero({ result })
   return {
     requests: histogram('http_request_duration_seconds', 'Time to respond to a request', 'method', 'route', 'status'),
+    droppedRequests: new Counter({
+      name: 'boltyard_request_log_dropped_total',
+      help: 'Requests that the log of API requests left out',
+      registers: [registry],
+    }),
     nodeCalls: histogram('node_call_duration_seconds', 'Time of a call to a node’s API', 'call', 'result'),
     steps,
     watchStaleness: gauge(

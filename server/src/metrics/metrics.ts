@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 import type { Logger } from '../platform/log.ts'
-import { nodeCallProbe, requestProbe, statusClass, stepProbe } from '../platform/probes.ts'
+import { nodeCallProbe, requestLogProbe, requestProbe, statusClass, stepProbe } from '../platform/probes.ts'
 import type { Database } from '../store/db.ts'
 import { createInstruments, createRegistry } from './instruments.ts'
 import { serveText } from './listener.ts'
@@ -26,11 +26,21 @@ export async function startMetrics({
   log,
 }: MetricsDeps): Promise<() => Promise<void>> {
   const registry = createRegistry()
-  const { requests, nodeCalls, steps, redisUp, watchStaleness, orphanedNodes: orphans, ...sampled } = createInstruments(registry)
+  const {
+    requests,
+    droppedRequests,
+    nodeCalls,
+    steps,
+    redisUp,
+    watchStaleness,
+    orphanedNodes: orphans,
+    ...sampled
+  } = createInstruments(registry)
   const watches = [
     requestProbe.watch(({ method, route, status, seconds }) =>
       requests.observe({ method, route, status: statusClass(status) }, seconds),
     ),
+    requestLogProbe.watch(({ dropped }) => droppedRequests.inc(dropped)),
     nodeCallProbe.watch(({ call, result, seconds }) => nodeCalls.observe({ call, result }, seconds)),
     stepProbe.watch(({ result, seconds }) => steps.observe({ result }, seconds)),
   ]

@@ -10,7 +10,10 @@ const STORE_TIMEOUT_MS = 2_000
 /** Computing the totals reads the whole ledger. */
 const LEDGER_EVERY_MS = 60_000
 
-type Sampled = Omit<Instruments, 'requests' | 'nodeCalls' | 'steps' | 'redisUp' | 'watchStaleness' | 'orphanedNodes'>
+type Sampled = Omit<
+  Instruments,
+  'requests' | 'droppedRequests' | 'nodeCalls' | 'steps' | 'redisUp' | 'watchStaleness' | 'orphanedNodes'
+>
 type Sample = {
   nodes: Awaited<ReturnType<typeof countNodesByPhase>>
   lagSeconds: number

@@ -55,6 +55,9 @@ export const nodeCallProbe = new Probe<{ call: string; result: string; seconds: 
 export type StepResult = 'recorded' | 'superseded' | 'lease_lost' | 'failed'
 export const stepProbe = new Probe<{ result: StepResult; seconds: number }, object>('reconciler-step')
 
+/** Requests that the log of API requests left out. */
+export const requestLogProbe = new Probe<{ dropped: number }>('request-log')
+
 /** `text` has placeholders instead of values. */
 export const statementProbe = new Probe<{ text: string; isFailed: boolean; seconds: number }>('statement')
 

@@ -1,7 +1,9 @@
+import { removeOldRequests, removeOldUsage } from './api-requests.ts'
 import type { Sql } from './db.ts'
 import { removeOldEvents } from './events/feed.ts'
 import { removeDeletedWebhooks } from './events/webhooks.ts'
 import { forgetOldAnswers } from './idempotency.ts'
+import { forgetOldSecrets } from './keys.ts'
 import { forgetOldHits } from './limits.ts'
 import { forgetRemovedPayments, removeUnpaidPayments } from './payments/payments.ts'
 import { forgetOldLinks } from './people/links.ts'
@@ -19,13 +21,18 @@ export const CHORES: Record<string, (sql: Sql, options: ChoreOptions) => Promise
   'ended sessions': forgetEndedSessions,
   'expired links': forgetOldLinks,
   'failed sign-ins': (sql) => forgetOldFailures(sql),
+  'secrets of rotated keys': forgetOldSecrets,
   'counts of removed challenges': forgetRemovedPayments,
+  'counts of API requests': removeOldUsage,
   // In batches, so that no statement takes long.
   events: async (sql, { isStopping, eventRetentionDays }) => {
     while (!isStopping() && (await removeOldEvents(sql, eventRetentionDays, BATCH)) === BATCH);
   },
   'deliveries of deleted webhooks': async (sql, { isStopping }) => {
     while (!isStopping() && (await removeDeletedWebhooks(sql, BATCH)) === BATCH);
+  },
+  'API requests': async (sql, { isStopping }) => {
+    while (!isStopping() && (await removeOldRequests(sql, BATCH)) === BATCH);
   },
   'unpaid challenges': async (sql, { isStopping }) => {
     while (!isStopping() && (await removeUnpaidPayments(sql, BATCH)) === BATCH);

@@ -242,11 +242,14 @@ describe('C13: GET /api-key', () => {
     { wanted: ['gateway:write'], scopes: ['nodes:read', 'gateway:write'] },
     { wanted: ['gateway:write', 'nodes:write', 'gateway:write'], scopes: ['nodes:read', 'nodes:write', 'gateway:write'] },
   ])(
-    'C13: for a key created with $wanted, the response has its id, its account and $scopes, and nothing else',
+    'C13: for a key created with $wanted, the response has its id, its account, $scopes and its end, and nothing else',
     async ({ wanted, scopes }) => {
       const key = await server.newKey(wanted)
       const answer = await who({ token: key.key })
-      expect([answer.status, answer.json()]).toEqual([200, { id: key.id, accountId: key.accountId, scopes }])
+      expect([answer.status, answer.json()]).toEqual([
+        200,
+        { id: key.id, accountId: key.accountId, scopes, expiresAt: null, secretExpiresAt: null },
+      ])
       expect(key.scopes).toEqual(scopes)
     },
   )
@@ -340,6 +343,10 @@ describe('the operator’s API', () => {
       prefix: key.key.slice(0, 8),
       scopes: ['nodes:read', 'nodes:write'],
       lastUsedAt: null,
+      expiresAt: null,
+      isExpired: false,
+      rotatedAt: null,
+      previousSecretUntil: null,
     }
     expect((await setDisabled(key, true)).json()).toEqual({ ...view, disabled: true, createdAt: expect.any(Number) })
     expect((await setDisabled(key, false)).json()).toEqual({ ...view, disabled: false, createdAt: expect.any(Number) })

@@ -22,7 +22,7 @@ describe('D11: the routes', () => {
   test('D11: a response with a field, status or code that is not in the contract is detected', () => {
     const operation = operationAt('GET', '/v1/api-key')
     const found = (status: number, body: object) => operation && mismatch(operation, status, JSON.stringify(body))
-    const key = { id: 'key_1', accountId: 'acct_1', scopes: ['nodes:read'] }
+    const key = { id: 'key_1', accountId: 'acct_1', scopes: ['nodes:read'], expiresAt: null, secretExpiresAt: null }
     expect(found(200, key)).toBeUndefined()
     expect(found(401, { error: { code: 'unauthorized', message: 'Unauthorized' } })).toBeUndefined()
     expect(found(200, { ...key, secret: 'x' })).toMatch(/additional/)
@@ -43,6 +43,7 @@ describe('D11: the routes', () => {
     const { port } = await openApp(
       {},
       {
+        requests: { record: () => undefined } as never,
         keys: { authenticate: async () => ({ id: 'key_1', accountId: 'a', scopes: ['gateway:write', 'nodes:write'] }) } as never,
       },
     )

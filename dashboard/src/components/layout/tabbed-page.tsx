@@ -10,6 +10,7 @@ const SECTIONS = {
   ],
   Developers: [
     { to: '/developers', name: 'API keys', title: 'Developers' },
+    { to: '/developers/requests', name: 'Requests', title: 'Developers: requests' },
     { to: '/developers/webhooks', name: 'Webhooks', title: 'Developers: webhooks' },
   ],
 } as const

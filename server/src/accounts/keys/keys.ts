@@ -4,19 +4,23 @@ import { noSuchAccount, Problem } from '../../problems.ts'
 import type { Database } from '../../store/db.ts'
 import {
   changeKey,
+  findKey,
   findUsableKey,
   insertKey,
   KEYS_CHANGED,
+  type KeyChange,
   type KeyRow,
   type KeyView,
   listKeys,
   recordUse,
+  revokeKey,
+  rotateKey,
   type Scope,
 } from '../../store/keys.ts'
 import { isWellFormedKey, keyHash, newKey } from './key-format.ts'
 
 export type { Scope }
-/** The presented key: its account and its scopes. */
+/** The presented key: its account, its scopes, and how long it is valid. */
 export type Caller = KeyRow
 
 export const SCOPES: Scope[] = ['nodes:read', 'nodes:write', 'gateway:write', 'events:read', 'webhooks:write']
@@ -25,9 +29,12 @@ const CACHE_MS = 5_000
 const CACHE_SIZE = 10_000
 const RECORD_USE_MS = 10_000
 
+export type CreateKeyParams = { name: string; scopes: Scope[]; expiresAt?: number }
+type Call = { accountId: string; actor: string }
+
 /**
  * Authenticates API keys, and caches the results for at most 5 s. A key revoked by another replica stops working within that time, even if
- * the notification is lost.
+ * the notification is lost. A result is never cached past the end of the key or of its secret, so these take effect at once everywhere.
  */
 export class Keys {
   readonly #sql: Database
@@ -55,51 +62,77 @@ export class Keys {
     const now = performance.now()
     const cached = this.#cache.get(name)
     const generation = this.#generation
-    const key = cached && cached.until > now ? cached.key : await findUsableKey(this.#sql, hash)
-    if (!key) {
+    if (cached && cached.until > now) {
+      this.#uses.set(cached.key.id, new Date())
+      return cached.key
+    }
+    const found = await findUsableKey(this.#sql, hash)
+    if (!found) {
       this.#cache.delete(name)
       return undefined
     }
-    if (key !== cached?.key && generation === this.#generation) {
+    const { key, validMs } = found
+    if (generation === this.#generation) {
       if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
-      this.#cache.set(name, { key, until: now + CACHE_MS })
+      // Counted from before the query: the database took its time later, so the entry ends before the key does.
+      this.#cache.set(name, { key, until: now + Math.min(CACHE_MS, validMs ?? CACHE_MS) })
     }
     this.#uses.set(key.id, new Date())
     return key
   }
 
   async create(
-    accountId: string,
-    name: string,
-    wanted: Scope[],
+    { accountId, actor }: Call,
+    { name, scopes: wanted, expiresAt }: CreateKeyParams,
     maxKeys: number,
-    actor: string,
-  ): Promise<{ id: string; name: string; scopes: Scope[]; key: string }> {
-    const scopes = SCOPES.filter((scope) => scope === 'nodes:read' || wanted.includes(scope))
+  ): Promise<{ id: string; name: string; scopes: Scope[]; expiresAt: number | null; key: string }> {
+    const scopes = withRead(wanted)
     if (!isId('acct', accountId)) throw noSuchAccount()
     const key = newKey()
-    const id = newId('key')
-    const result = await insertKey(
-      this.#sql,
-      { id, accountId, name, prefix: key.slice(0, 8), hash: keyHash(key), scopes, actor },
-      maxKeys,
-    )
+    const row = { id: newId('key'), name: name.trim(), scopes, expiresAt: expiresAt ?? null }
+    const result = await insertKey(this.#sql, { ...row, accountId, actor, ...stored(key) }, maxKeys)
     if (result === 'no such account') throw noSuchAccount()
     if (result === 'limit reached')
       throw new Problem('limit_reached', `An account can have at most ${maxKeys} keys. Revoke one first.`)
-    return { id, name, scopes, key }
+    if (result === 'already expired') throw alreadyExpired()
+    return { ...row, key }
   }
 
   list(accountId: string): Promise<KeyView[]> {
     return listKeys(this.#sql, accountId)
   }
 
-  async change(accountId: string, keyId: string, change: { disabled: boolean } | 'revoke', actor: string): Promise<KeyView> {
-    const isKey = isId('acct', accountId) && isId('key', keyId)
-    const key = isKey ? await changeKey(this.#sql, { accountId, keyId, actor }, change) : undefined
+  async change(call: Call, keyId: string, { name, scopes, ...change }: KeyChange): Promise<KeyView> {
+    await this.#require(call, keyId)
+    const edit = { ...(name === undefined ? {} : { name: name.trim() }), ...(scopes ? { scopes: withRead(scopes) } : {}) }
+    const key = await changeKey(this.#sql, { ...call, keyId }, { ...change, ...edit })
     this.#forget()
-    if (!key) throw new Problem('not_found', 'There is no such key.')
-    return key
+    if (key) return key
+    await this.#require(call, keyId)
+    throw alreadyExpired()
+  }
+
+  /** The secret it had until now works for the overlap, and then never again. */
+  async rotate(call: Call, keyId: string, overlapSeconds: number): Promise<KeyView & { key: string }> {
+    await this.#require(call, keyId)
+    const key = newKey()
+    const rotated = await rotateKey(this.#sql, { ...call, keyId }, { ...stored(key), overlapSeconds })
+    this.#forget()
+    if (rotated) return { ...rotated, key }
+    await this.#require(call, keyId)
+    throw new Problem('bad_request', 'The key has expired. Change when it expires first, or create another key.')
+  }
+
+  async revoke(call: Call, keyId: string): Promise<void> {
+    await this.#require(call, keyId)
+    const isRevoked = await revokeKey(this.#sql, { ...call, keyId })
+    this.#forget()
+    if (!isRevoked) throw noSuchKey()
+  }
+
+  async #require({ accountId }: Call, keyId: string): Promise<void> {
+    const isKey = isId('acct', accountId) && isId('key', keyId)
+    if (!isKey || !(await findKey(this.#sql, accountId, keyId))) throw noSuchKey()
   }
 
   /** After keys were revoked together with their account. Other processes are notified by the store. */
@@ -126,3 +159,12 @@ export class Keys {
     this.#unlisten()
   }
 }
+
+/** In the order of the list, with the scope that every key has. */
+const withRead = (wanted: Scope[]): Scope[] => SCOPES.filter((scope) => scope === 'nodes:read' || wanted.includes(scope))
+
+const stored = (key: string): { prefix: string; hash: Buffer } => ({ prefix: key.slice(0, 8), hash: keyHash(key) })
+
+const noSuchKey = (): Problem => new Problem('not_found', 'There is no such key.')
+
+const alreadyExpired = (): Problem => new Problem('bad_request', 'expiresAt must be in the future.')

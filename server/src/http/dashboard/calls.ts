@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { Repeatable } from '../../idempotency.ts'
 import type { Call } from '../../nodes/own-node.ts'
-import { Problem } from '../../problems.ts'
+import { badCursor, Problem } from '../../problems.ts'
 
 export const callOf = ({ person }: Pick<FastifyRequest, 'person'>): Call => ({
   accountId: person.accountId,
@@ -22,4 +22,22 @@ export function repeatableOf(request: Pick<FastifyRequest, 'headers' | 'person' 
     throw new Problem('bad_request', 'The Idempotency-Key header must be a random value of at least 22 characters.')
   const key = createHash('sha256').update(secret).digest('hex')
   return { key, callerId: request.person.userId, secret, route, body: request.body }
+}
+
+/** Pages continue from the id of the last row: rows that are added meanwhile do not cause others to be repeated or skipped. */
+export function numberIn(cursor: string | undefined): number | undefined {
+  if (cursor === undefined) return undefined
+  if (!/^[1-9]\d{0,14}$/.test(cursor)) throw badCursor()
+  return Number(cursor)
+}
+
+/** One extra row shows whether there is a next page. */
+export function paged<N extends string, R extends { id: number }>(
+  name: N,
+  rows: R[],
+  limit: number,
+): Record<N, R[]> & { nextCursor: string | null } {
+  const page = rows.slice(0, limit)
+  const nextCursor = rows.length > limit ? String(page.at(-1)?.id) : null
+  return { [name]: page, nextCursor } as Record<N, R[]> & { nextCursor: string | null }
 }

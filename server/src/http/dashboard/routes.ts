@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { RouteDeps } from '../deps.ts'
 import { requirePerson, requireSameOrigin } from '../hooks/session.ts'
 import { dashboardAccountRoutes } from './account.ts'
+import { dashboardDeveloperRoutes } from './developers.ts'
 import { dashboardEventRoutes } from './events.ts'
 import { dashboardNodeRoutes } from './nodes.ts'
 import { dashboardGatewayRoutes, dashboardTryItRoutes } from './payments.ts'
@@ -21,6 +22,7 @@ export function dashboardRoutes(deps: RouteDeps) {
     await register(dashboardGatewayRoutes(deps))
     await register(dashboardTryItRoutes(deps), [deps.limits.dashboardNodes])
     await register(dashboardAccountRoutes(deps))
+    await register(dashboardDeveloperRoutes(deps))
     await register(dashboardEventRoutes(deps))
     await register(dashboardSettingsRoutes(deps))
     await register(dashboardWebhookRoutes(deps))

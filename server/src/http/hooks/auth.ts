@@ -26,7 +26,7 @@ function bearerToken(request: FastifyRequest): string | undefined {
   return /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.authorization ?? '')?.[1]
 }
 
-/** Missing, malformed, unknown, disabled, revoked or without the scope: the response is the same. */
+/** Missing, malformed, unknown, disabled, expired, revoked or without the scope: the response is the same. */
 export function requireKey(keys: Keys, limits: Limits, scope?: Scope) {
   return async (request: FastifyRequest): Promise<void> => {
     const token = bearerToken(request)
@@ -35,9 +35,10 @@ export function requireKey(keys: Keys, limits: Limits, scope?: Scope) {
       await limits.failures(request)
       throw unauthorized()
     }
+    // Also without the scope, for the log of requests.
+    request.caller = key
     // A valid key without the scope is not a guess, so it is not counted as a failure.
     if (scope && !key.scopes.includes(scope)) throw unauthorized()
-    request.caller = key
     request.presentedKey = token ?? ''
   }
 }

@@ -89,6 +89,7 @@ export function writeProblem(response: ServerResponse, problem: Problem, headers
 }
 
 function send(reply: FastifyReply, problem: Problem): FastifyReply {
+  reply.request.errorCode = problem.code
   return reply.code(problem.status).headers(problem.headers).type(JSON_TYPE).send(problem.body())
 }
 

@@ -6,7 +6,7 @@ import {
   listAccountActivity,
   listAccounts,
 } from '../../../../contract/src/operator/accounts.ts'
-import { changeAccountKey, createAccountKey, revokeAccountKey } from '../../../../contract/src/operator/keys.ts'
+import { changeAccountKey, createAccountKey, revokeAccountKey, rotateAccountKey } from '../../../../contract/src/operator/keys.ts'
 import type { RouteDeps } from '../deps.ts'
 import { requireOperator } from '../hooks/auth.ts'
 import { addRoute } from '../route.ts'
@@ -23,12 +23,12 @@ export function operatorRoutes({ accounts, credit, keys, limits, config }: Route
     addRoute(app, getAccount, async ({ params }) => accounts.get(params.id))
     addRoute(app, listAccountActivity, async ({ params }) => ({ activity: await accounts.activity(params.id, MOST_ACTIVITY) }))
     addRoute(app, addCredit, async ({ params, body }) => credit.add(params.id, body.amountSat, body.reason, ACTOR))
-    addRoute(app, createAccountKey, async ({ params, body }) =>
-      keys.create(params.id, body.name.trim(), body.scopes, config.maxKeysPerAccount, ACTOR),
+    const callFor = (accountId: string) => ({ accountId, actor: ACTOR })
+    addRoute(app, createAccountKey, async ({ params, body }) => keys.create(callFor(params.id), body, config.maxKeysPerAccount))
+    addRoute(app, changeAccountKey, async ({ params, body }) => keys.change(callFor(params.id), params.keyId, body))
+    addRoute(app, rotateAccountKey, async ({ params, body }) =>
+      keys.rotate(callFor(params.id), params.keyId, body.overlapSeconds ?? 0),
     )
-    addRoute(app, changeAccountKey, async ({ params, body }) => keys.change(params.id, params.keyId, body, ACTOR))
-    addRoute(app, revokeAccountKey, async ({ params }) => {
-      await keys.change(params.id, params.keyId, 'revoke', ACTOR)
-    })
+    addRoute(app, revokeAccountKey, async ({ params }) => keys.revoke(callFor(params.id), params.keyId))
   }
 }

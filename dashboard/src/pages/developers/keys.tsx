@@ -1,23 +1,26 @@
+import '../../styles/developers.css'
 import { Button } from '@mantine/core'
 import { IconPlus } from '@tabler/icons-react'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { keysQuery, meQuery } from '../api/queries.ts'
-import { type CreatedKey, CreateKeyDialog } from '../components/dialogs/create-key-dialog.tsx'
-import { SecretsDialog } from '../components/dialogs/secrets-dialog.tsx'
-import { EmptyState } from '../components/empty-state.tsx'
-import { KeyList } from '../components/key-list.tsx'
-import { TabbedPage } from '../components/layout/tabbed-page.tsx'
-import { Loading } from '../components/loading.tsx'
-import { Problem } from '../components/problem.tsx'
-import { QuickStart } from '../components/quick-start.tsx'
-import { whoAmICurl } from '../text/snippets.ts'
+import { keysQuery, meQuery } from '../../api/queries.ts'
+import { SecretsDialog } from '../../components/dialogs/secrets-dialog.tsx'
+import { EmptyState } from '../../components/empty-state.tsx'
+import { TabbedPage } from '../../components/layout/tabbed-page.tsx'
+import { Loading } from '../../components/loading.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { whoAmICurl } from '../../text/snippets.ts'
+import { type CreatedKey, CreateKeyDialog } from './key-dialog.tsx'
+import { KeyList } from './key-list.tsx'
+import { QuickStart } from './quick-start.tsx'
 
 export function DevelopersPage() {
   const { data: me } = useSuspenseQuery(meQuery)
   const keys = useQuery(keysQuery)
   const [isCreating, setCreating] = useState(false)
   const [created, setCreated] = useState<CreatedKey | null>(null)
+  const [newId, setNewId] = useState<string | null>(null)
+  const [rotated, setRotated] = useState<CreatedKey | null>(null)
   const button = (
     <Button leftSection={<IconPlus size={18} aria-hidden />} onClick={() => setCreating(true)}>
       Create API key
@@ -42,7 +45,7 @@ export function DevelopersPage() {
             curl={whoAmICurl(me.publicUrl)}
           />
         )}
-        {keys.data && keys.data.length > 0 && <KeyList keys={keys.data} />}
+        {keys.data && keys.data.length > 0 && <KeyList keys={keys.data} newId={newId} onRotated={setRotated} />}
       </section>
       {/* Rendered once the keys are loaded, because they would push it down. */}
       {!keys.isPending && <QuickStart me={me} />}
@@ -52,6 +55,7 @@ export function DevelopersPage() {
           onCreated={(key) => {
             setCreating(false)
             setCreated(key)
+            setNewId(key.id)
           }}
         />
       )}
@@ -63,6 +67,16 @@ export function DevelopersPage() {
           fileHeading={`API key ${created.name} (${created.id}) with ${created.scopes.join(', ')} at ${me.publicUrl}/v1`}
           secrets={[{ name: 'API key', value: created.key, explanation: 'Sent as Authorization: Bearer with each request.' }]}
           onClose={() => setCreated(null)}
+        />
+      )}
+      {rotated && (
+        <SecretsDialog
+          title={`Store the new secret of ${rotated.name}`}
+          warning="It is shown only once. Put it where your program reads the current one, for example in the environment variable SERVICE_API_KEY."
+          fileName={`boltyard-${rotated.id}.txt`}
+          fileHeading={`API key ${rotated.name} (${rotated.id}), rotated, with ${rotated.scopes.join(', ')} at ${me.publicUrl}/v1`}
+          secrets={[{ name: 'API key', value: rotated.key, explanation: 'Sent as Authorization: Bearer with each request.' }]}
+          onClose={() => setRotated(null)}
         />
       )}
     </TabbedPage>

@@ -1,0 +1,201 @@
+import { Button, Group, TextInput } from '@mantine/core'
+import { IconAlertTriangle, IconClockOff, IconPlayerPause, IconSearch, IconSparkles } from '@tabler/icons-react'
+import { useState } from 'react'
+import { api } from '../../api/client.ts'
+import { queryClient } from '../../api/queries.ts'
+import type { ApiKey } from '../../api/types.ts'
+import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
+import { announce } from '../../components/layout/announcer.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Status } from '../../components/status.tsx'
+import { Time } from '../../components/time.tsx'
+import { useAction } from '../../components/use-action.ts'
+import { EditKeyDialog } from './key-dialog.tsx'
+import { KeyUse } from './key-use.tsx'
+import { RotateKeyDialog } from './rotate-dialog.tsx'
+import { SCOPES } from './scopes.ts'
+
+/** From so many keys on, there is a field to find one. */
+const MANY = 8
+const SOON_SECONDS = 3 * 86_400
+
+type Props = { keys: ApiKey[]; newId: string | null; onRotated: (key: ApiKey & { key: string }) => void }
+
+/** Newest first: people look for the key they have just created. */
+export function KeyList({ keys, newId, onRotated }: Props) {
+  const [search, setSearch] = useState('')
+  const wanted = search.trim().toLowerCase()
+  const found = [...keys]
+    .reverse()
+    .filter(({ id, name, prefix }) => [id, name, prefix].some((text) => text.toLowerCase().includes(wanted)))
+  return (
+    <>
+      {keys.length >= MANY && (
+        <TextInput
+          aria-label="Find a key"
+          placeholder="Find a key by name or first characters"
+          type="search"
+          dir="auto"
+          mb="sm"
+          leftSection={<IconSearch size={16} aria-hidden />}
+          value={search}
+          onChange={(event) => setSearch(event.currentTarget.value)}
+        />
+      )}
+      {found.length === 0 ? (
+        <div className="card empty">
+          <p>No key matches this search.</p>
+          <Button variant="default" onClick={() => setSearch('')}>
+            Show all keys
+          </Button>
+        </div>
+      ) : (
+        <ul className="card list rows" aria-label="API keys">
+          {found.map((key) => (
+            <Row key={key.id} item={key} isNew={key.id === newId} onRotated={onRotated} />
+          ))}
+        </ul>
+      )}
+    </>
+  )
+}
+
+function Row({ item, isNew, onRotated }: { item: ApiKey; isNew: boolean; onRotated: Props['onRotated'] }) {
+  const [open, setOpen] = useState<'edit' | 'rotate' | 'revoke' | null>(null)
+  const close = () => setOpen(null)
+  const change = useAction(async () => {
+    await api.patch(`/keys/${item.id}`, { disabled: !item.disabled })
+    announce(`${item.name}: ${item.disabled ? 'enabled' : 'disabled'}`)
+    await queryClient.invalidateQueries({ queryKey: ['keys'] })
+  })
+  const button = { size: 'compact-sm', variant: 'subtle', color: 'gray' } as const
+  return (
+    <li className="row">
+      <div className="row-main">
+        <div className="key-title">
+          <strong>
+            <bdi>{item.name}</bdi>
+          </strong>
+          <span className="mono dim">{item.prefix}…</span>
+          {isNew && <Status word="New" tone="good" icon={IconSparkles} />}
+          <KeyBadge item={item} />
+        </div>
+        <ul className="badges" aria-label="Permissions">
+          {item.scopes.map((scope) => (
+            <li key={scope} className="badge" title={scope}>
+              {SCOPES[scope].name}
+            </li>
+          ))}
+        </ul>
+        <div className="small dim">
+          <Lifetime item={item} />
+        </div>
+        <Problem error={change.error} what="The key was not changed." />
+      </div>
+      <KeyUse item={item} />
+      <Group gap={2} className="key-actions">
+        <Button {...button} aria-label={`Edit ${item.name}`} onClick={() => setOpen('edit')}>
+          Edit
+        </Button>
+        {!item.isExpired && (
+          <Button {...button} aria-label={`Rotate ${item.name}`} onClick={() => setOpen('rotate')}>
+            Rotate
+          </Button>
+        )}
+        <Button
+          {...button}
+          loading={change.isPending}
+          aria-label={`${item.disabled ? 'Enable' : 'Disable'} ${item.name}`}
+          onClick={() => void change.run()}
+        >
+          {item.disabled ? 'Enable' : 'Disable'}
+        </Button>
+        <Button {...button} aria-label={`Revoke ${item.name}`} onClick={() => setOpen('revoke')}>
+          Revoke
+        </Button>
+      </Group>
+      {open === 'edit' && <EditKeyDialog item={item} onClose={close} />}
+      {open === 'rotate' && (
+        <RotateKeyDialog
+          item={item}
+          onCancel={close}
+          onRotated={(rotated) => {
+            close()
+            onRotated(rotated)
+          }}
+        />
+      )}
+      {open === 'revoke' && <RevokeDialog item={item} onClose={close} />}
+    </li>
+  )
+}
+
+function KeyBadge({ item }: { item: ApiKey }) {
+  if (item.isExpired) return <Status word="Expired" tone="bad" icon={IconClockOff} />
+  if (item.disabled) return <Status word="Disabled" tone="idle" icon={IconPlayerPause} />
+  if (item.expiresAt !== null && item.expiresAt < Date.now() / 1000 + SOON_SECONDS)
+    return <Status word="Expires soon" tone="warn" icon={IconAlertTriangle} />
+  return null
+}
+
+function Lifetime({ item: { createdAt, lastUsedAt, expiresAt, isExpired, rotatedAt, previousSecretUntil } }: { item: ApiKey }) {
+  return (
+    <>
+      created <Time at={createdAt} /> ·{' '}
+      {lastUsedAt === null ? (
+        'never used'
+      ) : (
+        <>
+          last used <Time at={lastUsedAt} />
+        </>
+      )}
+      {expiresAt !== null && (
+        <>
+          {' '}
+          · {isExpired ? 'expired' : 'expires'} <Time at={expiresAt} />
+        </>
+      )}
+      {rotatedAt !== null && (
+        <>
+          {' '}
+          · rotated <Time at={rotatedAt} />
+        </>
+      )}
+      {previousSecretUntil !== null && (
+        <>
+          {' '}
+          · the earlier secret stops working <Time at={previousSecretUntil} />
+        </>
+      )}
+    </>
+  )
+}
+
+function RevokeDialog({ item, onClose }: { item: ApiKey; onClose: () => void }) {
+  const revoke = useAction(async () => {
+    await api.delete(`/keys/${item.id}`)
+    onClose()
+    announce(`${item.name} was revoked`)
+    await queryClient.invalidateQueries({ queryKey: ['keys'] })
+  })
+  return (
+    <ConfirmDialog
+      title={
+        <>
+          Revoke <bdi>{item.name}</bdi>?
+        </>
+      }
+      verb="Revoke key"
+      isDangerous
+      isPending={revoke.isPending}
+      onCancel={onClose}
+      onConfirm={() => void revoke.run()}
+    >
+      <p>
+        Requests with the key <span className="mono">{item.prefix}…</span> will be refused. This cannot be undone. To block the
+        key temporarily, disable it instead.
+      </p>
+      <Problem error={revoke.error} what="The key was not revoked." />
+    </ConfirmDialog>
+  )
+}

@@ -1,0 +1,28 @@
+import { useState } from 'react'
+
+export const LANGUAGES = { curl: 'curl', typescript: 'TypeScript', python: 'Python' } as const
+export type Language = keyof typeof LANGUAGES
+const KEY = 'boltyard-language'
+
+/** The language of the snippets, remembered in this browser. Storage may be blocked; then it is forgotten. */
+export function useLanguage(): [Language, (language: Language) => void] {
+  const [language, setLanguage] = useState(remembered)
+  const choose = (chosen: Language) => {
+    setLanguage(chosen)
+    try {
+      localStorage.setItem(KEY, chosen)
+    } catch {
+      // blocked
+    }
+  }
+  return [language, choose]
+}
+
+function remembered(): Language {
+  try {
+    const found = localStorage.getItem(KEY)
+    return found !== null && found in LANGUAGES ? (found as Language) : 'curl'
+  } catch {
+    return 'curl'
+  }
+}

@@ -1,0 +1,66 @@
+import { beforeAll, expect, test } from 'vitest'
+import type { Server } from '../../server/test/support/server.ts'
+import { closeSecrets, dialog, inBrowser, newPerson, openKeyDialog, readSecrets, startDashboard, untilText } from './harness.ts'
+
+inBrowser('the page of API keys and the log of requests', () => {
+  let server: Server
+  beforeAll(async () => {
+    server = await startDashboard()
+  })
+
+  test('dashboard: C84, C85: a key is created with an end, used, rotated and edited, and its requests are listed', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    for (let index = 0; index < 8; index++)
+      await person.want(201, 'POST', '/keys', { json: { name: `Till ${index}`, scopes: [] } })
+    await person.open('developers')
+    const making = await openKeyDialog(page)
+    await making.getByLabel('Name').fill('Shop')
+    await making.getByLabel('Expires').selectOption('In 7 days')
+    await making.getByRole('button', { name: 'Create key' }).click()
+    const box = dialog(page, 'Store the key Shop')
+    const old = (await readSecrets(box, ['API key']))['API key'] ?? ''
+    await closeSecrets(box)
+
+    // The new key is the first one, and says so.
+    const keys = page.getByRole('list', { name: 'API keys' }).locator('> li')
+    await untilText(keys.first(), /Shop.*New.*Read.*Gateway.*never used · expires in/)
+    await page.getByLabel('Find a key').fill('till 3')
+    await expect.poll(() => keys.count()).toBe(1)
+    await page.getByLabel('Find a key').fill('')
+
+    const status = async (key: string, path = '/api-key') =>
+      (await fetch(`${server.url}/v1${path}`, { headers: { authorization: `Bearer ${key}`, 'x-request-id': 'my-request' } }))
+        .status
+    expect([await status(old), await status(old, '/nodes/node_x')]).toEqual([200, 404])
+
+    await page.getByRole('button', { name: 'Rotate Shop' }).click()
+    await dialog(page, 'Rotate Shop?').getByRole('button', { name: 'Rotate key' }).click()
+    const rotating = dialog(page, 'Store the new secret of Shop')
+    const secret = (await readSecrets(rotating, ['API key']))['API key'] ?? ''
+    await closeSecrets(rotating)
+    expect([secret === old, await status(old), await status(secret)]).toEqual([false, 200, 200])
+    await untilText(keys.first(), /rotated .* · the earlier secret stops working in 2\d hours/)
+
+    await page.getByRole('button', { name: 'Edit Shop' }).click()
+    const editing = dialog(page, 'Edit Shop')
+    await editing.getByLabel('Name').fill('Store')
+    await editing.getByRole('checkbox', { name: 'Gateway' }).uncheck()
+    await editing.getByRole('checkbox', { name: 'Events' }).check()
+    await editing.getByRole('button', { name: 'Save' }).click()
+    await untilText(keys.first(), /^Store.*Read.*Events.*expires in 6 days/)
+
+    await person.open('developers')
+    await page
+      .getByRole('link', { name: '4 requests in 30 days, 1 error' })
+      .or(page.getByRole('link', { name: /^4 requests since/ }))
+      .click()
+    const rows = page.getByRole('table', { name: 'API requests' }).locator('tbody tr')
+    await expect.poll(() => rows.count()).toBe(4)
+    await page.getByLabel('Status').selectOption('Refused (4xx)')
+    await expect.poll(() => rows.count()).toBe(1)
+    await rows.getByRole('button').press('Enter')
+    const details = dialog(page, 'Request')
+    await untilText(details, /GET \/v1\/nodes\/\{nodeId\}.*404.*node_not_found.*no node with this id.*my-request.*Store/)
+  })
+})
