@@ -3,6 +3,7 @@ import * as dashboardAccount from './dashboard/account.ts'
 import * as dashboardCredit from './dashboard/credit.ts'
 import * as dashboardEvents from './dashboard/events.ts'
 import * as dashboardNodes from './dashboard/nodes.ts'
+import * as dashboardOperator from './dashboard/operator.ts'
 import * as dashboardPayments from './dashboard/payments.ts'
 import * as dashboardWallets from './dashboard/wallets.ts'
 import * as dashboardWebhooks from './dashboard/webhooks.ts'
@@ -12,6 +13,7 @@ import * as health from './health.ts'
 import * as nodes from './nodes.ts'
 import type { Operation } from './operation.ts'
 import * as accounts from './operator/accounts.ts'
+import * as installation from './operator/installation.ts'
 import * as keys from './operator/keys.ts'
 import * as links from './operator/links.ts'
 import * as operatorNodes from './operator/nodes.ts'
@@ -35,6 +37,7 @@ export const publicOperations: Operation[] = [
   keys,
   links,
   operatorNodes,
+  installation,
   sandbox,
   health,
 ].flatMap(operationsOf)
@@ -48,6 +51,7 @@ export const dashboardOperations: Operation[] = [
   dashboardCredit,
   dashboardEvents,
   dashboardWebhooks,
+  dashboardOperator,
 ].flatMap(operationsOf)
 
 export const operations: Operation[] = [...publicOperations, ...dashboardOperations]
