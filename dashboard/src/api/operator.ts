@@ -7,7 +7,16 @@ import { ApiError, api } from './client.ts'
 import { queryClient } from './queries.ts'
 import type { Activity } from './types.ts'
 
-export type { BackgroundWork, DailyStats, Host, LedgerEntry, OperatorAccount, OperatorAccountDetail, OperatorNode, VersionCatalog }
+export type {
+  BackgroundWork,
+  DailyStats,
+  Host,
+  LedgerEntry,
+  OperatorAccount,
+  OperatorAccountDetail,
+  OperatorNode,
+  VersionCatalog,
+}
 export type OneLink = { url: string; expiresAt: number }
 
 /** The public operator API: whatever the pages do can also be done with curl and the token. */

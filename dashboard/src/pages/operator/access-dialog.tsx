@@ -8,7 +8,14 @@ import { Time } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
 import { exact } from '../../text/format.ts'
 
-type DialogProps = { title: ReactNode; verb: string; create: () => Promise<OneLink>; onClose: () => void; children: ReactNode; whatNext: string }
+type DialogProps = {
+  title: ReactNode
+  verb: string
+  create: () => Promise<OneLink>
+  onClose: () => void
+  children: ReactNode
+  whatNext: string
+}
 
 /** The link exists only here: it is not stored, and a new one can be made at any time. */
 function LinkDialog({ title, verb, create, onClose, children, whatNext }: DialogProps) {
@@ -77,13 +84,13 @@ export function AccessDialog({ account, onClose }: { account: OperatorAccount; o
     >
       {email ? (
         <p>
-          This creates a link that signs in <strong>{email}</strong> without a password and lets them set a new one. The service sends
-          no email: you pass the link on yourself.
+          This creates a link that signs in <strong>{email}</strong> without a password and lets them set a new one. The service
+          sends no email: you pass the link on yourself.
         </p>
       ) : (
         <p>
-          This account has no owner yet. Whoever opens the link becomes its owner, with an email address and password of their choice.
-          The service sends no email: you pass the link on yourself.
+          This account has no owner yet. Whoever opens the link becomes its owner, with an email address and password of their
+          choice. The service sends no email: you pass the link on yourself.
         </p>
       )}
     </LinkDialog>
@@ -102,8 +109,8 @@ export function InviteDialog({ isOff, onClose }: { isOff: boolean; onClose: () =
       whatNext={address === '' ? 'Send this link to the person you invite.' : `Send this link to ${address}.`}
     >
       <p>
-        This creates a link with which someone new can sign up and gets an account of their own. The service sends no email: you pass
-        the link on yourself. For someone who already has an account, use “Give access” in the list.
+        This creates a link with which someone new can sign up and gets an account of their own. The service sends no email: you
+        pass the link on yourself. For someone who already has an account, use “Give access” in the list.
       </p>
       {isOff && <p className="note small">Invitations are turned off: the service runs with REGISTRATION=off.</p>}
       <TextInput

@@ -21,10 +21,11 @@ export function AccountPage({ id }: { id: string }) {
   const account = useQuery(accountQuery(id))
   const { data } = account
   return (
-    <Page title={data?.name ?? 'Account'} heading={<bdi>{data?.name ?? 'Account'}</bdi>}>
-      <p className="small">
-        <OperatorLink section="accounts">All accounts</OperatorLink>
-      </p>
+    <Page
+      title={data?.name ?? 'Account'}
+      heading={<bdi>{data?.name ?? 'Account'}</bdi>}
+      actions={<OperatorLink section="accounts">All accounts</OperatorLink>}
+    >
       {!data && <Problem error={account.error} what="The account could not be loaded." onRetry={() => void account.refetch()} />}
       {account.isPending && <Loading height={420} />}
       {data && <Account account={data} />}

@@ -32,7 +32,9 @@ export function AccountsPage() {
       <div className="operator-tools">
         <SearchField label="Find a person or an account" placeholder="Name, email, account id or node id" />
       </div>
-      {!query.data && <Problem error={query.error} what="The accounts could not be loaded." onRetry={() => void query.refetch()} />}
+      {!query.data && (
+        <Problem error={query.error} what="The accounts could not be loaded." onRetry={() => void query.refetch()} />
+      )}
       {query.isPending && <Loading height={420} />}
       {accounts?.length === 0 && search !== undefined && (
         <p className="card">

@@ -40,7 +40,9 @@ export function BackgroundPage() {
   const late = work.data?.jobs.filter(isLate) ?? []
   return (
     <Page title="Background work">
-      {work.error && <Problem error={work.error} what="The background work could not be measured." onRetry={() => void work.refetch()} />}
+      {work.error && (
+        <Problem error={work.error} what="The background work could not be measured." onRetry={() => void work.refetch()} />
+      )}
       {work.isPending && <Loading height={480} />}
       {work.data && (
         <>
@@ -65,7 +67,9 @@ export function BackgroundPage() {
               <dt>Database connections</dt>
               <dd>
                 {work.data.database.busy} in use, {work.data.database.idle} idle, at most {work.data.database.max};{' '}
-                {work.data.database.waiting === 0 ? 'nothing waits for one' : `${work.data.database.waiting} statements wait for one`}
+                {work.data.database.waiting === 0
+                  ? 'nothing waits for one'
+                  : `${work.data.database.waiting} statements wait for one`}
               </dd>
               <dt>Nodes in the cluster that are not in the database</dt>
               <dd>{work.data.orphanedNodes ?? 'Not known. Only an installation on Kubernetes counts them.'}</dd>

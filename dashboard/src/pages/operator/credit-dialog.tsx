@@ -33,7 +33,8 @@ export function CreditDialog({ account, onClose }: { account: OperatorAccountDet
       <Modal opened onClose={onClose} title={title}>
         <Stack gap="md">
           <p role="status">
-            {entry.amountSat < 0 ? 'Taken' : 'Given'}: <Amount sat={Math.abs(entry.amountSat)} />. The balance in the ledger is now{' '}
+            {entry.amountSat < 0 ? 'Taken' : 'Given'}: <Amount sat={Math.abs(entry.amountSat)} />. The balance in the ledger is
+            now{' '}
             <span className="operator-after">
               <Amount sat={entry.creditSat} />
             </span>
@@ -58,8 +59,8 @@ export function CreditDialog({ account, onClose }: { account: OperatorAccountDet
           {isChecking ? (
             <>
               <p>
-                {verb} <strong className="amount">{sats(Math.abs(amountSat))}</strong>{' '}
-                {way === 'give' ? 'to' : 'from'} <bdi>{account.name}</bdi>
+                {verb} <strong className="amount">{sats(Math.abs(amountSat))}</strong> {way === 'give' ? 'to' : 'from'}{' '}
+                <bdi>{account.name}</bdi>
                 {account.emails[0] && ` (${account.emails[0]})`}?
               </p>
               <p className="small">

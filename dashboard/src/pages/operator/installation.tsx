@@ -19,7 +19,9 @@ export function InstallationPage() {
           <h2 id="hosts" className="section-title">
             Hosts
           </h2>
-          {!hosts.data && <Problem error={hosts.error} what="The hosts could not be loaded." onRetry={() => void hosts.refetch()} />}
+          {!hosts.data && (
+            <Problem error={hosts.error} what="The hosts could not be loaded." onRetry={() => void hosts.refetch()} />
+          )}
           {hosts.isPending && <Loading height={90} />}
           {hosts.data && (
             <ul className="card list rows" aria-label="Hosts">
@@ -53,14 +55,14 @@ function HostRow({ host }: { host: Host }) {
         {isHere && <span className="small dim"> (this one)</span>}
         <br />
         <span className="small dim">
-          {nodesIn(nodes)}: {grouped(nodesReady)} ready, {grouped(nodesFailed)} failed · {grouped(nodesDeleted)} deleted, data still
-          kept
+          {nodesIn(nodes)}: {grouped(nodesReady)} ready, {grouped(nodesFailed)} failed · {grouped(nodesDeleted)} deleted, data
+          still kept
         </span>
       </span>
       <span className="small">
         {slots === null
           ? `${grouped(slotsUsed)} slots used, limit not known here`
-          : `${grouped(slotsUsed)} of ${grouped(slots)} slots used`}
+          : `${grouped(slotsUsed)} of ${grouped(slots)} slots used${slotsUsed < nodes ? ' (the treasury needs none)' : ''}`}
       </span>
     </li>
   )

@@ -30,7 +30,10 @@ export function NodesPage() {
           aria-label="Which nodes"
           value={isFailed ? 'failed' : 'live'}
           onChange={(value) =>
-            void navigate({ search: (before) => ({ ...before, state: value === 'failed' ? 'failed' : undefined }), replace: true })
+            void navigate({
+              search: (before) => ({ ...before, state: value === 'failed' ? 'failed' : undefined }),
+              replace: true,
+            })
           }
           data={[
             { value: 'live', label: 'All' },
@@ -59,8 +62,8 @@ export function DeletedNodesPage() {
   return (
     <Page title="Deleted nodes">
       <p className="dim">
-        After its deletion, the data of a node, with its money, is kept for {me.retentionDays} days. Until then you can restore it: it
-        is then stopped, and its owner can start it. Nodes that were released to another installation are not listed.
+        After its deletion, the data of a node, with its money, is kept for {me.retentionDays} days. Until then you can restore
+        it: it is then stopped, and its owner can start it. Nodes that were released to another installation are not listed.
       </p>
       <div className="operator-tools">
         <SearchField label="Find a deleted node" placeholder="Name or node id" />
@@ -195,8 +198,8 @@ function RestoreDialog({ node, onClose }: { node: OperatorNode; onClose: () => v
       onCancel={onClose}
     >
       <p>
-        The node returns to the account <bdi>{node.accountName}</bdi> with its data, money and keys. It is stopped: its owner decides
-        when to start it, and is not charged until then.
+        The node returns to the account <bdi>{node.accountName}</bdi> with its data, money and keys. It is stopped: its owner
+        decides when to start it, and is not charged until then.
       </p>
       <Problem error={restore.error} what="The node was not restored." again="Reload the page to see whether it is restored." />
     </ConfirmDialog>

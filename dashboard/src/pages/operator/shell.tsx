@@ -1,13 +1,5 @@
 import { Burger, Button, Drawer, Group } from '@mantine/core'
-import {
-  IconActivity,
-  IconChartBar,
-  IconLogout,
-  IconServer,
-  IconTopologyStar3,
-  IconTrash,
-  IconUsers,
-} from '@tabler/icons-react'
+import { IconActivity, IconChartBar, IconLogout, IconServer, IconTopologyStar3, IconTrash, IconUsers } from '@tabler/icons-react'
 import { Link, useLocation } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useState } from 'react'
 import { signOutAsOperator } from '../../api/operator.ts'
@@ -88,7 +80,7 @@ export function OperatorShell({ me, expiresAt, children }: Props) {
 
 export const OperatorLabel = () => (
   <aside className="operator-label" aria-label="Area">
-    Operator: you see and change customers’ accounts
+    Operator area: all customers
   </aside>
 )
 

@@ -79,8 +79,8 @@ export function NoToken() {
       <Gate title="The operator’s pages are off">
         <p>This service has no operator token, so nobody can sign in here, and the operator API does not exist.</p>
         <p>
-          To turn both on, set <code>OPERATOR_TOKEN</code>, or <code>OPERATOR_TOKEN_FILE</code> with the path of a file, to at least
-          32 random characters, and restart the service. This command makes such a token:
+          To turn both on, set <code>OPERATOR_TOKEN</code>, or <code>OPERATOR_TOKEN_FILE</code> with the path of a file, to at
+          least 32 random characters, and restart the service. This command makes such a token:
         </p>
         <Snippet code="openssl rand -hex 32" label="Make a token" wraps />
         <p className="small dim">

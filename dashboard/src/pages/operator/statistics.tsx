@@ -24,13 +24,13 @@ export function StatisticsPage() {
       {stats.data && (
         <dl className="operator-figures">
           <Figure name="Accounts" count={stats.data.accounts} />
-          <Figure name="Nodes" count={stats.data.nodes} note={`${stats.data.nodesReady} ready, ${stats.data.nodesFailed} failed`} />
-          <Figure name="API keys" count={stats.data.keys} />
           <Figure
-            name="Payments"
-            count={stats.data.paymentsPaid}
-            note="validated; old unpaid challenges are removed, so they are not counted here"
+            name="Nodes"
+            count={stats.data.nodes}
+            note={`${stats.data.nodesReady} ready, ${stats.data.nodesFailed} failed`}
           />
+          <Figure name="API keys" count={stats.data.keys} />
+          <Figure name="Payments validated" count={stats.data.paymentsPaid} />
         </dl>
       )}
       {!days.data && <Problem error={days.error} what="The days could not be loaded." onRetry={() => void days.refetch()} />}
@@ -54,6 +54,7 @@ function Figure({ name, count, note }: { name: string; count: number; note?: str
 
 function Days({ days }: { days: DailyStats[] }) {
   const points = useMemo(() => days.map(({ at, receivedSat }) => ({ at: asLocal(at), sat: receivedSat })), [days])
+  const busy = [...days].reverse().filter(({ at, ...counts }) => Object.values(counts).some((count) => count > 0))
   const total = days.reduce((sum, { receivedSat }) => sum + receivedSat, 0)
   return (
     <div className="stack">
@@ -73,42 +74,45 @@ function Days({ days }: { days: DailyStats[] }) {
           )}
         </div>
       </section>
-      <div className="card list">
-        <Table aria-label="By day">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Day (UTC)</Table.Th>
-              <Table.Th className="number">Received</Table.Th>
-              <Table.Th className="number">Payments</Table.Th>
-              <Table.Th className="number from-540">Validated</Table.Th>
-              <Table.Th className="number from-540">New accounts</Table.Th>
-              <Table.Th className="number from-540">New nodes</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {[...days].reverse().map((day) => (
-              <Table.Tr key={day.at}>
-                <Table.Td>{dayFormat.format(day.at * 1000).replace(',', '')}</Table.Td>
-                <Table.Td className="number">
-                  <Amount sat={day.receivedSat} />
-                </Table.Td>
-                <Table.Td className="number">
-                  <Count of={day.paymentsReceived} />
-                </Table.Td>
-                <Table.Td className="number from-540">
-                  <Count of={day.paymentsPaid} />
-                </Table.Td>
-                <Table.Td className="number from-540">
-                  <Count of={day.accounts} />
-                </Table.Td>
-                <Table.Td className="number from-540">
-                  <Count of={day.nodes} />
-                </Table.Td>
+      {busy.length > 0 && (
+        <div className="card list operator-days">
+          <Table aria-label="By day">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Day (UTC)</Table.Th>
+                <Table.Th className="number">Received</Table.Th>
+                <Table.Th className="number">Payments</Table.Th>
+                <Table.Th className="number from-540">Validated</Table.Th>
+                <Table.Th className="number from-540">New accounts</Table.Th>
+                <Table.Th className="number from-540">New nodes</Table.Th>
               </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </div>
+            </Table.Thead>
+            <Table.Tbody>
+              {busy.map((day) => (
+                <Table.Tr key={day.at}>
+                  <Table.Td>{dayFormat.format(day.at * 1000).replace(',', '')}</Table.Td>
+                  <Table.Td className="number">
+                    <Amount sat={day.receivedSat} />
+                  </Table.Td>
+                  <Table.Td className="number">
+                    <Count of={day.paymentsReceived} />
+                  </Table.Td>
+                  <Table.Td className="number from-540">
+                    <Count of={day.paymentsPaid} />
+                  </Table.Td>
+                  <Table.Td className="number from-540">
+                    <Count of={day.accounts} />
+                  </Table.Td>
+                  <Table.Td className="number from-540">
+                    <Count of={day.nodes} />
+                  </Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </div>
+      )}
+      <p className="small dim">Days on which nothing happened are left out of the table.</p>
     </div>
   )
 }
