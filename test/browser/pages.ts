@@ -33,7 +33,16 @@ export async function furnish(person: Person): Promise<Furnished> {
     'the usage to be posted',
   )
   await person.want(201, 'POST', '/keys', { json: { name: 'Shop server', scopes: ['nodes:read', 'gateway:write'] } })
+  await signInAsOperator(person)
   return { nodeId, stoppedId: idle.node.id, paymentId: id, webhookId: webhook.id }
+}
+
+/** In the person's browser, besides their own session. */
+async function signInAsOperator({ server, origin, context }: Person): Promise<void> {
+  const json = { token: server.operatorToken }
+  const { headers } = await server.send('POST', '/dashboard/api/operator/session', { headers: { origin }, json })
+  const [, name = '', value = ''] = /^([^=]+)=([^;]+)/.exec(headers['set-cookie']?.[0] ?? '') ?? []
+  await context.addCookies([{ name, value, url: server.url }])
 }
 
 /** Creates a payment, pays it and validates or redeems its credential. Returns its id. */
@@ -77,11 +86,12 @@ export function pathsOf({ nodeId, stoppedId, paymentId, webhookId }: Furnished):
     'credit',
     'activity',
     'settings',
+    ...['', '#access', '/nodes', '/deleted', '/installation', '/statistics', '/background'].map((page) => `operator${page}`),
     'no-such-page',
   ]
 }
 
-export const GATES = ['sign-in', 'sign-up', 'link']
+export const GATES = ['sign-in', 'sign-up', 'link', 'operator']
 
 /** Waits until nothing is loading. */
 export async function untilLoaded(page: Page): Promise<void> {
@@ -115,6 +125,14 @@ export const SCENES: Record<string, (page: Page) => Promise<unknown>> = {
     await making.getByRole('button', { name: 'Create key' }).click()
     await dialog(page, 'Store the key Once').getByRole('button', { name: 'Show API key' }).click()
     await dialog(page, 'Store the key Once').getByRole('checkbox', { name: 'I have stored it' }).check()
+  },
+  '#access': async (page) => {
+    await page
+      .getByRole('button', { name: /^Give access/ })
+      .first()
+      .click()
+    await page.getByRole('button', { name: 'Create sign-in link' }).click()
+    await page.getByRole('button', { name: 'Copy link' }).waitFor()
   },
   '#webhook': async (page) => {
     await page.getByRole('button', { name: 'Create webhook' }).click()

@@ -64,17 +64,27 @@ export function BackgroundPage() {
           <section className="card spaced" aria-labelledby="process">
             <h2 id="process">This process</h2>
             <dl className="facts">
-              <dt>Database connections</dt>
+              <dt>Database</dt>
               <dd>
-                {work.data.database.busy} in use, {work.data.database.idle} idle, at most {work.data.database.max};{' '}
+                {work.data.database.busy} connections in use, {work.data.database.idle} idle, at most {work.data.database.max};{' '}
                 {work.data.database.waiting === 0
                   ? 'nothing waits for one'
                   : `${work.data.database.waiting} statements wait for one`}
               </dd>
-              <dt>Nodes in the cluster that are not in the database</dt>
-              <dd>{work.data.orphanedNodes ?? 'Not known. Only an installation on Kubernetes counts them.'}</dd>
-              <dt>Secrets still sealed under the previous master key</dt>
-              <dd>{stats.data ? grouped(stats.data.rowsUnderPreviousKey) : stats.isPending ? 'Loading…' : 'Not known'}</dd>
+              <dt>Orphaned nodes</dt>
+              <dd>
+                {work.data.orphanedNodes === null
+                  ? 'Not known: only an installation on Kubernetes counts them.'
+                  : `${grouped(work.data.orphanedNodes)} in the cluster that are not in the database`}
+              </dd>
+              <dt>Key rotation</dt>
+              <dd>
+                {stats.data
+                  ? `${grouped(stats.data.rowsUnderPreviousKey)} secrets are still sealed under the previous master key`
+                  : stats.isPending
+                    ? 'Loading…'
+                    : 'Not known'}
+              </dd>
             </dl>
           </section>
         </>

@@ -47,17 +47,18 @@ export function OperatorShell({ me, expiresAt, children }: Props) {
       {me.isSandbox && <Ribbon />}
       <OperatorLabel />
       <div className="shell">
-        <header className="side operator-side">
+        {/* Not a header: that of an open dialog would be a second one. */}
+        <section className="side operator-side" aria-label="Sidebar">
           <div className="side-head">
             <Brand />
             <Navigation />
           </div>
           {foot}
-        </header>
-        <header className="top">
+        </section>
+        <section className="top" aria-label="Top bar">
           <Burger opened={isOpen} onClick={() => setOpen(!isOpen)} aria-label="Menu" aria-expanded={isOpen} size="sm" />
           <Brand />
-        </header>
+        </section>
         <Drawer
           opened={isOpen}
           onClose={() => setOpen(false)}
