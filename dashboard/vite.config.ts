@@ -44,6 +44,8 @@ export default defineConfig({
   },
   server: {
     // The server accepts changes only from its own origin, and `vite dev` serves the page from another one.
-    proxy: { '/dashboard/api': { target: server, changeOrigin: true, headers: { origin: new URL(server).origin } } },
+    proxy: {
+      '^/(dashboard/api|operator/v1)/': { target: server, changeOrigin: true, headers: { origin: new URL(server).origin } },
+    },
   },
 })

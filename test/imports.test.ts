@@ -50,7 +50,7 @@ const SERVER: Arrows = {
   http: ['nodes', 'gateway', 'accounts', 'events', 'sandbox', 'idempotency', 'config', ...EVERYONE],
   nodes: ['idempotency', ...DOMAIN],
   gateway: ['idempotency', ...DOMAIN],
-  accounts: DOMAIN,
+  accounts: ['idempotency', ...DOMAIN],
   sandbox: DOMAIN,
   events: DOMAIN,
   metrics: ['store', 'config', ...EVERYONE],

@@ -4,6 +4,7 @@ import * as dashboardCredit from './dashboard/credit.ts'
 import * as dashboardDevelopers from './dashboard/developers.ts'
 import * as dashboardEvents from './dashboard/events.ts'
 import * as dashboardNodes from './dashboard/nodes.ts'
+import * as dashboardOperator from './dashboard/operator.ts'
 import * as dashboardPayments from './dashboard/payments.ts'
 import * as dashboardSettings from './dashboard/settings.ts'
 import * as dashboardWallets from './dashboard/wallets.ts'
@@ -14,6 +15,7 @@ import * as health from './health.ts'
 import * as nodes from './nodes.ts'
 import type { Operation } from './operation.ts'
 import * as accounts from './operator/accounts.ts'
+import * as installation from './operator/installation.ts'
 import * as keys from './operator/keys.ts'
 import * as links from './operator/links.ts'
 import * as operatorNodes from './operator/nodes.ts'
@@ -37,6 +39,7 @@ export const publicOperations: Operation[] = [
   keys,
   links,
   operatorNodes,
+  installation,
   sandbox,
   health,
 ].flatMap(operationsOf)
@@ -52,6 +55,7 @@ export const dashboardOperations: Operation[] = [
   dashboardEvents,
   dashboardWebhooks,
   dashboardSettings,
+  dashboardOperator,
 ].flatMap(operationsOf)
 
 export const operations: Operation[] = [...publicOperations, ...dashboardOperations]

@@ -141,11 +141,24 @@ const settings = createRoute({
   component: lazyPage(() => import('./pages/settings/settings.tsx'), 'SettingsPage'),
 })
 
+/** The operator's pages have their own sign-in, navigation and routes, in one chunk. */
+const operator = createRoute({
+  getParentRoute: () => root,
+  path: '/operator/{-$section}/{-$id}',
+  validateSearch: (search): { search?: string | undefined; state?: string | undefined } => ({
+    search: typeof search.search === 'string' && search.search !== '' ? search.search : undefined,
+    state: typeof search.state === 'string' ? search.state : undefined,
+  }),
+  loader: () => queryClient.ensureQueryData(meQuery),
+  component: lazyPage(() => import('./pages/operator/operator.tsx'), 'OperatorPages', false),
+})
+
 /** Shown inside the app, so that the navigation is available. */
 const missing = createRoute({ getParentRoute: () => app, path: '$', component: Missing })
 
 const routeTree = root.addChildren([
   gate.addChildren([signIn, signUp, link]),
+  operator,
   app.addChildren([
     overview,
     nodes,

@@ -8,6 +8,8 @@ import { TopUps } from './accounts/credit/top-ups.ts'
 import { openTreasury } from './accounts/credit/treasury.ts'
 import { firstRun } from './accounts/first-run.ts'
 import { Keys } from './accounts/keys/keys.ts'
+import { Installation } from './accounts/operator/installation.ts'
+import { OperatorSessions } from './accounts/operator/sessions.ts'
 import { Links } from './accounts/people/links.ts'
 import { Settings } from './accounts/people/settings.ts'
 import { SignIn } from './accounts/people/sign-in.ts'
@@ -143,7 +145,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   const twoFactor = new TwoFactor({ sql, masterKeys })
   const signIn = new SignIn({ config, sql, master, twoFactor, logger })
   const links = new Links({ sql, config, signIn })
-  const credit = new Credit({ sql, config })
+  const credit = new Credit({ sql, config, masterKeys })
   const redisHits = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, logger, opened)
   const storeHits = config.store.kind === 'server' ? (key: string, windowMs: number) => countHit(sql, key, windowMs) : undefined
   const validation = new Validation({ ...nodeHost, sql, protocolKeys, noteChange })
@@ -171,7 +173,11 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     lookUpNode: nodeHost.lookUpNode,
     reportSilence: nodeHost.reportSilence,
     receiveNodeEvent: nodeHost.receiveNodeEvent,
-    operatorToken,
+    operatorSessions:
+      operatorToken === undefined
+        ? undefined
+        : new OperatorSessions({ sql, master, token: operatorToken, publicUrl: config.publicUrl }),
+    installation: new Installation({ ...nodeHost, sql, config }),
     appDirectory: fileURLToPath(new URL('../../dashboard/dist', import.meta.url)),
     docsDirectory: fileURLToPath(new URL('../../site/dist', import.meta.url)),
     checkStore: () => checkStore(sql),

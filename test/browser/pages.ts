@@ -38,7 +38,16 @@ export async function furnish(person: Person): Promise<Furnished> {
   await person.server.send('GET', '/v1/nodes/node_00000000000000000000', { token: key })
   await person.want(200, 'POST', `/keys/${keyId}/rotate`, { json: { overlapSeconds: 3600 } })
   await eventually(async () => (await person.want(200, 'GET', '/requests')).requests.length > 0, 'the request to be logged')
+  await signInAsOperator(person)
   return { nodeId, stoppedId: idle.node.id, paymentId: id, webhookId: webhook.id }
+}
+
+/** In the person's browser, besides their own session. */
+async function signInAsOperator({ server, origin, context }: Person): Promise<void> {
+  const json = { token: server.operatorToken }
+  const { headers } = await server.send('POST', '/dashboard/api/operator/session', { headers: { origin }, json })
+  const [, name = '', value = ''] = /^([^=]+)=([^;]+)/.exec(headers['set-cookie']?.[0] ?? '') ?? []
+  await context.addCookies([{ name, value, url: server.url }])
 }
 
 /** Creates a payment, pays it and validates or redeems its credential. Returns its id. */
@@ -86,11 +95,13 @@ export function pathsOf({ nodeId, stoppedId, paymentId, webhookId }: Furnished):
     'settings',
     'settings#two-factor',
     'settings#email',
+  },
+    ...['', '#access', '/nodes', '/deleted', '/installation', '/statistics', '/background'].map((page) => `operator${page}`),
     'no-such-page',
   ]
 }
 
-export const GATES = ['sign-in', 'sign-up', 'link']
+export const GATES = ['sign-in', 'sign-up', 'link', 'operator']
 
 /** Waits until nothing is loading. */
 export async function untilLoaded(page: Page): Promise<void> {
@@ -139,6 +150,14 @@ export const SCENES: Record<string, (page: Page) => Promise<unknown>> = {
   '#request': async (page) => {
     await page.getByRole('button', { name: 'GET /v1/nodes/{nodeId}' }).first().click()
     await dialog(page, 'Request').getByText('node_not_found').waitFor()
+  },
+  '#access': async (page) => {
+    await page
+      .getByRole('button', { name: /^Give access/ })
+      .first()
+      .click()
+    await page.getByRole('button', { name: 'Create sign-in link' }).click()
+    await page.getByRole('button', { name: 'Copy link' }).waitFor()
   },
   '#webhook': async (page) => {
     await page.getByRole('button', { name: 'Create webhook' }).click()

@@ -1,28 +1,73 @@
 import { type Static, Type } from 'typebox'
 import { operation } from '../operation.ts'
-import { anyObject, named, nullable, personGivenName, strict, text, timestamp } from '../schemas.ts'
+import {
+  anyObject,
+  boundedText,
+  count,
+  NextCursor,
+  named,
+  nullable,
+  personGivenName,
+  strict,
+  text,
+  timestamp,
+} from '../schemas.ts'
+import { pagingFields } from './paging.ts'
 
 const MAX_CREDIT_SAT = 9_007_199_254
 
 export const AccountId = Type.Object({ id: text('Id of an account, `acct_…`.') })
 
-export const Account = named(
+const accountFields = {
+  id: text('Id of the account, `acct_…`.'),
+  name: text('The name its owner chose. Not unique.'),
+  emails: Type.Array(Type.String(), { description: 'Email addresses that can sign in to it.' }),
+  creditSat: Type.Integer({ description: 'Its balance in satoshis, rounded down.' }),
+  createdAt: timestamp('When it was created.'),
+  signInMethods: Type.Array(Type.Enum(['password', 'passkey']), {
+    description: 'How its owner can sign in. Empty without an owner.',
+  }),
+  nodes: count('Its nodes that are not deleted.'),
+}
+const accountExample = {
+  id: 'acct_01hgw2bbg0000000000a',
+  name: 'Kiosk',
+  emails: ['ann@example.com'],
+  creditSat: 10000,
+  createdAt: 1767225600,
+  signInMethods: ['password'],
+  nodes: 1,
+}
+export const Account = named(accountFields, {
+  $id: 'Account',
+  description: 'An account, as the operator sees it.',
+  examples: [accountExample],
+})
+export const AccountDetail = named(
   {
-    id: text('Id of the account, `acct_…`.'),
-    name: text('The name its owner chose. Not unique.'),
-    emails: Type.Array(Type.String(), { description: 'Email addresses that can sign in to it.' }),
-    creditSat: Type.Integer({ description: 'Its balance in satoshis, rounded down.' }),
-    createdAt: timestamp('When it was created.'),
+    ...accountFields,
+    creditLeftSat: Type.Integer({
+      description: 'What its owner sees as the balance: `creditSat` minus usage that is not in the ledger yet, rounded down.',
+    }),
+    runwaySeconds: nullable(count('How long that lasts for the nodes that are charged now; null if none is.')),
+    stopsAt: nullable(timestamp('When its nodes will be stopped, because its credit is used up; null while there is credit.')),
   },
   {
-    $id: 'Account',
-    description: 'An account, as the operator sees it.',
-    examples: [
-      { id: 'acct_01hgw2bbg0000000000a', name: 'Kiosk', emails: ['ann@example.com'], creditSat: 10000, createdAt: 1767225600 },
-    ],
+    $id: 'AccountDetail',
+    description: 'One account, as the operator sees it.',
+    examples: [{ ...accountExample, creditLeftSat: 9998, runwaySeconds: 8_638_000, stopsAt: null }],
   },
 )
-export const AccountList = named({ accounts: Type.Array(Account) }, { $id: 'AccountList', description: 'All accounts.' })
+export type OperatorAccount = Static<typeof Account>
+export type OperatorAccountDetail = Static<typeof AccountDetail>
+export const AccountList = named(
+  { accounts: Type.Array(Account), nextCursor: NextCursor },
+  { $id: 'AccountList', description: 'Accounts.' },
+)
+const accountQuery = strict({
+  search: Type.Optional(boundedText('Part of a name or email address, or the id of an account or of one of its nodes.')),
+  ...pagingFields,
+})
 export const CreateAccountParams = strict(
   {
     name: personGivenName('Its name.'),
@@ -50,9 +95,11 @@ export const LedgerEntry = named(
     kind: text('The kind of entry, such as `operator` or `signup`.'),
     reason: text('The reason that was given.'),
     createdAt: timestamp('When it was entered.'),
+    creditSat: Type.Integer({ description: 'The account’s balance after this entry, rounded down.' }),
   },
   { $id: 'LedgerEntry', description: 'One entry of an account’s ledger.' },
 )
+export type LedgerEntry = Static<typeof LedgerEntry>
 
 const activityFields = {
   at: timestamp('When it happened.'),
@@ -90,7 +137,9 @@ export const listAccounts = operation({
   method: 'GET',
   path: '/operator/v1/accounts',
   operationId: 'listAccounts',
-  summary: 'List all accounts',
+  summary: 'List accounts',
+  description: 'All of them in one response, unless `limit` is given.',
+  query: accountQuery,
   status: 200,
   response: AccountList,
   errors: [],
@@ -103,7 +152,7 @@ export const getAccount = operation({
   summary: 'Get an account',
   params: AccountId,
   status: 200,
-  response: Account,
+  response: AccountDetail,
   errors: ['not_found'],
 })
 export const listAccountActivity = operation({
@@ -124,8 +173,9 @@ export const addCredit = operation({
   operationId: 'addCredit',
   summary: 'Add or deduct an account’s credit',
   params: AccountId,
+  takesIdempotencyKey: true,
   body: AddCreditParams,
   status: 201,
   response: LedgerEntry,
-  errors: ['not_found'],
+  errors: ['not_found', 'operation_in_progress', 'idempotency_conflict'],
 })

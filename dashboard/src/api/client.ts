@@ -39,12 +39,12 @@ export function whenSessionIsOver(act: () => void): void {
   onSessionOver = act
 }
 
-type Options = { body?: unknown; idempotencyKey?: string; signal?: AbortSignal; keepsSession?: boolean }
+type Options = { body?: unknown; idempotencyKey?: string; signal?: AbortSignal; keepsSession?: boolean; base?: string }
 
 async function request<T>(
   method: string,
   path: string,
-  { body, idempotencyKey, signal, keepsSession }: Options = {},
+  { body, idempotencyKey, signal, keepsSession, base = API }: Options = {},
 ): Promise<T> {
   // Created here and not by the service, so that a request without a response can also be found in the log.
   const requestId = freshKey()
@@ -57,7 +57,7 @@ async function request<T>(
   let text: string
   try {
     const payload = method === 'GET' ? null : JSON.stringify(body ?? {})
-    response = await fetch(API + path, { method, headers, body: payload, credentials: 'same-origin', signal: signal ?? null })
+    response = await fetch(base + path, { method, headers, body: payload, credentials: 'same-origin', signal: signal ?? null })
     text = await response.text()
   } catch (cause) {
     if (signal?.aborted) throw cause
@@ -104,11 +104,11 @@ function errorOf(method: string, response: Response, answer: unknown): ApiError 
 }
 
 export const api = {
-  get: <T>(path: string, options?: Pick<Options, 'signal' | 'keepsSession'>): Promise<T> => request<T>('GET', path, options),
+  get: <T>(path: string, options?: Omit<Options, 'body'>): Promise<T> => request<T>('GET', path, options),
   post: <T>(path: string, body?: unknown, options?: Omit<Options, 'body'>): Promise<T> =>
     request<T>('POST', path, { ...options, body }),
   patch: <T>(path: string, body: unknown): Promise<T> => request<T>('PATCH', path, { body }),
-  delete: (path: string): Promise<void> => request<void>('DELETE', path),
+  delete: (path: string, options?: Omit<Options, 'body'>): Promise<void> => request<void>('DELETE', path, options),
 }
 
 /** `crypto.randomUUID` needs https or localhost; `getRandomValues` works everywhere. */

@@ -4,6 +4,7 @@ import { type AccountRow, findAccount, insertAccount, listAccounts } from '../st
 import { type ActivityRow, listActivity } from '../store/activity.ts'
 import { TREASURY_NAME } from '../store/credit/treasury.ts'
 import type { Sql } from '../store/db.ts'
+import { type ListParams, listPage } from '../store/operator/lists.ts'
 import { type OverviewRow, overviewOf } from '../store/overview.ts'
 import type { Credit, CreditSummary } from './credit/credit.ts'
 
@@ -12,6 +13,7 @@ export const FIRST_ACCOUNT_NAME = 'default'
 export const RESERVED_NAMES: readonly string[] = [FIRST_ACCOUNT_NAME, TREASURY_NAME, 'operator']
 
 export type Account = Omit<AccountRow, 'creditMsat'> & { creditSat: number }
+export type AccountDetail = Account & Pick<CreditSummary, 'runwaySeconds' | 'stopsAt'> & { creditLeftSat: number }
 export type Overview = OverviewRow & { credit: CreditSummary }
 export type NewAccount = { name: string; creditSat: number; actor: string; isSelfRegistered: boolean }
 
@@ -37,8 +39,16 @@ export class Accounts {
     return this.get(id)
   }
 
-  async list(): Promise<Account[]> {
-    return (await listAccounts(this.#deps.sql)).map(accountOf)
+  async list(params: ListParams): Promise<{ accounts: Account[]; nextCursor: string | null }> {
+    const { items, nextCursor } = await listPage(params, 'acct', (page) => listAccounts(this.#deps.sql, page))
+    return { accounts: items.map(accountOf), nextCursor }
+  }
+
+  /** With what its owner sees as the balance, which includes usage that is not in the ledger yet. */
+  async detail(id: string): Promise<AccountDetail> {
+    const account = await this.get(id)
+    const { balanceSat, runwaySeconds, stopsAt } = await this.#deps.credit.summary(id)
+    return { ...account, creditLeftSat: balanceSat, runwaySeconds, stopsAt }
   }
 
   async find(id: string): Promise<Account | undefined> {

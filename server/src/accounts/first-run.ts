@@ -24,7 +24,7 @@ export async function firstRun(sql: Sql, keys: Keys, links: Links, config: Confi
   if (await hasSetting(sql, DONE)) return
   if (!(await isUsable(path, keys))) {
     // A crash may have left the account without its file.
-    const left = (await listAccounts(sql)).find(({ name }) => name === FIRST_ACCOUNT_NAME)
+    const left = (await listAccounts(sql, {})).find(({ name }) => name === FIRST_ACCOUNT_NAME)
     const first = {
       name: FIRST_ACCOUNT_NAME,
       creditSat: config.signupCreditSat,

@@ -2,6 +2,7 @@ import type { RequestListener, Server } from 'node:http'
 import fastify, { type FastifyInstance } from 'fastify'
 import { addApiDocument } from './api-document.ts'
 import { linkRoutes } from './dashboard/links.ts'
+import { operatorSessionRoutes } from './dashboard/operator.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { signInRoutes } from './dashboard/sign-in.ts'
 import type { AppDeps, RouteDeps } from './deps.ts'
@@ -20,6 +21,7 @@ import { settledRoutes } from './node-events.ts'
 import { NodeProxy } from './node-proxy/proxy.ts'
 import { nodeTargets } from './node-proxy/target.ts'
 import { operatorRoutes } from './operator/accounts.ts'
+import { operatorInstallationRoutes } from './operator/installation.ts'
 import { operatorLinkRoutes } from './operator/links.ts'
 import { operatorNodeRoutes } from './operator/nodes.ts'
 import { appFiles } from './static.ts'
@@ -89,10 +91,14 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   await app.register(linkRoutes(routeDeps), { prefix: '/dashboard/api/link' })
   await app.register(dashboardRoutes(routeDeps))
   await app.register(appFiles(deps.appDirectory, () => deps.signIn.loadAhead()))
-  if (deps.operatorToken !== undefined) {
-    await app.register(operatorRoutes(routeDeps, deps.operatorToken))
-    await app.register(operatorLinkRoutes(routeDeps, deps.operatorToken))
-    await app.register(operatorNodeRoutes(routeDeps, deps.operatorToken))
+  await app.register(operatorSessionRoutes(routeDeps))
+  const { operatorSessions } = deps
+  if (operatorSessions !== undefined) {
+    const operatorDeps = { ...routeDeps, operatorSessions }
+    await app.register(operatorRoutes(operatorDeps))
+    await app.register(operatorLinkRoutes(operatorDeps))
+    await app.register(operatorNodeRoutes(operatorDeps))
+    await app.register(operatorInstallationRoutes(operatorDeps))
   }
   const targetOf = nodeTargets(config.nodeDomain)
   const { lookUpNode: lookUp, reportSilence } = deps

@@ -5,6 +5,8 @@ import type { Accounts } from '../accounts/accounts.ts'
 import type { Credit } from '../accounts/credit/credit.ts'
 import type { TopUps } from '../accounts/credit/top-ups.ts'
 import type { Keys } from '../accounts/keys/keys.ts'
+import type { Installation } from '../accounts/operator/installation.ts'
+import type { OperatorSessions } from '../accounts/operator/sessions.ts'
 import type { Links } from '../accounts/people/links.ts'
 import type { Settings } from '../accounts/people/settings.ts'
 import type { SignIn } from '../accounts/people/sign-in.ts'
@@ -50,7 +52,9 @@ export type AppDeps = {
   lookUpNode: LookUpNode
   reportSilence: ReportSilence
   receiveNodeEvent: ReceiveNodeEvent
-  operatorToken: string | undefined
+  /** Undefined if there is no operator token. */
+  operatorSessions: OperatorSessions | undefined
+  installation: Installation
   /** The directory of the built dashboard. */
   appDirectory: string
   /** The directory of the built documentation. In a clone, it is built after the start. */

@@ -11,8 +11,10 @@ import { logActivity } from '../store/activity.ts'
 import { isOutOfGrace } from '../store/credit/credit.ts'
 import type { Database } from '../store/db.ts'
 import { recordFunds } from '../store/nodes/funds.ts'
-import { findAnyNode, listAllNodes, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
+import { findAnyNode, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
 import { undeleteNode } from '../store/nodes/operations.ts'
+import { listPage } from '../store/operator/lists.ts'
+import { type ListedNodeRow, listNodesOfAll, type NodeListParams } from '../store/operator/nodes.ts'
 import type { AccessTo } from './access.ts'
 import { admitNode, NoCredit, requireCredit } from './admission.ts'
 import { type CreateNodeDeps, type CreateNodeParams, type Credentials, insertPrepared, prepareNode } from './create.ts'
@@ -43,7 +45,17 @@ export type NodeView = {
   /** The node is ready but did not respond to the last check. */
   isSilent: boolean
 }
-export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' | 'host' | 'phase' | 'deletedAt' | 'releasedAt'>
+type ForOperators =
+  | 'accountId'
+  | 'accountName'
+  | 'version'
+  | 'host'
+  | 'phase'
+  | 'deletedAt'
+  | 'releasedAt'
+  | 'isRestorable'
+  | 'purgesAt'
+export type OperatorNodeView = NodeView & Pick<ListedNodeRow, ForOperators>
 export type CreateRequest = Pick<CreateNodeParams, 'name' | 'autoLiquidity' | 'accessMode'>
 
 const MAX_NAME = 16
@@ -132,11 +144,14 @@ export class Nodes {
   }
 
   /** For operators: nodes of all accounts, including deleted ones. */
-  async listAll(): Promise<OperatorNodeView[]> {
-    return (await listAllNodes(this.#deps.sql)).map((row) => {
-      const { accountId, version, host, phase, deletedAt, releasedAt } = row
-      return { ...this.#view(row), accountId, version, host, phase, deletedAt, releasedAt }
+  async listAll(params: NodeListParams): Promise<{ nodes: OperatorNodeView[]; nextCursor: string | null }> {
+    const { sql, config } = this.#deps
+    const rows = await listPage(params, 'node', (page) => listNodesOfAll(sql, page, config.retentionDays))
+    const nodes = rows.items.map((row) => {
+      const { accountId, accountName, version, host, phase, deletedAt, releasedAt, isRestorable, purgesAt } = row
+      return { ...this.#view(row), accountId, accountName, version, host, phase, deletedAt, releasedAt, isRestorable, purgesAt }
     })
+    return { nodes, nextCursor: rows.nextCursor }
   }
 
   async get(call: Call, id: string): Promise<NodeView> {

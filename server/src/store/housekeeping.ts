@@ -5,6 +5,7 @@ import { removeDeletedWebhooks } from './events/webhooks.ts'
 import { forgetOldAnswers } from './idempotency.ts'
 import { forgetOldSecrets } from './keys.ts'
 import { forgetOldHits } from './limits.ts'
+import { forgetOperatorSessions } from './operator/sessions.ts'
 import { forgetRemovedPayments, removeUnpaidPayments } from './payments/payments.ts'
 import { forgetOldLinks } from './people/links.ts'
 import { forgetEndedSessions } from './people/people.ts'
@@ -19,6 +20,7 @@ export const CHORES: Record<string, (sql: Sql, options: ChoreOptions) => Promise
   'rate limit counters': forgetOldHits,
   'idempotent answers': forgetOldAnswers,
   'ended sessions': forgetEndedSessions,
+  'ended sessions of the operator': forgetOperatorSessions,
   'expired links': forgetOldLinks,
   'failed sign-ins': (sql) => forgetOldFailures(sql),
   'secrets of rotated keys': forgetOldSecrets,

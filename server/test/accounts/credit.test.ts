@@ -75,7 +75,7 @@ describe('C31 C33: what an account is shown', () => {
 
   beforeAll(async () => {
     ;({ sql, clock } = await freshDatabase())
-    credit = new Credit({ sql, config })
+    credit = new Credit({ sql, config, masterKeys: [] })
   })
 
   test('the balance excludes unposted usage and is rounded down; the runway covers all charged nodes', async () => {
@@ -123,7 +123,7 @@ describe('C31 C33: what an account is shown', () => {
   test('at price 0, nothing is charged and credit never runs out', async () => {
     const id = await newAccount(sql)
     await newNode(sql, id)
-    expect(await new Credit({ sql, config: { ...config, nodePriceSatPerDay: 0 } }).summary(id)).toMatchObject({
+    expect(await new Credit({ sql, config: { ...config, nodePriceSatPerDay: 0 }, masterKeys: [] }).summary(id)).toMatchObject({
       nodesThatCost: 0,
       runwaySeconds: null,
       warning: 'none',

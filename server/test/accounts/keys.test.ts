@@ -274,8 +274,10 @@ describe('the operator’s API', () => {
       emails: [],
       creditSat: 21,
       createdAt: expect.any(Number),
+      signInMethods: [],
+      nodes: 0,
     })
-    expect((await server.operator('GET', `/accounts/${account.id}`)).json()).toEqual(account)
+    expect((await server.operator('GET', `/accounts/${account.id}`)).json()).toMatchObject(account)
     const all = (await server.operator('GET', '/accounts')).json().accounts
     expect(all).toContainEqual(account)
     expect(all.map(({ id }: { id: string }) => id)).toEqual(all.map(({ id }: { id: string }) => id).sort())
@@ -299,6 +301,7 @@ describe('the operator’s API', () => {
       kind: 'operator',
       reason: 'because',
       createdAt: expect.any(Number),
+      creditSat: 150,
     })
     expect((await add(-30)).json().amountSat).toBe(-30)
     expect((await server.operator('GET', `/accounts/${id}`)).json().creditSat).toBe(120)

@@ -2,14 +2,20 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import { afterAll } from 'vitest'
+import { OperatorSessions } from '../../src/accounts/operator/sessions.ts'
 import { readConfig } from '../../src/config.ts'
 import { buildApp } from '../../src/http/app.ts'
 import type { AppDeps } from '../../src/http/deps.ts'
 import { createLogger } from '../../src/platform/log.ts'
+import { masterKeyOf } from '../../src/platform/secrets.ts'
 
 /** All routes and hooks of the service on a real socket, without a store: for tests of what is decided before any look-up. */
 
 const DOCS = fileURLToPath(new URL('../../../site/dist', import.meta.url))
+/** They have no store, so only the token itself is accepted. */
+const sessionsWith = (token: string): OperatorSessions =>
+  new OperatorSessions({ sql: undefined as never, master: masterKeyOf(Buffer.alloc(32)), publicUrl: 'http://localhost', token })
+
 const apps: FastifyInstance[] = []
 afterAll(async () => {
   await Promise.all(apps.map((app) => app.close()))
@@ -19,7 +25,7 @@ export async function openApp(env: Record<string, string> = {}, more: Partial<Ap
   const deps: Partial<AppDeps> = {
     config: readConfig(env),
     lookUpNode: async () => 'not found',
-    operatorToken: 'x'.repeat(32),
+    operatorSessions: sessionsWith('x'.repeat(32)),
     appDirectory: '/nonexistent',
     docsDirectory: DOCS,
     isStopping: () => false,
@@ -37,7 +43,7 @@ export async function registeredRoutes(): Promise<{ method: string; url: string 
   const deps = {
     config: readConfig({}),
     sandbox: {},
-    operatorToken: 'x'.repeat(32),
+    operatorSessions: sessionsWith('x'.repeat(32)),
     appDirectory: '',
     docsDirectory: '/nonexistent/dist',
     isStopping: () => false,

@@ -11,7 +11,7 @@ const sources: Source[] = []
  * A page whose code is loaded on demand. The router's own lazy loading reloads the whole app on failure, which leaves a blank page when
  * the service is briefly unavailable.
  */
-export function lazyPage<N extends string>(load: () => Promise<Record<N, ComponentType>>, name: N) {
+export function lazyPage<N extends string>(load: () => Promise<Record<N, ComponentType>>, name: N, isForAll = true) {
   let loading: Promise<void> | undefined
   const source: Source = {
     component: undefined,
@@ -28,7 +28,8 @@ export function lazyPage<N extends string>(load: () => Promise<Record<N, Compone
       return loading
     },
   }
-  sources.push(source)
+  // Pages that most people never open are not loaded in advance.
+  if (isForAll) sources.push(source)
   // The router waits for `preload` before it shows the page. The page itself shows any error.
   return Object.assign(() => <LazyPage source={source} />, { preload: () => source.load().catch(() => {}) })
 }

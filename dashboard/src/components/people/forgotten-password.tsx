@@ -11,6 +11,9 @@ export function ForgottenPassword({ email, tokenFile }: { email: string; tokenFi
         lets you set a new password.
       </p>
       <Snippet code={commandFor(email.trim() || 'you@example.com', tokenFile)} label="Create a sign-in link" wraps />
+      <p>
+        Or create the link on the <a href="/dashboard/operator">operator’s pages</a>. Their sign-in page says where the token is.
+      </p>
     </details>
   )
 }

@@ -1,5 +1,7 @@
 import type { Config } from '../../config.ts'
+import { type Repeatable, runOnce } from '../../idempotency.ts'
 import { isId } from '../../platform/ids.ts'
+import type { MasterKey } from '../../platform/secrets.ts'
 import { noSuchAccount, Problem } from '../../problems.ts'
 import {
   type CreditRow,
@@ -69,8 +71,8 @@ export function nextWarning(before: CreditRow, means: Means): WarningChange | un
 }
 
 export type CreditConfig = Pick<Config, 'nodePriceSatPerDay' | 'creditGraceHours' | 'treasury'>
-export type CreditDeps = { sql: Database; config: CreditConfig }
-export type CreditEntry = { id: number; amountSat: number; kind: string; reason: string; createdAt: number }
+export type CreditDeps = { sql: Database; config: CreditConfig; masterKeys: MasterKey[] }
+export type CreditEntry = { id: number; amountSat: number; kind: string; reason: string; createdAt: number; creditSat: number }
 
 export class Credit {
   readonly #deps: CreditDeps
@@ -121,17 +123,29 @@ export class Credit {
     })
   }
 
-  /** Rejects a deduction that is larger than the balance: only metering may take a balance below zero. */
-  async add(accountId: string, amountSat: number, reason: string, actor: string): Promise<CreditEntry> {
+  /**
+   * Rejects a deduction that is larger than the balance: only metering may take a balance below zero. A repeat of the same request, after
+   * a lost response, gets the entry of the first one.
+   */
+  async add(accountId: string, amountSat: number, reason: string, actor: string, repeatable = ONCE): Promise<CreditEntry> {
     if (!isId('acct', accountId)) throw noSuchAccount()
+    const { sql, masterKeys } = this.#deps
     const entry = { accountId, amountMsat: amountSat * 1000, kind: 'operator', reason, actor }
-    const added = await insertCredit(this.#deps.sql, entry)
-    if (added === undefined) throw noSuchAccount()
-    if (typeof added === 'number') {
-      const balance = `The account’s balance is ${Math.floor(added / 1000)} sat`
-      throw new Problem('bad_request', `${balance}, so ${-amountSat} sat cannot be deducted.`)
-    }
-    const { id, kind, createdAt } = added
-    return { id, amountSat, kind, reason, createdAt }
+    return runOnce(sql, masterKeys, repeatable, 201, {
+      prepare: async () => undefined,
+      work: async (transaction) => {
+        const added = await insertCredit(transaction, entry)
+        if (added === undefined) throw noSuchAccount()
+        if (typeof added === 'number') {
+          const balance = `The account’s balance is ${Math.floor(added / 1000)} sat`
+          throw new Problem('bad_request', `${balance}, so ${-amountSat} sat cannot be deducted.`)
+        }
+        const { id, kind, createdAt, balanceAfterMsat } = added
+        return { id, amountSat, kind, reason, createdAt, creditSat: Math.floor(balanceAfterMsat / 1000) }
+      },
+    })
   }
 }
+
+/** Without a key, each request is a new one. */
+const ONCE: Repeatable = { key: undefined, callerId: '', secret: '', route: '', body: undefined }

@@ -1,8 +1,10 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { Caller, Keys, Scope } from '../../accounts/keys/keys.ts'
+import type { OperatorSessions } from '../../accounts/operator/sessions.ts'
 import { unauthorized } from '../../problems.ts'
+import type { RouteDeps } from '../deps.ts'
 import type { Limits } from './rate-limit.ts'
+import { requireSameOrigin, signedOut } from './session.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -43,12 +45,26 @@ export function requireKey(keys: Keys, limits: Limits, scope?: Scope) {
   }
 }
 
-export function requireOperator(token: string, limits: Limits) {
-  const wanted = createHash('sha256').update(token).digest()
+/**
+ * The operator token as Bearer, or the session of the operator's pages. A request with the header is judged by it alone. With a session,
+ * changes are only accepted from our own pages: another site's page can make the browser send the cookie.
+ */
+export function requireOperator({ operatorSessions: sessions, limits, config }: OperatorDeps) {
+  const sameOrigin = requireSameOrigin(config)
   return async (request: FastifyRequest): Promise<void> => {
+    const { cookie, authorization } = request.headers
+    if (authorization === undefined && sessions.hasCookie(cookie)) {
+      await sameOrigin(request)
+      if (await sessions.find(cookie)) return
+      await limits.failures(request)
+      throw signedOut()
+    }
     const given = bearerToken(request)
-    if (given !== undefined && timingSafeEqual(createHash('sha256').update(given).digest(), wanted)) return
+    if (given !== undefined && sessions.isToken(given)) return
     await limits.failures(request)
     throw unauthorized()
   }
 }
+
+/** What the operator's routes need: they only exist if there is an operator token. */
+export type OperatorDeps = RouteDeps & { operatorSessions: OperatorSessions }

@@ -1,4 +1,4 @@
-import type { Database, Fragment, Sql } from '../db.ts'
+import type { Fragment, Sql } from '../db.ts'
 import { unpostedMsat } from './usage.ts'
 
 const balanceMsat = (sql: Sql, accountId: Fragment | string) => sql`
@@ -49,24 +49,22 @@ const entryFields = (sql: Sql) => sql`
   id, amount_msat AS "amountMsat", kind, reason, reference, unix_seconds(created_at) AS "createdAt"`
 
 /**
- * Undefined: no such account. A number: the balance, which is too low for the deduction. Runs under the account's row lock, so that two
- * callers cannot both deduct the same credit.
+ * Undefined: no such account. A number: the balance, which is too low for the deduction. Call it in a transaction: the account's row lock
+ * keeps two callers from deducting the same credit.
  */
-export async function insertCredit(database: Database, entry: NewEntry): Promise<EntryRow | number | undefined> {
-  return database.begin(async (sql) => {
-    const [account] = await sql`SELECT 1 FROM accounts WHERE id = ${entry.accountId} FOR NO KEY UPDATE`
-    if (!account) return undefined
-    const [row] = await sql<{ balance: number }[]>`SELECT ${balanceMsat(sql, entry.accountId)} AS balance`
-    const balance = row?.balance ?? 0
-    if (entry.amountMsat < 0 && balance + entry.amountMsat < 0) return balance
-    const [inserted] = await sql<EntryRow[]>`
-      INSERT INTO credit_entries (account_id, amount_msat, kind, reason)
-      VALUES (${entry.accountId}, ${entry.amountMsat}, ${entry.kind}, ${entry.reason}) RETURNING ${entryFields(sql)}`
-    await sql`
-      INSERT INTO activity (account_id, actor, action, detail) VALUES (${entry.accountId}, ${entry.actor}, 'credit.added',
-        ${sql.json({ amountMsat: entry.amountMsat, reason: entry.reason })})`
-    return inserted
-  })
+export async function insertCredit(sql: Sql, entry: NewEntry): Promise<LedgerRow | number | undefined> {
+  const [account] = await sql`SELECT 1 FROM accounts WHERE id = ${entry.accountId} FOR NO KEY UPDATE`
+  if (!account) return undefined
+  const [row] = await sql<{ balance: number }[]>`SELECT ${balanceMsat(sql, entry.accountId)} AS balance`
+  const balance = row?.balance ?? 0
+  if (entry.amountMsat < 0 && balance + entry.amountMsat < 0) return balance
+  const [inserted] = await sql<EntryRow[]>`
+    INSERT INTO credit_entries (account_id, amount_msat, kind, reason)
+    VALUES (${entry.accountId}, ${entry.amountMsat}, ${entry.kind}, ${entry.reason}) RETURNING ${entryFields(sql)}`
+  await sql`
+    INSERT INTO activity (account_id, actor, action, detail) VALUES (${entry.accountId}, ${entry.actor}, 'credit.added',
+      ${sql.json({ amountMsat: entry.amountMsat, reason: entry.reason })})`
+  return inserted && { ...inserted, balanceAfterMsat: balance + entry.amountMsat }
 }
 
 export type LedgerRow = EntryRow & { balanceAfterMsat: number }

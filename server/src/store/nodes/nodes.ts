@@ -125,10 +125,6 @@ export async function unknownNodes(sql: Sql, ids: string[]): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-export async function listAllNodes(sql: Sql): Promise<NodeRow[]> {
-  return sql<NodeRow[]>`SELECT ${columns(sql)} FROM nodes ORDER BY id`
-}
-
 /** Renaming never waits for an operation. `updatedAt` changes only if the name does. */
 export async function renameNode(
   sql: Sql,

@@ -1,0 +1,126 @@
+import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
+import { type ReactNode, useState } from 'react'
+import { createInvitation, createSignInLink, type OneLink, type OperatorAccount } from '../../api/operator.ts'
+import { CopyButton } from '../../components/copy-button.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Snippet } from '../../components/snippet.tsx'
+import { Time } from '../../components/time.tsx'
+import { useAction } from '../../components/use-action.ts'
+import { exact } from '../../text/format.ts'
+
+type DialogProps = {
+  title: ReactNode
+  verb: string
+  create: () => Promise<OneLink>
+  onClose: () => void
+  children: ReactNode
+  whatNext: string
+}
+
+/** The link exists only here: it is not stored, and a new one can be made at any time. */
+function LinkDialog({ title, verb, create, onClose, children, whatNext }: DialogProps) {
+  const [link, setLink] = useState<OneLink | null>(null)
+  const make = useAction(async () => setLink(await create()))
+  return (
+    <Modal opened onClose={onClose} title={title} size="lg" closeOnClickOutside={link === null} closeOnEscape={link === null}>
+      {link ? (
+        <Stack gap="md">
+          <p>
+            <strong>{whatNext}</strong>
+          </p>
+          <Snippet code={link.url} label="Link" wraps />
+          <p className="note small">
+            It works once, for anyone who has it, until {exact(link.expiresAt)} (<Time at={link.expiresAt} />
+            ). It is not shown again, but you can create another one.
+          </p>
+          <Group justify="flex-end">
+            <CopyButton text={link.url} label="Copy link" withText />
+            <Button onClick={onClose}>Done</Button>
+          </Group>
+        </Stack>
+      ) : (
+        <form
+          onChange={make.onEdit}
+          onSubmit={(event) => {
+            event.preventDefault()
+            void make.run()
+          }}
+        >
+          <Stack gap="md">
+            {children}
+            <Problem
+              error={make.error}
+              what="No link was created."
+              again="If a link was created, nobody has it, and it expires in a day. Try again."
+            />
+            <Group justify="flex-end">
+              <Button variant="default" onClick={onClose}>
+                Cancel
+              </Button>
+              <Button type="submit" loading={make.isPending}>
+                {verb}
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      )}
+    </Modal>
+  )
+}
+
+export function AccessDialog({ account, onClose }: { account: OperatorAccount; onClose: () => void }) {
+  const [email] = account.emails
+  return (
+    <LinkDialog
+      title={
+        <>
+          Give access to <bdi>{account.name}</bdi>
+        </>
+      }
+      verb="Create sign-in link"
+      create={() => createSignInLink(account.id)}
+      onClose={onClose}
+      whatNext={email ? `Send this link to ${email}.` : 'Send this link to the future owner.'}
+    >
+      {email ? (
+        <p>
+          This creates a link that signs in <strong>{email}</strong> without a password and lets them set a new one. The service
+          sends no email: you pass the link on yourself.
+        </p>
+      ) : (
+        <p>
+          This account has no owner yet. Whoever opens the link becomes its owner, with an email address and password of their
+          choice. The service sends no email: you pass the link on yourself.
+        </p>
+      )}
+    </LinkDialog>
+  )
+}
+
+export function InviteDialog({ isOff, onClose }: { isOff: boolean; onClose: () => void }) {
+  const [email, setEmail] = useState('')
+  const address = email.trim()
+  return (
+    <LinkDialog
+      title="Invite someone"
+      verb="Create invitation link"
+      create={() => createInvitation(address === '' ? undefined : address)}
+      onClose={onClose}
+      whatNext={address === '' ? 'Send this link to the person you invite.' : `Send this link to ${address}.`}
+    >
+      <p>
+        This creates a link with which someone new can sign up and gets an account of their own. The service sends no email: you
+        pass the link on yourself. For someone who already has an account, use “Give access” in the list.
+      </p>
+      {isOff && <p className="note small">Invitations are turned off: the service runs with REGISTRATION=off.</p>}
+      <TextInput
+        label="Email address (optional)"
+        description="If you enter one, the link only works for this address."
+        type="email"
+        autoComplete="off"
+        value={email}
+        onChange={(event) => setEmail(event.currentTarget.value)}
+      />
+    </LinkDialog>
+  )
+}

@@ -1,0 +1,99 @@
+import { Button, PasswordInput, Stack } from '@mantine/core'
+import { useSuspenseQuery } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { ApiError } from '../../api/client.ts'
+import { signInAsOperator } from '../../api/operator.ts'
+import { meQuery } from '../../api/queries.ts'
+import { Gate } from '../../components/layout/gate.tsx'
+import { TextLink } from '../../components/layout/links.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Snippet } from '../../components/snippet.tsx'
+import { useAction } from '../../components/use-action.ts'
+import { OperatorLabel } from './shell.tsx'
+
+/** The token is exchanged for a session, and is then forgotten. */
+export function OperatorSignIn() {
+  const { data: me } = useSuspenseQuery(meQuery)
+  const [token, setToken] = useState('')
+  const enter = useAction(() => signInAsOperator(token))
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void enter.run()
+  }
+  return (
+    <>
+      <OperatorLabel />
+      <Gate title="Sign in as the operator">
+        <form onSubmit={submit} onChange={enter.onEdit}>
+          <Stack gap="md">
+            <PasswordInput
+              label="Operator token"
+              name="operator-token"
+              autoComplete="off"
+              required
+              withAsterisk={false}
+              value={token}
+              onChange={(event) => setToken(event.currentTarget.value)}
+            />
+            <Problem
+              error={enter.error}
+              what="You are not signed in."
+              again="Check your connection and try again."
+              {...nextOf(enter.error)}
+            />
+            <Button type="submit" fullWidth loading={enter.isPending}>
+              Sign in
+            </Button>
+          </Stack>
+        </form>
+        <Where file={me.operatorTokenFile} />
+        <p className="small dim">
+          The browser does not keep the token. You are signed in for two hours. Not the operator?{' '}
+          <TextLink to="/">Go to your dashboard</TextLink>.
+        </p>
+      </Gate>
+    </>
+  )
+}
+
+function Where({ file }: { file: string | null }) {
+  if (file === null)
+    return (
+      <p className="small dim">
+        The token is what the service was started with: the value of <code>OPERATOR_TOKEN</code>, or the content of the file that{' '}
+        <code>OPERATOR_TOKEN_FILE</code> names.
+      </p>
+    )
+  return (
+    <div className="small dim">
+      <p>The token is in a file on this machine. This command prints it:</p>
+      <Snippet code={`cat '${file.replaceAll("'", "'\\''")}'`} label="Print the operator token" wraps />
+    </div>
+  )
+}
+
+export function NoToken() {
+  return (
+    <>
+      <OperatorLabel />
+      <Gate title="The operator’s pages are off">
+        <p>This service has no operator token, so nobody can sign in here, and the operator API does not exist.</p>
+        <p>
+          To turn both on, set <code>OPERATOR_TOKEN</code>, or <code>OPERATOR_TOKEN_FILE</code> with the path of a file, to at
+          least 32 random characters, and restart the service. This command makes such a token:
+        </p>
+        <Snippet code="openssl rand -hex 32" label="Make a token" wraps />
+        <p className="small dim">
+          Not the operator? <TextLink to="/">Go to your dashboard</TextLink>.
+        </p>
+      </Gate>
+    </>
+  )
+}
+
+/** The usual advice for a 401 is to sign in, which does not help here. */
+function nextOf(error: unknown): { next?: string } {
+  if (!(error instanceof ApiError)) return {}
+  if (error.status === 401) return { next: 'Copy the whole token, without quotation marks, and try again.' }
+  return error.status === 429 ? { next: error.message } : {}
+}

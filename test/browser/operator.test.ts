@@ -1,0 +1,85 @@
+import { beforeAll, expect, test } from 'vitest'
+import { signUp } from '../../server/test/support/dashboard.ts'
+import type { Server } from '../../server/test/support/server.ts'
+import { dialog, heading, inBrowser, newContext, startDashboard, textOf, untilText } from './harness.ts'
+
+inBrowser('the operator’s pages', () => {
+  let server: Server
+  beforeAll(async () => {
+    server = await startDashboard({ OPERATOR_TOKEN: 'x'.repeat(40) })
+  })
+
+  test('C86: sign in, give someone access again, give credit once, restore a node, and sign out', async () => {
+    const ann = await signUp(server)
+    await signUp(server)
+    const { node } = await ann.createReady({ name: 'shop' })
+    await ann.want(204, 'DELETE', `/nodes/${node.id}?force=true`)
+    const page = await (await newContext()).newPage()
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    await page.goto(`${server.url}/dashboard/operator`)
+    const token = page.getByRole('textbox', { name: 'Operator token' })
+    await token.fill('y'.repeat(40))
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('This is not the operator token.').waitFor()
+    await token.fill(server.operatorToken)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await heading(page, 'Accounts').waitFor()
+
+    await page.getByRole('searchbox', { name: 'Find a person or an account' }).fill(ann.email)
+    const rows = page.getByRole('list', { name: 'Accounts' }).getByRole('listitem')
+    await expect.poll(() => rows.count()).toBe(1)
+    await rows.getByRole('button', { name: /^Give access to / }).click()
+    await page.getByRole('button', { name: 'Create sign-in link' }).click()
+    const giving = dialog(page, /^Give access to /)
+    await untilText(giving, /Send this link to person\d+@example\.com.*It works once.* until .* \(in 23 hours\)/)
+    const link = await textOf(giving.locator('pre'))
+    expect(link).toMatch(/\/dashboard\/link#[\w-]{43}$/)
+    await giving.getByRole('button', { name: 'Done' }).click()
+    // It works, in another browser, for Ann.
+    const elsewhere = await (await newContext()).newPage()
+    await elsewhere.goto(link)
+    await elsewhere.getByText(ann.email).first().waitFor()
+
+    await rows.getByRole('link').click()
+    await page.getByRole('button', { name: 'Give or take credit…' }).click()
+    const credit = dialog(page, /^Credit of /)
+    await credit.getByLabel('Amount in sat').fill('2500')
+    await credit.getByLabel('Reason').fill('Sorry')
+    await credit.getByRole('button', { name: 'Continue' }).click()
+    const before = (await server.operator('GET', `/accounts/${ann.accountId}`)).json().creditSat
+    // The response is lost, the operator tries again, and the credit is given once.
+    await page.route('**/credit', async (route) => {
+      await route.fetch()
+      await route.abort()
+    })
+    await credit.getByRole('button', { name: /^Give 2.500.sat$/ }).click()
+    await credit.getByText('This may or may not have worked.').waitFor()
+    await page.unroute('**/credit')
+    await credit.getByRole('button', { name: /^Give 2.500.sat$/ }).click()
+    await untilText(credit, 'Given: 2 500 sat. The balance in the ledger is now')
+    await credit.getByRole('button', { name: 'Done' }).click()
+    expect((await server.operator('GET', `/accounts/${ann.accountId}`)).json().creditSat).toBe(before + 2_500)
+    await untilText(page.getByRole('list', { name: 'Activity' }), /Credit was added: 2 500 sat \(Sorry\) by the operator/)
+
+    const menu = page.getByRole('navigation', { name: 'Operator' })
+    await menu.getByRole('link', { name: 'Deleted nodes' }).click()
+    await heading(page, 'Deleted nodes').waitFor()
+    const deleted = page.getByRole('list', { name: 'Nodes' }).getByRole('listitem')
+    await untilText(deleted, /^shop node_\w+ .* its data is removed for good in 29 days, on /)
+    await deleted.getByRole('button', { name: 'Restore shop' }).click()
+    await dialog(page, 'Restore shop?').getByRole('button', { name: 'Restore node' }).click()
+    await page.getByText('No deleted node is kept at the moment.').waitFor()
+    await ann.until(node.id, 'stopped')
+
+    // Everything goes through the operator API.
+    const calls = asked.filter(
+      (path) => !/^\/dashboard\/(assets\/|operator|api\/(me|operator\/session)$|[\w-]+\.\w+$)/.test(path),
+    )
+    expect(calls.filter((path) => !path.startsWith('/operator/v1/'))).toEqual([])
+    expect(await page.evaluate('JSON.stringify([localStorage, sessionStorage, document.cookie])')).not.toContain('x'.repeat(40))
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await token.waitFor()
+    expect(await page.content()).not.toContain(ann.email)
+  })
+})
