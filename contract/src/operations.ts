@@ -3,6 +3,7 @@ import * as dashboardAccount from './dashboard/account.ts'
 import * as dashboardCredit from './dashboard/credit.ts'
 import * as dashboardEvents from './dashboard/events.ts'
 import * as dashboardNodes from './dashboard/nodes.ts'
+import * as dashboardPaymentSearch from './dashboard/payment-search.ts'
 import * as dashboardPayments from './dashboard/payments.ts'
 import * as dashboardWallets from './dashboard/wallets.ts'
 import * as dashboardWebhooks from './dashboard/webhooks.ts'
@@ -44,6 +45,7 @@ export const dashboardOperations: Operation[] = [
   dashboardNodes,
   dashboardWallets,
   dashboardPayments,
+  dashboardPaymentSearch,
   dashboardAccount,
   dashboardCredit,
   dashboardEvents,

@@ -4,7 +4,8 @@ import { requirePerson, requireSameOrigin } from '../hooks/session.ts'
 import { dashboardAccountRoutes } from './account.ts'
 import { dashboardEventRoutes } from './events.ts'
 import { dashboardNodeRoutes } from './nodes.ts'
-import { dashboardGatewayRoutes, dashboardTryItRoutes } from './payments.ts'
+import { dashboardPaymentRoutes } from './payment-search.ts'
+import { dashboardTryItRoutes } from './payments.ts'
 import { dashboardWebhookActionRoutes, dashboardWebhookRoutes } from './webhooks.ts'
 
 /** The dashboard's API. It makes the same domain calls as the public API, with a session instead of a key. */
@@ -17,7 +18,7 @@ export function dashboardRoutes(deps: RouteDeps) {
         await routes(scope)
       })
     await register(dashboardNodeRoutes(deps), [deps.limits.dashboardNodes])
-    await register(dashboardGatewayRoutes(deps))
+    await register(dashboardPaymentRoutes(deps))
     await register(dashboardTryItRoutes(deps), [deps.limits.dashboardNodes])
     await register(dashboardAccountRoutes(deps))
     await register(dashboardEventRoutes(deps))
