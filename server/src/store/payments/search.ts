@@ -1,6 +1,5 @@
 import { idsFrom } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
-import type { Fragment } from '../postgres/statement.ts'
 import { HOUR_SECONDS, type Protocol, type ShownPayment, shownColumns } from './payments.ts'
 
 /** Every payment has exactly one of these states, so their totals add up to those of all payments. */
@@ -30,10 +29,11 @@ export type PaymentSelection = {
 const LAST_CHARACTER = 'z'
 const ID_LENGTH = 24
 
-/**
- * Conditions on `gateway_payments`, which its index of listed payments can answer alone. An id begins with the creation time, by the clock
- * of a process, so ids narrow the search down to the period and an hour around it.
- */
+/** An id begins with the creation time, by the clock of a process, so ids narrow a search down to the period and an hour around it. */
+const firstId = (from: number): string => idsFrom('pay', Math.max(0, from - HOUR_SECONDS))
+const lastId = (to: number): string => idsFrom('pay', to + HOUR_SECONDS)
+
+/** Conditions on `gateway_payments`, which its index of listed payments can answer alone. */
 function conditions(sql: Sql, accountId: string, selection: PaymentSelection) {
   const { state, status, nodeId, protocol, keyId, minAmountSat, maxAmountSat, from, to, sought } = selection
   const isUnsettled = state === 'unpaid' || state === 'expired'
@@ -44,8 +44,8 @@ function conditions(sql: Sql, accountId: string, selection: PaymentSelection) {
     ${keyId === undefined ? sql`` : sql`AND created_by = ${keyId}`}
     ${minAmountSat === undefined ? sql`` : sql`AND amount_sat >= ${minAmountSat}`}
     ${maxAmountSat === undefined ? sql`` : sql`AND amount_sat <= ${maxAmountSat}`}
-    ${from === undefined ? sql`` : sql`AND id >= ${idsFrom('pay', Math.max(0, from - HOUR_SECONDS))} AND created_at >= to_timestamp(${from})`}
-    ${to === undefined ? sql`` : sql`AND id < ${idsFrom('pay', to + HOUR_SECONDS)} AND created_at < to_timestamp(${to})`}
+    ${from === undefined ? sql`` : sql`AND id >= ${firstId(from)} AND created_at >= to_timestamp(${from})`}
+    ${to === undefined ? sql`` : sql`AND id < ${lastId(to)} AND created_at < to_timestamp(${to})`}
     ${state === undefined ? sql`` : isUnsettled ? sql`AND settled_at IS NULL` : sql`AND settled_at IS NOT NULL`}
     ${state === 'unpaid' ? sql`AND expires_at > now()` : state === 'expired' ? sql`AND expires_at <= now()` : sql``}
     ${status === undefined ? sql`` : sql`AND ${hasStatus(sql, status)}`}
@@ -75,15 +75,28 @@ function matches(sql: Sql, accountId: string, sought: NonNullable<PaymentSelecti
   return sql`lower(description) LIKE lower(${pattern})`
 }
 
-/** Deliveries that are claimed now: held, or done if `held_until` is null. */
-const claims = (sql: Sql, accountId: string) => sql`
-  (SELECT id, held_until FROM paid_payments
-   WHERE account_id = ${accountId} AND redeemed_at IS NOT NULL AND (held_until IS NULL OR held_until > now())) claim`
+/**
+ * Selected payments with the delivery that is claimed now: held, or done if `heldUntil` is null. A FULL JOIN, because PostgreSQL cannot do
+ * that by looking up each payment, or reading all claims for each: it would if it expected few payments, and a word may match all of them.
+ * So there are rows without a payment, too.
+ */
+const withClaims = (sql: Sql, accountId: string, selection: PaymentSelection) => {
+  const { from, to } = selection
+  return sql`
+    (SELECT id, amount_sat, settled_at, expires_at FROM gateway_payments WHERE ${conditions(sql, accountId, selection)}) payment
+    FULL JOIN (
+      SELECT id, true AS is_claimed, held_until FROM paid_payments
+      WHERE account_id = ${accountId} AND redeemed_at IS NOT NULL AND (held_until IS NULL OR held_until > now())
+        ${from === undefined ? sql`` : sql`AND id >= ${firstId(from)}`} ${to === undefined ? sql`` : sql`AND id < ${lastId(to)}`}
+    ) claim USING (id)`
+}
 
-const claimedAs = (sql: Sql, state: PaymentSelection['state']) => {
-  if (state === 'undelivered') return sql`AND claim.id IS NULL`
-  if (state === 'delivering') return sql`AND claim.held_until IS NOT NULL`
-  return state === 'delivered' ? sql`AND claim.id IS NOT NULL AND claim.held_until IS NULL` : sql``
+const hasState = (sql: Sql, state: PaymentState) => {
+  if (state === 'unpaid') return sql`settled_at IS NULL AND expires_at > now()`
+  if (state === 'expired') return sql`settled_at IS NULL AND expires_at <= now()`
+  if (state === 'undelivered') return sql`settled_at IS NOT NULL AND is_claimed IS NULL`
+  if (state === 'delivering') return sql`settled_at IS NOT NULL AND is_claimed AND held_until IS NOT NULL`
+  return sql`settled_at IS NOT NULL AND is_claimed AND held_until IS NULL`
 }
 
 /** The page of a list: payments older than `before`, or the ones just newer than `after`. */
@@ -101,8 +114,7 @@ export async function searchPayments(
   const isForward = after !== undefined
   return sql<ShownPayment[]>`
     WITH page AS MATERIALIZED (
-      SELECT id FROM gateway_payments ${claimedJoin(sql, accountId, selection.state)}
-      WHERE ${conditions(sql, accountId, selection)} ${claimedAs(sql, selection.state)}
+      ${selected(sql, accountId, selection)}
         ${before === undefined ? sql`` : sql`AND id < ${before}`} ${isForward ? sql`AND id > ${after}` : sql``}
       ORDER BY id ${isForward ? sql`` : sql`DESC`} LIMIT ${limit}
     )
@@ -114,10 +126,13 @@ export async function searchPayments(
     ORDER BY id DESC`
 }
 
-const claimedJoin = (sql: Sql, accountId: string, state: PaymentSelection['state']) =>
-  state === 'undelivered' || state === 'delivering' || state === 'delivered'
-    ? sql`LEFT JOIN ${claims(sql, accountId)} USING (id)`
-    : sql``
+/** OFFSET 0 keeps the condition outside, where it cannot turn the FULL JOIN into another. */
+function selected(sql: Sql, accountId: string, selection: PaymentSelection) {
+  const { state } = selection
+  if (state === undefined || state === 'received' || state === 'unpaid' || state === 'expired')
+    return sql`SELECT id FROM gateway_payments WHERE ${conditions(sql, accountId, selection)}`
+  return sql`SELECT id FROM (SELECT * FROM ${withClaims(sql, accountId, selection)} OFFSET 0) payment WHERE ${hasState(sql, state)}`
+}
 
 export type Total = { count: number; sat: number }
 /** Of each state; together, of all selected payments. */
@@ -125,16 +140,15 @@ export type PaymentTotals = Record<PaymentState, Total>
 
 /** One pass over the index of listed payments, and one over the claims of the account. */
 export async function totalPayments(sql: Sql, accountId: string, selection: PaymentSelection): Promise<PaymentTotals> {
-  const total = (of: Fragment) => sql`
-    jsonb_build_object('count', count(*) FILTER (WHERE ${of}), 'sat', coalesce(sum(amount_sat) FILTER (WHERE ${of}), 0))`
+  const { state: wanted } = selection
+  const total = (state: PaymentState) => {
+    const is = wanted === undefined || wanted === 'received' || wanted === state ? hasState(sql, state) : sql`false`
+    return sql`jsonb_build_object('count', count(*) FILTER (WHERE ${is}), 'sat', coalesce(sum(amount_sat) FILTER (WHERE ${is}), 0))`
+  }
   const [row] = await sql<PaymentTotals[]>`
-    SELECT ${total(sql`settled_at IS NULL AND expires_at > now()`)} AS unpaid,
-           ${total(sql`settled_at IS NULL AND expires_at <= now()`)} AS expired,
-           ${total(sql`settled_at IS NOT NULL AND claim.id IS NULL`)} AS undelivered,
-           ${total(sql`claim.held_until IS NOT NULL`)} AS delivering,
-           ${total(sql`claim.id IS NOT NULL AND claim.held_until IS NULL`)} AS delivered
-    FROM gateway_payments LEFT JOIN ${claims(sql, accountId)} USING (id)
-    WHERE ${conditions(sql, accountId, selection)} ${claimedAs(sql, selection.state)}`
+    SELECT ${total('unpaid')} AS unpaid, ${total('expired')} AS expired, ${total('undelivered')} AS undelivered,
+           ${total('delivering')} AS delivering, ${total('delivered')} AS delivered
+    FROM ${withClaims(sql, accountId, selection)}`
   if (!row) throw new Error('a sum returned no row')
   return row
 }
