@@ -44,10 +44,9 @@ function dayIn(date: string | undefined): Date | undefined {
   return found.getTime() < 0 ? undefined : found
 }
 
-const exactDay = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })
-
 /** "1 Oct 2026 – 31 Oct 2026", so that nobody has to guess what "last month" or "this week" is. */
 export function rangeName({ from, to }: Range): string {
+  const exactDay = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })
   const first = from === undefined ? undefined : exactDay.format(from * 1000)
   // The end is a midnight, so the second before it is in the last day.
   const last = to === undefined ? undefined : exactDay.format((to - 1) * 1000)

@@ -124,8 +124,8 @@ describe('payments of an account', () => {
     [`keyId=${key}&keyId=${other}`, undefined],
     ['keyId=x', []],
     ['minAmountSat=4000&maxAmountSat=50000', ['validated', 'lapsed']],
-    ['search=k%C3%A4se', ['never', 'last']],
-    ['search=%C3%A4SE', ['never', 'last']],
+    ['search=k%C3%A4se', ['last', 'never']],
+    ['search=%C3%A4SE', ['last', 'never']],
     ['search=100%25', ['last']],
     ['search=%25', ['last']],
     ['search=_', ['last']],
@@ -190,7 +190,7 @@ describe('one payment', () => {
     ]
     expect([first.status, again.text]).toEqual([201, first.text])
     const { id } = first.json()
-    await ann.want(200, 'DELETE', `/keys/${keyId}`).catch(() => ann.want(204, 'DELETE', `/keys/${keyId}`))
+    await ann.want(204, 'DELETE', `/keys/${keyId}`)
     expect((await ann.want(200, 'GET', `/payments/${id}`)).createdBy).toEqual({ id: keyId, kind: 'key', name: 'Shop server' })
     expect((await ann.want(200, 'GET', `/payments?keyId=${keyId}`)).payments).toHaveLength(1)
     expect((await ann.want(200, 'GET', '/payment-keys')).keys).toContainEqual({ id: keyId, name: 'Shop server', isRevoked: true })

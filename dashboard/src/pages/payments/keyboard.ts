@@ -28,7 +28,7 @@ export function useListKeys(): void {
       // Elsewhere, the arrows scroll the page.
       if (step === undefined || (event.key.startsWith('Arrow') && !isOnRow)) return
       const links = [...document.querySelectorAll<HTMLAnchorElement>(`a.${ROW_LINK}`)]
-      const from = isOnRow ? links.findIndex((link) => link === at) : links.findIndex(({ dataset }) => dataset.id === lastOpened)
+      const from = isOnRow ? links.indexOf(at as HTMLAnchorElement) : links.findIndex(({ dataset }) => dataset.id === lastOpened)
       const next = links[from === -1 ? 0 : Math.min(Math.max(from + step, 0), links.length - 1)]
       if (!next) return
       event.preventDefault()
