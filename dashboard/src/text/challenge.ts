@@ -17,7 +17,8 @@ export function decodeChallenge(protocol: GatewayPayment['protocol'], challenge:
   const macaroon = readMacaroon(fromBase64(params.get('macaroon') ?? '') ?? new Uint8Array())
   const caveats = (macaroon?.caveats ?? []).map((caveat): [string, string] => {
     const [name = '', ...rest] = (textOf(caveat) ?? '').split('=')
-    return [name, rest.join('=')]
+    const value = rest.join('=')
+    return [name, name.endsWith('_valid_until') && /^\d{1,11}$/.test(value) ? new Date(Number(value) * 1000).toISOString() : value]
   })
   const invoice = params.get('invoice')
   return { invoice, fields: [...caveats, ...(invoice === undefined ? [] : invoiceFields(invoice))] }

@@ -1,8 +1,7 @@
 import { Button, Group } from '@mantine/core'
-import { IconDownload } from '@tabler/icons-react'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { exportUrl, isFiltered, paymentsQuery } from '../../api/payments.ts'
+import { isFiltered, paymentsQuery } from '../../api/payments.ts'
 import { meQuery, nodesQuery } from '../../api/queries.ts'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { ButtonLink } from '../../components/layout/links.tsx'
@@ -58,16 +57,7 @@ export function PaymentsPage() {
       {data && data.payments.length > 0 && (
         <>
           <PaymentTable rows={data.payments} isOld={isPlaceholderData} />
-          <Group justify="space-between" mt="md">
-            <Button
-              component="a"
-              href={exportUrl(place)}
-              download="payments.csv"
-              variant="default"
-              leftSection={<IconDownload size={16} aria-hidden />}
-            >
-              Export CSV
-            </Button>
+          <Group justify="flex-end" mt="md">
             <Group gap="xs">
               {data.previousCursor !== null && (
                 <ButtonLink variant="default" to="/gateway" search={{ ...place, cursor: undefined, after: data.previousCursor }}>

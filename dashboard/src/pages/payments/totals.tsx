@@ -1,7 +1,9 @@
+import { Button } from '@mantine/core'
+import { IconDownload } from '@tabler/icons-react'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useEffect } from 'react'
-import { type PaymentPlace, type PaymentTotals, paymentTotalsQuery } from '../../api/payments.ts'
+import { exportUrl, type PaymentPlace, type PaymentTotals, paymentTotalsQuery } from '../../api/payments.ts'
 import { Amount, Count } from '../../components/amount.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { rangeName, rangeOf } from '../../text/periods.ts'
@@ -22,7 +24,19 @@ export function Totals({ place, listUpdatedAt }: { place: PaymentPlace; listUpda
   return (
     <section className={isPlaceholderData ? 'totals old' : 'totals'} aria-label="Totals" aria-busy={!data}>
       <Figures place={place} totals={data} />
-      <WhatCounts place={place} />
+      <div className="totals-foot">
+        <WhatCounts place={place} />
+        <Button
+          component="a"
+          href={exportUrl(place)}
+          download="payments.csv"
+          size="xs"
+          variant="default"
+          leftSection={<IconDownload size={14} aria-hidden />}
+        >
+          Export CSV
+        </Button>
+      </div>
     </section>
   )
 }
