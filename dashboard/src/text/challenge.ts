@@ -18,7 +18,10 @@ export function decodeChallenge(protocol: GatewayPayment['protocol'], challenge:
   const caveats = (macaroon?.caveats ?? []).map((caveat): [string, string] => {
     const [name = '', ...rest] = (textOf(caveat) ?? '').split('=')
     const value = rest.join('=')
-    return [name, name.endsWith('_valid_until') && /^\d{1,11}$/.test(value) ? new Date(Number(value) * 1000).toISOString() : value]
+    return [
+      name,
+      name.endsWith('_valid_until') && /^\d{1,11}$/.test(value) ? new Date(Number(value) * 1000).toISOString() : value,
+    ]
   })
   const invoice = params.get('invoice')
   return { invoice, fields: [...caveats, ...(invoice === undefined ? [] : invoiceFields(invoice))] }

@@ -51,8 +51,8 @@ function Deliveries({ event: { deliveries } }: { event: PaymentEvent }) {
         {last && (
           <span className="dim">
             {' '}
-            · {delivery.attempts.length} {delivery.attempts.length === 1 ? 'attempt' : 'attempts'}, the last <Time at={last.at} />:{' '}
-            {last.error ?? `status ${last.status}`}
+            · {delivery.attempts.length} {delivery.attempts.length === 1 ? 'attempt' : 'attempts'}, the last <Time at={last.at} />
+            : {last.error ?? `status ${last.status}`}
           </span>
         )}
       </div>
