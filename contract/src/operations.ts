@@ -5,6 +5,7 @@ import * as dashboardDevelopers from './dashboard/developers.ts'
 import * as dashboardEvents from './dashboard/events.ts'
 import * as dashboardNodes from './dashboard/nodes.ts'
 import * as dashboardOperator from './dashboard/operator.ts'
+import * as dashboardPaymentSearch from './dashboard/payment-search.ts'
 import * as dashboardPayments from './dashboard/payments.ts'
 import * as dashboardSettings from './dashboard/settings.ts'
 import * as dashboardWallets from './dashboard/wallets.ts'
@@ -49,6 +50,7 @@ export const dashboardOperations: Operation[] = [
   dashboardNodes,
   dashboardWallets,
   dashboardPayments,
+  dashboardPaymentSearch,
   dashboardAccount,
   dashboardCredit,
   dashboardDevelopers,

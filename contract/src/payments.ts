@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { READABLE_OR_EMPTY } from './readable-text.ts'
-import { amountSat, flag, NextCursor, named, nullable, readableText, strict, text, timestamp } from './schemas.ts'
+import { amountSat, flag, MAX_SAT, NextCursor, named, nullable, readableText, strict, text, timestamp } from './schemas.ts'
 import { MppParams, requestHash, X402Params, X402Requirements } from './x402-terms.ts'
 
 export const Protocol = Type.Enum(['mpp', 'l402', 'x402'], {
@@ -359,12 +359,30 @@ export const ListPaymentsParams = strict(
   { $id: 'ListPaymentsParams', description: 'Which payments to list.' },
 )
 
-export const ExportPaymentsParams = strict(
-  {
-    from: Type.Optional(timestamp('Only payments created at this time or later.')),
-    to: Type.Optional(timestamp('Only payments created before this time.')),
-    nodeId: Type.Optional(text('Only payments to this node.')),
-    status: Type.Optional(statusFilter),
-  },
-  { $id: 'ExportPaymentsParams', description: 'Which payments to export.' },
-)
+const anyAmountSat = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_SAT, description })
+
+/** Which payments to export, to list in the dashboard, and to add up. */
+export const selectionFields = {
+  from: Type.Optional(timestamp('Only payments created at this time or later.')),
+  to: Type.Optional(timestamp('Only payments created before this time.')),
+  nodeId: Type.Optional(text('Only payments to this node.')),
+  status: Type.Optional(statusFilter),
+  state: Type.Optional(
+    Type.Enum(['unpaid', 'expired', 'received', 'undelivered', 'delivering', 'delivered'], {
+      $id: 'PaymentStateFilter',
+      description:
+        '`received`: the node has the money. Of these, `undelivered`: no delivery is claimed; `delivering`: one is claimed but not confirmed yet; `delivered`: it is final.',
+    }),
+  ),
+  protocol: Type.Optional(Protocol),
+  keyId: Type.Optional(text('Only payments that this API key created.')),
+  minAmountSat: Type.Optional(anyAmountSat('Only payments of at least this price.')),
+  maxAmountSat: Type.Optional(anyAmountSat('Only payments of at most this price.')),
+  search: Type.Optional(
+    readableText('An id or its beginning, a payment hash, an invoice, or a part of the description. Case does not matter.'),
+  ),
+}
+export const ExportPaymentsParams = strict(selectionFields, {
+  $id: 'ExportPaymentsParams',
+  description: 'Which payments to export.',
+})

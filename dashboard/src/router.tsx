@@ -1,6 +1,7 @@
 import { createRootRoute, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router'
 import { type RequestFilter, requestFilterOf } from './api/developers.ts'
-import { DELIVERY_STATUSES, meQuery, overviewQuery, PAYMENT_STATES, type PaymentFilter, queryClient } from './api/queries.ts'
+import { type PaymentPlace, paymentPlaceIn } from './api/payments.ts'
+import { DELIVERY_STATUSES, meQuery, overviewQuery, queryClient } from './api/queries.ts'
 import { noteSignedIn } from './api/session.ts'
 import type { DeliveryStatus } from './api/types.ts'
 import { lazyPage } from './components/layout/lazy-page.tsx'
@@ -76,11 +77,8 @@ const node = createRoute({
 const gateway = createRoute({
   getParentRoute: () => app,
   path: '/gateway',
-  validateSearch: (search): PaymentFilter => ({
-    state: PAYMENT_STATES.find((state) => state === search.state),
-    nodeId: typeof search.nodeId === 'string' && search.nodeId !== '' ? search.nodeId : undefined,
-  }),
-  component: lazyPage(() => import('./pages/gateway.tsx'), 'GatewayPage'),
+  validateSearch: (search): PaymentPlace => paymentPlaceIn(search),
+  component: lazyPage(() => import('./pages/payments/payments.tsx'), 'PaymentsPage'),
 })
 
 const tryIt = createRoute({
@@ -92,7 +90,7 @@ const tryIt = createRoute({
 const payment = createRoute({
   getParentRoute: () => app,
   path: '/gateway/payments/$paymentId',
-  component: lazyPage(() => import('./pages/payment.tsx'), 'PaymentPage'),
+  component: lazyPage(() => import('./pages/payments/payment.tsx'), 'PaymentPage'),
 })
 
 const developers = createRoute({

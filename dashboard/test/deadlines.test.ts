@@ -1,6 +1,7 @@
 import type { Query } from '@tanstack/react-query'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { creditQuery, nodePaymentsQuery, overviewQuery, paymentQuery, paymentsQuery } from '../src/api/queries.ts'
+import { paymentQuery, paymentsQuery } from '../src/api/payments.ts'
+import { creditQuery, nodePaymentsQuery, overviewQuery } from '../src/api/queries.ts'
 
 /** The time in these tests, in Unix seconds. */
 const NOW = 1_800_000_000
@@ -40,13 +41,13 @@ test.each([
   ['our clock is ahead, and the service has not let it expire yet', { ...open, expiresAt: NOW - 60 }, 3],
 ])('dashboard: an open page of a payment is read again when its time comes: %s', (_name, payment, seconds) => {
   expect(asksAgainIn(paymentQuery('pay_1'), payment)).toBe(seconds)
-  expect(asksAgainIn(paymentsQuery({}), { pages: [{ payments: [payment] }] })).toBe(seconds)
+  expect(asksAgainIn(paymentsQuery({}), { payments: [payment] })).toBe(seconds)
 })
 
 test('dashboard: an open list of payments is read again for the first of them, whatever the page and filter', () => {
   for (const filter of [{}, { state: 'unpaid' }, { state: 'delivering' }] as const)
-    expect(asksAgainIn(paymentsQuery(filter), { pages: [{ payments: [paid, open] }, { payments: [held] }] })).toBe(30)
-  expect(asksAgainIn(paymentsQuery({}), { pages: [] })).toBeUndefined()
+    expect(asksAgainIn(paymentsQuery(filter), { payments: [paid, open, held] })).toBe(30)
+  expect(asksAgainIn(paymentsQuery({}), { payments: [] })).toBeUndefined()
 })
 
 test('dashboard: the list of a node’s payments is read again when the next invoice expires', () => {

@@ -140,6 +140,9 @@ export type CreatedPayments = {
 /** `settled`: the node received the money, but no credential was validated. */
 export type PaymentStatusFilter = 'payment_required' | 'paid' | 'expired' | 'settled'
 
+/** `received`: the node has the money. Of these, `undelivered`: no delivery is claimed; `delivering`: one is claimed but not confirmed yet; `delivered`: it is final. */
+export type PaymentStateFilter = 'unpaid' | 'expired' | 'received' | 'undelivered' | 'delivering' | 'delivered'
+
 /** Which payments to export. */
 export type ExportPaymentsParams = {
   /** Only payments created at this time or later. Unix seconds. */
@@ -149,6 +152,16 @@ export type ExportPaymentsParams = {
   /** Only payments to this node. */
   nodeId?: string
   status?: PaymentStatusFilter
+  state?: PaymentStateFilter
+  protocol?: Protocol
+  /** Only payments that this API key created. */
+  keyId?: string
+  /** Only payments of at least this price. */
+  minAmountSat?: number
+  /** Only payments of at most this price. */
+  maxAmountSat?: number
+  /** An id or its beginning, a payment hash, an invoice, or a part of the description. Case does not matter. */
+  search?: string
 }
 
 /** `paid`: a credential was validated. `expired`: it can no longer be paid, and no payment has been reported; if one was made in time, it can still become `paid`. */

@@ -25,6 +25,7 @@ import { Dispatcher } from './events/webhooks/dispatcher.ts'
 import { resealWebhooks } from './events/webhooks/signing.ts'
 import { Webhooks } from './events/webhooks/webhooks.ts'
 import { Deliveries } from './gateway/deliveries.ts'
+import { PaymentSearch } from './gateway/payment-search.ts'
 import { Payments } from './gateway/payments.ts'
 import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
 import { Validation } from './gateway/validation.ts'
@@ -162,6 +163,7 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     nodes,
     wallets: new Wallets({ ...nodeHost, sql }),
     payments: new Payments({ ...nodeHost, sql, config, masterKeys, protocolKeys, noteChange }),
+    paymentSearch: new PaymentSearch(sql),
     validation,
     x402: new X402({ ...nodeHost, sql, validation }),
     deliveries: new Deliveries({ sql, noteChange }),

@@ -5,7 +5,7 @@ import { dialog, newContext, openKeyDialog, type Person } from './harness.ts'
 
 /** All pages, with content. */
 
-type Furnished = { nodeId: string; stoppedId: string; paymentId: string; webhookId: string }
+type Furnished = { nodeId: string; stoppedId: string; paymentId: string; openId: string; webhookId: string }
 
 /** Creates a running and a stopped node, a paid and an unpaid payment, a key, and a webhook that fails. */
 export async function furnish(person: Person): Promise<Furnished> {
@@ -21,7 +21,7 @@ export async function furnish(person: Person): Promise<Furnished> {
   const webhook = await person.want(201, 'POST', '/webhooks', { json: unreachable })
   // The longest description, without spaces.
   const unbreakable = { nodeId, amountSat: 21, description: 'W'.repeat(128), protocol: 'mpp' }
-  await person.want(201, 'POST', '/payments', { json: unbreakable })
+  const open = await person.want(201, 'POST', '/payments', { json: unbreakable })
   const id = await payCharge(person, nodeId, 1_234_567, 'Weather report', 'redeem')
   // One of the longest relative times, which must still fit into its column.
   const sql = person.server.sql()
@@ -39,7 +39,7 @@ export async function furnish(person: Person): Promise<Furnished> {
   await person.want(200, 'POST', `/keys/${keyId}/rotate`, { json: { overlapSeconds: 3600 } })
   await eventually(async () => (await person.want(200, 'GET', '/requests')).requests.length > 0, 'the request to be logged')
   await signInAsOperator(person)
-  return { nodeId, stoppedId: idle.node.id, paymentId: id, webhookId: webhook.id }
+  return { nodeId, stoppedId: idle.node.id, paymentId: id, openId: open.id, webhookId: webhook.id }
 }
 
 /** In the person's browser, besides their own session. */
@@ -72,10 +72,11 @@ export async function payChallenge(person: Person, challenge: string): Promise<s
   return offer.credentialFor(preimage)
 }
 
-export function pathsOf({ nodeId, stoppedId, paymentId, webhookId }: Furnished): string[] {
+export function pathsOf({ nodeId, stoppedId, paymentId, openId, webhookId }: Furnished): string[] {
   const tabs = ['payments', 'connect', 'invoice', 'send', 'settings'].map((tab) => `nodes/${nodeId}?tab=${tab}`)
   const node = [`nodes/${nodeId}`, ...tabs, `nodes/${stoppedId}`, `nodes/${stoppedId}?tab=send`]
-  const gateway = ['gateway', 'gateway/try-it', `gateway/payments/${paymentId}`]
+  const payments = ['gateway?period=custom&min=1', `gateway/payments/${paymentId}`, `gateway/payments/${openId}`]
+  const gateway = ['gateway', 'gateway/try-it', ...payments]
   return [
     '',
     'nodes',

@@ -109,7 +109,7 @@ inBrowser('what the dashboard says', () => {
     const json = { nodeId: node.id, amountSat: 5, description: 'Tea', protocol: 'l402' }
     const { id } = await person.want(201, 'POST', '/payments', { json })
     await person.open(`gateway/payments/${id}`)
-    await heading(page, 'Payment Unpaid').waitFor()
+    await heading(page, '5 sat · Tea Unpaid').waitFor()
     const icon = page.locator('.status svg')
     expect(await icon.evaluate((svg: any) => svg.ownerDocument.defaultView.getComputedStyle(svg).animationName)).toBe('none')
     await page.getByText('not yet: the node has not received the money').waitFor()
@@ -122,11 +122,11 @@ inBrowser('what the dashboard says', () => {
     await Promise.all([person.open(`gateway/payments/${id}`), list.open('gateway?state=unpaid')])
     await page.evaluate('window.mark = 1')
     await Promise.all([
-      heading(page, 'Payment Expired').waitFor(),
+      heading(page, '5 sat · Tea Expired').waitFor(),
       list.page.getByText('No payments match these filters.').waitFor(),
     ])
     expect(await page.evaluate('window.mark')).toBe(1)
-    const details = await textOf(page.getByRole('region', { name: 'Details' }))
+    const details = await textOf(page.getByRole('region', { name: 'Timeline' }))
     expect(details).toContain('no: it has expired, and the node has not reported a payment')
     expect(details).not.toContain('not yet')
   })
@@ -187,11 +187,11 @@ inBrowser('what the dashboard says', () => {
       await expect.poll(rows).toEqual(list)
     }
     // The whole row leads to the payment.
-    await page.getByRole('row', { name: /sold/ }).getByText('5 sat').click()
-    await heading(page, 'Payment Delivered').waitFor()
+    await page.getByRole('row', { name: /sold/ }).click()
+    await heading(page, '5 sat · sold Delivered').waitFor()
 
     // What was given back was redeemed before, and an open page shows that a hold has ended.
-    const details = page.getByRole('region', { name: 'Details' })
+    const details = page.getByRole('region', { name: 'Timeline' })
     const owner = await person.owner()
     await owner.want(200, 'POST', `/gateway/payments/${sold.id}/release`, { json: { requestId: 'one' } })
     await untilText(details, 'it was redeemed, but the delivery failed and was released')
@@ -199,8 +199,8 @@ inBrowser('what the dashboard says', () => {
     await store`UPDATE paid_payments SET held_until = now() + interval '10 seconds' WHERE id = ${slow.id}`
     await store.end()
     await person.open(`gateway/payments/${slow.id}`)
-    await heading(page, 'Payment Delivering').waitFor()
-    await heading(page, 'Payment Paid').waitFor()
+    await heading(page, '5 sat · being made Delivering').waitFor()
+    await heading(page, '5 sat · being made Paid').waitFor()
     await untilText(details, 'it was redeemed, but the claim lapsed')
   })
 

@@ -12,6 +12,7 @@ import {
   paymentFields,
   RedeemedPayment,
   RedeemPaymentParams,
+  selectionFields,
   ValidatePaymentParams,
 } from '../payments.ts'
 import { count, NextCursor, named, nullable, strict, text, timestamp } from '../schemas.ts'
@@ -25,17 +26,38 @@ const ownFields = {
 export const GatewayPayment = named(ownFields, { $id: 'GatewayPayment', description: 'A payment as its owner sees it.' })
 export type GatewayPayment = Static<typeof GatewayPayment>
 export const GatewayPaymentPage = named(
-  { payments: Type.Array(GatewayPayment), nextCursor: NextCursor },
+  {
+    payments: Type.Array(GatewayPayment),
+    nextCursor: NextCursor,
+    previousCursor: nullable(text('Pass it as `after` to get the page before; null on the first page.')),
+  },
   { $id: 'GatewayPaymentPage', description: 'One page of payments, newest first.' },
 )
+export const PaymentCreator = named(
+  {
+    id: text('Id of the API key or the person.'),
+    kind: Type.Enum(['key', 'person'], { description: '`person`: in the dashboard.' }),
+    name: nullable(text('The name of the key or the email address of the person; null if it no longer exists.')),
+  },
+  { $id: 'PaymentCreator', description: 'Who created a payment.' },
+)
 export const GatewayPaymentDetails = named(
-  { ...ownFields, challenge: text('The challenge as it was issued.') },
+  {
+    ...ownFields,
+    challenge: text('The challenge as it was issued.'),
+    paymentHash: text('The hash of its invoice, in hex.'),
+    receipt: nullable(text('MPP only, once settled: the value of `Payment-Receipt`.')),
+    createdBy: nullable(PaymentCreator),
+  },
   { $id: 'GatewayPaymentDetails', description: 'A payment as its owner sees it, with its challenge.' },
 )
+export type GatewayPaymentDetails = Static<typeof GatewayPaymentDetails>
 export const ListOwnPaymentsParams = strict(
   {
-    ...ListPaymentsParams.properties,
-    undelivered: Type.Optional(Type.Literal(true, { description: 'Only payments that were received but not delivered.' })),
+    ...selectionFields,
+    limit: ListPaymentsParams.properties.limit,
+    cursor: ListPaymentsParams.properties.cursor,
+    after: Type.Optional(text('`previousCursor` of the next page.')),
   },
   { $id: 'ListOwnPaymentsParams', description: 'Which payments to list.' },
 )

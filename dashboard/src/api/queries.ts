@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, QueryClient, queryOptions } from '@tanstack/react-query'
 import { ApiError, api } from './client.ts'
-import { creditChangesAt, invoiceChangesAt, paymentChangesAt, quarterHourEndsAt, untilNext } from './deadlines.ts'
+import { creditChangesAt, invoiceChangesAt, quarterHourEndsAt, untilNext } from './deadlines.ts'
 import type {
   Activity,
   ApiKey,
@@ -8,7 +8,6 @@ import type {
   DashboardNode,
   Delivery,
   DeliveryStatus,
-  GatewayPayment,
   Me,
   NodeLive,
   NodePayment,
@@ -80,44 +79,6 @@ export const keysQuery = queryOptions({
   queryKey: ['keys'],
   queryFn: async ({ signal }) => (await api.get<{ keys: ApiKey[] }>('/keys', { signal })).keys,
 })
-
-/** The states to filter payments by. They match the badges, except "undelivered", which covers every payment that awaits delivery. */
-const STATES = {
-  unpaid: { status: 'payment_required' },
-  undelivered: { undelivered: 'true' },
-  delivering: { delivery: 'held' },
-  delivered: { delivery: 'done' },
-  expired: { status: 'expired' },
-} as const
-export type PaymentState = keyof typeof STATES
-export const PAYMENT_STATES = Object.keys(STATES) as PaymentState[]
-export type PaymentFilter = { state?: PaymentState | undefined; nodeId?: string | undefined }
-
-export const paymentsQuery = (filter: PaymentFilter) =>
-  infiniteQueryOptions({
-    queryKey: ['payments', 'list', filter.state ?? null, filter.nodeId ?? null],
-    queryFn: ({ pageParam, signal }) => {
-      const state = filter.state && STATES[filter.state]
-      const query = parameters({ limit: '20', cursor: pageParam, ...state, nodeId: filter.nodeId })
-      return api.get<{ payments: GatewayPayment[]; nextCursor: string | null }>(`/payments${query}`, { signal })
-    },
-    initialPageParam: null as string | null,
-    getNextPageParam: (last) => last.nextCursor,
-    refetchInterval: ({ state }) => {
-      const pages = state.data?.pages ?? []
-      return untilNext(
-        pages.flatMap(({ payments }) => payments.map(paymentChangesAt)),
-        pages.length,
-      )
-    },
-  })
-
-export const paymentQuery = (id: string) =>
-  queryOptions({
-    queryKey: ['payments', 'one', id],
-    queryFn: ({ signal }) => api.get<GatewayPayment & { challenge: string }>(`/payments/${encodeURIComponent(id)}`, { signal }),
-    refetchInterval: ({ state: { data } }) => (data ? untilNext([paymentChangesAt(data)]) : false),
-  })
 
 export const creditQuery = infiniteQueryOptions({
   queryKey: ['credit'],

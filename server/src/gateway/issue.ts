@@ -53,7 +53,7 @@ const INVOICE_TIMEOUT_MS = 5_000
 /** Everything except storing the payment. An invoice that is created and then dropped does no harm, because no one has seen it. */
 export async function preparePayment(
   deps: IssuerDeps,
-  accountId: string,
+  { accountId, actor }: { accountId: string; actor: string },
   terms: NewTerms,
   protocol: Protocol,
   node: ReadyNode,
@@ -99,6 +99,7 @@ export async function preparePayment(
     protocolKeyId: protocolKeys.current.id,
     tokenId,
     createdAtMs: node.nowMs,
+    createdBy: actor,
     expiresAtSeconds,
   }
 }

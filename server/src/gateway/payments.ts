@@ -10,12 +10,11 @@ import { badCursor, noSuchNode, Problem } from '../problems.ts'
 import type { NoteChange } from '../store/changes.ts'
 import type { Database, Sql } from '../store/db.ts'
 import {
-  type ExportFilter,
   findShownPayment,
   insertPayment,
   listPayments,
-  listPaymentsToExport,
   type NewPayment,
+  type PaymentDetails,
   type PaymentFilter,
   type Protocol,
   type ShownPayment,
@@ -29,7 +28,6 @@ import {
   type ReadyNode,
 } from './issue.ts'
 import { OpenChallenges } from './open-challenges.ts'
-import { CSV_HEADER, csvLine } from './payments-csv.ts'
 
 /** Who is calling, and for which account. */
 export type Call = { accountId: string; actor: string }
@@ -40,8 +38,6 @@ export type ListPaymentsParams = Pick<PaymentFilter, 'status' | 'delivery' | 'no
   limit?: number
   /** The `nextCursor` of the previous page. */
   cursor?: string
-  /** Only payments that are settled and not delivered. */
-  undelivered?: true
 }
 export type PaymentPage = { payments: ShownPayment[]; nextCursor: string | null }
 export type CreatedPayment = {
@@ -52,8 +48,6 @@ export type CreatedPayment = {
   /** x402 only. */
   accepts?: X402Requirements[]
 }
-
-const EXPORTED_AT_ONCE = 1_000
 
 export type PaymentsDeps = IssuerDeps & {
   sql: Database
@@ -80,7 +74,7 @@ export class Payments {
     const prepare = async (): Promise<NewPayment> => {
       const node = await this.#readyNode(call, params.nodeId)
       leave = await this.#open.enter(params.nodeId)
-      return preparePayment(this.#deps, call.accountId, terms, protocol, node)
+      return preparePayment(this.#deps, call, terms, protocol, node)
     }
     try {
       // Without an Idempotency-Key, the work is a single statement and needs no transaction.
@@ -105,7 +99,7 @@ export class Payments {
       const node = await this.#readyNode(call, terms.nodeId)
       for (const _ of protocols) leaves.push(await this.#open.enter(terms.nodeId))
       const prepared = await Promise.allSettled(
-        protocols.map((protocol) => preparePayment(this.#deps, call.accountId, terms, protocol, node)),
+        protocols.map((protocol) => preparePayment(this.#deps, call, terms, protocol, node)),
       )
       const failed = prepared.find((one) => one.status === 'rejected')
       if (failed) throw failed.reason
@@ -140,34 +134,20 @@ export class Payments {
     return { ...node, address }
   }
 
-  async get(call: Call, id: string): Promise<ShownPayment & { challenge: string }> {
+  async get(call: Call, id: string): Promise<PaymentDetails> {
     const payment = isId('pay', id) && (await findShownPayment(this.#deps.sql, call.accountId, id))
     if (!payment) throw notFound()
     return payment
   }
 
-  /** Lines of CSV, read from the store while they are sent. */
-  async *csv(call: Call, filter: ExportFilter): AsyncGenerator<string> {
-    yield CSV_HEADER
-    // No payment matches an invalid id.
-    if (filter.nodeId !== undefined && !isId('node', filter.nodeId)) return
-    for (let after: string | undefined; ; ) {
-      const payments = await listPaymentsToExport(this.#deps.sql, call.accountId, filter, after, EXPORTED_AT_ONCE)
-      if (payments.length > 0) yield payments.map(csvLine).join('')
-      after = payments.at(-1)?.id
-      if (payments.length < EXPORTED_AT_ONCE) return
-    }
-  }
-
   async list(call: Call, params: ListPaymentsParams): Promise<PaymentPage> {
-    const { limit = DEFAULT_PAGE_SIZE, cursor, undelivered, ...filter } = params
+    const { limit = DEFAULT_PAGE_SIZE, cursor, ...filter } = params
     if (cursor !== undefined && !isId('pay', cursor)) throw badCursor()
     // No payment matches an invalid id.
     if (filter.nodeId !== undefined && !isId('node', filter.nodeId)) return { payments: [], nextCursor: null }
     const rows = await listPayments(this.#deps.sql, call.accountId, {
       ...filter,
       ...(cursor === undefined ? {} : { before: cursor }),
-      ...(undelivered ? { delivery: 'none', isSettled: true } : {}),
       // One extra row shows whether there is a next page.
       limit: limit + 1,
     })

@@ -16,6 +16,7 @@ import type { AccountChanges } from '../events/account-changes.ts'
 import type { EventFeed } from '../events/feed.ts'
 import type { Webhooks } from '../events/webhooks/webhooks.ts'
 import type { Deliveries } from '../gateway/deliveries.ts'
+import type { PaymentSearch } from '../gateway/payment-search.ts'
 import type { Payments } from '../gateway/payments.ts'
 import type { Validation } from '../gateway/validation.ts'
 import type { X402 } from '../gateway/x402.ts'
@@ -40,6 +41,7 @@ export type AppDeps = {
   nodes: Nodes
   wallets: Wallets
   payments: Payments
+  paymentSearch: PaymentSearch
   validation: Validation
   x402: X402
   deliveries: Deliveries

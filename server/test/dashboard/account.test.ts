@@ -254,7 +254,7 @@ describe('an account with data of every kind', () => {
       })
       expect((await ann.want(200, 'GET', '/payments?status=paid')).payments[0]).toMatchObject({ id: created.id, amountSat: 1000 })
       const undelivered = async (): Promise<string[]> =>
-        (await ann.want(200, 'GET', '/payments?undelivered=true')).payments.map(({ id }: { id: string }) => id)
+        (await ann.want(200, 'GET', '/payments?state=undelivered')).payments.map(({ id }: { id: string }) => id)
       expect(await undelivered()).toEqual([created.id])
       const redemption = { credential, requestId: 'one', expect: { nodeId: node.node.id, minAmountSat: 1000 } }
       await ann.want(200, 'POST', `/payments/${created.id}/redeem`, { json: redemption })

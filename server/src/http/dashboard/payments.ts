@@ -2,8 +2,6 @@ import type { FastifyInstance } from 'fastify'
 import {
   createOwnPayment,
   fundOwnNode,
-  getOwnPayment,
-  listOwnPayments,
   payFromTestWallet,
   redeemOwnPayment,
   validateOwnPayment,
@@ -12,13 +10,6 @@ import type { RouteDeps } from '../deps.ts'
 import { addRoute } from '../route.ts'
 import { requireCredential } from '../v1/payments.ts'
 import { callOf } from './calls.ts'
-
-export function dashboardGatewayRoutes({ payments }: RouteDeps) {
-  return async (app: FastifyInstance): Promise<void> => {
-    addRoute(app, listOwnPayments, async (request) => payments.list(callOf(request), request.query))
-    addRoute(app, getOwnPayment, async (request) => payments.get(callOf(request), request.params.id))
-  }
-}
 
 /**
  * The try-it panel: a complete 402 flow through the same gateway, under the rules of the public API. Each of these calls uses a node, so

@@ -5,7 +5,8 @@ import { dashboardAccountRoutes } from './account.ts'
 import { dashboardDeveloperRoutes } from './developers.ts'
 import { dashboardEventRoutes } from './events.ts'
 import { dashboardNodeRoutes } from './nodes.ts'
-import { dashboardGatewayRoutes, dashboardTryItRoutes } from './payments.ts'
+import { dashboardPaymentRoutes } from './payment-search.ts'
+import { dashboardTryItRoutes } from './payments.ts'
 import { dashboardSettingsRoutes } from './settings.ts'
 import { dashboardWebhookActionRoutes, dashboardWebhookRoutes } from './webhooks.ts'
 
@@ -19,7 +20,7 @@ export function dashboardRoutes(deps: RouteDeps) {
         await routes(scope)
       })
     await register(dashboardNodeRoutes(deps), [deps.limits.dashboardNodes])
-    await register(dashboardGatewayRoutes(deps))
+    await register(dashboardPaymentRoutes(deps))
     await register(dashboardTryItRoutes(deps), [deps.limits.dashboardNodes])
     await register(dashboardAccountRoutes(deps))
     await register(dashboardDeveloperRoutes(deps))

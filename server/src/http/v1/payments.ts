@@ -19,7 +19,12 @@ import type { RouteDeps } from '../deps.ts'
 import { requireKey } from '../hooks/auth.ts'
 import { addRoute } from '../route.ts'
 
-export function gatewayRoutes({ keys, limits, payments, validation, deliveries }: RouteDeps) {
+export const CSV_HEADERS = {
+  'content-type': 'text/csv; charset=utf-8; header=present',
+  'content-disposition': 'attachment; filename="payments.csv"',
+}
+
+export function gatewayRoutes({ keys, limits, payments, paymentSearch, validation, deliveries }: RouteDeps) {
   return async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', requireKey(keys, limits, 'gateway:write'))
 
@@ -54,12 +59,7 @@ export function gatewayRoutes({ keys, limits, payments, validation, deliveries }
       return deliveries.release(callOf(request), { id: request.params.id, requestId }, reason)
     })
     addRoute(app, exportPayments, async (request, reply) =>
-      reply
-        .headers({
-          'content-type': 'text/csv; charset=utf-8; header=present',
-          'content-disposition': 'attachment; filename="payments.csv"',
-        })
-        .send(Readable.from(payments.csv(callOf(request), request.query))),
+      reply.headers(CSV_HEADERS).send(Readable.from(paymentSearch.csv(callOf(request), request.query))),
     )
     addRoute(app, getPayment, async (request) => payments.get(callOf(request), request.params.id))
     addRoute(app, listPayments, async (request) => payments.list(callOf(request), request.query))

@@ -1,4 +1,4 @@
-import { idsFrom, newId } from '../../platform/ids.ts'
+import { newId } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
 import { ASK_EVERY_SECONDS } from './invoices.ts'
 
@@ -18,6 +18,8 @@ export type NewPayment = {
   /** L402 only. */
   tokenId: Buffer | null
   createdAtMs: number
+  /** The API key or the person. */
+  createdBy: string
   expiresAtSeconds: number
 }
 
@@ -25,10 +27,10 @@ export type NewPayment = {
 export async function insertPayment(sql: Sql, payment: NewPayment): Promise<boolean> {
   const [row] = await sql`
     INSERT INTO gateway_payments (id, account_id, node_id, protocol, amount_sat, description, resource, challenge, payment_hash,
-                                  protocol_key_id, token_id, created_at, expires_at, ask_at)
+                                  protocol_key_id, token_id, created_at, created_by, expires_at, ask_at)
     VALUES (${payment.id}, ${payment.accountId}, ${payment.nodeId}, ${payment.protocol}, ${payment.amountSat}, ${payment.description},
             ${payment.resource}, ${payment.challenge}, ${payment.paymentHash}, ${payment.protocolKeyId}, ${payment.tokenId},
-            to_timestamp(${payment.createdAtMs} / 1000.0), to_timestamp(${payment.expiresAtSeconds}),
+            to_timestamp(${payment.createdAtMs} / 1000.0), ${payment.createdBy}, to_timestamp(${payment.expiresAtSeconds}),
             now() + ${ASK_EVERY_SECONDS} * interval '1 second')
     ON CONFLICT (node_id, payment_hash) DO NOTHING RETURNING 1`
   return row !== undefined
@@ -124,20 +126,25 @@ const statusOf = (sql: Sql) => sql`
   CASE WHEN paid_at IS NOT NULL THEN 'paid' WHEN settled_at IS NULL AND expires_at <= now() THEN 'expired' ELSE 'payment_required' END`
 const deliveryOf = (sql: Sql) => sql`
   CASE WHEN redeemed_at IS NULL OR held_until <= now() THEN 'none' WHEN held_until IS NULL THEN 'done' ELSE 'held' END`
-const shown = (sql: Sql) => sql`
+export const shownColumns = (sql: Sql) => sql`
   id, protocol, ${statusOf(sql)} AS status,
   node_id AS "nodeId", amount_sat AS "amountSat", description, resource, unix_seconds(created_at) AS "createdAt",
   unix_seconds(expires_at) AS "expiresAt", unix_seconds(settled_at) AS "settledAt", unix_seconds(paid_at) AS "paidAt",
   CASE WHEN held_until IS NULL OR held_until > now() THEN unix_seconds(redeemed_at) END AS "redeemedAt",
   ${deliveryOf(sql)} AS delivery, unix_seconds(held_until) AS "heldUntil", coalesce(cardinality(released_request_ids), 0) AS releases`
 
-export async function findShownPayment(
-  sql: Sql,
-  accountId: string,
-  id: string,
-): Promise<(ShownPayment & { challenge: string }) | undefined> {
-  const [row] = await sql<(ShownPayment & { challenge: string })[]>`
-    SELECT ${shown(sql)}, challenge FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
+export type PaymentDetails = ShownPayment & {
+  challenge: string
+  /** In hex. */
+  paymentHash: string
+  /** MPP only, once settled. */
+  receipt: string | null
+  createdBy: string | null
+}
+
+export async function findShownPayment(sql: Sql, accountId: string, id: string): Promise<PaymentDetails | undefined> {
+  const [row] = await sql<PaymentDetails[]>`
+    SELECT ${shownColumns(sql)}, challenge, encode(payment_hash, 'hex') AS "paymentHash", receipt, created_by AS "createdBy" FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
     WHERE id = ${id} AND (account_id = ${accountId}) IS TRUE`
   return row
 }
@@ -152,15 +159,13 @@ const listedAs = (sql: Sql) => sql`
 export type PaymentFilter = {
   status?: ShownPayment['status'] | 'settled'
   delivery?: DeliveryState
-  /** Only settled payments. */
-  isSettled?: true
   nodeId?: string
   /** Only payments older than this one. */
   before?: string
   limit: number
 }
 
-const HOUR_SECONDS = 3_600
+export const HOUR_SECONDS = 3_600
 
 /**
  * A challenge lives for five minutes at most, and an id begins with its creation time. So open payments are among the newest, and only
@@ -171,40 +176,14 @@ const openOnes = (sql: Sql) =>
   sql`AND id >= ${newId('pay', Date.now() - HOUR_SECONDS * 1000)} AND settled_at IS NULL AND expires_at > now()`
 
 export async function listPayments(sql: Sql, accountId: string, filter: PaymentFilter): Promise<ShownPayment[]> {
-  const { status, delivery, isSettled, nodeId, before, limit } = filter
+  const { status, delivery, nodeId, before, limit } = filter
   return sql<ShownPayment[]>`
-    SELECT ${shown(sql)} FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
+    SELECT ${shownColumns(sql)} FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
     WHERE account_id = ${accountId} ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`}
       ${status === 'payment_required' ? openOnes(sql) : sql``}
       ${before === undefined ? sql`` : sql`AND id < ${before}`} ${status === undefined ? sql`` : sql`AND ${listedAs(sql)} = ${status}`}
-      ${delivery === undefined ? sql`` : sql`AND ${deliveryOf(sql)} = ${delivery}`} ${isSettled ? sql`AND settled_at IS NOT NULL` : sql``}
+      ${delivery === undefined ? sql`` : sql`AND ${deliveryOf(sql)} = ${delivery}`}
     ORDER BY id DESC LIMIT ${limit}`
-}
-
-export type ExportFilter = Pick<PaymentFilter, 'status' | 'nodeId'> & {
-  /** Unix seconds. */
-  from?: number
-  /** Unix seconds; not included. */
-  to?: number
-}
-
-/**
- * Oldest first, after the payment with this id. An id begins with the creation time, by the clock of a process, so ids narrow the search
- * down to the period and an hour around it.
- */
-export async function listPaymentsToExport(
-  sql: Sql,
-  accountId: string,
-  { status, nodeId, from = 0, to }: ExportFilter,
-  after: string | undefined,
-  limit: number,
-): Promise<ShownPayment[]> {
-  return sql<ShownPayment[]>`
-    SELECT ${shown(sql)} FROM gateway_payments LEFT JOIN paid_payments USING (account_id, id)
-    WHERE account_id = ${accountId} AND id > ${after ?? idsFrom('pay', Math.max(0, from - HOUR_SECONDS))} AND created_at >= to_timestamp(${from})
-      ${to === undefined ? sql`` : sql`AND id < ${idsFrom('pay', to + HOUR_SECONDS)} AND created_at < to_timestamp(${to})`}
-      ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId}`} ${status === undefined ? sql`` : sql`AND ${listedAs(sql)} = ${status}`}
-    ORDER BY id LIMIT ${limit}`
 }
 
 /**

@@ -1,0 +1,84 @@
+import { type Static, Type } from 'typebox'
+import { PaymentId } from '../gateway.ts'
+import { operation } from '../operation.ts'
+import { ExportPaymentsParams } from '../payments.ts'
+import { count, flag, named, nullable, text, timestamp } from '../schemas.ts'
+import { Delivery } from '../webhooks.ts'
+
+const total = Type.Object({ count: count('How many.'), sat: count('The sum of their prices.') })
+
+export const PaymentTotals = named(
+  { unpaid: total, expired: total, undelivered: total, delivering: total, delivered: total },
+  {
+    $id: 'PaymentTotals',
+    description:
+      'Every payment is in exactly one of these. The node has the money of the last three: their sum is what was received, before fees.',
+  },
+)
+export type PaymentTotals = Static<typeof PaymentTotals>
+
+const { status, nextAttemptAt, attempts } = Delivery.properties
+export const PaymentEvents = named(
+  {
+    events: Type.Array(
+      Type.Object({
+        id: text('Id of the event, `evt_…`.'),
+        type: text('What happened, such as `payment.settled`.'),
+        createdAt: timestamp('When it happened.'),
+        reason: nullable(text('Why a delivery was released, if the server said so.')),
+        deliveries: Type.Array(
+          Type.Object({ webhookId: text('Id of the webhook.'), url: text('Its URL.'), status, nextAttemptAt, attempts }),
+        ),
+      }),
+    ),
+  },
+  { $id: 'PaymentEvents', description: 'The events of a payment, oldest first, and their way to each webhook.' },
+)
+export type PaymentEvents = Static<typeof PaymentEvents>
+
+export const PaymentKeys = named(
+  {
+    keys: Type.Array(
+      Type.Object({ id: text('Id of the key.'), name: text('Its name.'), isRevoked: flag('Whether it was revoked.') }),
+    ),
+  },
+  { $id: 'PaymentKeys', description: 'Every API key that may have created payments, also revoked ones.' },
+)
+export type PaymentKeys = Static<typeof PaymentKeys>
+
+const ofPerson = { tag: 'Dashboard', caller: 'session', method: 'GET', status: 200 } as const
+
+export const totalOwnPayments = operation({
+  ...ofPerson,
+  path: '/dashboard/api/payment-totals',
+  operationId: 'totalOwnPayments',
+  summary: 'Count payments and add them up',
+  query: ExportPaymentsParams,
+  response: PaymentTotals,
+  errors: [],
+})
+export const exportOwnPayments = operation({
+  ...ofPerson,
+  path: '/dashboard/api/payments.csv',
+  operationId: 'exportOwnPayments',
+  summary: 'Export payments as CSV, oldest first',
+  query: ExportPaymentsParams,
+  errors: [],
+})
+export const listPaymentKeys = operation({
+  ...ofPerson,
+  path: '/dashboard/api/payment-keys',
+  operationId: 'listPaymentKeys',
+  summary: 'List the API keys that may have created payments',
+  response: PaymentKeys,
+  errors: [],
+})
+export const listPaymentEvents = operation({
+  ...ofPerson,
+  path: '/dashboard/api/payments/{id}/events',
+  operationId: 'listPaymentEvents',
+  summary: 'List the events of a payment and their webhook deliveries',
+  params: PaymentId,
+  response: PaymentEvents,
+  errors: ['gateway_payment_not_found'],
+})

@@ -1,0 +1,175 @@
+import { Button, NativeSelect, TextInput } from '@mantine/core'
+import { IconFilter, IconSearch, IconX } from '@tabler/icons-react'
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { type ComponentProps, useEffect, useRef, useState } from 'react'
+import { isFiltered, PAYMENT_STATES, type PaymentFilter, type PaymentState, paymentKeysQuery } from '../../api/payments.ts'
+import { nodesQuery } from '../../api/queries.ts'
+import { PROTOCOL_NAMES } from '../../text/format.ts'
+import { PERIOD_NAMES, PERIODS } from '../../text/periods.ts'
+import { SEARCH_ID } from './keyboard.ts'
+
+const STATE_NAMES: Record<PaymentState, string> = {
+  received: 'Received (all paid)',
+  undelivered: 'Paid, not delivered',
+  delivering: 'Delivering',
+  delivered: 'Delivered',
+  unpaid: 'Unpaid',
+  expired: 'Expired',
+}
+
+type Choice = { value: string; label: string }
+const ANY: Choice = { value: '', label: 'Any' }
+
+/** The URL may name something that is not in the list, such as a deleted node. */
+const withChosen = (choices: Choice[], chosen: string | undefined): Choice[] =>
+  chosen === undefined || choices.some(({ value }) => value === chosen) ? choices : [...choices, { value: chosen, label: chosen }]
+
+export function Filters() {
+  const place = useSearch({ from: '/app/gateway' })
+  const navigate = useNavigate({ from: '/gateway' })
+  const { data: nodes = [] } = useQuery(nodesQuery)
+  const { data: keys = [] } = useQuery(paymentKeysQuery)
+  const { q, state, period, from, to, nodeId, protocol, keyId, min, max } = place
+  const hasMore = [protocol, keyId, min, max].some((value) => value !== undefined)
+  const [isOpen, setOpen] = useState(hasMore)
+  /** Another selection begins at its first page. */
+  const set = (change: PaymentFilter) =>
+    void navigate({ search: (before) => ({ ...before, cursor: undefined, after: undefined, ...change }), replace: true })
+
+  return (
+    <search className="payment-filters" aria-label="Filter payments">
+      <TypedInput
+        id={SEARCH_ID}
+        className="wide"
+        label="Search"
+        type="search"
+        placeholder="Description, id, payment hash, invoice"
+        leftSection={<IconSearch size={16} aria-hidden />}
+        rightSection={<kbd aria-hidden>/</kbd>}
+        aria-keyshortcuts="/"
+        maxLength={500}
+        dir="auto"
+        typed={q ?? ''}
+        onTyped={(text) => set({ q: text.trim() === '' ? undefined : text })}
+      />
+      <NativeSelect
+        label="Status"
+        value={state ?? ''}
+        data={[ANY, ...PAYMENT_STATES.map((one) => ({ value: one, label: STATE_NAMES[one] }))]}
+        onChange={({ currentTarget: { value } }) => set({ state: PAYMENT_STATES.find((one) => one === value) })}
+      />
+      <NativeSelect
+        label="Period"
+        value={period ?? ''}
+        data={[{ value: '', label: 'Any time' }, ...PERIODS.map((one) => ({ value: one, label: PERIOD_NAMES[one] }))]}
+        onChange={({ currentTarget: { value } }) => {
+          const chosen = PERIODS.find((one) => one === value)
+          set({ period: chosen, ...(chosen === 'custom' ? {} : { from: undefined, to: undefined }) })
+        }}
+      />
+      {period === 'custom' && (
+        <>
+          <TypedInput label="From" type="date" typed={from ?? ''} onTyped={(date) => set({ from: date || undefined })} />
+          <TypedInput label="To" type="date" typed={to ?? ''} onTyped={(date) => set({ to: date || undefined })} />
+        </>
+      )}
+      <NativeSelect
+        label="Node"
+        value={nodeId ?? ''}
+        data={withChosen([ANY, ...nodes.map(({ id, name }) => ({ value: id, label: name }))], nodeId)}
+        onChange={({ currentTarget: { value } }) => set({ nodeId: value || undefined })}
+      />
+      {isOpen && (
+        <>
+          <NativeSelect
+            label="Protocol"
+            value={protocol ?? ''}
+            data={[ANY, ...Object.entries(PROTOCOL_NAMES).map(([value, label]) => ({ value, label }))]}
+            onChange={({ currentTarget: { value } }) =>
+              set({ protocol: value === 'l402' || value === 'mpp' || value === 'x402' ? value : undefined })
+            }
+          />
+          <NativeSelect
+            label="Created by API key"
+            value={keyId ?? ''}
+            data={withChosen(
+              [ANY, ...keys.map(({ id, name, isRevoked }) => ({ value: id, label: isRevoked ? `${name} (revoked)` : name }))],
+              keyId,
+            )}
+            onChange={({ currentTarget: { value } }) => set({ keyId: value || undefined })}
+          />
+          <TypedInput
+            label="At least (sat)"
+            inputMode="numeric"
+            typed={min?.toString() ?? ''}
+            onTyped={(text) => set({ min: amountIn(text) })}
+          />
+          <TypedInput
+            label="At most (sat)"
+            inputMode="numeric"
+            typed={max?.toString() ?? ''}
+            onTyped={(text) => set({ max: amountIn(text) })}
+          />
+        </>
+      )}
+      <div className="filter-actions">
+        {!hasMore && (
+          <Button
+            variant="default"
+            leftSection={<IconFilter size={16} aria-hidden />}
+            aria-expanded={isOpen}
+            onClick={() => setOpen(!isOpen)}
+          >
+            {isOpen ? 'Fewer filters' : 'More filters'}
+          </Button>
+        )}
+        {isFiltered(place) && (
+          <Button
+            variant="subtle"
+            leftSection={<IconX size={16} aria-hidden />}
+            onClick={() => void navigate({ search: {}, replace: true })}
+          >
+            Clear filters
+          </Button>
+        )}
+      </div>
+    </search>
+  )
+}
+
+/** Digits, however they are grouped. */
+function amountIn(text: string): number | undefined {
+  const digits = text.replace(/[\s.,'’_]/g, '')
+  return /^\d{1,13}$/.test(digits) ? Number(digits) : undefined
+}
+
+const PAUSE_MS = 300
+
+type TypedProps = Omit<ComponentProps<typeof TextInput>, 'value' | 'onChange'> & {
+  typed: string
+  onTyped: (text: string) => void
+}
+
+/** Reports what was typed after a short pause, so that not every letter is a request. */
+function TypedInput({ typed, onTyped, ...props }: TypedProps) {
+  const [text, setText] = useState(typed)
+  const reported = useRef(typed)
+  const report = useRef(onTyped)
+  report.current = onTyped
+  // The filters were changed elsewhere, such as by the button that clears them.
+  useEffect(() => {
+    if (typed === reported.current) return
+    reported.current = typed
+    setText(typed)
+  }, [typed])
+  useEffect(() => {
+    if (text === reported.current) return
+    const timer = setTimeout(() => {
+      reported.current = text
+      report.current(text)
+    }, PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [text])
+  return <TextInput {...props} value={text} onChange={({ currentTarget: { value } }) => setText(value)} />
+}

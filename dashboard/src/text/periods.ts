@@ -1,0 +1,56 @@
+/** Periods to filter by, in the viewer's time zone. */
+export const PERIODS = ['today', 'week', '7d', 'month', 'last-month', 'custom'] as const
+export type Period = (typeof PERIODS)[number]
+
+export const PERIOD_NAMES: Record<Period, string> = {
+  today: 'Today',
+  week: 'This week',
+  '7d': 'Last 7 days',
+  month: 'This month',
+  'last-month': 'Last month',
+  custom: 'From … to …',
+}
+
+/** Unix seconds; `to` is not included. */
+export type Range = { from?: number; to?: number }
+
+const seconds = (date: Date): number => Math.floor(date.getTime() / 1000)
+/** Midnight, also on the days on which the clock changes. */
+const day = (now: Date, offset: number): Date => new Date(now.getFullYear(), now.getMonth(), now.getDate() + offset)
+const month = (now: Date, offset: number): Date => new Date(now.getFullYear(), now.getMonth() + offset, 1)
+const MONDAY = 1
+
+/** Without an end unless it lies in the past: a payment that is created meanwhile belongs to it. */
+export function rangeOf(
+  period: Period | undefined,
+  dates: { from?: string | undefined; to?: string | undefined },
+  now: Date,
+): Range {
+  if (period === 'today') return { from: seconds(day(now, 0)) }
+  if (period === 'week') return { from: seconds(day(now, -((now.getDay() + 7 - MONDAY) % 7))) }
+  if (period === '7d') return { from: seconds(day(now, -6)) }
+  if (period === 'month') return { from: seconds(month(now, 0)) }
+  if (period === 'last-month') return { from: seconds(month(now, -1)), to: seconds(month(now, 0)) }
+  if (period !== 'custom') return {}
+  const [from, to] = [dayIn(dates.from), dayIn(dates.to)]
+  return { ...(from ? { from: seconds(from) } : {}), ...(to ? { to: seconds(day(to, 1)) } : {}) }
+}
+
+/** The local midnight of a date such as 2026-10-31. */
+function dayIn(date: string | undefined): Date | undefined {
+  const [, year, monthNumber, dayNumber] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(date ?? '') ?? []
+  if (year === undefined) return undefined
+  const found = new Date(Number(year), Number(monthNumber) - 1, Number(dayNumber))
+  return found.getTime() < 0 ? undefined : found
+}
+
+/** "1 Oct 2026 – 31 Oct 2026", so that nobody has to guess what "last month" or "this week" is. */
+export function rangeName({ from, to }: Range): string {
+  const exactDay = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })
+  const first = from === undefined ? undefined : exactDay.format(from * 1000)
+  // The end is a midnight, so the second before it is in the last day.
+  const last = to === undefined ? undefined : exactDay.format((to - 1) * 1000)
+  if (first === undefined) return last === undefined ? '' : `until ${last}`
+  if (last === undefined) return `since ${first}`
+  return first === last ? first : `${first} – ${last}`
+}

@@ -1,0 +1,31 @@
+import { afterEach, expect, test } from 'vitest'
+import { rangeName, rangeOf } from '../src/text/periods.ts'
+
+const zone = process.env.TZ
+afterEach(() => {
+  process.env.TZ = zone
+})
+const at = (text: string): number => Date.parse(text) / 1000
+
+test('dashboard: periods begin and end at midnight in the viewer’s time zone, also when the clock changes', () => {
+  process.env.TZ = 'America/Los_Angeles'
+  // Sunday evening there, and Monday in UTC.
+  const now = new Date('2026-11-16T03:00:00Z')
+  expect(rangeOf('today', {}, now)).toEqual({ from: at('2026-11-15T00:00:00-08:00') })
+  expect(rangeOf('week', {}, now)).toEqual({ from: at('2026-11-09T00:00:00-08:00') })
+  expect(rangeOf('7d', {}, now)).toEqual({ from: at('2026-11-09T00:00:00-08:00') })
+  // Daylight saving time ended on 1 November, at two in the morning.
+  expect(rangeOf('month', {}, now)).toEqual({ from: at('2026-11-01T00:00:00-07:00') })
+  const october = { from: at('2026-10-01T00:00:00-07:00'), to: at('2026-11-01T00:00:00-07:00') }
+  expect(rangeOf('last-month', {}, now)).toEqual(october)
+  expect(rangeOf('custom', { from: '2026-10-01', to: '2026-10-31' }, now)).toEqual(october)
+  expect(rangeName(october)).toBe('1 Oct 2026 – 31 Oct 2026')
+})
+
+test('dashboard: half a period has one end, and nonsense has none', () => {
+  process.env.TZ = 'UTC'
+  const now = new Date('2026-11-16T03:00:00Z')
+  expect(rangeOf('custom', { to: '2026-10-31' }, now)).toEqual({ to: at('2026-11-01T00:00:00Z') })
+  expect(rangeOf('custom', { from: 'soon', to: '' }, now)).toEqual({})
+  expect(rangeOf(undefined, { from: '2026-10-01' }, now)).toEqual({})
+})

@@ -1,0 +1,49 @@
+import { beforeAll, expect, test } from 'vitest'
+import type { Server } from '../../server/test/support/server.ts'
+import { heading, inBrowser, newPerson, startDashboard, untilText } from './harness.ts'
+import { payChallenge, payCharge } from './pages.ts'
+
+inBrowser('payments in the dashboard', () => {
+  let server: Server
+  beforeAll(async () => {
+    server = await startDashboard({ NODE_PRICE_SAT_PER_DAY: '0' })
+  })
+
+  test('dashboard: who paid this week and got nothing, with the keyboard, and the filters stay after Back', async () => {
+    const person = await newPerson(server)
+    const { page } = person
+    const { node } = await person.createReady({ name: 'Shop' })
+    await payCharge(person, node.id, 20, 'Delivered tea', 'redeem')
+    const json = { nodeId: node.id, amountSat: 3, description: 'Cold tea', protocol: 'mpp' }
+    await payChallenge(person, (await person.want(201, 'POST', '/payments', { json })).challenge)
+    await person.want(201, 'POST', '/payments', { json: { ...json, description: 'Unpaid tea' } })
+
+    await person.open('gateway')
+    const totals = page.getByRole('region', { name: 'Totals' })
+    await untilText(totals, /Payments 3 Paid by customers 2 Received 23 sat Paid, not delivered 1/)
+    await page.getByLabel('Period').selectOption('This week')
+    await totals.getByRole('link', { name: /show them/ }).click()
+    await untilText(totals, /Payments 1 .* Received 3 sat Paid, not delivered 1 Created since/)
+    const rows = page.getByRole('table', { name: 'Gateway payments' }).getByRole('link')
+    await expect.poll(() => rows.allInnerTexts()).toEqual(['Cold tea'])
+    expect(page.url()).toMatch(/period=week&state=undelivered|state=undelivered&period=week/)
+
+    await page.getByRole('heading', { level: 1 }).focus()
+    await page.keyboard.press('j')
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Cold tea')
+    await page.keyboard.press('Enter')
+    await heading(page, /^3 sat · Cold tea Settled$/).waitFor()
+    await untilText(page.getByRole('region', { name: 'Details' }), /Created by .*@example\.com, in this dashboard/)
+    await untilText(page.getByRole('region', { name: 'Events and webhooks' }), 'payment.settled')
+    await page.goBack()
+    await expect.poll(() => rows.allInnerTexts()).toEqual(['Cold tea'])
+
+    await page.keyboard.press('/')
+    await page.keyboard.type('no such thing')
+    await page.getByText('No payments match these filters.').waitFor()
+    await page.getByRole('button', { name: 'Clear filters' }).last().click()
+    await expect.poll(() => rows.allInnerTexts()).toEqual(['Unpaid tea', 'Cold tea', 'Delivered tea'])
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Export CSV' }).click()])
+    expect(download.suggestedFilename()).toBe('payments.csv')
+  })
+})
