@@ -96,7 +96,6 @@ export function pathsOf({ nodeId, stoppedId, paymentId, openId, webhookId }: Fur
     'settings',
     'settings#two-factor',
     'settings#email',
-  },
     ...['', '#access', '/nodes', '/deleted', '/installation', '/statistics', '/background'].map((page) => `operator${page}`),
     'no-such-page',
   ]
