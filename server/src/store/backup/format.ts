@@ -25,4 +25,11 @@ export const END_OF_TABLE = '\\.'
  * Tables that are not in a backup. Otherwise, a session or a link that was used or revoked after the backup would work again. The restore
  * fills schema_migrations itself. The log of API requests is large and short-lived. Unlogged tables are left out too, because they only contain counters.
  */
-export const LEFT_OUT = ['api_requests', 'links', 'operator_sessions', 'people_sessions', 'people_verifications', 'schema_migrations']
+export const LEFT_OUT = [
+  'api_requests',
+  'links',
+  'operator_sessions',
+  'people_sessions',
+  'people_verifications',
+  'schema_migrations',
+]
