@@ -216,7 +216,10 @@ inBrowser('signing in to the dashboard', () => {
       },
     })
     await page.getByLabel('Name of the new passkey').fill('Laptop')
-    await page.getByRole('button', { name: 'Add a passkey' }).click()
+    await page.getByRole('button', { name: 'Add a passkey…' }).click()
+    const add = dialog(page, 'Add a passkey')
+    await add.getByLabel('Your password').fill(PASSWORD)
+    await add.getByRole('button', { name: 'Add passkey' }).click()
     const list = page.getByRole('list', { name: 'Passkeys' })
     await untilText(list, /Laptop added just now/)
 

@@ -36,7 +36,10 @@ export const passkeyOrigin = (origins: string[]): string | undefined =>
 export const listPasskeys = async (signal: AbortSignal): Promise<Passkey[]> =>
   (await api.get<{ passkeys: Passkey[] }>(`${AUTH}/passkey/list-user-passkeys`, { signal })).passkeys
 
-export const removePasskey = (id: string): Promise<unknown> => api.post(`${AUTH}/passkey/delete-passkey`, { id })
+type PasskeyProof = { password?: string; code?: string }
+
+export const removePasskey = (id: string, proof: PasskeyProof): Promise<unknown> =>
+  api.post(`${AUTH}/passkey/delete-passkey`, { id, ...proof })
 
 export async function signInWithPasskey(): Promise<void> {
   const { startAuthentication } = await import('@simplewebauthn/browser')
@@ -48,11 +51,11 @@ export async function signInWithPasskey(): Promise<void> {
   await api.post(`${AUTH}/passkey/verify-authentication`, { response }, own)
 }
 
-export async function addPasskey(name: string): Promise<void> {
+export async function addPasskey(name: string, proof: PasskeyProof): Promise<void> {
   const { startRegistration } = await import('@simplewebauthn/browser')
-  const query = new URLSearchParams({ name })
-  const options = await api.get<Parameters<typeof startRegistration>[0]['optionsJSON']>(
-    `${AUTH}/passkey/generate-register-options?${query}`,
+  const options = await api.post<Parameters<typeof startRegistration>[0]['optionsJSON']>(
+    `${AUTH}/passkey/generate-register-options`,
+    { name, ...proof },
     own,
   )
   const { clientExtensionResults: _, ...response } = await ceremony(() => startRegistration({ optionsJSON: options }))

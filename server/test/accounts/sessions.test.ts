@@ -60,7 +60,7 @@ describe('the session’s cookie', () => {
     browser.origin = 'https://pay.example.com'
     const cookies = [
       ...cookiesOf(await browser.signIn(email)),
-      ...cookiesOf(await browser.get('/auth/passkey/generate-register-options')),
+      ...cookiesOf(await browser.post('/auth/passkey/generate-register-options', { password: PASSWORD })),
     ]
     expect(cookies.map(({ name }) => name)).toEqual([
       '__Host-boltyard.session_token',

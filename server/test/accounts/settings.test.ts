@@ -135,6 +135,7 @@ test('C88: the last way in cannot be removed, not even by two removals at once',
   const [one, two] = [`one-${userId}`, `two-${userId}`]
   await Promise.all([add(one), add(two)])
   await sql`UPDATE people_identities SET password_hash = NULL WHERE person_id = ${userId}`
+  await usePasskey(userId)
   const pending = await sql.begin(async (tx) => {
     await tx`SELECT 1 FROM people WHERE id = ${userId} FOR UPDATE`
     const removals = [remove(one), remove(two)]

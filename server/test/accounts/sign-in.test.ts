@@ -186,9 +186,9 @@ describe('REGISTRATION', () => {
 
 describe('passkeys', () => {
   test('the options to create one require a session', async () => {
-    expect(errorOf(await aBrowser().get('/auth/passkey/generate-register-options'))).toEqual([401, 'unauthorized'])
+    expect(errorOf(await aBrowser().post('/auth/passkey/generate-register-options'))).toEqual([401, 'unauthorized'])
     const { browser, email } = await aPerson()
-    const options = (await browser.get('/auth/passkey/generate-register-options')).json()
+    const options = (await browser.post('/auth/passkey/generate-register-options', { password: PASSWORD })).json()
     expect(options).toMatchObject({ rp: { id: 'localhost', name: 'Boltyard' }, user: { name: email }, attestation: 'none' })
     expect(options.challenge.length).toBeGreaterThan(20)
   })
@@ -196,7 +196,7 @@ describe('passkeys', () => {
   test('a session older than a day cannot create one without signing in again', async () => {
     const { browser, email } = await aPerson()
     await sql`UPDATE people_sessions SET created_at = now() - interval '25 hours' WHERE person_id = (SELECT id FROM people WHERE email = ${email})`
-    const answer = await browser.get('/auth/passkey/generate-register-options')
+    const answer = await browser.post('/auth/passkey/generate-register-options', { password: PASSWORD })
     expect([...errorOf(answer), answer.json().error.message]).toEqual([
       401,
       'unauthorized',
@@ -224,7 +224,7 @@ describe('passkeys', () => {
   ]
   test.each(rubbish)('%s is refused, when creating a passkey and when signing in', async (_title, response) => {
     const { browser } = known
-    await browser.get('/auth/passkey/generate-register-options')
+    await browser.post('/auth/passkey/generate-register-options', { password: PASSWORD })
     const made = await browser.post('/auth/passkey/verify-registration', { response })
     expect(made.status).toBe(400)
     const stranger = aBrowser()
@@ -267,16 +267,16 @@ describe('passkeys', () => {
     expect((await browser.get('/auth/passkey/list-user-passkeys')).json()).toEqual({
       passkeys: [{ id: 'pk1', name: 'Laptop', deviceType: 'singleDevice', backedUp: false, createdAt: expect.any(Number) }],
     })
-    const none = await stranger.post('/auth/passkey/delete-passkey', { id: 'none' })
+    const none = await stranger.post('/auth/passkey/delete-passkey', { id: 'none', password: PASSWORD })
     for (const path of ['delete', 'update'] as const) {
       const answer = await stranger.post(`/auth/passkey/${path}-passkey`, {
         id: 'pk1',
-        ...(path === 'update' ? { name: 'x' } : {}),
+        ...(path === 'update' ? { name: 'x' } : { password: PASSWORD }),
       })
       expect([answer.status, answer.text]).toEqual([404, none.text])
     }
     expect((await browser.post('/auth/passkey/update-passkey', { id: 'pk1', name: 'Old laptop' })).json().name).toBe('Old laptop')
-    expect((await browser.post('/auth/passkey/delete-passkey', { id: 'pk1' })).status).toBe(200)
+    expect((await browser.post('/auth/passkey/delete-passkey', { id: 'pk1', password: PASSWORD })).status).toBe(200)
     expect((await browser.get('/auth/passkey/list-user-passkeys')).json()).toEqual({ passkeys: [] })
   })
 })
@@ -325,6 +325,7 @@ describe('the routes for signing in offer only what pages need', () => {
     '/auth/update-user',
     '/auth/revoke-sessions',
     '/auth/revoke-other-sessions',
+    '/auth/passkey/generate-register-options',
     '/auth/passkey/verify-registration',
     '/auth/passkey/verify-authentication',
     '/auth/passkey/update-passkey',
@@ -366,7 +367,7 @@ describe('the routes for signing in offer only what pages need', () => {
         body,
       })
       expect([400, 401, 404, 429], `${path} ${String(body).slice(0, 80)}: ${answer.text}`).toContain(answer.status)
-      expect(answer.json().error).toEqual({ code: expect.any(String), message: expect.any(String) })
+      expect(answer.json().error).toMatchObject({ code: expect.any(String), message: expect.any(String) })
     }
     const body = JSON.stringify({ email: 'a@example.com', password: 'x'.repeat(70_000) })
     const large = await send(server.port, 'POST', `/dashboard/api${path}`, {
@@ -381,8 +382,17 @@ describe('the routes for signing in offer only what pages need', () => {
     const { browser } = known
     for (const path of ['/auth/get-session', '/auth/list-sessions', '/auth/passkey/list-user-passkeys'])
       expect(errorOf(await browser.get(`${path}?disableCookieCache=x`))).toEqual([400, 'bad_request'])
-    for (const query of ['name=%00', 'name=', 'authenticatorAttachment=x', 'context=x', 'name=a&name=b'])
-      expect((await browser.get(`/auth/passkey/generate-register-options?${query}`)).status).toBe(400)
+    for (const field of [
+      { name: '\u0000' },
+      { name: '' },
+      { authenticatorAttachment: 'x' },
+      { context: 'x' },
+      { name: ['a', 'b'] },
+    ])
+      expect(
+        (await browser.post('/auth/passkey/generate-register-options', { ...field, password: PASSWORD })).status,
+        JSON.stringify(field),
+      ).toBe(400)
   })
 
   test('a person can change only their name', async () => {
@@ -414,7 +424,7 @@ describe('with a separate service', () => {
     await browser.signIn('ann@example.com', 'a-wrong-secret-password')
     const first = decodeURIComponent(browser.cookie)
     await browser.post('/auth/change-password', { currentPassword: password, newPassword: changed })
-    await browser.get('/auth/passkey/generate-register-options')
+    await browser.post('/auth/passkey/generate-register-options', { password: changed })
     const second = decodeURIComponent(browser.cookie)
     await browser.post('/auth/passkey/verify-registration', { response: { id: 'AAAA', response: { clientDataJSON: 'AAAA' } } })
     await browser.get('/auth/passkey/generate-authenticate-options')

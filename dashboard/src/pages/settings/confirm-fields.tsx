@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { canUsePasskeys, listPasskeys } from '../../api/auth.ts'
 import { confirmWithPasskey, securityQuery } from '../../api/settings.ts'
 import type { Me } from '../../api/types.ts'
+import { CodeInput } from '../../components/people/code-input.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useAction } from '../../components/use-action.ts'
 
@@ -17,6 +18,39 @@ export function useProof() {
   const isConfirmed = data?.hasRecentPasskey === true
   const proof = (): { password?: string } => (isConfirmed ? {} : { password })
   return { password, setPassword, proof, isReady: isConfirmed || password !== '' }
+}
+
+/** For changes of passkeys, which are both factors at once: with a code if two-factor sign-in is on. */
+export function useProofWithCode() {
+  const { proof, isReady, ...rest } = useProof()
+  const [code, setCode] = useState('')
+  const { data } = useQuery(securityQuery)
+  const needsCode = data?.twoFactor.isOn === true
+  return {
+    ...rest,
+    code,
+    setCode,
+    needsCode,
+    proof: (): { password?: string; code?: string } => ({ ...proof(), ...(needsCode ? { code } : {}) }),
+    isReady: data !== undefined && isReady && (!needsCode || code.trim() !== ''),
+  }
+}
+
+/** Goes with `useProofWithCode`. */
+export function ConfirmFieldsWithCode({
+  user,
+  password,
+  setPassword,
+  code,
+  setCode,
+  needsCode,
+}: { user: Props['user'] } & ReturnType<typeof useProofWithCode>) {
+  return (
+    <>
+      <ConfirmFields user={user} password={password} onPassword={setPassword} />
+      {needsCode && <CodeInput value={code} onChange={setCode} />}
+    </>
+  )
 }
 
 /** Asks again who it is, because a session can be stolen, or a screen left unlocked. */

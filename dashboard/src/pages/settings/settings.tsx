@@ -1,9 +1,9 @@
 import { useSuspenseQuery } from '@tanstack/react-query'
 import { meQuery } from '../../api/queries.ts'
 import { Page } from '../../components/layout/page.tsx'
-import { Passkeys } from '../../components/people/passkeys.tsx'
 import { DeleteAccount } from './delete-account.tsx'
 import { Display } from './display.tsx'
+import { Passkeys } from './passkeys.tsx'
 import { Password } from './password.tsx'
 import { Sessions } from './sessions.tsx'
 import { TwoFactor } from './two-factor.tsx'
@@ -21,7 +21,7 @@ export function SettingsPage() {
         <Display />
         <Password email={user.email} />
         <TwoFactor user={user} />
-        <Passkeys origins={me.origins} />
+        <Passkeys user={user} origins={me.origins} />
         <Sessions />
         <DeleteAccount user={user} account={account} retentionDays={me.retentionDays} />
       </div>

@@ -12,6 +12,7 @@ import type { TwoFactor, TwoFactorStatus } from './two-factor.ts'
 /** How long a sign-in with a passkey stands in for the password. */
 const RECENT_SECONDS = 600
 
+export type PasskeyProof = { password?: string | undefined; code?: string | undefined }
 export type Security = { twoFactor: TwoFactorStatus; hasRecentPasskey: boolean }
 /** When the account can be deleted, in the words of the page. */
 export type Deletion = NodesLeft & { isPossible: boolean; explanation: string }
@@ -66,7 +67,17 @@ export class Settings {
       throw new Problem('not_found', 'There is no such session.')
   }
 
-  async removePasskey(person: Person, id: string): Promise<void> {
+  /** A passkey is both factors at once, and outlives sessions and passwords. So a change of passkeys asks for both. */
+  async confirmPasskeyChange(client: Client, person: Person, { password, code }: PasskeyProof): Promise<void> {
+    const { isOn } = await this.#deps.twoFactor.status(person.userId)
+    if (isOn && code === undefined)
+      throw new Problem('bad_request', 'Enter a code from your authenticator app.', { details: { reason: 'code_required' } })
+    await this.#confirm(client, person, password)
+    if (isOn && code !== undefined) await this.#withCode(person.userId, () => this.#useCode(person, code))
+  }
+
+  async removePasskey(client: Client, person: Person, id: string, proof: PasskeyProof): Promise<void> {
+    await this.confirmPasskeyChange(client, person, proof)
     const outcome = await removePasskey(this.#deps.sql, person.userId, id)
     if (outcome === 'not found') throw new Problem('not_found', 'There is no such passkey.')
     if (outcome === 'last way in')
@@ -128,6 +139,10 @@ export class Settings {
       (await signIn.isPasswordOf(known, userId, password)) ? true : undefined,
     )
     if (!isRight) throw new Problem('bad_request', 'The password is incorrect.', { details: { reason: 'wrong_password' } })
+  }
+
+  async #useCode({ userId }: Person, code: string): Promise<true | undefined> {
+    return (await this.#deps.twoFactor.use(this.#deps.sql, userId, code)) || undefined
   }
 
   async #withCode<T>(userId: string, work: () => Promise<T | undefined>): Promise<T> {

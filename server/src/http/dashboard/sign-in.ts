@@ -32,6 +32,13 @@ const PasswordChange = strict({
 })
 const Nothing = strict({})
 const PasskeyId = Type.String({ minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9_-]+$' })
+const proof = { password: Type.Optional(Text), code: Type.Optional(Text) }
+const NewPasskey = strict({
+  authenticatorAttachment: Type.Optional(Type.Enum(['platform', 'cross-platform'])),
+  name: Type.Optional(Name),
+  ...proof,
+})
+const OldPasskey = strict({ id: PasskeyId, ...proof })
 /** A passkey response as the browser creates it. better-auth verifies it; here we only make sure that the store can handle it. */
 const WebAuthn = Type.Object(
   {
@@ -201,11 +208,16 @@ export function signInRoutes(deps: RouteDeps) {
       return { status: true }
     })
 
-    const attachment = Type.Optional(Type.Enum(['platform', 'cross-platform']))
-    app.get(
+    // C88: the only way to the challenge that a registration needs, so nothing is registered without the proof.
+    app.post<{ Body: Static<typeof NewPasskey> }>(
       '/passkey/generate-register-options',
-      { ...sessionNeeded, schema: { querystring: strict({ authenticatorAttachment: attachment, name: Type.Optional(Name) }) } },
-      async (request, reply) => call(request, reply, get(request, '/passkey/generate-register-options')),
+      { ...sessionNeeded, schema: { body: NewPasskey } },
+      async (request, reply) => {
+        const { password, code, ...query } = request.body
+        const path = '/passkey/generate-register-options'
+        await confirmed(path, settings.confirmPasskeyChange(clientOf(request, reply), request.person, { password, code }))
+        return call(request, reply, { method: 'GET', path, query })
+      },
     )
     app.post(
       '/passkey/verify-registration',
@@ -231,11 +243,13 @@ export function signInRoutes(deps: RouteDeps) {
         return passkeyView(passkey)
       },
     )
-    app.post(
+    app.post<{ Body: Static<typeof OldPasskey> }>(
       '/passkey/delete-passkey',
-      { ...sessionNeeded, schema: { body: strict({ id: PasskeyId }) } },
-      async ({ person, body }) => {
-        await settings.removePasskey(person, (body as { id: string }).id)
+      { ...sessionNeeded, schema: { body: OldPasskey } },
+      async (request, reply) => {
+        const { id, ...proof } = request.body
+        const client = clientOf(request, reply)
+        await confirmed('/passkey/delete-passkey', settings.removePasskey(client, request.person, id, proof))
         return { status: true }
       },
     )
@@ -260,6 +274,12 @@ function passkeyView(body: unknown) {
 class WrongPassword extends Problem {}
 /** Likewise, for codes of the second factor. */
 class WrongCode extends Problem {}
+
+/** Maps the library's refusals, such as that of an account without a password. */
+const confirmed = async (path: string, work: Promise<void>): Promise<void> =>
+  work.catch((error: unknown) => {
+    throw asProblem(path, error)
+  })
 
 const asProblem = (path: string, error: unknown): unknown =>
   error instanceof AuthRefusal ? (problemOf(path, error) ?? error) : error

@@ -4,36 +4,38 @@ import { type FormEvent, useState } from 'react'
 import { addPasskey, canUsePasskeys, listPasskeys, removePasskey } from '../../api/auth.ts'
 import { queryClient } from '../../api/queries.ts'
 import { renamePasskey } from '../../api/settings.ts'
-import type { Passkey } from '../../api/types.ts'
-import { ConfirmDialog } from '../dialogs/confirm-dialog.tsx'
-import { announce } from '../layout/announcer.tsx'
-import { Loading } from '../loading.tsx'
-import { Problem } from '../problem.tsx'
-import { Time } from '../time.tsx'
-import { useAction } from '../use-action.ts'
-import { PasskeysElsewhere } from './passkeys-elsewhere.tsx'
+import type { Me, Passkey } from '../../api/types.ts'
+import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
+import { announce } from '../../components/layout/announcer.tsx'
+import { Loading } from '../../components/loading.tsx'
+import { PasskeysElsewhere } from '../../components/people/passkeys-elsewhere.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Time } from '../../components/time.tsx'
+import { useAction } from '../../components/use-action.ts'
+import { ConfirmFieldsWithCode, useProofWithCode } from './confirm-fields.tsx'
+
+type User = NonNullable<Me['user']>
 
 const KEY = ['passkeys']
 
-export function Passkeys({ origins }: { origins: string[] }) {
+export function Passkeys({ user, origins }: { user: User; origins: string[] }) {
   const passkeys = useQuery({ queryKey: KEY, queryFn: ({ signal }) => listPasskeys(signal) })
   const [name, setName] = useState('')
-  const add = useAction(async () => {
-    await addPasskey(name.trim() || 'Passkey')
-    setName('')
-    announce('Passkey added')
-    await queryClient.invalidateQueries({ queryKey: KEY })
-  })
+  const [isAdding, setAdding] = useState(false)
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    void add.run()
+    setAdding(true)
+  }
+  const onAdded = () => {
+    setName('')
+    setAdding(false)
   }
   return (
     <section className="card" aria-labelledby="passkeys">
       <h2 id="passkeys">Passkeys</h2>
       <p className="small dim">Sign in with your device instead of a password. Your password still works.</p>
       {canUsePasskeys() ? (
-        <form onSubmit={submit} onChange={add.onEdit}>
+        <form onSubmit={submit}>
           <Group align="flex-end" mt="md">
             <TextInput
               label="Name of the new passkey"
@@ -43,8 +45,8 @@ export function Passkeys({ origins }: { origins: string[] }) {
               value={name}
               onChange={(event) => setName(event.currentTarget.value)}
             />
-            <Button type="submit" variant="default" loading={add.isPending}>
-              Add a passkey
+            <Button type="submit" variant="default">
+              Add a passkey…
             </Button>
           </Group>
         </form>
@@ -56,7 +58,7 @@ export function Passkeys({ origins }: { origins: string[] }) {
           </PasskeysElsewhere>
         </div>
       )}
-      <Problem error={add.error} what="The passkey was not added." />
+      {isAdding && <AddPasskey user={user} name={name.trim() || 'Passkey'} onDone={onAdded} onCancel={() => setAdding(false)} />}
       {!passkeys.data && (
         <Problem error={passkeys.error} what="Your passkeys could not be loaded." onRetry={() => void passkeys.refetch()} />
       )}
@@ -64,7 +66,7 @@ export function Passkeys({ origins }: { origins: string[] }) {
       {passkeys.data && passkeys.data.length > 0 && (
         <ul className="rows" aria-label="Passkeys">
           {passkeys.data.map((passkey) => (
-            <Row key={passkey.id} passkey={passkey} />
+            <Row key={passkey.id} user={user} passkey={passkey} />
           ))}
         </ul>
       )}
@@ -72,16 +74,36 @@ export function Passkeys({ origins }: { origins: string[] }) {
   )
 }
 
-function Row({ passkey }: { passkey: Passkey }) {
+type AddProps = { user: User; name: string; onDone: () => void; onCancel: () => void }
+
+function AddPasskey({ user, name, onDone, onCancel }: AddProps) {
+  const confirmation = useProofWithCode()
+  const add = useAction(async () => {
+    await addPasskey(name, confirmation.proof())
+    onDone()
+    announce('Passkey added')
+    await queryClient.invalidateQueries({ queryKey: KEY })
+  })
+  return (
+    <ConfirmDialog
+      title="Add a passkey"
+      verb="Add passkey"
+      isPending={add.isPending}
+      isDisabled={!confirmation.isReady}
+      onCancel={onCancel}
+      onConfirm={() => void add.run()}
+    >
+      <p>Whoever has the passkey can sign in without your password and without a code.</p>
+      <ConfirmFieldsWithCode user={user} {...confirmation} />
+      <Problem error={add.error} what="The passkey was not added." />
+    </ConfirmDialog>
+  )
+}
+
+function Row({ user, passkey }: { user: User; passkey: Passkey }) {
   const [isAsking, setAsking] = useState(false)
   const [isRenaming, setRenaming] = useState(false)
   const name = passkey.name || 'Passkey'
-  const remove = useAction(async () => {
-    await removePasskey(passkey.id)
-    setAsking(false)
-    announce(`${name} was removed`)
-    await queryClient.invalidateQueries({ queryKey: KEY })
-  })
   return (
     <li className="passkey">
       <span className="row-main">
@@ -98,20 +120,33 @@ function Row({ passkey }: { passkey: Passkey }) {
         Remove
       </Button>
       {isRenaming && <RenamePasskey passkey={passkey} onClose={() => setRenaming(false)} />}
-      {isAsking && (
-        <ConfirmDialog
-          title={`Remove ${name}?`}
-          verb="Remove passkey"
-          isDangerous
-          isPending={remove.isPending}
-          onCancel={() => setAsking(false)}
-          onConfirm={() => void remove.run()}
-        >
-          <p>You will no longer be able to sign in with it. Your password still works.</p>
-          <Problem error={remove.error} what="The passkey was not removed." />
-        </ConfirmDialog>
-      )}
+      {isAsking && <RemovePasskey user={user} id={passkey.id} name={name} onClose={() => setAsking(false)} />}
     </li>
+  )
+}
+
+function RemovePasskey({ user, id, name, onClose }: { user: User; id: string; name: string; onClose: () => void }) {
+  const confirmation = useProofWithCode()
+  const remove = useAction(async () => {
+    await removePasskey(id, confirmation.proof())
+    onClose()
+    announce(`${name} was removed`)
+    await queryClient.invalidateQueries({ queryKey: KEY })
+  })
+  return (
+    <ConfirmDialog
+      title={`Remove ${name}?`}
+      verb="Remove passkey"
+      isDangerous
+      isPending={remove.isPending}
+      isDisabled={!confirmation.isReady}
+      onCancel={onClose}
+      onConfirm={() => void remove.run()}
+    >
+      <p>You will no longer be able to sign in with it. Your password still works.</p>
+      <ConfirmFieldsWithCode user={user} {...confirmation} />
+      <Problem error={remove.error} what="The passkey was not removed." />
+    </ConfirmDialog>
   )
 }
 
