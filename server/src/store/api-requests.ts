@@ -95,7 +95,7 @@ export async function usageOf(
   const [[clock], rows] = await Promise.all([
     sql<{ today: string; since: string }[]>`
       SELECT (now() AT TIME ZONE 'UTC')::date::text AS today, (applied_at AT TIME ZONE 'UTC')::date::text AS since
-      FROM schema_migrations WHERE version = 24`,
+      FROM schema_migrations WHERE name LIKE '%-key-lifetimes.sql'`,
     sql<DayOfUse[]>`
       SELECT u.key_id AS "keyId", u.day::text AS day, u.requests, u.errors
       FROM api_keys k JOIN api_key_usage u ON u.key_id = k.id

@@ -33,7 +33,7 @@ export function readMigrations(): Migration[] {
 }
 
 /**
- * Runs the migrations in order, each in its own transaction, under a lock: if two instances start at once, one waits and finds nothing left
+ * Runs the migrations that have not run, in order, each in its own transaction, under a lock: if two instances start at once, one waits and finds nothing left
  * to do.
  */
 export async function migrate(database: Database, migrations = readMigrations()): Promise<void> {
@@ -64,15 +64,22 @@ async function takeLock(sql: Sql): Promise<void> {
 
 async function applyAll(sql: Sql, migrations: Migration[]): Promise<void> {
   await sql`CREATE TABLE IF NOT EXISTS schema_migrations (version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`
-  const [row] = await sql<{ version: number | null }[]>`SELECT max(version) AS version FROM schema_migrations`
-  const current = row?.version ?? 0
-  const newest = migrations.at(-1)?.version ?? 0
-  if (current > newest)
+  const applied = await appliedVersions(sql)
+  const unknown = [...applied].filter((version) => migrations.every((known) => known.version !== version))
+  if (unknown.length > 0) {
+    const newest = migrations.at(-1)?.version ?? 0
     throw new StartFault(
       78,
-      `DATABASE_URL: the database was created by a newer version (schema ${current}; this version supports ${newest})`,
+      `DATABASE_URL: the database was created by a newer version (schema ${Math.max(...unknown)}; this version supports ${newest})`,
     )
-  for (const migration of migrations.filter(({ version }) => version > current)) await apply(sql, migration)
+  }
+  // Not only those above the newest one: branches are merged in any order, so a lower number may come later.
+  for (const migration of migrations.filter(({ version }) => !applied.has(version))) await apply(sql, migration)
+}
+
+async function appliedVersions(sql: Sql): Promise<Set<number>> {
+  const rows = await sql<{ version: number }[]>`SELECT version FROM schema_migrations`
+  return new Set(rows.map(({ version }) => version))
 }
 
 /** Retried while the tables are in use: each attempt blocks other users of the tables only briefly. */
@@ -104,6 +111,7 @@ async function applyInSteps(sql: Sql, statements: string): Promise<void> {
 
 /** Whether exactly the migrations of this version have run. */
 export async function isUpToDate(sql: Sql): Promise<boolean> {
-  const [row] = await sql<{ version: number }[]>`SELECT max(version) AS version FROM schema_migrations`
-  return row?.version === readMigrations().at(-1)?.version
+  const applied = await appliedVersions(sql)
+  const migrations = readMigrations()
+  return applied.size === migrations.length && migrations.every(({ version }) => applied.has(version))
 }

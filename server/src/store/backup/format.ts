@@ -7,6 +7,8 @@ export type Head = {
   boltyardBackup: 1
   /** The last migration of the database it was made from. */
   schema: number
+  /** All of them: one with a lower number may have been missing. Earlier backups do not say, and have all up to `schema`. */
+  migrations?: number[]
   /** An ISO 8601 time. */
   createdAt: string
 }

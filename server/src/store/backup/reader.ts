@@ -23,6 +23,7 @@ export class BackupReader {
     if (head?.boltyardBackup === undefined) throw new StartFault(1, 'this file is not a Boltyard backup')
     if (head.boltyardBackup !== 1) throw new StartFault(78, 'this backup was made by a newer version of Boltyard')
     if (!Number.isSafeInteger(head.schema) || typeof head.createdAt !== 'string') throw damaged()
+    if (head.migrations !== undefined && !Array.isArray(head.migrations)) throw damaged()
     return head as Head
   }
 

@@ -28,7 +28,8 @@ export async function restoreBackup(
   const reader = new BackupReader(input)
   const head = await reader.head()
   const migrations = readMigrations()
-  if (head.schema > (migrations.at(-1)?.version ?? 0))
+  const isKnown = (version: number): boolean => migrations.some((known) => known.version === version)
+  if (head.schema > (migrations.at(-1)?.version ?? 0) || !(head.migrations ?? []).every(isKnown))
     throw new StartFault(78, `this backup was made by a newer version of Boltyard (schema ${head.schema})`)
   const database = openStore(address, 1)
   const connection = new Connection(address)
@@ -37,7 +38,7 @@ export async function restoreBackup(
     // The rows fit the tables as they were when the backup was made. The later migrations then change both.
     await migrate(
       database,
-      migrations.filter(({ version }) => version <= head.schema),
+      migrations.filter(({ version }) => head.migrations?.includes(version) ?? version <= head.schema),
     )
     await connection.connect()
     const rows = await fill(connection, reader, check)

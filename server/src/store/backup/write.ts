@@ -26,7 +26,9 @@ async function* contentsOf(connection: Connection, rows: Totals['rows']): AsyncG
   const { sql } = new Session(connection)
   await sql.unsafe('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
   const [head] = await sql<Omit<Head, 'boltyardBackup'>[]>`
-    SELECT max(version) AS schema, to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS "createdAt" FROM schema_migrations`
+    SELECT max(version) AS schema, json_agg(version ORDER BY version) AS migrations,
+           to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS "createdAt"
+    FROM schema_migrations`
   yield line({ boltyardBackup: 1, ...head })
   for (const table of await tablesOf(sql)) {
     yield line(table)
