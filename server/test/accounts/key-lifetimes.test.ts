@@ -20,8 +20,8 @@ const statuses = async (token: string): Promise<number[]> =>
 
 const keyPath = ({ accountId, id }: Key): string => `/accounts/${accountId}/keys/${id}`
 const change = (key: Key, json: unknown): Promise<Answer> => server.operator('PATCH', keyPath(key), { json })
-const rotate = (key: Key, overlapSeconds: number): Promise<Answer> =>
-  server.operator('POST', `${keyPath(key)}/rotate`, { json: { overlapSeconds } })
+const rotate = (key: Key, overlapSeconds: number, more: { endOverlap?: boolean } = {}): Promise<Answer> =>
+  server.operator('POST', `${keyPath(key)}/rotate`, { json: { overlapSeconds, ...more } })
 
 /** The database's clock decides about expiry, so tests wait for it. */
 async function databaseTime(): Promise<number> {
@@ -134,14 +134,34 @@ describe('C84: rotation', () => {
   test('C84: there are never more than two secrets: a second rotation ends the overlap of the first', async () => {
     const key = await newKey()
     const second = (await rotate(key, 72 * 3600)).json().key
-    const third = (await rotate(key, 72 * 3600)).json().key
+    const third = (await rotate(key, 72 * 3600, { endOverlap: true })).json().key
     expect([(await who(key.key)).status, (await who(second)).status, (await who(third)).status]).toEqual([401, 200, 200])
     expect((await rotate(key, 72 * 3600 + 1)).status).toBe(400)
   })
 
+  test('C84: repeated after a lost response, a rotation with an overlap is refused, and the secret in use keeps working', async () => {
+    const key = await newKey()
+    // Nobody has seen this one.
+    const { key: unseen, previousSecretUntil } = (await rotate(key, 600)).json()
+    const again = await rotate(key, 600)
+    expect([again.status, again.json().error]).toEqual([
+      400,
+      expect.objectContaining({
+        reason: 'overlap_running',
+        previousSecretUntil,
+        message: expect.stringContaining('another key'),
+      }),
+    ])
+    expect([(await who(key.key)).status, (await who(unseen)).status]).toEqual([200, 200])
+    // A leak is another matter: nothing of before may stay.
+    const { key: fresh } = (await rotate(key, 0)).json()
+    expect([(await who(key.key)).status, (await who(unseen)).status, (await who(fresh)).status]).toEqual([401, 401, 200])
+    expect((await rotate(key, 600)).status).toBe(200)
+  })
+
   test('C84: of concurrent rotations, each secret given out last is valid, and two secrets at most work', async () => {
     const key = await newKey()
-    const secrets: string[] = (await Promise.all(Array.from({ length: 6 }, () => rotate(key, 600)))).map(
+    const secrets: string[] = (await Promise.all(Array.from({ length: 6 }, () => rotate(key, 600, { endOverlap: true })))).map(
       (answer) => answer.json().key,
     )
     const found = await Promise.all([key.key, ...secrets].map(async (secret) => (await who(secret)).status))

@@ -154,6 +154,19 @@ describe('C87: signing in', () => {
     await sql`DELETE FROM sign_in_failures`
   })
 
+  test('C87: wrong codes of all known browsers are counted together, so that many of them give no more guesses', async () => {
+    const { email } = await aPerson()
+    const known = Array.from({ length: 6 }, () => aBrowser())
+    for (const one of known) expect((await signIn(one, email)).status).toBe(200)
+    const [owner] = known
+    await turnOn(owner as Browser, PASSWORD)
+    for (const one of known.slice(1)) expect(refusalOf(await signIn(one, email, '000000'))).toEqual([401, 'wrong_code'])
+    await sql`UPDATE sign_in_failures SET paused_until = now() + interval '1 hour' WHERE failures >= 5`
+    expect((await signIn(known[1] as Browser, email, '000000')).status).toBe(429)
+    expect((await signIn(owner as Browser, email, '000000')).status).toBe(429)
+    await sql`DELETE FROM sign_in_failures`
+  })
+
   test('C87: of many guesses at once, only the first few are judged', async () => {
     const { browser } = await aCarefulPerson()
     const answers = await Promise.all(

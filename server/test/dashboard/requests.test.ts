@@ -67,11 +67,27 @@ test('C85: filters, pages and other accounts', async () => {
   expect((await list('?statusClass=5')).requests).toEqual([])
   expect((await list('?route=/v1/nodes/{nodeId}')).requests.map(({ requestId }) => requestId)).toEqual(['missing-node'])
   expect((await list('?keyId=nonsense%00')).requests).toEqual([])
-  for (const query of ['?cursor=x', '?statusClass=9', '?requestId=%20', '?route=', '?unknown=1'])
+  for (const query of ['?cursor=x', '?statusClass=9', '?statusClass=3', '?requestId=%20', '?route=', '?unknown=1'])
     expect((await ann.send('GET', `/requests${query}`)).status, query).toBe(400)
   const bob = await signUp(server)
   expect((await list(`?keyId=${key.id}`, bob)).requests).toEqual([])
   expect((await list('?requestId=fine', bob)).requests).toEqual([])
+})
+
+test('C85: a search that takes too long is ended, and does not keep its connection', async () => {
+  await server.sql().begin(async (tx) => {
+    await tx`LOCK TABLE api_requests`
+    const answer = await ann.send('GET', '/requests?statusClass=5')
+    expect([answer.status, answer.json().error.message]).toEqual([503, expect.stringContaining('took too long')])
+  })
+  expect((await list('?statusClass=5')).requests).toEqual([])
+})
+
+test('C85: searches are limited by address', async () => {
+  const headers = { 'x-forwarded-for': '10.3.0.9' }
+  const statuses: number[] = []
+  for (let index = 0; index < 181; index++) statuses.push((await ann.send('GET', '/key-usage', { headers })).status)
+  expect([statuses.filter((status) => status === 200).length, statuses.at(-1)]).toEqual([180, 429])
 })
 
 test('C85: usage is counted per key and UTC day, errors apart, and stays when the log is removed after 7 days', async () => {
