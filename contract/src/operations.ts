@@ -2,8 +2,10 @@ import * as apiKeys from './api-keys.ts'
 import * as dashboardAccount from './dashboard/account.ts'
 import * as dashboardCredit from './dashboard/credit.ts'
 import * as dashboardEvents from './dashboard/events.ts'
+import * as dashboardNodeDetails from './dashboard/node-details.ts'
 import * as dashboardNodes from './dashboard/nodes.ts'
 import * as dashboardPayments from './dashboard/payments.ts'
+import * as dashboardReceived from './dashboard/received.ts'
 import * as dashboardWallets from './dashboard/wallets.ts'
 import * as dashboardWebhooks from './dashboard/webhooks.ts'
 import * as events from './events.ts'
@@ -43,6 +45,8 @@ export const publicOperations: Operation[] = [
 export const dashboardOperations: Operation[] = [
   dashboardNodes,
   dashboardWallets,
+  dashboardNodeDetails,
+  dashboardReceived,
   dashboardPayments,
   dashboardAccount,
   dashboardCredit,

@@ -22,12 +22,14 @@ import { Webhooks } from './events/webhooks/webhooks.ts'
 import { Deliveries } from './gateway/deliveries.ts'
 import { Payments } from './gateway/payments.ts'
 import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
+import { Received } from './gateway/received.ts'
 import { Validation } from './gateway/validation.ts'
 import { X402 } from './gateway/x402.ts'
 import { type App, buildApp } from './http/app.ts'
 import type { RedisHits } from './limits/redis-hits.ts'
 import { openNodeHost, openReaper } from './node-host.ts'
 import { type CreateNodeParams, insertPrepared, prepareNode } from './nodes/create.ts'
+import { NodeLogs } from './nodes/logs/node-logs.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { requireSealingKeys, reseal } from './nodes/reseal.ts'
 import { Wallets } from './nodes/wallets.ts'
@@ -144,13 +146,15 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   const { hub } = nodeHost
   const app = await buildApp({
     config,
-    accounts: new Accounts({ sql, credit, signupCreditSat: config.signupCreditSat }),
+    accounts: new Accounts({ sql, credit, signupCreditSat: config.signupCreditSat, countUpdates: (accountId) => nodes.countUpdates(accountId) }),
     credit,
     keys,
     signIn,
     links,
     nodes,
     wallets: new Wallets({ ...nodeHost, sql }),
+    nodeLogs: new NodeLogs({ ...nodeHost, sql }),
+    received: new Received({ sql }),
     payments: new Payments({ ...nodeHost, sql, config, masterKeys, protocolKeys, noteChange }),
     validation,
     x402: new X402({ ...nodeHost, sql, validation }),

@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, QueryClient, queryOptions } from '@tanstack/react-query'
 import { ApiError, api } from './client.ts'
-import { creditChangesAt, invoiceChangesAt, paymentChangesAt, quarterHourEndsAt, untilNext } from './deadlines.ts'
+import { creditChangesAt, invoiceChangesAt, paymentChangesAt, untilNext } from './deadlines.ts'
 import type {
   Activity,
   ApiKey,
@@ -40,7 +40,7 @@ export const overviewQuery = queryOptions({
   queryKey: ['overview'],
   queryFn: ({ signal }) => api.get<Overview>('/overview', { signal }),
   refetchInterval: ({ state: { data } }) =>
-    data ? untilNext([creditChangesAt(data.credit), quarterHourEndsAt(data.received.now)]) : false,
+    data ? untilNext([creditChangesAt(data.credit)]) : false,
 })
 
 export const nodesQuery = queryOptions({

@@ -11,7 +11,7 @@ import { logActivity } from '../store/activity.ts'
 import { isOutOfGrace } from '../store/credit/credit.ts'
 import type { Database } from '../store/db.ts'
 import { recordFunds } from '../store/nodes/funds.ts'
-import { findAnyNode, listAllNodes, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
+import { countVersions, findAnyNode, listAllNodes, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
 import { undeleteNode } from '../store/nodes/operations.ts'
 import type { AccessTo } from './access.ts'
 import { admitNode, NoCredit, requireCredit } from './admission.ts'
@@ -42,6 +42,12 @@ export type NodeView = {
   updateAvailable: boolean
   /** The node is ready but did not respond to the last check. */
   isSilent: boolean
+  /** The version it runs or ran last; null if it has never run. */
+  version: string | null
+  /** The last known balance, and when it was seen. */
+  balanceSat: number | null
+  balanceAt: number | null
+  startedAt: number | null
 }
 export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' | 'host' | 'phase' | 'deletedAt' | 'releasedAt'>
 export type CreateRequest = Pick<CreateNodeParams, 'name' | 'autoLiquidity' | 'accessMode'>
@@ -75,7 +81,7 @@ export class Nodes {
   #view(row: ShownNode): NodeView {
     const { config } = this.#deps
     const { id, name, status, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt } = row
-    const { accessMode, autoLiquidity, operation, hasFunds, isSilent } = row
+    const { accessMode, autoLiquidity, operation, hasFunds, isSilent, version, balanceSat, balanceAt, startedAt } = row
     const endpointUrl = config.nodeDomain
       ? `https://${id.slice('node_'.length)}.${config.nodeDomain}`
       : `${config.publicUrl}/n/${id}`
@@ -95,6 +101,10 @@ export class Nodes {
       hasFunds,
       updateAvailable: this.#isUpdateAvailable(row),
       isSilent,
+      version,
+      balanceSat,
+      balanceAt,
+      startedAt: status === 'ready' ? startedAt : null,
     }
   }
 
@@ -137,6 +147,12 @@ export class Nodes {
       const { accountId, version, host, phase, deletedAt, releasedAt } = row
       return { ...this.#view(row), accountId, version, host, phase, deletedAt, releasedAt }
     })
+  }
+
+  /** How many nodes can be updated. */
+  async countUpdates(accountId: string): Promise<number> {
+    const rows = await countVersions(this.#deps.sql, accountId)
+    return rows.filter((row) => this.#isUpdateAvailable(row)).reduce((sum, { count }) => sum + count, 0)
   }
 
   async get(call: Call, id: string): Promise<NodeView> {
@@ -206,7 +222,7 @@ export class Nodes {
     }
   }
 
-  #isUpdateAvailable({ version, desiredVersion }: ShownNode): boolean {
+  #isUpdateAvailable({ version, desiredVersion }: Pick<ShownNode, 'version' | 'desiredVersion'>): boolean {
     const { whyNoUpdates, versions } = this.#deps
     return whyNoUpdates === undefined && this.#isNewer(versions.at(-1) ?? '', version ?? desiredVersion)
   }

@@ -3,8 +3,10 @@ import type { RouteDeps } from '../deps.ts'
 import { requirePerson, requireSameOrigin } from '../hooks/session.ts'
 import { dashboardAccountRoutes } from './account.ts'
 import { dashboardEventRoutes } from './events.ts'
+import { dashboardNodeDetailRoutes } from './node-details.ts'
 import { dashboardNodeRoutes } from './nodes.ts'
 import { dashboardGatewayRoutes, dashboardTryItRoutes } from './payments.ts'
+import { dashboardReceivedRoutes } from './received.ts'
 import { dashboardWebhookActionRoutes, dashboardWebhookRoutes } from './webhooks.ts'
 
 /** The dashboard's API. It makes the same domain calls as the public API, with a session instead of a key. */
@@ -17,6 +19,8 @@ export function dashboardRoutes(deps: RouteDeps) {
         await routes(scope)
       })
     await register(dashboardNodeRoutes(deps), [deps.limits.dashboardNodes])
+    await register(dashboardNodeDetailRoutes(deps), [deps.limits.dashboardNodes])
+    await register(dashboardReceivedRoutes(deps))
     await register(dashboardGatewayRoutes(deps))
     await register(dashboardTryItRoutes(deps), [deps.limits.dashboardNodes])
     await register(dashboardAccountRoutes(deps))

@@ -122,9 +122,9 @@ export type ShownPayment = Terms & {
 
 const statusOf = (sql: Sql) => sql`
   CASE WHEN paid_at IS NOT NULL THEN 'paid' WHEN settled_at IS NULL AND expires_at <= now() THEN 'expired' ELSE 'payment_required' END`
-const deliveryOf = (sql: Sql) => sql`
+export const deliveryOf = (sql: Sql) => sql`
   CASE WHEN redeemed_at IS NULL OR held_until <= now() THEN 'none' WHEN held_until IS NULL THEN 'done' ELSE 'held' END`
-const shown = (sql: Sql) => sql`
+export const shown = (sql: Sql) => sql`
   id, protocol, ${statusOf(sql)} AS status,
   node_id AS "nodeId", amount_sat AS "amountSat", description, resource, unix_seconds(created_at) AS "createdAt",
   unix_seconds(expires_at) AS "expiresAt", unix_seconds(settled_at) AS "settledAt", unix_seconds(paid_at) AS "paidAt",
