@@ -59,7 +59,8 @@ export const totalOf = (points: Point[]): number => points.reduce((sum, { sat })
 
 /** How this period compares with the one before, in words. Percentages only where they mean something. */
 export function comparison(now: number, before: number): { words: string; direction: 'up' | 'down' | 'same' | 'none' } {
-  if (before === 0) return { words: now === 0 ? 'Nothing in the period before either' : 'Nothing in the period before', direction: 'none' }
+  if (before === 0)
+    return { words: now === 0 ? 'Nothing in the period before either' : 'Nothing in the period before', direction: 'none' }
   if (now === before) return { words: 'The same as in the period before', direction: 'same' }
   const change = now / before
   const direction = now > before ? 'up' : 'down'

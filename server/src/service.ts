@@ -146,7 +146,12 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   const { hub } = nodeHost
   const app = await buildApp({
     config,
-    accounts: new Accounts({ sql, credit, signupCreditSat: config.signupCreditSat, countUpdates: (accountId) => nodes.countUpdates(accountId) }),
+    accounts: new Accounts({
+      sql,
+      credit,
+      signupCreditSat: config.signupCreditSat,
+      countUpdates: (accountId) => nodes.countUpdates(accountId),
+    }),
     credit,
     keys,
     signIn,

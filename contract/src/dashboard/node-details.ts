@@ -4,7 +4,9 @@ import { flag, NodeId, named, nullable, text } from '../schemas.ts'
 
 export const NodeLog = named(
   {
-    lines: nullable(Type.Array(text('One line.'), { description: 'Oldest first; null if this installation cannot read logs of nodes.' })),
+    lines: nullable(
+      Type.Array(text('One line.'), { description: 'Oldest first; null if this installation cannot read logs of nodes.' }),
+    ),
     isComplete: flag('Whether these are all lines, and not only the last ones.'),
   },
   { $id: 'NodeLog', description: 'The end of the node’s log. Values that may be secrets are hidden.' },

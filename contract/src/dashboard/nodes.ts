@@ -24,6 +24,7 @@ export const DashboardNode = named(
     version: nullable(text('The version it runs or ran last; null if it has never run.')),
     balanceSat: nullable(Type.Integer({ description: 'The last known balance; null if it was never known.' })),
     balanceAt: nullable(timestamp('When that was the balance.')),
+    isBalanceOutdated: flag('Whether the node has received money since then.'),
     startedAt: nullable(timestamp('When its process was started; null unless it is ready.')),
   },
   { $id: 'DashboardNode', description: 'A node as its owner sees it: the public fields plus those only the dashboard shows.' },

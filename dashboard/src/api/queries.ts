@@ -39,8 +39,7 @@ export const meQuery = queryOptions({
 export const overviewQuery = queryOptions({
   queryKey: ['overview'],
   queryFn: ({ signal }) => api.get<Overview>('/overview', { signal }),
-  refetchInterval: ({ state: { data } }) =>
-    data ? untilNext([creditChangesAt(data.credit)]) : false,
+  refetchInterval: ({ state: { data } }) => (data ? untilNext([creditChangesAt(data.credit)]) : false),
 })
 
 export const nodesQuery = queryOptions({

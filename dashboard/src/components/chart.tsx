@@ -98,7 +98,6 @@ export default function Chart({ points, unit, label }: Props) {
     setPlace((now) => (now === null ? last : Math.min(Math.max(move(now, points.length), 0), last)))
   }
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a slider without a form; the value is that of the selected bar
     <div
       className="chart"
       role="slider"

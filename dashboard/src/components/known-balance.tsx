@@ -6,18 +6,26 @@ import { Time, useNow } from './time.tsx'
 const FRESH_SECONDS = 900
 
 /** What the node reported last; with its time, if that is not now. */
-export function KnownBalance({ node }: { node: Pick<DashboardNode, 'status' | 'isSilent' | 'balanceSat' | 'balanceAt'> }) {
+export function KnownBalance({
+  node,
+}: {
+  node: Pick<DashboardNode, 'status' | 'isSilent' | 'balanceSat' | 'balanceAt' | 'isBalanceOutdated'>
+}) {
   const now = useNow(60)
-  const { status, isSilent, balanceSat, balanceAt } = node
+  const { status, isSilent, balanceSat, balanceAt, isBalanceOutdated } = node
   if (balanceSat === null || balanceAt === null) return <span className="dim">unknown</span>
   const isCurrent = status === 'ready' && !isSilent && now - balanceAt < FRESH_SECONDS
   return (
     <>
       <Amount sat={balanceSat} />
-      {!isCurrent && (
-        <div className="small dim">
-          <Time at={balanceAt} />
-        </div>
+      {isBalanceOutdated ? (
+        <div className="small dim">before the latest payment</div>
+      ) : (
+        !isCurrent && (
+          <div className="small dim">
+            <Time at={balanceAt} />
+          </div>
+        )
       )}
     </>
   )

@@ -59,13 +59,15 @@ function Loaded({ received, span }: { received: ReceivedData; span: Span }) {
         <span className={`small compared compared-${direction}`} data-testid="received-compared">
           {direction === 'up' && <IconArrowUpRight size={16} aria-hidden />}
           {direction === 'down' && <IconArrowDownRight size={16} aria-hidden />}
-          {words}
-          {before > 0 && (
-            <>
-              {' '}
-              (<Amount sat={before} />)
-            </>
-          )}
+          <span>
+            {words}
+            {before > 0 && (
+              <>
+                {' '}
+                (<Amount sat={before} />)
+              </>
+            )}
+          </span>
         </span>
       </div>
       <p className="small dim">

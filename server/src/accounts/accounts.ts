@@ -25,7 +25,12 @@ export async function createAccount(sql: Sql, { creditSat, ...account }: NewAcco
   return { id }
 }
 
-export type AccountsDeps = { sql: Sql; credit: Credit; signupCreditSat: number; countUpdates: (accountId: string) => Promise<number> }
+export type AccountsDeps = {
+  sql: Sql
+  credit: Credit
+  signupCreditSat: number
+  countUpdates: (accountId: string) => Promise<number>
+}
 
 export class Accounts {
   readonly #deps: AccountsDeps

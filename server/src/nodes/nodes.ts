@@ -11,7 +11,15 @@ import { logActivity } from '../store/activity.ts'
 import { isOutOfGrace } from '../store/credit/credit.ts'
 import type { Database } from '../store/db.ts'
 import { recordFunds } from '../store/nodes/funds.ts'
-import { countVersions, findAnyNode, listAllNodes, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
+import {
+  countVersions,
+  findAnyNode,
+  listAllNodes,
+  listNodes,
+  type NodeRow,
+  renameNode,
+  type ShownNode,
+} from '../store/nodes/nodes.ts'
 import { undeleteNode } from '../store/nodes/operations.ts'
 import type { AccessTo } from './access.ts'
 import { admitNode, NoCredit, requireCredit } from './admission.ts'
@@ -47,6 +55,8 @@ export type NodeView = {
   /** The last known balance, and when it was seen. */
   balanceSat: number | null
   balanceAt: number | null
+  /** The node has received money since. */
+  isBalanceOutdated: boolean
   startedAt: number | null
 }
 export type OperatorNodeView = NodeView & Pick<NodeRow, 'accountId' | 'version' | 'host' | 'phase' | 'deletedAt' | 'releasedAt'>
@@ -81,7 +91,8 @@ export class Nodes {
   #view(row: ShownNode): NodeView {
     const { config } = this.#deps
     const { id, name, status, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt } = row
-    const { accessMode, autoLiquidity, operation, hasFunds, isSilent, version, balanceSat, balanceAt, startedAt } = row
+    const { accessMode, autoLiquidity, operation, hasFunds, isSilent } = row
+    const { version, balanceSat, balanceAt, isBalanceOutdated, startedAt } = row
     const endpointUrl = config.nodeDomain
       ? `https://${id.slice('node_'.length)}.${config.nodeDomain}`
       : `${config.publicUrl}/n/${id}`
@@ -104,6 +115,7 @@ export class Nodes {
       version,
       balanceSat,
       balanceAt,
+      isBalanceOutdated,
       startedAt: status === 'ready' ? startedAt : null,
     }
   }

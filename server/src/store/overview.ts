@@ -19,7 +19,11 @@ const RECENT = 6
 const DAY = 86_400
 
 type Counts = OverviewRow['nodes'] &
-  Pick<OverviewRow['attention'], 'failingWebhooks' | 'disabledWebhooks'> & { hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }
+  Pick<OverviewRow['attention'], 'failingWebhooks' | 'disabledWebhooks'> & {
+    hasKey: boolean
+    hasChallenge: boolean
+    hasPaidRequest: boolean
+  }
 
 /** Each statement reads one range of one index, so its cost depends on recent activity, not on the whole history. */
 export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewRow> {

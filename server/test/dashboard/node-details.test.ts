@@ -15,16 +15,21 @@ beforeAll(async () => {
 const ofShop = (path: string) => ann.want(200, 'GET', `/nodes/${shop.node.id}${path}`)
 
 test('dashboard: without a channel there is an offer but no Lightning address, and the response says why', async () => {
-  expect(await ofShop('/receiving')).toEqual({ offer: expect.stringMatching(/^lno1/), lightningAddress: null, needsChannel: true })
+  expect(await ofShop('/receiving')).toEqual({
+    offer: expect.stringMatching(/^lno1/),
+    lightningAddress: null,
+    needsChannel: true,
+  })
 })
 
 test('dashboard: the last known balance stays, with its time, when the node no longer answers', async () => {
   await ann.want(200, 'POST', `/sandbox/nodes/${shop.node.id}/fund`, { json: { amountSat: 500_000 } })
+  expect((await ofShop('')).isBalanceOutdated).toBe(true)
   const { balanceSat, inboundSat } = await ofShop('/live')
   expect(balanceSat).toBeGreaterThan(0)
   expect(inboundSat).toBeGreaterThan(0)
   const known = await ofShop('')
-  expect(known).toMatchObject({ balanceSat, version: expect.any(String) })
+  expect(known).toMatchObject({ balanceSat, isBalanceOutdated: false, version: expect.any(String) })
   expect(Math.abs(known.startedAt - Date.now() / 1000)).toBeLessThan(600)
   await ann.want(200, 'POST', `/nodes/${shop.node.id}/stop`, { json: {} })
   const [listed] = (await ann.want(200, 'GET', '/nodes')).nodes

@@ -147,6 +147,7 @@ describe('known and unknown balances', () => {
       balanceSat: await balanceOf(full),
       feeCreditSat: 0,
       channels: { usable: 1, total: 1 },
+      inboundSat: expect.any(Number),
       blockHeight: expect.any(Number),
       version: expect.stringMatching(/^0\.8\.0/),
     })
@@ -174,6 +175,7 @@ describe('known and unknown balances', () => {
       balanceSat: null,
       feeCreditSat: null,
       channels: { usable: 0, total: 1 },
+      inboundSat: null,
     })
     await fault(server, full, 'none')
     await eventually(async () => (await live(full.node.id)).balanceSat === before, 'the balance')

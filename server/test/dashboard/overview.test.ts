@@ -256,7 +256,10 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
     ['the overview', (store) => overviewOf(store, ann.accountId)],
     ['what was received lately', (store) => receivedLately(store, ann.accountId, { days: 3 })],
     ['what was received in two months', (store) => receivedLately(store, ann.accountId, { days: 61 })],
-    ['what a node without payments received', (store) => receivedLately(store, ann.accountId, { days: 61, nodeId: nodes[1] ?? '' })],
+    [
+      'what a node without payments received',
+      (store) => receivedLately(store, ann.accountId, { days: 61, nodeId: nodes[1] ?? '' }),
+    ],
     ['payments received last', (store) => listSettled(store, ann.accountId, 6)],
     ['customers who did not come back', (store) => countUnclaimed(store, ann.accountId, 7)],
     ['deliveries that failed', (store) => countFailedDeliveries(store, ann.accountId)],

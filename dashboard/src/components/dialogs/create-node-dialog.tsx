@@ -95,17 +95,17 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
           </Radio.Group>
           <details className="advanced">
             <summary>Advanced</summary>
-              <NativeSelect
-                label="Liquidity per purchase"
-                description="When a payment exceeds the node's capacity to receive, the node buys more and pays the fee from that payment. Larger purchases are less frequent but cost more each."
-                value={autoLiquidity}
-                data={[
-                  { value: '2m', label: '2 million sat' },
-                  { value: '5m', label: '5 million sat' },
-                  { value: '10m', label: '10 million sat' },
-                ]}
-                onChange={(event) => setAutoLiquidity(event.currentTarget.value)}
-              />
+            <NativeSelect
+              label="Liquidity per purchase"
+              description="When a payment exceeds the node's capacity to receive, the node buys more and pays the fee from that payment. Larger purchases are less frequent but cost more each."
+              value={autoLiquidity}
+              data={[
+                { value: '2m', label: '2 million sat' },
+                { value: '5m', label: '5 million sat' },
+                { value: '10m', label: '10 million sat' },
+              ]}
+              onChange={(event) => setAutoLiquidity(event.currentTarget.value)}
+            />
           </details>
           {me.nodePriceSatPerDay > 0 && (
             <p className="small dim">

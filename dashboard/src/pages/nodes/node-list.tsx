@@ -119,8 +119,15 @@ function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
         </Table>
       </div>
       <p className="small dim">
-        Received through the gateway{received ? <>, as of <Time at={received.now} /></> : ''}. Invoices created on a node itself are
-        not included. Balances are the last that each node reported.
+        Received through the gateway
+        {received ? (
+          <>
+            , as of <Time at={received.now} />
+          </>
+        ) : (
+          ''
+        )}
+        . Invoices created on a node itself are not included. Balances are the last that each node reported.
       </p>
     </>
   )

@@ -2,7 +2,7 @@ import { IconAlertTriangle, IconInfoCircle } from '@tabler/icons-react'
 import type { ReactNode } from 'react'
 import type { Overview } from '../../api/types.ts'
 import { TextLink } from '../../components/layout/links.tsx'
-import { itemsOf, type Item } from '../../text/attention.ts'
+import { type Item, itemsOf } from '../../text/attention.ts'
 
 /** What goes wrong, the worst first, and where to do something about it. Nothing if all is well. */
 export function Attention({ overview }: { overview: Overview }) {

@@ -31,6 +31,8 @@ export type NodeRow = {
   /** As of `balanceAt`; null if it was never known. */
   balanceSat: number | null
   balanceAt: number | null
+  /** It has received money since. */
+  isBalanceOutdated: boolean
   /** When its process was started; null if it has none. */
   startedAt: number | null
   isSilent: boolean
@@ -48,7 +50,8 @@ export type NodeRow = {
 export const isSilent = (sql: Sql) => sql`(status = 'ready' AND operation IS NULL AND phase NOT IN ('running', 'unknown'))`
 
 const seen = (sql: Sql) => sql`
-  balance_sat AS "balanceSat", unix_seconds(balance_at) AS "balanceAt", ((history ->> 'startedAtMs')::bigint / 1000)::int8 AS "startedAt"`
+  balance_sat AS "balanceSat", unix_seconds(balance_at) AS "balanceAt",
+  coalesce(funded_at > balance_at, false) AS "isBalanceOutdated", ((history ->> 'startedAtMs')::bigint / 1000)::int8 AS "startedAt"`
 
 export const columns = (sql: Sql) => sql`
   id, account_id AS "accountId", host, lightning_id AS "lightningId", name, auto_liquidity AS "autoLiquidity",
@@ -77,6 +80,7 @@ export type ShownNode = Pick<
   | 'hasFunds'
   | 'balanceSat'
   | 'balanceAt'
+  | 'isBalanceOutdated'
   | 'startedAt'
   | 'isSilent'
   | 'version'

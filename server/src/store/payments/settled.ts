@@ -68,7 +68,11 @@ export async function receivedLately(
 }
 
 /** Reads every payment of these days, because no index has both the node and the amount. Callers keep the result for a while. */
-export async function receivedByNode(sql: Sql, accountId: string, days: number): Promise<{ now: number; nodes: NodeReceivedRow[] }> {
+export async function receivedByNode(
+  sql: Sql,
+  accountId: string,
+  days: number,
+): Promise<{ now: number; nodes: NodeReceivedRow[] }> {
   const [row] = await sql<[{ now: number; nodes: NodeReceivedRow[] }]>`
     WITH received AS (
       SELECT node_id, sum(amount_sat) AS sat, count(*) AS count FROM gateway_payments
