@@ -23,15 +23,18 @@ export const receivedByNodeQuery = queryOptions({
   refetchInterval: 60_000,
 })
 
+/** Not below "nodes": every payment invalidates those, and neither of these changes with it. */
 export const nodeLogQuery = (id: string) =>
   queryOptions({
-    queryKey: ['nodes', id, 'log'],
+    queryKey: ['node-log', id],
     queryFn: ({ signal }) => api.get<NodeLog>(`/nodes/${encodeURIComponent(id)}/log`, { signal }),
     refetchInterval: 10_000,
   })
 
 export const nodeReceivingQuery = (id: string) =>
   queryOptions({
-    queryKey: ['nodes', id, 'receiving'],
+    queryKey: ['node-receiving', id],
     queryFn: ({ signal }) => api.get<NodeReceiving>(`/nodes/${encodeURIComponent(id)}/receiving`, { signal }),
+    // The address comes with the first channel.
+    refetchInterval: ({ state }) => (state.data?.needsChannel ? 15_000 : false),
   })

@@ -63,6 +63,7 @@ describe('a node is operated as the public API does it', () => {
       balanceSat: null,
       feeCreditSat: null,
       channels: null,
+      inboundSat: null,
       blockHeight: null,
       version: null,
     })
@@ -349,6 +350,7 @@ test('the list of payments has both directions, newest first, at most 50, and no
     createdAt: expect.any(Number),
     expiresAt: null,
     completedAt: expect.any(Number),
+    gatewayPaymentId: null,
   })
   expect(payments[1].expiresAt).toBeGreaterThan(payments[1].createdAt)
   expect(payments[1]).toMatchObject({
