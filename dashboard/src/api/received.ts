@@ -35,6 +35,6 @@ export const nodeReceivingQuery = (id: string) =>
   queryOptions({
     queryKey: ['node-receiving', id],
     queryFn: ({ signal }) => api.get<NodeReceiving>(`/nodes/${encodeURIComponent(id)}/receiving`, { signal }),
-    // The address comes with the first channel.
-    refetchInterval: ({ state }) => (state.data?.needsChannel ? 15_000 : false),
+    // The address comes with the first channel, and a node that did not answer may answer later.
+    refetchInterval: ({ state: { data } }) => (data?.offer && data.lightningAddress ? false : 15_000),
   })
