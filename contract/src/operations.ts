@@ -3,10 +3,12 @@ import * as dashboardAccount from './dashboard/account.ts'
 import * as dashboardCredit from './dashboard/credit.ts'
 import * as dashboardDevelopers from './dashboard/developers.ts'
 import * as dashboardEvents from './dashboard/events.ts'
+import * as dashboardNodeDetails from './dashboard/node-details.ts'
 import * as dashboardNodes from './dashboard/nodes.ts'
 import * as dashboardOperator from './dashboard/operator.ts'
 import * as dashboardPaymentSearch from './dashboard/payment-search.ts'
 import * as dashboardPayments from './dashboard/payments.ts'
+import * as dashboardReceived from './dashboard/received.ts'
 import * as dashboardSettings from './dashboard/settings.ts'
 import * as dashboardWallets from './dashboard/wallets.ts'
 import * as dashboardWebhooks from './dashboard/webhooks.ts'
@@ -49,6 +51,8 @@ export const publicOperations: Operation[] = [
 export const dashboardOperations: Operation[] = [
   dashboardNodes,
   dashboardWallets,
+  dashboardNodeDetails,
+  dashboardReceived,
   dashboardPayments,
   dashboardPaymentSearch,
   dashboardAccount,

@@ -10,6 +10,7 @@ import { history } from './history.ts'
 import { safeNext } from './next.ts'
 import { Broken, Missing } from './pages/broken.tsx'
 import { NODE_TABS, type NodeTab } from './tabs.ts'
+import { NODE_FILTER_NAMES, type NodeFilter } from './text/node-filter.ts'
 
 const root = createRootRoute({ component: Outlet, notFoundComponent: Missing, errorComponent: Broken })
 
@@ -57,14 +58,18 @@ const overview = createRoute({
   path: '/',
   // Fetched while the page's code is still loading.
   loader: () => void queryClient.prefetchQuery(overviewQuery),
-  component: lazyPage(() => import('./pages/overview.tsx'), 'OverviewPage'),
+  component: lazyPage(() => import('./pages/overview/overview.tsx'), 'OverviewPage'),
 })
 
 const nodes = createRoute({
   getParentRoute: () => app,
   path: '/nodes',
-  validateSearch: (search): { create?: true | undefined } => ({ create: search.create ? true : undefined }),
-  component: lazyPage(() => import('./pages/nodes.tsx'), 'NodesPage'),
+  validateSearch: (search): { create?: true | undefined; show?: NodeFilter | undefined; q?: string | undefined } => ({
+    create: search.create ? true : undefined,
+    show: NODE_FILTER_NAMES.find((show) => show === search.show),
+    q: typeof search.q === 'string' || typeof search.q === 'number' ? String(search.q) : undefined,
+  }),
+  component: lazyPage(() => import('./pages/nodes/nodes.tsx'), 'NodesPage'),
 })
 
 const node = createRoute({

@@ -1,2 +1,2 @@
-export const NODE_TABS = ['overview', 'payments', 'connect', 'invoice', 'send', 'settings'] as const
+export const NODE_TABS = ['overview', 'payments', 'connect', 'invoice', 'send', 'log', 'settings'] as const
 export type NodeTab = (typeof NODE_TABS)[number]

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { duration, durationLasts, relative } from '../src/text/format.ts'
+import { countdown, duration, durationLasts, relative } from '../src/text/format.ts'
 
 const HOUR = 3600
 const DAY = 24 * HOUR
@@ -36,3 +36,14 @@ test.each([1, 59, 60, 61, 119, 4000, 2 * DAY + 5, 100 * DAY, 5 * MONTH, 3 * YEAR
     if (left >= 60) expect(duration(left - later)).not.toBe(duration(left))
   },
 )
+
+test.each([
+  [86_400, '24 h 0 min'],
+  [86_399, '23 h 59 min'],
+  [3_600, '1 h 0 min'],
+  [3_599, '59:59'],
+  [65, '1:05'],
+  [-1, '0:00'],
+])('dashboard: %i s are counted down as “%s”', (left, words) => {
+  expect(countdown(left)).toBe(words)
+})

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { pointsOf, totalOf } from '../src/received.ts'
+import { comparison, pointsOf, totalBefore, totalOf } from '../src/received.ts'
 
 const QUARTER = 15 * 60
 const HOUR = 3600
@@ -13,10 +13,10 @@ afterEach(() => {
   else process.env.TZ = zoneBefore
 })
 
-/** One satoshi in each quarter hour of the last eight days. */
+/** One satoshi in each quarter hour of the last 61 days. */
 function everyQuarter(now: number): { now: number; quarterHours: { at: number; sat: number }[] } {
   const last = now - (now % QUARTER)
-  return { now, quarterHours: Array.from({ length: 8 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1 })).reverse() }
+  return { now, quarterHours: Array.from({ length: 61 * 96 }, (_, place) => ({ at: last - place * QUARTER, sat: 1 })).reverse() }
 }
 
 const at = (text: string): number => Date.parse(text) / 1000
@@ -52,3 +52,38 @@ test.each(['UTC', 'Asia/Kathmandu', 'America/Los_Angeles', 'Australia/Adelaide']
     expect(totalOf(points)).toBe(23 * 4 + (points.at(-1)?.sat ?? 0))
   },
 )
+
+test.each(['UTC', 'Asia/Kathmandu', 'America/Los_Angeles', 'Europe/Berlin'])(
+  'dashboard: 30 days are calendar days in %s, although the clocks changed in between',
+  (zone) => {
+    process.env.TZ = zone
+    const points = pointsOf(everyQuarter(at('2026-11-15T21:40:00Z')), 'month')
+    expect(new Set(points.map(({ at: start }) => new Date(start * 1000).toDateString())).size).toBe(30)
+    expect(points.map(({ at: start }) => new Date(start * 1000).getHours())).toEqual(Array(30).fill(0))
+  },
+)
+
+test.each([
+  { zone: 'UTC', now: '2026-11-15T21:30:00Z', span: 'day' as const, quarters: 23 * 4 + 2 },
+  { zone: 'UTC', now: '2026-11-15T06:00:00Z', span: 'week' as const, quarters: 6 * 96 + 24 },
+  { zone: 'UTC', now: '2026-11-15T06:00:00Z', span: 'month' as const, quarters: 29 * 96 + 24 },
+  // The week before had the day with 25 hours.
+  { zone: 'America/Los_Angeles', now: '2026-11-10T14:00:00Z', span: 'week' as const, quarters: 6 * 96 + 28 },
+  { zone: 'America/Los_Angeles', now: '2026-11-08T14:00:00Z', span: 'week' as const, quarters: 6 * 96 + 28 },
+])('dashboard: the period before the $span ends at the same time of day in $zone at $now', ({ zone, now, span, quarters }) => {
+  process.env.TZ = zone
+  expect(totalBefore(everyQuarter(at(now)), span)).toBe(quarters)
+})
+
+test.each([
+  [0, 0, 'Nothing in the period before either'],
+  [5, 0, 'Nothing in the period before'],
+  [5, 5, 'The same as in the period before'],
+  [150, 100, '50 % more than in the period before'],
+  [50, 100, '50 % less than in the period before'],
+  [0, 100, '100 % less than in the period before'],
+  [100_001, 100_000, 'less than 1 % more than in the period before'],
+  [4_000, 100, '40 times the period before'],
+])('dashboard: %i after %i is “%s”', (now, before, words) => {
+  expect(comparison(now, before).words).toBe(words)
+})

@@ -28,12 +28,14 @@ import { Deliveries } from './gateway/deliveries.ts'
 import { PaymentSearch } from './gateway/payment-search.ts'
 import { Payments } from './gateway/payments.ts'
 import { ProtocolKeys, resealProtocolKeys } from './gateway/protocol-keys.ts'
+import { Received } from './gateway/received.ts'
 import { Validation } from './gateway/validation.ts'
 import { X402 } from './gateway/x402.ts'
 import { type App, buildApp } from './http/app.ts'
 import type { RedisHits } from './limits/redis-hits.ts'
 import { openNodeHost, openReaper } from './node-host.ts'
 import { type CreateNodeParams, insertPrepared, prepareNode } from './nodes/create.ts'
+import { NodeLogs } from './nodes/logs/node-logs.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { requireSealingKeys, reseal } from './nodes/reseal.ts'
 import { Wallets } from './nodes/wallets.ts'
@@ -153,7 +155,12 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
   const { hub } = nodeHost
   const app = await buildApp({
     config,
-    accounts: new Accounts({ sql, credit, signupCreditSat: config.signupCreditSat }),
+    accounts: new Accounts({
+      sql,
+      credit,
+      signupCreditSat: config.signupCreditSat,
+      countUpdates: (accountId) => nodes.countUpdates(accountId),
+    }),
     credit,
     keys,
     requests,
@@ -162,6 +169,8 @@ async function start(given: Config, opened: Opened, output: Output): Promise<{ u
     links,
     nodes,
     wallets: new Wallets({ ...nodeHost, sql }),
+    nodeLogs: new NodeLogs({ ...nodeHost, sql }),
+    received: new Received({ sql }),
     payments: new Payments({ ...nodeHost, sql, config, masterKeys, protocolKeys, noteChange }),
     paymentSearch: new PaymentSearch(sql),
     validation,

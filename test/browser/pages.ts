@@ -73,7 +73,7 @@ export async function payChallenge(person: Person, challenge: string): Promise<s
 }
 
 export function pathsOf({ nodeId, stoppedId, paymentId, openId, webhookId }: Furnished): string[] {
-  const tabs = ['payments', 'connect', 'invoice', 'send', 'settings'].map((tab) => `nodes/${nodeId}?tab=${tab}`)
+  const tabs = ['payments', 'connect', 'invoice', 'send', 'log', 'settings'].map((tab) => `nodes/${nodeId}?tab=${tab}`)
   const node = [`nodes/${nodeId}`, ...tabs, `nodes/${stoppedId}`, `nodes/${stoppedId}?tab=send`]
   const payments = ['gateway?period=custom&min=1', `gateway/payments/${paymentId}`, `gateway/payments/${openId}`]
   const gateway = ['gateway', 'gateway/try-it', ...payments]

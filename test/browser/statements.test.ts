@@ -80,14 +80,14 @@ inBrowser('what the dashboard says', () => {
       heading(one.page, 'stuck Not responding')
         .waitFor()
         .then(() => untilText(one.page.getByRole('region', { name: 'Money', exact: true }), 'Channels unknown')),
-      untilText(list.page.getByRole('link', { name: /stuck/ }), 'Not responding'),
+      untilText(list.page.getByRole('row', { name: /stuck/ }), 'Not responding'),
       untilText(overview.page.getByTestId('overview-nodes'), '0 of 1 up').then(() =>
         untilText(overview.page.getByRole('region', { name: 'Nodes' }), '1 is not responding.'),
       ),
     ])
     await fault(server, created, 'none')
     await heading(one.page, 'stuck Ready').waitFor()
-    await untilText(list.page.getByRole('link', { name: /stuck/ }), 'Ready')
+    await untilText(list.page.getByRole('row', { name: /stuck/ }), 'Ready')
     await untilText(overview.page.getByTestId('overview-nodes'), '1 of 1 up')
   })
 

@@ -9,29 +9,33 @@ import {
 } from '../api-keys.ts'
 import { operation } from '../operation.ts'
 import { NumberedActivity } from '../operator/accounts.ts'
-import { count, cursorQuery, flag, NextCursor, NoParams, named, text, timestamp } from '../schemas.ts'
+import { count, cursorQuery, flag, NextCursor, NoParams, named, text } from '../schemas.ts'
 import { CreditSummary } from './credit.ts'
+import { GatewayPayment } from './payments.ts'
 
-const quarterHour = Type.Object({
-  at: timestamp('Start of the quarter hour.'),
-  sat: Type.Integer({ description: 'Amount received.' }),
-})
 export const Overview = named(
   {
     credit: CreditSummary,
     nodes: Type.Object({
       ready: count('Ready and responding.'),
       silent: count('Ready, but did not respond to the last check.'),
+      starting: count('Being set up or started.'),
+      stopped: count('Stopped.'),
+      failed: count('Failed.'),
       total: count('All nodes.'),
     }),
-    received: Type.Object(
-      { now: timestamp('Current time of the service.'), quarterHours: Type.Array(quarterHour) },
-      { description: 'Gateway payments received in the last 8 days, by quarter hour. Empty quarter hours are left out.' },
-    ),
+    recent: Type.Array(GatewayPayment, { description: 'The payments that were received last, newest first.' }),
     funnel: Type.Object(
       { issued: count('Challenges issued.'), settled: count('Payments received.'), paid: count('Credentials validated.') },
       { description: 'Counts for the last 7 days.' },
     ),
+    attention: Type.Object({
+      unclaimedPayments: count('Payments received in the last 7 days for which no credential was validated.'),
+      failedDeliveries: count('Payments of the last day whose delivery failed or was not confirmed.'),
+      failingWebhooks: count('Enabled webhooks whose last deliveries failed.'),
+      disabledWebhooks: count('Webhooks that were disabled because they failed.'),
+      updates: count('Nodes with an update that nobody has requested yet.'),
+    }),
     checklist: Type.Object({
       hasNode: flag('A node was created.'),
       hasKey: flag('A key was created.'),

@@ -10,7 +10,7 @@ import {
   UpdateNodeParams,
 } from '../nodes.ts'
 import { operation } from '../operation.ts'
-import { flag, NodeId, NoParams, named, nullable, text } from '../schemas.ts'
+import { flag, NodeId, NoParams, named, nullable, text, timestamp } from '../schemas.ts'
 
 export const DashboardNode = named(
   {
@@ -21,6 +21,11 @@ export const DashboardNode = named(
     hasFunds: flag('Whether the node held funds when its channels were last seen online.'),
     updateAvailable: flag('Whether a newer version of the node’s software is available.'),
     isSilent: flag('Whether the node is ready but did not respond to the last check.'),
+    version: nullable(text('The version it runs or ran last; null if it has never run.')),
+    balanceSat: nullable(Type.Integer({ description: 'The last known balance; null if it was never known.' })),
+    balanceAt: nullable(timestamp('When that was the balance.')),
+    isBalanceOutdated: flag('Whether the node has received money since then.'),
+    startedAt: nullable(timestamp('When its process was started; null unless it is ready.')),
   },
   { $id: 'DashboardNode', description: 'A node as its owner sees it: the public fields plus those only the dashboard shows.' },
 )

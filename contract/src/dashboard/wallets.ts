@@ -9,6 +9,7 @@ export const NodeLive = named(
     balanceSat: nullable(Type.Integer({ description: 'Null, never zero, if unknown.' })),
     feeCreditSat: nullable(Type.Integer({ description: 'Received, and reserved for the fee of the first channel.' })),
     channels: nullable(Type.Object({ usable: count('Open and usable.'), total: count('All channels.') })),
+    inboundSat: nullable(Type.Integer({ description: 'How much it can receive without buying liquidity.' })),
     blockHeight: nullable(Type.Integer({ description: 'The last block the node has seen.' })),
     version: nullable(text('The version it runs.')),
   },
@@ -29,6 +30,7 @@ export const NodePayment = named(
     createdAt: timestamp('When it was created.'),
     expiresAt: nullable(timestamp('When the invoice expires or expired; null if sent or unknown.')),
     completedAt: nullable(timestamp('When it was paid.')),
+    gatewayPaymentId: nullable(text('The gateway payment it belongs to.')),
   },
   { $id: 'NodePayment', description: 'One payment from the node’s own records.' },
 )

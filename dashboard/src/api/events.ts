@@ -52,7 +52,7 @@ function refresh({ nodes, payments, activity }: Changed): void {
   const old = new Set<string>(['overview', 'webhooks'])
   // A received payment also changes the node's balance and payment list.
   if (nodes || payments) old.add('nodes').add('credit')
-  if (payments) old.add('payments')
+  if (payments) old.add('payments').add('received')
   if (activity) old.add('activity').add('credit').add('keys').add('top-up')
   for (const key of old) void queryClient.invalidateQueries({ queryKey: [key] })
 }

@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, QueryClient, queryOptions } from '@tanstack/react-query'
 import { ApiError, api } from './client.ts'
-import { creditChangesAt, invoiceChangesAt, quarterHourEndsAt, untilNext } from './deadlines.ts'
+import { creditChangesAt, invoiceChangesAt, untilNext } from './deadlines.ts'
 import type {
   Activity,
   ApiKey,
@@ -38,8 +38,7 @@ export const meQuery = queryOptions({
 export const overviewQuery = queryOptions({
   queryKey: ['overview'],
   queryFn: ({ signal }) => api.get<Overview>('/overview', { signal }),
-  refetchInterval: ({ state: { data } }) =>
-    data ? untilNext([creditChangesAt(data.credit), quarterHourEndsAt(data.received.now)]) : false,
+  refetchInterval: ({ state: { data } }) => (data ? untilNext([creditChangesAt(data.credit)]) : false),
 })
 
 export const nodesQuery = queryOptions({

@@ -1,20 +1,30 @@
 import 'uplot/dist/uPlot.min.css'
 import { useComputedColorScheme } from '@mantine/core'
-import { useEffect, useRef } from 'react'
+import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import uPlot from 'uplot'
-import { grouped } from '../text/format.ts'
+import { bucketName, grouped, sats } from '../text/format.ts'
 import { LOCALES } from '../text/locales.ts'
 
-type Props = { points: { at: number; sat: number }[]; unit: 'hour' | 'day' }
+type Props = { points: { at: number; sat: number }[]; unit: 'hour' | 'day'; label: string }
 
 export const CHART_HEIGHT = 220
 
 const HOUR = new Intl.DateTimeFormat(LOCALES, { hour: '2-digit', minute: '2-digit' })
 const DAY = new Intl.DateTimeFormat(LOCALES, { weekday: 'short', day: 'numeric' })
+const DATE = new Intl.DateTimeFormat(LOCALES, { day: 'numeric', month: 'short' })
+const NEXT: Record<string, (place: number, count: number) => number> = {
+  ArrowLeft: (place) => place - 1,
+  ArrowRight: (place) => place + 1,
+  Home: () => 0,
+  End: (_, count) => count - 1,
+}
 
-/** A bar chart on a canvas. Screen readers cannot read it, so the caller adds a table. */
-export default function Chart({ points, unit }: Props) {
+/** A bar chart on a canvas. Screen readers cannot read it, so the caller adds a table. With the keyboard, one bar after another is read out. */
+export default function Chart({ points, unit, label }: Props) {
   const box = useRef<HTMLDivElement>(null)
+  const tip = useRef<HTMLDivElement>(null)
+  const drawn = useRef<uPlot | null>(null)
+  const [place, setPlace] = useState<number | null>(null)
   const scheme = useComputedColorScheme('light', { getInitialValueInEffect: false })
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a canvas does not follow CSS colors, so a theme change must redraw it
@@ -23,7 +33,7 @@ export default function Chart({ points, unit }: Props) {
     if (!host) return
     const style = getComputedStyle(document.documentElement)
     const colour = (name: string) => style.getPropertyValue(name).trim()
-    const format = unit === 'hour' ? HOUR : DAY
+    const format = unit === 'hour' ? HOUR : points.length > 7 ? DATE : DAY
     const highest = Math.max(1, ...points.map(({ sat }) => sat))
     const axis = { stroke: colour('--mantine-color-dimmed'), font: '12px system-ui, sans-serif', ticks: { show: false } }
     const plot = new uPlot(
@@ -31,17 +41,18 @@ export default function Chart({ points, unit }: Props) {
         width: host.clientWidth,
         height: CHART_HEIGHT,
         padding: [12, 24, 0, 0],
-        cursor: { show: false },
+        cursor: { y: false, x: false, drag: { x: false, y: false }, points: { show: false } },
         legend: { show: false },
         scales: { x: { time: false, range: [-0.6, points.length - 0.4] }, y: { range: [0, highest * 1.1] } },
         series: [{}, { fill: colour('--mantine-color-indigo-filled'), width: 0, points: { show: false }, paths: barPaths }],
+        hooks: { setCursor: [(self) => setPlace(self.cursor.idx ?? null)] },
         axes: [
           {
             ...axis,
             size: 28,
             grid: { show: false },
             splits: (self) => everyNth(points.length, self.width < 480 ? 4 : 8),
-            values: (_, places) => places.map((place) => (points[place] ? format.format(points[place].at * 1000) : '')),
+            values: (_, places) => places.map((one) => (points[one] ? format.format(points[one].at * 1000) : '')),
           },
           {
             ...axis,
@@ -54,19 +65,68 @@ export default function Chart({ points, unit }: Props) {
           },
         ],
       },
-      [points.map((_, place) => place), points.map(({ sat }) => sat)],
+      [points.map((_, one) => one), points.map(({ sat }) => sat)],
       host,
     )
+    drawn.current = plot
     const observer = new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height: CHART_HEIGHT }))
     observer.observe(host)
     return () => {
       observer.disconnect()
       plot.destroy()
+      drawn.current = null
     }
   }, [points, unit, scheme])
 
-  return <div ref={box} aria-hidden="true" className="chart" />
+  const point = place === null ? undefined : points[place]
+  // Set by script, which the Content-Security-Policy allows, and kept inside the chart.
+  useEffect(() => {
+    const [plot, element, host] = [drawn.current, tip.current, box.current]
+    if (!plot || !element || !host || !point || place === null) return
+    const scale = window.devicePixelRatio
+    const middle = plot.bbox.left / scale + plot.valToPos(place, 'x')
+    const half = element.offsetWidth / 2
+    element.style.left = `${Math.min(Math.max(middle, half), host.clientWidth - half)}px`
+    element.style.top = `${Math.max(0, plot.bbox.top / scale + plot.valToPos(point.sat, 'y') - element.offsetHeight - 6)}px`
+  }, [point, place])
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Escape') return setPlace(null)
+    const move = NEXT[event.key]
+    if (!move) return
+    event.preventDefault()
+    const last = points.length - 1
+    setPlace((now) => (now === null ? last : Math.min(Math.max(move(now, points.length), 0), last)))
+  }
+  return (
+    <div
+      className="chart"
+      role="slider"
+      tabIndex={0}
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={points.length - 1}
+      aria-valuenow={place ?? points.length - 1}
+      aria-valuetext={textOf(point ?? points.at(-1), unit)}
+      aria-readonly="true"
+      onKeyDown={onKeyDown}
+      onFocus={(event) => event.currentTarget.matches(':focus-visible') && setPlace(points.length - 1)}
+      onBlur={() => setPlace(null)}
+      onMouseLeave={() => setPlace(null)}
+    >
+      <div ref={box} aria-hidden="true" />
+      {point && (
+        <div ref={tip} className="chart-tip" data-testid="chart-tip" aria-hidden="true">
+          <strong>{sats(point.sat)}</strong>
+          <span>{bucketName(point.at, unit)}</span>
+        </div>
+      )}
+    </div>
+  )
 }
+
+const textOf = (point: { at: number; sat: number } | undefined, unit: 'hour' | 'day'): string =>
+  point ? `${bucketName(point.at, unit)}: ${sats(point.sat)}` : ''
 
 const barPaths: uPlot.Series.PathBuilder = (...given) => {
   const bars = uPlot.paths.bars?.({ size: [0.7, 48], radius: 0.15 })

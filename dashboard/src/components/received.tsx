@@ -1,52 +1,85 @@
 import { SegmentedControl, VisuallyHidden } from '@mantine/core'
 import { useLocalStorage } from '@mantine/hooks'
+import { IconArrowDownRight, IconArrowUpRight } from '@tabler/icons-react'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo } from 'react'
-import type { Overview } from '../api/types.ts'
-import { pointsOf, type Span, totalOf } from '../received.ts'
+import { receivedQuery } from '../api/received.ts'
+import type { Received as ReceivedData } from '../api/types.ts'
+import { comparison, pointsOf, SPANS, type Span, totalBefore, totalOf } from '../received.ts'
 import { bucketName } from '../text/format.ts'
 import { Amount } from './amount.tsx'
 import { Loading } from './loading.tsx'
+import { Problem } from './problem.tsx'
 
 const HEIGHT = 220
 const Chart = lazy(() => import('./chart.tsx'))
+const NAMES: Record<Span, string> = { day: '24 hours', week: '7 days', month: '30 days' }
 
-export function Received({ received }: { received: Overview['received'] }) {
-  const [span, setSpan] = useLocalStorage<Span>({ key: 'boltyard-span', defaultValue: 'day', getInitialValueInEffect: false })
+/** Of the account, or of one node. */
+export function Received({ nodeId }: { nodeId?: string }) {
+  const [stored, setSpan] = useLocalStorage<Span>({ key: 'boltyard-span', defaultValue: 'day', getInitialValueInEffect: false })
+  const span = SPANS.find((one) => one === stored) ?? 'day'
+  const { data, error, refetch, isPlaceholderData } = useQuery({
+    ...receivedQuery(span, nodeId),
+    placeholderData: keepPreviousData,
+  })
+  return (
+    <section className="card" aria-labelledby="received">
+      <div className="page-head received-head">
+        <h2 id="received" className="section-title">
+          Received through the gateway
+        </h2>
+        <SegmentedControl
+          aria-label="Time span"
+          value={span}
+          onChange={setSpan}
+          data={SPANS.map((value) => ({ value, label: NAMES[value] }))}
+        />
+      </div>
+      {!data && error && <Problem error={error} what="What was received could not be loaded." onRetry={() => void refetch()} />}
+      {(!data && !error) || isPlaceholderData ? <Loading height={HEIGHT + 92} /> : null}
+      {data && !isPlaceholderData && <Loaded received={data} span={span} />}
+    </section>
+  )
+}
+
+function Loaded({ received, span }: { received: ReceivedData; span: Span }) {
   const unit = span === 'day' ? 'hour' : 'day'
   const points = useMemo(() => pointsOf(received, span), [received, span])
   // The sum of the bars, so that the total always matches the chart.
   const total = totalOf(points)
+  const before = totalBefore(received, span)
+  const { words, direction } = comparison(total, before)
   return (
-    <section className="card" aria-labelledby="received">
-      <div className="page-head received-head">
-        <div>
-          <h2 id="received" className="section-title">
-            Received through the gateway
-          </h2>
-          <div className="figure" data-testid="received-total">
-            <Amount sat={total} />
-          </div>
-        </div>
-        <SegmentedControl
-          aria-label="Time span"
-          value={span}
-          onChange={(value) => setSpan(value === 'week' ? 'week' : 'day')}
-          data={[
-            { value: 'day', label: '24 hours' },
-            { value: 'week', label: '7 days' },
-          ]}
-        />
+    <>
+      <div className="received-total">
+        <span className="figure" data-testid="received-total">
+          <Amount sat={total} />
+        </span>
+        <span className={`small compared compared-${direction}`} data-testid="received-compared">
+          {direction === 'up' && <IconArrowUpRight size={16} aria-hidden />}
+          {direction === 'down' && <IconArrowDownRight size={16} aria-hidden />}
+          <span>
+            {words}
+            {before > 0 && (
+              <>
+                {' '}
+                (<Amount sat={before} />)
+              </>
+            )}
+          </span>
+        </span>
       </div>
       <p className="small dim">
-        {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, in your time zone. Invoices that
-        you create on a node yourself are not counted.
+        {span === 'day' ? 'Since' : 'From'} {bucketName(points[0]?.at ?? received.now, unit)}, in your time zone. Only gateway
+        payments: the service does not see invoices that are created on a node itself.
       </p>
       <div className="chart-space">
         {total === 0 ? (
           <p className="dim chart-empty">Nothing was received in this period.</p>
         ) : (
           <Suspense fallback={<Loading height={HEIGHT} />}>
-            <Chart points={points} unit={unit} />
+            <Chart points={points} unit={unit} label={`Received per ${unit}`} />
           </Suspense>
         )}
       </div>
@@ -69,6 +102,6 @@ export function Received({ received }: { received: Overview['received'] }) {
           </tbody>
         </table>
       </VisuallyHidden>
-    </section>
+    </>
   )
 }

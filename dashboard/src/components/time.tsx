@@ -30,10 +30,11 @@ export function useNow(step = 1): number {
 
 /** A relative time, with the exact time on hover. */
 export function Time({ at }: { at: number }) {
-  const current = useNow(15)
+  // Only the words are watched, so most instances do not render again every second.
+  const words = useSyncExternalStore(subscribe, () => relative(at, now))
   return (
     <time dateTime={new Date(at * 1000).toISOString()} title={exact(at)}>
-      {relative(at, Math.max(current, Math.min(at, current + 15)))}
+      {words}
     </time>
   )
 }

@@ -85,9 +85,10 @@ export function durationLasts(seconds: number): number {
   return (found ? seconds % found[1] : seconds) + 1
 }
 
-/** A countdown such as "4:05". */
+/** A countdown such as "4:05", or "23 h 59 min" from an hour on. */
 export function countdown(seconds: number): string {
   const left = Math.max(0, Math.floor(seconds))
+  if (left >= 3600) return `${Math.floor(left / 3600)} h ${Math.floor((left % 3600) / 60)} min`
   return `${Math.floor(left / 60)}:${(left % 60).toString().padStart(2, '0')}`
 }
 

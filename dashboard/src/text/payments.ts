@@ -18,6 +18,14 @@ export function undelivered(payment: Payment): string {
   return 'not yet: it has not been redeemed'
 }
 
+export const NODE_PAYMENT_FILTERS = {
+  all: { name: 'All', matches: () => true },
+  received: { name: 'Received', matches: ({ direction, isPaid }) => direction === 'in' && isPaid },
+  sent: { name: 'Sent', matches: ({ direction }) => direction === 'out' },
+  unpaid: { name: 'Unpaid invoices', matches: ({ direction, isPaid }) => direction === 'in' && !isPaid },
+} satisfies Record<string, { name: string; matches: (payment: NodePayment) => boolean }>
+export type NodePaymentFilter = keyof typeof NODE_PAYMENT_FILTERS
+
 /** An outgoing payment that completed unpaid has failed. One that has not completed may still succeed. */
 export function nodePaymentWord({ direction, isPaid, expiresAt, completedAt }: NodePayment, now: number): string {
   if (direction === 'in') {

@@ -14,7 +14,10 @@ export const RESERVED_NAMES: readonly string[] = [FIRST_ACCOUNT_NAME, TREASURY_N
 
 export type Account = Omit<AccountRow, 'creditMsat'> & { creditSat: number }
 export type AccountDetail = Account & Pick<CreditSummary, 'runwaySeconds' | 'stopsAt'> & { creditLeftSat: number }
-export type Overview = OverviewRow & { credit: CreditSummary }
+export type Overview = Omit<OverviewRow, 'attention'> & {
+  credit: CreditSummary
+  attention: OverviewRow['attention'] & { updates: number }
+}
 export type NewAccount = { name: string; creditSat: number; actor: string; isSelfRegistered: boolean }
 
 /** Runs in the caller's transaction, if there is one, so that a person and their account are created together. */
@@ -24,7 +27,12 @@ export async function createAccount(sql: Sql, { creditSat, ...account }: NewAcco
   return { id }
 }
 
-export type AccountsDeps = { sql: Sql; credit: Credit; signupCreditSat: number }
+export type AccountsDeps = {
+  sql: Sql
+  credit: Credit
+  signupCreditSat: number
+  countUpdates: (accountId: string) => Promise<number>
+}
 
 export class Accounts {
   readonly #deps: AccountsDeps
@@ -71,9 +79,9 @@ export class Accounts {
   }
 
   async overview(id: string): Promise<Overview> {
-    const { sql, credit } = this.#deps
-    const [overview, summary] = await Promise.all([overviewOf(sql, id), credit.summary(id)])
-    return { credit: summary, ...overview }
+    const { sql, credit, countUpdates } = this.#deps
+    const [overview, summary, updates] = await Promise.all([overviewOf(sql, id), credit.summary(id), countUpdates(id)])
+    return { credit: summary, ...overview, attention: { ...overview.attention, updates } }
   }
 }
 

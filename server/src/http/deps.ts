@@ -18,8 +18,10 @@ import type { Webhooks } from '../events/webhooks/webhooks.ts'
 import type { Deliveries } from '../gateway/deliveries.ts'
 import type { PaymentSearch } from '../gateway/payment-search.ts'
 import type { Payments } from '../gateway/payments.ts'
+import type { Received } from '../gateway/received.ts'
 import type { Validation } from '../gateway/validation.ts'
 import type { X402 } from '../gateway/x402.ts'
+import type { NodeLogs } from '../nodes/logs/node-logs.ts'
 import type { LookUpNode } from '../nodes/look-up.ts'
 import type { ReceiveNodeEvent } from '../nodes/node-events.ts'
 import type { Nodes } from '../nodes/nodes.ts'
@@ -40,6 +42,8 @@ export type AppDeps = {
   links: Links
   nodes: Nodes
   wallets: Wallets
+  nodeLogs: NodeLogs
+  received: Received
   payments: Payments
   paymentSearch: PaymentSearch
   validation: Validation

@@ -11,7 +11,7 @@ import { logActivity } from '../store/activity.ts'
 import { isOutOfGrace } from '../store/credit/credit.ts'
 import type { Database } from '../store/db.ts'
 import { recordFunds } from '../store/nodes/funds.ts'
-import { findAnyNode, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
+import { countVersions, findAnyNode, listNodes, type NodeRow, renameNode, type ShownNode } from '../store/nodes/nodes.ts'
 import { undeleteNode } from '../store/nodes/operations.ts'
 import { listPage } from '../store/operator/lists.ts'
 import { type ListedNodeRow, listNodesOfAll, type NodeListParams } from '../store/operator/nodes.ts'
@@ -44,6 +44,14 @@ export type NodeView = {
   updateAvailable: boolean
   /** The node is ready but did not respond to the last check. */
   isSilent: boolean
+  /** The version it runs or ran last; null if it has never run. */
+  version: string | null
+  /** The last known balance, and when it was seen. */
+  balanceSat: number | null
+  balanceAt: number | null
+  /** The node has received money since. */
+  isBalanceOutdated: boolean
+  startedAt: number | null
 }
 type ForOperators =
   | 'accountId'
@@ -88,6 +96,7 @@ export class Nodes {
     const { config } = this.#deps
     const { id, name, status, failureMessage, updateStatus, updateCompletedAt, createdAt, updatedAt } = row
     const { accessMode, autoLiquidity, operation, hasFunds, isSilent } = row
+    const { version, balanceSat, balanceAt, isBalanceOutdated, startedAt } = row
     const endpointUrl = config.nodeDomain
       ? `https://${id.slice('node_'.length)}.${config.nodeDomain}`
       : `${config.publicUrl}/n/${id}`
@@ -107,6 +116,11 @@ export class Nodes {
       hasFunds,
       updateAvailable: this.#isUpdateAvailable(row),
       isSilent,
+      version,
+      balanceSat,
+      balanceAt,
+      isBalanceOutdated,
+      startedAt: status === 'ready' ? startedAt : null,
     }
   }
 
@@ -152,6 +166,12 @@ export class Nodes {
       return { ...this.#view(row), accountId, accountName, version, host, phase, deletedAt, releasedAt, isRestorable, purgesAt }
     })
     return { nodes, nextCursor: rows.nextCursor }
+  }
+
+  /** How many nodes can be updated. */
+  async countUpdates(accountId: string): Promise<number> {
+    const rows = await countVersions(this.#deps.sql, accountId)
+    return rows.filter((row) => this.#isUpdateAvailable(row)).reduce((sum, { count }) => sum + count, 0)
   }
 
   async get(call: Call, id: string): Promise<NodeView> {
@@ -221,7 +241,7 @@ export class Nodes {
     }
   }
 
-  #isUpdateAvailable({ version, desiredVersion }: ShownNode): boolean {
+  #isUpdateAvailable({ version, desiredVersion }: Pick<ShownNode, 'version' | 'desiredVersion'>): boolean {
     const { whyNoUpdates, versions } = this.#deps
     return whyNoUpdates === undefined && this.#isNewer(versions.at(-1) ?? '', version ?? desiredVersion)
   }

@@ -143,7 +143,7 @@ export class Reconciler {
 
   async #reconcile(claimed: NodeRow): Promise<StepResult> {
     const { sql, runtime, log } = this.#deps
-    const { observed, hasFunds, process, restarts } = await this.#observe(claimed)
+    const { observed, hasFunds, balanceSat, process, restarts } = await this.#observe(claimed)
     if (claimed.purgingAt !== null && isGone(observed)) return this.#purge(claimed)
     const desiredVersion = versionForData(claimed.desiredVersion, claimed.history.version, process, runtime.versions)
     const node = { ...claimed, desiredVersion }
@@ -176,6 +176,7 @@ export class Reconciler {
       history: update.history,
       recheckMs: spread(decision.recheckMs),
       hasFunds,
+      balanceSat,
       shows: decision.shows,
       ends: decision.ends,
       updateEnds: update.ends,

@@ -34,6 +34,8 @@ export type Observation = {
   restarts?: Restarts
   /** Undefined: currently unknown, for example because channels are offline. */
   hasFunds?: boolean
+  /** Undefined: currently unknown. */
+  balanceSat?: number
 }
 
 /** Where this process can reach a node's API. */
@@ -65,6 +67,10 @@ export interface Runtime {
   remove(node: NodeSpec): Promise<void>
   /** Undefined: never started here. If the node has stopped since, the connection is refused. */
   address: AddressOf
+  /**
+   * The last output of the node's process, at most `maxBytes`; undefined if there is none. Absent where the service cannot read it.
+   */
+  readLog?(nodeId: string, maxBytes: number): Promise<string | undefined>
   /**
    * Reports nodes that exited, or that changed in another way that the next observation should see, repeatedly until the callback
    * succeeds. Returns a function that ends the watch.

@@ -1,10 +1,12 @@
 import { invoiceExpiresAtSeconds, normalizedInvoice, readInvoice } from '../../../protocol/src/bolt11.ts'
 import { invoiceFrom } from '../lightning/invoices.ts'
-import { balanceOf, getInfo, isAborted, type NoAnswer } from '../lightning/phoenixd/client.ts'
+import { balanceOf, getInfo, inboundOf, isAborted, type NoAnswer } from '../lightning/phoenixd/client.ts'
 import {
   findIncomingPayment,
   findOutgoingPayment,
   getBalance,
+  getLightningAddress,
+  getOffer,
   listIncoming,
   listOutgoing,
   newestFirst,
@@ -16,7 +18,9 @@ import type { NodeAddress } from '../platform/node-agent.ts'
 import { noSuchNode, Problem } from '../problems.ts'
 import { logActivity } from '../store/activity.ts'
 import type { Sql } from '../store/db.ts'
+import { recordBalance } from '../store/nodes/funds.ts'
 import { wakeNode } from '../store/nodes/steps.ts'
+import { paymentIdsOf } from '../store/payments/invoices.ts'
 import type { AccessTo, NodeAccess } from './access.ts'
 import type { Network } from './lightning-id.ts'
 import { type Call, ownNode } from './own-node.ts'
@@ -26,6 +30,7 @@ export type NodeLive = {
   balanceSat: number | null
   feeCreditSat: number | null
   channels: { usable: number; total: number } | null
+  inboundSat: number | null
   blockHeight: number | null
   version: string | null
 }
@@ -47,6 +52,15 @@ export type NodePayment = {
   createdAt: number
   expiresAt: number | null
   completedAt: number | null
+  gatewayPaymentId: string | null
+}
+
+/** Where anyone can send money, again and again. */
+export type NodeReceiving = {
+  offer: string | null
+  lightningAddress: string | null
+  /** A node has an address once it has a channel. */
+  needsChannel: boolean
 }
 
 const NOTHING_KNOWN: NodeLive = {
@@ -54,6 +68,7 @@ const NOTHING_KNOWN: NodeLive = {
   balanceSat: null,
   feeCreditSat: null,
   channels: null,
+  inboundSat: null,
   blockHeight: null,
   version: null,
 }
@@ -99,12 +114,14 @@ export class Wallets {
     // Computed from the same answer as the channel states. The node reports its own sum in a separate answer, which can still be zero after
     // the peer has reconnected and the channels look healthy.
     const balanceSat = balanceOf(info) ?? null
+    if (balanceSat !== null) await recordBalance(this.#deps.sql, nodeId, balanceSat, node.nowMs)
     const channels = info.channels.filter((channel) => !isAborted(channel))
     return {
       isReachable: true,
       balanceSat,
       feeCreditSat: balanceSat !== null && held.answer === 'balance' ? held.feeCreditSat : null,
       channels: { usable: channels.filter(({ state }) => state === 'Normal').length, total: channels.length },
+      inboundSat: inboundOf(info) ?? null,
       blockHeight: info.blockHeight ?? null,
       version: info.version,
     }
@@ -120,7 +137,26 @@ export class Wallets {
       if (list.answer !== 'payments') throw silent(list)
       return list.payments
     })
-    return payments.sort(newestFirst).slice(0, LISTED).map(paymentOf)
+    const newest = payments.sort(newestFirst).slice(0, LISTED)
+    const hashes = newest.flatMap(({ direction, paymentHash }) => (direction === 'in' && paymentHash ? [paymentHash] : []))
+    const ids = await paymentIdsOf(this.#deps.sql, nodeId, hashes)
+    return newest.map((payment) => {
+      const { direction, paymentHash } = payment
+      return { ...paymentOf(payment), gatewayPaymentId: (direction === 'in' && ids.get(paymentHash ?? '')) || null }
+    })
+  }
+
+  async receiving(call: Call, nodeId: string): Promise<NodeReceiving> {
+    const { address, password } = await this.#running(call, nodeId)
+    const [offer, lightning] = await Promise.all([
+      getOffer(address, password, LOOK_TIMEOUT_MS),
+      getLightningAddress(address, password, LOOK_TIMEOUT_MS),
+    ])
+    return {
+      offer: offer.answer === 'offer' ? offer.offer : null,
+      lightningAddress: lightning.answer === 'address' ? lightning.address : null,
+      needsChannel: lightning.answer === 'no channel',
+    }
   }
 
   async createInvoice(
@@ -222,7 +258,7 @@ const paymentOf = ({
   paymentHash,
   description,
   ...payment
-}: WalletPayment): NodePayment => ({
+}: WalletPayment): Omit<NodePayment, 'gatewayPaymentId'> => ({
   ...payment,
   paymentHash: paymentHash ?? null,
   description: description ?? null,

@@ -1,4 +1,4 @@
-import { getInfo, hasFunds } from '../lightning/phoenixd/client.ts'
+import { balanceOf, getInfo, hasFunds } from '../lightning/phoenixd/client.ts'
 import type { Address, NodeSpec, Observation } from '../nodes/runtime.ts'
 
 const FIRST_ANSWER_TIMEOUT_MS = 5_000
@@ -32,7 +32,12 @@ export class HealthCheck {
       case 'info': {
         const { nodeId, version } = answer.info
         const funds = hasFunds(answer.info)
-        return { observed: { phase: 'running', nodeId, version }, ...(funds === undefined ? {} : { hasFunds: funds }) }
+        const balanceSat = balanceOf(answer.info)
+        return {
+          observed: { phase: 'running', nodeId, version },
+          ...(funds === undefined ? {} : { hasFunds: funds }),
+          ...(balanceSat === undefined ? {} : { balanceSat }),
+        }
       }
       case 'refused': {
         const startedAtMs = node.history.startedAtMs ?? node.nowMs

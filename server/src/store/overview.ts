@@ -2,60 +2,62 @@ import { newId } from '../platform/ids.ts'
 import type { Sql } from './db.ts'
 import { FIRST_RUN_KEY } from './keys.ts'
 import { isSilent } from './nodes/nodes.ts'
+import { countFailedDeliveries, countUnclaimed, listSettled, type ShownPayment } from './payments/settled.ts'
 
-export type Point = { at: number; sat: number }
 export type OverviewRow = {
-  /** `ready` excludes nodes that did not respond to the last check. */
-  nodes: { ready: number; silent: number; total: number }
-  received: { now: number; quarterHours: Point[] }
+  /** `ready` excludes nodes that did not respond to the last check. `starting` includes those being set up. */
+  nodes: { ready: number; silent: number; starting: number; stopped: number; failed: number; total: number }
+  recent: ShownPayment[]
+  /** Payments of the last seven days that nobody came back for; deliveries of the last day. Webhooks that fail, or were disabled for it. */
+  attention: { unclaimedPayments: number; failedDeliveries: number; failingWebhooks: number; disabledWebhooks: number }
   funnel: { issued: number; settled: number; paid: number }
   checklist: { hasNode: boolean; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }
 }
 
 const DAYS = 7
+const RECENT = 6
 const DAY = 86_400
+
+type Counts = OverviewRow['nodes'] &
+  Pick<OverviewRow['attention'], 'failingWebhooks' | 'disabledWebhooks'> & {
+    hasKey: boolean
+    hasChallenge: boolean
+    hasPaidRequest: boolean
+  }
 
 /** Each statement reads one range of one index, so its cost depends on recent activity, not on the whole history. */
 export async function overviewOf(sql: Sql, accountId: string): Promise<OverviewRow> {
-  const [received, funnel, [things]] = await Promise.all([
-    receivedLately(sql, accountId),
+  const [funnel, recent, unclaimedPayments, failedDeliveries, [counts]] = await Promise.all([
     funnelOf(sql, accountId),
+    listSettled(sql, accountId, RECENT),
+    countUnclaimed(sql, accountId, DAYS),
+    countFailedDeliveries(sql, accountId),
     // ORDER BY makes PostgreSQL use an index: without it, finding any one row may scan the whole table, past the rows of other accounts.
-    sql<{ ready: number; silent: number; total: number; hasKey: boolean; hasChallenge: boolean; hasPaidRequest: boolean }[]>`
-      SELECT n.ready, n.silent, n.total,
+    sql<Counts[]>`
+      SELECT n.*, w.*,
              EXISTS (SELECT 1 FROM api_keys
                      WHERE account_id = ${accountId} AND revoked_at IS NULL AND name <> ${FIRST_RUN_KEY}) AS "hasKey",
              (SELECT 1 FROM gateway_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT 1) IS NOT NULL AS "hasChallenge",
              (SELECT 1 FROM paid_payments WHERE account_id = ${accountId} ORDER BY id DESC LIMIT 1) IS NOT NULL AS "hasPaidRequest"
       FROM (SELECT count(*) FILTER (WHERE status = 'ready' AND NOT ${isSilent(sql)})::int AS ready,
-                   count(*) FILTER (WHERE ${isSilent(sql)})::int AS silent, count(*)::int AS total
-            FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL) n`,
+                   count(*) FILTER (WHERE ${isSilent(sql)})::int AS silent,
+                   count(*) FILTER (WHERE status = 'provisioning' OR (status = 'stopped' AND operation = 'start'))::int AS starting,
+                   count(*) FILTER (WHERE status = 'stopped' AND operation IS DISTINCT FROM 'start')::int AS stopped,
+                   count(*) FILTER (WHERE status = 'failed')::int AS failed, count(*)::int AS total
+            FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL) n,
+           (SELECT count(*) FILTER (WHERE enabled AND failing_since IS NOT NULL)::int AS "failingWebhooks",
+                   count(*) FILTER (WHERE NOT enabled AND disabled_reason IS NOT NULL)::int AS "disabledWebhooks"
+            FROM webhooks WHERE account_id = ${accountId} AND deleted_at IS NULL) w`,
   ])
-  if (!things) throw new Error('a count returned no row')
-  const { ready, silent, total, hasKey, hasChallenge, hasPaidRequest } = things
+  if (!counts) throw new Error('a count returned no row')
+  const { hasKey, hasChallenge, hasPaidRequest, failingWebhooks, disabledWebhooks, ...nodes } = counts
   return {
-    nodes: { ready, silent, total },
-    received,
+    nodes,
     funnel,
-    checklist: { hasNode: total > 0, hasKey, hasChallenge, hasPaidRequest },
+    recent,
+    attention: { unclaimedPayments, failedDeliveries, failingWebhooks, disabledWebhooks },
+    checklist: { hasNode: nodes.total > 0, hasKey, hasChallenge, hasPaidRequest },
   }
-}
-
-/**
- * Non-empty quarter hours of the last eight days. The page groups them into days of the reader's time zone; all offsets are multiples of a
- * quarter hour. The reader's last seven days begin at most seven days and some hours ago.
- */
-export async function receivedLately(sql: Sql, accountId: string): Promise<OverviewRow['received']> {
-  const [row] = await sql<OverviewRow['received'][]>`
-    WITH quarters AS (
-      SELECT unix_seconds(date_bin('15 minutes', settled_at, to_timestamp(0))) AS at, sum(amount_sat) AS sat
-      FROM gateway_payments
-      WHERE account_id = ${accountId} AND settled_at >= now() - ${DAYS + 1} * interval '1 day' GROUP BY 1
-    )
-    SELECT unix_seconds(now()) AS now,
-           coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'sat', sat) ORDER BY at) FROM quarters), '[]') AS "quarterHours"`
-  if (!row) throw new Error('a sum returned no row')
-  return row
 }
 
 /**

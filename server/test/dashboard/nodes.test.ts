@@ -63,6 +63,7 @@ describe('a node is operated as the public API does it', () => {
       balanceSat: null,
       feeCreditSat: null,
       channels: null,
+      inboundSat: null,
       blockHeight: null,
       version: null,
     })
@@ -147,6 +148,7 @@ describe('known and unknown balances', () => {
       balanceSat: await balanceOf(full),
       feeCreditSat: 0,
       channels: { usable: 1, total: 1 },
+      inboundSat: expect.any(Number),
       blockHeight: expect.any(Number),
       version: expect.stringMatching(/^0\.8\.0/),
     })
@@ -174,6 +176,7 @@ describe('known and unknown balances', () => {
       balanceSat: null,
       feeCreditSat: null,
       channels: { usable: 0, total: 1 },
+      inboundSat: null,
     })
     await fault(server, full, 'none')
     await eventually(async () => (await live(full.node.id)).balanceSat === before, 'the balance')
@@ -347,6 +350,7 @@ test('the list of payments has both directions, newest first, at most 50, and no
     createdAt: expect.any(Number),
     expiresAt: null,
     completedAt: expect.any(Number),
+    gatewayPaymentId: null,
   })
   expect(payments[1].expiresAt).toBeGreaterThan(payments[1].createdAt)
   expect(payments[1]).toMatchObject({

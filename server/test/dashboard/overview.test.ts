@@ -4,8 +4,9 @@ import { listActivity } from '../../src/store/activity.ts'
 import type { Database, Sql } from '../../src/store/db.ts'
 import { FIRST_RUN_KEY, listKeys } from '../../src/store/keys.ts'
 import { listNodes } from '../../src/store/nodes/nodes.ts'
-import { funnelOf, overviewOf, receivedLately } from '../../src/store/overview.ts'
+import { funnelOf, overviewOf } from '../../src/store/overview.ts'
 import { listPayments } from '../../src/store/payments/payments.ts'
+import { countFailedDeliveries, countUnclaimed, listSettled, receivedLately } from '../../src/store/payments/settled.ts'
 import { signUp, type Visitor } from '../support/dashboard.ts'
 import { type Server, startServer } from '../support/server.ts'
 
@@ -73,7 +74,8 @@ describe('what the overview shows', () => {
   const overview = () => ann.want(200, 'GET', '/overview')
 
   test('sats count once the node has reported them, validated or not, in quarter hours, which fit every time zone', async () => {
-    expect((await overview()).received).toEqual({ now: expect.any(Number), quarterHours: [] })
+    const received = () => ann.want(200, 'GET', '/received?days=1')
+    expect(await received()).toEqual({ now: expect.any(Number), quarterHours: [] })
     await insertPayments(ann.accountId, nodeId, [
       { ageSeconds: 100, amountSat: 1, settledAgo: 0, isPaid: true },
       { ageSeconds: 3 * HOUR, amountSat: 20, settledAgo: 2 * HOUR },
@@ -84,13 +86,29 @@ describe('what the overview shows', () => {
       { ageSeconds: 9 * DAY, amountSat: 600_000, settledAgo: 9 * DAY, isPaid: true },
       { ageSeconds: 50, amountSat: 7_000_000 },
     ])
-    const { received: got, funnel, checklist } = await overview()
+    const { funnel, checklist, recent } = await overview()
+    const got = await received()
     expect(Math.abs(got.now - seconds())).toBeLessThan(30)
     const quarterHours: { at: number; sat: number }[] = got.quarterHours
-    expect(quarterHours.map(({ sat }) => sat)).toEqual([50_000, 300, 20, 4_001])
+    expect(quarterHours.map(({ sat }) => sat)).toEqual([300, 20, 4_001])
     expect(quarterHours.filter(({ at }) => at % (15 * 60) !== 0)).toEqual([])
-    for (const [place, ago] of [3 * DAY, 22 * HOUR, 2 * HOUR, 0].entries())
+    for (const [place, ago] of [22 * HOUR, 2 * HOUR, 0].entries())
       expect(Math.abs((quarterHours[place]?.at ?? 0) + 450 - (got.now - ago))).toBeLessThan(450 + 30)
+    // Twice the period, for comparison, and a day for time zones.
+    const sumOf = async (query: string): Promise<number> => {
+      const { quarterHours: points } = await ann.want(200, 'GET', `/received?${query}`)
+      return points.reduce((sum: number, { sat }: { sat: number }) => sum + sat, 0)
+    }
+    expect(await sumOf('days=7')).toBe(654_321)
+    expect(await sumOf(`days=30&nodeId=${nodeId}`)).toBe(654_321)
+    expect(await sumOf('days=30&nodeId=node_elsewhere')).toBe(0)
+    expect((await ann.refusal('GET', '/received?days=8')).slice(0, 2)).toEqual([400, 'bad_request'])
+    expect((await ann.want(200, 'GET', '/received/nodes')).nodes).toEqual([{ nodeId, sat: 654_321, count: 6 }])
+    // By the time of settlement, without the one that was not paid.
+    expect(recent.map(({ amountSat }: { amountSat: number }) => amountSat).sort((a: number, b: number) => a - b)).toEqual([
+      1, 20, 300, 4_000, 50_000, 600_000,
+    ])
+    expect(recent.slice(2).map(({ amountSat }: { amountSat: number }) => amountSat)).toEqual([20, 300, 50_000, 600_000])
     // Five were issued in 7 days, five settled (including the late one), and three of these paid.
     expect(funnel).toEqual({ issued: 5, settled: 5, paid: 3 })
     expect(checklist).toEqual({ hasNode: true, hasKey: false, hasChallenge: true, hasPaidRequest: true })
@@ -102,12 +120,54 @@ describe('what the overview shows', () => {
     const [copy = ''] = await insertNodes(bob.accountId, node.id, 1)
     const nodes = async () => (await bob.want(200, 'GET', '/overview')).nodes
     const isSilent = async () => (await bob.want(200, 'GET', `/nodes/${copy}`)).isSilent
-    expect([await nodes(), await isSilent()]).toEqual([{ ready: 2, silent: 0, total: 2 }, false])
+    const rest = { starting: 0, stopped: 0, failed: 0, total: 2 }
+    expect([await nodes(), await isSilent()]).toEqual([{ ready: 2, silent: 0, ...rest }, false])
     await sql`UPDATE nodes SET phase = 'starting' WHERE id = ${copy}`
-    expect([await nodes(), await isSilent()]).toEqual([{ ready: 1, silent: 1, total: 2 }, true])
+    expect([await nodes(), await isSilent()]).toEqual([{ ready: 1, silent: 1, ...rest }, true])
     // While it is being restarted, the page should say so.
     await sql`UPDATE nodes SET operation = 'restart' WHERE id = ${copy}`
     expect(await isSilent()).toBe(false)
+    for (const [status, named] of [
+      ['provisioning', 'starting'],
+      ['stopped', 'stopped'],
+      ['failed', 'failed'],
+    ] as const) {
+      await sql`UPDATE nodes SET status = ${status}, operation = NULL WHERE id = ${copy}`
+      expect(await nodes()).toEqual({ ready: 1, silent: 0, ...rest, [named]: 1 })
+    }
+  })
+
+  test('dashboard: attention is asked for customers who did not get what they paid for, not for those being served', async () => {
+    const bob = await signUp(server)
+    const { node } = await bob.create()
+    const attention = async () => (await bob.want(200, 'GET', '/overview')).attention
+    const none = { unclaimedPayments: 0, failedDeliveries: 0, failingWebhooks: 0, disabledWebhooks: 0, updates: 0 }
+    expect(await attention()).toEqual(none)
+    await insertPayments(bob.accountId, node.id, [
+      { ageSeconds: HOUR, settledAgo: HOUR },
+      { ageSeconds: HOUR, settledAgo: HOUR, isPaid: true, amountSat: 2 },
+      { ageSeconds: HOUR, settledAgo: HOUR, isPaid: true, amountSat: 3 },
+      { ageSeconds: HOUR, settledAgo: HOUR, isPaid: true, amountSat: 4 },
+      // Still within the time a customer needs, too old, and never paid.
+      { ageSeconds: 60, settledAgo: 30 },
+      { ageSeconds: 8 * DAY, settledAgo: 8 * DAY },
+      { ageSeconds: HOUR },
+    ])
+    expect(await attention()).toEqual({ ...none, unclaimedPayments: 1 })
+    // One claim lapsed, one delivery failed; the payment that was only validated stays out.
+    await sql`
+      UPDATE paid_payments SET redeemed_at = now() - interval '1 hour', redeem_request_id = 'r', held_until = now() - interval '1 minute'
+      WHERE id IN (SELECT id FROM gateway_payments WHERE account_id = ${bob.accountId} AND amount_sat = 2)`
+    await sql`
+      UPDATE paid_payments SET released_request_ids = ARRAY['r']
+      WHERE id IN (SELECT id FROM gateway_payments WHERE account_id = ${bob.accountId} AND amount_sat = 3)`
+    expect(await attention()).toEqual({ ...none, unclaimedPayments: 1, failedDeliveries: 2 })
+    await bob.want(201, 'POST', '/webhooks', { json: { url: 'http://127.0.0.1:9/a' } })
+    await bob.want(201, 'POST', '/webhooks', { json: { url: 'http://127.0.0.1:9/b' } })
+    await sql`UPDATE webhooks SET failing_since = now() WHERE account_id = ${bob.accountId} AND url LIKE '%/a'`
+    await sql`UPDATE webhooks SET enabled = false, disabled_reason = 'failing' WHERE account_id = ${bob.accountId} AND url LIKE '%/b'`
+    await sql`UPDATE nodes SET version = '0.0.1' WHERE id = ${node.id}`
+    expect(await attention()).toMatchObject({ unclaimedPayments: 1, failingWebhooks: 1, disabledWebhooks: 1 })
   })
 
   test('dashboard: the checklist reflects what was done, in this account only', async () => {
@@ -194,7 +254,15 @@ describe(`with ${PAYMENTS} payments and ${NODES} nodes`, () => {
 
   const statements: [string, (store: Sql) => Promise<unknown>][] = [
     ['the overview', (store) => overviewOf(store, ann.accountId)],
-    ['what was received lately', (store) => receivedLately(store, ann.accountId)],
+    ['what was received lately', (store) => receivedLately(store, ann.accountId, { days: 3 })],
+    ['what was received in two months', (store) => receivedLately(store, ann.accountId, { days: 61 })],
+    [
+      'what a node without payments received',
+      (store) => receivedLately(store, ann.accountId, { days: 61, nodeId: nodes[1] ?? '' }),
+    ],
+    ['payments received last', (store) => listSettled(store, ann.accountId, 6)],
+    ['customers who did not come back', (store) => countUnclaimed(store, ann.accountId, 7)],
+    ['deliveries that failed', (store) => countFailedDeliveries(store, ann.accountId)],
     ['the funnel', (store) => funnelOf(store, ann.accountId)],
     ['the newest payments', (store) => listPayments(store, ann.accountId, { limit: 21 })],
     ['the newest of a node', (store) => listPayments(store, ann.accountId, { limit: 21, nodeId: nodes[0] ?? '' })],

@@ -39,6 +39,7 @@ const outcomeOf = (node: NodeRow): Outcome => ({
   history: node.history,
   recheckMs: 3_600_000,
   hasFunds: undefined,
+  balanceSat: undefined,
   shows: undefined,
   ends: undefined,
   updateEnds: undefined,

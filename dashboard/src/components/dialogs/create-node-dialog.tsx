@@ -67,23 +67,12 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
             label="Name"
             dir="auto"
             description="Optional, at most 16 characters. Only you see this."
-            placeholder="Node 1"
+            placeholder="Chosen for you"
             autoComplete="off"
             data-autofocus
             value={name}
             error={isTooLong && 'At most 16 characters.'}
             onChange={(event) => setName(event.currentTarget.value)}
-          />
-          <NativeSelect
-            label="Liquidity per purchase"
-            description="When a payment exceeds the node's capacity to receive, the node buys more and pays the fee from that payment. Larger purchases are less frequent but cost more each."
-            value={autoLiquidity}
-            data={[
-              { value: '2m', label: '2 million sat' },
-              { value: '5m', label: '5 million sat' },
-              { value: '10m', label: '10 million sat' },
-            ]}
-            onChange={(event) => setAutoLiquidity(event.currentTarget.value)}
           />
           <Radio.Group
             label="What the dashboard can do with the node"
@@ -104,6 +93,20 @@ export function CreateNodeDialog({ me, onCancel, onCreated }: Props) {
               />
             </Stack>
           </Radio.Group>
+          <details className="advanced">
+            <summary>Advanced</summary>
+            <NativeSelect
+              label="Liquidity per purchase"
+              description="When a payment exceeds the node's capacity to receive, the node buys more and pays the fee from that payment. Larger purchases are less frequent but cost more each."
+              value={autoLiquidity}
+              data={[
+                { value: '2m', label: '2 million sat' },
+                { value: '5m', label: '5 million sat' },
+                { value: '10m', label: '10 million sat' },
+              ]}
+              onChange={(event) => setAutoLiquidity(event.currentTarget.value)}
+            />
+          </details>
           {me.nodePriceSatPerDay > 0 && (
             <p className="small dim">
               A running node costs <Amount sat={me.nodePriceSatPerDay} /> of credit a day. A stopped node costs nothing.

@@ -8,13 +8,13 @@ export function useTitle(title: string): void {
   }, [title])
 }
 
-type Props = { title: string; heading?: ReactNode; actions?: ReactNode; children: ReactNode }
+type Props = { title: string; heading?: ReactNode; trail?: ReactNode; actions?: ReactNode; children: ReactNode }
 
 /**
  * The heading takes the focus after navigation. Otherwise the focus disappears with the link, and a screen reader does not announce the
  * new page. Not on the first page, which the browser announces itself.
  */
-export function Page({ title, heading, actions, children }: Props) {
+export function Page({ title, heading, trail, actions, children }: Props) {
   const head = useRef<HTMLHeadingElement>(null)
   useTitle(title)
   useEffect(() => {
@@ -23,6 +23,7 @@ export function Page({ title, heading, actions, children }: Props) {
   }, [])
   return (
     <div className="page">
+      {trail}
       <div className="page-head">
         <h1 ref={head} tabIndex={-1}>
           {heading ?? title}

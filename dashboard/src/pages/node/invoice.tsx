@@ -5,7 +5,7 @@ import { invoiceExpiresAtSeconds, readInvoice } from '../../../../protocol/src/b
 import { api } from '../../api/client.ts'
 import { queryClient } from '../../api/queries.ts'
 import type { DashboardNode, Me, NodeInvoice } from '../../api/types.ts'
-import { Amount } from '../../components/amount.tsx'
+import { Amount, MsatAmount } from '../../components/amount.tsx'
 import { InvoiceCard } from '../../components/invoice-card.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useAction } from '../../components/use-action.ts'
@@ -19,6 +19,8 @@ export function NodeInvoicePanel({ node, me }: Props) {
   const create = useAction(async () => {
     const body = { description: description.trim(), ...(Number(amount) > 0 ? { amountSat: Number(amount) } : {}) }
     setInvoice(await api.post<NodeInvoice>(`/nodes/${node.id}/invoices`, body))
+    setAmount('')
+    setDescription('')
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -84,7 +86,16 @@ function Waiting({ node, invoice, isSandbox }: { node: DashboardNode; invoice: N
           void refetch()
           void queryClient.invalidateQueries({ queryKey: ['nodes', node.id] })
         }}
-      />
+      >
+        {read && (
+          <dl className="facts">
+            <dt>Amount</dt>
+            <dd>{read.amountMsat === undefined ? 'chosen by the payer' : <MsatAmount msat={read.amountMsat} />}</dd>
+            <dt>Description</dt>
+            <dd dir="auto">{read.description ?? 'only its hash is in the invoice'}</dd>
+          </dl>
+        )}
+      </InvoiceCard>
     </section>
   )
 }

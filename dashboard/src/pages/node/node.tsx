@@ -12,6 +12,7 @@ import { NodeStatus } from '../../components/status.tsx'
 import { NODE_TABS, type NodeTab } from '../../tabs.ts'
 import { NodeConnect } from './connect.tsx'
 import { NodeInvoicePanel } from './invoice.tsx'
+import { NodeLogPanel } from './log.tsx'
 import { NodeOverview } from './overview.tsx'
 import { NodePayments } from './payments.tsx'
 import { NodeSend } from './send.tsx'
@@ -23,6 +24,7 @@ const NAMES: Record<NodeTab, string> = {
   connect: 'Connect',
   invoice: 'Invoice',
   send: 'Send',
+  log: 'Log',
   settings: 'Settings',
 }
 
@@ -68,7 +70,18 @@ export function NodePage() {
           'Node'
         )
       }
-      actions={<TextLink to="/nodes">All nodes</TextLink>}
+      trail={
+        <nav aria-label="Breadcrumb">
+          <ol className="breadcrumb">
+            <li>
+              <TextLink to="/nodes">Nodes</TextLink>
+            </li>
+            <li className="dim" aria-current="page">
+              <bdi>{node?.name ?? nodeId}</bdi>
+            </li>
+          </ol>
+        </nav>
+      }
     >
       {!node && error && <Problem error={error} what="This node could not be loaded." onRetry={() => void refetch()} />}
       {!node && !error && <Loading height={420} />}
@@ -102,6 +115,8 @@ function Panel({ tab, node, me }: { tab: NodeTab; node: DashboardNode; me: Me })
       return <NodeInvoicePanel node={node} me={me} />
     case 'send':
       return <NodeSend node={node} me={me} />
+    case 'log':
+      return <NodeLogPanel node={node} />
     case 'settings':
       return <NodeSettings node={node} me={me} />
   }

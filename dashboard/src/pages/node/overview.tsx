@@ -11,10 +11,12 @@ import { ButtonLink, TextLink } from '../../components/layout/links.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { NodeActions } from '../../components/node-actions.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { Time } from '../../components/time.tsx'
+import { Received } from '../../components/received.tsx'
+import { Time, useNow } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
-import { sats } from '../../text/format.ts'
+import { duration, exact, sats } from '../../text/format.ts'
 import { hasUpdate } from '../../text/updates.ts'
+import { Receiving } from './receiving.tsx'
 
 type Props = { node: DashboardNode; me: Me }
 
@@ -41,27 +43,44 @@ export function NodeOverview({ node, me }: Props) {
             <dt>Dashboard can</dt>
             <dd>{node.accessMode === 'full' ? 'read, create invoices and send' : 'read and create invoices'}</dd>
             <dt>Liquidity</dt>
-            <dd>{node.autoLiquidity.replace('m', ' million sat at a time')}</dd>
+            <dd>{liquidityOf(node)}</dd>
             <dt>Created</dt>
             <dd>
               <Time at={node.createdAt} />
             </dd>
-            {hasUpdate(node) && (
+            {node.startedAt !== null && (
               <>
-                <dt>Software</dt>
+                <dt>Running for</dt>
                 <dd>
-                  <TextLink to="." search={{ tab: 'settings' }}>
-                    Update available
-                  </TextLink>
+                  <Uptime since={node.startedAt} />
                 </dd>
               </>
             )}
+            <dt>Software</dt>
+            <dd>
+              {node.version === null ? 'not started yet' : `version ${node.version}`}
+              {hasUpdate(node) && (
+                <>
+                  {' · '}
+                  <TextLink to="." search={{ tab: 'settings' }}>
+                    Update available
+                  </TextLink>
+                </>
+              )}
+            </dd>
           </dl>
         </section>
       </div>
+      <Received nodeId={node.id} />
+      {node.status === 'ready' && <Receiving node={node} />}
       {me.isSandbox && node.status === 'ready' && <Faucet node={node} />}
     </div>
   )
+}
+
+function Uptime({ since }: { since: number }) {
+  const now = useNow(15)
+  return <span title={`Started ${exact(since)}`}>{duration(Math.max(0, now - since))}</span>
 }
 
 /** What is wrong and what to do about it. Empty if all is well. */
@@ -94,29 +113,50 @@ function Money({ node, isSandbox }: { node: DashboardNode; isSandbox: boolean })
   if (node.status === 'provisioning') return <p className="money">The balance appears when the node is ready.</p>
   if (node.status !== 'ready') {
     return (
-      <p className="money">
-        The balance is unknown while the node is not running.
-        {/* A failed node may have lost its data. */}
-        {node.status === 'stopped' && ' Your money is safe.'} The balance appears when the node is ready.
-      </p>
+      <div className="money">
+        <LastKnown node={node} />
+        <p>
+          The balance is unknown while the node is not running.
+          {/* A failed node may have lost its data. */}
+          {node.status === 'stopped' && ' Your money is safe.'} The balance appears when the node is ready.
+        </p>
+      </div>
     )
   }
   if (!live && error)
     return <Problem error={error} what="The node's balance could not be loaded." onRetry={() => void refetch()} />
   if (!live) return <Loading height={170} />
-  return <Balance live={live} isSandbox={isSandbox} />
+  return <Balance node={node} live={live} isSandbox={isSandbox} />
 }
 
-function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
+/** What it was when the node last said so. */
+function LastKnown({ node: { balanceSat, balanceAt, isBalanceOutdated } }: { node: DashboardNode }) {
+  if (balanceSat === null || balanceAt === null) return null
+  return (
+    <>
+      <div className="figure dim" data-testid="last-balance">
+        <Amount sat={balanceSat} />
+      </div>
+      <p className="small dim figure-note">
+        Last known balance, from <Time at={balanceAt} />.{isBalanceOutdated && ' The node has received money since.'}
+      </p>
+    </>
+  )
+}
+
+function Balance({ node, live, isSandbox }: { node: DashboardNode; live: NodeLive; isSandbox: boolean }) {
   const { channels } = live
   return (
     <div className="money" aria-live="polite">
       {live.balanceSat === null ? (
-        <p data-testid="balance-unknown">
-          {live.isReachable
-            ? 'The balance is unknown while the channels are offline. Your money is safe; the balance appears when they are back.'
-            : 'The node is not responding, so its balance is unknown. If the node has crashed, the service restarts it automatically.'}
-        </p>
+        <>
+          <LastKnown node={node} />
+          <p data-testid="balance-unknown">
+            {live.isReachable
+              ? 'The balance is unknown while the channels are offline. Your money is safe; the balance appears when they are back.'
+              : 'The node is not responding, so its balance is unknown. If the node has crashed, the service restarts it automatically.'}
+          </p>
+        </>
       ) : (
         <>
           <div className="figure" data-testid="balance">
@@ -139,6 +179,18 @@ function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
           The node has no channel yet. It opens one automatically when it receives a payment large enough to cover the cost.
         </p>
       )}
+      {channels !== null && channels.total > 0 && (
+        <p className="small" data-testid="inbound">
+          {live.inboundSat === null ? (
+            'How much the node can receive is unknown while a channel is offline.'
+          ) : (
+            <>
+              The node can receive about <Amount sat={live.inboundSat} /> more. For a larger payment it buys capacity (
+              {liquidityOf(node)}) and pays the fee from that payment.
+            </>
+          )}
+        </p>
+      )}
       <p className="small dim">
         {channels === null
           ? 'Channels unknown'
@@ -151,7 +203,6 @@ function Balance({ live, isSandbox }: { live: NodeLive; isSandbox: boolean }) {
             <Count of={live.blockHeight} />
           </>
         )}
-        {live.version !== null && ` · version ${live.version}`}
       </p>
       <Group gap="xs">
         {/* People who just created a node want to do this next and would otherwise search the tabs for it. */}
@@ -188,3 +239,5 @@ function Faucet({ node }: { node: DashboardNode }) {
     </section>
   )
 }
+
+const liquidityOf = ({ autoLiquidity }: DashboardNode): string => autoLiquidity.replace('m', ' million sat at a time')

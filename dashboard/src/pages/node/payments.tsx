@@ -1,6 +1,8 @@
-import { Table } from '@mantine/core'
+import { SegmentedControl, Table } from '@mantine/core'
 import { IconArrowDownLeft, IconArrowUpRight } from '@tabler/icons-react'
 import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
 import { nodePaymentsQuery } from '../../api/queries.ts'
 import type { DashboardNode, NodePayment } from '../../api/types.ts'
 import { Amount, MsatAmount } from '../../components/amount.tsx'
@@ -9,10 +11,11 @@ import { ButtonLink, TextLink } from '../../components/layout/links.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Time, useNow } from '../../components/time.tsx'
-import { nodePaymentWord } from '../../text/payments.ts'
+import { NODE_PAYMENT_FILTERS, type NodePaymentFilter, nodePaymentWord } from '../../text/payments.ts'
 import { nodeCurl } from '../../text/snippets.ts'
 
 export function NodePayments({ node }: { node: DashboardNode }) {
+  const [filter, setFilter] = useState<NodePaymentFilter>('all')
   const { data: payments, error, refetch } = useQuery({ ...nodePaymentsQuery(node.id), enabled: node.status === 'ready' })
   if (node.status !== 'ready' && !payments) {
     return (
@@ -40,6 +43,28 @@ export function NodePayments({ node }: { node: DashboardNode }) {
       />
     )
   }
+  const shown = payments.filter(NODE_PAYMENT_FILTERS[filter].matches)
+  return (
+    <>
+      <div className="payment-filter">
+        <SegmentedControl
+          aria-label="Which payments"
+          value={filter}
+          onChange={setFilter}
+          data={FILTERS.map((value) => ({ value, label: NODE_PAYMENT_FILTERS[value].name }))}
+        />
+        <span className="small dim" role="status">
+          {filter === 'all' ? `The newest ${payments.length}` : `${shown.length} of the newest ${payments.length}`}
+        </span>
+      </div>
+      {shown.length === 0 ? <p className="card">None of the newest payments matches.</p> : <PaymentTable payments={shown} />}
+    </>
+  )
+}
+
+const FILTERS = Object.keys(NODE_PAYMENT_FILTERS) as NodePaymentFilter[]
+
+function PaymentTable({ payments }: { payments: NodePayment[] }) {
   return (
     <div className="card list">
       <Table verticalSpacing="sm" aria-label="Payments of this node">
@@ -74,6 +99,9 @@ function Row({ payment }: { payment: NodePayment }) {
           {isIncoming ? <IconArrowDownLeft size={16} aria-hidden /> : <IconArrowUpRight size={16} aria-hidden />}
           {nodePaymentWord(payment, now)}
         </span>
+        <div className="to-540 small breakable" dir="auto">
+          <Description payment={payment} />
+        </div>
       </Table.Td>
       <Table.Td className="number">
         {isOpen ? (
@@ -87,11 +115,21 @@ function Row({ payment }: { payment: NodePayment }) {
       </Table.Td>
       <Table.Td className="number from-600">{payment.feeMsat > 0 && <MsatAmount msat={payment.feeMsat} />}</Table.Td>
       <Table.Td className="long from-540" dir="auto" title={payment.description ?? undefined}>
-        {payment.description}
+        <Description payment={payment} />
       </Table.Td>
       <Table.Td>
         <Time at={payment.completedAt ?? payment.createdAt} />
       </Table.Td>
     </Table.Tr>
+  )
+}
+
+/** Links to the gateway payment, if it is one. */
+function Description({ payment: { description, gatewayPaymentId } }: { payment: NodePayment }) {
+  if (gatewayPaymentId === null) return description
+  return (
+    <Link to="/gateway/payments/$paymentId" params={{ paymentId: gatewayPaymentId }}>
+      {description ?? 'Gateway payment'}
+    </Link>
   )
 }

@@ -1,15 +1,18 @@
 import { Button, Group, NumberInput, Stack, Textarea } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { normalizedInvoice, readInvoice } from '../../../../protocol/src/bolt11.ts'
+import { invoiceExpiresAtSeconds, normalizedInvoice, readInvoice } from '../../../../protocol/src/bolt11.ts'
 import { satFromMsat } from '../../../../protocol/src/units.ts'
 import { ApiError, api } from '../../api/client.ts'
-import { queryClient } from '../../api/queries.ts'
+import { liveQuery, queryClient } from '../../api/queries.ts'
 import type { DashboardNode, Me, NodeSent } from '../../api/types.ts'
 import { Amount } from '../../components/amount.tsx'
 import { ConfirmDialog } from '../../components/dialogs/confirm-dialog.tsx'
 import { TextLink } from '../../components/layout/links.tsx'
 import { Problem } from '../../components/problem.tsx'
+import { useNow } from '../../components/time.tsx'
 import { useAction } from '../../components/use-action.ts'
+import { InvoicePreview } from './invoice-preview.tsx'
 
 type Props = { node: DashboardNode; me: Me }
 
@@ -35,7 +38,10 @@ function SendForm({ node }: Props) {
   const [amount, setAmount] = useState<number | string>('')
   const [isAsking, setAsking] = useState(false)
   const [sent, setSent] = useState<NodeSent | null>(null)
+  const { data: live } = useQuery(liveQuery(node.id))
+  const now = useNow()
   const invoice = readInvoice(normalizedInvoice(text))
+  const isExpired = invoice !== undefined && invoiceExpiresAtSeconds(invoice) <= now
   const isAmountOpen = invoice !== undefined && invoice.amountMsat === undefined
   const amountSat = invoice?.amountMsat === undefined ? Number(amount) : satFromMsat(invoice.amountMsat)
 
@@ -66,6 +72,15 @@ function SendForm({ node }: Props) {
   return (
     <section className="card" aria-labelledby="send">
       <h2 id="send">Send a payment</h2>
+      <p className="small dim" data-testid="can-send">
+        {live?.balanceSat == null ? (
+          'The balance of the node is unknown at the moment.'
+        ) : (
+          <>
+            The node has <Amount sat={live.balanceSat} />, from which the fee is paid too.
+          </>
+        )}
+      </p>
       <form onSubmit={submit} onChange={send.onEdit}>
         <Stack gap="md">
           <Textarea
@@ -84,6 +99,7 @@ function SendForm({ node }: Props) {
               setSent(null)
             }}
           />
+          {invoice && <InvoicePreview invoice={invoice} balanceSat={live?.balanceSat ?? null} />}
           {isAmountOpen && (
             <NumberInput
               label="Amount in sat"
@@ -96,7 +112,7 @@ function SendForm({ node }: Props) {
           <Problem error={send.error} what="Nothing was sent." />
           <Outcome sent={sent} />
           <Group>
-            <Button type="submit" disabled={!invoice || !(amountSat > 0)}>
+            <Button type="submit" disabled={!invoice || isExpired || !(amountSat > 0)}>
               Send…
             </Button>
           </Group>

@@ -110,7 +110,7 @@ function Update({ node }: { node: DashboardNode }) {
       {updates && (
         <>
           <p aria-live="polite">{softwareSentence(node, updates)}</p>
-          {node.updateStatus !== null && node.updateCompletedAt !== null && (
+          {!isBusy && !waitsForStart(node) && node.updateStatus !== null && node.updateCompletedAt !== null && (
             <p className="small dim">
               The last update {node.updateStatus === 'failed' ? 'failed' : 'succeeded'} <Time at={node.updateCompletedAt} />.
               {updates.lastUpdateError && ` ${updates.lastUpdateError}`}

@@ -4,9 +4,11 @@ import { requirePerson, requireSameOrigin } from '../hooks/session.ts'
 import { dashboardAccountRoutes } from './account.ts'
 import { dashboardDeveloperRoutes } from './developers.ts'
 import { dashboardEventRoutes } from './events.ts'
+import { dashboardNodeDetailRoutes } from './node-details.ts'
 import { dashboardNodeRoutes } from './nodes.ts'
 import { dashboardPaymentRoutes } from './payment-search.ts'
 import { dashboardTryItRoutes } from './payments.ts'
+import { dashboardReceivedRoutes } from './received.ts'
 import { dashboardSettingsRoutes } from './settings.ts'
 import { dashboardWebhookActionRoutes, dashboardWebhookRoutes } from './webhooks.ts'
 
@@ -20,6 +22,8 @@ export function dashboardRoutes(deps: RouteDeps) {
         await routes(scope)
       })
     await register(dashboardNodeRoutes(deps), [deps.limits.dashboardNodes])
+    await register(dashboardNodeDetailRoutes(deps), [deps.limits.dashboardNodes])
+    await register(dashboardReceivedRoutes(deps))
     await register(dashboardPaymentRoutes(deps))
     await register(dashboardTryItRoutes(deps), [deps.limits.dashboardNodes])
     await register(dashboardAccountRoutes(deps))

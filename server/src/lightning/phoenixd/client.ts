@@ -12,7 +12,7 @@ export type NodeInfo = {
 }
 
 /** balanceSat: undefined if the node does not report one. */
-export type Channel = { state: string; balanceSat: number | undefined }
+export type Channel = { state: string; balanceSat: number | undefined; inboundSat?: number }
 
 /**
  * refused: nothing listens on the port. silent: something listens but does not respond. unreachable: there was no connection at all, because
@@ -239,8 +239,12 @@ function parseInfo(text: string): NodeInfo | undefined {
 }
 
 function channelIn(value: unknown): Channel {
-  const { state, balanceSat } = fieldsOf(value)
-  return { state: typeof state === 'string' ? state : '', balanceSat: isAmount(balanceSat) ? balanceSat : undefined }
+  const { state, balanceSat, inboundLiquiditySat } = fieldsOf(value)
+  return {
+    state: typeof state === 'string' ? state : '',
+    balanceSat: isAmount(balanceSat) ? balanceSat : undefined,
+    ...(isAmount(inboundLiquiditySat) ? { inboundSat: inboundLiquiditySat } : {}),
+  }
 }
 
 /** States in which the reported balance is all that the node has in the channel. Any other state counts as funds, whatever its balance. */
@@ -280,4 +284,11 @@ export function balanceOf({ blockHeight, channels }: NodeInfo): number | undefin
   const balances = channels.filter((channel) => !isAborted(channel)).map(({ balanceSat }) => balanceSat)
   if (blockHeight === undefined || !balances.every((sat) => sat !== undefined)) return undefined
   return balances.reduce((sum, sat) => sum + sat, 0)
+}
+
+/** How much the node can receive without buying liquidity; undefined while any channel is offline, or if one does not say. */
+export function inboundOf({ channels }: NodeInfo): number | undefined {
+  if (channels.some(isHidden)) return undefined
+  const inbound = channels.filter(({ state }) => state === 'Normal').map(({ inboundSat }) => inboundSat)
+  return inbound.every((sat) => sat !== undefined) ? inbound.reduce((sum, sat) => sum + sat, 0) : undefined
 }

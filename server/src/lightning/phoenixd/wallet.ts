@@ -44,6 +44,37 @@ export async function getBalance(address: NodeAddress, password: string, timeout
     : { answer: 'refused', why: 'the answer is not a balance' }
 }
 
+const OFFER = /^lno1[02-9ac-hj-np-z]{20,2000}$/
+/** phoenixd writes the sign of bitcoin in front, as BIP 353 recommends; wallets take the address without it too. */
+const ADDRESS = /^\u20bf?([a-z0-9._+-]{1,64}@[a-z0-9.-]{1,255})$/i
+
+export async function getOffer(
+  address: NodeAddress,
+  password: string,
+  timeoutMs: number,
+): Promise<{ answer: 'offer'; offer: string } | NoAnswer> {
+  const reply = await ask(address, password, { path: '/getoffer' }, timeoutMs)
+  if (typeof reply === 'string') return noAnswer(reply)
+  if (reply.status !== 200) return refused(reply.status)
+  const offer = reply.text.trim()
+  return OFFER.test(offer) ? { answer: 'offer', offer } : { answer: 'refused', why: 'the answer is not an offer' }
+}
+
+/** The node responds with status 200 and a sentence as long as it has no channel. */
+export async function getLightningAddress(
+  address: NodeAddress,
+  password: string,
+  timeoutMs: number,
+): Promise<{ answer: 'address'; address: string } | { answer: 'no channel' } | NoAnswer> {
+  const reply = await ask(address, password, { path: '/getlnaddress' }, timeoutMs)
+  if (typeof reply === 'string') return noAnswer(reply)
+  if (reply.status !== 200) return refused(reply.status)
+  const text = reply.text.trim()
+  if (text === 'must have one channel') return { answer: 'no channel' }
+  const [, found] = ADDRESS.exec(text) ?? []
+  return found ? { answer: 'address', address: found } : { answer: 'refused', why: 'the answer is not an address' }
+}
+
 /** The newest invoices by creation time, including unpaid ones. */
 export async function listIncoming(
   address: NodeAddress,

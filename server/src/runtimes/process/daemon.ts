@@ -143,6 +143,11 @@ export class Daemon {
     return lastWordsIn(this.#log.tail(this.read()?.logFrom ?? 0, LAST_WORDS_BYTES)?.toString('utf8') ?? '')
   }
 
+  /** The newest output, also of earlier processes. */
+  logTail(maxBytes: number): string | undefined {
+    return this.#log.tail(0, maxBytes)?.toString('utf8')
+  }
+
   /** Whether the last process wrote this. Also true if its part of the log is incomplete, because then we cannot rule it out. */
   mayHaveSaid(words: string): boolean {
     const run = this.read()

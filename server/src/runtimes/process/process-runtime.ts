@@ -177,6 +177,10 @@ export class ProcessRuntime implements Runtime {
     this.#options.places.forget(node.id)
   }
 
+  async readLog(nodeId: string, maxBytes: number): Promise<string | undefined> {
+    return this.#daemon(nodeId).logTail(maxBytes)
+  }
+
   watch(stopped: (nodeId: string) => Promise<void>): () => void {
     const look = (): void => {
       for (const nodeId of this.#seen) {

@@ -16,3 +16,18 @@ export async function recordFunds(sql: Sql, id: string, hasFunds: boolean, since
 export async function recordFunding(sql: Sql, id: string): Promise<void> {
   await sql`UPDATE nodes SET has_funds = true, funded_at = now() WHERE id = ${id}`
 }
+
+/** The last known balance, as assignments of an UPDATE. An observation never overwrites one that began later. */
+export const balanceSeen = (sql: Sql, balanceSat: number | undefined, sinceMs: number) =>
+  balanceSat === undefined
+    ? sql``
+    : sql`balance_sat = CASE WHEN balance_at > to_timestamp(${sinceMs} / 1000.0) THEN balance_sat ELSE ${balanceSat} END,
+          balance_at = greatest(balance_at, to_timestamp(${sinceMs} / 1000.0)),`
+
+/** Written only if it says something new: a page that shows a node asks every few seconds. */
+export async function recordBalance(sql: Sql, id: string, balanceSat: number, sinceMs: number): Promise<void> {
+  await sql`
+    UPDATE nodes SET balance_sat = ${balanceSat}, balance_at = to_timestamp(${sinceMs} / 1000.0)
+    WHERE id = ${id} AND (balance_at IS NULL OR balance_at < to_timestamp(${sinceMs} / 1000.0))
+      AND (balance_sat IS DISTINCT FROM ${balanceSat} OR balance_at < to_timestamp(${sinceMs} / 1000.0) - interval '30 seconds')`
+}

@@ -28,6 +28,13 @@ export type NodeRow = {
   version: string | null
   history: History
   hasFunds: boolean
+  /** As of `balanceAt`; null if it was never known. */
+  balanceSat: number | null
+  balanceAt: number | null
+  /** It has received money since. */
+  isBalanceOutdated: boolean
+  /** When its process was started; null if it has none. */
+  startedAt: number | null
   isSilent: boolean
   leaseEpoch: number
   deletedAt: number | null
@@ -42,13 +49,17 @@ export type NodeRow = {
 /** A node stays `ready` while it is being restarted, so the status does not say whether it responds. The last observation does. */
 export const isSilent = (sql: Sql) => sql`(status = 'ready' AND operation IS NULL AND phase NOT IN ('running', 'unknown'))`
 
+const seen = (sql: Sql) => sql`
+  balance_sat AS "balanceSat", unix_seconds(balance_at) AS "balanceAt",
+  coalesce(funded_at > balance_at, false) AS "isBalanceOutdated", ((history ->> 'startedAtMs')::bigint / 1000)::int8 AS "startedAt"`
+
 export const columns = (sql: Sql) => sql`
   id, account_id AS "accountId", host, lightning_id AS "lightningId", name, auto_liquidity AS "autoLiquidity",
   access_mode AS "accessMode", unix_seconds(created_at) AS "createdAt", unix_seconds(updated_at) AS "updatedAt", status, failure_message AS "failureMessage",
   update_status AS "updateStatus", unix_seconds(update_completed_at) AS "updateCompletedAt", last_update_error AS "lastUpdateError",
   desired_state AS "desiredState", desired_version AS "desiredVersion", desired_run AS "desiredRun",
   operation, operation_id AS "operationId", unix_ms(operation_deadline) AS "operationDeadlineMs",
-  operation_result AS "operationResult", phase, version, history, has_funds AS "hasFunds", ${isSilent(sql)} AS "isSilent", lease_epoch AS "leaseEpoch",
+  operation_result AS "operationResult", phase, version, history, has_funds AS "hasFunds", ${seen(sql)}, ${isSilent(sql)} AS "isSilent", lease_epoch AS "leaseEpoch",
   unix_seconds(deleted_at) AS "deletedAt", unix_seconds(purging_at) AS "purgingAt",
   unix_seconds(released_at) AS "releasedAt", unix_ms(clock_timestamp()) AS "nowMs"`
 
@@ -67,6 +78,10 @@ export type ShownNode = Pick<
   | 'autoLiquidity'
   | 'operation'
   | 'hasFunds'
+  | 'balanceSat'
+  | 'balanceAt'
+  | 'isBalanceOutdated'
+  | 'startedAt'
   | 'isSilent'
   | 'version'
   | 'desiredVersion'
@@ -78,8 +93,18 @@ export async function listNodes(sql: Sql, accountId: string): Promise<ShownNode[
     SELECT id, name, status, failure_message AS "failureMessage", update_status AS "updateStatus",
            unix_seconds(update_completed_at) AS "updateCompletedAt", unix_seconds(created_at) AS "createdAt",
            unix_seconds(updated_at) AS "updatedAt", access_mode AS "accessMode", auto_liquidity AS "autoLiquidity", operation,
-           has_funds AS "hasFunds", ${isSilent(sql)} AS "isSilent", version, desired_version AS "desiredVersion"
+           has_funds AS "hasFunds", ${seen(sql)}, ${isSilent(sql)} AS "isSilent", version, desired_version AS "desiredVersion"
     FROM nodes WHERE account_id = ${accountId} AND deleted_at IS NULL ORDER BY id`
+}
+
+/** How many nodes have which versions, without those that are being updated. */
+export async function countVersions(
+  sql: Sql,
+  accountId: string,
+): Promise<{ version: string | null; desiredVersion: string; count: number }[]> {
+  return sql`
+    SELECT version, desired_version AS "desiredVersion", count(*)::int AS count FROM nodes
+    WHERE account_id = ${accountId} AND deleted_at IS NULL AND update_status IS DISTINCT FROM 'updating' GROUP BY 1, 2`
 }
 
 export async function findNode(sql: Sql, accountId: string, id: string): Promise<NodeRow | undefined> {

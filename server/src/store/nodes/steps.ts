@@ -1,5 +1,5 @@
 import type { Sql } from '../db.ts'
-import { fundsSeen } from './funds.ts'
+import { balanceSeen, fundsSeen } from './funds.ts'
 import type { History, Status } from './node-state.ts'
 import { columns, type NodeRow } from './nodes.ts'
 
@@ -41,6 +41,7 @@ export type Outcome = {
   history: History
   recheckMs: number
   hasFunds: boolean | undefined
+  balanceSat: number | undefined
   shows: { status: Status; failureMessage: string | null } | undefined
   ends: 'done' | 'failed' | undefined
   updateEnds: { status: 'updated' | 'failed'; error: string | null; version?: string } | undefined
@@ -65,6 +66,7 @@ export async function finishStep(sql: Sql, node: NodeRow, outcome: Outcome): Pro
       updated_at = CASE WHEN ${changes} OR ${updateEnds !== undefined} THEN now() ELSE updated_at END,
       status = ${shows?.status ?? sql`status`}, failure_message = ${shows ? shows.failureMessage : sql`failure_message`},
       has_funds = ${outcome.hasFunds === undefined ? sql`has_funds` : fundsSeen(sql, outcome.hasFunds, node.nowMs)},
+      ${balanceSeen(sql, outcome.balanceSat, node.nowMs)}
       operation_result = ${ends ?? sql`operation_result`}, operation = ${ends ? null : sql`operation`},
       update_status = ${updateEnds?.status ?? sql`update_status`},
       update_completed_at = ${updateEnds ? sql`now()` : sql`update_completed_at`},

@@ -125,3 +125,12 @@ export async function listOpenInvoices(sql: Sql, { table }: Invoices, nodeId: st
     SELECT node_id AS "nodeId", payment_hash AS "paymentHash" FROM ${sql(table)}
     WHERE node_id = ${nodeId} AND ask_at IS NOT NULL ORDER BY expires_at > now() DESC, created_at DESC LIMIT ${limit}`
 }
+
+/** The gateway payments with these invoices of a node, by payment hash. */
+export async function paymentIdsOf(sql: Sql, nodeId: string, paymentHashes: string[]): Promise<Map<string, string>> {
+  if (paymentHashes.length === 0) return new Map()
+  const rows = await sql<{ id: string; paymentHash: string }[]>`
+    SELECT id, encode(payment_hash, 'hex') AS "paymentHash" FROM gateway_payments
+    WHERE node_id = ${nodeId} AND payment_hash = ANY (${paymentHashes.map((hash) => Buffer.from(hash, 'hex'))}::bytea[])`
+  return new Map(rows.map(({ id, paymentHash }) => [paymentHash, id]))
+}

@@ -124,7 +124,7 @@ export type ShownPayment = Terms & {
 
 const statusOf = (sql: Sql) => sql`
   CASE WHEN paid_at IS NOT NULL THEN 'paid' WHEN settled_at IS NULL AND expires_at <= now() THEN 'expired' ELSE 'payment_required' END`
-const deliveryOf = (sql: Sql) => sql`
+export const deliveryOf = (sql: Sql) => sql`
   CASE WHEN redeemed_at IS NULL OR held_until <= now() THEN 'none' WHEN held_until IS NULL THEN 'done' ELSE 'held' END`
 export const shownColumns = (sql: Sql) => sql`
   id, protocol, ${statusOf(sql)} AS status,

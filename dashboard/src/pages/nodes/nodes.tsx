@@ -1,20 +1,18 @@
 import { Button } from '@mantine/core'
-import { IconChevronRight, IconPlus } from '@tabler/icons-react'
+import { IconPlus } from '@tabler/icons-react'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
-import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
-import { meQuery, nodesQuery } from '../api/queries.ts'
-import type { CreatedNode, DashboardNode } from '../api/types.ts'
-import { CreateNodeDialog } from '../components/dialogs/create-node-dialog.tsx'
-import { SecretsDialog } from '../components/dialogs/secrets-dialog.tsx'
-import { EmptyState } from '../components/empty-state.tsx'
-import { Page } from '../components/layout/page.tsx'
-import { Loading } from '../components/loading.tsx'
-import { Problem } from '../components/problem.tsx'
-import { NodeStatus } from '../components/status.tsx'
-import { Time } from '../components/time.tsx'
-import { createNodeCurl } from '../text/snippets.ts'
-import { hasUpdate } from '../text/updates.ts'
+import { meQuery, nodesQuery } from '../../api/queries.ts'
+import type { CreatedNode } from '../../api/types.ts'
+import { CreateNodeDialog } from '../../components/dialogs/create-node-dialog.tsx'
+import { SecretsDialog } from '../../components/dialogs/secrets-dialog.tsx'
+import { EmptyState } from '../../components/empty-state.tsx'
+import { Page } from '../../components/layout/page.tsx'
+import { Loading } from '../../components/loading.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { createNodeCurl } from '../../text/snippets.ts'
+import { NodeList } from './node-list.tsx'
 
 export function NodesPage() {
   const { data: me } = useSuspenseQuery(meQuery)
@@ -25,8 +23,8 @@ export function NodesPage() {
   const [created, setCreated] = useState<CreatedNode | null>(null)
 
   // In the URL, so that the back button closes the dialog and the overview can link to it.
-  const open = () => void navigate({ to: '/nodes', search: { create: true } })
-  const close = () => void navigate({ to: '/nodes', search: {}, replace: true })
+  const open = () => void navigate({ to: '/nodes', search: (before) => ({ ...before, create: true }) })
+  const close = () => void navigate({ to: '/nodes', search: (before) => ({ ...before, create: undefined }), replace: true })
   const button = (
     <Button leftSection={<IconPlus size={18} aria-hidden />} onClick={open}>
       Create node
@@ -56,33 +54,6 @@ export function NodesPage() {
         />
       )}
     </Page>
-  )
-}
-
-function NodeList({ nodes }: { nodes: DashboardNode[] }) {
-  return (
-    <ul className="card list rows" aria-label="Nodes">
-      {nodes.map((node) => (
-        <li key={node.id}>
-          <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="row">
-            <span className="row-main">
-              <strong>
-                <bdi>{node.name}</bdi>
-              </strong>
-              {hasUpdate(node) && <span className="small dim"> · Update available</span>}
-              <br />
-              <span className="mono dim">{node.id}</span>
-              {node.failureMessage && <span className="small"> {node.failureMessage}</span>}
-            </span>
-            <span className="small dim from-600">
-              Created <Time at={node.createdAt} />
-            </span>
-            <NodeStatus node={node} />
-            <IconChevronRight size={18} aria-hidden className="dim" />
-          </Link>
-        </li>
-      ))}
-    </ul>
   )
 }
 

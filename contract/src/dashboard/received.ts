@@ -1,0 +1,59 @@
+import { type Static, Type } from 'typebox'
+import { operation } from '../operation.ts'
+import { count, named, strict, text, timestamp } from '../schemas.ts'
+
+const quarterHour = Type.Object({
+  at: timestamp('Start of the quarter hour.'),
+  sat: Type.Integer({ description: 'Amount received.' }),
+})
+export const Received = named(
+  { now: timestamp('Current time of the service.'), quarterHours: Type.Array(quarterHour) },
+  {
+    $id: 'Received',
+    description:
+      'Gateway payments received in twice as many days as requested and one more, by quarter hour. Empty quarter hours are left out.',
+  },
+)
+export type Received = Static<typeof Received>
+export const ReceivedByNode = named(
+  {
+    now: timestamp('When the sums were taken.'),
+    nodes: Type.Array(
+      Type.Object({
+        nodeId: text('The node.'),
+        sat: Type.Integer({ description: 'Amount received.' }),
+        count: count('Payments received.'),
+      }),
+    ),
+  },
+  {
+    $id: 'ReceivedByNode',
+    description: 'Gateway payments of the last 30 days by node, up to a minute old. Nodes without any are left out.',
+  },
+)
+export type ReceivedByNode = Static<typeof ReceivedByNode>
+export const ReceivedParams = strict(
+  {
+    days: Type.Enum(['1', '7', '30'], { description: 'The length of the period.' }),
+    nodeId: Type.Optional(text('Only payments of this node.')),
+  },
+  { $id: 'ReceivedParams', description: 'Which payments to add up.' },
+)
+
+const ofPerson = { tag: 'Dashboard', caller: 'session', errors: [], status: 200, method: 'GET' } as const
+
+export const getReceived = operation({
+  ...ofPerson,
+  path: '/dashboard/api/received',
+  operationId: 'getReceived',
+  summary: 'Get what was received, over time',
+  query: ReceivedParams,
+  response: Received,
+})
+export const getReceivedByNode = operation({
+  ...ofPerson,
+  path: '/dashboard/api/received/nodes',
+  operationId: 'getReceivedByNode',
+  summary: 'Get what each node has received',
+  response: ReceivedByNode,
+})

@@ -1,0 +1,137 @@
+import { NativeSelect, Table, TextInput } from '@mantine/core'
+import { IconSearch } from '@tabler/icons-react'
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { type MouseEvent, useMemo } from 'react'
+import { receivedByNodeQuery } from '../../api/received.ts'
+import type { DashboardNode } from '../../api/types.ts'
+import { Amount, Count } from '../../components/amount.tsx'
+import { KnownBalance } from '../../components/known-balance.tsx'
+import { TextLink } from '../../components/layout/links.tsx'
+import { NodeStatus } from '../../components/status.tsx'
+import { Time } from '../../components/time.tsx'
+import { filteredNodes, NODE_FILTER_NAMES, NODE_FILTERS } from '../../text/node-filter.ts'
+import { hasUpdate } from '../../text/updates.ts'
+
+export function NodeList({ nodes }: { nodes: DashboardNode[] }) {
+  const { show, q = '' } = useSearch({ from: '/app/nodes' })
+  const navigate = useNavigate()
+  const shown = useMemo(() => filteredNodes(nodes, show, q), [nodes, show, q])
+  // In the URL, so that Back and reloading keep them.
+  const filter = (change: { show?: typeof show; q?: string | undefined }) =>
+    void navigate({ to: '/nodes', search: { show, q: q || undefined, ...change }, replace: true, resetScroll: false })
+  return (
+    <>
+      <div className="node-filters">
+        <TextInput
+          aria-label="Search nodes"
+          placeholder="Search by name, id or version"
+          leftSection={<IconSearch size={16} aria-hidden />}
+          type="search"
+          dir="auto"
+          autoComplete="off"
+          value={q}
+          onChange={(event) => filter({ q: event.currentTarget.value || undefined })}
+        />
+        <NativeSelect
+          aria-label="Status"
+          value={show ?? ''}
+          data={[
+            { value: '', label: 'Every status' },
+            ...NODE_FILTER_NAMES.map((value) => ({ value, label: NODE_FILTERS[value].name })),
+          ]}
+          onChange={(event) => filter({ show: NODE_FILTER_NAMES.find((one) => one === event.currentTarget.value) })}
+        />
+        <span className="small dim" role="status">
+          {shown.length === nodes.length ? (
+            <>
+              <Count of={nodes.length} /> {nodes.length === 1 ? 'node' : 'nodes'}
+            </>
+          ) : (
+            <>
+              <Count of={shown.length} /> of <Count of={nodes.length} /> nodes
+            </>
+          )}
+        </span>
+      </div>
+      {shown.length === 0 ? (
+        <p className="card">
+          No node matches. <TextLink to="/nodes">Show all nodes</TextLink>
+        </p>
+      ) : (
+        <NodeTable nodes={shown} />
+      )}
+    </>
+  )
+}
+
+function NodeTable({ nodes }: { nodes: DashboardNode[] }) {
+  const { data: received } = useQuery(receivedByNodeQuery)
+  const receivedBy = useMemo(() => received && new Map(received.nodes.map((one) => [one.nodeId, one.sat])), [received])
+  const navigate = useNavigate()
+  const open = (event: MouseEvent, nodeId: string) => {
+    // The link itself handles clicks on it, and selecting text is not a click.
+    if ((event.target as Element).closest('a') || window.getSelection()?.type === 'Range') return
+    void navigate({ to: '/nodes/$nodeId', params: { nodeId } })
+  }
+  return (
+    <>
+      <div className="card list">
+        <Table verticalSpacing="sm" aria-label="Nodes">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Name</Table.Th>
+              <Table.Th className="from-460">Status</Table.Th>
+              <Table.Th className="number">Balance</Table.Th>
+              <Table.Th className="number from-600">Received, 30 days</Table.Th>
+              <Table.Th className="from-700">Version</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {nodes.map((node) => (
+              <Table.Tr key={node.id} className="whole-row node-row" onClick={(event) => open(event, node.id)}>
+                <Table.Td className="breakable">
+                  <Link to="/nodes/$nodeId" params={{ nodeId: node.id }} className="plain-link">
+                    <bdi>{node.name}</bdi>
+                  </Link>
+                  <div className="mono dim node-id">{node.id}</div>
+                  <div className="to-460">
+                    <NodeStatus node={node} />
+                  </div>
+                  {node.failureMessage && <div className="small">{node.failureMessage}</div>}
+                </Table.Td>
+                <Table.Td className="from-460">
+                  <NodeStatus node={node} />
+                </Table.Td>
+                <Table.Td className="number">
+                  <KnownBalance node={node} />
+                </Table.Td>
+                <Table.Td className="number from-600">
+                  {receivedBy ? <Amount sat={receivedBy.get(node.id) ?? 0} /> : <span className="dim">…</span>}
+                </Table.Td>
+                <Table.Td className="from-700">
+                  {node.version === null ? <span className="dim">not started yet</span> : shortVersion(node.version)}
+                  {hasUpdate(node) && <div className="update-mark">Update available</div>}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </div>
+      <p className="small dim">
+        Received through the gateway
+        {received ? (
+          <>
+            , as of <Time at={received.now} />
+          </>
+        ) : (
+          ''
+        )}
+        . Invoices created on a node itself are not included. Balances are the last that each node reported.
+      </p>
+    </>
+  )
+}
+
+/** Without the commit. */
+const shortVersion = (version: string): string => version.replace(/-[0-9a-f]{7,}$/, '')

@@ -1,0 +1,58 @@
+import { IconAlertTriangle, IconInfoCircle } from '@tabler/icons-react'
+import type { ReactNode } from 'react'
+import type { Overview } from '../../api/types.ts'
+import { TextLink } from '../../components/layout/links.tsx'
+import { type Item, itemsOf } from '../../text/attention.ts'
+
+/** What goes wrong, the worst first, and where to do something about it. Nothing if all is well. */
+export function Attention({ overview }: { overview: Overview }) {
+  const items = itemsOf(overview)
+  if (items.length === 0) return null
+  return (
+    <section className="card spaced-below" aria-labelledby="attention">
+      <h2 id="attention">What needs attention</h2>
+      <ul className="rows">
+        {items.map(({ kind, tone, sentence }) => (
+          <li key={kind} className="attention-item" data-testid={`attention-${kind}`}>
+            {tone === 'info' ? (
+              <IconInfoCircle size={20} className="attention-info" aria-hidden />
+            ) : (
+              <IconAlertTriangle size={20} className={`attention-${tone}`} aria-hidden />
+            )}
+            <span className="row-main">{sentence}</span>
+            {LINKS[kind]}
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+const payments = (
+  <TextLink to="/gateway" search={{ state: 'undelivered' }}>
+    Show payments
+  </TextLink>
+)
+const webhooks = <TextLink to="/developers/webhooks">Show webhooks</TextLink>
+const LINKS: Record<Item['kind'], ReactNode> = {
+  failed: (
+    <TextLink to="/nodes" search={{ show: 'failed' }}>
+      Show nodes
+    </TextLink>
+  ),
+  silent: (
+    <TextLink to="/nodes" search={{ show: 'silent' }}>
+      Show nodes
+    </TextLink>
+  ),
+  credit: <TextLink to="/credit">Top up</TextLink>,
+  deliveries: payments,
+  unclaimed: payments,
+  disabled: webhooks,
+  failing: webhooks,
+  updates: (
+    <TextLink to="/nodes" search={{ show: 'update' }}>
+      Show nodes
+    </TextLink>
+  ),
+}

@@ -1,0 +1,39 @@
+import type { Overview } from '../../api/types.ts'
+import { Count } from '../../components/amount.tsx'
+import { TextLink } from '../../components/layout/links.tsx'
+import { percent } from '../../text/format.ts'
+
+export function Funnel({ funnel }: { funnel: Overview['funnel'] }) {
+  const steps: [name: string, count: number, explanation: string][] = [
+    ['Issued', funnel.issued, 'challenges created'],
+    ['Settled', funnel.settled, 'the node received the money'],
+    ['Paid', funnel.paid, 'the credential was validated'],
+  ]
+  return (
+    <section className="card" aria-labelledby="funnel">
+      <h2 id="funnel">Challenges in the last 7 days</h2>
+      <ol className="rows">
+        {steps.map(([name, count, explanation]) => (
+          <li key={name} className="funnel-step" data-testid={`funnel-${name.toLowerCase()}`}>
+            <div className="funnel-line">
+              <strong>{name}</strong>
+              <span>
+                <Count of={count} /> <span className="dim">({percent(count, funnel.issued)})</span>
+              </span>
+            </div>
+            <div className="bar" aria-hidden="true">
+              {count > 0 && <span style={{ width: `${(count / Math.max(count, funnel.issued)) * 100}%` }} />}
+            </div>
+            <div className="small dim">{explanation}</div>
+          </li>
+        ))}
+      </ol>
+      <p className="small figure-note">
+        <TextLink to="/gateway">All gateway payments</TextLink> ·{' '}
+        <TextLink to="/gateway" search={{ state: 'undelivered' }}>
+          Paid, not delivered
+        </TextLink>
+      </p>
+    </section>
+  )
+}

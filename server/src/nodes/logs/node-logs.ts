@@ -1,0 +1,37 @@
+import type { Sql } from '../../store/db.ts'
+import { type Call, ownNode } from '../own-node.ts'
+import type { Runtime } from '../runtime.ts'
+import { withoutSecrets } from './secrets-in-logs.ts'
+
+/** `lines` is null if this installation cannot read logs of nodes. Oldest first. */
+export type NodeLog = { lines: string[] | null; isComplete: boolean }
+
+const MAX_BYTES = 64 * 1024
+const MAX_LINES = 300
+const MAX_LINE_LENGTH = 1_000
+
+/** The end of a node's log, for its owner. */
+export class NodeLogs {
+  readonly #deps: { sql: Sql; runtime: Runtime | undefined }
+
+  constructor(deps: { sql: Sql; runtime: Runtime | undefined }) {
+    this.#deps = deps
+  }
+
+  async tail(call: Call, nodeId: string): Promise<NodeLog> {
+    const { sql, runtime } = this.#deps
+    const { id } = await ownNode(sql, call, nodeId)
+    if (!runtime?.readLog) return { lines: null, isComplete: false }
+    const text = (await runtime.readLog(id, MAX_BYTES)) ?? ''
+    const isCut = Buffer.byteLength(text) >= MAX_BYTES
+    // The first line is only the end of one: without its beginning, a secret in it could not be recognized.
+    const whole = isCut ? text.slice(text.indexOf('\n') + 1) : text
+    const lines = withoutSecrets(whole)
+      .split('\n')
+      .filter((line) => line.trim() !== '')
+    return {
+      lines: lines.slice(-MAX_LINES).map((line) => [...line].slice(0, MAX_LINE_LENGTH).join('')),
+      isComplete: !isCut && lines.length <= MAX_LINES,
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import { newId } from '../../platform/ids.ts'
+import type { Sql } from '../db.ts'
+import { deliveryOf, type ShownPayment, shown } from './payments.ts'
+
+export type { ShownPayment }
+export type Point = { at: number; sat: number }
+/** `now`: the time of the service. */
+export type ReceivedRow = { now: number; quarterHours: Point[] }
+export type NodeReceivedRow = { nodeId: string; sat: number; count: number }
+
+const DAY_MS = 86_400_000
+
+/** Newest settlement first. */
+export async function listSettled(sql: Sql, accountId: string, limit: number): Promise<ShownPayment[]> {
+  return sql<ShownPayment[]>`
+    SELECT ${shown(sql)}
+    FROM (SELECT * FROM gateway_payments WHERE account_id = ${accountId} AND settled_at IS NOT NULL
+          ORDER BY settled_at DESC LIMIT ${limit}) settled
+      LEFT JOIN paid_payments USING (account_id, id)
+    ORDER BY settled_at DESC, id DESC`
+}
+
+/** Customers come back within seconds of their payment. */
+const PATIENCE_MINUTES = 10
+
+/** Payments received in these days for which no credential was validated: their customers have not come back. */
+export async function countUnclaimed(sql: Sql, accountId: string, days: number): Promise<number> {
+  const [row] = await sql<[{ count: number }]>`
+    SELECT (count(*) - count(paid.id))::int AS count
+    FROM gateway_payments LEFT JOIN (
+      SELECT id FROM paid_payments WHERE account_id = ${accountId} AND id >= ${newId('pay', Date.now() - (days + 1) * DAY_MS)}) paid
+      USING (id)
+    WHERE account_id = ${accountId} AND settled_at >= now() - ${days} * interval '1 day'
+      AND settled_at < now() - ${PATIENCE_MINUTES} * interval '1 minute'`
+  return row.count
+}
+
+/** Payments created in the last day whose delivery was begun but failed or was never confirmed, and that nobody has claimed since. */
+export async function countFailedDeliveries(sql: Sql, accountId: string): Promise<number> {
+  const [row] = await sql<[{ count: number }]>`
+    SELECT count(*)::int AS count FROM paid_payments
+    WHERE account_id = ${accountId} AND id >= ${newId('pay', Date.now() - DAY_MS)}
+      AND ${deliveryOf(sql)} = 'none' AND (redeemed_at IS NOT NULL OR cardinality(released_request_ids) > 0)`
+  return row.count
+}
+
+/**
+ * Non-empty quarter hours of the last days. The page groups them into days of the reader's time zone; all offsets are multiples of a
+ * quarter hour. Without a node, only an index is read.
+ */
+export async function receivedLately(
+  sql: Sql,
+  accountId: string,
+  { days, nodeId }: { days: number; nodeId?: string | undefined },
+): Promise<ReceivedRow> {
+  const [row] = await sql<ReceivedRow[]>`
+    WITH quarters AS (
+      SELECT unix_seconds(date_bin('15 minutes', settled_at, to_timestamp(0))) AS at, sum(amount_sat) AS sat
+      FROM gateway_payments
+      WHERE account_id = ${accountId} AND settled_at >= now() - ${days} * interval '1 day'
+        ${nodeId === undefined ? sql`` : sql`AND node_id = ${nodeId} AND id >= ${newId('pay', Date.now() - (days + 1) * DAY_MS)}`}
+      GROUP BY 1
+    )
+    SELECT unix_seconds(now()) AS now,
+           coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'sat', sat) ORDER BY at) FROM quarters), '[]') AS "quarterHours"`
+  if (!row) throw new Error('a sum returned no row')
+  return row
+}
+
+/** Reads every payment of these days, because no index has both the node and the amount. Callers keep the result for a while. */
+export async function receivedByNode(
+  sql: Sql,
+  accountId: string,
+  days: number,
+): Promise<{ now: number; nodes: NodeReceivedRow[] }> {
+  const [row] = await sql<[{ now: number; nodes: NodeReceivedRow[] }]>`
+    WITH received AS (
+      SELECT node_id, sum(amount_sat) AS sat, count(*) AS count FROM gateway_payments
+      WHERE account_id = ${accountId} AND settled_at >= now() - ${days} * interval '1 day' GROUP BY 1
+    )
+    SELECT unix_seconds(now()) AS now,
+           coalesce((SELECT jsonb_agg(jsonb_build_object('nodeId', node_id, 'sat', sat, 'count', count)) FROM received), '[]') AS nodes`
+  return row
+}

@@ -1,0 +1,87 @@
+import { beforeAll, expect, test } from 'vitest'
+import type { Server } from '../../server/test/support/server.ts'
+import { enter, heading, inBrowser, newPerson, type Person, startDashboard, textOf, untilText } from './harness.ts'
+import { payCharge } from './pages.ts'
+
+inBrowser('the overview and nodes', () => {
+  let server: Server
+  let person: Person
+  let nodeId: string
+  beforeAll(async () => {
+    server = await startDashboard({ NODE_PRICE_SAT_PER_DAY: '0' })
+    person = await newPerson(server, { timezoneId: 'America/Los_Angeles' })
+    const [shop] = await Promise.all([
+      person.createReady({ name: 'shop', accessMode: 'full' }),
+      person.createReady({ name: 'other' }),
+    ])
+    nodeId = shop.node.id
+    await person.want(200, 'POST', `/sandbox/nodes/${nodeId}/fund`, { json: { amountSat: 500_000 } })
+    await payCharge(person, nodeId, 1_500, 'One report')
+    // Half an hour before midnight in Los Angeles, two days ago: another day in UTC.
+    const json = { nodeId, amountSat: 700, description: 'Late', protocol: 'l402' }
+    const { id } = await person.want(201, 'POST', '/payments', { json })
+    await server.sql()`
+      UPDATE gateway_payments SET ask_at = NULL, settled_at =
+        date_trunc('day', now() AT TIME ZONE 'America/Los_Angeles') AT TIME ZONE 'America/Los_Angeles' - interval '24 hours 30 minutes'
+      WHERE id = ${id}`
+  })
+
+  test('days are local, each bar can be read with the keyboard, the period is kept, and what needs attention has a link', async () => {
+    const { page } = person
+    await person.open()
+    await untilText(page.getByTestId('received-total'), '1 500 sat')
+    await page.getByText('7 days', { exact: true }).click()
+    await untilText(page.getByTestId('received-total'), '2 200 sat')
+    const chart = page.getByRole('slider', { name: 'Received per day' })
+    await chart.focus()
+    await page.keyboard.press('End')
+    await untilText(page.getByTestId('chart-tip'), /^1 500 sat/)
+    for (const _ of [1, 2]) await page.keyboard.press('ArrowLeft')
+    await untilText(page.getByTestId('chart-tip'), /^700 sat/)
+    const twoDaysAgo = new Intl.DateTimeFormat('en-GB', { weekday: 'short', timeZone: 'America/Los_Angeles' })
+    expect(await chart.getAttribute('aria-valuetext')).toContain(twoDaysAgo.format(Date.now() - 2 * 86_400_000))
+    await page.keyboard.press('Escape')
+    expect(await page.getByTestId('chart-tip').count()).toBe(0)
+    await chart.hover()
+    await page.getByTestId('chart-tip').waitFor()
+    await page.reload()
+    await untilText(page.getByTestId('received-total'), '2 200 sat')
+    await untilText(page.getByRole('region', { name: 'Recent payments' }), /1 500 sat One report Paid .* 700 sat Late Settled/)
+    await untilText(page.getByTestId('attention-unclaimed'), '1 customer has paid in the last 7 days')
+    await page.getByTestId('attention-unclaimed').getByRole('link').click()
+    await page.getByRole('row', { name: /Late/ }).waitFor()
+  })
+
+  test('nodes are found; a node shows its log and addresses; a pasted invoice is explained before it is paid', async () => {
+    const { page, open } = await enter(person)
+    await open('nodes?show=ready')
+    await page.getByLabel('Search nodes').fill('SHO')
+    await untilText(page.getByRole('table', { name: 'Nodes' }), /shop .* Ready/)
+    await page.getByText('1 of 2 nodes').waitFor()
+    await page.getByRole('link', { name: 'shop' }).click()
+    await heading(page, 'shop Ready').waitFor()
+    await untilText(page.getByTestId('inbound'), /^The node can receive about [\d ]+ sat more/)
+    await untilText(page.getByRole('region', { name: 'Receive without an invoice' }), /\w@[\w.]+ .*lno1/)
+    await page.getByRole('tab', { name: 'Log' }).click()
+    await untilText(page.getByRole('region', { name: 'Lines of the log' }), 'connected to lightning peer')
+    const { nodes } = await person.want(200, 'GET', '/nodes')
+    const other = nodes.find(({ name }: { name: string }) => name === 'other')
+    const json = { amountSat: 2_100, description: 'Two coffees' }
+    const { invoice } = await person.want(201, 'POST', `/nodes/${other.id}/invoices`, { json })
+    await page.getByRole('tab', { name: 'Send' }).click()
+    await page.getByLabel('Invoice', { exact: true }).fill(`lightning:${invoice.toUpperCase()}`)
+    await untilText(
+      page.getByRole('region', { name: 'The invoice' }),
+      /Amount 2 100 sat Description Two coffees Expires in 2\d hours/,
+    )
+    await page.getByRole('button', { name: 'Send…' }).click()
+    await page.getByRole('button', { name: 'Send now' }).click()
+    await page.getByText('Sent ✓').waitFor()
+    expect(await page.getByLabel('Invoice', { exact: true }).inputValue()).toBe('')
+    expect(await textOf(page.getByTestId('can-send'))).toContain('The node has')
+    await page.getByRole('tab', { name: 'Payments' }).click()
+    await page.getByText('Received', { exact: true }).first().click()
+    await page.getByRole('link', { name: 'One report' }).click()
+    await page.waitForURL(/gateway\/payments\//)
+  })
+})
