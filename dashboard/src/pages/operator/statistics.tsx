@@ -69,7 +69,7 @@ function Days({ days }: { days: DailyStats[] }) {
             <p className="dim chart-empty">Nothing was received in this period.</p>
           ) : (
             <Suspense fallback={<Loading height={220} />}>
-              <Chart points={points} unit="day" />
+              <Chart points={points} unit="day" label="Received per day" />
             </Suspense>
           )}
         </div>

@@ -1,6 +1,6 @@
 import { newId } from '../../platform/ids.ts'
 import type { Sql } from '../db.ts'
-import { deliveryOf, type ShownPayment, shown } from './payments.ts'
+import { deliveryOf, type ShownPayment, shownColumns } from './payments.ts'
 
 export type { ShownPayment }
 export type Point = { at: number; sat: number }
@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000
 /** Newest settlement first. */
 export async function listSettled(sql: Sql, accountId: string, limit: number): Promise<ShownPayment[]> {
   return sql<ShownPayment[]>`
-    SELECT ${shown(sql)}
+    SELECT ${shownColumns(sql)}
     FROM (SELECT * FROM gateway_payments WHERE account_id = ${accountId} AND settled_at IS NOT NULL
           ORDER BY settled_at DESC LIMIT ${limit}) settled
       LEFT JOIN paid_payments USING (account_id, id)
