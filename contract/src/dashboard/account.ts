@@ -1,8 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { ApiKeyDetails, ChangeApiKeyParams, CreateApiKeyParams, CreatedApiKey } from '../api-keys.ts'
 import { operation } from '../operation.ts'
-import { NumberedActivity } from '../operator/accounts.ts'
-import { count, cursorQuery, flag, NextCursor, NoParams, named, text, timestamp } from '../schemas.ts'
+import { count, flag, NoParams, named, text, timestamp } from '../schemas.ts'
 import { CreditSummary } from './credit.ts'
 
 const quarterHour = Type.Object({
@@ -35,10 +34,6 @@ export const Overview = named(
   { $id: 'Overview', description: 'The first page of the dashboard.' },
 )
 export type Overview = Static<typeof Overview>
-export const ActivityPage = named(
-  { activity: Type.Array(NumberedActivity), nextCursor: NextCursor },
-  { $id: 'ActivityPage', description: 'One page of the account’s activity log, newest first.' },
-)
 export const ApiKeyList = named(
   { keys: Type.Array(ApiKeyDetails) },
   { $id: 'ApiKeyList', description: 'The account’s keys, without revoked ones.' },
@@ -55,17 +50,6 @@ export const getOverview = operation({
   summary: 'Get the overview',
   status: 200,
   response: Overview,
-  errors: [],
-})
-export const listOwnActivity = operation({
-  ...ofPerson,
-  method: 'GET',
-  path: '/dashboard/api/activity',
-  operationId: 'listOwnActivity',
-  summary: 'List activity, newest first',
-  query: cursorQuery,
-  status: 200,
-  response: ActivityPage,
   errors: [],
 })
 export const listOwnKeys = operation({

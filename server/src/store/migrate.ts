@@ -17,6 +17,11 @@ const LOCK_TIMEOUT_MS = 500
 const LOCK_PATIENCE_MS = 60_000
 const LOCK_PAUSE_MS = 250
 const NO_LOCK = ['40P01', '55P03']
+/**
+ * The first line of a migration that runs statement by statement, because it builds an index of a large table while others write to it
+ * (CONCURRENTLY), which PostgreSQL does not do inside a transaction. It starts again after a crash, so each statement must be safe to repeat.
+ */
+const WITHOUT_TRANSACTION = '-- without a transaction'
 
 export type Migration = { version: number; name: string; sql: string }
 
@@ -35,17 +40,26 @@ export async function migrate(database: Database, migrations = readMigrations())
   await database.session(async (sql) => {
     const [server] = await sql<{ version: string }[]>`SELECT current_setting('server_version_num') AS version`
     if (Number(server?.version) < OLDEST_POSTGRES) throw new StartFault(78, 'DATABASE_URL: PostgreSQL 15 or newer is required')
-    await sql`SELECT pg_advisory_lock(${LOCK})`
+    await takeLock(sql)
     try {
       await applyAll(sql, migrations)
     } finally {
       // A failed migration leaves its transaction open and our lock held, and the next instance would wait for it. After a lost connection,
       // both are already gone.
-      await sql.unsafe('ROLLBACK; SELECT pg_advisory_unlock_all()').catch((error: unknown) => {
+      await sql.unsafe('ROLLBACK; RESET lock_timeout; SELECT pg_advisory_unlock_all()').catch((error: unknown) => {
         if (!isStoreDown(error)) throw error
       })
     }
   })
+}
+
+/** Asks again and again: an instance that waits inside a statement has a snapshot, and the one that builds an index waits for its end. */
+async function takeLock(sql: Sql): Promise<void> {
+  for (;;) {
+    const [row] = await sql<{ isMine: boolean }[]>`SELECT pg_try_advisory_lock(${LOCK}) AS "isMine"`
+    if (row?.isMine) return
+    await pause(LOCK_PAUSE_MS)
+  }
 }
 
 async function applyAll(sql: Sql, migrations: Migration[]): Promise<void> {
@@ -64,12 +78,11 @@ async function applyAll(sql: Sql, migrations: Migration[]): Promise<void> {
 /** Retried while the tables are in use: each attempt blocks other users of the tables only briefly. */
 async function apply(sql: Sql, { version, name, sql: statements }: Migration): Promise<void> {
   const deadline = Date.now() + LOCK_PATIENCE_MS
+  const record = `INSERT INTO schema_migrations (version, name) VALUES (${version}, '${name}')`
   for (;;) {
     try {
-      await sql.unsafe(
-        `BEGIN; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; ${statements};
-         INSERT INTO schema_migrations (version, name) VALUES (${version}, '${name}'); COMMIT`,
-      )
+      if (statements.startsWith(WITHOUT_TRANSACTION)) await applyInSteps(sql, `${statements}\n${record}`)
+      else await sql.unsafe(`BEGIN; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; ${statements}; ${record}; COMMIT`)
       return
     } catch (error) {
       if (!NO_LOCK.includes((error as { code?: string }).code ?? '')) throw error
@@ -78,6 +91,14 @@ async function apply(sql: Sql, { version, name, sql: statements }: Migration): P
         throw new StartFault(1, `DATABASE_URL: migration ${name} cannot get a lock: its tables are in use`)
       await pause(LOCK_PAUSE_MS)
     }
+  }
+}
+
+/** Building or dropping an index CONCURRENTLY waits for transactions of others but blocks nobody, so it may wait. */
+async function applyInSteps(sql: Sql, statements: string): Promise<void> {
+  for (const statement of statements.split(/;$/m)) {
+    await sql.unsafe(`SET lock_timeout = ${/ CONCURRENTLY /.test(statement) ? 0 : LOCK_TIMEOUT_MS}`)
+    await sql.unsafe(statement)
   }
 }
 

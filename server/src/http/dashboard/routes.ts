@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { RouteDeps } from '../deps.ts'
 import { requirePerson, requireSameOrigin } from '../hooks/session.ts'
 import { dashboardAccountRoutes } from './account.ts'
+import { dashboardCreditRoutes } from './credit.ts'
 import { dashboardEventRoutes } from './events.ts'
 import { dashboardNodeRoutes } from './nodes.ts'
 import { dashboardGatewayRoutes, dashboardTryItRoutes } from './payments.ts'
@@ -20,6 +21,7 @@ export function dashboardRoutes(deps: RouteDeps) {
     await register(dashboardGatewayRoutes(deps))
     await register(dashboardTryItRoutes(deps), [deps.limits.dashboardNodes])
     await register(dashboardAccountRoutes(deps))
+    await register(dashboardCreditRoutes(deps))
     await register(dashboardEventRoutes(deps))
     await register(dashboardWebhookRoutes(deps))
     await register(dashboardWebhookActionRoutes(deps), [deps.limits.dashboardNodes])
