@@ -4,7 +4,7 @@ import type { Activity } from '../api/types.ts'
 const SENTENCES: Record<string, string> = {
   'account.created': 'The account was created',
   'credit.added': 'Credit was added',
-  'credit.taken': 'Credit was deducted',
+  'credit.taken': 'Credit was taken',
   'credit.warning': 'Credit is running low',
   'credit.used_up': 'Credit is used up',
   'credit.exhausted': 'Nodes are being stopped, because there has been no credit for too long',
