@@ -1,12 +1,13 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
-import { ACTIVITY_KINDS, type ActivityEntry, type ActivitySubjects } from '../../../contract/src/dashboard/activity.ts'
+import type { ActivityEntry, ActivitySubjects, ACTIVITY_KINDS as KINDS } from '../../../contract/src/dashboard/activity.ts'
 import { type DatePeriod, dateIn, timesOf } from '../text/days.ts'
 import { api } from './client.ts'
 import { parameters } from './queries.ts'
 
 export type { ActivityEntry, ActivitySubjects }
-export { ACTIVITY_KINDS }
-export type ActivityKind = (typeof ACTIVITY_KINDS)[number]
+export type ActivityKind = (typeof KINDS)[number]
+/** Not imported, because the schemas would come with it. */
+export const ACTIVITY_KINDS: ActivityKind[] = ['nodes', 'payments', 'keys', 'credit', 'people', 'webhooks']
 /** The filter as it is in the address; dates are local and both included. */
 export type ActivityFilter = DatePeriod & {
   kind?: ActivityKind | undefined

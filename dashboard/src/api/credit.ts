@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
-import { type CreditUsage, LEDGER_KINDS } from '../../../contract/src/dashboard/credit.ts'
+import type { CreditUsage, LEDGER_KINDS as KINDS } from '../../../contract/src/dashboard/credit.ts'
 import { type DatePeriod, dateIn, timesOf } from '../text/days.ts'
 import { API, api } from './client.ts'
 import { creditChangesAt, untilNext } from './deadlines.ts'
@@ -7,8 +7,9 @@ import { parameters } from './queries.ts'
 import type { Credit } from './types.ts'
 
 export type { CreditUsage }
-export { LEDGER_KINDS }
-export type LedgerKind = (typeof LEDGER_KINDS)[number]
+export type LedgerKind = (typeof KINDS)[number]
+/** Not imported, because the schemas would come with it. */
+export const LEDGER_KINDS: LedgerKind[] = ['usage', 'top_up', 'operator', 'signup']
 /** The filter as it is in the address; dates are local and both included. */
 export type LedgerFilter = DatePeriod & { kind?: LedgerKind | undefined }
 

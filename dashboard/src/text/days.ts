@@ -19,7 +19,8 @@ export function dayName(at: number, now: number): string {
 }
 
 export const clockTime = (at: number): string => CLOCK.format(at * 1000)
-export const dateName = (at: number): string => DATE.format(at * 1000)
+/** In one piece: a line never ends within a date. */
+export const dateName = (at: number): string => DATE.format(at * 1000).replaceAll(' ', '\u00a0')
 export const shortDay = (at: number): string => SHORT_DAY.format(at * 1000)
 
 /** "between 10:05 and 10:40", "at 10:05"; with the day before where it is not the same. */

@@ -13,8 +13,8 @@ const hours = (count: number): string => `${grouped(count)} hour${count === 1 ? 
 /** What happens then. The hours are the operator's setting. */
 export const creditEnds = (graceHours: number): string =>
   graceHours === 0
-    ? 'When it is used up, running nodes are stopped at once. Nothing is deleted.'
-    : `When it is used up, nodes keep running for ${hours(graceHours)}, and are then stopped. Nothing is deleted.`
+    ? 'When the credit is used up, running nodes are stopped at once. Nothing is deleted.'
+    : `When the credit is used up, nodes keep running for ${hours(graceHours)}, and are then stopped. Nothing is deleted.`
 
 export const graceGiven = (graceHours: number): string => (graceHours === 0 ? '' : `, ${hours(graceHours)} after it ran out`)
 

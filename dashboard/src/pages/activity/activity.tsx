@@ -10,6 +10,7 @@ import { LoadMore } from '../../components/load-more.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useNow } from '../../components/time.tsx'
+import { groupsOf } from '../../groups.ts'
 import { dayName, dayStart } from '../../text/days.ts'
 import { createNodeCurl } from '../../text/snippets.ts'
 import { Filters } from './filters.tsx'
@@ -56,14 +57,10 @@ export function ActivityPage() {
 /** One list per day in the viewer's time zone. */
 function Days({ rows, userId }: { rows: ActivityEntry[]; userId: string | null }) {
   const now = useNow(60)
-  const days = new Map<number, ActivityEntry[]>()
-  for (const row of rows) {
-    const day = dayStart(row.at)
-    days.set(day, [...(days.get(day) ?? []), row])
-  }
+  const days = groupsOf(rows, ({ at }) => dayStart(at))
   return (
     <section className="days" aria-label="Activity">
-      {[...days].map(([day, ofDay]) => (
+      {days.map(([day, ofDay]) => (
         <div key={day}>
           <h2 className="day" id={`day-${day}`}>
             {dayName(day, now)}

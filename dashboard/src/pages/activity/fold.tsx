@@ -7,6 +7,7 @@ import { TextLink } from '../../components/layout/links.tsx'
 import { LoadMore } from '../../components/load-more.tsx'
 import { Loading } from '../../components/loading.tsx'
 import { Problem } from '../../components/problem.tsx'
+import { groupsOf } from '../../groups.ts'
 import { clockTime, spanName } from '../../text/days.ts'
 
 type Fold = NonNullable<ActivityEntry['fold']>
@@ -59,21 +60,25 @@ function Payments({ row }: { row: ActivityEntry }) {
       )}
       {entries.isPending && <Loading height={80} />}
       <ul className="plain-list small">
-        {rows?.map(({ id, at, action, target, actor, actorName }) => (
-          <li key={id}>
-            <span className="dim">{clockTime(at)}</span>{' '}
-            {target && (
-              <TextLink to="/gateway/payments/$paymentId" params={{ paymentId: target }}>
-                <span className="mono">{target}</span>
+        {groupsOf(rows ?? [], ({ target }) => target).map(([paymentId, ofPayment]) => (
+          <li key={paymentId}>
+            {paymentId && (
+              <TextLink to="/gateway/payments/$paymentId" params={{ paymentId }}>
+                <span className="mono">{paymentId}</span>
               </TextLink>
             )}{' '}
-            {WORDS[action] ?? action}
-            {actorName !== null && actor.startsWith('key_') && (
-              <span className="dim">
-                {' '}
-                with API key <bdi>{actorName}</bdi>
+            {[...ofPayment].reverse().map(({ id, at, action, actor, actorName }, place) => (
+              <span key={id}>
+                {place > 0 && ', '}
+                {WORDS[action] ?? action} {clockTime(at)}
+                {actorName !== null && actor.startsWith('key_') && (
+                  <span className="dim">
+                    {' '}
+                    with API key <bdi>{actorName}</bdi>
+                  </span>
+                )}
               </span>
-            )}
+            ))}
           </li>
         ))}
       </ul>
@@ -85,5 +90,5 @@ function Payments({ row }: { row: ActivityEntry }) {
 const WORDS: Record<string, string> = {
   'payment.settled': 'received',
   'payment.paid': 'validated',
-  'payment.released': 'released: its delivery failed',
+  'payment.released': 'delivery failed and was released',
 }

@@ -1,7 +1,6 @@
 import { Button, Group, NumberInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { MAX_TOP_UP_SAT } from '../../../../contract/src/dashboard/credit.ts'
 import { api } from '../../api/client.ts'
 import { queryClient } from '../../api/queries.ts'
 import type { CreditEntry, CreditSummary, Me, TopUp } from '../../api/types.ts'
@@ -31,7 +30,7 @@ export function TopUpPanel({ me, credit, entries }: Props) {
     setAmount(sat)
     create.onEdit()
   }
-  const isPossible = Number(amount) > 0 && Number(amount) <= MAX_TOP_UP_SAT
+  const isPossible = Number(amount) > 0
   const untilWith = (sat: number) =>
     lastsUntil(credit.balanceMsat + sat * 1000, credit.nodesThatCost * me.nodePriceSatPerDay * 1000, now)
   return (
@@ -52,15 +51,7 @@ export function TopUpPanel({ me, credit, entries }: Props) {
       </fieldset>
       <form onSubmit={submit} onChange={create.onEdit}>
         <Group align="flex-end">
-          <NumberInput
-            label="Amount in sat"
-            min={1}
-            max={MAX_TOP_UP_SAT}
-            value={amount}
-            onChange={setAmount}
-            w={180}
-            thousandSeparator={' '}
-          />
+          <NumberInput label="Amount in sat" min={1} value={amount} onChange={setAmount} w={180} thousandSeparator={' '} />
           <Button type="submit" loading={create.isPending} disabled={!isPossible}>
             Create invoice
           </Button>
