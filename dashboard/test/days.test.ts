@@ -1,21 +1,29 @@
-import { afterEach, expect, test } from 'vitest'
-import { dateField, dayName, dayStart, spanName, timesOf } from '../src/text/days.ts'
+import { afterEach, expect, test, vi } from 'vitest'
+import { dateField, dayStart, timesOf } from '../src/text/days.ts'
 import { creditEnds, lastsUntil } from '../src/text/runway.ts'
 
 const zone = process.env.TZ
 afterEach(() => {
-  process.env.TZ = zone
+  if (zone === undefined) delete process.env.TZ
+  else process.env.TZ = zone
 })
 
 /** 2026-11-15 02:00 UTC: still Saturday in Los Angeles. */
 const SUNDAY_2 = Date.UTC(2026, 10, 15, 2) / 1000
 
-test('dashboard: an entry stands below the day of the viewer, not below that of UTC', () => {
-  process.env.TZ = 'America/Los_Angeles'
-  expect(dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toBe('Saturday, 14 November 2026')
-  expect([dayName(SUNDAY_2, SUNDAY_2), dayName(SUNDAY_2, SUNDAY_2 + 8 * 3_600)]).toEqual(['Today', 'Yesterday'])
-  process.env.TZ = 'Asia/Kolkata'
-  expect(dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toBe('Sunday, 15 November 2026')
+/** Formats keep the time zone in which they were made. */
+async function daysIn(timeZone: string): Promise<typeof import('../src/text/days.ts')> {
+  process.env.TZ = timeZone
+  vi.resetModules()
+  return import('../src/text/days.ts')
+}
+
+test('dashboard: an entry stands below the day of the viewer, not below that of UTC', async () => {
+  const west = await daysIn('America/Los_Angeles')
+  expect(west.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toBe('Saturday, 14 November 2026')
+  expect([west.dayName(SUNDAY_2, SUNDAY_2), west.dayName(SUNDAY_2, SUNDAY_2 + 8 * 3_600)]).toEqual(['Today', 'Yesterday'])
+  const east = await daysIn('Asia/Kolkata')
+  expect(east.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toBe('Sunday, 15 November 2026')
 })
 
 test('dashboard: a day on which the clocks change has 23 or 25 hours', () => {
@@ -31,8 +39,8 @@ test('dashboard: what is no date is not sent to the server', () => {
   )
 })
 
-test('dashboard: folded payments say when they were, also across midnight', () => {
-  process.env.TZ = 'UTC'
+test('dashboard: folded payments say when they were, also across midnight', async () => {
+  const { spanName } = await daysIn('UTC')
   const ten = Date.UTC(2026, 10, 14, 10) / 1000
   expect(spanName(ten + 300, ten + 2_400)).toBe('between 10:05 and 10:40')
   expect(spanName(ten, ten + 30)).toBe('at 10:00')
