@@ -9,7 +9,7 @@ import {
 import type { Sql } from '../store/db.ts'
 
 const PAGE = 50
-const READ_AT_ONCE = 1_000
+const READ_AT_ONCE = 500
 /** A busy shop has more entries in an hour. Its page ends early, so that none takes long. */
 const MOST_READ = 5_000
 const MOST_SUBJECTS = 500
