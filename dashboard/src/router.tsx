@@ -1,4 +1,6 @@
 import { createRootRoute, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router'
+import { type ActivityFilter, activityFilterIn } from './api/activity.ts'
+import { type LedgerFilter, ledgerFilterIn } from './api/credit.ts'
 import { type RequestFilter, requestFilterOf } from './api/developers.ts'
 import { type PaymentPlace, paymentPlaceIn } from './api/payments.ts'
 import { DELIVERY_STATUSES, meQuery, overviewQuery, queryClient } from './api/queries.ts'
@@ -129,13 +131,15 @@ const webhook = createRoute({
 const credit = createRoute({
   getParentRoute: () => app,
   path: '/credit',
-  component: lazyPage(() => import('./pages/credit.tsx'), 'CreditPage'),
+  validateSearch: (search): LedgerFilter => ledgerFilterIn(search),
+  component: lazyPage(() => import('./pages/credit/credit.tsx'), 'CreditPage'),
 })
 
 const activity = createRoute({
   getParentRoute: () => app,
   path: '/activity',
-  component: lazyPage(() => import('./pages/activity.tsx'), 'ActivityPage'),
+  validateSearch: (search): ActivityFilter => activityFilterIn(search),
+  component: lazyPage(() => import('./pages/activity/activity.tsx'), 'ActivityPage'),
 })
 
 const settings = createRoute({

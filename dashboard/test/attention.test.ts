@@ -12,6 +12,7 @@ const credit = {
   runwaySeconds: 3 * 86_400,
   warning: 'none' as const,
   stopsAt: null,
+  graceHours: 48,
   canTopUp: true,
 }
 

@@ -230,7 +230,7 @@ inBrowser('what the dashboard says', () => {
     await sql`UPDATE usage_intervals SET started_at = started_at - interval '50 minutes' WHERE node_id = ${node.id} AND ended_at IS NULL`
     await sql.end()
     await person.open('credit')
-    await untilText(page.getByTestId('unposted'), /Usage not posted yet −3\.\d+ sat/)
+    await untilText(page.getByTestId('unposted'), /Running now, not booked yet meter: 5\d minutes since .* −3\.\d+ sat/)
     const msat = (text: string): number => {
       const [, sign, whole = '', fraction = ''] = /([+−]?)([\d ]+)(?:\.(\d+))? sat/.exec(text.replace(/\s/g, ' ')) ?? []
       const amount = Number(whole.replaceAll(' ', '')) * 1000 + Number(fraction.padEnd(3, '0'))
@@ -251,18 +251,22 @@ inBrowser('what the dashboard says', () => {
     await server.operator('POST', `/accounts/${person.accountId}/credit`, { json: { amountSat: -33, reason: 'test' } })
     await server.operator('POST', `/accounts/${person.accountId}/credit`, { json: { amountSat: 20, reason: 'test' } })
     await person.open('activity')
-    const log = page.getByRole('list', { name: 'Activity' })
-    await untilText(log, 'Credit was deducted: 33 sat by the operator')
-    await untilText(log, 'Credit was added: 20 sat by the operator')
+    const log = page.getByRole('region', { name: 'Activity' })
+    await untilText(log, 'Credit was taken: 33 sat (test) by the operator')
+    await untilText(log, 'Credit was added: 20 sat (test) by the operator')
   })
 
-  test('dashboard: the log shows a revoked key by name', async () => {
+  test('dashboard: who revoked a key is found by choosing the key, although it is gone', async () => {
     const person = await newPerson(server)
     const { page } = person
     const key = await person.want(201, 'POST', '/keys', { json: { name: 'Old till', scopes: [] } })
     await person.want(204, 'DELETE', `/keys/${key.id}`, { json: {} })
     await person.open('activity')
-    await untilText(page.getByRole('list', { name: 'Activity' }), 'API key Old till was revoked by you')
+    const log = page.getByRole('region', { name: 'Activity' })
+    await untilText(log, /Signed up/)
+    await page.getByLabel('API key').selectOption(key.id)
+    await log.getByText('Signed up').waitFor({ state: 'detached' })
+    await untilText(log, /^Today API key Old till was revoked by you .* API key Old till was created by you/)
   })
 
   test('dashboard: deleting a node with money warns before the name can be typed, running and stopped', async () => {

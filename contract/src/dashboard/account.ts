@@ -8,8 +8,7 @@ import {
   RotatedApiKey,
 } from '../api-keys.ts'
 import { operation } from '../operation.ts'
-import { NumberedActivity } from '../operator/accounts.ts'
-import { count, cursorQuery, flag, NextCursor, NoParams, named, text } from '../schemas.ts'
+import { count, flag, NoParams, named, text } from '../schemas.ts'
 import { CreditSummary } from './credit.ts'
 import { GatewayPayment } from './payments.ts'
 
@@ -46,10 +45,6 @@ export const Overview = named(
   { $id: 'Overview', description: 'The first page of the dashboard.' },
 )
 export type Overview = Static<typeof Overview>
-export const ActivityPage = named(
-  { activity: Type.Array(NumberedActivity), nextCursor: NextCursor },
-  { $id: 'ActivityPage', description: 'One page of the account’s activity log, newest first.' },
-)
 export const ApiKeyList = named(
   { keys: Type.Array(ApiKeyDetails) },
   { $id: 'ApiKeyList', description: 'The account’s keys, without revoked ones.' },
@@ -66,17 +61,6 @@ export const getOverview = operation({
   summary: 'Get the overview',
   status: 200,
   response: Overview,
-  errors: [],
-})
-export const listOwnActivity = operation({
-  ...ofPerson,
-  method: 'GET',
-  path: '/dashboard/api/activity',
-  operationId: 'listOwnActivity',
-  summary: 'List activity, newest first',
-  query: cursorQuery,
-  status: 200,
-  response: ActivityPage,
   errors: [],
 })
 export const listOwnKeys = operation({

@@ -12,6 +12,7 @@ const summaryFields = {
   runwaySeconds: nullable(Type.Integer({ description: 'How long the credit will last; null while nothing is charged for.' })),
   warning: Type.Enum(['none', 'week', 'day', 'empty'], { description: 'How soon the credit runs out.' }),
   stopsAt: nullable(timestamp('When nodes will be stopped; null while there is credit.')),
+  graceHours: count('How many hours nodes keep running after the credit is used up.'),
   canTopUp: flag('Whether credit can be bought here.'),
 }
 export const CreditSummary = named(summaryFields, { $id: 'CreditSummary', description: 'The account’s credit.' })
@@ -24,16 +25,73 @@ export const CreditEntry = named(
     kind: text('The kind of entry, such as `operator` or `signup`.'),
     reason: text('An explanation for people.'),
     reference: nullable(text('Id of the related object, if any.')),
+    nodeId: nullable(text('The node whose usage it is.')),
+    nodeName: nullable(text('The name of that node, also if it was deleted.')),
     createdAt: timestamp('When it was entered.'),
   },
   { $id: 'CreditEntry', description: 'One ledger entry.' },
 )
 export type CreditEntry = Static<typeof CreditEntry>
+const UnpostedUsage = Type.Object(
+  {
+    nodeId: text('The node.'),
+    nodeName: nullable(text('Its name; null if it is not known any more.')),
+    since: timestamp('The start of the time that is not in the ledger yet.'),
+    minutes: count('How many minutes are charged.'),
+    amountMsat: count('What they cost.'),
+    isRunning: flag('Whether it is still being charged.'),
+  },
+  { description: 'Usage of one node that is not in the ledger yet.' },
+)
 export const Credit = named(
-  { ...summaryFields, entries: Type.Array(CreditEntry), nextCursor: NextCursor },
+  {
+    ...summaryFields,
+    unposted: Type.Array(UnpostedUsage, { description: 'What `unpostedMsat` consists of.' }),
+    matching: nullable(
+      Type.Object(
+        { count: count('How many entries.'), amountMsat: Type.Integer({ description: 'Their sum.' }) },
+        { description: 'All entries that match the filter, not only those of this page; null without a filter.' },
+      ),
+    ),
+    entries: Type.Array(CreditEntry),
+    nextCursor: NextCursor,
+  },
   { $id: 'Credit', description: 'The account’s credit and one page of its ledger, newest first.' },
 )
 export type Credit = Static<typeof Credit>
+export const LEDGER_KINDS = ['usage', 'top_up', 'operator', 'signup'] as const
+const period = {
+  from: Type.Optional(timestamp('Only what happened at this time or later.')),
+  to: Type.Optional(timestamp('Only what happened before this time.')),
+}
+const ledgerQuery = strict({
+  ...cursorQuery.properties,
+  kind: Type.Optional(Type.Enum([...LEDGER_KINDS], { description: 'Only entries of this kind.' })),
+  ...period,
+})
+export const CreditUsage = named(
+  {
+    nodes: Type.Array(
+      Type.Object({
+        nodeId: text('The node.'),
+        nodeName: nullable(text('Its name, also if it was deleted.')),
+        isDeleted: flag('Whether it was deleted.'),
+        amountMsat: count('What it cost.'),
+        minutes: count('How long it was charged.'),
+      }),
+      { description: 'Most expensive first.' },
+    ),
+    quarterHours: Type.Array(
+      Type.Object({ at: timestamp('Start of the quarter hour.'), amountMsat: count('What all nodes cost.') }),
+      {
+        description:
+          'By the quarter hour in which a charged interval began; an interval is an hour or less. Empty ones are left out.',
+      },
+    ),
+  },
+  { $id: 'CreditUsage', description: 'What nodes cost in a period, including what is not in the ledger yet.' },
+)
+export type CreditUsage = Static<typeof CreditUsage>
 export const CreateTopUpParams = strict(
   { amountSat: Type.Integer({ minimum: 1, maximum: MAX_TOP_UP_SAT, description: 'How much credit to buy.' }) },
   { $id: 'CreateTopUpParams', description: 'A purchase of credit.' },
@@ -58,9 +116,29 @@ export const getCredit = operation({
   path: '/dashboard/api/credit',
   operationId: 'getCredit',
   summary: 'Get the credit and the ledger',
-  query: cursorQuery,
+  query: ledgerQuery,
   status: 200,
   response: Credit,
+  errors: [],
+})
+export const getCreditUsage = operation({
+  ...ofPerson,
+  method: 'GET',
+  path: '/dashboard/api/credit/usage',
+  operationId: 'getCreditUsage',
+  summary: 'Get what each node cost in a period',
+  query: strict(period),
+  status: 200,
+  response: CreditUsage,
+  errors: [],
+})
+export const exportLedger = operation({
+  ...ofPerson,
+  method: 'GET',
+  path: '/dashboard/api/credit/ledger.csv',
+  operationId: 'exportLedger',
+  summary: 'Export the whole ledger as CSV, oldest first',
+  status: 200,
   errors: [],
 })
 export const createTopUp = operation({

@@ -2,9 +2,7 @@ import { infiniteQueryOptions, QueryClient, queryOptions } from '@tanstack/react
 import { ApiError, api } from './client.ts'
 import { creditChangesAt, invoiceChangesAt, untilNext } from './deadlines.ts'
 import type {
-  Activity,
   ApiKey,
-  Credit,
   DashboardNode,
   Delivery,
   DeliveryStatus,
@@ -79,24 +77,6 @@ export const keysQuery = queryOptions({
   queryFn: async ({ signal }) => (await api.get<{ keys: ApiKey[] }>('/keys', { signal })).keys,
 })
 
-export const creditQuery = infiniteQueryOptions({
-  queryKey: ['credit'],
-  queryFn: ({ pageParam, signal }) => api.get<Credit>(`/credit${parameters({ cursor: pageParam })}`, { signal }),
-  initialPageParam: null as string | null,
-  getNextPageParam: (last) => last.nextCursor,
-  refetchInterval: ({ state }) => {
-    const pages = state.data?.pages ?? []
-    return pages[0] ? untilNext([creditChangesAt(pages[0])], pages.length) : false
-  },
-})
-
-export const activityQuery = infiniteQueryOptions({
-  queryKey: ['activity'],
-  queryFn: ({ pageParam, signal }) =>
-    api.get<{ activity: Activity[]; nextCursor: string | null }>(`/activity${parameters({ cursor: pageParam })}`, { signal }),
-  initialPageParam: null as string | null,
-  getNextPageParam: (last) => last.nextCursor,
-})
 
 export const webhooksQuery = queryOptions({
   queryKey: ['webhooks'],
@@ -134,7 +114,7 @@ export const deliveriesQuery = (webhook: Pick<Webhook, 'id' | 'enabled'>, status
   })
 
 /** The server rejects empty parameters, so leave out what is not set. */
-function parameters(values: Record<string, string | null | undefined>): string {
+export function parameters(values: Record<string, string | null | undefined>): string {
   const set = Object.entries(values).filter((entry): entry is [string, string] => Boolean(entry[1]))
   return set.length === 0 ? '' : `?${new URLSearchParams(set)}`
 }

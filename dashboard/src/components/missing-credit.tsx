@@ -5,6 +5,7 @@ import { queryClient } from '../api/queries.ts'
 import type { Credit } from '../api/types.ts'
 import { Amount } from './amount.tsx'
 import { InvoiceCard } from './invoice-card.tsx'
+import { useNow } from './time.tsx'
 
 type Offer = { amountSat: number; invoice: string; expiresAt: number }
 
@@ -30,9 +31,11 @@ export function MissingCredit({ offer, refusal, isSandbox }: { offer: Offer; ref
     },
     refetchInterval: (query) => (query.state.data ? false : 2000),
   })
+  // What the refusal and the card say about paying is no longer possible then.
+  const isOver = useNow() >= offer.expiresAt
   return (
     <>
-      {!isPaid && refusal}
+      {!isPaid && !isOver && refusal}
       <InvoiceCard
         invoice={offer.invoice}
         expiresAt={offer.expiresAt}
@@ -43,6 +46,8 @@ export function MissingCredit({ offer, refusal, isSandbox }: { offer: Offer; ref
         <div>
           {isPaid ? (
             'Your credit was topped up. Press Create again.'
+          ) : isOver ? (
+            'Press Create again for a new invoice.'
           ) : (
             <>
               <Amount sat={offer.amountSat} /> of credit are missing. Pay here to continue.

@@ -1,8 +1,30 @@
 import type { CreditSummary } from '../api/types.ts'
-import { duration } from './format.ts'
+import { dateName } from './days.ts'
+import { duration, grouped } from './format.ts'
 
 export function creditLasts({ runwaySeconds, nodesThatCost }: Pick<CreditSummary, 'runwaySeconds' | 'nodesThatCost'>): string {
   if (runwaySeconds === null) return 'Not in use.'
   if (runwaySeconds <= 0) return 'Used up.'
   return `Will last ${duration(runwaySeconds)} with ${nodesThatCost} running node${nodesThatCost === 1 ? '' : 's'}.`
+}
+
+const hours = (count: number): string => `${grouped(count)} hour${count === 1 ? '' : 's'}`
+
+/** What happens then. The hours are the operator's setting. */
+export const creditEnds = (graceHours: number): string =>
+  graceHours === 0
+    ? 'When the credit is used up, running nodes are stopped at once. Nothing is deleted.'
+    : `When the credit is used up, nodes keep running for ${hours(graceHours)}, and are then stopped. Nothing is deleted.`
+
+export const graceGiven = (graceHours: number): string => (graceHours === 0 ? '' : `, ${hours(graceHours)} after it ran out`)
+
+const DAY_SECONDS = 86_400
+const FAR_DAYS = 3_650
+
+/** Until when this much credit lasts if the same nodes keep running. Null: nothing is being used, so there is no such time. */
+export function lastsUntil(msat: number, msatPerDay: number, now: number): string | null {
+  if (msatPerDay <= 0) return null
+  const days = msat / msatPerDay
+  if (days <= 0) return 'does not cover what you owe'
+  return days > FAR_DAYS ? 'lasts more than ten years' : `lasts until about ${dateName(now + days * DAY_SECONDS)}`
 }

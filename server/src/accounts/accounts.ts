@@ -2,10 +2,12 @@ import { isId, newId } from '../platform/ids.ts'
 import { noSuchAccount } from '../problems.ts'
 import { type AccountRow, findAccount, insertAccount, listAccounts } from '../store/accounts.ts'
 import { type ActivityRow, listActivity } from '../store/activity.ts'
+import type { ActivityFilter } from '../store/activity-search.ts'
 import { TREASURY_NAME } from '../store/credit/treasury.ts'
 import type { Sql } from '../store/db.ts'
 import { type ListParams, listPage } from '../store/operator/lists.ts'
 import { type OverviewRow, overviewOf } from '../store/overview.ts'
+import { type ActivityPage, activityPage, activitySubjects } from './activity.ts'
 import type { Credit, CreditSummary } from './credit/credit.ts'
 
 export const FIRST_ACCOUNT_NAME = 'default'
@@ -76,6 +78,19 @@ export class Accounts {
     const rows = isId('acct', id) ? await listActivity(this.#deps.sql, id, limit, before) : []
     if (rows.length === 0) await this.get(id)
     return rows
+  }
+
+  /** A page for people: with names, and with payments folded if they are. */
+  searchActivity(
+    id: string,
+    filter: ActivityFilter,
+    options: { before: number | undefined; isFolded: boolean },
+  ): Promise<ActivityPage> {
+    return activityPage(this.#deps.sql, id, filter, options)
+  }
+
+  activitySubjects(id: string) {
+    return activitySubjects(this.#deps.sql, id)
   }
 
   async overview(id: string): Promise<Overview> {

@@ -1,11 +1,12 @@
+import { csvLineOf, csvTime } from '../platform/csv.ts'
 import type { ShownPayment } from '../store/payments/payments.ts'
 
 const COLUMNS: [name: string, value: (payment: ShownPayment) => string | number | null][] = [
   ['id', ({ id }) => id],
-  ['created_at', ({ createdAt }) => isoTime(createdAt)],
-  ['settled_at', ({ settledAt }) => isoTime(settledAt)],
-  ['paid_at', ({ paidAt }) => isoTime(paidAt)],
-  ['redeemed_at', ({ redeemedAt }) => isoTime(redeemedAt)],
+  ['created_at', ({ createdAt }) => csvTime(createdAt)],
+  ['settled_at', ({ settledAt }) => csvTime(settledAt)],
+  ['paid_at', ({ paidAt }) => csvTime(paidAt)],
+  ['redeemed_at', ({ redeemedAt }) => csvTime(redeemedAt)],
   ['status', ({ status }) => status],
   ['delivery', ({ delivery }) => delivery],
   ['protocol', ({ protocol }) => protocol],
@@ -15,19 +16,6 @@ const COLUMNS: [name: string, value: (payment: ShownPayment) => string | number 
   ['resource', ({ resource }) => resource],
 ]
 
-export const CSV_HEADER = lineOf(COLUMNS.map(([name]) => name))
+export const CSV_HEADER = csvLineOf(COLUMNS.map(([name]) => name))
 
-export const csvLine = (payment: ShownPayment): string => lineOf(COLUMNS.map(([, value]) => value(payment)))
-
-const isoTime = (seconds: number | null): string | null => (seconds === null ? null : new Date(seconds * 1000).toISOString())
-
-/** RFC 4180. */
-function lineOf(values: (string | number | null)[]): string {
-  return `${values.map((value) => (typeof value === 'string' ? quoted(value) : (value ?? ''))).join(',')}\r\n`
-}
-
-/** A spreadsheet runs text that begins like a formula, and customers can influence a description. The apostrophe makes it text. */
-function quoted(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
-}
+export const csvLine = (payment: ShownPayment): string => csvLineOf(COLUMNS.map(([, value]) => value(payment)))

@@ -89,6 +89,7 @@ describe('C31 C33: what an account is shown', () => {
       runwaySeconds: null,
       warning: 'none',
       stopsAt: null,
+      graceHours: 48,
       canTopUp: false,
     }
     expect(await summary(id)).toEqual(idle)

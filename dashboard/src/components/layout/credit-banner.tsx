@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { overviewQuery } from '../../api/queries.ts'
 import type { CreditSummary } from '../../api/types.ts'
 import { duration } from '../../text/format.ts'
+import { creditEnds } from '../../text/runway.ts'
 import { StopNotice } from '../stop-notice.tsx'
 
 export function CreditBanner() {
@@ -23,14 +24,14 @@ function Sentence({ credit }: { credit: CreditSummary }) {
   if (credit.warning !== 'empty')
     return (
       <>
-        Your credit will last {duration(credit.runwaySeconds ?? 0)}. When it is used up, running nodes are stopped after a grace
-        period, but not deleted.
+        Your credit will last {duration(credit.runwaySeconds ?? 0)}. {creditEnds(credit.graceHours)}
       </>
     )
-  if (credit.stopsAt === null) return <>Your credit is used up. Nodes cannot be created or started.</>
+  if (credit.stopsAt === null) return <>Your credit is used up. Nodes cannot be created or started. Nothing is deleted.</>
   return (
     <>
-      Your credit is used up. <StopNotice at={credit.stopsAt} />
+      Your credit is used up. <StopNotice at={credit.stopsAt} graceHours={credit.graceHours} /> Stopped nodes stay stopped until
+      you start them.
     </>
   )
 }

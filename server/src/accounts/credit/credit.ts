@@ -12,8 +12,17 @@ import {
   type WarningChange,
   type WarningLevel,
 } from '../../store/credit/credit.ts'
+import {
+  type LedgerFilter,
+  listMatchingEntries,
+  listUnposted,
+  type Matching,
+  sumMatchingEntries,
+  type UnpostedRow,
+} from '../../store/credit/ledger.ts'
 import { findTreasury } from '../../store/credit/treasury.ts'
 import type { Database, Sql } from '../../store/db.ts'
+import { ledgerCsv, nodeOf, type Usage, usageOf, withNodeNames } from './ledger.ts'
 
 export type CreditSummary = {
   /** Whole satoshis, rounded down. */
@@ -27,6 +36,7 @@ export type CreditSummary = {
   warning: WarningLevel
   /** When nodes will be stopped; null while there is credit. */
   stopsAt: number | null
+  graceHours: number
   canTopUp: boolean
 }
 
@@ -74,6 +84,16 @@ export type CreditConfig = Pick<Config, 'nodePriceSatPerDay' | 'creditGraceHours
 export type CreditDeps = { sql: Database; config: CreditConfig; masterKeys: MasterKey[] }
 export type CreditEntry = { id: number; amountSat: number; kind: string; reason: string; createdAt: number; creditSat: number }
 
+type OfNode<T> = T & { nodeName: string | null }
+export type Ledger = {
+  summary: CreditSummary
+  entries: OfNode<LedgerRow & { nodeId: string | null }>[]
+  /** What `unpostedMsat` of the summary consists of. */
+  unposted: OfNode<UnpostedRow>[]
+  /** Of all entries that match the filter; null without one. */
+  matching: Matching | null
+}
+
 export class Credit {
   readonly #deps: CreditDeps
 
@@ -104,23 +124,46 @@ export class Credit {
       runwaySeconds: runwaySeconds(means),
       warning: isFree ? 'none' : levelOf(means),
       stopsAt: stops ? (row.emptySince ?? row.now) + creditGraceHours * 3_600 : null,
+      graceHours: creditGraceHours,
       canTopUp: takesPayments !== undefined,
     }
   }
 
   /**
-   * The summary and a page of the ledger, newest first; with `before`, only older entries. Both are read in one snapshot: usage booked
+   * The summary and a page of the ledger, newest first; with `before`, only older entries. All is read in one snapshot: usage booked
    * between two reads would be missing from both or counted twice.
    */
-  async ledger(
-    accountId: string,
-    before: number | undefined,
-    limit: number,
-  ): Promise<{ summary: CreditSummary; entries: LedgerRow[] }> {
-    return this.#deps.sql.beginAs('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (sql) => {
+  async ledger(accountId: string, before: number | undefined, limit: number, filter: LedgerFilter = {}): Promise<Ledger> {
+    return this.#snapshot(async (sql) => {
       const summary = await this.#summary(sql, accountId)
-      return { summary, entries: await listEntries(sql, accountId, before, limit) }
+      const isFiltered = Object.values(filter).some((value) => value !== undefined)
+      const rows = await (isFiltered
+        ? listMatchingEntries(sql, accountId, filter, before, limit)
+        : listEntries(sql, accountId, before, limit))
+      const price = this.#deps.config.nodePriceSatPerDay * 1000
+      return {
+        summary,
+        entries: await withNodeNames(
+          sql,
+          accountId,
+          rows.map((row) => ({ ...row, nodeId: nodeOf(row) })),
+        ),
+        unposted: price === 0 ? [] : await withNodeNames(sql, accountId, await listUnposted(sql, accountId, price)),
+        matching: isFiltered ? await sumMatchingEntries(sql, accountId, filter) : null,
+      }
     })
+  }
+
+  async usage(accountId: string, period: { from?: number; to?: number }): Promise<Usage> {
+    return this.#snapshot((sql) => usageOf(sql, accountId, period, this.#deps.config.nodePriceSatPerDay * 1000))
+  }
+
+  csv(accountId: string): AsyncGenerator<string> {
+    return ledgerCsv(this.#deps.sql, accountId)
+  }
+
+  #snapshot<T>(read: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#deps.sql.beginAs('ISOLATION LEVEL REPEATABLE READ READ ONLY', read)
   }
 
   /**

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { RouteDeps } from '../deps.ts'
 import { requirePerson, requireSameOrigin } from '../hooks/session.ts'
 import { dashboardAccountRoutes } from './account.ts'
+import { dashboardCreditRoutes } from './credit.ts'
 import { dashboardDeveloperRoutes } from './developers.ts'
 import { dashboardEventRoutes } from './events.ts'
 import { dashboardNodeDetailRoutes } from './node-details.ts'
@@ -27,6 +28,7 @@ export function dashboardRoutes(deps: RouteDeps) {
     await register(dashboardPaymentRoutes(deps))
     await register(dashboardTryItRoutes(deps), [deps.limits.dashboardNodes])
     await register(dashboardAccountRoutes(deps))
+    await register(dashboardCreditRoutes(deps))
     await register(dashboardDeveloperRoutes(deps), [deps.limits.requestLog])
     await register(dashboardEventRoutes(deps))
     await register(dashboardSettingsRoutes(deps))

@@ -1,0 +1,46 @@
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
+import type { CreditUsage, LEDGER_KINDS as KINDS } from '../../../contract/src/dashboard/credit.ts'
+import { type DatePeriod, dateIn, timesOf } from '../text/days.ts'
+import { API, api } from './client.ts'
+import { creditChangesAt, untilNext } from './deadlines.ts'
+import { parameters } from './queries.ts'
+import type { Credit } from './types.ts'
+
+export type { CreditUsage }
+export type LedgerKind = (typeof KINDS)[number]
+/** Not imported, because the schemas would come with it. */
+export const LEDGER_KINDS: LedgerKind[] = ['usage', 'top_up', 'operator', 'signup']
+/** The filter as it is in the address; dates are local and both included. */
+export type LedgerFilter = DatePeriod & { kind?: LedgerKind | undefined }
+
+export const ledgerFilterIn = (search: Record<string, unknown>): LedgerFilter => ({
+  kind: LEDGER_KINDS.find((kind) => kind === search.kind),
+  from: dateIn(search.from),
+  to: dateIn(search.to),
+})
+
+export const isLedgerFiltered = (filter: LedgerFilter): boolean => Object.values(filter).some((value) => value !== undefined)
+
+export const ledgerQuery = (filter: LedgerFilter) =>
+  infiniteQueryOptions({
+    queryKey: ['credit', 'ledger', filter],
+    queryFn: ({ pageParam, signal }) =>
+      api.get<Credit>(`/credit${parameters({ cursor: pageParam, kind: filter.kind, ...timesOf(filter) })}`, { signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (last) => last.nextCursor,
+    refetchInterval: ({ state }) => {
+      const pages = state.data?.pages ?? []
+      return pages[0] ? untilNext([creditChangesAt(pages[0])], pages.length) : false
+    },
+    placeholderData: keepPreviousData,
+  })
+
+/** Below "credit", so that it is asked again together with the balance. */
+export const usageQuery = (from: number) =>
+  queryOptions({
+    queryKey: ['credit', 'usage', from],
+    queryFn: ({ signal }) => api.get<CreditUsage>(`/credit/usage?from=${from}`, { signal }),
+    placeholderData: keepPreviousData,
+  })
+
+export const LEDGER_CSV = `${API}/credit/ledger.csv`

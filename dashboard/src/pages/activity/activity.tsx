@@ -1,0 +1,77 @@
+import '../../styles/credit.css'
+import { useInfiniteQuery, useSuspenseQuery } from '@tanstack/react-query'
+import { useSearch } from '@tanstack/react-router'
+import { type ActivityEntry, activityPagesQuery, isActivityFiltered } from '../../api/activity.ts'
+import { meQuery } from '../../api/queries.ts'
+import { EmptyState } from '../../components/empty-state.tsx'
+import { ButtonLink, TextLink } from '../../components/layout/links.tsx'
+import { Page } from '../../components/layout/page.tsx'
+import { LoadMore } from '../../components/load-more.tsx'
+import { Loading } from '../../components/loading.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { useNow } from '../../components/time.tsx'
+import { groupsOf } from '../../groups.ts'
+import { dayName, dayStart } from '../../text/days.ts'
+import { createNodeCurl } from '../../text/snippets.ts'
+import { Filters } from './filters.tsx'
+import { Row } from './row.tsx'
+
+export function ActivityPage() {
+  const { data: me } = useSuspenseQuery(meQuery)
+  const filter = useSearch({ from: '/app/activity' })
+  const activity = useInfiniteQuery(activityPagesQuery(filter))
+  const rows = activity.data?.pages.flatMap((page) => page.activity)
+  const isFiltered = isActivityFiltered(filter)
+  return (
+    <Page title="Activity">
+      {(isFiltered || rows?.length !== 0) && <Filters />}
+      {!activity.data && (
+        <Problem error={activity.error} what="The activity log could not be loaded." onRetry={() => void activity.refetch()} />
+      )}
+      {activity.isPending && <Loading height={480} />}
+      {rows?.length === 0 &&
+        (isFiltered ? (
+          <div className="card empty">
+            <p>
+              {activity.hasNextPage ? 'Nothing found among the newest entries.' : 'Nothing in the log matches these filters.'}
+            </p>
+            <TextLink to="/activity">Show all activity</TextLink>
+          </div>
+        ) : (
+          <EmptyState
+            sentence="Nothing has happened yet."
+            action={
+              <ButtonLink to="/nodes" search={{ create: true }}>
+                Create a node
+              </ButtonLink>
+            }
+            curl={createNodeCurl(me.publicUrl)}
+          />
+        ))}
+      {rows && rows.length > 0 && <Days rows={rows} userId={me.user?.id ?? null} />}
+      <LoadMore query={activity} />
+    </Page>
+  )
+}
+
+/** One list per day in the viewer's time zone. */
+function Days({ rows, userId }: { rows: ActivityEntry[]; userId: string | null }) {
+  const now = useNow(60)
+  const days = groupsOf(rows, ({ at }) => dayStart(at))
+  return (
+    <section className="days" aria-label="Activity">
+      {days.map(([day, ofDay]) => (
+        <div key={day}>
+          <h2 className="day" id={`day-${day}`}>
+            {dayName(day, now)}
+          </h2>
+          <ul className="card list rows" aria-labelledby={`day-${day}`}>
+            {ofDay.map((row) => (
+              <Row key={row.id} row={row} userId={userId} />
+            ))}
+          </ul>
+        </div>
+      ))}
+    </section>
+  )
+}

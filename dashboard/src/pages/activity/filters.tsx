@@ -1,0 +1,78 @@
+import { NativeSelect } from '@mantine/core'
+import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import {
+  ACTIVITY_KINDS,
+  type ActivityFilter,
+  type ActivityKind,
+  type ActivitySubjects,
+  isActivityFiltered,
+  subjectsQuery,
+} from '../../api/activity.ts'
+import { meQuery } from '../../api/queries.ts'
+import { DateFields } from '../../components/date-fields.tsx'
+import { TextLink } from '../../components/layout/links.tsx'
+
+export const KINDS: Record<ActivityKind, string> = {
+  nodes: 'Nodes',
+  payments: 'Payments',
+  keys: 'API keys',
+  credit: 'Credit',
+  people: 'People and sign-in',
+  webhooks: 'Webhooks',
+}
+
+type Subject = ActivitySubjects['keys'][number]
+type Choice = { value: string; label: string }
+const ANY: Choice = { value: '', label: 'Any' }
+
+export function Filters() {
+  const filter = useSearch({ from: '/app/activity' })
+  const navigate = useNavigate({ from: '/activity' })
+  const { data: me } = useSuspenseQuery(meQuery)
+  const { data: subjects = { nodes: [], keys: [], people: [] } } = useQuery(subjectsQuery)
+  const set = (change: ActivityFilter) => void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
+  const select = (label: string, name: 'nodeId' | 'keyId' | 'actor', choices: Choice[]) => (
+    <NativeSelect
+      label={label}
+      value={filter[name] ?? ''}
+      data={withChosen([ANY, ...choices], filter[name])}
+      onChange={({ currentTarget: { value } }) => set({ [name]: value || undefined })}
+    />
+  )
+  const actors = [
+    ...subjects.people.map(({ id, name }) => ({ value: id, label: id === me.user?.id ? `You (${name})` : name })),
+    { value: 'operator', label: 'The operator' },
+    { value: 'service', label: 'The service' },
+    ...subjects.keys.map((key) => ({ value: key.id, label: `API key ${labelOf(key, 'revoked')}` })),
+  ]
+  return (
+    <search className="filters" aria-label="Filter activity">
+      <NativeSelect
+        label="Kind"
+        value={filter.kind ?? ''}
+        data={[ANY, ...ACTIVITY_KINDS.map((kind) => ({ value: kind, label: KINDS[kind] }))]}
+        onChange={({ currentTarget: { value } }) => set({ kind: ACTIVITY_KINDS.find((kind) => kind === value) })}
+      />
+      {select('API key', 'keyId', choicesOf(subjects.keys, 'revoked'))}
+      {select('Node', 'nodeId', choicesOf(subjects.nodes, 'deleted'))}
+      {select('Done by', 'actor', actors)}
+      <DateFields period={filter} onChange={set} />
+      {isActivityFiltered(filter) && (
+        <TextLink to="/activity" className="filters-clear">
+          Show all
+        </TextLink>
+      )}
+    </search>
+  )
+}
+
+/** A choice cannot be marked up, so the name is isolated by characters: in another direction it would move the word after it. */
+const labelOf = ({ name, isGone }: Subject, gone: string): string => `\u2068${name}\u2069${isGone ? ` (${gone})` : ''}`
+
+const choicesOf = (subjects: Subject[], gone: string): Choice[] =>
+  subjects.map((subject) => ({ value: subject.id, label: labelOf(subject, gone) }))
+
+/** The address may name something that is not in the list. */
+const withChosen = (choices: Choice[], chosen: string | undefined): Choice[] =>
+  chosen === undefined || choices.some(({ value }) => value === chosen) ? choices : [...choices, { value: chosen, label: chosen }]

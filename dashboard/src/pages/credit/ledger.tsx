@@ -1,0 +1,158 @@
+import { Button, NativeSelect, Table } from '@mantine/core'
+import { IconDownload } from '@tabler/icons-react'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import type { ComponentProps } from 'react'
+import { LEDGER_CSV, LEDGER_KINDS, type LedgerFilter, type LedgerKind } from '../../api/credit.ts'
+import type { Credit, CreditEntry } from '../../api/types.ts'
+import { Count, MsatAmount } from '../../components/amount.tsx'
+import { DateFields } from '../../components/date-fields.tsx'
+import { TextLink } from '../../components/layout/links.tsx'
+import { LoadMore } from '../../components/load-more.tsx'
+import { Time } from '../../components/time.tsx'
+import { clockTime } from '../../text/days.ts'
+import { grouped } from '../../text/format.ts'
+
+const KINDS: Record<LedgerKind, string> = {
+  usage: 'Usage',
+  top_up: 'Top-up',
+  operator: 'By the operator',
+  signup: 'Welcome credit',
+}
+
+type Props = {
+  query: ComponentProps<typeof LoadMore>['query']
+  credit: Credit
+  entries: CreditEntry[]
+  isFiltered: boolean
+}
+
+/** Adds up to the balance to the millisatoshi, because unposted usage has its own line. */
+export function Ledger({ query, credit, entries, isFiltered }: Props) {
+  const hasUnposted = !isFiltered && credit.unposted.length > 0
+  return (
+    <section aria-labelledby="ledger">
+      <div className="page-head">
+        <h2 id="ledger" className="section-title">
+          Ledger
+        </h2>
+        <Button component="a" href={LEDGER_CSV} download variant="default" leftSection={<IconDownload size={16} aria-hidden />}>
+          Export all as CSV
+        </Button>
+      </div>
+      <Filters />
+      <p className="small dim" role="status">
+        {credit.matching ? (
+          <>
+            <Count of={credit.matching.count} /> {credit.matching.count === 1 ? 'entry' : 'entries'}, together{' '}
+            <MsatAmount msat={credit.matching.amountMsat} />. The balance next to an entry is that of the whole ledger.
+          </>
+        ) : (
+          'Each line shows the balance after it. All lines together are the balance above.'
+        )}
+      </p>
+      {entries.length === 0 && !hasUnposted ? (
+        <div className="card empty">
+          <p>{isFiltered ? 'No entries match these filters.' : 'No entries yet. Top up, or create a node.'}</p>
+          {isFiltered && <TextLink to="/credit">Show all entries</TextLink>}
+        </div>
+      ) : (
+        <div className="card list">
+          <Table verticalSpacing="sm" aria-label="Ledger">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>What</Table.Th>
+                <Table.Th className="number">Amount</Table.Th>
+                <Table.Th className="number from-460">Balance</Table.Th>
+                <Table.Th className="from-460">When</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {hasUnposted && <Unposted credit={credit} />}
+              {entries.map((entry) => (
+                <Entry key={entry.id} entry={entry} />
+              ))}
+            </Table.Tbody>
+          </Table>
+        </div>
+      )}
+      <LoadMore query={query} />
+    </section>
+  )
+}
+
+function Filters() {
+  const filter = useSearch({ from: '/app/credit' })
+  const navigate = useNavigate({ from: '/credit' })
+  const set = (change: LedgerFilter) => void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
+  return (
+    <search className="filters" aria-label="Filter the ledger">
+      <NativeSelect
+        label="Kind"
+        value={filter.kind ?? ''}
+        data={[{ value: '', label: 'Any' }, ...LEDGER_KINDS.map((kind) => ({ value: kind, label: KINDS[kind] }))]}
+        onChange={({ currentTarget: { value } }) => set({ kind: LEDGER_KINDS.find((kind) => kind === value) })}
+      />
+      <DateFields period={filter} onChange={set} />
+    </search>
+  )
+}
+
+function Unposted({ credit }: { credit: Credit }) {
+  return (
+    <Table.Tr data-testid="unposted">
+      <Table.Td className="breakable">
+        Running now, not booked yet
+        <ul className="plain-list small dim">
+          {credit.unposted.map(({ nodeId, nodeName, since, minutes, amountMsat, isRunning }) => (
+            <li key={nodeId}>
+              <bdi>{nodeName ?? nodeId}</bdi>: {grouped(minutes)} minute{minutes === 1 ? '' : 's'} since {clockTime(since)}
+              {isRunning ? '' : ', stopped'}, <MsatAmount msat={-amountMsat} />
+            </li>
+          ))}
+        </ul>
+      </Table.Td>
+      <Amounts amountMsat={-credit.unpostedMsat} balanceMsat={credit.balanceMsat} />
+      <Table.Td className="from-460">now</Table.Td>
+    </Table.Tr>
+  )
+}
+
+function Entry({ entry }: { entry: CreditEntry }) {
+  const kind = LEDGER_KINDS.find((one) => one === entry.kind)
+  return (
+    <Table.Tr>
+      <Table.Td className="breakable">
+        {kind ? KINDS[kind] : entry.kind}: <bdi>{entry.reason}</bdi>
+        {entry.nodeId !== null && (
+          <>
+            {' '}
+            (<bdi>{entry.nodeName ?? entry.nodeId}</bdi>)
+          </>
+        )}
+        <div className="to-460 small dim">
+          <Time at={entry.createdAt} />
+        </div>
+      </Table.Td>
+      <Amounts amountMsat={entry.amountMsat} balanceMsat={entry.balanceAfterMsat} />
+      <Table.Td className="from-460">
+        <Time at={entry.createdAt} />
+      </Table.Td>
+    </Table.Tr>
+  )
+}
+
+/** On a phone the balance is below the amount. */
+const Amounts = ({ amountMsat, balanceMsat }: { amountMsat: number; balanceMsat: number }) => (
+  <>
+    <Table.Td className="number">
+      {amountMsat > 0 ? '+' : ''}
+      <MsatAmount msat={amountMsat} />
+      <div className="to-460 small dim">
+        balance <MsatAmount msat={balanceMsat} />
+      </div>
+    </Table.Td>
+    <Table.Td className="number from-460">
+      <MsatAmount msat={balanceMsat} />
+    </Table.Td>
+  </>
+)

@@ -1,0 +1,111 @@
+import { Button, Group, NumberInput } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { api } from '../../api/client.ts'
+import { queryClient } from '../../api/queries.ts'
+import type { CreditEntry, CreditSummary, Me, TopUp } from '../../api/types.ts'
+import { Amount } from '../../components/amount.tsx'
+import { InvoiceCard } from '../../components/invoice-card.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { useNow } from '../../components/time.tsx'
+import { useAction } from '../../components/use-action.ts'
+import { lastsUntil } from '../../text/runway.ts'
+
+const PRESETS = [1_000, 10_000, 50_000, 100_000]
+
+type Props = { me: Me; credit: CreditSummary; entries: CreditEntry[] }
+
+export function TopUpPanel({ me, credit, entries }: Props) {
+  const [amount, setAmount] = useState<number | string>(10_000)
+  const [topUp, setTopUp] = useState<TopUp | null>(null)
+  const now = useNow(60)
+  const create = useAction(async () => {
+    setTopUp(await api.post<TopUp>('/credit/top-ups', { amountSat: Number(amount) }))
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void create.run()
+  }
+  const choose = (sat: number) => {
+    setAmount(sat)
+    create.onEdit()
+  }
+  const isPossible = Number(amount) > 0
+  const untilWith = (sat: number) =>
+    lastsUntil(credit.balanceMsat + sat * 1000, credit.nodesThatCost * me.nodePriceSatPerDay * 1000, now)
+  return (
+    <section className="card" aria-labelledby="top-up">
+      <h2 id="top-up">Top up</h2>
+      <fieldset className="presets">
+        <legend className="small dim">
+          {credit.nodesThatCost === 0
+            ? 'No node is being charged now, so the credit would not decrease.'
+            : `At the present use: ${credit.nodesThatCost} running node${credit.nodesThatCost === 1 ? '' : 's'}.`}
+        </legend>
+        {PRESETS.map((sat) => (
+          <button key={sat} type="button" className="preset" aria-pressed={Number(amount) === sat} onClick={() => choose(sat)}>
+            <Amount sat={sat} />
+            {untilWith(sat) && <span className="small dim">{untilWith(sat)}</span>}
+          </button>
+        ))}
+      </fieldset>
+      <form onSubmit={submit} onChange={create.onEdit}>
+        <Group align="flex-end">
+          <NumberInput label="Amount in sat" min={1} value={amount} onChange={setAmount} w={180} thousandSeparator={' '} />
+          <Button type="submit" loading={create.isPending} disabled={!isPossible}>
+            Create invoice
+          </Button>
+        </Group>
+      </form>
+      {isPossible && !PRESETS.includes(Number(amount)) && untilWith(Number(amount)) && (
+        <p className="small dim">
+          With <Amount sat={Number(amount)} /> more, your credit {untilWith(Number(amount))}.
+        </p>
+      )}
+      <Problem error={create.error} what="The invoice was not created." />
+      {topUp && (
+        <Waiting
+          key={topUp.paymentHash}
+          topUp={topUp}
+          isSandbox={me.isSandbox}
+          isBooked={entries.some(({ kind, reference }) => kind === 'top_up' && reference === topUp.paymentHash)}
+        />
+      )}
+    </section>
+  )
+}
+
+/** `isBooked`: the ledger on this page has it. The invoice's own request may answer later, and must not contradict it. */
+function Waiting({ topUp, isSandbox, isBooked }: { topUp: TopUp; isSandbox: boolean; isBooked: boolean }) {
+  const { data, refetch } = useQuery({
+    queryKey: ['top-up', topUp.paymentHash],
+    queryFn: async ({ signal }) => {
+      const now = await api.get<TopUp>(`/credit/top-ups/${topUp.paymentHash}`, { signal })
+      if (now.settledAt !== null) {
+        void queryClient.invalidateQueries({ queryKey: ['credit'] })
+        void queryClient.invalidateQueries({ queryKey: ['overview'] })
+      }
+      return now
+    },
+    initialData: topUp,
+    refetchInterval: (query) => (query.state.data?.settledAt == null && !isBooked ? 2000 : false),
+  })
+  const isPaid = isBooked || data.settledAt !== null
+  return (
+    <div className="spaced">
+      <InvoiceCard
+        invoice={topUp.invoice}
+        expiresAt={topUp.expiresAt}
+        isSandbox={isSandbox}
+        paid={isPaid ? <Amount sat={data.amountSat} /> : null}
+        onPaidHere={() => void refetch()}
+      >
+        {!isPaid && (
+          <div>
+            Pay <Amount sat={topUp.amountSat} /> with any Lightning wallet.
+          </div>
+        )}
+      </InvoiceCard>
+    </div>
+  )
+}

@@ -1,0 +1,145 @@
+import { SegmentedControl, Table } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { useMemo, useState } from 'react'
+import { type CreditUsage, usageQuery } from '../../api/credit.ts'
+import type { Me } from '../../api/types.ts'
+import { MsatAmount } from '../../components/amount.tsx'
+import { TextLink } from '../../components/layout/links.tsx'
+import { Loading } from '../../components/loading.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { useNow } from '../../components/time.tsx'
+import { dayStart, shortDay } from '../../text/days.ts'
+import { duration, percent, satsOfMsat } from '../../text/format.ts'
+
+const PERIODS = ['7', '30', '90'] as const
+type Point = { at: number; msat: number }
+
+export function UsagePanel({ me }: { me: Me }) {
+  const [days, setDays] = useState<(typeof PERIODS)[number]>('7')
+  const now = useNow(60)
+  const today = dayStart(now)
+  const from = dayStart(today, 1 - Number(days))
+  const usage = useQuery(usageQuery(from))
+  const points = useMemo(() => pointsOf(usage.data, today, Number(days)), [usage.data, today, days])
+  const total = usage.data?.nodes.reduce((sum, { amountMsat }) => sum + amountMsat, 0) ?? 0
+  return (
+    <section className="card" aria-labelledby="usage">
+      <div className="page-head received-head">
+        <div>
+          <h2 id="usage" className="section-title">
+            Use per node
+          </h2>
+          {usage.data && (
+            <div className="figure" data-testid="usage-total">
+              <MsatAmount msat={total} />
+            </div>
+          )}
+        </div>
+        <SegmentedControl
+          aria-label="Period of use"
+          value={days}
+          onChange={(value) => setDays(PERIODS.find((one) => one === value) ?? '7')}
+          data={PERIODS.map((value) => ({ value, label: `${value} days` }))}
+        />
+      </div>
+      <p className="small dim">Since {shortDay(from)}, in your time zone, including what runs now and is not booked yet.</p>
+      {!usage.data && <Problem error={usage.error} what="The use could not be loaded." onRetry={() => void usage.refetch()} />}
+      {usage.isPending && <Loading height={160} />}
+      {usage.data &&
+        (usage.data.nodes.length === 0 ? (
+          <p className="dim">
+            {me.nodePriceSatPerDay === 0 ? 'Nodes are free on this service.' : 'No node was charged in this period.'}
+          </p>
+        ) : (
+          <>
+            <Bars points={points} />
+            <NodeTable nodes={usage.data.nodes} total={total} />
+          </>
+        ))}
+    </section>
+  )
+}
+
+/** One point for each local day, the last one today. */
+function pointsOf(usage: CreditUsage | undefined, today: number, days: number): Point[] {
+  const points = Array.from({ length: days }, (_, place) => ({ at: dayStart(today, place + 1 - days), msat: 0 }))
+  for (const { at, amountMsat } of usage?.quarterHours ?? []) {
+    const point = points.findLast((one) => one.at <= at)
+    if (point) point.msat += amountMsat
+  }
+  return points
+}
+
+const BAR = 10
+const HEIGHT = 100
+
+function Bars({ points }: { points: Point[] }) {
+  const highest = Math.max(1, ...points.map(({ msat }) => msat))
+  const [first, last] = [points[0], points.at(-1)]
+  if (!first || !last) return null
+  return (
+    <figure className="use-chart">
+      <svg
+        viewBox={`0 0 ${points.length * BAR} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`Cost per day, at most ${satsOfMsat(highest)}`}
+      >
+        {points.map(({ at, msat }, place) => {
+          const height = (msat / highest) * HEIGHT
+          return (
+            <g key={at}>
+              <title>{`${shortDay(at)}: ${satsOfMsat(msat)}`}</title>
+              <rect className="use-space" x={place * BAR} y={0} width={BAR} height={HEIGHT} />
+              <rect className="use-bar" x={place * BAR + 1.5} y={HEIGHT - height} width={BAR - 3} height={height} />
+            </g>
+          )
+        })}
+      </svg>
+      <figcaption className="small dim">
+        <span>{shortDay(first.at)}</span>
+        <span>highest day: {satsOfMsat(highest)}</span>
+        <span>today</span>
+      </figcaption>
+    </figure>
+  )
+}
+
+function NodeTable({ nodes, total }: { nodes: CreditUsage['nodes']; total: number }) {
+  return (
+    <div className="list">
+      <Table verticalSpacing="xs" aria-label="Use per node">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Node</Table.Th>
+            <Table.Th className="number from-460">Charged time</Table.Th>
+            <Table.Th className="number">Cost</Table.Th>
+            <Table.Th className="number">Share</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {nodes.map(({ nodeId, nodeName, isDeleted, amountMsat, minutes }) => (
+            <Table.Tr key={nodeId}>
+              <Table.Td className="breakable">
+                {isDeleted ? (
+                  <>
+                    <bdi>{nodeName ?? nodeId}</bdi> <span className="dim">(deleted)</span>
+                  </>
+                ) : (
+                  <TextLink to="/nodes/$nodeId" params={{ nodeId }}>
+                    <bdi>{nodeName ?? nodeId}</bdi>
+                  </TextLink>
+                )}
+              </Table.Td>
+              <Table.Td className="number from-460">{duration(minutes * 60)}</Table.Td>
+              <Table.Td className="number">
+                <MsatAmount msat={amountMsat} />
+              </Table.Td>
+              <Table.Td className="number">{percent(amountMsat, total)}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </div>
+  )
+}

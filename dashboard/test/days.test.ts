@@ -1,0 +1,61 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { dateField, dayStart, timesOf } from '../src/text/days.ts'
+import { creditEnds, lastsUntil } from '../src/text/runway.ts'
+
+const zone = process.env.TZ
+afterEach(() => {
+  if (zone === undefined) delete process.env.TZ
+  else process.env.TZ = zone
+})
+
+/** 2026-11-15 02:00 UTC: still Saturday in Los Angeles. */
+const SUNDAY_2 = Date.UTC(2026, 10, 15, 2) / 1000
+
+/** Formats keep the time zone in which they were made. */
+async function daysIn(timeZone: string): Promise<typeof import('../src/text/days.ts')> {
+  process.env.TZ = timeZone
+  vi.resetModules()
+  return import('../src/text/days.ts')
+}
+
+test('dashboard: an entry stands below the day of the viewer, not below that of UTC', async () => {
+  const west = await daysIn('America/Los_Angeles')
+  expect(west.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toBe('Saturday, 14 November 2026')
+  expect([west.dayName(SUNDAY_2, SUNDAY_2), west.dayName(SUNDAY_2, SUNDAY_2 + 8 * 3_600)]).toEqual(['Today', 'Yesterday'])
+  const east = await daysIn('Asia/Kolkata')
+  expect(east.dayName(SUNDAY_2, SUNDAY_2 + 3 * 86_400)).toBe('Sunday, 15 November 2026')
+})
+
+test('dashboard: a day on which the clocks change has 23 or 25 hours', () => {
+  process.env.TZ = 'Europe/Berlin'
+  const october = Date.UTC(2026, 9, 25, 12) / 1000
+  expect(dayStart(october, 1) - dayStart(october)).toBe(25 * 3_600)
+  expect(timesOf({ from: '2026-03-29', to: '2026-03-29' })).toEqual({ from: '1774738800', to: '1774821600' })
+})
+
+test('dashboard: what is no date is not sent to the server', () => {
+  expect(['', 'x', '2026-13-01', '2026-1-1', '1900-01-01', undefined].map((value) => dateField(value))).toEqual(
+    Array.from({ length: 6 }),
+  )
+})
+
+test('dashboard: folded payments say when they were, also across midnight', async () => {
+  const { spanName } = await daysIn('UTC')
+  const ten = Date.UTC(2026, 10, 14, 10) / 1000
+  expect(spanName(ten + 300, ten + 2_400)).toBe('between 10:05 and 10:40')
+  expect(spanName(ten, ten + 30)).toBe('at 10:00')
+  expect(spanName(ten + 13.9 * 3_600, ten + 14.2 * 3_600)).toBe('between 14 Nov 23:54 and 15 Nov 00:12')
+})
+
+test('C33: what a top-up brings, and what happens when credit ends, is said with the numbers of this service', () => {
+  process.env.TZ = 'UTC'
+  const now = Date.UTC(2026, 10, 14, 10) / 1000
+  expect(lastsUntil(1_000_000, 100_000, now)).toBe('lasts until about 24\u00a0Nov\u00a02026')
+  expect(lastsUntil(1_000_000, 0, now)).toBeNull()
+  expect(lastsUntil(-1, 100_000, now)).toBe('does not cover what you owe')
+  expect(lastsUntil(1e12, 1_000, now)).toBe('lasts more than ten years')
+  expect(creditEnds(48)).toBe(
+    'When the credit is used up, nodes keep running for 48 hours, and are then stopped. Nothing is deleted.',
+  )
+  expect(creditEnds(0)).toContain('stopped at once')
+})

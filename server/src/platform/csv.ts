@@ -1,0 +1,13 @@
+/** RFC 4180. */
+export function csvLineOf(values: (string | number | null)[]): string {
+  return `${values.map((value) => (typeof value === 'string' ? quoted(value) : (value ?? ''))).join(',')}\r\n`
+}
+
+export const csvTime = (seconds: number | null): string | null =>
+  seconds === null ? null : new Date(seconds * 1000).toISOString()
+
+/** A spreadsheet runs text that begins like a formula, and other people can influence some texts. The apostrophe makes it text. */
+function quoted(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}

@@ -1,0 +1,142 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { Credit } from '../../src/accounts/credit/credit.ts'
+import { readConfig } from '../../src/config.ts'
+import { closeHours, postUsage } from '../../src/store/credit/usage.ts'
+import type { Database } from '../../src/store/db.ts'
+import {
+  type Clock,
+  forgetNodes,
+  freshDatabase,
+  NOON,
+  newAccount,
+  newNode,
+  PRICE_MSAT,
+  PRICE_SAT,
+  setNode,
+} from '../support/credit.ts'
+
+let sql: Database
+let clock: Clock
+let credit: Credit
+
+beforeAll(async () => {
+  ;({ sql, clock } = await freshDatabase())
+  credit = new Credit({ sql, config: { ...readConfig({}), nodePriceSatPerDay: PRICE_SAT, creditGraceHours: 36 }, masterKeys: [] })
+})
+
+const sum = (amounts: number[]): number => amounts.reduce((total, amount) => total + amount, 0)
+const csvOf = async (id: string): Promise<string[]> => {
+  let text = ''
+  for await (const part of credit.csv(id)) text += part
+  return text.split('\r\n')
+}
+
+/** Two nodes for three hours, of which one ran on for 20 minutes that are not posted. */
+async function usedAccount(): Promise<{ id: string; nodes: [string, string] }> {
+  await forgetNodes(sql)
+  await clock.set(NOON)
+  const id = await newAccount(sql, 10 * PRICE_MSAT)
+  const nodes: [string, string] = [await newNode(sql, id), await newNode(sql, id)]
+  for (let hour = 0; hour < 3; hour++) {
+    await clock.move(3_600)
+    await closeHours(sql)
+    await postUsage(sql, PRICE_MSAT, 100)
+  }
+  await setNode(sql, nodes[1], { status: 'stopped' })
+  await postUsage(sql, PRICE_MSAT, 100)
+  await clock.move(20 * 60)
+  return { id, nodes }
+}
+
+describe('C31: the ledger adds up', () => {
+  test('C31: the entries and what is not posted yet are the balance, and every entry has the balance after it', async () => {
+    const { id, nodes } = await usedAccount()
+    const { summary, entries, unposted, matching } = await credit.ledger(id, undefined, 100)
+    expect(entries).toHaveLength(8)
+    expect(sum(entries.map(({ amountMsat }) => amountMsat)) - summary.unpostedMsat).toBe(summary.balanceMsat)
+    expect(unposted).toEqual([
+      {
+        nodeId: nodes[0],
+        nodeName: 'x',
+        since: expect.any(Number),
+        minutes: 20,
+        amountMsat: summary.unpostedMsat,
+        isRunning: true,
+      },
+    ])
+    expect(summary.unpostedMsat).toBeGreaterThan(0)
+    expect([matching, summary.graceHours]).toEqual([null, 36])
+    entries.forEach(({ balanceAfterMsat }, place) => {
+      expect(balanceAfterMsat).toBe(sum(entries.slice(place).map(({ amountMsat }) => amountMsat)))
+    })
+  })
+
+  test('a filtered entry has the balance of the whole ledger after it, and the sum is of all that match', async () => {
+    const { id } = await usedAccount()
+    await credit.add(id, 7, 'Goodwill', 'operator')
+    const { entries: all } = await credit.ledger(id, undefined, 100)
+    const usage = all.filter(({ kind }) => kind === 'usage')
+    const found = await credit.ledger(id, undefined, 3, { kind: 'usage' })
+    expect(found.entries).toEqual(usage.slice(0, 3))
+    expect(found.matching).toEqual({ count: usage.length, amountMsat: sum(usage.map(({ amountMsat }) => amountMsat)) })
+    const next = await credit.ledger(id, found.entries.at(-1)?.id, 100, { kind: 'usage' })
+    expect(next.entries).toEqual(usage.slice(3))
+    expect(next.matching).toEqual(found.matching)
+    const early = await credit.ledger(id, undefined, 100, { from: NOON, to: NOON + 3_601 })
+    expect(early.entries).toEqual(all.filter(({ createdAt }) => createdAt >= NOON && createdAt < NOON + 3_601))
+    expect(early.entries).toHaveLength(3)
+  })
+
+  test('what nodes cost in a period is what the ledger charged and what is not posted yet; deleted nodes keep their name', async () => {
+    const { id, nodes } = await usedAccount()
+    await setNode(sql, nodes[1], { isDeleted: true })
+    const { summary, entries } = await credit.ledger(id, undefined, 100)
+    const chargedFor = (node: string) => -sum(entries.filter(({ nodeId }) => nodeId === node).map(({ amountMsat }) => amountMsat))
+    const all = await credit.usage(id, {})
+    expect(all.nodes).toEqual([
+      {
+        nodeId: nodes[0],
+        nodeName: 'x',
+        isDeleted: false,
+        amountMsat: chargedFor(nodes[0]) + summary.unpostedMsat,
+        minutes: 200,
+      },
+      { nodeId: nodes[1], nodeName: 'x', isDeleted: true, amountMsat: chargedFor(nodes[1]), minutes: 181 },
+    ])
+    expect(sum(all.quarterHours.map(({ amountMsat }) => amountMsat))).toBe(sum(all.nodes.map(({ amountMsat }) => amountMsat)))
+    const lastHour = await credit.usage(id, { from: NOON + 3 * 3_600 - 60 })
+    expect(lastHour.nodes.map(({ minutes }) => minutes)).toEqual([20, 1])
+    const firstHour = await credit.usage(id, { from: NOON - 60, to: NOON + 1_800 })
+    expect(firstHour.nodes.map(({ minutes }) => minutes)).toEqual([60, 60])
+    expect(await credit.usage(await newAccount(sql), {})).toEqual({ nodes: [], quarterHours: [] })
+  })
+})
+
+describe('the exported ledger', () => {
+  test('has every entry, and its balances add up over more rows than are read at once', async () => {
+    const id = await newAccount(sql, 5)
+    await sql`
+      INSERT INTO credit_entries (account_id, amount_msat, kind, reason) SELECT ${id}, n, 'operator', 'n' FROM generate_series(1, 2000) n`
+    const lines = await csvOf(id)
+    expect(lines[0]).toBe('id,created_at,kind,amount_msat,balance_after_msat,reason,node_id,reference')
+    const rows = lines.slice(1, -1).map((line) => line.split(','))
+    expect(rows).toHaveLength(2001)
+    let balance = 0
+    for (const [, , , amount, after] of rows) {
+      balance += Number(amount)
+      expect(Number(after)).toBe(balance)
+    }
+    const { summary } = await credit.ledger(id, undefined, 1)
+    expect(balance).toBe(summary.balanceMsat)
+  })
+
+  test('does not run what an operator wrote as a formula, and quotes what would break a line', async () => {
+    const id = await newAccount(sql)
+    await credit.add(id, 5, '=HYPERLINK("http://evil.example")', 'operator')
+    await credit.add(id, 5, 'one, "two"\r\nthree', 'operator')
+    const text = (await csvOf(id)).join('\r\n')
+    expect(text).toContain(`,"'=HYPERLINK(""http://evil.example"")",`)
+    expect(text).toContain(',"one, ""two""\r\nthree",')
+    expect(text).not.toContain(',=')
+  })
+})
