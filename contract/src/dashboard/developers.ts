@@ -54,9 +54,7 @@ export const listOwnRequests = operation({
   query: strict({
     cursor: Type.Optional(text('`nextCursor` of the previous page.')),
     keyId: Type.Optional(text('Only requests with this key.')),
-    statusClass: Type.Optional(
-      Type.Integer({ minimum: 2, maximum: 5, description: 'Only statuses of this class: 4 for 400–499.' }),
-    ),
+    statusClass: Type.Optional(Type.Integer({ enum: [2, 4, 5], description: 'Only statuses of this class: 4 for 400–499.' })),
     route: Type.Optional(Type.String({ maxLength: 200, pattern: '^[ -~]+$', description: 'Only this pattern.' })),
     requestId: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'Only this request id.' })),
   }),

@@ -2,6 +2,7 @@ import { ERRORS } from '../../../../contract/src/errors.ts'
 import { isId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/log.ts'
 import { requestLogProbe } from '../../platform/probes.ts'
+import { Problem } from '../../problems.ts'
 import {
   type LoggedRequest,
   listRequests,
@@ -106,6 +107,8 @@ export class RequestLog {
     // What is not an id matches nothing, and may contain bytes that PostgreSQL rejects.
     if (filter.keyId !== undefined && !isId('key', filter.keyId)) return []
     const rows = await listRequests(this.#sql, accountId, filter, limit, before)
+    if (!rows)
+      throw new Problem('service_unavailable', 'The search in the log took too long. Choose another filter, or fewer of them.')
     return rows.map((row) => ({ ...row, errorMeaning: meaningOf(row.errorCode) }))
   }
 

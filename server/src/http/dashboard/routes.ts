@@ -23,7 +23,7 @@ export function dashboardRoutes(deps: RouteDeps) {
     await register(dashboardPaymentRoutes(deps))
     await register(dashboardTryItRoutes(deps), [deps.limits.dashboardNodes])
     await register(dashboardAccountRoutes(deps))
-    await register(dashboardDeveloperRoutes(deps))
+    await register(dashboardDeveloperRoutes(deps), [deps.limits.requestLog])
     await register(dashboardEventRoutes(deps))
     await register(dashboardSettingsRoutes(deps))
     await register(dashboardWebhookRoutes(deps))

@@ -158,8 +158,10 @@ export function signInRoutes(deps: RouteDeps) {
       const withPassword = async (): Promise<UserView> =>
         guess(request, await signIn.guard.admit(by), () => enter(request, reply, known, call))
       if (code === undefined) return withPassword()
-      // Codes have their own count, which is also checked before a password is hashed. A wrong password does not add to it.
-      const codeAttempt = await signIn.guard.admit({ target: `code ${by.target}`, source: `code ${by.source}` })
+      // Codes have their own count, which is also checked before a password is hashed. A wrong password does not add to it. All known
+      // browsers share one: whoever had the password before may have made any number of them, and there are only a million codes.
+      const target = device === undefined ? by.target : by.source
+      const codeAttempt = await signIn.guard.admit({ target: `code ${target}`, source: `code ${by.source}` })
       return guess(request, codeAttempt, withPassword, WrongCode)
     })
     app.post('/sign-out', { schema: { body: Nothing } }, async (request, reply) =>

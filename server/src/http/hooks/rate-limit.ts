@@ -20,6 +20,8 @@ export type Limits = {
    * Node operations of the dashboard, including its try-it panel: a separate limit of the same size, so that neither uses up the other's.
    */
   dashboardNodes: Check
+  /** Searches in the log of API requests, which may be long. */
+  requestLog: Check
   /** Failed authentications, per client address: a valid key is never refused because of others behind the same address. */
   failures: Check
   /** What unauthenticated clients can make us store: accounts and passkey challenges, per client address. */
@@ -68,6 +70,7 @@ export async function addLimits(
     },
     nodes: limit('nodes', settings.max, windowMs),
     dashboardNodes: limit('dashboard nodes', settings.max, windowMs),
+    requestLog: limit('request log', settings.max, windowMs),
     failures: limit('failures', MAX_FAILURES, FAILURE_WINDOW_MS),
     strangers: limit('strangers', MAX_FROM_STRANGERS, 60_000),
     links: limit('links', MAX_FROM_STRANGERS, 60_000),
