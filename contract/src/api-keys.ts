@@ -71,6 +71,12 @@ export const ChangeApiKeyParams = strict(
 )
 export const RotateApiKeyParams = strict(
   {
+    endOverlap: Type.Optional(
+      Type.Boolean({
+        description:
+          'While an earlier secret still works from the rotation before, a rotation with an overlap is refused unless this is true: it stops that secret at once.',
+      }),
+    ),
     overlapSeconds: Type.Optional(
       Type.Integer({
         minimum: 0,

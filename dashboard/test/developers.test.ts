@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { publicOperations } from '../../contract/src/operations.ts'
 import { requestFilterOf } from '../src/api/developers.ts'
 import { daysOf } from '../src/pages/developers/days.ts'
+import { changeOf, type Fields } from '../src/pages/developers/key-fields.ts'
 import { API_ROUTES } from '../src/text/api-routes.ts'
 import { snippetsIn } from '../src/text/program-snippets.ts'
 
@@ -51,4 +52,14 @@ test('no snippet contains a key, and each takes it from the environment', () => 
       expect(code).toContain('SERVICE_API_KEY')
       expect(code).toContain('http://localhost:8402/v1/')
     }
+})
+
+test('C84: editing a key sends only what was changed, so that a scope removed elsewhere does not return', () => {
+  const before: Fields = { name: 'Shop', scopes: ['nodes:read', 'nodes:write'], expiry: 'never', date: '' }
+  expect(changeOf(before, { ...before, name: ' Café ' })).toEqual({ name: 'Café' })
+  expect(changeOf(before, { ...before, scopes: ['nodes:read'] })).toEqual({ scopes: ['nodes:read'] })
+  expect(changeOf(before, before)).toEqual({})
+  expect(changeOf({ ...before, expiry: 'keep' }, { ...before, expiry: 'keep' })).toEqual({})
+  expect(changeOf({ ...before, expiry: 'keep' }, before)).toEqual({ expiresAt: null })
+  expect(changeOf(before, { ...before, expiry: '7' }).expiresAt).toBeGreaterThan(Date.now() / 1000)
 })

@@ -151,12 +151,13 @@ export async function revokeKey(sql: Sql, key: KeyName): Promise<boolean> {
 
 /**
  * One statement, so that after a crash either the old secret or both are valid as promised. A secret that still overlapped from the rotation
- * before stops working: there are never more than two. Undefined: no such key in this account, or it has expired.
+ * before stops working: there are never more than two. After a lost response, that is the one in use, and the current one is known to nobody;
+ * so it only stops if the caller says so, or wants no overlap. Undefined: no such key in this account, it has expired, or an overlap runs.
  */
 export async function rotateKey(
   sql: Sql,
   key: KeyName,
-  secret: { hash: Buffer; prefix: string; overlapSeconds: number },
+  secret: { hash: Buffer; prefix: string; overlapSeconds: number; endOverlap: boolean },
 ): Promise<KeyView | undefined> {
   const [row] = await sql<KeyView[]>`
     WITH changed AS (
@@ -165,6 +166,7 @@ export async function rotateKey(
         previous_until = CASE WHEN ${secret.overlapSeconds}::int > 0 THEN now() + ${secret.overlapSeconds}::int * interval '1 second' END
       WHERE id = ${key.keyId} AND account_id = ${key.accountId} AND revoked_at IS NULL
         AND (expires_at IS NULL OR expires_at > now())
+        AND (${secret.endOverlap || secret.overlapSeconds === 0} OR previous_until IS NULL OR previous_until <= now())
       RETURNING *
     ), log AS (
       INSERT INTO activity (account_id, actor, action, target, detail)

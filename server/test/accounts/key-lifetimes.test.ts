@@ -1,13 +1,16 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import type { Database } from '../../src/store/db.ts'
 import { forgetOldSecrets } from '../../src/store/keys.ts'
 import { type Answer, eventually, type Key, type Server, startServer } from '../support/server.ts'
 
 let server: Server
 /** Another process, which shares only the database. */
 let replica: Server
+let sql: Database
 
 beforeAll(async () => {
   server = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1' } })
+  sql = server.sql()
   replica = await startServer({ env: { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1' } })
 })
 
@@ -20,12 +23,12 @@ const statuses = async (token: string): Promise<number[]> =>
 
 const keyPath = ({ accountId, id }: Key): string => `/accounts/${accountId}/keys/${id}`
 const change = (key: Key, json: unknown): Promise<Answer> => server.operator('PATCH', keyPath(key), { json })
-const rotate = (key: Key, overlapSeconds: number): Promise<Answer> =>
-  server.operator('POST', `${keyPath(key)}/rotate`, { json: { overlapSeconds } })
+const rotate = (key: Key, overlapSeconds: number, more: { endOverlap?: boolean } = {}): Promise<Answer> =>
+  server.operator('POST', `${keyPath(key)}/rotate`, { json: { overlapSeconds, ...more } })
 
 /** The database's clock decides about expiry, so tests wait for it. */
 async function databaseTime(): Promise<number> {
-  const [row] = await server.sql()<{ now: number }[]>`SELECT extract(epoch FROM now())::float8 AS now`
+  const [row] = await sql<{ now: number }[]>`SELECT extract(epoch FROM now())::float8 AS now`
   return row?.now ?? 0
 }
 const untilDatabaseTime = (at: number): Promise<unknown> =>
@@ -115,7 +118,6 @@ describe('C84: rotation', () => {
       [200, 200],
     ])
     expect((await change(key, { disabled: false })).json().previousSecretUntil).toBe(null)
-    const sql = server.sql()
     await forgetOldSecrets(sql)
     expect(await sql`SELECT previous_hash, previous_until FROM api_keys WHERE id = ${key.id}`).toEqual([
       { previous_hash: null, previous_until: null },
@@ -134,14 +136,34 @@ describe('C84: rotation', () => {
   test('C84: there are never more than two secrets: a second rotation ends the overlap of the first', async () => {
     const key = await newKey()
     const second = (await rotate(key, 72 * 3600)).json().key
-    const third = (await rotate(key, 72 * 3600)).json().key
+    const third = (await rotate(key, 72 * 3600, { endOverlap: true })).json().key
     expect([(await who(key.key)).status, (await who(second)).status, (await who(third)).status]).toEqual([401, 200, 200])
     expect((await rotate(key, 72 * 3600 + 1)).status).toBe(400)
   })
 
+  test('C84: repeated after a lost response, a rotation with an overlap is refused, and the secret in use keeps working', async () => {
+    const key = await newKey()
+    // Nobody has seen this one.
+    const { key: unseen, previousSecretUntil } = (await rotate(key, 600)).json()
+    const again = await rotate(key, 600)
+    expect([again.status, again.json().error]).toEqual([
+      400,
+      expect.objectContaining({
+        reason: 'overlap_running',
+        previousSecretUntil,
+        message: expect.stringContaining('another key'),
+      }),
+    ])
+    expect([(await who(key.key)).status, (await who(unseen)).status]).toEqual([200, 200])
+    // A leak is another matter: nothing of before may stay.
+    const { key: fresh } = (await rotate(key, 0)).json()
+    expect([(await who(key.key)).status, (await who(unseen)).status, (await who(fresh)).status]).toEqual([401, 401, 200])
+    expect((await rotate(key, 600)).status).toBe(200)
+  })
+
   test('C84: of concurrent rotations, each secret given out last is valid, and two secrets at most work', async () => {
     const key = await newKey()
-    const secrets: string[] = (await Promise.all(Array.from({ length: 6 }, () => rotate(key, 600)))).map(
+    const secrets: string[] = (await Promise.all(Array.from({ length: 6 }, () => rotate(key, 600, { endOverlap: true })))).map(
       (answer) => answer.json().key,
     )
     const found = await Promise.all([key.key, ...secrets].map(async (secret) => (await who(secret)).status))
@@ -170,7 +192,7 @@ describe('C84: rotation', () => {
     ]
     for (const { text } of later) expect(text).not.toContain(secret.slice(8))
     expect(later[2]?.text).toContain('key.rotated')
-    const rows = await server.sql()`SELECT * FROM api_keys WHERE id = ${key.id}`
+    const rows = await sql`SELECT * FROM api_keys WHERE id = ${key.id}`
     expect(JSON.stringify(rows)).not.toContain(secret.slice(8))
     expect(server.stderr + server.stdout).not.toContain(secret.slice(8))
   })

@@ -6,22 +6,11 @@ import type { ApiKey } from '../../api/types.ts'
 import { announce } from '../../components/layout/announcer.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useAction } from '../../components/use-action.ts'
-import { exact, fromLocalInput, toLocalInput } from '../../text/format.ts'
-import { SCOPE_NAMES, SCOPES, type Scope } from './scopes.ts'
+import { exact, toLocalInput } from '../../text/format.ts'
+import { changeOf, type Expiry, expiresAtOf, type Fields } from './key-fields.ts'
+import { SCOPE_NAMES, SCOPES } from './scopes.ts'
 
 export type CreatedKey = Pick<ApiKey, 'id' | 'name' | 'scopes' | 'expiresAt'> & { key: string }
-
-const DAY_SECONDS = 86_400
-/** Days until the key expires, or how it is chosen otherwise. */
-type Expiry = 'keep' | 'never' | '7' | '30' | '90' | '365' | 'date'
-type Fields = { name: string; scopes: Scope[]; expiry: Expiry; date: string }
-
-/** Undefined: as it is. */
-function expiresAtOf({ expiry, date }: Fields): number | null | undefined {
-  if (expiry === 'keep') return undefined
-  if (expiry === 'never') return null
-  return Math.floor(expiry === 'date' ? fromLocalInput(date) : Date.now() / 1000 + Number(expiry) * DAY_SECONDS)
-}
 
 export function CreateKeyDialog({ onCancel, onCreated }: { onCancel: () => void; onCreated: (created: CreatedKey) => void }) {
   const create = useAction(async (fields: Fields) => {
@@ -52,15 +41,18 @@ export function CreateKeyDialog({ onCancel, onCreated }: { onCancel: () => void;
 
 export function EditKeyDialog({ item, onClose }: { item: ApiKey; onClose: () => void }) {
   const { name, scopes, expiresAt, isExpired } = item
+  const keeps = expiresAt !== null
+  // As it was when the dialog was opened: that is what the person has seen.
+  const [initial] = useState<Fields>({ name, scopes, expiry: keeps ? 'keep' : 'never', date: '' })
   const edit = useAction(async (fields: Fields) => {
-    const expires = expiresAtOf(fields)
-    const change = { name: fields.name.trim(), scopes: fields.scopes, ...(expires === undefined ? {} : { expiresAt: expires }) }
-    await api.patch(`/keys/${item.id}`, change)
-    await queryClient.invalidateQueries({ queryKey: ['keys'] })
-    announce(`${change.name} was changed`)
+    const change = changeOf(initial, fields)
+    if (Object.keys(change).length > 0) {
+      await api.patch(`/keys/${item.id}`, change)
+      await queryClient.invalidateQueries({ queryKey: ['keys'] })
+      announce(`${fields.name.trim()} was changed`)
+    }
     onClose()
   })
-  const keeps = expiresAt !== null
   return (
     <KeyDialog
       title={
@@ -69,12 +61,15 @@ export function EditKeyDialog({ item, onClose }: { item: ApiKey; onClose: () => 
         </>
       }
       verb="Save"
-      initial={{ name, scopes, expiry: keeps ? 'keep' : 'never', date: '' }}
+      initial={initial}
       expiries={keeps ? [{ value: 'keep', label: `${isExpired ? 'Expired on' : 'On'} ${exact(expiresAt)}` }] : []}
       action={edit}
       onCancel={onClose}
     >
-      <p className="small dim">Changes apply to running programs within seconds.</p>
+      <p className="small dim">
+        Changes apply to running programs within seconds.
+        {isExpired && ' With a later end, whoever has the key’s secret can use it again.'}
+      </p>
       <Problem error={edit.error} what="The key was not changed." />
     </KeyDialog>
   )

@@ -20,10 +20,14 @@ type Props = { item: ApiKey; onCancel: () => void; onRotated: (key: ApiKey & { k
 export function RotateKeyDialog({ item, onCancel, onRotated }: Props) {
   const [overlapSeconds, setOverlapSeconds] = useState('86400')
   const rotate = useAction(async () => {
-    const body = { overlapSeconds: Number(overlapSeconds) }
-    const rotated = await api.post<ApiKey & { key: string }>(`/keys/${item.id}/rotate`, body)
-    void queryClient.invalidateQueries({ queryKey: ['keys'] })
-    onRotated(rotated)
+    // Only what the note below has announced.
+    const body = { overlapSeconds: Number(overlapSeconds), ...(item.previousSecretUntil === null ? {} : { endOverlap: true }) }
+    try {
+      onRotated(await api.post<ApiKey & { key: string }>(`/keys/${item.id}/rotate`, body))
+    } finally {
+      // Also after a lost response: the secret may have been replaced.
+      void queryClient.invalidateQueries({ queryKey: ['keys'] })
+    }
   })
   return (
     <ConfirmDialog
@@ -44,7 +48,7 @@ export function RotateKeyDialog({ item, onCancel, onRotated }: Props) {
       {item.previousSecretUntil !== null && (
         <p className="note">
           The key was rotated before. The secret from before that rotation, which would stop working{' '}
-          <Time at={item.previousSecretUntil} />, stops at once.
+          <Time at={item.previousSecretUntil} />, stops at once. If programs still use it, create another key instead.
         </p>
       )}
       <NativeSelect
@@ -57,7 +61,7 @@ export function RotateKeyDialog({ item, onCancel, onRotated }: Props) {
       <Problem
         error={rotate.error}
         what="The key was not rotated."
-        again="The secret may have been replaced. Rotate the key again to get one that you can see."
+        again="The secret may have been replaced by one that nobody has seen; the one in your programs then works for the time that you chose. Create another key for them."
       />
     </ConfirmDialog>
   )

@@ -113,13 +113,23 @@ export class Keys {
   }
 
   /** The secret it had until now works for the overlap, and then never again. */
-  async rotate(call: Call, keyId: string, overlapSeconds: number): Promise<KeyView & { key: string }> {
+  async rotate(
+    call: Call,
+    keyId: string,
+    { overlapSeconds = 0, endOverlap = false }: { overlapSeconds?: number; endOverlap?: boolean },
+  ): Promise<KeyView & { key: string }> {
     await this.#require(call, keyId)
     const key = newKey()
-    const rotated = await rotateKey(this.#sql, { ...call, keyId }, { ...stored(key), overlapSeconds })
+    const rotated = await rotateKey(this.#sql, { ...call, keyId }, { ...stored(key), overlapSeconds, endOverlap })
     this.#forget()
     if (rotated) return { ...rotated, key }
-    await this.#require(call, keyId)
+    const { isExpired, previousSecretUntil } = await this.#require(call, keyId)
+    if (!isExpired && previousSecretUntil !== null)
+      throw new Problem(
+        'bad_request',
+        'The key was rotated before, and its earlier secret still works. Another rotation would stop that secret at once. If programs may still use it, create another key instead; otherwise repeat this with "endOverlap": true.',
+        { details: { reason: 'overlap_running', previousSecretUntil } },
+      )
     throw new Problem('bad_request', 'The key has expired. Change when it expires first, or create another key.')
   }
 
@@ -130,9 +140,11 @@ export class Keys {
     if (!isRevoked) throw noSuchKey()
   }
 
-  async #require({ accountId }: Call, keyId: string): Promise<void> {
+  async #require({ accountId }: Call, keyId: string): Promise<KeyView> {
     const isKey = isId('acct', accountId) && isId('key', keyId)
-    if (!isKey || !(await findKey(this.#sql, accountId, keyId))) throw noSuchKey()
+    const key = isKey ? await findKey(this.#sql, accountId, keyId) : undefined
+    if (!key) throw noSuchKey()
+    return key
   }
 
   /** After keys were revoked together with their account. Other processes are notified by the store. */

@@ -35,9 +35,7 @@ export function dashboardAccountRoutes({ accounts, credit, config, keys, topUps 
     addRoute(app, listOwnKeys, async ({ person }) => ({ keys: await keys.list(person.accountId) }))
     addRoute(app, createOwnKey, async (request) => keys.create(callOf(request), request.body, config.maxKeysPerAccount))
     addRoute(app, changeOwnKey, async (request) => keys.change(callOf(request), request.params.id, request.body))
-    addRoute(app, rotateOwnKey, async (request) =>
-      keys.rotate(callOf(request), request.params.id, request.body.overlapSeconds ?? 0),
-    )
+    addRoute(app, rotateOwnKey, async (request) => keys.rotate(callOf(request), request.params.id, request.body))
     addRoute(app, revokeOwnKey, async (request) => keys.revoke(callOf(request), request.params.id))
   }
 }

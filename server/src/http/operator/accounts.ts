@@ -30,9 +30,7 @@ export function operatorRoutes(deps: OperatorDeps) {
     const callFor = (accountId: string) => ({ accountId, actor: ACTOR })
     addRoute(app, createAccountKey, async ({ params, body }) => keys.create(callFor(params.id), body, config.maxKeysPerAccount))
     addRoute(app, changeAccountKey, async ({ params, body }) => keys.change(callFor(params.id), params.keyId, body))
-    addRoute(app, rotateAccountKey, async ({ params, body }) =>
-      keys.rotate(callFor(params.id), params.keyId, body.overlapSeconds ?? 0),
-    )
+    addRoute(app, rotateAccountKey, async ({ params, body }) => keys.rotate(callFor(params.id), params.keyId, body))
     addRoute(app, revokeAccountKey, async ({ params }) => keys.revoke(callFor(params.id), params.keyId))
   }
 }
