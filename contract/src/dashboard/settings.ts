@@ -34,10 +34,14 @@ export const RecoveryCodes = named(
 )
 export const AccountDeletion = named(
   {
-    isPossible: flag('The account has no nodes, and no data of deleted ones.'),
+    isPossible: flag('The account has no nodes, no data of deleted ones, and no open invoice for credit.'),
     existing: count('Nodes that have not been deleted.'),
     retained: count('Deleted nodes whose data is still kept.'),
     dueAt: nullable(timestamp('When the data of the last of them is due for removal.')),
+    creditSat: Type.Integer({ description: 'Credit that would be lost, in sats.' }),
+    topUpUntil: nullable(
+      timestamp('Until when an open invoice for credit can be paid. The account cannot be deleted before that.'),
+    ),
     explanation: text('When the account can be deleted.'),
   },
   { $id: 'AccountDeletion', description: 'Whether the account can be deleted.' },

@@ -22,22 +22,43 @@ export async function nodesLeft(sql: Sql, accountId: string, retentionDays: numb
   return row
 }
 
+export type MoneyLeft = {
+  creditSat: number
+  /** Until when an invoice for credit can be paid, or has expired so recently that its payment may not be known yet; null if there is none. */
+  topUpUntil: number | null
+}
+
+/** An expired invoice is asked about for minutes. A day bounds that if its node is gone. */
+const openTopUp = (sql: Sql, accountId: string) => sql`
+  account_id = ${accountId} AND settled_at IS NULL
+    AND (expires_at > now() OR (ask_at IS NOT NULL AND expires_at > now() - interval '1 day'))`
+
+export async function moneyLeft(sql: Sql, accountId: string): Promise<MoneyLeft> {
+  const [row] = await sql<[MoneyLeft]>`
+    SELECT floor(coalesce((SELECT sum(amount_msat) FROM credit_entries WHERE account_id = ${accountId}), 0) / 1000)::float8 AS "creditSat",
+      (SELECT unix_seconds(max(expires_at)) FROM top_ups WHERE ${openTopUp(sql, accountId)}) AS "topUpUntil"`
+  return row
+}
+
 export type Closing = { accountId: string; personId: string; name: string }
 
 /**
- * Ends every way to use the account, in one transaction. The lock waits for nodes, keys and webhooks that are being created, and those
+ * Ends every way to use the account, in one transaction. The lock waits for nodes, keys, webhooks and top-ups that are being created, and those
  * that come later find the account closed. What the ledger and the log of payments refer to stays.
  */
 export async function closeAccount(
   database: Database,
   { accountId, personId, name }: Closing,
-): Promise<'closed' | 'has nodes' | 'other name'> {
+): Promise<'closed' | 'has nodes' | 'open top-up' | 'other name'> {
   return database.begin(async (sql) => {
     const [account] = await sql<{ name: string }[]>`
       SELECT name FROM accounts WHERE id = ${accountId} AND closed_at IS NULL FOR UPDATE`
     if (account?.name !== name) return 'other name'
     const [node] = await sql`SELECT 1 FROM nodes WHERE account_id = ${accountId} AND purged_at IS NULL LIMIT 1`
     if (node) return 'has nodes'
+    // Its payment would be credited to an account that nobody can use.
+    const [topUp] = await sql`SELECT 1 FROM top_ups WHERE ${openTopUp(sql, accountId)} LIMIT 1`
+    if (topUp) return 'open top-up'
     await sql`INSERT INTO activity (account_id, actor, action) VALUES (${accountId}, ${personId}, 'account.deleted')`
     await sql`
       WITH revoked AS (

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { insertTopUp } from '../../src/store/credit/top-ups.ts'
 import type { Database } from '../../src/store/db.ts'
 import { Browser, newEmail, PASSWORD } from '../support/browser.ts'
 import { type Answer, eventually, Server, startServer } from '../support/server.ts'
@@ -162,13 +163,48 @@ describe('C88: deleting the account', () => {
     expect(refusalOf(await remove())).toEqual([400, 'has_nodes'])
     expect(await deletionOf(browser)).toMatchObject({ isPossible: false, existing: 1, retained: 0 })
     await sql`
-      UPDATE nodes SET deleted_at = '2026-01-01T12:00:00Z', desired_state = 'deleted', operation = NULL WHERE id = ${node.id}`
+      UPDATE nodes SET deleted_at = '2099-01-01T12:00:00Z', desired_state = 'deleted', operation = NULL WHERE id = ${node.id}`
     const { dueAt, explanation, ...kept } = await deletionOf(browser)
-    expect(kept).toEqual({ isPossible: false, existing: 0, retained: 1 })
-    expect(dueAt).toBe(Date.parse('2026-01-31T12:00:00Z') / 1000)
-    expect(explanation).toContain('until 2026-01-31 12:00 UTC')
+    expect(kept).toMatchObject({ isPossible: false, existing: 0, retained: 1, topUpUntil: null })
+    expect(dueAt).toBe(Date.parse('2099-01-31T12:00:00Z') / 1000)
+    expect(explanation).toContain('until 2099-01-31 12:00 UTC')
     expect((await remove()).json().error).toMatchObject({ message: explanation, dueAt })
     expect((await browser.me()).account.id).toBe(accountId)
+    // A node of a host that is gone is never removed. No date in the past is promised.
+    await sql`UPDATE nodes SET deleted_at = '2026-01-01T12:00:00Z' WHERE id = ${node.id}`
+    expect((await deletionOf(browser)).explanation).toMatch(/about to be removed.*ask the operator/)
+  })
+
+  test('C88: it is refused while an invoice for credit can be paid; a deleted account gets neither invoices nor credit', async () => {
+    const { browser, accountId, name } = await aPerson()
+    const remove = () => browser.post('/account/deletion', { name, password: PASSWORD })
+    const [treasury] = await sql<{ id: string }[]>`
+      SELECT n.id FROM nodes n JOIN accounts a ON a.id = n.account_id WHERE a.is_treasury`
+    const topUp = (hash: string) =>
+      insertTopUp(sql, {
+        paymentHash: Buffer.from(hash.padStart(64, '0'), 'hex'),
+        accountId,
+        nodeId: treasury?.id ?? '',
+        amountSat: 1_000_000,
+        invoice: `lnbcrt ${accountId} ${hash}`,
+        expiresAtSeconds: Math.floor(Date.now() / 1000) + 3_600,
+      })
+    const made = await topUp(accountId.length.toString(16) + '01')
+    expect(refusalOf(await remove())).toEqual([400, 'open_top_up'])
+    expect(await deletionOf(browser)).toMatchObject({
+      isPossible: false,
+      topUpUntil: made?.expiresAt,
+      creditSat: expect.any(Number),
+      explanation: expect.stringContaining('can be paid until'),
+    })
+    // Expired, but its node has not been asked for the last time.
+    await sql`UPDATE top_ups SET expires_at = now() - interval '1 second', ask_at = now() + interval '1 hour' WHERE account_id = ${accountId}`
+    expect(refusalOf(await remove())).toEqual([400, 'open_top_up'])
+    await sql`UPDATE top_ups SET ask_at = NULL WHERE account_id = ${accountId}`
+    expect((await remove()).status).toBe(204)
+    expect(await topUp('ff02')).toBeUndefined()
+    const credit = { json: { amountSat: 1, reason: 'x' } }
+    expect((await server.operator('POST', `/accounts/${accountId}/credit`, credit)).status).toBe(404)
   })
 
   test('C88: it asks for the name and the password, and then nothing of the account works, at any replica; the ledger stays', async () => {

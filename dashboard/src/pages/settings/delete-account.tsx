@@ -1,7 +1,6 @@
 import { Button, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { overviewQuery } from '../../api/queries.ts'
 import { leaveSession } from '../../api/session.ts'
 import { deleteAccount, deletionQuery } from '../../api/settings.ts'
 import type { Me } from '../../api/types.ts'
@@ -19,7 +18,14 @@ type Props = { user: NonNullable<Me['user']>; account: NonNullable<Me['account']
 export function DeleteAccount(props: Props) {
   const deletion = useQuery(deletionQuery)
   const [isAsking, setAsking] = useState(false)
-  const { existing = 0, retained = 0, dueAt = null, isPossible = false } = deletion.data ?? {}
+  const {
+    existing = 0,
+    retained = 0,
+    dueAt = null,
+    topUpUntil = null,
+    isPossible = false,
+    explanation = '',
+  } = deletion.data ?? {}
   const days = `${props.retentionDays} ${props.retentionDays === 1 ? 'day' : 'days'}`
   return (
     <section className="card" aria-labelledby="delete-account">
@@ -39,7 +45,9 @@ export function DeleteAccount(props: Props) {
         <p className="note">
           Not possible yet: {retained === 1 ? 'a deleted node is' : `${retained} deleted nodes are`} kept in case of money in{' '}
           {retained === 1 ? 'its wallet' : 'their wallets'}.{' '}
-          {dueAt === null ? (
+          {dueAt !== null && dueAt < Date.now() / 1000 ? (
+            'They are about to be removed. If this does not change within a day, ask the operator.'
+          ) : dueAt === null ? (
             `The account can be deleted ${days} after the handover to another installation is done.`
           ) : (
             <>
@@ -49,6 +57,7 @@ export function DeleteAccount(props: Props) {
           )}
         </p>
       )}
+      {existing + retained === 0 && topUpUntil !== null && <p className="note">Not possible yet. {explanation}</p>}
       {isPossible && (
         <>
           <p className="small dim">Ends the account for good. This cannot be undone.</p>
@@ -64,20 +73,21 @@ export function DeleteAccount(props: Props) {
 
 function Dialog({ user, account, onCancel }: Props & { onCancel: () => void }) {
   const { password, setPassword, proof, isReady } = useProof()
-  const { data: overview } = useQuery(overviewQuery)
+  // Fresh: what is lost must be on the screen before the button can be pressed.
+  const { data: deletion, isFetchedAfterMount } = useQuery(deletionQuery)
   const [typed, setTyped] = useState('')
   const remove = useAction(async () => {
     await deleteAccount(account.name, proof())
     leaveSession(true)
   })
-  const creditSat = overview?.credit.balanceSat
+  const creditSat = isFetchedAfterMount ? deletion?.creditSat : undefined
   return (
     <ConfirmDialog
       title="Delete this account?"
       verb="Delete account"
       isDangerous
       isPending={remove.isPending}
-      isDisabled={typed.trim() !== account.name || !isReady}
+      isDisabled={typed.trim() !== account.name || !isReady || creditSat === undefined}
       onCancel={onCancel}
       onConfirm={() => void remove.run()}
     >

@@ -100,7 +100,7 @@ export class TopUps {
       invoice: invoice.serialized,
       expiresAtSeconds: expiryOf(invoice, Math.floor(node.nowMs / 1000), LIFETIME_SECONDS),
     })
-    if (!topUp) throw oddInvoice('its payment hash was already used')
+    if (!topUp) throw oddInvoice('its payment hash was already used, or the account was deleted')
     return topUp
   }
 

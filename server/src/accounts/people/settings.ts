@@ -1,7 +1,7 @@
 import type { Config } from '../../config.ts'
 import { emailTaken, Problem } from '../../problems.ts'
 import { renameAccount } from '../../store/accounts.ts'
-import { closeAccount, type NodesLeft, nodesLeft } from '../../store/closing.ts'
+import { closeAccount, type MoneyLeft, moneyLeft, type NodesLeft, nodesLeft } from '../../store/closing.ts'
 import type { Database } from '../../store/db.ts'
 import { changeEmail, endSession, hasUsedPasskey, removePasskey } from '../../store/people/settings.ts'
 import { RESERVED_NAMES } from '../accounts.ts'
@@ -15,7 +15,7 @@ const RECENT_SECONDS = 600
 export type PasskeyProof = { password?: string | undefined; code?: string | undefined }
 export type Security = { twoFactor: TwoFactorStatus; hasRecentPasskey: boolean }
 /** When the account can be deleted, in the words of the page. */
-export type Deletion = NodesLeft & { isPossible: boolean; explanation: string }
+export type Deletion = NodesLeft & MoneyLeft & { isPossible: boolean; explanation: string }
 
 type Deps = { sql: Database; config: Config; signIn: SignIn; twoFactor: TwoFactor; forgetKeys: () => void }
 
@@ -103,24 +103,29 @@ export class Settings {
 
   async deletion({ accountId }: Person): Promise<Deletion> {
     const { sql, config } = this.#deps
-    const left = await nodesLeft(sql, accountId, config.retentionDays)
-    return { ...left, isPossible: left.existing + left.retained === 0, explanation: explanationOf(left, config.retentionDays) }
+    const [nodes, money] = await Promise.all([nodesLeft(sql, accountId, config.retentionDays), moneyLeft(sql, accountId)])
+    const isPossible = nodes.existing + nodes.retained === 0 && money.topUpUntil === null
+    return { ...nodes, ...money, isPossible, explanation: explanationOf({ ...nodes, ...money }, config.retentionDays) }
   }
 
   async deleteAccount(client: Client, person: Person, { name, password }: { name: string; password?: string }): Promise<void> {
     const { sql, forgetKeys } = this.#deps
-    await this.#refuseWithNodes(person)
+    await this.#requireDeletable(person)
     await this.#confirm(client, person, password)
     const outcome = await closeAccount(sql, { accountId: person.accountId, personId: person.userId, name })
     forgetKeys()
     if (outcome === 'other name') throw new Problem('bad_request', 'The name is not the name of this account.')
-    // A node was created since the check above.
-    if (outcome === 'has nodes') await this.#refuseWithNodes(person)
+    if (outcome === 'closed') return
+    // A node or a top-up was created since the check above, and may be gone again by now.
+    await this.#requireDeletable(person)
+    throw new Problem('invalid_node_state', 'The account has changed meanwhile and was not deleted. Try again.')
   }
 
-  async #refuseWithNodes(person: Person): Promise<void> {
-    const { isPossible, explanation, dueAt } = await this.deletion(person)
-    if (!isPossible) throw new Problem('invalid_node_state', explanation, { details: { reason: 'has_nodes', dueAt } })
+  async #requireDeletable(person: Person): Promise<void> {
+    const { isPossible, explanation, dueAt, topUpUntil, existing, retained } = await this.deletion(person)
+    if (isPossible) return
+    const details = existing + retained > 0 ? { reason: 'has_nodes', dueAt } : { reason: 'open_top_up', topUpUntil }
+    throw new Problem('invalid_node_state', explanation, { details })
   }
 
   /** With the password, or with a passkey that was used to sign in a moment ago. */
@@ -171,14 +176,21 @@ export class Settings {
 export const WRONG_CODE =
   'The code is incorrect, has expired or was already used. Wait for the next one in your authenticator app, and check that the clock of your phone is right.'
 
-function explanationOf({ existing, retained, dueAt }: NodesLeft, retentionDays: number): string {
+const dateOf = (seconds: number): string => `${new Date(seconds * 1000).toISOString().replace('T', ' ').slice(0, 16)} UTC`
+
+function explanationOf({ existing, retained, dueAt, topUpUntil }: NodesLeft & MoneyLeft, retentionDays: number): string {
   const days = `${retentionDays} ${retentionDays === 1 ? 'day' : 'days'}`
   if (existing > 0)
     return `The account still has ${existing === 1 ? 'a node' : `${existing} nodes`}. Delete ${existing === 1 ? 'it' : 'them'} first. Deleted nodes are kept for ${days} in case they hold money, and the account can be deleted after that.`
-  if (retained === 0) return 'The account can be deleted now.'
+  const now = Date.now() / 1000
+  if (retained === 0 && topUpUntil === null) return 'The account can be deleted now.'
+  if (retained === 0 && topUpUntil !== null)
+    return topUpUntil > now
+      ? `An invoice for credit can be paid until ${dateOf(topUpUntil)}, and its payment would be lost. The account can be deleted a few minutes after that.`
+      : 'An invoice for credit has expired, and it is not known yet whether it was paid. Try again in a few minutes.'
   const nodes = retained === 1 ? 'A deleted node is' : `${retained} deleted nodes are`
   if (dueAt === null)
     return `${nodes} still being handed over to another installation. The account can be deleted ${days} after that is done.`
-  const date = new Date(dueAt * 1000).toISOString().replace('T', ' ').slice(0, 16)
-  return `${nodes} kept until ${date} UTC, in case of money in the wallet. The account can be deleted after that.`
+  if (dueAt < now) return `${nodes} about to be removed. If this does not change within a day, ask the operator.`
+  return `${nodes} kept until ${dateOf(dueAt)}, in case of money in the wallet. The account can be deleted after that.`
 }

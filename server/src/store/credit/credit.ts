@@ -49,11 +49,11 @@ const entryFields = (sql: Sql) => sql`
   id, amount_msat AS "amountMsat", kind, reason, reference, unix_seconds(created_at) AS "createdAt"`
 
 /**
- * Undefined: no such account. A number: the balance, which is too low for the deduction. Call it in a transaction: the account's row lock
+ * Undefined: no such account, or it was deleted. A number: the balance, which is too low for the deduction. Call it in a transaction: the account's row lock
  * keeps two callers from deducting the same credit.
  */
 export async function insertCredit(sql: Sql, entry: NewEntry): Promise<LedgerRow | number | undefined> {
-  const [account] = await sql`SELECT 1 FROM accounts WHERE id = ${entry.accountId} FOR NO KEY UPDATE`
+  const [account] = await sql`SELECT 1 FROM accounts WHERE id = ${entry.accountId} AND closed_at IS NULL FOR NO KEY UPDATE`
   if (!account) return undefined
   const [row] = await sql<{ balance: number }[]>`SELECT ${balanceMsat(sql, entry.accountId)} AS balance`
   const balance = row?.balance ?? 0

@@ -16,12 +16,14 @@ export type NewTopUp = {
   expiresAtSeconds: number
 }
 
-/** Undefined: the node has already used that payment hash, so one payment would count twice. */
+/** Undefined: the node has already used that payment hash, so one payment would count twice; or the account was deleted meanwhile. */
 export async function insertTopUp(sql: Sql, topUp: NewTopUp): Promise<TopUpRow | undefined> {
   const [row] = await sql<TopUpRow[]>`
+    WITH account AS (SELECT id FROM accounts WHERE id = ${topUp.accountId} AND closed_at IS NULL FOR KEY SHARE)
     INSERT INTO top_ups (payment_hash, account_id, node_id, amount_sat, invoice, expires_at, ask_at)
-    VALUES (${topUp.paymentHash}, ${topUp.accountId}, ${topUp.nodeId}, ${topUp.amountSat}, ${topUp.invoice},
-            to_timestamp(${topUp.expiresAtSeconds}), now() + ${ASK_EVERY_SECONDS} * interval '1 second')
+    SELECT ${topUp.paymentHash}::bytea, id, ${topUp.nodeId}, ${topUp.amountSat}::bigint, ${topUp.invoice},
+           to_timestamp(${topUp.expiresAtSeconds}), now() + ${ASK_EVERY_SECONDS} * interval '1 second'
+    FROM account
     ON CONFLICT DO NOTHING RETURNING ${fields(sql)}`
   return row
 }
