@@ -245,7 +245,7 @@ function promises(start: () => Promise<Store>): void {
   test('two services that start at once on a new database both serve it; no account is created', async () => {
     const env = { ...storeEnv(await freshDatabase(), randomBytes(32).toString('base64')), ROLE: 'api' }
     const [first, other] = await Promise.all([startServer({ command: PROCESS, env }), startServer({ command: PROCESS, env })])
-    expect((await first.operator('GET', '/accounts')).json()).toEqual({ accounts: [] })
+    expect((await first.operator('GET', '/accounts')).json()).toEqual({ accounts: [], nextCursor: null })
     expect(existsSync(join(first.dataDir, 'first-run.json'))).toBe(false)
     const { key, accountId } = await first.newKey()
     expect((await other.send('GET', '/v1/api-key', { token: key })).json().accountId).toBe(accountId)
