@@ -17,7 +17,7 @@ export const sats = (amount: number): string => (currentUnit() === 'btc' ? btc(a
 
 /** Remainder and difference of safe integers are exact, and so is a division without a remainder. */
 function btc(amount: number, decimals: 8 | 11): string {
-  const size = Math.abs(amount)
+  const size = Math.trunc(Math.abs(amount))
   const rest = size % 10 ** decimals
   const digits = rest.toString().padStart(decimals, '0')
   return `${amount < 0 ? MINUS : ''}${grouped((size - rest) / 10 ** decimals)}.${digits}${THIN_SPACE}BTC`

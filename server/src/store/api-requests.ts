@@ -17,7 +17,8 @@ export type UsageRow = { keyId: string; day: string; requests: number; errors: n
 
 /**
  * The batch of one second. It does not wait for the disk: a crash of PostgreSQL may lose the last moments. Sorted, because two replicas that
- * update overlapping counts in different orders would deadlock.
+ * update overlapping counts in different orders would deadlock. No row is of a later time than the database's, so that one of a process
+ * whose clock is ahead does not outlive the others and stop their removal.
  */
 export async function recordRequests(database: Database, rows: RequestRow[], usage: UsageRow[]): Promise<void> {
   const counts = usage.toSorted((a, b) => (`${a.keyId} ${a.day}` < `${b.keyId} ${b.day}` ? -1 : 1))
@@ -26,7 +27,7 @@ export async function recordRequests(database: Database, rows: RequestRow[], usa
     if (rows.length > 0)
       await sql`
         INSERT INTO api_requests (account_id, key_id, at, method, route, status, error_code, duration_ms, request_id)
-        SELECT account_id, key_id, to_timestamp(at_ms / 1000), method, route, status, error_code, duration_ms, request_id
+        SELECT account_id, key_id, least(to_timestamp(at_ms / 1000), now()), method, route, status, error_code, duration_ms, request_id
         FROM unnest(${rows.map(({ accountId }) => accountId)}::text[], ${rows.map(({ keyId }) => keyId)}::text[],
                     ${rows.map(({ atMs }) => atMs)}::float8[], ${rows.map(({ method }) => method)}::text[],
                     ${rows.map(({ route }) => route)}::text[], ${rows.map(({ status }) => status)}::smallint[],
@@ -108,7 +109,7 @@ async function selectRequests(
 
 export type DayOfUse = { keyId: string; day: string; requests: number; errors: number }
 
-/** Days without requests are left out. `since` is when counting began: before that, nothing is known. */
+/** Days without requests are left out. `since` is when counting began: before that, nothing is known. After a restore, the counts are older than the table. */
 export async function usageOf(
   sql: Sql,
   accountId: string,
@@ -116,7 +117,9 @@ export async function usageOf(
 ): Promise<{ today: string; since: string; days: DayOfUse[] }> {
   const [[clock], rows] = await Promise.all([
     sql<{ today: string; since: string }[]>`
-      SELECT (now() AT TIME ZONE 'UTC')::date::text AS today, (applied_at AT TIME ZONE 'UTC')::date::text AS since
+      SELECT (now() AT TIME ZONE 'UTC')::date::text AS today,
+             least((applied_at AT TIME ZONE 'UTC')::date,
+                   (SELECT min(u.day) FROM api_keys k JOIN api_key_usage u ON u.key_id = k.id WHERE k.account_id = ${accountId}))::text AS since
       FROM schema_migrations WHERE name LIKE '%-key-lifetimes.sql'`,
     sql<DayOfUse[]>`
       SELECT u.key_id AS "keyId", u.day::text AS day, u.requests, u.errors

@@ -1,13 +1,16 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import type { Database } from '../../src/store/db.ts'
 import { forgetOldSecrets } from '../../src/store/keys.ts'
 import { type Answer, eventually, type Key, type Server, startServer } from '../support/server.ts'
 
 let server: Server
 /** Another process, which shares only the database. */
 let replica: Server
+let sql: Database
 
 beforeAll(async () => {
   server = await startServer({ store: 'embedded', env: { TRUST_PROXY: '1' } })
+  sql = server.sql()
   replica = await startServer({ env: { ...server.sharedStoreEnv, ROLE: 'api', TRUST_PROXY: '1' } })
 })
 
@@ -25,7 +28,7 @@ const rotate = (key: Key, overlapSeconds: number, more: { endOverlap?: boolean }
 
 /** The database's clock decides about expiry, so tests wait for it. */
 async function databaseTime(): Promise<number> {
-  const [row] = await server.sql()<{ now: number }[]>`SELECT extract(epoch FROM now())::float8 AS now`
+  const [row] = await sql<{ now: number }[]>`SELECT extract(epoch FROM now())::float8 AS now`
   return row?.now ?? 0
 }
 const untilDatabaseTime = (at: number): Promise<unknown> =>
@@ -115,7 +118,6 @@ describe('C84: rotation', () => {
       [200, 200],
     ])
     expect((await change(key, { disabled: false })).json().previousSecretUntil).toBe(null)
-    const sql = server.sql()
     await forgetOldSecrets(sql)
     expect(await sql`SELECT previous_hash, previous_until FROM api_keys WHERE id = ${key.id}`).toEqual([
       { previous_hash: null, previous_until: null },
@@ -190,7 +192,7 @@ describe('C84: rotation', () => {
     ]
     for (const { text } of later) expect(text).not.toContain(secret.slice(8))
     expect(later[2]?.text).toContain('key.rotated')
-    const rows = await server.sql()`SELECT * FROM api_keys WHERE id = ${key.id}`
+    const rows = await sql`SELECT * FROM api_keys WHERE id = ${key.id}`
     expect(JSON.stringify(rows)).not.toContain(secret.slice(8))
     expect(server.stderr + server.stdout).not.toContain(secret.slice(8))
   })

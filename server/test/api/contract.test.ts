@@ -7,7 +7,7 @@ import { openApp, registeredRoutes } from '../support/app.ts'
 import { send } from '../support/server.ts'
 
 /** Paths of files, pages, nodes and nodes' events, which are not part of the API that the contract describes. */
-const ELSEWHERE = /^\/(dashboard\*?|docs.*|internal\/settled\/:nodeId|n\/.*|openapi\.json)?$/
+const ELSEWHERE = /^\/(dashboard\*?|docs.*|internal\/settled\/:nodeId|llms\.txt|n\/.*|openapi\.json)?$/
 /** The routes for signing in and out follow better-auth, not the contract. */
 const SIGN_IN = /^\/dashboard\/api\/(auth\/|link\/|me$)/
 

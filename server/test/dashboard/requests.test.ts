@@ -3,6 +3,7 @@ import { Allowance } from '../../src/accounts/requests/allowance.ts'
 import { RequestLog } from '../../src/accounts/requests/request-log.ts'
 import { createLogger } from '../../src/platform/log.ts'
 import { requestLogProbe } from '../../src/platform/probes.ts'
+import { recordRequests } from '../../src/store/api-requests.ts'
 import { CHORES } from '../../src/store/housekeeping.ts'
 import { signUp, type Visitor } from '../support/dashboard.ts'
 import { eventually, type Key, type Server, startServer } from '../support/server.ts'
@@ -103,6 +104,25 @@ test('C85: usage is counted per key and UTC day, errors apart, and stays when th
   await chore?.(sql, { isStopping: () => false, eventRetentionDays: 1 })
   expect(await counts()).toBe(2)
   expect((await usage())[0].requests).toBe(58)
+})
+
+test('C85: one newer row among the oldest, or a clock that is ahead, does not stop the removal of old ones', async () => {
+  const sql = server.sql()
+  const row = { accountId: 'acct_old', keyId: 'key_old', method: 'GET', route: '/x', status: 200, errorCode: null, durationMs: 1 }
+  await recordRequests(sql, [{ ...row, atMs: Date.now() + 86_400_000, requestId: 'ahead' }], [])
+  const [{ isAhead = true } = {}] = await sql`SELECT at > now() AS "isAhead" FROM api_requests WHERE request_id = 'ahead'`
+  expect(isAhead).toBe(false)
+  await sql`
+    INSERT INTO api_requests (account_id, key_id, at, method, route, status, duration_ms, request_id)
+    SELECT 'acct_old', 'key_old', now() - interval '8 days', 'GET', '/x', 200, 1, 'old' FROM generate_series(1, 1500)`
+  await CHORES['API requests']?.(sql, { isStopping: () => false, eventRetentionDays: 1 })
+  expect(await sql`SELECT request_id FROM api_requests WHERE account_id = 'acct_old'`).toEqual([{ request_id: 'ahead' }])
+})
+
+test('C85: counts that are older than the table, as after a restore, are not said to be of its first day', async () => {
+  await server.sql()`INSERT INTO api_key_usage VALUES (${key.id}, (now() AT TIME ZONE 'UTC')::date - 9, 4, 0)`
+  const { since, today } = await ann.want(200, 'GET', '/key-usage')
+  expect(Date.parse(today) - Date.parse(since)).toBe(9 * 86_400_000)
 })
 
 test('C85: a flood is counted in full and logged in part; errors have room of their own; what is left out is measured', async () => {

@@ -66,7 +66,10 @@ export function EditKeyDialog({ item, onClose }: { item: ApiKey; onClose: () => 
       action={edit}
       onCancel={onClose}
     >
-      <p className="small dim">Changes apply to running programs within seconds.</p>
+      <p className="small dim">
+        Changes apply to running programs within seconds.
+        {isExpired && ' With a later end, whoever has the key’s secret can use it again.'}
+      </p>
       <Problem error={edit.error} what="The key was not changed." />
     </KeyDialog>
   )

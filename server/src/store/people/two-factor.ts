@@ -21,6 +21,11 @@ export async function findTwoFactor(sql: Sql, personId: string): Promise<TwoFact
   return row
 }
 
+/** A set-up that was never finished protects nothing, and needs its master key for ever. */
+export async function forgetTwoFactorSetups(sql: Sql): Promise<void> {
+  await sql`DELETE FROM people_two_factor WHERE confirmed_at IS NULL AND created_at < now() - interval '1 day'`
+}
+
 export async function hasTwoFactor(sql: Sql, accountId: string): Promise<boolean> {
   const [row] = await sql`
     SELECT 1 FROM people_two_factor t JOIN people p ON p.id = t.person_id
