@@ -4,6 +4,7 @@ import type { LedgerEntry, OperatorAccount, OperatorAccountDetail } from '../../
 import type { BackgroundWork, DailyStats, Host, VersionCatalog } from '../../../contract/src/operator/installation.ts'
 import type { OperatorNode, Stats } from '../../../contract/src/operator/nodes.ts'
 import { ApiError, api } from './client.ts'
+import { sendOnce } from './credit-attempts.ts'
 import { queryClient } from './queries.ts'
 import type { Activity } from './types.ts'
 
@@ -133,10 +134,15 @@ export const backgroundQuery = queryOptions({
   refetchInterval: 10_000,
 })
 
-export async function giveCredit(id: string, amountSat: number, reason: string, key: string): Promise<LedgerEntry> {
-  const entry = await post<LedgerEntry>(`/accounts/${idIn(id)}/credit`, { amountSat, reason }, key)
-  await queryClient.invalidateQueries({ queryKey: ['operator'] })
-  return entry
+export async function giveCredit(accountId: string, amountSat: number, reason: string): Promise<LedgerEntry> {
+  try {
+    return await sendOnce({ accountId, amountSat, reason }, (key) =>
+      post<LedgerEntry>(`/accounts/${idIn(accountId)}/credit`, { amountSat, reason }, key),
+    )
+  } finally {
+    // Also after a failure: it may have worked, and then the balance on the screen is the one from before.
+    void queryClient.invalidateQueries({ queryKey: ['operator'], predicate: ({ queryKey }) => queryKey[1] !== 'session' })
+  }
 }
 
 export async function createSignInLink(id: string): Promise<OneLink> {

@@ -4,7 +4,8 @@ import { badCursor } from '../problems.ts'
 import type { Sql } from '../store/db.ts'
 import { creatorName, eventsOfPayment, listCreatingKeys, type PaymentEvent } from '../store/payments/history.ts'
 import { findShownPayment, type PaymentDetails, type ShownPayment } from '../store/payments/payments.ts'
-import { type PaymentSelection, type PaymentTotals, searchPayments, totalPayments } from '../store/payments/search.ts'
+import { type PaymentSelection, type PaymentTotals, type Place, searchPayments, totalPayments } from '../store/payments/search.ts'
+import type { SlowReads } from '../store/slow-reads.ts'
 import { type Call, notFound } from './payments.ts'
 import { CSV_HEADER, csvLine } from './payments-csv.ts'
 
@@ -30,9 +31,11 @@ const NOTHING = { count: 0, sat: 0 }
 /** Payments as a person looks for them: filtered, added up, exported, and one of them with its history. */
 export class PaymentSearch {
   readonly #sql: Sql
+  readonly #slowReads: SlowReads
 
-  constructor(sql: Sql) {
+  constructor(sql: Sql, slowReads: SlowReads) {
     this.#sql = sql
+    this.#slowReads = slowReads
   }
 
   async list(call: Call, { limit = PAGE_SIZE, cursor, after, ...params }: SearchParams): Promise<SearchPage> {
@@ -40,8 +43,7 @@ export class PaymentSearch {
     const selection = selectionOf(params)
     if (!selection) return { payments: [], nextCursor: null, previousCursor: null }
     // One extra row shows whether there is another page.
-    const read = (place: { before?: string; after?: string }) =>
-      searchPayments(this.#sql, call.accountId, selection, { ...place, limit: limit + 1 })
+    const read = (place: { before?: string; after?: string }) => this.#search(call, selection, { ...place, limit: limit + 1 })
 
     if (after !== undefined) {
       const rows = await read({ after })
@@ -62,21 +64,27 @@ export class PaymentSearch {
 
   async totals(call: Call, params: SelectionParams): Promise<PaymentTotals> {
     const selection = selectionOf(params)
-    if (selection) return totalPayments(this.#sql, call.accountId, selection)
+    if (selection) return this.#slowReads.run(call.accountId, (sql) => totalPayments(sql, call.accountId, selection))
     return { unpaid: NOTHING, expired: NOTHING, undelivered: NOTHING, delivering: NOTHING, delivered: NOTHING }
   }
 
   /** Lines of CSV, oldest first, read from the store while they are sent. */
   async *csv(call: Call, params: SelectionParams): AsyncGenerator<string> {
-    yield CSV_HEADER
     const selection = selectionOf(params)
-    if (!selection) return
+    if (!selection) return void (yield CSV_HEADER)
     for (let after = ''; ; ) {
-      const newestFirst = await searchPayments(this.#sql, call.accountId, selection, { after, limit: EXPORTED_AT_ONCE })
-      if (newestFirst.length > 0) yield newestFirst.reverse().map(csvLine).join('')
+      const newestFirst = await this.#search(call, selection, { after, limit: EXPORTED_AT_ONCE })
+      const lines = newestFirst.reverse().map(csvLine).join('')
+      // Not before the first read, which may fail: then the response is an error instead of an empty file.
+      if (after === '') yield CSV_HEADER + lines
+      else if (lines !== '') yield lines
       after = newestFirst.at(-1)?.id ?? after
       if (newestFirst.length < EXPORTED_AT_ONCE) return
     }
+  }
+
+  #search(call: Call, selection: PaymentSelection, place: Place): Promise<ShownPayment[]> {
+    return this.#slowReads.run(call.accountId, (sql) => searchPayments(sql, call.accountId, selection, place))
   }
 
   async get(call: Call, id: string): Promise<Omit<PaymentDetails, 'createdBy'> & { createdBy: Creator | null }> {

@@ -17,7 +17,9 @@ export function indexSteps(name: string, statements: string): IndexStep[] {
   return steps.map((statement) => {
     const [, verb, index] = INDEX_STEP.exec(statement) ?? []
     if (!verb || !index)
-      throw new Error(`${name} runs without a transaction, so it may only contain INDEX CONCURRENTLY IF (NOT) EXISTS: ${statement}`)
+      throw new Error(
+        `${name} runs without a transaction, so it may only contain INDEX CONCURRENTLY IF (NOT) EXISTS: ${statement}`,
+      )
     return { verb, index, statement }
   })
 }
