@@ -1,7 +1,9 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import type { Static } from 'typebox'
 import type { OperatorSession } from '../../../contract/src/dashboard/operator.ts'
 import type { LedgerEntry, OperatorAccount, OperatorAccountDetail } from '../../../contract/src/operator/accounts.ts'
 import type { BackgroundWork, DailyStats, Host, VersionCatalog } from '../../../contract/src/operator/installation.ts'
+import type { SignInLink } from '../../../contract/src/operator/links.ts'
 import type { OperatorNode, Stats } from '../../../contract/src/operator/nodes.ts'
 import { ApiError, api } from './client.ts'
 import { sendOnce } from './credit-attempts.ts'
@@ -18,7 +20,7 @@ export type {
   OperatorNode,
   VersionCatalog,
 }
-export type OneLink = { url: string; expiresAt: number }
+export type OneLink = Static<typeof SignInLink>
 
 /** The public operator API: whatever the pages do can also be done with curl and the token. */
 const OPERATOR = { base: '/operator/v1', keepsSession: true }
@@ -42,8 +44,10 @@ export async function signInAsOperator(token: string): Promise<void> {
 
 export async function signOutAsOperator(): Promise<void> {
   await api.delete('/operator/session', { keepsSession: true })
-  forget({ isConfigured: true, isSignedIn: false, expiresAt: null })
+  endOperatorSession()
 }
+
+export const endOperatorSession = (): void => forget({ isConfigured: true, isSignedIn: false, expiresAt: null })
 
 /** The session may end at any request: then the sign-in page is shown in place of the page. */
 async function watched<T>(request: Promise<T>): Promise<T> {

@@ -26,6 +26,8 @@ export type Creator = { id: string; kind: 'key' | 'person'; name: string | null 
 
 const PAGE_SIZE = 50
 const EXPORTED_AT_ONCE = 1_000
+/** No description contains more, and comparing with all of them would take long. An invoice may be longer. */
+const LONGEST_DESCRIPTION = 500
 const NOTHING = { count: 0, sat: 0 }
 
 /** Payments as a person looks for them: filtered, added up, exported, and one of them with its history. */
@@ -116,7 +118,9 @@ function selectionOf({ search, ...rest }: SelectionParams): PaymentSelection | u
   const { nodeId, keyId } = rest
   if ((nodeId !== undefined && !isId('node', nodeId)) || (keyId !== undefined && !isId('key', keyId))) return undefined
   const words = search?.trim() ?? ''
-  return words === '' ? rest : { ...rest, sought: soughtBy(words) }
+  if (words === '') return rest
+  const sought = soughtBy(words)
+  return 'text' in sought && words.length > LONGEST_DESCRIPTION ? undefined : { ...rest, sought }
 }
 
 function soughtBy(words: string): NonNullable<PaymentSelection['sought']> {

@@ -162,6 +162,20 @@ describe('a link to an account', () => {
     expect(await actionsOf(id)).toEqual([`${user.id} person.signed_up`, 'operator link.created', 'operator account.created'])
   })
 
+  test('C86: says whom it signs in, also if the account has got an owner since the operator looked', async () => {
+    const { id } = await server.newAccount()
+    const create = async () => (await server.operator('POST', `/accounts/${id}/sign-in-link`)).json()
+    const claim = await create()
+    expect(claim).toMatchObject({ kind: 'claim', email: null })
+    const email = newEmail()
+    await accept(new Browser(server), { token: claim.url.split('#')[1], email, password: PASSWORD })
+    expect(await create()).toMatchObject({ kind: 'sign-in', email })
+    expect((await server.operator('POST', '/invitations', { json: { email } })).json()).toMatchObject({
+      kind: 'invitation',
+      email,
+    })
+  })
+
   test('of two claims for one account, used concurrently, one succeeds and voids the other', async () => {
     const { id } = await server.newAccount()
     const links = await Promise.all([1, 2].map(() => newLink(`/accounts/${id}/sign-in-link`)))

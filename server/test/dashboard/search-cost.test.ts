@@ -26,6 +26,7 @@ test('C83: however many searches an account sends at once, they use one connecti
         WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%gateway_payments%'`
     ).length
   const searches = await sql.begin(async (other) => {
+    await other`SET LOCAL idle_in_transaction_session_timeout = 0`
     await other`LOCK TABLE gateway_payments IN ACCESS EXCLUSIVE MODE`
     const sent = ['/payment-totals', '/payments', '/payments.csv'].flatMap((path) =>
       Array.from({ length: 3 }, () => ann.send('GET', `${path}?search=tea`)),

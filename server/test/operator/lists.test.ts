@@ -92,6 +92,7 @@ describe('nodes', () => {
     const owner = await newOwner(server)
     const { node } = await owner.createReady()
     const { node: other } = await owner.create()
+    expect((await get('/nodes?accountId=%00')).nodes).toEqual([])
     const list = async (query: string) => (await get(`/nodes?accountId=${owner.accountId}${query}`)).nodes
     const ids = async (query: string): Promise<string[]> => (await list(query)).map(({ id }: { id: string }) => id)
     expect(await ids('')).toEqual([node.id, other.id].sort())
