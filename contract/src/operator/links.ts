@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { operation } from '../operation.ts'
 import { boundedText, NoParams, named, nullable, strict, text, timestamp } from '../schemas.ts'
 import { AccountId } from './accounts.ts'
@@ -15,6 +15,7 @@ export const SignInLink = named(
   },
   { $id: 'SignInLink', description: 'A link for you to pass on: the service does not send email.' },
 )
+export type OneLink = Static<typeof SignInLink>
 export const EmailParams = strict(
   { email: boundedText('Email address of the person to sign in.') },
   { $id: 'EmailParams', description: 'The person to sign in.' },

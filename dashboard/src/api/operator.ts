@@ -1,9 +1,8 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import type { Static } from 'typebox'
 import type { OperatorSession } from '../../../contract/src/dashboard/operator.ts'
 import type { LedgerEntry, OperatorAccount, OperatorAccountDetail } from '../../../contract/src/operator/accounts.ts'
 import type { BackgroundWork, DailyStats, Host, VersionCatalog } from '../../../contract/src/operator/installation.ts'
-import type { SignInLink } from '../../../contract/src/operator/links.ts'
+import type { OneLink } from '../../../contract/src/operator/links.ts'
 import type { OperatorNode, Stats } from '../../../contract/src/operator/nodes.ts'
 import { ApiError, api } from './client.ts'
 import { sendOnce } from './credit-attempts.ts'
@@ -15,12 +14,12 @@ export type {
   DailyStats,
   Host,
   LedgerEntry,
+  OneLink,
   OperatorAccount,
   OperatorAccountDetail,
   OperatorNode,
   VersionCatalog,
 }
-export type OneLink = Static<typeof SignInLink>
 
 /** The public operator API: whatever the pages do can also be done with curl and the token. */
 const OPERATOR = { base: '/operator/v1', keepsSession: true }

@@ -26,8 +26,11 @@ function lineOf(values: (string | number | null)[]): string {
   return `${values.map((value) => (typeof value === 'string' ? quoted(value) : (value ?? ''))).join(',')}\r\n`
 }
 
-/** A spreadsheet runs text that begins like a formula, and customers can influence a description. The apostrophe makes it text. */
+/**
+ * A spreadsheet runs text that begins like a formula, and customers can influence a description. The apostrophe makes it text. In many
+ * countries, spreadsheets split lines at semicolons, so a cell may begin after one.
+ */
 function quoted(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  const safe = text.replace(/(^|[;\t])(?=[=+\-@])/g, "$1'").replace(/^[\t\r]/, "'$&")
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
